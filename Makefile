@@ -1,0 +1,41 @@
+# Everything a developer or CI does. Each target sets up what it needs; see CONTRIBUTING.md.
+PYTHON ?= python3
+BIN := .venv/bin
+SOURCES := bridge webhook extender controllers sandbox tests
+
+.PHONY: venv demo test check bench fmt lock clean
+
+venv: .venv/ready
+
+.venv/ready: requirements-dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "slurm-bridge needs Python 3.11 or newer; name one with 'make PYTHON=/path/to/python3.13 $(MAKECMDGOALS)'" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "Python's venv module is missing: 'apt install python3-venv' on Debian" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: venv
+	$(BIN)/slurm-bridge demo
+
+test: venv
+	$(BIN)/pytest
+
+check: venv
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+fmt: venv
+	$(BIN)/ruff format $(SOURCES)
+	$(BIN)/ruff check --fix $(SOURCES)
+
+# Rewrites the locks: hashes, no index address (needs uv on PATH).
+LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate
+lock:
+	$(LOCK) pyproject.toml -o requirements.txt
+	$(LOCK) pyproject.toml --group build --group lint --group test -c requirements.txt -o requirements-dev.txt
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

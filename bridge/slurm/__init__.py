@@ -1,0 +1,1 @@
+"""The Slurm adapter: the only code that reads or writes slurmrestd and slurmctld."""

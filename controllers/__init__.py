@@ -1,0 +1,1 @@
+"""Keeps both sides true after placement: endings, nodes, orphans."""

@@ -1,0 +1,1 @@
+"""Real Kubernetes and real Slurm as plain processes, for the demo and the tests."""
