@@ -1,0 +1,114 @@
+"""What a decision may ask for. Values; `extender.actuator` and `controllers.actuator` carry them out without a business `if`."""
+
+import enum
+from dataclasses import dataclass
+
+from bridge.domain.ids import JobId, KubeNode, Sluid, SlurmNode
+
+
+class Cause(enum.Enum):
+    """Why a pod has to go although it did not end by itself; also the Event's and the condition's reason."""
+
+    CANCELLED = "SlurmCancelled"
+    PREEMPTED = "SlurmPreempted"
+    NODE_FAIL = "SlurmNodeFail"
+    TIME_LIMIT = "SlurmTimeLimit"
+    """The pod's own doing: no DisruptionTarget, it counts as a failure."""
+    DEADLINE = "SlurmDeadline"
+    NOT_BOUND = "SlurmBindDeadline"
+    """kube-scheduler did not bind it in time although Slurm holds its node."""
+    LOST = "SlurmPlaceholderLost"
+    """Slurm forgot the placeholder and gave its nodes to others."""
+    ENDED = "SlurmJobEnded"
+    """It ended some other way (an administrator completed it by hand …)."""
+
+    @property
+    def is_disruption(self) -> bool:
+        """Not the pod's fault: a Job's podFailurePolicy may ignore it."""
+        return self is not Cause.TIME_LIMIT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How the containers ended, as Slurm is told: exactly one of the three, or all unset for success."""
+
+    exit_code: int = 0
+    """1…255: FAILED n:0."""
+    signal: int = 0
+    """1…64: FAILED 0:n."""
+    out_of_memory: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submit:
+    """Submit a placeholder; never repeated after a lost reply before looking for it by identity."""
+
+    avoid: tuple[SlurmNode, ...] = ()
+    """Nodes that Kubernetes could not take a moment ago."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tell:
+    """Label the pod with its placeholder's id and say on it (condition, Event) what Slurm thinks; on change only."""
+
+    job_id: JobId | None
+    reason: str
+    """CamelCase, the condition's reason."""
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assign:
+    """One JSON patch: job id, node, pin, gate removed; guarded by uid and gate. From then on the controllers own the pod."""
+
+    job_id: JobId
+    slurm_node: SlurmNode
+    kube_node: KubeNode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancel:
+    """Cancel a placeholder; ids are re-used, so the sluid is verified first when it is known."""
+
+    job_id: JobId
+    sluid: Sluid | None
+    cause: str = ""
+    """Written into `admin_comment` first, where the end must be ours to answer (submit again)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Complete:
+    """End a running placeholder with its pod's real outcome."""
+
+    job_id: JobId
+    sluid: Sluid | None
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evict:
+    """Status patch with the cause, then DELETE with uid precondition and an Event."""
+
+    cause: Cause
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndPod:
+    """End a pod that never got a node by one status patch: phase Failed and DisruptionTarget; deleting it would burn backoffLimit."""
+
+    cause: Cause
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """Remove our finalizer: nothing of this pod's is left in Slurm."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """Nothing to do until something changes or the decision's retry time comes."""
+
+
+Action = Submit | Tell | Assign | Cancel | Complete | Evict | EndPod | Release | Wait

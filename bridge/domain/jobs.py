@@ -1,0 +1,64 @@
+"""A Slurm job as slurmrestd reports it, reduced to what decisions need."""
+
+import enum
+from dataclasses import dataclass
+from datetime import datetime
+
+from bridge.domain.ids import JobId, Sluid, SlurmNode
+from bridge.domain.placeholder import Identity
+
+
+class JobPhase(enum.Enum):
+    """What a job's base state and flags amount to for its pods."""
+
+    WAITING = "waiting"
+    """PENDING, for whatever reason; CONFIGURING too, as its nodes are not ready."""
+    RUNNING = "running"
+    PAUSED = "paused"
+    """SUSPENDED or STOPPED: the allocation is still ours."""
+    ENDED = "ended"
+    """Any final state; also while COMPLETING."""
+
+
+class JobEnd(enum.Enum):
+    """Why a placeholder ended; what its pods are told."""
+
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+    TIMEOUT = "TIMEOUT"
+    PREEMPTED = "PREEMPTED"
+    NODE_FAIL = "NODE_FAIL"
+    OUT_OF_MEMORY = "OUT_OF_MEMORY"
+    DEADLINE = "DEADLINE"
+    BOOT_FAIL = "BOOT_FAIL"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmJob:
+    """One job that carries our mark."""
+
+    id: JobId
+    sluid: Sluid | None
+    """None between our submit and the first full read."""
+    phase: JobPhase
+    states: frozenset[str] = frozenset()
+    """Base state and flags as Slurm says them: RUNNING, CONFIGURING …"""
+    end: JobEnd | None = None
+    """Set when ENDED."""
+    reason: str = ""
+    """Slurm's state reason: Priority, Resources, QOSMaxGRESPerUser …; "" if it says None."""
+    reason_text: str = ""
+    """Slurm's own words (`state_description`), often empty."""
+    nodes: tuple[SlurmNode, ...] = ()
+    identity: Identity
+    held: bool = False
+    """Priority 0: an administrator or the user holds it."""
+    submitted_at: datetime | None = None
+    started_at: datetime | None = None
+    ends_at: datetime | None = None
+    """When running: when its time limit ends it. When waiting: never set."""
+    expected_start: datetime | None = None
+    """When waiting: the back-fill scheduler's estimate."""
+    time_limit_min: int | None = None
+    """None is unlimited."""

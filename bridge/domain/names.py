@@ -1,0 +1,47 @@
+"""Every key slurm-bridge writes to or reads from either system, in one place.
+
+Names that users and administrators of SchedMD's slurm-bridge already know are kept, so that manifests move over
+unchanged (facts: `docs/architecture.md`, "Keys").
+"""
+
+SCHEDULER_NAME = "slurm-bridge-scheduler"
+"""The kube-scheduler profile that asks our extender."""
+
+DEFAULT_SCHEDULER_NAME = "default-scheduler"
+"""What the API server writes into `spec.schedulerName` before admission when the user wrote nothing."""
+
+ENABLED_LABEL = "slurm-bridge.dev/enabled"
+"""Namespace label, set to "true" by an administrator: the pods created here are Slurm's to place."""
+
+REQUEST_PREFIX = "slurmjob.slinky.slurm.net/"
+"""Annotations of a pod or its root owner that say what to ask of Slurm; the fields: `bridge.domain.overrides`."""
+
+JOB_ID_LABEL = "scheduler.slinky.slurm.net/slurm-jobid"
+"""Pod label: the placeholder's job id. A cache for people and watches; the truth is in Slurm."""
+
+NODE_ANNOTATION = "slinky.slurm.net/slurm-node"
+"""Pod annotation: the Kubernetes node that Slurm chose. Written once, never changed."""
+
+GATE = "slurm-bridge.dev/placement"
+"""Pod scheduling gate: waits for Slurm. As long as it is on, the extender's leader owns the pod."""
+
+FINALIZER = "slurm-bridge.dev/placeholder"
+"""Pod finalizer: a placeholder may exist."""
+
+ALLOCATED_CONDITION = "slurm-bridge.dev/Allocated"
+"""Pod condition. False: the reason is Slurm's, in CamelCase. True: the message names job and node."""
+
+MANAGED_NODE_TAINT = "slinky.slurm.net/managed-node"
+"""Node taint that keeps other pods off the nodes Slurm hands out."""
+
+SLURM_NODE_NAME_LABEL = "slinky.slurm.net/slurm-nodename"
+"""Node label: Slurm's name of this node, where it differs from the Kubernetes name."""
+
+EXTERNAL_NODE_LABEL = "scheduler.slinky.slurm.net/external-node"
+"""Node label, "true": register this node in Slurm as an external node."""
+
+PARTITIONS_ANNOTATION = "scheduler.slinky.slurm.net/external-node-partitions"
+"""Node annotation: comma-separated partitions; they become Slurm features of the same names."""
+
+TOPOLOGY_ANNOTATION = "topology.slinky.slurm.net/spec"
+"""Node annotation: Slurm's topology string, such as `topo-switch:s1`."""

@@ -1,0 +1,205 @@
+"""A pod as the API server reports it, reduced to what decisions need."""
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from bridge.domain import names
+from bridge.domain.demand import Demand
+from bridge.domain.ids import JobId, KubeNode, PodUid
+
+
+class Phase(enum.Enum):
+    """`status.phase`, <https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-phase>."""
+
+    PENDING = "Pending"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    UNKNOWN = "Unknown"
+
+
+class ContainerState(enum.Enum):
+    """Which member of `containerStatuses[].state` is set; WAITING also where the kubelet has said nothing yet."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    TERMINATED = "terminated"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Container:
+    """One container and what the kubelet last said of it."""
+
+    name: str
+    state: ContainerState = ContainerState.WAITING
+    reason: str = ""
+    """The state's reason: `OOMKilled`, `Error`, `ImagePullBackOff` …"""
+    message: str = ""
+    exit_code: int | None = None
+    """Set when TERMINATED. Above 128 the kubelet reports a signal as 128 + n, but `signal` may be set instead."""
+    signal: int = 0
+    started_before: bool = False
+    """It has run at least once (running, terminated with a start time, or restarted)."""
+    restartable_init: bool = False
+    """A sidecar: an init container with `restartPolicy: Always`."""
+    init: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """The controlling owner reference."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """A pod condition: status is "True", "False" or "Unknown"."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirement:
+    """A `NodeSelectorRequirement`: key, operator (In, NotIn, Exists, DoesNotExist, Gt, Lt) and values."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeTerm:
+    """A `NodeSelectorTerm`: all of its requirements must hold; terms among each other are alternatives."""
+
+    match_labels: tuple[Requirement, ...] = ()
+    match_fields: tuple[Requirement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toleration:
+    """A toleration; key "" with operator Exists tolerates everything."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """A pod of ours (it carries our gate, finalizer or schedulerName)."""
+
+    uid: PodUid
+    namespace: str
+    name: str
+    resource_version: str = ""
+    created_at: datetime
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    owner: Owner | None = None
+    gates: tuple[str, ...] = ()
+    finalizers: tuple[str, ...] = ()
+    scheduler_name: str = names.SCHEDULER_NAME
+    priority_class: str = ""
+    demand: Demand = field(default_factory=Demand)
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    node_terms: tuple[NodeTerm, ...] = ()
+    """`requiredDuringSchedulingIgnoredDuringExecution`: alternatives; empty means any node."""
+    tolerations: tuple[Toleration, ...] = ()
+    host_ports: tuple[tuple[str, int, str], ...] = ()
+    """(protocol, port, host IP) of every port taken on the node."""
+    kube_node: KubeNode | None = None
+    """`spec.nodeName`: set once bound."""
+    phase: Phase = Phase.PENDING
+    reason: str = ""
+    """`status.reason`: Evicted, NodeLost …"""
+    start_time: datetime | None = None
+    """`status.startTime`: the kubelet has accepted the pod."""
+    deadline_s: int | None = None
+    """`spec.activeDeadlineSeconds`."""
+    restart_policy: str = "Always"
+    deletion_at: datetime | None = None
+    """`metadata.deletionTimestamp`: when the grace period ends (or ended); None while the pod may live."""
+    containers: tuple[Container, ...] = ()
+    """Init containers first, then the others, each in spec order."""
+    conditions: tuple[Condition, ...] = ()
+
+    @property
+    def full_name(self) -> str:
+        """`namespace/name`, for people."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def is_gated(self) -> bool:
+        """Our gate is still on: the extender's leader owns the pod."""
+        return names.GATE in self.gates
+
+    @property
+    def has_foreign_gate(self) -> bool:
+        """Somebody else's gate is on: it could not start even if Slurm gave it a node."""
+        return any(gate != names.GATE for gate in self.gates)
+
+    @property
+    def has_our_finalizer(self) -> bool:
+        """A placeholder may exist."""
+        return names.FINALIZER in self.finalizers
+
+    @property
+    def is_ours(self) -> bool:
+        """The webhook has handed it to us, or it asks for our scheduler."""
+        return (
+            self.has_our_finalizer or self.is_gated or self.scheduler_name == names.SCHEDULER_NAME
+        )
+
+    @property
+    def is_deleting(self) -> bool:
+        """Somebody deleted it; it lives on until its grace period and finalizers are over."""
+        return self.deletion_at is not None
+
+    @property
+    def is_terminal(self) -> bool:
+        """It has ended and will not run again."""
+        return self.phase in (Phase.SUCCEEDED, Phase.FAILED)
+
+    @property
+    def is_bound(self) -> bool:
+        """It has a node for good."""
+        return self.kube_node is not None
+
+    @property
+    def assigned_node(self) -> KubeNode | None:
+        """The node Slurm chose, as we wrote it down."""
+        node = self.annotations.get(names.NODE_ANNOTATION)
+        return KubeNode(node) if node else None
+
+    @property
+    def job_id(self) -> JobId | None:
+        """The placeholder's id as our label says; a cache, verified by the placeholder's own identity."""
+        text = self.labels.get(names.JOB_ID_LABEL, "")
+        return JobId(int(text)) if text.isascii() and text.isdecimal() else None
+
+    @property
+    def containers_are_gone(self) -> bool:
+        """No container of it runs: every one that ever started reports that it has terminated, or it was never bound."""
+        return not self.is_bound or not any(
+            c.state is ContainerState.RUNNING
+            or (c.state is ContainerState.WAITING and c.started_before and not self.is_terminal)
+            for c in self.containers
+        )
+
+    def condition(self, kind: str) -> Condition | None:
+        """The condition of that type, or None."""
+        return next((c for c in self.conditions if c.type == kind), None)
+
+    def waiting_time(self, now: datetime) -> timedelta:
+        """Since CREATE."""
+        return now - self.created_at
