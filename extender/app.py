@@ -1,0 +1,80 @@
+"""The extender's HTTP side: `POST /v1/filter` and `POST /v1/bind`, called by kube-scheduler.
+
+`filter` is answered from the request alone. `bind` looks the pod up in our cache, refuses what Slurm did not assign, and
+creates the Binding. Every replica answers; only the elected leader places (`extender.placement`).
+"""
+
+import time
+from collections.abc import Callable
+
+from fastapi import FastAPI, Request, Response
+
+from bridge.domain import placement
+from bridge.domain.ids import KubeNode, PodUid
+from bridge.domain.pods import Pod
+from bridge.kube import errors, writes
+from bridge.kube.client import KubeClient
+from bridge.runtime.metrics import Metrics
+from extender import wire
+
+Lookup = Callable[[PodUid], Pod | None]
+"""A pod from our cache, by uid."""
+
+
+def create(*, kube: KubeClient, lookup: Lookup, metrics: Metrics) -> FastAPI:
+    """Build the ASGI application."""
+    app = FastAPI(title="slurm-bridge extender", docs_url=None, redoc_url=None, openapi_url=None)
+
+    @app.post("/v1/filter")
+    async def filter_nodes(request: Request) -> Response:
+        began = time.perf_counter()
+        try:
+            pod, nodes = wire.filter_args(await request.body())
+        except wire.MalformedRequest as error:
+            metrics.extender_call("filter", "malformed", time.perf_counter() - began)
+            return _reply(wire.filter_result((), {}, str(error)))
+        verdict = placement.filter_nodes(pod, nodes)
+        outcome = "found" if verdict.nodes else "refused"
+        metrics.extender_call("filter", outcome, time.perf_counter() - began)
+        return _reply(wire.filter_result(verdict.nodes, verdict.refused))
+
+    @app.post("/v1/bind")
+    async def bind(request: Request) -> Response:
+        began = time.perf_counter()
+        try:
+            error = await _bind(kube, lookup, wire.binding_args(await request.body()))
+        except wire.MalformedRequest as malformed:
+            error = str(malformed)
+        outcome = "refused" if error else "bound"
+        metrics.extender_call("bind", outcome, time.perf_counter() - began)
+        return _reply(wire.binding_result(error))
+
+    return app
+
+
+async def _bind(kube: KubeClient, lookup: Lookup, args: wire.BindingArgs) -> str:
+    """Bind, and say what went wrong; "" is said only after the API server has said 201.
+
+    A pod that our cache does not show as assigned is read once more: the watch may lag behind our own patch.
+    """
+    pod = lookup(PodUid(args.PodUID))
+    try:
+        if placement.refuse_binding(pod, args.Node):
+            pod = await writes.get_pod(kube, args.PodNamespace, args.PodName)
+            pod = pod if pod.uid == args.PodUID else None
+        refusal = placement.refuse_binding(pod, args.Node)
+        if not refusal:
+            await writes.bind(
+                kube,
+                namespace=args.PodNamespace,
+                name=args.PodName,
+                uid=PodUid(args.PodUID),
+                kube_node=KubeNode(args.Node),
+            )
+    except errors.KubeError as error:
+        return f"binding {args.PodNamespace}/{args.PodName} to {args.Node}: {error}"
+    return refusal
+
+
+def _reply(body: bytes) -> Response:
+    return Response(body, media_type="application/json")
