@@ -1,7 +1,28 @@
-"""What one pod needs of a node."""
+"""What one pod needs of a node: kube-scheduler's arithmetic, in Kubernetes' and in Slurm's units.
 
-from collections.abc import Mapping
+Source: KEP-753 (sidecars), KEP-688 (overhead), KEP-2837 (pod-level resources); the same sum as `PodRequests` of
+k8s.io/component-helpers/resource.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
+from types import MappingProxyType
+from typing import NamedTuple
+
+from bridge.domain import quantities
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class Resources(NamedTuple):
+    """A container's (or a pod's own) `resources`: resource name → quantity as written."""
+
+    requests: Mapping[str, str] = NOTHING
+    limits: Mapping[str, str] = NOTHING
+    sidecar: bool = False
+    """An init container with `restartPolicy: Always`: it goes on running beside the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -9,12 +30,154 @@ class Demand:
     """Whole CPUs and MiB, as Slurm counts; the exact Kubernetes amounts beside them for the fit check."""
 
     cpus: int = 1
+    """At least 1: Slurm gives no job less."""
     memory_mib: int = 1
-    gres: Mapping[str, int] = field(default_factory=dict)
-    """Slurm GRES name (`gpu`, `gpu:a100`) → count."""
+    """At least 1: Slurm reads 0 as the whole node."""
     milli_cpu: int = 0
-    """Kubernetes' own books, thousandths of a CPU, not rounded up."""
+    """Kubernetes' own books, thousandths of a CPU, not rounded up; 0 where the pod asks for none."""
     memory_bytes: int = 0
     ephemeral_storage_bytes: int = 0
     extended: Mapping[str, int] = field(default_factory=dict)
-    """Extended resource name (`nvidia.com/gpu`) → count, as Kubernetes names them."""
+    """Every other resource (`nvidia.com/gpu`, `hugepages-2Mi`) → count, as Kubernetes names them; none is 0."""
+    pods: int = 1
+    """How many pods this is the demand of."""
+
+
+def of(
+    containers: Iterable[Resources],
+    init_containers: Iterable[Resources] = (),
+    overhead: Mapping[str, str] = NOTHING,
+    pod_resources: Resources | None = None,
+) -> Demand:
+    """Sum up one pod.
+
+    Raises:
+        ValueError: a quantity is none (the API server lets none through).
+    """
+    amounts = _aggregate(containers, init_containers)
+    if pod_resources is not None:
+        _put_pod_level(amounts, pod_resources)
+    for name, quantity in overhead.items():
+        amounts[name] = amounts.get(name, Decimal(0)) + quantities.parse(quantity)
+    return from_amounts(amounts)
+
+
+def from_amounts(amounts: Mapping[str, Decimal], *, pods: int = 1) -> Demand:
+    """Sort resource amounts into their fields; the rounding into Slurm's units happens here and nowhere else."""
+    rest = dict(amounts)
+    milli_cpu = quantities.milli(rest.pop("cpu", Decimal(0)))
+    memory_bytes = quantities.whole(rest.pop("memory", Decimal(0)))
+    storage_bytes = quantities.whole(rest.pop("ephemeral-storage", Decimal(0)))
+    return _demand(
+        milli_cpu=milli_cpu,
+        memory_bytes=memory_bytes,
+        ephemeral_storage_bytes=storage_bytes,
+        extended={name: quantities.whole(amount) for name, amount in rest.items() if amount > 0},
+        pods=pods,
+    )
+
+
+def total(demands: Iterable[Demand]) -> Demand:
+    """Add up what several pods need together; `cpus` and `memory_mib` round the sum, not the parts."""
+    milli_cpu = memory_bytes = ephemeral_storage_bytes = pods = 0
+    extended: Counter[str] = Counter()
+    for each in demands:
+        milli_cpu += each.milli_cpu
+        memory_bytes += each.memory_bytes
+        ephemeral_storage_bytes += each.ephemeral_storage_bytes
+        pods += each.pods
+        extended.update(each.extended)
+    return _demand(
+        milli_cpu=milli_cpu,
+        memory_bytes=memory_bytes,
+        ephemeral_storage_bytes=ephemeral_storage_bytes,
+        extended=dict(extended),
+        pods=pods,
+    )
+
+
+def gres(extended: Mapping[str, int], gpu_resources: Mapping[str, str]) -> Mapping[str, int]:
+    """Translate extended resources into Slurm GRES: `{"nvidia.com/gpu": 2}` is `{"gpu": 2}`; others have none.
+
+    Args:
+        extended: Kubernetes resource name → count.
+        gpu_resources: Kubernetes resource name → GRES name, with a type where wanted (`gpu`, `gpu:a100`).
+    """
+    counts: Counter[str] = Counter()
+    for name, count in extended.items():
+        if name in gpu_resources:
+            counts[gpu_resources[name]] += count
+    return dict(counts)
+
+
+def _demand(
+    *,
+    milli_cpu: int,
+    memory_bytes: int,
+    ephemeral_storage_bytes: int,
+    extended: Mapping[str, int],
+    pods: int,
+) -> Demand:
+    return Demand(
+        cpus=max(1, quantities.whole_cores(milli_cpu)),
+        memory_mib=max(1, quantities.mebibytes(memory_bytes)),
+        milli_cpu=milli_cpu,
+        memory_bytes=memory_bytes,
+        ephemeral_storage_bytes=ephemeral_storage_bytes,
+        extended=extended,
+        pods=pods,
+    )
+
+
+def _aggregate(
+    containers: Iterable[Resources], init_containers: Iterable[Resources]
+) -> dict[str, Decimal]:
+    """The most the pod uses at any moment: while an init container runs (beside the sidecars before it), or thereafter."""
+    together: dict[str, Decimal] = {}
+    for container in containers:
+        _add(together, _requests(container))
+    sidecars: dict[str, Decimal] = {}
+    most_while_starting: dict[str, Decimal] = {}
+    for container in init_containers:
+        requests = _requests(container)
+        if container.sidecar:
+            _add(sidecars, requests)
+            _add(together, requests)
+            _raise_to(most_while_starting, sidecars)
+        else:
+            _add(requests, sidecars)
+            _raise_to(most_while_starting, requests)
+    _raise_to(together, most_while_starting)
+    return together
+
+
+def _requests(resources: Resources) -> dict[str, Decimal]:
+    """What is limited but not requested is requested at its limit, as the API server's defaults have it."""
+    return {
+        name: quantities.parse(quantity)
+        for name, quantity in {**resources.limits, **resources.requests}.items()
+    }
+
+
+def _put_pod_level(amounts: dict[str, Decimal], pod_resources: Resources) -> None:
+    """Pod-level requests replace the containers' sum; a pod-level limit stands in where nobody requests anything."""
+    for name, quantity in pod_resources.limits.items():
+        if _is_pod_level(name):
+            amounts.setdefault(name, quantities.parse(quantity))
+    for name, quantity in pod_resources.requests.items():
+        if _is_pod_level(name):
+            amounts[name] = quantities.parse(quantity)
+
+
+def _is_pod_level(name: str) -> bool:
+    return name in ("cpu", "memory") or name.startswith("hugepages-")
+
+
+def _add(amounts: dict[str, Decimal], more: Mapping[str, Decimal]) -> None:
+    for name, amount in more.items():
+        amounts[name] = amounts.get(name, Decimal(0)) + amount
+
+
+def _raise_to(amounts: dict[str, Decimal], least: Mapping[str, Decimal]) -> None:
+    for name, amount in least.items():
+        amounts[name] = max(amounts.get(name, Decimal(0)), amount)

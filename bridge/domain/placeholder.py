@@ -1,10 +1,20 @@
-"""The placeholder: what we ask of Slurm for a workload, and the identity it carries."""
+"""The placeholder: what we ask of Slurm for a workload, and the identity it carries.
 
+The identity is stored as versioned JSON. Within a version fields are only added, so readers ignore what they do not know;
+every version has `cluster`.
+"""
+
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from bridge.domain.ids import ClusterId, PodUid, SlurmNode
+
+_MARK = "slurm-bridge"
+"""The JSON key that says "ours"; its value is the version."""
+
+_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,3 +72,79 @@ class PlaceholderSpec:
     comment: str = ""
     mcs_label: str = ""
     extra: Mapping[str, str] = field(default_factory=dict)
+
+
+class UnreadableIdentityError(ValueError):
+    """The mark is ours, the rest is not for us to read: a newer version wrote it, or it is damaged.
+
+    Such a job is no stranger and no orphan: whoever meets it leaves it alone and says so.
+    """
+
+    def __init__(self, why: str, *, cluster: ClusterId | None) -> None:
+        """Keep the cluster where it can be read: another cluster's job is not our concern."""
+        super().__init__(why)
+        self.cluster = cluster
+
+
+def encode(identity: Identity) -> str:
+    """Write an identity for `admin_comment`: compact ASCII JSON, about 250 bytes and 40 more for each further pod."""
+    document: dict[str, object] = {
+        _MARK: _VERSION,
+        "cluster": identity.cluster,
+        "kind": identity.kind,
+        "namespace": identity.namespace,
+        "name": identity.name,
+        "uid": identity.uid,
+        "pods": identity.pods,
+    }
+    if identity.cause:
+        document["cause"] = identity.cause
+    return json.dumps(document, separators=(",", ":"))
+
+
+def decode(text: str) -> Identity | None:
+    """Read an `admin_comment`; None is a stranger's: not JSON, or JSON without our mark.
+
+    Raises:
+        UnreadableIdentityError: it carries our mark, but in a newer version, or damaged.
+    """
+    if f'"{_MARK}"' not in text:
+        return None
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(document, dict) or _MARK not in document:
+        return None
+    cluster = document.get("cluster")
+    if not isinstance(cluster, str):
+        raise UnreadableIdentityError("the identity names no cluster", cluster=None)
+    if document[_MARK] != _VERSION:
+        raise UnreadableIdentityError(
+            f"the identity has version {document[_MARK]!r}, this slurm-bridge reads {_VERSION}",
+            cluster=ClusterId(cluster),
+        )
+    return _identity(document, ClusterId(cluster))
+
+
+def _identity(document: Mapping[str, object], cluster: ClusterId) -> Identity:
+    pods = document.get("pods")
+    if not isinstance(pods, list):
+        raise UnreadableIdentityError("the identity lists no pods", cluster=cluster)
+    texts = {key: document.get(key) for key in ("kind", "namespace", "name", "uid")}
+    texts["cause"] = document.get("cause", "")
+    wrong = sorted(key for key, value in texts.items() if not isinstance(value, str))
+    if wrong or not all(isinstance(pod, str) for pod in pods):
+        raise UnreadableIdentityError(
+            f"the identity is damaged: expected text in {', '.join(wrong) or 'pods'}",
+            cluster=cluster,
+        )
+    return Identity(
+        cluster=cluster,
+        kind=str(texts["kind"]),
+        namespace=str(texts["namespace"]),
+        name=str(texts["name"]),
+        uid=str(texts["uid"]),
+        pods=tuple(PodUid(pod) for pod in pods),
+        cause=str(texts["cause"]),
+    )

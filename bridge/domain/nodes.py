@@ -1,0 +1,68 @@
+"""Nodes as both worlds report them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from bridge.domain.ids import KubeNode, SlurmNode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taint:
+    """A node taint; effect is NoSchedule, PreferNoSchedule or NoExecute."""
+
+    key: str
+    value: str = ""
+    effect: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocatable:
+    """`status.allocatable`: what pods may use, in the units of `demand.Demand`."""
+
+    milli_cpu: int = 0
+    memory_bytes: int = 0
+    ephemeral_storage_bytes: int = 0
+    pods: int = 0
+    extended: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubeNodeFacts:
+    """A Kubernetes node, reduced to what decisions need."""
+
+    name: KubeNode
+    uid: str
+    resource_version: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    is_unschedulable: bool = False
+    """`spec.unschedulable`: cordoned."""
+    is_ready: bool = True
+    """Condition Ready is True."""
+    is_deleting: bool = False
+    allocatable: Allocatable = field(default_factory=Allocatable)
+    internal_ip: str = ""
+    """The first address of type InternalIP; "" while the kubelet has reported none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmNodeFacts:
+    """A Slurm node as slurmrestd reports it."""
+
+    name: SlurmNode
+    states: frozenset[str] = frozenset()
+    """Base state and flags: IDLE, MIXED, DRAIN, EXTERNAL, NOT_RESPONDING …"""
+    cpus: int = 0
+    memory_mib: int = 0
+    features: tuple[str, ...] = ()
+    gres: str = ""
+    """As configured: `gpu:a100:4`."""
+    address: str = ""
+    alloc_cpus: int = 0
+    """Lazily counted by slurmctld: may be a second old."""
+    alloc_memory_mib: int = 0
+    reason: str = ""
+    """Why it is drained or down, without Slurm's `[user@time]`."""
+    topology: str = ""
+    comment: str = ""

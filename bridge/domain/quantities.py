@@ -1,0 +1,100 @@
+"""Kubernetes quantities (`100m`, `1.5Gi`, `2e3`) as exact numbers, and the rounding into Slurm's units.
+
+Source: <https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/>. As the API server does,
+amounts finer than a billionth are rounded up and amounts above 2^63 - 1 are cut to that.
+"""
+
+import decimal
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from types import MappingProxyType
+
+MIB = 1024 * 1024
+"""Slurm's unit of memory, in bytes; it says MB and means MiB."""
+
+EXPECTED = "a Kubernetes quantity such as 2, 500m, 1.5Gi or 1e3"
+"""What every error and every table of ours says is accepted."""
+
+_SUFFIXES = MappingProxyType(
+    {
+        "n": Decimal("1e-9"),
+        "u": Decimal("1e-6"),
+        "m": Decimal("1e-3"),
+        "": Decimal(1),
+        "k": Decimal(10**3),
+        "M": Decimal(10**6),
+        "G": Decimal(10**9),
+        "T": Decimal(10**12),
+        "P": Decimal(10**15),
+        "E": Decimal(10**18),
+        "Ki": Decimal(2**10),
+        "Mi": Decimal(2**20),
+        "Gi": Decimal(2**30),
+        "Ti": Decimal(2**40),
+        "Pi": Decimal(2**50),
+        "Ei": Decimal(2**60),
+    }
+)
+_LONGEST = 64
+_QUANTITY = re.compile(
+    r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:[eE]([+-]?[0-9]{1,18})|([KMGTPE]i|[numkMGTPE])?)"
+)
+_LARGEST_EXPONENT = (
+    200  # beyond it no text of _LONGEST characters lies between a billionth and 2^63
+)
+_FINEST = Decimal("1e-9")
+_LARGEST = Decimal(2**63 - 1)
+
+
+def parse(text: str) -> Decimal:
+    """Read a quantity.
+
+    Raises:
+        ValueError: it is none; the message shows it and says what is accepted.
+    """
+    match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
+    if match is None:
+        raise ValueError(f"expected {EXPECTED}, found {text[:_LONGEST]!r}")
+    number, exponent, suffix = match.groups()
+    # Rounding up twice is rounding up once, so limited precision on the way does no harm.
+    rounding_up = decimal.Context(prec=40, rounding=decimal.ROUND_UP)
+    if exponent is None:
+        value = rounding_up.multiply(Decimal(number), _SUFFIXES[suffix or ""])
+    else:
+        shift = max(-_LARGEST_EXPONENT, min(_LARGEST_EXPONENT, int(exponent)))
+        value = rounding_up.scaleb(Decimal(number), shift)
+    if abs(value) > _LARGEST:
+        return _LARGEST.copy_sign(value)
+    return value.quantize(_FINEST, context=rounding_up)
+
+
+def whole(amount: Decimal) -> int:
+    """Round up to a whole number: bytes, pods, devices."""
+    return int(amount.to_integral_value(rounding=decimal.ROUND_CEILING))
+
+
+def milli(amount: Decimal) -> int:
+    """Round up to whole thousandths, as kube-scheduler counts CPUs."""
+    return whole(amount * 1000)
+
+
+def whole_cores(milli_cpu: int) -> int:
+    """Round thousandths of a CPU up to whole CPUs, as Slurm counts them."""
+    return -(-milli_cpu // 1000)
+
+
+def mebibytes(memory_bytes: int) -> int:
+    """Round bytes up to MiB, as Slurm counts memory."""
+    return -(-memory_bytes // MIB)
+
+
+def are_equal(first: Mapping[str, str], second: Mapping[str, str]) -> bool:
+    """Compare two resource lists by amount: `{"cpu": "0.5"}` and `{"cpu": "500m"}` are equal.
+
+    Raises:
+        ValueError: one of the quantities is none.
+    """
+    return first.keys() == second.keys() and all(
+        parse(amount) == parse(second[name]) for name, amount in first.items()
+    )
