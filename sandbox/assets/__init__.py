@@ -1,0 +1,17 @@
+"""The programs the sandbox runs: real Kubernetes, real Slurm and helm, found or fetched without root.
+
+    with assets.shown(sys.stderr) as report:
+        slurm = assets.resolve(assets.AssetName.SLURM, report=report)
+        slurm.bin / "slurmctld"
+
+Where they come from, the first that holds: the folder an environment variable names (SANDBOX_KUBE, SANDBOX_SLURM,
+SANDBOX_HELM); the cache; a fetch or build into the cache. PATH counts only on demand (SANDBOX_USE_PATH=1) or when the
+fetch fails: a host's Slurm may be configured oddly, and tests should not vary by host.
+"""
+
+from sandbox.assets.errors import AssetError
+from sandbox.assets.kits import AssetName
+from sandbox.assets.progress import Report, Stage, shown
+from sandbox.assets.resolve import Asset, resolve, resolve_all
+
+__all__ = ["Asset", "AssetError", "AssetName", "Report", "Stage", "resolve", "resolve_all", "shown"]

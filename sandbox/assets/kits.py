@@ -1,0 +1,143 @@
+"""What each asset consists of: its programs, how to ask for the version, and how old it may be."""
+
+import enum
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sandbox.assets.errors import Unusable
+
+VERSION_TIMEOUT_S = 30
+
+
+class AssetName(enum.StrEnum):
+    """The three things the sandbox cannot run without."""
+
+    KUBE = "kube"
+    SLURM = "slurm"
+    HELM = "helm"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kit:
+    """The programs of one asset."""
+
+    name: AssetName
+    programs: tuple[str, ...]
+    variable: str
+    """The environment variable that names a folder with these programs."""
+    version_command: tuple[str, ...]
+    minimum: tuple[int, int]
+    """Major and minor version."""
+
+
+KITS: Mapping[AssetName, Kit] = {
+    kit.name: kit
+    for kit in (
+        Kit(
+            name=AssetName.KUBE,
+            programs=(
+                "etcd",
+                "kube-apiserver",
+                "kube-controller-manager",
+                "kube-scheduler",
+                "kubectl",
+                "kwok",
+            ),
+            variable="SANDBOX_KUBE",
+            version_command=("kube-apiserver", "--version"),
+            minimum=(1, 34),  # the admission policies and the scheduler configuration we rely on
+        ),
+        Kit(
+            name=AssetName.SLURM,
+            programs=(
+                "slurmctld",
+                "slurmrestd",
+                "slurmdbd",
+                "mariadbd",
+                "sacct",
+                "sacctmgr",
+                "salloc",
+                "sbatch",
+                "scancel",
+                "scontrol",
+                "sdiag",
+                "sinfo",
+                "squeue",
+                "srun",
+            ),
+            variable="SANDBOX_SLURM",
+            version_command=("slurmctld", "-V"),
+            minimum=(25, 5),  # the first release with external nodes and jobs
+        ),
+        Kit(
+            name=AssetName.HELM,
+            programs=("helm",),
+            variable="SANDBOX_HELM",
+            version_command=("helm", "version", "--short"),
+            minimum=(3, 14),
+        ),
+    )
+}
+
+
+def check(kit: Kit, folder: Path) -> str:
+    """The version of the kit's programs in `folder`.
+
+    Raises:
+        Unusable: with every program that is missing, or why the version will not do.
+    """
+    absent = missing(kit, folder)
+    if absent:
+        raise Unusable(*(f"no program {name} in {folder}" for name in absent))
+    program, *arguments = kit.version_command
+    return checked_version(kit, [str(folder / program), *arguments])
+
+
+def missing(kit: Kit, folder: Path) -> list[str]:
+    """The kit's programs that `folder` does not hold or that may not be executed."""
+    return [name for name in kit.programs if not is_program(folder / name)]
+
+
+def is_program(path: Path) -> bool:
+    """Whether this uid can execute the file."""
+    return path.is_file() and os.access(path, os.X_OK)
+
+
+def checked_version(kit: Kit, command: list[str]) -> str:
+    """What `command` says its version is ("1.36.4"), if it is new enough.
+
+    Raises:
+        Unusable: it does not start, says no version or is too old.
+    """
+    try:
+        done = subprocess.run(
+            command,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=VERSION_TIMEOUT_S,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Unusable(f"{command[0]} does not run: {error}") from error
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip().partition("\n")[0]
+        raise Unusable(f"{command[0]} does not run: exit code {done.returncode}, {said!r}")
+    return _new_enough(kit, done.stdout)
+
+
+def _new_enough(kit: Kit, output: str) -> str:
+    # They say: Kubernetes v1.36.4; slurm-wlm 26.05.5 (Debian's) or slurm 26.05.5; v4.2.3+g1234567 (helm).
+    found = re.search(r"\bv?((\d+)\.(\d+)[\w.-]*)", output)
+    major, minor = kit.minimum
+    if found is None:
+        raise Unusable(f"{kit.version_command[0]} says no version: {output.strip()!r}")
+    if (int(found[2]), int(found[3])) < kit.minimum:
+        raise Unusable(
+            f"{kit.version_command[0]} is version {found[1]}, needed is {major}.{minor:02} or newer"
+        )
+    return found[1]

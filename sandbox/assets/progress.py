@@ -1,0 +1,68 @@
+"""What a person sees while an asset is fetched: one line per stage, with seconds, on standard error."""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TextIO
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """Where the work on one asset is."""
+
+    asset: str
+    text: str
+    elapsed_s: float
+    """Since this asset was first asked for."""
+
+    @property
+    def line(self) -> str:
+        """For a log: `kube: compiling, caches 1600 MiB (151 s)`."""
+        return f"{self.asset}: {self.text} ({self.elapsed_s:.0f} s)"
+
+
+Report = Callable[[Stage], None]
+"""Is told every stage. Called from several threads, one per asset."""
+
+
+@dataclass(frozen=True, slots=True)
+class Teller:
+    """Tells the stages of one asset, with the time they were reached."""
+
+    asset: str
+    report: Report
+    began_s: float = field(default_factory=time.monotonic)
+
+    def __call__(self, text: str) -> None:
+        """The work has come to `text`."""
+        self.report(Stage(asset=self.asset, text=text, elapsed_s=time.monotonic() - self.began_s))
+
+
+@contextlib.contextmanager
+def shown(stream: TextIO) -> Iterator[Report]:
+    """A report that writes lines to `stream`; on a terminal, one moving line per asset."""
+    if stream.isatty():
+        with _moving(stream) as report:
+            yield report
+    else:
+        yield lambda stage: print(stage.line, file=stream, flush=True)
+
+
+@contextlib.contextmanager
+def _moving(stream: TextIO) -> Iterator[Report]:
+    columns = (SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"))
+    tasks: dict[str, TaskID] = {}
+    with Progress(*columns, TimeElapsedColumn(), console=Console(file=stream)) as progress:
+
+        def report(stage: Stage) -> None:
+            description = f"{stage.asset}: {stage.text}"
+            if stage.asset in tasks:
+                progress.update(tasks[stage.asset], description=description)
+            else:
+                tasks[stage.asset] = progress.add_task(description, total=None)
+
+        yield report
