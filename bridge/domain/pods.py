@@ -114,6 +114,10 @@ class Pod:
     node_selector: Mapping[str, str] = field(default_factory=dict)
     node_terms: tuple[NodeTerm, ...] = ()
     """`requiredDuringSchedulingIgnoredDuringExecution`: alternatives; empty means any node."""
+    has_affinity: bool = False
+    """`spec.affinity` is there, of whatever kind: a patch must extend it, not replace it."""
+    has_node_affinity: bool = False
+    """`spec.affinity.nodeAffinity` is there, if only with preferences."""
     tolerations: tuple[Toleration, ...] = ()
     host_ports: tuple[tuple[str, int, str], ...] = ()
     """(protocol, port, host IP) of every port taken on the node."""
@@ -203,3 +207,23 @@ class Pod:
     def waiting_time(self, now: datetime) -> timedelta:
         """Since CREATE."""
         return now - self.created_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundPod:
+    """Any pod that has a node, ours or not: what Kubernetes' own books charge to that node."""
+
+    uid: PodUid
+    namespace: str
+    name: str
+    resource_version: str = ""
+    kube_node: KubeNode
+    demand: Demand = field(default_factory=Demand)
+    host_ports: tuple[tuple[str, int, str], ...] = ()
+    """(protocol, port, host IP), as in `Pod`."""
+    is_deleting: bool = False
+    """It is going away, but counts until its containers are gone."""
+    is_terminal: bool = False
+    """Succeeded or Failed: kube-scheduler charges it no more."""
+    is_of_the_node: bool = False
+    """A DaemonSet's or a static pod: it comes back wherever the node is, so Slurm's share of the node excludes it."""
