@@ -1,0 +1,65 @@
+{{/*
+Expressions of the Common Expression Language that admission policies and webhook configurations share. They run inside the
+API server on pod writes of the whole cluster, so the deciding part comes first, and every optional field is asked for with
+`?`: an evaluation error would refuse somebody's pod. https://kubernetes.io/docs/reference/using-api/cel/
+*/}}
+
+{{/* A list of names as a CEL list. */}}
+{{- define "slurm-bridge.cel.list" -}}
+{{ toJson . | replace "\"" "'" }}
+{{- end }}
+
+{{/* The requester may do all: a group that administrators enter on purpose. */}}
+{{- define "slurm-bridge.cel.breakGlass" -}}
+request.userInfo.groups.exists(g, g in {{ include "slurm-bridge.cel.list" .Values.policies.breakGlassGroups }})
+{{- end }}
+
+{{/* What such a requester is told by a refusal. */}}
+{{- define "slurm-bridge.breakGlassHint" -}}
+{{- with .Values.policies.breakGlassGroups }} (in an emergency act as group {{ first . }}){{ end }}
+{{- end }}
+
+{{/* Pods of this requester are not Slurm's to place: DaemonSet pods, a kubelet's mirror pods, whom the administrator lists. */}}
+{{- define "slurm-bridge.cel.passesUsBy" -}}
+request.userInfo.username in {{ include "slurm-bridge.cel.list" .Values.policies.podCreators }} ||
+(request.userInfo.username.startsWith('system:node:') && 'system:nodes' in request.userInfo.groups) ||
+{{ include "slurm-bridge.cel.breakGlass" . }}
+{{- end }}
+
+{{/* The pod is ours: it asks for our scheduler or carries our finalizer. (dict "root" $ "pod" "object") */}}
+{{- define "slurm-bridge.cel.isOurs" -}}
+({{ .pod }}.spec.?schedulerName.orValue('') == '{{ .root.Values.config.scheduler_name }}' ||
+{{ .pod }}.metadata.?finalizers.orValue([]).exists(f, f == '{{ include "slurm-bridge.finalizer" .root }}'))
+{{- end }}
+
+{{/* The pod carries our scheduling gate, our finalizer. (dict "root" $ "pod" "object") */}}
+{{- define "slurm-bridge.cel.hasGate" -}}
+{{ .pod }}.spec.?schedulingGates.orValue([]).exists(g, g.name == '{{ include "slurm-bridge.gate" .root }}')
+{{- end }}
+{{- define "slurm-bridge.cel.hasFinalizer" -}}
+{{ .pod }}.metadata.?finalizers.orValue([]).exists(f, f == '{{ include "slurm-bridge.finalizer" .root }}')
+{{- end }}
+
+{{/* The pod tolerates the managed-node taint; without a key it tolerates every taint, without an effect every effect. */}}
+{{- define "slurm-bridge.cel.toleratesTaint" -}}
+{{ .pod }}.spec.?tolerations.orValue([]).exists(t,
+t.?key.orValue('') in ['', '{{ include "slurm-bridge.managedNodeTaint" .root }}'] &&
+t.?effect.orValue('') in ['', '{{ .root.Values.config.controllers.taint_effect }}'])
+{{- end }}
+
+{{/* The namespace is bridged: `slurm-bridge.namespaceSelector` over variables.labels, since a selector cannot be negated. */}}
+{{- define "slurm-bridge.cel.namespaceIsBridged" -}}
+{{- $excluded := include "slurm-bridge.excludedNamespaces" . | fromJsonArray }}
+{{- $terms := list (printf "!(request.namespace in %s)" (include "slurm-bridge.cel.list" $excluded)) }}
+{{- range $key, $value := .Values.namespaceSelector.matchLabels }}
+{{- $terms = append $terms (printf "variables.labels[?'%s'] == optional.of('%s')" $key $value) }}
+{{- end }}
+{{- range .Values.namespaceSelector.matchExpressions }}
+{{- $term := printf "'%s' in variables.labels" .key }}
+{{- if has .operator (list "In" "NotIn") }}
+{{- $term = printf "variables.labels[?'%s'].orValue('') in %s" .key (include "slurm-bridge.cel.list" .values) }}
+{{- end }}
+{{- $terms = append $terms (printf "%s(%s)" (hasPrefix "Not" .operator | or (eq .operator "DoesNotExist") | ternary "!" "") $term) }}
+{{- end }}
+{{- join " &&\n" $terms }}
+{{- end }}

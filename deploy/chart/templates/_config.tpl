@@ -1,0 +1,57 @@
+{{/* config.yaml: what the administrator set, and what only the chart knows. */}}
+{{- define "slurm-bridge.config" -}}
+{{- $tls := dict "cert_file" "/etc/slurm-bridge/tls/tls.crt" "key_file" "/etc/slurm-bridge/tls/tls.key" }}
+{{- $chart := dict
+  "kubernetes" (dict "namespace" .Release.Namespace)
+  "slurm" (dict "token_file" "/etc/slurm-bridge/slurm/token")
+  "webhook" $tls
+  "extender" (merge (dict "client_ca_file" "/etc/slurm-bridge/tls/ca.crt") $tls)
+}}
+{{- toYaml (mergeOverwrite (deepCopy .Values.config) $chart) }}
+{{- end }}
+
+{{/* The scheduler's profile: https://kubernetes.io/docs/reference/config-api/kube-scheduler-config.v1/ */}}
+{{- define "slurm-bridge.schedulerConfig" -}}
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+parallelism: 4                 # Slurm has chosen: one node is looked at per pod
+percentageOfNodesToScore: 100  # never sample the nodes: the one Slurm chose must be among them
+podInitialBackoffSeconds: 1
+podMaxBackoffSeconds: 5
+clientConnection:
+  kubeconfig: {{ .Values.scheduler.kubeconfig | quote }}
+  qps: 200
+  burst: 400
+leaderElection:
+  leaderElect: {{ .Values.scheduler.leaderElect }}
+  resourceNamespace: {{ .Release.Namespace }}
+  resourceName: {{ include "slurm-bridge.name" . }}-scheduler
+profiles:
+- schedulerName: {{ .Values.config.scheduler_name }}
+  plugins:
+    multiPoint:
+      disabled:
+      - name: DefaultPreemption  # Slurm decides who is preempted
+      - name: PodTopologySpread  # these two would veto Slurm's node; the webhook refuses what they would enforce
+      - name: InterPodAffinity
+      - name: NodeResourcesBalancedAllocation  # scores of a single node
+      - name: ImageLocality
+extenders:
+- urlPrefix: {{ .Values.extender.url | default (printf "https://%s" (include "slurm-bridge.serviceHost" (dict "root" . "component" "extender"))) }}/v1
+  filterVerb: filter
+  bindVerb: bind
+  nodeCacheCapable: true
+  ignorable: false             # without us no pod of ours runs
+  httpTimeout: 5s
+  enableHTTPS: true
+  tlsConfig:
+    caFile: {{ .Values.scheduler.tlsDirectory }}/ca.crt
+    certFile: {{ .Values.scheduler.tlsDirectory }}/tls.crt
+    keyFile: {{ .Values.scheduler.tlsDirectory }}/tls.key
+{{- end }}
+
+{{- define "slurm-bridge.schedulerFeatureGates" -}}
+{{- $gates := list }}
+{{- range $gate, $on := .Values.scheduler.featureGates }}{{ $gates = append $gates (printf "%s=%t" $gate $on) }}{{ end }}
+{{- join "," $gates }}
+{{- end }}

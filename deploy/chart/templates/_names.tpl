@@ -1,0 +1,57 @@
+{{/* Names that several templates share. The keys are those of bridge/domain/names.py; tests/chart compares them. */}}
+
+{{- define "slurm-bridge.gate" -}}slurm-bridge.dev/placement{{- end }}
+{{- define "slurm-bridge.finalizer" -}}slurm-bridge.dev/placeholder{{- end }}
+{{- define "slurm-bridge.jobIdLabel" -}}scheduler.slinky.slurm.net/slurm-jobid{{- end }}
+{{- define "slurm-bridge.nodeAnnotation" -}}slinky.slurm.net/slurm-node{{- end }}
+{{- define "slurm-bridge.managedNodeTaint" -}}slinky.slurm.net/managed-node{{- end }}
+
+{{/* The release's name is the prefix of every object; cluster-wide ones too, so two releases need two names. */}}
+{{- define "slurm-bridge.name" -}}
+{{- if contains .Chart.Name .Release.Name }}{{ .Release.Name | trunc 40 | trimSuffix "-" }}
+{{- else }}{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 40 | trimSuffix "-" }}{{ end }}
+{{- end }}
+
+{{/* "slurm-bridge.labels" (dict "root" $ "component" "webhook") */}}
+{{- define "slurm-bridge.labels" -}}
+{{ include "slurm-bridge.selector" . }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/part-of: slurm-bridge
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
+{{- end }}
+
+{{- define "slurm-bridge.selector" -}}
+app.kubernetes.io/name: {{ .root.Chart.Name }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- end }}
+
+{{/* The user name of a component's service account: "slurm-bridge.user" (dict "root" $ "component" "extender") */}}
+{{- define "slurm-bridge.user" -}}
+system:serviceaccount:{{ .root.Release.Namespace }}:{{ include "slurm-bridge.name" .root }}-{{ .component }}
+{{- end }}
+
+{{- define "slurm-bridge.serviceHost" -}}
+{{ include "slurm-bridge.name" .root }}-{{ .component }}.{{ .root.Release.Namespace }}.svc
+{{- end }}
+
+{{/* Name of a component's TLS Secret: webhook, extender (servers), scheduler (the extender's client). */}}
+{{- define "slurm-bridge.tlsSecret" -}}
+{{- if eq .root.Values.tls.mode "secret" }}{{ get .root.Values.tls.secrets .component }}
+{{- else }}{{ include "slurm-bridge.name" .root }}-{{ .component }}-tls{{ end }}
+{{- end }}
+
+{{/* Namespaces that never match, as a JSON list; also a CEL list. */}}
+{{- define "slurm-bridge.excludedNamespaces" -}}
+{{ append .Values.excludedNamespaces .Release.Namespace | uniq | toJson }}
+{{- end }}
+
+{{/* The selector of bridged namespaces. */}}
+{{- define "slurm-bridge.namespaceSelector" -}}
+{{- $notExcluded := dict "key" "kubernetes.io/metadata.name" "operator" "NotIn" "values" (include "slurm-bridge.excludedNamespaces" . | fromJsonArray) }}
+{{- dict
+  "matchLabels" .Values.namespaceSelector.matchLabels
+  "matchExpressions" (append .Values.namespaceSelector.matchExpressions $notExcluded)
+  | toYaml }}
+{{- end }}

@@ -1,0 +1,41 @@
+{{/* Binds a component's ClusterRole to its service account: (dict "root" $ "component" "extender") */}}
+{{- define "slurm-bridge.clusterRoleBinding" -}}
+{{- $name := printf "%s-%s" (include "slurm-bridge.name" .root) .component -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: {{ $name }}
+  labels: {{- include "slurm-bridge.labels" . | nindent 4 }}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {{ $name }}}
+subjects:
+- {kind: ServiceAccount, name: {{ $name }}, namespace: {{ .root.Release.Namespace }}}
+{{- end }}
+
+{{/* One lease, and nothing else of that kind: (dict "root" $ "component" "extender" "lease" "name") */}}
+{{- define "slurm-bridge.leaseRole" -}}
+{{- $name := printf "%s-%s" (include "slurm-bridge.name" .root) .component -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: {{ $name }}-lease
+  namespace: {{ .root.Release.Namespace }}
+  labels: {{- include "slurm-bridge.labels" . | nindent 4 }}
+rules:
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  resourceNames: [{{ .lease }}]
+  verbs: [get, update]
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [create]  # a name cannot be asked for at CREATE
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: {{ $name }}-lease
+  namespace: {{ .root.Release.Namespace }}
+  labels: {{- include "slurm-bridge.labels" . | nindent 4 }}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: {{ $name }}-lease}
+subjects:
+- {kind: ServiceAccount, name: {{ $name }}, namespace: {{ .root.Release.Namespace }}}
+{{- end }}

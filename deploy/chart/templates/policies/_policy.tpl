@@ -1,0 +1,19 @@
+{{/* Head of a policy: (dict "root" $ "policy" "keys") */}}
+{{- define "slurm-bridge.policyMetadata" -}}
+name: {{ include "slurm-bridge.name" .root }}-{{ .policy }}
+labels: {{- include "slurm-bridge.labels" (dict "root" .root "component" "policies") | nindent 2 }}
+{{- end }}
+
+{{/* A policy's binding: (dict "root" $ "policy" "keys" "actions" (list "Deny") "namespaceSelector" yaml-or-nothing) */}}
+{{- define "slurm-bridge.policyBinding" -}}
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {{- include "slurm-bridge.policyMetadata" . | nindent 2 }}
+spec:
+  policyName: {{ include "slurm-bridge.name" .root }}-{{ .policy }}
+  validationActions: {{ .actions | toJson }}
+  {{- with .namespaceSelector }}
+  matchResources:
+    namespaceSelector: {{- . | nindent 6 }}
+  {{- end }}
+{{- end }}
