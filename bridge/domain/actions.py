@@ -28,6 +28,17 @@ class Cause(enum.Enum):
         return self is not Cause.TIME_LIMIT
 
 
+class OwnCause(enum.StrEnum):
+    """Why we cancelled a placeholder whose pod lives on: recorded in it, so that its end is ours to answer."""
+
+    MISFIT = "misfit"
+    """Kubernetes could not take the pod on the node: submit again, avoiding that node."""
+    UNUSED = "unused"
+    """Another controller's gate kept the pod from using it: submit again when that gate is gone."""
+    SPARE = "spare"
+    """A second placeholder of one workload: its end says nothing about the pod."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """How the containers ended, as Slurm is told: exactly one of the three, or all unset for success."""
@@ -55,6 +66,8 @@ class Tell:
     reason: str
     """CamelCase, the condition's reason."""
     message: str
+    allocated: bool = False
+    """The condition's status: True once a running placeholder holds the pod's node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +85,8 @@ class Cancel:
 
     job_id: JobId
     sluid: Sluid | None
-    cause: str = ""
-    """Written into `admin_comment` first, where the end must be ours to answer (submit again)."""
+    cause: OwnCause | None = None
+    """Written into `admin_comment` (`Identity.cause`) first, where the end must be ours to answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,6 +40,8 @@ class Container:
     exit_code: int | None = None
     """Set when TERMINATED. Above 128 the kubelet reports a signal as 128 + n, but `signal` may be set instead."""
     signal: int = 0
+    finished_at: datetime | None = None
+    """When TERMINATED: `finishedAt`, whole seconds of the kubelet's clock."""
     started_before: bool = False
     """It has run at least once (running, terminated with a start time, or restarted)."""
     restartable_init: bool = False
@@ -133,6 +135,8 @@ class Pod:
     restart_policy: str = "Always"
     deletion_at: datetime | None = None
     """`metadata.deletionTimestamp`: when the grace period ends (or ended); None while the pod may live."""
+    deletion_grace_s: int = 0
+    """`metadata.deletionGracePeriodSeconds`: so long before `deletion_at` somebody asked for the deletion."""
     containers: tuple[Container, ...] = ()
     """Init containers first, then the others, each in spec order."""
     conditions: tuple[Condition, ...] = ()
@@ -168,6 +172,13 @@ class Pod:
     def is_deleting(self) -> bool:
         """Somebody deleted it; it lives on until its grace period and finalizers are over."""
         return self.deletion_at is not None
+
+    @property
+    def deletion_requested_at(self) -> datetime | None:
+        """When somebody deleted it; a later request with a shorter grace moves both fields, not their difference."""
+        if self.deletion_at is None:
+            return None
+        return self.deletion_at - timedelta(seconds=self.deletion_grace_s)
 
     @property
     def is_terminal(self) -> bool:

@@ -1,0 +1,85 @@
+"""What one decision looks at, and what it says."""
+
+import enum
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from bridge.domain.actions import Action
+from bridge.domain.ids import KubeNode
+from bridge.domain.pods import Pod
+from bridge.domain.view import View
+
+
+class Actor(enum.Enum):
+    """Which process may act on a pod; so nobody has to guess what another one has in flight."""
+
+    EXTENDER = "extender"
+    CONTROLLERS = "controllers"
+
+
+class Fit(enum.Enum):
+    """Whether Kubernetes can take the pod on the node Slurm chose, by its own books."""
+
+    FITS = "fits"
+    TERMINATING = "terminating"
+    """Not yet: pods that are going away still count. Slurm frees at once, containers take their grace."""
+    MISFIT = "misfit"
+    """Not at all: submit again, avoiding that node for a while."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Slurm said no to our last submits for this pod; kept in memory, a new leader simply tries again."""
+
+    attempts: int
+    """How many in a row, at least 1."""
+    at: datetime
+    """When the last one came."""
+    text: str
+    """Slurm's words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Everything one decision looks at."""
+
+    pod: Pod
+    view: View
+    now: datetime
+    owned_since: datetime | None = None
+    """When the deciding process first saw this pod in its own hands; the bind deadline does not begin before."""
+    kube_node: KubeNode | None = None
+    """The Kubernetes node behind the running placeholder's Slurm node; None if nobody knows it."""
+    fit: Fit | None = None
+    """Only asked for a gated pod whose placeholder runs."""
+    fit_text: str = ""
+    """What does not fit, in words: `insufficient cpu (4 asked, 2 free)`."""
+    node_is_gone: bool = False
+    """The bound pod's node was deleted, or is tainted out of service: its containers cannot run any more."""
+    refusal: Refusal | None = None
+    """Set from a refused submit until the next accepted one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The settings that decisions depend on."""
+
+    bind_deadline: timedelta = timedelta(minutes=2)
+    restore_deadline: timedelta = timedelta(minutes=10)
+    tell_after: timedelta = timedelta(seconds=2)
+    avoid_node: timedelta = timedelta(minutes=5)
+    """For so long a node that Kubernetes could not take is excluded from new submits."""
+    poll_interval: timedelta = timedelta(milliseconds=500)
+    """How soon Slurm is read again: when to look again at what waits only for that."""
+    backoff_first: timedelta = timedelta(seconds=1)
+    backoff_cap: timedelta = timedelta(minutes=5)
+    """Between repeated submits for the same pod: first, doubled each time, at most the cap."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What to do, in order, why in one sentence, and when to look again without an event."""
+
+    actions: tuple[Action, ...]
+    reason: str
+    retry_after: timedelta | None = None

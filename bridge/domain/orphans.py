@@ -1,0 +1,68 @@
+"""Placeholders without pods: what is left when a lease was no fence, a finalizer was stripped, a cancel was undone.
+
+The order of looking is what makes it safe: list Slurm first, then ask the API server (quorum GET, not a cache) for
+every pod such a job names. A pod exists before its placeholder, so "404, or another uid" then means gone. Once is a
+suspicion; an orphan is what is still suspected a grace later.
+"""
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from bridge.domain.actions import Cancel
+from bridge.domain.ids import ClusterId, JobId, PodUid, Sluid
+from bridge.domain.jobs import JobPhase, SlurmJob
+
+JobKey = tuple[JobId, Sluid | None]
+"""Job ids are re-used; a suspicion is about one job only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What to cancel now, and what to hand to the next judgement."""
+
+    orphans: tuple[Cancel, ...] = ()
+    suspects: Mapping[JobKey, datetime] = field(default_factory=dict)
+    """Since when each job's pods have been seen gone."""
+
+
+def candidates(
+    jobs: Iterable[SlurmJob], *, cluster: ClusterId, known: Set[PodUid]
+) -> tuple[SlurmJob, ...]:
+    """Pick the live jobs of our cluster none of whose pods is in the cache: those worth asking the API server about."""
+    return tuple(
+        job
+        for job in jobs
+        if job.phase is not JobPhase.ENDED
+        and job.identity.cluster == cluster
+        and known.isdisjoint(job.identity.pods)
+    )
+
+
+def judge(
+    suspected: Iterable[SlurmJob],
+    *,
+    gone: Set[PodUid],
+    suspects: Mapping[JobKey, datetime],
+    now: datetime,
+    grace: timedelta,
+) -> Judgement:
+    """Tell orphans from suspects.
+
+    suspected: the candidates of a reading that began before the pods were asked for.
+    gone: pods of theirs for which the API server said 404, or has another uid under the name; no answer is no pod gone.
+    suspects: of the last judgement, empty at first; with a grace above 0 nothing is cancelled at first sight.
+    """
+    still = {
+        (job.id, job.sluid): suspects.get((job.id, job.sluid), now)
+        for job in suspected
+        if job.identity.pods and gone.issuperset(job.identity.pods)
+    }
+    return Judgement(
+        orphans=tuple(
+            Cancel(job_id=job_id, sluid=sluid)
+            for (job_id, sluid), since in still.items()
+            if now - since >= grace
+        ),
+        suspects=still,
+    )

@@ -1,0 +1,127 @@
+"""What Slurm surely says of a workload's placeholders: when absence counts, and when a reading is new enough to act on.
+
+A reading of Slurm is older than it looks: the request began, we wrote, the answer came. So each actor (the leader of
+the extender, the leader of the controllers) keeps a `Book` of when it last wrote about which workload, and a reading
+counts only from the moment it *began*. All moments are seconds of that process's monotonic clock.
+"""
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from bridge.domain.jobs import JobPhase, SlurmJob
+
+
+class Evidence(enum.Enum):
+    """What else is known of a placeholder that slurmctld does not know (any more)."""
+
+    NONE = "none"
+    """Nothing: it may have been lost, or have ended and been purged."""
+    LOST = "lost"
+    """It never ended: slurmdbd still says RUNNING or PENDING with end 0, or the job ids went backwards."""
+    ENDED = "ended"
+    """slurmdbd knows its end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What Slurm says of one workload's placeholders."""
+
+    jobs: tuple[SlurmJob, ...] = ()
+    """Every job found *in Slurm* with this workload's identity, ended ones too while Slurm remembers them."""
+    fresh: bool = False
+    """The reading began after our last write about this workload; what cannot be taken back waits for that."""
+    surely_none: bool = False
+    """There is no live one and none can turn up any more; absence in a single reading is not enough."""
+    reachable: bool = True
+    """False: the last read failed or made no sense; then nothing is concluded."""
+    evidence: Evidence = Evidence.NONE
+    """Only asked for where a pod lives and Slurm has no placeholder for it."""
+
+    @property
+    def live(self) -> tuple[SlurmJob, ...]:
+        """Those that hold or may still get an allocation."""
+        return tuple(job for job in self.jobs if job.phase is not JobPhase.ENDED)
+
+    @property
+    def ended(self) -> tuple[SlurmJob, ...]:
+        """Those that are over; Slurm forgets them after MinJobAge."""
+        return tuple(job for job in self.jobs if job.phase is JobPhase.ENDED)
+
+
+class Past(enum.Enum):
+    """What others may have written about a workload before this process met it."""
+
+    NOTHING = "nothing"
+    """It is younger than our leadership: nobody but us could have submitted for it."""
+    HANDED_OVER = "handed over"
+    """The other program wrote about it and has finished (the extender, when it un-gated the pod)."""
+    IN_FLIGHT = "in flight"
+    """A predecessor may have died or been deposed in the middle of a submit."""
+
+
+class Reading(Protocol):
+    """One whole, successful look at Slurm (`bridge.slurm.discovery.Snapshot`)."""
+
+    @property
+    def began_monotonic(self) -> float:
+        """When its first request was sent."""
+
+    @property
+    def by_uid(self) -> Mapping[str, tuple[SlurmJob, ...]]:
+        """The jobs of this cluster by the uid of their workload."""
+
+
+@dataclass(slots=True)
+class _Marks:
+    """From when on a reading counts for one workload."""
+
+    fresh_from: float
+    none_from: float
+    certain: bool
+    """Nothing can exist in Slurm: nobody has written about it."""
+
+
+class Book:
+    """One actor's own bookkeeping, from the beginning to the end of its leadership.
+
+    Call `meet` when a workload comes into its hands, `wrote` when a write about it is over (answered, refused or
+    lost: in a `finally`), `read` or `failed` after each look at Slurm in the order they began, `forget` when the
+    workload is gone. A workload it never met has a view on which nothing is done.
+    """
+
+    def __init__(self, *, quiet_s: float) -> None:
+        """quiet_s: for so long a submit whose reply was lost may still be accepted."""
+        self._quiet_s = quiet_s
+        self._marks: dict[str, _Marks] = {}
+        self._latest: Reading | None = None
+        self._before: Reading | None = None
+        self._reachable = False
+
+    def meet(self, uid: str, past: Past, *, at: float) -> None:
+        """Begin to keep book on a workload; again and again is fine, the first time counts."""
+        raise NotImplementedError
+
+    def wrote(self, uid: str, *, at: float, may_still_happen: bool = False) -> None:
+        """Note that a write to Slurm about this workload was over at that moment.
+
+        may_still_happen: a submit without an answer; slurmctld may accept it when it wakes up.
+        """
+        raise NotImplementedError
+
+    def forget(self, uid: str) -> None:
+        """The pod is gone, or no longer ours."""
+        raise NotImplementedError
+
+    def read(self, reading: Reading) -> None:
+        """Take in a successful look at Slurm."""
+        raise NotImplementedError
+
+    def failed(self) -> None:
+        """Take in a look that failed: what was absent before has to be absent twice again."""
+        raise NotImplementedError
+
+    def view(self, uid: str, *, evidence: Evidence = Evidence.NONE) -> View:
+        """Say what is known of this workload now."""
+        raise NotImplementedError
