@@ -1,0 +1,164 @@
+"""Where the API server is and who we are: kubeconfig or service account, read by kubernetes_asyncio, kept fresh by us.
+
+Bound service-account tokens live an hour and are replaced on disk; so are the files a kubeconfig's `tokenFile` names, and
+exec plugins hand out short-lived ones. All are read again once a minute, and at once when the API server says 401.
+"""
+
+import os
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Self
+
+import structlog
+import yaml
+from kubernetes_asyncio.client import Configuration
+from kubernetes_asyncio.config import ConfigException, load_kube_config
+from kubernetes_asyncio.config.incluster_config import InClusterConfigLoader
+
+from bridge.kube.errors import ConfigurationError
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where the kubelet puts token and ca.crt, <https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/>."""
+
+_RELOAD_AFTER_S = 60.0
+# The loader has no errors of its own for wrong shapes: it meets them as whatever Python raises.
+_LOADER_ERRORS = (
+    ConfigException,
+    yaml.YAMLError,
+    OSError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
+
+_log = structlog.get_logger()
+
+
+class Credentials:
+    """The API server's address, the TLS context and the Authorization header of the moment."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        reload: Callable[[], Awaitable[None]],
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._configuration = configuration
+        self._reload = reload
+        self._monotonic = monotonic
+        self._loaded_at = monotonic()
+
+    @classmethod
+    async def load(
+        cls,
+        kubeconfig: str,
+        *,
+        service_account: Path = SERVICE_ACCOUNT,
+        environ: Mapping[str, str] = os.environ,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> Self:
+        """Read a kubeconfig, or the service account's files where `kubeconfig` is "".
+
+        Raises:
+            ConfigurationError: they are missing or make no sense.
+        """
+        configuration = Configuration()
+        try:
+            if kubeconfig:
+                reload = await _from_file(kubeconfig, configuration)
+            else:
+                reload = await _from_service_account(service_account, environ, configuration)
+        except _LOADER_ERRORS as error:
+            where = (
+                f"kubeconfig {kubeconfig}" if kubeconfig else f"service account {service_account}"
+            )
+            raise ConfigurationError(
+                f"{where}: {type(error).__name__}: {error}: expected a readable kubeconfig in kubernetes.kubeconfig, "
+                'or "" there when running in a pod with a service account'
+            ) from error
+        return cls(configuration, reload, monotonic)
+
+    @property
+    def server(self) -> str:
+        """`https://host:port`, without a slash at the end."""
+        return str(self._configuration.host).rstrip("/")
+
+    @property
+    def server_name(self) -> str | None:
+        """What the server's certificate must be for (`tls-server-name`); None: the host."""
+        return self._configuration.tls_server_name
+
+    @property
+    def proxy(self) -> str | None:
+        """The proxy to go through (`proxy-url`); None: straight."""
+        return self._configuration.proxy
+
+    def tls_context(self) -> ssl.SSLContext:
+        """Make the TLS context: the cluster's CA, and the client certificate if there is one.
+
+        Raises:
+            ConfigurationError: a certificate or key cannot be read.
+        """
+        configuration = self._configuration
+        try:
+            context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
+            if configuration.cert_file:
+                context.load_cert_chain(configuration.cert_file, configuration.key_file)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigurationError(
+                f"certificates for {self.server}: {error}: expected PEM files in {configuration.ssl_ca_cert}"
+                f" and {configuration.cert_file or '(no client certificate)'}"
+            ) from error
+        # On by default since Python 3.13, unknown to Go: it refuses the CAs of clusters that omit a key identifier.
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        if not configuration.verify_ssl:  # insecure-skip-tls-verify
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        return context
+
+    async def authorization(self) -> str:
+        """Say who we are: the Authorization header; "" where the client certificate does."""
+        if self._monotonic() - self._loaded_at >= _RELOAD_AFTER_S:
+            await self.renew()
+        return str(self._configuration.api_key.get("BearerToken", "")).strip()
+
+    async def renew(self) -> bool:
+        """Read the token again; False if it is the same. What cannot be read now leaves the old one in place."""
+        before = self._configuration.api_key.get("BearerToken")
+        self._loaded_at = self._monotonic()
+        try:
+            await self._reload()
+        except _LOADER_ERRORS as error:
+            _log.warning("credentials.reload_failed", server=self.server, error=str(error))
+        return bool(self._configuration.api_key.get("BearerToken") != before)
+
+
+async def _from_file(path: str, configuration: Configuration) -> Callable[[], Awaitable[None]]:
+    os.stat(path)  # the loader only warns when the file is not there
+    loader = await load_kube_config(
+        config_file=path, client_configuration=configuration, persist_config=False
+    )
+
+    async def reload() -> None:
+        await loader.load_and_set(configuration)
+
+    return reload
+
+
+async def _from_service_account(
+    folder: Path, environ: Mapping[str, str], configuration: Configuration
+) -> Callable[[], Awaitable[None]]:
+    async def reload() -> None:
+        InClusterConfigLoader(
+            token_filename=str(folder / "token"),
+            cert_filename=str(folder / "ca.crt"),
+            try_refresh_token=False,
+            environ=dict(environ),
+        ).load_and_set(configuration)
+
+    await reload()
+    return reload
