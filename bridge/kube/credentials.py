@@ -138,7 +138,7 @@ class Credentials:
 
 
 async def _from_file(path: str, configuration: Configuration) -> Callable[[], Awaitable[None]]:
-    os.stat(path)  # the loader only warns when the file is not there
+    _must_exist(Path(path))
     loader = await load_kube_config(
         config_file=path, client_configuration=configuration, persist_config=False
     )
@@ -147,6 +147,11 @@ async def _from_file(path: str, configuration: Configuration) -> Callable[[], Aw
         await loader.load_and_set(configuration)
 
     return reload
+
+
+def _must_exist(path: Path) -> None:
+    """Fail as every other program would; the loader only logs a warning and goes on with nothing."""
+    path.stat()
 
 
 async def _from_service_account(
