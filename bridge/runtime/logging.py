@@ -1,0 +1,88 @@
+"""Structured logs on standard error: ours and every library's, one line each.
+
+Ours go straight through structlog. What libraries say to the standard `logging` passes the same processors; only
+warnings and worse, as kubernetes_asyncio prints whole answers, Secrets included, on its debug level. Times are ISO 8601,
+UTC. Values under keys that end in token, password, … never reach the output, nor does anything that looks like a JWT.
+"""
+
+import logging
+import re
+import sys
+from collections.abc import Mapping
+from typing import TextIO
+
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from bridge.runtime.settings import Log
+
+REDACTED = "[redacted]"
+
+_SECRET_KEY = re.compile(
+    r"(?:^|[-_])(token|password|passwd|secret|authorization|cookie|credentials?|jwt|key_data)$",
+    re.IGNORECASE,
+)
+_JWT = re.compile(r"eyJ[\w-]{6,}\.[\w-]{6,}\.[\w-]*")
+
+_LEVELS = logging.getLevelNamesMapping()
+
+
+def configure(settings: Log, program: str, stream: TextIO | None = None) -> None:
+    """Set up both kinds of loggers; may be called again. `stream` is standard error unless a test wants to read it."""
+    out = stream or sys.stderr
+    as_text = settings.format == "text" or (settings.format == "auto" and out.isatty())
+
+    def add_program(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+        event.setdefault("program", program)
+        return event
+
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        add_program,
+        structlog.processors.StackInfoRenderer(),
+    ]
+    rendering: list[Processor] = [
+        structlog.processors.format_exc_info,  # not rich's: it prints local variables, tokens too
+        redact,
+        structlog.dev.ConsoleRenderer(
+            colors=out.isatty(), exception_formatter=structlog.dev.plain_traceback
+        )
+        if as_text
+        else structlog.processors.JSONRenderer(default=str),
+    ]
+    structlog.configure(
+        processors=[*shared, *rendering],
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[settings.level.upper()]),
+        logger_factory=structlog.PrintLoggerFactory(out),
+        # structlog.testing.capture_logs and a second configure() need loggers that look every time
+        cache_logger_on_first_use=False,
+    )
+    handler = logging.StreamHandler(out)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[*shared, structlog.stdlib.add_logger_name],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendering],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(max(logging.WARNING, _LEVELS[settings.level.upper()]))
+
+
+def redact(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Processor: hide what must not be read in a log."""
+    for key, value in event.items():
+        event[key] = _hide(key, value)
+    return event
+
+
+def _hide(key: str, value: object) -> object:
+    if value and _SECRET_KEY.search(key):
+        return REDACTED
+    if isinstance(value, str):
+        return _JWT.sub(REDACTED, value) if "eyJ" in value else value
+    if isinstance(value, Mapping):
+        return {inner: _hide(str(inner), item) for inner, item in value.items()}
+    return value

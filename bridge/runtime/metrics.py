@@ -1,0 +1,189 @@
+"""Every metric slurm-bridge exports, with its meaning and unit.
+
+One `Metrics` per process, handed to whoever counts; the methods say what happened in our words, so nobody else knows
+the library. Names begin with `slurm_bridge_` (the
+process's own CPU and memory have the usual `process_`); base units as Prometheus wants them (seconds, bytes).
+"""
+
+import importlib.metadata
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    Info,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+
+_CALL_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+"""Requests: a loopback answer to the default time-out."""
+
+_WAIT_S = (0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3600, 14400, 86400)
+"""From the fast path to a day in the queue."""
+
+
+class Metrics:
+    """What one process counts, on a registry of its own."""
+
+    def __init__(self, program: str) -> None:
+        disable_created_metrics()  # a second series for each, which nobody reads
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        Info(
+            "slurm_bridge_build", "Which program of which version this is.", registry=self._registry
+        ).info({"program": program, "version": importlib.metadata.version("slurm-bridge")})
+        self._slurm_requests = self._counter(
+            "slurm_requests", "Requests to slurmrestd and slurmctld.", "operation", "outcome"
+        )
+        self._slurm_request_s = self._histogram(
+            "slurm_request_duration_seconds", "Time until Slurm answered.", _CALL_S, "operation"
+        )
+        self._kube_requests = self._counter(
+            "kube_requests", "Requests to the API server.", "operation", "outcome"
+        )
+        self._kube_request_s = self._histogram(
+            "kube_request_duration_seconds",
+            "Time until the API server answered.",
+            _CALL_S,
+            "operation",
+        )
+        self._admission_reviews = self._counter(
+            "admission_reviews", "Pods reviewed at CREATE.", "verdict"
+        )
+        self._admission_review_s = self._histogram(
+            "admission_review_duration_seconds", "Time one review took.", _CALL_S
+        )
+        self._extender_calls = self._counter(
+            "extender_calls", "Calls of kube-scheduler.", "verb", "outcome"
+        )
+        self._extender_call_s = self._histogram(
+            "extender_call_duration_seconds", "Time one call took.", _CALL_S, "verb"
+        )
+        self._queue_depth = self._gauge("queue_depth", "Keys that wait for a worker.", "queue")
+        self._reconciles = self._counter(
+            "reconciles",
+            "Keys worked on: ok, transient (a peer was away), failed.",
+            "queue",
+            "outcome",
+        )
+        self._reconcile_s = self._histogram(
+            "reconcile_duration_seconds", "Time one key took.", _CALL_S, "queue"
+        )
+        self._decisions = self._counter("decisions", "Actions decided on.", "action")
+        self._pods = self._gauge("pods", "Pods of ours, by the phase derived for them.", "phase")
+        self._placeholders = self._gauge(
+            "placeholders", "Placeholders of ours in Slurm, by state.", "state"
+        )
+        self._submitted_s = self._histogram(
+            "pod_submitted_seconds", "From a pod's CREATE to its placeholder's submit.", _WAIT_S
+        )
+        self._bound_s = self._histogram(
+            "pod_bound_seconds", "From a pod's CREATE to its Binding.", _WAIT_S
+        )
+        self._leader = self._gauge("leader", "1 while this process leads, else 0.", "lease")
+        self._snapshot_age_s = self._gauge(
+            "snapshot_age_seconds", "Age of the newest complete picture of Slurm's jobs."
+        )
+        self._waiting_tells = self._gauge(
+            "waiting_tells", "Pods that wait for their turn to be told why they wait."
+        )
+        self._certificate_expires = self._gauge(
+            "certificate_expiry_timestamp_seconds", "When the served certificate ends, Unix time."
+        )
+
+    def slurm_call(self, operation: str, seconds: float, outcome: str) -> None:
+        """A request to Slurm ended: `bridge.slurm`'s `on_call` hook."""
+        self._slurm_requests.labels(operation, outcome).inc()
+        self._slurm_request_s.labels(operation).observe(seconds)
+
+    def kube_call(self, operation: str, seconds: float, outcome: str) -> None:
+        """A request to the API server ended: `bridge.kube`'s `on_call` hook."""
+        self._kube_requests.labels(operation, outcome).inc()
+        self._kube_request_s.labels(operation).observe(seconds)
+
+    def admission_review(self, verdict: str, seconds: float) -> None:
+        """The webhook has answered."""
+        self._admission_reviews.labels(verdict).inc()
+        self._admission_review_s.observe(seconds)
+
+    def extender_call(self, verb: str, outcome: str, seconds: float) -> None:
+        """The extender has answered."""
+        self._extender_calls.labels(verb, outcome).inc()
+        self._extender_call_s.labels(verb).observe(seconds)
+
+    def watch_queue(self, queue: str, depth: Callable[[], int]) -> None:
+        """Ask for a queue's depth at every scrape."""
+        self._queue_depth.labels(queue).set_function(depth)
+
+    def reconciled(self, queue: str, outcome: str, seconds: float) -> None:
+        """A worker is through with a key."""
+        self._reconciles.labels(queue, outcome).inc()
+        self._reconcile_s.labels(queue).observe(seconds)
+
+    def decided(self, action: str) -> None:
+        """The lifecycle has decided on an action."""
+        self._decisions.labels(action).inc()
+
+    def pods(self, by_phase: Mapping[str, int]) -> None:
+        """All pods of ours, counted anew."""
+        _replace(self._pods, by_phase)
+
+    def placeholders(self, by_state: Mapping[str, int]) -> None:
+        """All placeholders of ours, counted anew."""
+        _replace(self._placeholders, by_state)
+
+    def submitted(self, since_create_s: float) -> None:
+        """A pod's placeholder was submitted."""
+        self._submitted_s.observe(since_create_s)
+
+    def bound(self, since_create_s: float) -> None:
+        """A pod was bound."""
+        self._bound_s.observe(since_create_s)
+
+    def leading(self, lease: str, *, leads: bool) -> None:
+        """This process has become the leader, or is it no longer."""
+        self._leader.labels(lease).set(leads)
+
+    def watch_snapshot_age(self, age_s: Callable[[], float]) -> None:
+        """Ask for the age of the picture of Slurm at every scrape."""
+        self._snapshot_age_s.set_function(age_s)
+
+    def watch_waiting_tells(self, count: Callable[[], int]) -> None:
+        """Ask for the number of waiting tells at every scrape."""
+        self._waiting_tells.set_function(count)
+
+    def certificate_expires(self, at: datetime) -> None:
+        """This certificate is served from now on."""
+        self._certificate_expires.set(at.timestamp())
+
+    def exposition(self) -> bytes:
+        """Everything, in Prometheus' text format (`CONTENT_TYPE`)."""
+        return generate_latest(self._registry)
+
+    def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
+        return Counter(f"slurm_bridge_{name}", meaning, labels, registry=self._registry)
+
+    def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
+        return Gauge(f"slurm_bridge_{name}", meaning, labels, registry=self._registry)
+
+    def _histogram(
+        self, name: str, meaning: str, buckets: tuple[float, ...], *labels: str
+    ) -> Histogram:
+        return Histogram(
+            f"slurm_bridge_{name}", meaning, labels, buckets=buckets, registry=self._registry
+        )
+
+
+def _replace(gauge: Gauge, counts: Mapping[str, int]) -> None:
+    """Forget labels that are no longer there."""
+    gauge.clear()
+    for label, count in counts.items():
+        gauge.labels(label).set(count)

@@ -1,0 +1,343 @@
+"""Every setting, with its unit, default and meaning; one YAML file serves all programs.
+
+Later ones win: defaults, the YAML file (`--config`), the environment (`SLURM_BRIDGE_SECTION__FIELD`), and files named
+`section__field` in a directory such as a mounted Secret (`--secrets-dir` or `SLURM_BRIDGE_SECRETS_DIR`), each holding one
+value. A name that is not a setting is an error wherever it stands, and all faults are reported at once. In the
+environment and in files, lists are comma-separated, maps are JSON, and `null` means absent.
+
+Tokens and keys are never settings: settings name the files that hold them, and those are read again when they change.
+"""
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    model_validator,
+)
+
+from bridge.domain import names
+from bridge.runtime import settings_reference, settings_sources
+
+ENV_PREFIX = "SLURM_BRIDGE_"
+SECRETS_DIR_VARIABLE = "SLURM_BRIDGE_SECRETS_DIR"
+
+RENEW_JITTER = 1.2
+"""A leader waits up to this many retry periods between renewals; also in `bridge.runtime.lease`."""
+
+_ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):(?P<port>[0-9]{1,5})")
+_MAX_PORT = 65535
+
+
+def _address(text: str) -> str:
+    match = _ADDRESS.fullmatch(text)
+    if match is None or int(match["port"]) > _MAX_PORT:
+        raise ValueError("must be HOST:PORT, such as 0.0.0.0:8443 or [::]:8443")
+    return text
+
+
+def _http_url(text: str) -> str:
+    if re.fullmatch(r"https?://[^\s/]+(/\S*)?", text) is None:
+        raise ValueError("must be a URL such as http://slurmrestd:6820")
+    return text.rstrip("/")
+
+
+def _split(value: object) -> object:
+    """A list as one line of text: `a, b`."""
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    return value
+
+
+def _null(value: object) -> object:
+    """Absence as one word of text, as YAML spells it."""
+    return None if value == "null" else value
+
+
+def _parse_map(value: object) -> object:
+    """A map as one line of text: JSON."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"must be a JSON object: {error}") from error
+
+
+Address = Annotated[str, AfterValidator(_address)]
+HttpUrl = Annotated[str, AfterValidator(_http_url)]
+Port = Annotated[int, Field(ge=1, le=_MAX_PORT)]
+Count = Annotated[int, Field(ge=1)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+OptionalField = Literal["account", "qos", "reservation", "priority", "nice"]
+"""Request fields that users may set only where the administrator lists them."""
+
+
+class Section(BaseModel):
+    """What all sections share: nothing unknown, nothing changed later."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Log(Section):
+    """What the process says about itself, on standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="Least severe level that is written."
+    )
+    format: Literal["auto", "json", "text"] = Field(
+        "auto",
+        description="One JSON object per line, or text for people; auto: text on a terminal.",
+    )
+
+
+class Kubernetes(Section):
+    """How to reach the API server."""
+
+    kubeconfig: str = Field(
+        "", description="Path of a kubeconfig file; empty: the pod's service account."
+    )
+    request_timeout_s: Seconds = Field(10, description="Limit of one request, watches excepted.")
+    namespace: str = Field(
+        "slurm-bridge",
+        pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$",
+        description="The namespace slurm-bridge itself runs in; its leases are here.",
+    )
+
+
+class Slurm(Section):
+    """How to reach Slurm, and what every placeholder is submitted with."""
+
+    url: HttpUrl = Field("http://slurmrestd:6820", description="Base URL of slurmrestd.")
+    token_file: str = Field(
+        "/etc/slurm-bridge/slurm/token",
+        min_length=1,
+        description="File with the Slurm token (JWT); read again when it changes.",
+    )
+    request_timeout_s: Seconds = Field(10, description="Limit of one request to slurmrestd.")
+    connections: Count = Field(
+        8, description="Most connections to slurmrestd; it serves 124 by default, from everybody."
+    )
+    controller_host: str = Field(
+        "slurmctld", min_length=1, description="Host of slurmctld, told how a pod has ended."
+    )
+    controller_port: Port = Field(6817, description="SlurmctldPort of slurmctld.")
+    partition: str = Field("", description="Partition of the jobs; empty: Slurm's default.")
+    user: str = Field("", description="Slurm user of the jobs; empty: the token's.")
+    group: str = Field("", description="Group of the jobs; goes with user, both or neither.")
+    account: str = Field("", description="Account of the jobs; empty: the user's default.")
+    mcs_label: str = Field("", description="MCS label of the jobs; empty: none.")
+
+    @model_validator(mode="after")
+    def _user_goes_with_group(self) -> Self:
+        if bool(self.user) != bool(self.group):
+            raise ValueError(
+                f"user and group go together (Slurm would take the token's group), "
+                f"found user={self.user!r}, group={self.group!r}"
+            )
+        return self
+
+
+class Placement(Section):
+    """How the extender's leader gets pods their nodes."""
+
+    default_cpus: Count = Field(1, description="CPUs of a pod that requests none.")
+    default_memory_mib: Count = Field(256, description="Memory of a pod that requests none.")
+    default_time_limit_min: Annotated[Count | None, BeforeValidator(_null)] = Field(
+        None, description="Time limit of a pod that sets none; null: the partition's."
+    )
+    allowed_fields: Annotated[tuple[OptionalField, ...], BeforeValidator(_split)] = Field(
+        (), description="Request fields that users may set besides the free ones."
+    )
+    submit_concurrency: Count = Field(
+        8, description="Submits under way at once; at most slurm.connections."
+    )
+    poll_interval_s: Seconds = Field(
+        0.5, description="How often Slurm is asked for job states while pods wait."
+    )
+    idle_poll_interval_s: Seconds = Field(
+        2, description="How often it is asked otherwise; at least poll_interval_s."
+    )
+    quiet_period_s: Seconds = Field(
+        10, description="How long a placeholder must be missing before it is taken for gone."
+    )
+    bind_deadline_s: Seconds = Field(
+        120, description="How long kube-scheduler may take to bind a pod that has its node."
+    )
+    tell_after_s: Seconds = Field(
+        2, description="How long a pod waits before it is told why; shorter waits stay silent."
+    )
+    tells_per_second: Annotated[float, Field(gt=0)] = Field(
+        20, description="Most status updates of waiting pods, over all of them."
+    )
+    avoid_node_s: Seconds = Field(
+        300, description="How long a node is avoided that Kubernetes could not use."
+    )
+    workers: Count = Field(16, description="Pods worked on at once.")
+
+    @model_validator(mode="after")
+    def _idle_is_no_faster(self) -> Self:
+        if self.idle_poll_interval_s < self.poll_interval_s:
+            raise ValueError(
+                f"idle_poll_interval_s must be at least poll_interval_s, "
+                f"found {self.idle_poll_interval_s:g} and {self.poll_interval_s:g}"
+            )
+        return self
+
+
+class Webhook(Section):
+    """The admission webhook's HTTPS server."""
+
+    listen: Address = Field("0.0.0.0:8443", description="Address and port of the HTTPS server.")
+    cert_file: str = Field(
+        "/etc/slurm-bridge/tls/tls.crt", min_length=1, description="Certificate chain, PEM."
+    )
+    key_file: str = Field(
+        "/etc/slurm-bridge/tls/tls.key", min_length=1, description="Its private key, PEM."
+    )
+
+
+class Extender(Webhook):
+    """The scheduler extender's HTTPS server."""
+
+    client_ca_file: str = Field(
+        "", description="CA of the clients' certificates, PEM; empty: clients need none."
+    )
+
+
+class Controllers(Section):
+    """What happens after a pod has its node, and Slurm's picture of the nodes."""
+
+    workers: Count = Field(16, description="Pods worked on at once.")
+    poll_interval_s: Seconds = Field(1, description="How often Slurm is asked for job states.")
+    orphan_interval_s: Seconds = Field(
+        30, description="How often placeholders without pods are looked for."
+    )
+    restore_deadline_s: Seconds = Field(
+        600, description="How long a lost placeholder may wait for its nodes to be given back."
+    )
+    node_features: Annotated[tuple[str, ...], BeforeValidator(_split)] = Field(
+        (), description="Node label keys published as Slurm features; * and ? match."
+    )
+    gpu_resources: Annotated[dict[str, str], BeforeValidator(_parse_map)] = Field(
+        default_factory=lambda: {"nvidia.com/gpu": "gpu", "amd.com/gpu": "gpu"},
+        description="Extended resource names and the Slurm GRES they are.",
+    )
+    taint_effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute", ""] = Field(
+        "NoSchedule", description="Effect of the managed-node taint; empty: no taint."
+    )
+
+
+class LeaderElection(Section):
+    """Which replica acts; renewed in time or given up. All replicas need the same values."""
+
+    enabled: bool = Field(
+        default=True, description="Elect a leader; false: lead at once (a single replica)."
+    )
+    lease_duration_s: Count = Field(
+        15, description="How long others wait after the last renewal before they take over."
+    )
+    renew_deadline_s: Seconds = Field(
+        10, description="How long a leader goes on without a renewal; less than lease_duration_s."
+    )
+    retry_period_s: Seconds = Field(
+        2, description=f"Pause between attempts, up to {RENEW_JITTER:g} times as long."
+    )
+
+    @model_validator(mode="after")
+    def _leader_stops_before_others_start(self) -> Self:
+        if not self.retry_period_s * RENEW_JITTER < self.renew_deadline_s < self.lease_duration_s:
+            raise ValueError(
+                f"need {RENEW_JITTER:g} * retry_period_s < renew_deadline_s < lease_duration_s, "
+                f"found {self.retry_period_s:g}, {self.renew_deadline_s:g}, {self.lease_duration_s}"
+            )
+        return self
+
+
+class Health(Section):
+    """/livez, /readyz and /metrics, plain HTTP."""
+
+    listen: Address = Field("0.0.0.0:8080", description="Address and port of the HTTP server.")
+
+
+class Settings(Section):
+    """All settings. Constructing one reads nothing; `load` does."""
+
+    cluster_id: str = Field(
+        "",
+        pattern=r"^[A-Za-z0-9]?[-A-Za-z0-9_.]{0,62}$",
+        description="Marks our jobs in Slurm; empty: the uid of the namespace kube-system.",
+    )
+    scheduler_name: str = Field(
+        names.SCHEDULER_NAME,
+        pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$",
+        description="The kube-scheduler profile that asks our extender.",
+    )
+    log: Log = Log()
+    kubernetes: Kubernetes = Kubernetes()
+    slurm: Slurm = Slurm()
+    placement: Placement = Placement()
+    webhook: Webhook = Webhook()
+    extender: Extender = Extender()
+    controllers: Controllers = Controllers()
+    leader_election: LeaderElection = LeaderElection()
+    health: Health = Health()
+
+    @model_validator(mode="after")
+    def _submits_have_connections(self) -> Self:
+        if self.placement.submit_concurrency > self.slurm.connections:
+            raise ValueError(
+                f"placement.submit_concurrency must be at most slurm.connections, "
+                f"found {self.placement.submit_concurrency} and {self.slurm.connections}"
+            )
+        return self
+
+
+def load(program: str, argv: Sequence[str]) -> Settings:
+    """Read the settings of a program; `argv` comes without the program's name.
+
+    Exits with code 2 and every fault on standard error, with 0 after `--help`.
+    """
+    parser = argparse.ArgumentParser(
+        prog=program,
+        usage="%(prog)s [--config FILE] [--secrets-dir DIR]",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=settings_reference.plain_text(Settings),
+        allow_abbrev=False,
+    )
+    parser.add_argument("--config", metavar="FILE", type=Path, help="YAML file with settings")
+    parser.add_argument(
+        "--secrets-dir",
+        metavar="DIR",
+        type=Path,
+        default=os.environ.get(SECRETS_DIR_VARIABLE) or None,
+        help=f"directory of files named section__field, one value each [{SECRETS_DIR_VARIABLE}]",
+    )
+    arguments = parser.parse_args(argv)
+    try:
+        return settings_sources.read(
+            Settings,
+            config=arguments.config,
+            environment=os.environ,
+            prefix=ENV_PREFIX,
+            secrets_dir=arguments.secrets_dir,
+        )
+    except settings_sources.Invalid as error:
+        lines = (f"{program}: the settings have faults:", *error.faults)
+        sys.stderr.write("\n  ".join(lines) + f"\nAll settings: {program} --help\n")
+        sys.exit(2)
+
+
+def reference() -> str:
+    """`docs/settings.md`."""
+    return settings_reference.markdown(Settings, introduction=__doc__ or "")

@@ -1,0 +1,206 @@
+"""Where settings come from: YAML, environment, secret files; merged by name, and every name that is none is a fault.
+
+pydantic-settings is not used: it passes over variables it does not know, stops at the first value it cannot decode, and
+cannot say where a wrong value stands.
+"""
+
+import difflib
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+Name = tuple[str, ...]
+"""A setting: (section, field), or (field,) at the top."""
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class Unreadable(Exception):
+    """A source cannot be read at all; the message says which and where it breaks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """One value and where it stands, for people."""
+
+    value: object
+    place: str
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """Refuses a key that stands twice: the first value would be lost silently."""
+
+    def unique_mapping(self, node: yaml.MappingNode) -> dict[Hashable, Any]:
+        keys: list[Any] = [self.construct_object(key) for key, _ in node.value]
+        for n, key in enumerate(keys):
+            if key in keys[:n]:
+                line = node.value[n][0].start_mark.line + 1
+                raise Unreadable(f"line {line}: {key} stands here a second time")
+        return self.construct_mapping(node, deep=True)
+
+
+_StrictLoader.add_constructor("tag:yaml.org,2002:map", _StrictLoader.unique_mapping)
+
+
+def from_yaml(file: Path) -> dict[Name, Given]:
+    """What a YAML file gives, two levels deep; a section without content gives nothing.
+
+    Raises:
+        Unreadable: there is no such file, or no YAML mapping in it.
+    """
+    try:
+        content = yaml.load(file.read_text(encoding="utf-8"), _StrictLoader)  # noqa: S506  # is safe
+    except OSError as error:
+        raise Unreadable(f"{file}: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise Unreadable(f"{file}: not YAML: {' '.join(str(error).split())}") from error
+    except Unreadable as error:
+        raise Unreadable(f"{file}: {error}") from error
+    if not isinstance(content, dict | None):
+        raise Unreadable(f"{file}: expected sections with settings, found {content!r}")
+    given: dict[Name, Given] = {}
+    for section, value in (content or {}).items():
+        fields = value if isinstance(value, dict) else {}
+        for field, inner in fields.items():
+            given[str(section), str(field)] = Given(
+                value=inner, place=f"{section}.{field} in {file}"
+            )
+        if value is not None and not isinstance(value, dict):
+            given[(str(section),)] = Given(value=value, place=f"{section} in {file}")
+    return given
+
+
+def from_environment(
+    environment: Mapping[str, str], *, prefix: str, top: Iterable[str]
+) -> dict[Name, Given]:
+    """What variables `PREFIX_SECTION__FIELD` give, whether there is such a setting or not.
+
+    Others may share the prefix: the sandbox's, and those the kubelet sets for a Service called slurm-bridge-something
+    (<https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables>). A variable is surely
+    meant for us if it has the double underscore, or begins like one of the `top` names.
+    """
+    links = tuple(
+        link
+        for variable in environment
+        if variable.endswith("_SERVICE_HOST")
+        for link in (variable.removesuffix("HOST"), variable.removesuffix("SERVICE_HOST") + "PORT")
+    )
+    ours = tuple(prefix + name.split("_")[0].upper() for name in top)
+    return {
+        tuple(variable.removeprefix(prefix).lower().split("__")): Given(value=value, place=variable)
+        for variable, value in environment.items()
+        if variable.startswith(prefix)
+        and ("__" in variable or variable.startswith(ours))
+        and not variable.startswith(links)
+    }
+
+
+def from_directory(directory: Path) -> dict[Name, Given]:
+    """What files named `section__field` give; hidden ones are the kubelet's own.
+
+    Raises:
+        Unreadable: there is no such directory, or a file in it is not for us to read.
+    """
+    try:
+        return {
+            tuple(file.name.split("__")): Given(
+                value=file.read_text(encoding="utf-8").strip(), place=str(file)
+            )
+            for file in sorted(directory.iterdir())
+            if not file.name.startswith(".")
+        }
+    except OSError as error:
+        raise Unreadable(f"{error.filename}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"{directory}: a file is not text: {error}") from error
+
+
+class Invalid(Exception):
+    """Settings with faults; all of them."""
+
+    def __init__(self, faults: Iterable[str]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("; ".join(self.faults))
+
+
+def read(
+    model: type[M],
+    *,
+    config: Path | None,
+    environment: Mapping[str, str],
+    prefix: str,
+    secrets_dir: Path | None,
+) -> M:
+    """Gather all sources, the later ones winning, and validate.
+
+    Raises:
+        Invalid: with every fault of every source.
+    """
+    sources = [partial(from_environment, environment, prefix=prefix, top=model.model_fields)]
+    if config:
+        sources.insert(0, partial(from_yaml, config))
+    if secrets_dir:
+        sources.append(partial(from_directory, secrets_dir))
+    faults: list[str] = []
+    given: dict[Name, Given] = {}
+    for source in sources:
+        try:
+            layer = source()
+        except Unreadable as error:
+            faults.append(str(error))
+        else:
+            faults.extend(_strangers(layer, model))
+            given |= layer
+    try:
+        settings = model.model_validate(_nested(given, model))
+    except ValidationError as error:
+        raise Invalid([*faults, *_in_words(error, given)]) from error
+    if faults:
+        raise Invalid(faults)
+    return settings
+
+
+def names(model: type[BaseModel], *above: str) -> Iterator[Name]:
+    """Every setting of a model of sections, in order."""
+    for name, field in model.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from names(field.annotation, *above, name)
+        else:
+            yield (*above, name)
+
+
+def _strangers(given: Mapping[Name, Given], model: type[BaseModel]) -> Iterator[str]:
+    """Faults: names that are no settings, with the setting that may have been meant."""
+    known = {".".join(name): name for name in names(model)}
+    for name, item in given.items():
+        if name not in known.values():
+            close = difflib.get_close_matches(".".join(name), known, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            yield f"{item.place}: no such setting{hint}"
+
+
+def _nested(given: Mapping[Name, Given], model: type[BaseModel]) -> dict[str, Any]:
+    """The settings among what is given, section by section, as the model takes them."""
+    values: dict[str, Any] = {}
+    for *section, field in (name for name in names(model) if name in given):
+        into = values.setdefault(section[0], {}) if section else values
+        into[field] = given[*section, field].value
+    return values
+
+
+def _in_words(error: ValidationError, given: Mapping[Name, Given]) -> Iterator[str]:
+    """Faults: values that are not accepted, where they stand; and rules that several break together."""
+    for fault in error.errors(include_url=False):
+        name = tuple(str(part) for part in fault["loc"][:2])
+        item = given.get(name) or given.get(name[:1])
+        what = fault["msg"].removeprefix("Value error, ")
+        if item is None:
+            yield f"{'.'.join(name)}: {what}" if name else what
+        else:
+            yield f"{item.place}: {what[0].lower()}{what[1:]}, found {fault['input']!r}"
