@@ -5,7 +5,8 @@ every pod such a job names. A pod exists before its placeholder, so "404, or ano
 suspicion; an orphan is what is still suspected a grace later.
 """
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -27,7 +28,7 @@ class Judgement:
 
 
 def candidates(
-    jobs: Iterable[SlurmJob], *, cluster: ClusterId, known: Set[PodUid]
+    jobs: Iterable[SlurmJob], *, cluster: ClusterId, known: AbstractSet[PodUid]
 ) -> tuple[SlurmJob, ...]:
     """Pick the live jobs of our cluster none of whose pods is in the cache: those worth asking the API server about."""
     return tuple(
@@ -42,7 +43,7 @@ def candidates(
 def judge(
     suspected: Iterable[SlurmJob],
     *,
-    gone: Set[PodUid],
+    gone: AbstractSet[PodUid],
     suspects: Mapping[JobKey, datetime],
     now: datetime,
     grace: timedelta,
@@ -56,7 +57,7 @@ def judge(
     still = {
         (job.id, job.sluid): suspects.get((job.id, job.sluid), now)
         for job in suspected
-        if job.identity.pods and gone.issuperset(job.identity.pods)
+        if job.identity.pods and frozenset(job.identity.pods) <= gone
     }
     return Judgement(
         orphans=tuple(
