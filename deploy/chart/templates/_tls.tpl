@@ -6,9 +6,6 @@ client certificate of another CA, so that no serving certificate can be used to 
 {{- define "slurm-bridge.tls" -}}
 {{- $result := dict "secrets" dict "caBundle" (.Values.tls.caBundle | b64enc) }}
 {{- if eq .Values.tls.mode "generate" }}
-{{- if not .Values.workloads.enabled }}
-{{- fail "tls.mode=generate makes Secrets for the chart's own workloads; with workloads.enabled=false use tls.mode=secret and tls.caBundle" }}
-{{- end }}
 {{- $secrets := dict }}
 {{- range $component := list "webhook" "extender" "scheduler" }}
 {{- with lookup "v1" "Secret" $.Release.Namespace (include "slurm-bridge.tlsSecret" (dict "root" $ "component" $component)) }}

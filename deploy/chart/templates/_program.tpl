@@ -1,0 +1,130 @@
+{{/* Fields of every pod of ours: (dict "root" $ "component" "webhook") */}}
+{{- define "slurm-bridge.podSpec" -}}
+{{- $values := get .root.Values .component }}
+serviceAccountName: {{ include "slurm-bridge.name" .root }}-{{ .component }}
+{{- with .root.Values.imagePullSecrets }}
+imagePullSecrets: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .root.Values.priorityClass.name }}
+priorityClassName: {{ . }}
+{{- end }}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  fsGroup: 65532
+  seccompProfile: {type: RuntimeDefault}
+topologySpreadConstraints:
+- maxSkew: 1
+  topologyKey: kubernetes.io/hostname
+  whenUnsatisfiable: ScheduleAnyway
+  labelSelector:
+    matchLabels: {{- include "slurm-bridge.selector" . | nindent 6 }}
+{{- with $values.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- define "slurm-bridge.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end }}
+
+{{/*
+Deployment of one of our three programs. (dict "root" $ "component" "extender" "kubernetes" true "slurm" true "serves" true):
+whether it talks to Kubernetes, to Slurm, and whether somebody calls it by TLS.
+*/}}
+{{- define "slurm-bridge.program" -}}
+{{- $values := get .root.Values .component }}
+{{- $name := printf "%s-%s" (include "slurm-bridge.name" .root) .component -}}
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ $name }}
+  namespace: {{ .root.Release.Namespace }}
+  labels: {{- include "slurm-bridge.labels" . | nindent 4 }}
+spec:
+  replicas: {{ $values.replicas }}
+  selector:
+    matchLabels: {{- include "slurm-bridge.selector" . | nindent 6 }}
+  template:
+    metadata:
+      labels: {{- include "slurm-bridge.labels" . | nindent 8 }}
+      annotations:
+        checksum/config: {{ include "slurm-bridge.config" .root | sha256sum }}
+        {{- with $values.podAnnotations }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+    spec:
+      automountServiceAccountToken: {{ .kubernetes }}
+      {{- include "slurm-bridge.podSpec" . | nindent 6 }}
+      containers:
+      - name: {{ .component }}
+        image: {{ .root.Values.image.repository }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}
+        imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+        args: [{{ .component }}, --config, /etc/slurm-bridge/config/config.yaml]
+        ports:
+        - {name: health, containerPort: 8080}  # /livez /readyz /metrics
+        {{- if .serves }}
+        - {name: https, containerPort: 8443}
+        {{- end }}
+        livenessProbe:
+          httpGet: {path: /livez, port: health}
+          periodSeconds: 10
+          timeoutSeconds: 5
+          failureThreshold: 6
+        readinessProbe:
+          httpGet: {path: /readyz, port: health}
+          periodSeconds: 5
+          timeoutSeconds: 5
+        {{- if .serves }}
+        lifecycle:
+          preStop:
+            sleep: {seconds: 5}  # until nobody is sent here any more
+        {{- end }}
+        securityContext: {{- include "slurm-bridge.containerSecurity" . | nindent 10 }}
+        resources: {{- toYaml $values.resources | nindent 10 }}
+        volumeMounts:
+        - {name: config, mountPath: /etc/slurm-bridge/config, readOnly: true}
+        {{- if .serves }}
+        - {name: tls, mountPath: /etc/slurm-bridge/tls, readOnly: true}
+        {{- end }}
+        {{- if .slurm }}
+        - {name: slurm, mountPath: /etc/slurm-bridge/slurm, readOnly: true}
+        {{- end }}
+      volumes:
+      - name: config
+        configMap: {name: {{ include "slurm-bridge.name" .root }}-config}
+      {{- if .serves }}
+      - name: tls
+        secret: {secretName: {{ include "slurm-bridge.tlsSecret" . }}, defaultMode: 0440}
+      {{- end }}
+      {{- if .slurm }}
+      - name: slurm
+        secret:
+          secretName: {{ .root.Values.slurmToken.existingSecret }}
+          defaultMode: 0440
+          items: [{key: {{ .root.Values.slurmToken.key }}, path: token}]
+      {{- end }}
+{{- end }}
+
+{{/* Service of a program that serves TLS: (dict "root" $ "component" "webhook") */}}
+{{- define "slurm-bridge.service" -}}
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ include "slurm-bridge.name" .root }}-{{ .component }}
+  namespace: {{ .root.Release.Namespace }}
+  labels: {{- include "slurm-bridge.labels" . | nindent 4 }}
+spec:
+  selector: {{- include "slurm-bridge.selector" . | nindent 4 }}
+  ports:
+  - {name: https, port: 443, targetPort: https}
+{{- end }}

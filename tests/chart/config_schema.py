@@ -1,0 +1,65 @@
+"""The `config` part of the chart's values.schema.json, made from the settings so that both refuse the same things.
+
+Write it after a change of the settings: `python tests/chart/config_schema.py`.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from bridge.runtime.settings import Settings
+
+SCHEMA_FILE = Path(__file__).parents[2] / "deploy/chart/values.schema.json"
+
+CHART_OWNED = {
+    "kubernetes": ("kubeconfig", "namespace"),
+    "slurm": ("token_file",),
+    "webhook": ("listen", "cert_file", "key_file"),
+    "extender": ("listen", "cert_file", "key_file", "client_ca_file"),
+    "health": ("listen",),
+}
+"""Settings the chart writes itself or leaves at their default, as its Deployments and Services agree with them."""
+
+
+def build() -> dict[str, Any]:
+    """The JSON schema of `config`."""
+    schema = Settings.model_json_schema()
+    properties = {}
+    for section, field in schema["properties"].items():
+        reference = field.get("$ref") or field.get("allOf", [{}])[0].get("$ref")
+        definition = schema["$defs"][reference.rpartition("/")[2]] if reference else field
+        properties[section] = _plain(definition)
+    for section, names in CHART_OWNED.items():
+        for name in names:
+            del properties[section]["properties"][name]
+        if not properties[section]["properties"]:
+            del properties[section]
+    return {
+        "$comment": "Made from bridge/runtime/settings.py by tests/chart/config_schema.py.",
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["scheduler_name", "controllers"],
+        "properties": properties,
+    }
+
+
+def _plain(node: Any) -> Any:
+    """Without titles, defaults and class docstrings."""
+    if isinstance(node, list):
+        return [_plain(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    dropped = ("title", "default") + (("description",) if "properties" in node else ())
+    return {
+        key: {name: _plain(field) for name, field in value.items()}
+        if key == "properties"
+        else _plain(value)
+        for key, value in node.items()
+        if key not in dropped
+    }
+
+
+if __name__ == "__main__":
+    values_schema = json.loads(SCHEMA_FILE.read_text())
+    values_schema["properties"]["config"] = build()
+    SCHEMA_FILE.write_text(json.dumps(values_schema, indent=2) + "\n")
