@@ -1,0 +1,124 @@
+"""How annotation values are written: each function reads one form into Slurm's units, or raises ValueError.
+
+The errors say nothing more: whoever asks knows the field, and tells its accepted form (`bridge.domain.overrides`).
+"""
+
+import re
+from datetime import datetime
+
+from bridge.domain import quantities
+
+MAX_TEXT_BYTES = 1024
+"""Slurm refuses longer names, comments and expressions (422, errno 2012)."""
+
+MAX_NUMBER = 2**31 - 1
+
+_GRES = re.compile(r"(?:gres/)?([A-Za-z][A-Za-z0-9_-]*(?::[A-Za-z][\w.-]*)?(?::[1-9][0-9]{0,6})?)")
+_DAYS = re.compile(r"([0-9]{1,6})-([0-9]{1,6})(?::([0-9]{1,6}))?(?::([0-9]{1,6}))?")
+_CLOCK = re.compile(r"(?:([0-9]{1,6}):)?([0-9]{1,6}):([0-9]{1,6})")
+_JOBS = r":[1-9][0-9]{0,9}(?:\+[0-9]{1,9})?"
+_DEPENDENCY = re.compile(rf"singleton|after(?:any|ok|notok)?(?:{_JOBS})+")
+_SWITCHES = re.compile(r"[1-9][0-9]{0,5}(?:@(\S+))?")
+
+
+def text(value: str) -> str:
+    """Read a line for people: printable, not empty, at most `MAX_TEXT_BYTES`."""
+    _require(value.strip() and value.isprintable() and len(value.encode()) <= MAX_TEXT_BYTES)
+    return value.strip()
+
+
+def name(value: str) -> str:
+    """Read a name of something in Slurm: no spaces, quotes, commas or operators."""
+    _require(not re.search(r"[\s,;|&\"']", value))
+    return text(value)
+
+
+def name_list(value: str) -> str:
+    """Read names with commas between them."""
+    return text(",".join(name(part) for part in value.split(",")))
+
+
+def expression(value: str) -> str:
+    """Read a feature or licence expression; its grammar is Slurm's, only what never belongs in one is refused."""
+    _require(not re.search(r"[\s\"']", value))
+    return text(value)
+
+
+def number(value: str, *, least: int = 1) -> int:
+    """Read a whole number."""
+    _require(re.fullmatch(r"[0-9]{1,10}", value) and least <= int(value) <= MAX_NUMBER)
+    return int(value)
+
+
+def not_negative(value: str) -> int:
+    """Read a whole number, 0 included."""
+    return number(value, least=0)
+
+
+def cpus(value: str) -> int:
+    """Read a quantity, rounded up to whole CPUs."""
+    count = quantities.whole(quantities.parse(value))
+    _require(0 < count <= MAX_NUMBER)
+    return count
+
+
+def memory_mib(value: str) -> int:
+    """Read a quantity of bytes, rounded up to MiB; less than one is a number whose unit was forgotten."""
+    amount = quantities.whole(quantities.parse(value))
+    _require(amount >= quantities.MIB)
+    return quantities.mebibytes(amount)
+
+
+def truth(value: str) -> bool:
+    """Read `true` or `false`."""
+    _require(value.lower() in ("true", "false"))
+    return value.lower() == "true"
+
+
+def moment(value: str) -> datetime:
+    """Read RFC 3339 with a time zone: Slurm's host and the user's may be in different ones."""
+    parsed = datetime.fromisoformat(value)
+    _require(parsed.tzinfo)
+    return parsed
+
+
+def minutes(value: str) -> int:
+    """Read Slurm's `--time`: minutes, `[hours:]minutes:seconds`, `days-hours[:minutes[:seconds]]`; rounded up."""
+    if match := _DAYS.fullmatch(value):
+        days, hours, whole_minutes, seconds = (int(part or 0) for part in match.groups())
+    elif match := _CLOCK.fullmatch(value):
+        days = 0
+        hours, whole_minutes, seconds = (int(part or 0) for part in match.groups())
+    else:
+        return number(value)
+    total = (days * 24 + hours) * 60 + whole_minutes - (-seconds // 60)
+    _require(0 < total <= MAX_NUMBER)
+    return total
+
+
+def gres(value: str) -> str:
+    """Read `gpu:a100:2,shard:1`, each with or without `gres/` before it, into `gres/gpu:a100:2,gres/shard:1`."""
+    parts = [_GRES.fullmatch(part) for part in value.split(",")]
+    _require(all(parts))
+    return text(",".join(f"gres/{part[1]}" for part in parts if part))
+
+
+def dependency(value: str) -> str:
+    """Read `afterok:7:8,singleton`; commas (all of them) or question marks (any of them), not both."""
+    parts = value.split("?" if "?" in value else ",")
+    _require(all(_DEPENDENCY.fullmatch(part) for part in parts))
+    return text(value)
+
+
+def switches(value: str) -> str:
+    """Read `count[@longest wait]`, as sbatch's `--switches`."""
+    match = _SWITCHES.fullmatch(value)
+    _require(match)
+    if match and match[1]:
+        minutes(match[1])
+    return value
+
+
+def _require(condition: object) -> None:
+    if not condition:
+        raise ValueError

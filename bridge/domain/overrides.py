@@ -1,0 +1,202 @@
+"""What a user may ask of Slurm by annotations under `names.REQUEST_PREFIX`: one table of fields.
+
+`parse` reads annotations by it, and `docs/annotations.md` is written from it. Only form is checked here; what a user is
+allowed to ask for, and whether it fits the pod, is `bridge.domain.request`'s.
+"""
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
+
+from bridge.domain import forms, names
+from bridge.domain.faults import Fault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overrides:
+    """The annotations' values in Slurm's units; None where the user has said nothing."""
+
+    account: str | None = None
+    begin_at: datetime | None = None
+    comment: str | None = None
+    constraints: str | None = None
+    cpus_per_task: int | None = None
+    deadline_at: datetime | None = None
+    dependency: str | None = None
+    exclusive: bool | None = None
+    gres: str | None = None
+    """As Slurm takes it: `gres/gpu:a100:2,gres/shard:1`."""
+    group_id: str | None = None
+    hold: bool | None = None
+    job_name: str | None = None
+    licenses: str | None = None
+    max_nodes: int | None = None
+    memory_mib_per_node: int | None = None
+    min_nodes: int | None = None
+    nice: int | None = None
+    partition: str | None = None
+    priority: int | None = None
+    qos: str | None = None
+    reservation: str | None = None
+    switches: str | None = None
+    time_limit_min: int | None = None
+    user_id: str | None = None
+    wckey: str | None = None
+
+    def under(self, own: "Overrides") -> "Overrides":
+        """These as an owner's, with what the pod itself says laid over them."""
+        return Overrides(
+            **{
+                member.name: _first(getattr(own, member.name), getattr(self, member.name))
+                for member in fields(self)
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One annotation, `<names.REQUEST_PREFIX><name>`."""
+
+    name: str
+    attribute: str
+    """The member of `Overrides` it sets."""
+    parse: Callable[[str], Any]
+    """Raises ValueError on anything but the accepted form."""
+    accepted: str
+    example: str
+    meaning: str
+
+
+_WHEN = "a moment with its time zone, RFC 3339"
+_TIME = "minutes, or Slurm's [hours:]minutes:seconds or days-hours[:minutes[:seconds]]"
+_NAME = "a name without spaces, quotes, commas and operators, at most 1024 bytes"
+_LINE = "one line of printable text, at most 1024 bytes"
+
+# fmt: off
+FIELDS = (
+    Field("account", "account", forms.name, _NAME, "physics",
+          "account that is charged; only where the administrator allows it"),
+    Field("begin", "begin_at", forms.moment, _WHEN, "2026-12-24T18:00:00Z",
+          "not before this moment"),
+    Field("comment", "comment", forms.text, _LINE, "sweep 7, learning rate 0.1",
+          "the job's comment"),
+    Field("constraints", "constraints", forms.expression, "a feature expression as sbatch's --constraint", "a100&nvlink",
+          "node features that are needed besides the pod's node selector"),
+    Field("cpu-per-task", "cpus_per_task", forms.cpus, "a Kubernetes quantity above 0, rounded up to whole CPUs", "4",
+          "CPUs; at least what the containers request"),
+    Field("deadline", "deadline_at", forms.moment, _WHEN, "2026-12-31T23:00:00+01:00",
+          "Slurm removes the job if it cannot end before this moment"),
+    Field("dependency", "dependency", forms.dependency, "a dependency as sbatch's --dependency: after, afterany, afterok, afternotok with job ids, singleton", "afterok:4711",
+          "other Slurm jobs to wait for"),
+    Field("exclusive", "exclusive", forms.truth, "true or false", "true",
+          "true: no other job beside it on the node; default: nodes are shared"),
+    Field("gres", "gres", forms.gres, "name[:type][:count], several with commas", "gpu:a100:2",
+          "generic resources; replaces what follows from the containers' limits, at least as many"),
+    Field("group-id", "group_id", forms.name, _NAME, "physicists",
+          "refused: the administrator configures the jobs' group"),
+    Field("hold", "hold", forms.truth, "true or false", "true",
+          "true: wait until somebody releases the job (scontrol release)"),
+    Field("job-name", "job_name", forms.text, _LINE, "train-7",
+          "the job's name; default: the pod's"),
+    Field("licenses", "licenses", forms.expression, "licences as sbatch's --licenses: name[:count], several with commas", "matlab:2",
+          "licences that the job holds while it runs"),
+    Field("max-nodes", "max_nodes", forms.number, "a whole number from 1", "1",
+          "most nodes; a single pod has 1"),
+    Field("mem-per-node", "memory_mib_per_node", forms.memory_mib, "a Kubernetes quantity with its unit, at least 1Mi", "16Gi",
+          "memory, rounded up to MiB; at least what the containers request"),
+    Field("min-nodes", "min_nodes", forms.number, "a whole number from 1", "1",
+          "least nodes; a single pod has 1"),
+    Field("nice", "nice", forms.not_negative, "a whole number from 0", "100",
+          "lowers the priority by that much; only where the administrator allows it"),
+    Field("partition", "partition", forms.name_list, "partition names with commas between them", "gpu",
+          "where to run; default: the administrator's, else Slurm's"),
+    Field("priority", "priority", forms.number, "a whole number from 1", "5000",
+          "the priority itself; only where the administrator allows it"),
+    Field("qos", "qos", forms.name, _NAME, "high",
+          "quality of service; only where the administrator allows it"),
+    Field("reservation", "reservation", forms.name_list, "reservation names with commas between them", "maintenance-test",
+          "run in this reservation; only where the administrator allows it"),
+    Field("switches", "switches", forms.switches, "count[@longest wait], as sbatch's --switches", "1@60",
+          "most leaf switches, and how long to wait for that"),
+    Field("timelimit", "time_limit_min", forms.minutes, _TIME, "90",
+          "time limit, rounded up to minutes; default: activeDeadlineSeconds, else the administrator's"),
+    Field("user-id", "user_id", forms.name, _NAME, "alice",
+          "refused: the administrator configures the jobs' user"),
+    Field("wckey", "wckey", forms.name, _NAME, "grant-42",
+          "workload characterisation key"),
+)
+# fmt: on
+
+REFUSED: Mapping[str, str] = MappingProxyType(
+    {
+        "array": "job arrays have no nodes of their own to bind pods to: "
+        "use a Job with completionMode Indexed",
+        "requeue": "Slurm does not requeue these jobs: use a Job, which makes a new pod",
+        "signal": "no slurmd runs there to deliver it, and trying puts the node out of service: "
+        "use terminationGracePeriodSeconds and a preStop hook",
+    }
+)
+"""Slurm fields that cannot be honoured, and what to use instead."""
+
+_BY_NAME = MappingProxyType({field.name: field for field in FIELDS})
+
+
+def path(name: str) -> str:
+    """Say where a field stands in a pod, for faults."""
+    return f"metadata.annotations[{names.REQUEST_PREFIX}{name}]"
+
+
+def parse(annotations: Mapping[str, str]) -> tuple[Overrides, tuple[Fault, ...]]:
+    """Read what annotations ask for; every fault is told, and the rest still read."""
+    values: dict[str, Any] = {}
+    faults: list[Fault] = []
+    for name, value in _requests(annotations):
+        field = _BY_NAME.get(name)
+        if field is None:
+            faults.append(Fault(path(name), _unknown(name)))
+            continue
+        try:
+            values[field.attribute] = field.parse(value)
+        except ValueError:
+            faults.append(
+                Fault(path(name), f"expected {field.accepted} ({field.example}), found {value!r}")
+            )
+    return Overrides(**values), tuple(faults)
+
+
+def reference() -> str:
+    """Write the table of `docs/annotations.md`."""
+    lines = [
+        "| annotation | meaning | accepted | example |",
+        "| --- | --- | --- | --- |",
+        *(f"| `{f.name}` | {f.meaning} | {f.accepted} | `{f.example}` |" for f in FIELDS),
+        "",
+        "These are refused:",
+        "",
+        "| annotation | why |",
+        "| --- | --- |",
+        *(f"| `{name}` | {why} |" for name, why in REFUSED.items()),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _requests(annotations: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    prefix = names.REQUEST_PREFIX
+    for key in sorted(annotations):
+        if key.startswith(prefix):
+            yield key.removeprefix(prefix), annotations[key]
+
+
+def _unknown(name: str) -> str:
+    if why := REFUSED.get(name):
+        return f"cannot be honoured: {why}"
+    near = difflib.get_close_matches(name, _BY_NAME, n=1)
+    hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(_BY_NAME)}"
+    return f"no such field{hint}"
+
+
+def _first(own: object, other: object) -> Any:
+    return other if own is None else own
