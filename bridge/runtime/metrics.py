@@ -1,8 +1,8 @@
 """Every metric slurm-bridge exports, with its meaning and unit.
 
 One `Metrics` per process, handed to whoever counts; the methods say what happened in our words, so nobody else knows
-the library. Names begin with `slurm_bridge_` (the
-process's own CPU and memory have the usual `process_`); base units as Prometheus wants them (seconds, bytes).
+the library. Names begin with `slurm_bridge_` (the process's own CPU and memory have the usual `process_`), units are
+seconds and bytes, as Prometheus wants them.
 """
 
 import importlib.metadata
@@ -34,7 +34,7 @@ class Metrics:
     """What one process counts, on a registry of its own."""
 
     def __init__(self, program: str) -> None:
-        disable_created_metrics()  # a second series for each, which nobody reads
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # else a second series for each
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
         Info(
