@@ -1,0 +1,366 @@
+"""The only reader of Kubernetes JSON: bytes in, domain values out, or `Malformed` naming the object and the path."""
+
+import enum
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import msgspec
+
+from bridge.domain import demand, nodes, pods, quantities
+from bridge.domain.demand import Demand
+from bridge.domain.ids import KubeNode, PodUid
+from bridge.domain.objects import KubeObject
+from bridge.kube import wire
+from bridge.kube.errors import Malformed
+
+T = TypeVar("T")
+W = TypeVar("W")
+Json = bytes | msgspec.Raw
+
+MIRROR_POD_ANNOTATION = "kubernetes.io/config.mirror"
+"""The kubelet's mark on the API server's copy of a static pod."""
+
+ANY_IP = "0.0.0.0"  # noqa: S104  # nobody listens here: a host port without an IP is taken on all of them
+
+_pod = msgspec.json.Decoder(wire.Pod)
+_bound_pod = msgspec.json.Decoder(wire.BoundPod)
+_node = msgspec.json.Decoder(wire.Node)
+_any_object = msgspec.json.Decoder(wire.AnyObject)
+_page = msgspec.json.Decoder(wire.Page)
+_event = msgspec.json.Decoder(wire.WatchEvent)
+_bookmark = msgspec.json.Decoder(wire.Bookmark)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind(Generic[T]):
+    """What a reflector lists and watches, and how its objects are read."""
+
+    path: str
+    """Of the collection."""
+    read: Callable[[Json], T]
+    key: Callable[[T], str]
+    """Under what the cache holds it."""
+    version: Callable[[T], str]
+    """Its resourceVersion: opaque, only ever compared for equality."""
+
+
+class Change(enum.Enum):
+    """The types of a watch event, <https://kubernetes.io/docs/reference/using-api/api-concepts/#watch-bookmarks>."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+    BOOKMARK = "BOOKMARK"
+    """Nothing happened; only the version moves on."""
+    ERROR = "ERROR"
+    """The object is a `Status`."""
+
+
+def pod(body: Json) -> pods.Pod:
+    """Read one pod, with all that decisions about it need."""
+    return _translated(decoded(_pod, "Pod", body), _to_pod)
+
+
+def bound_pod(body: Json) -> pods.BoundPod:
+    """Read one pod that has a node, with no more than its node's books need."""
+    return _translated(decoded(_bound_pod, "Pod", body), _to_bound_pod)
+
+
+def node(body: Json) -> nodes.KubeNodeFacts:
+    """Read one node."""
+    return _translated(decoded(_node, "Node", body), _to_node)
+
+
+def kube_object(body: Json) -> KubeObject:
+    """Read the metadata of any object."""
+    meta = decoded(_any_object, "object", body).metadata
+    return KubeObject(
+        uid=meta.uid,
+        name=meta.name,
+        namespace=meta.namespace,
+        resource_version=meta.resource_version,
+        labels=meta.labels,
+        annotations=meta.annotations,
+        owner=_owner(meta),
+        is_deleting=meta.deletion_timestamp is not None,
+    )
+
+
+PODS = Kind(
+    path="/api/v1/pods", read=pod, key=lambda p: p.uid, version=lambda p: p.resource_version
+)
+"""Whole pods, by uid; the reflector's selectors say which: `spec.schedulerName=slurm-bridge-scheduler`."""
+BOUND_PODS = Kind(
+    path="/api/v1/pods", read=bound_pod, key=lambda p: p.uid, version=lambda p: p.resource_version
+)
+"""Pods as their nodes' books see them, by uid; to be selected by `spec.nodeName!=`."""
+NODES = Kind(
+    path="/api/v1/nodes", read=node, key=lambda n: n.name, version=lambda n: n.resource_version
+)
+"""Nodes, by name."""
+
+
+def page(path: str, body: bytes) -> wire.Page:
+    """Split a page of a list into objects that are still to be read, so that the event loop can turn in between."""
+    return decoded(_page, f"list of {path}", body)
+
+
+def event(path: str, line: bytes) -> tuple[Change, msgspec.Raw]:
+    """Split a watch event into what happened and the object it happened to, still to be read."""
+    happened = decoded(_event, f"watch event of {path}", line)
+    try:
+        return Change(happened.type), happened.object
+    except ValueError as error:
+        raise malformed(f"watch event of {path}", error) from error
+
+
+def bookmark(path: str, body: msgspec.Raw) -> str:
+    """Read the version out of a bookmark."""
+    return decoded(_bookmark, f"bookmark of {path}", body).metadata.resource_version
+
+
+def decoded(decoder: msgspec.json.Decoder[W], what: str, body: Json) -> W:
+    """Decode, or say which object breaks which part of its schema.
+
+    Raises:
+        Malformed: it does.
+    """
+    try:
+        return decoder.decode(body)
+    except msgspec.DecodeError as error:
+        raise malformed(f"{what} {_name_in(body)}".strip(), error) from error
+
+
+def malformed(what: str, error: Exception) -> Malformed:
+    """Make the error for an answer that cannot be read."""
+    return Malformed("READ", what, reason="Malformed", message=str(error))
+
+
+class _Nameless(msgspec.Struct):
+    """As little as can be read of anything, for messages."""
+
+    class Metadata(msgspec.Struct):
+        name: str = "?"
+        namespace: str = ""
+
+    metadata: Metadata = msgspec.field(default_factory=Metadata)
+
+
+def _name_in(body: Json) -> str:
+    try:
+        meta = msgspec.json.decode(body, type=_Nameless).metadata
+    except msgspec.DecodeError:
+        return ""
+    return _full_name(meta.namespace, meta.name)
+
+
+def _full_name(namespace: str, name: str) -> str:
+    return f"{namespace}/{name}" if namespace else name
+
+
+W_OBJECT = TypeVar("W_OBJECT", wire.Pod, wire.BoundPod, wire.Node)
+
+
+def _translated(wired: W_OBJECT, translate: Callable[[W_OBJECT], T]) -> T:
+    try:
+        return translate(wired)
+    except ValueError as error:  # a quantity that is none
+        meta = wired.metadata
+        kind = type(wired).__name__
+        raise malformed(f"{kind} {_full_name(meta.namespace, meta.name)}", error) from error
+
+
+def _to_pod(wired: wire.Pod) -> pods.Pod:
+    meta, spec, status = wired.metadata, wired.spec, wired.status
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    return pods.Pod(
+        uid=PodUid(meta.uid),
+        namespace=meta.namespace,
+        name=meta.name,
+        resource_version=meta.resource_version,
+        created_at=meta.creation_timestamp,
+        labels=meta.labels,
+        annotations=meta.annotations,
+        owner=_owner(meta),
+        gates=tuple([gate.name for gate in spec.scheduling_gates]),
+        finalizers=tuple(meta.finalizers),
+        scheduler_name=spec.scheduler_name,
+        priority_class=spec.priority_class_name,
+        demand=_demand(spec),
+        node_selector=spec.node_selector,
+        node_terms=_node_terms(affinity) if affinity else (),
+        has_affinity=spec.affinity is not None,
+        has_node_affinity=affinity is not None,
+        tolerations=_tolerations(spec.tolerations),
+        host_ports=_host_ports(spec),
+        kube_node=KubeNode(spec.node_name) if spec.node_name else None,
+        phase=status.phase,
+        reason=status.reason,
+        start_time=status.start_time,
+        deadline_s=spec.active_deadline_seconds,
+        restart_policy=spec.restart_policy,
+        deletion_at=meta.deletion_timestamp,
+        containers=_containers(spec, status),
+        conditions=tuple(
+            [
+                pods.Condition(type=c.type, status=c.status, reason=c.reason, message=c.message)
+                for c in status.conditions
+            ]
+        ),
+    )
+
+
+def _to_bound_pod(wired: wire.BoundPod) -> pods.BoundPod:
+    meta, spec = wired.metadata, wired.spec
+    owner = _owner(meta)
+    return pods.BoundPod(
+        uid=PodUid(meta.uid),
+        namespace=meta.namespace,
+        name=meta.name,
+        resource_version=meta.resource_version,
+        kube_node=KubeNode(spec.node_name),
+        demand=_demand(spec),
+        host_ports=_host_ports(spec),
+        is_deleting=meta.deletion_timestamp is not None,
+        is_terminal=wired.status.phase in (pods.Phase.SUCCEEDED, pods.Phase.FAILED),
+        is_of_the_node=MIRROR_POD_ANNOTATION in meta.annotations
+        or (owner is not None and owner.kind == "DaemonSet" and owner.api_version == "apps/v1"),
+    )
+
+
+def _to_node(wired: wire.Node) -> nodes.KubeNodeFacts:
+    meta, spec, status = wired.metadata, wired.spec, wired.status
+    return nodes.KubeNodeFacts(
+        name=KubeNode(meta.name),
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        labels=meta.labels,
+        annotations=meta.annotations,
+        taints=tuple(nodes.Taint(key=t.key, value=t.value, effect=t.effect) for t in spec.taints),
+        is_unschedulable=spec.unschedulable,
+        is_ready=any(c.type == "Ready" and c.status == "True" for c in status.conditions),
+        is_deleting=meta.deletion_timestamp is not None,
+        allocatable=_allocatable(status.allocatable),
+        internal_ip=next((a.address for a in status.addresses if a.type == "InternalIP"), ""),
+    )
+
+
+def _owner(meta: wire.Metadata) -> pods.Owner | None:
+    for reference in meta.owner_references:
+        if reference.controller:
+            return pods.Owner(
+                api_version=reference.api_version,
+                kind=reference.kind,
+                name=reference.name,
+                uid=reference.uid,
+            )
+    return None
+
+
+def _demand(spec: wire.PodSpec | wire.BoundPodSpec) -> Demand:
+    return demand.of(
+        [demand.Resources(c.resources.requests, c.resources.limits) for c in spec.containers],
+        [
+            demand.Resources(c.resources.requests, c.resources.limits, _is_sidecar(c))
+            for c in spec.init_containers
+        ],
+        spec.overhead,
+        demand.Resources(spec.resources.requests, spec.resources.limits)
+        if spec.resources
+        else None,
+    )
+
+
+def _is_sidecar(init_container: wire.Container) -> bool:
+    return init_container.restart_policy == "Always"
+
+
+def _node_terms(affinity: wire.NodeAffinity) -> tuple[pods.NodeTerm, ...]:
+    selector = affinity.required_during_scheduling_ignored_during_execution
+    return tuple(
+        pods.NodeTerm(
+            match_labels=_requirements(term.match_expressions),
+            match_fields=_requirements(term.match_fields),
+        )
+        for term in selector.node_selector_terms
+    )
+
+
+def _requirements(wired: Iterable[wire.Requirement]) -> tuple[pods.Requirement, ...]:
+    return tuple(
+        pods.Requirement(key=r.key, operator=r.operator, values=tuple(r.values)) for r in wired
+    )
+
+
+def _tolerations(wired: Iterable[wire.Toleration]) -> tuple[pods.Toleration, ...]:
+    return tuple(
+        [
+            pods.Toleration(key=t.key, operator=t.operator, value=t.value, effect=t.effect)
+            for t in wired
+        ]
+    )
+
+
+def _host_ports(spec: wire.PodSpec | wire.BoundPodSpec) -> tuple[tuple[str, int, str], ...]:
+    """Ports of the node that the pod takes while it runs, as kube-scheduler's NodePorts counts them."""
+    return tuple(
+        [
+            (port.protocol, port.host_port, port.host_ip or ANY_IP)
+            for container in (*filter(_is_sidecar, spec.init_containers), *spec.containers)
+            for port in container.ports
+            if port.host_port
+        ]
+    )
+
+
+def _containers(spec: wire.PodSpec, status: wire.PodStatus) -> tuple[pods.Container, ...]:
+    init_statuses = {s.name: s for s in status.init_container_statuses}
+    statuses = {s.name: s for s in status.container_statuses}
+    return (
+        *[_container(c, init_statuses.get(c.name), init=True) for c in spec.init_containers],
+        *[_container(c, statuses.get(c.name), init=False) for c in spec.containers],
+    )
+
+
+def _container(
+    wired: wire.Container, status: wire.ContainerStatus | None, *, init: bool
+) -> pods.Container:
+    restartable_init = init and _is_sidecar(wired)
+    if status is None:
+        return pods.Container(name=wired.name, init=init, restartable_init=restartable_init)
+    state = status.state
+    if ended := state.terminated:
+        return pods.Container(
+            name=wired.name,
+            state=pods.ContainerState.TERMINATED,
+            reason=ended.reason,
+            message=ended.message,
+            exit_code=ended.exit_code,
+            signal=ended.signal,
+            started_before=ended.started_at is not None or status.restart_count > 0,
+            init=init,
+            restartable_init=restartable_init,
+        )
+    waiting = state.waiting or wire.Waiting()
+    return pods.Container(
+        name=wired.name,
+        state=pods.ContainerState.RUNNING if state.running else pods.ContainerState.WAITING,
+        reason=waiting.reason,
+        message=waiting.message,
+        started_before=state.running is not None or status.restart_count > 0,
+        init=init,
+        restartable_init=restartable_init,
+    )
+
+
+def _allocatable(amounts: dict[str, str]) -> nodes.Allocatable:
+    exact = {name: quantities.parse(text) for name, text in amounts.items()}
+    nothing = quantities.parse("0")
+    return nodes.Allocatable(
+        milli_cpu=quantities.milli(exact.pop("cpu", nothing)),
+        memory_bytes=quantities.whole(exact.pop("memory", nothing)),
+        ephemeral_storage_bytes=quantities.whole(exact.pop("ephemeral-storage", nothing)),
+        pods=quantities.whole(exact.pop("pods", nothing)),
+        extended={name: quantities.whole(amount) for name, amount in exact.items()},
+    )

@@ -1,0 +1,343 @@
+"""The API server's JSON: of each object the fields we use, under the API's names; unknown ones are skipped unread.
+
+Source: the OpenAPI of Kubernetes 1.36, <https://kubernetes.io/docs/reference/kubernetes-api/>. Nothing here is known
+outside `bridge.kube.decode`. Structs are not tracked by the garbage collector: they form no cycles and die at once.
+"""
+
+from datetime import datetime
+
+import msgspec
+
+from bridge.domain.pods import Phase
+
+
+class Struct(msgspec.Struct, rename="camel", gc=False):
+    """What all of them have in common."""
+
+
+class OwnerReference(Struct):
+    """`meta/v1 OwnerReference`."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    controller: bool = False
+
+
+class Metadata(Struct):
+    """`meta/v1 ObjectMeta`."""
+
+    name: str
+    uid: str
+    resource_version: str
+    creation_timestamp: datetime
+    namespace: str = ""
+    deletion_timestamp: datetime | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner_references: list[OwnerReference] = []
+    finalizers: list[str] = []
+
+
+class Named(Struct):
+    """A reference by name: a scheduling gate, for one."""
+
+    name: str
+
+
+class Resources(Struct):
+    """`core/v1 ResourceRequirements`."""
+
+    requests: dict[str, str] = {}
+    limits: dict[str, str] = {}
+
+
+class ContainerPort(Struct):
+    """`core/v1 ContainerPort`."""
+
+    host_port: int = 0
+    protocol: str = "TCP"
+    host_ip: str = msgspec.field(default="", name="hostIP")
+
+
+class Container(Struct):
+    """`core/v1 Container`."""
+
+    name: str
+    resources: Resources = msgspec.field(default_factory=Resources)
+    ports: list[ContainerPort] = []
+    restart_policy: str = ""
+
+
+class Requirement(Struct):
+    """`core/v1 NodeSelectorRequirement`."""
+
+    key: str
+    operator: str
+    values: list[str] = []
+
+
+class NodeSelectorTerm(Struct):
+    """`core/v1 NodeSelectorTerm`."""
+
+    match_expressions: list[Requirement] = []
+    match_fields: list[Requirement] = []
+
+
+class NodeSelector(Struct):
+    """`core/v1 NodeSelector`."""
+
+    node_selector_terms: list[NodeSelectorTerm] = []
+
+
+class NodeAffinity(Struct):
+    """`core/v1 NodeAffinity`; preferences are not ours to weigh."""
+
+    required_during_scheduling_ignored_during_execution: NodeSelector = msgspec.field(
+        default_factory=NodeSelector
+    )
+
+
+class Affinity(Struct):
+    """`core/v1 Affinity`."""
+
+    node_affinity: NodeAffinity | None = None
+
+
+class Toleration(Struct):
+    """`core/v1 Toleration`."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+class PodSpec(Struct):
+    """`core/v1 PodSpec`."""
+
+    containers: list[Container]
+    init_containers: list[Container] = []
+    scheduler_name: str = ""
+    scheduling_gates: list[Named] = []
+    priority_class_name: str = ""
+    node_name: str = ""
+    node_selector: dict[str, str] = {}
+    affinity: Affinity | None = None
+    tolerations: list[Toleration] = []
+    overhead: dict[str, str] = {}
+    resources: Resources | None = None
+    restart_policy: str = "Always"
+    active_deadline_seconds: int | None = None
+
+
+class Waiting(Struct):
+    """`core/v1 ContainerStateWaiting`."""
+
+    reason: str = ""
+    message: str = ""
+
+
+class Running(Struct):
+    """`core/v1 ContainerStateRunning`."""
+
+
+class Terminated(Struct):
+    """`core/v1 ContainerStateTerminated`."""
+
+    exit_code: int
+    signal: int = 0
+    reason: str = ""
+    message: str = ""
+    started_at: datetime | None = None
+
+
+class ContainerState(Struct):
+    """`core/v1 ContainerState`: at most one is set."""
+
+    waiting: Waiting | None = None
+    running: Running | None = None
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(Struct):
+    """`core/v1 ContainerStatus`."""
+
+    name: str
+    state: ContainerState = msgspec.field(default_factory=ContainerState)
+    restart_count: int = 0
+
+
+class Condition(Struct):
+    """`core/v1 PodCondition` and `NodeCondition`."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+
+
+class PodStatus(Struct):
+    """`core/v1 PodStatus`."""
+
+    phase: Phase = Phase.PENDING
+    reason: str = ""
+    start_time: datetime | None = None
+    container_statuses: list[ContainerStatus] = []
+    init_container_statuses: list[ContainerStatus] = []
+    conditions: list[Condition] = []
+
+
+class Pod(Struct):
+    """`core/v1 Pod`."""
+
+    metadata: Metadata
+    spec: PodSpec
+    status: PodStatus = msgspec.field(default_factory=PodStatus)
+
+
+class BoundPodSpec(Struct):
+    """The part of `core/v1 PodSpec` that a node's books are made of."""
+
+    containers: list[Container]
+    init_containers: list[Container] = []
+    node_name: str = ""
+    overhead: dict[str, str] = {}
+    resources: Resources | None = None
+
+
+class BoundPodStatus(Struct):
+    """The part of `core/v1 PodStatus` that a node's books are made of."""
+
+    phase: Phase = Phase.PENDING
+
+
+class BoundPod(Struct):
+    """`core/v1 Pod`, with less to read."""
+
+    metadata: Metadata
+    spec: BoundPodSpec
+    status: BoundPodStatus = msgspec.field(default_factory=BoundPodStatus)
+
+
+class Taint(Struct):
+    """`core/v1 Taint`."""
+
+    key: str
+    effect: str
+    value: str = ""
+
+
+class NodeSpec(Struct):
+    """`core/v1 NodeSpec`."""
+
+    taints: list[Taint] = []
+    unschedulable: bool = False
+
+
+class NodeAddress(Struct):
+    """`core/v1 NodeAddress`."""
+
+    type: str
+    address: str
+
+
+class NodeStatus(Struct):
+    """`core/v1 NodeStatus`."""
+
+    allocatable: dict[str, str] = {}
+    conditions: list[Condition] = []
+    addresses: list[NodeAddress] = []
+
+
+class Node(Struct):
+    """`core/v1 Node`."""
+
+    metadata: Metadata
+    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
+    status: NodeStatus = msgspec.field(default_factory=NodeStatus)
+
+
+class AnyObject(Struct):
+    """`meta/v1 PartialObjectMetadata`, which every object is."""
+
+    metadata: Metadata
+
+
+class LeaseSpec(Struct):
+    """`coordination/v1 LeaseSpec`."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: datetime | None = None
+    renew_time: datetime | None = None
+    lease_transitions: int | None = None
+
+
+class Lease(Struct):
+    """`coordination/v1 Lease`."""
+
+    metadata: Metadata
+    spec: LeaseSpec = msgspec.field(default_factory=LeaseSpec)
+
+
+class ClientConfig(Struct):
+    """`admissionregistration/v1 WebhookClientConfig`."""
+
+    ca_bundle: str = ""
+
+
+class Webhook(Struct):
+    """`admissionregistration/v1 MutatingWebhook` and `ValidatingWebhook`."""
+
+    name: str
+    client_config: ClientConfig
+
+
+class WebhookConfiguration(Struct):
+    """`admissionregistration/v1 MutatingWebhookConfiguration` and `ValidatingWebhookConfiguration`."""
+
+    metadata: Metadata
+    webhooks: list[Webhook] = []
+
+
+class ApiResource(Struct):
+    """`meta/v1 APIResource`; subresources have a "/" in their name."""
+
+    name: str
+    kind: str
+    namespaced: bool
+
+
+class ApiResourceList(Struct):
+    """`meta/v1 APIResourceList`."""
+
+    resources: list[ApiResource]
+
+
+class ListMetadata(Struct):
+    """`meta/v1 ListMeta`."""
+
+    resource_version: str
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class Page(Struct):
+    """Any list; the items are read one by one, so that the event loop turns in between."""
+
+    metadata: ListMetadata
+    items: list[msgspec.Raw]
+
+
+class WatchEvent(Struct):
+    """`meta/v1 WatchEvent`."""
+
+    type: str
+    object: msgspec.Raw
+
+
+class Bookmark(Struct):
+    """The object of a BOOKMARK event: nothing but a version."""
+
+    metadata: ListMetadata
