@@ -10,8 +10,23 @@ fetch fails: a host's Slurm may be configured oddly, and tests should not vary b
 """
 
 from sandbox.assets.errors import AssetError
+from sandbox.assets.finder import Asset
 from sandbox.assets.kits import AssetName
 from sandbox.assets.progress import Report, Stage, shown
-from sandbox.assets.resolve import Asset, resolve, resolve_all
+from sandbox.assets.resolve import Absent, Cleaned, clean, fetch, resolve, resolve_all, where
 
-__all__ = ["Asset", "AssetError", "AssetName", "Report", "Stage", "resolve", "resolve_all", "shown"]
+__all__ = [
+    "Absent",
+    "Asset",
+    "AssetError",
+    "AssetName",
+    "Cleaned",
+    "Report",
+    "Stage",
+    "clean",
+    "fetch",
+    "resolve",
+    "resolve_all",
+    "shown",
+    "where",
+]

@@ -1,29 +1,32 @@
 """From an asset's name to a folder of programs that run: the first source that has it, and which one that was."""
 
+import concurrent.futures
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox.assets import kits
-from sandbox.assets.errors import AssetError, Unusable
-from sandbox.assets.kits import KITS, AssetName, Kit
+from sandbox.assets import cache, settings
+from sandbox.assets.errors import AssetError
+from sandbox.assets.finder import Asset, finder
+from sandbox.assets.kits import AssetName
 from sandbox.assets.progress import Report, Teller
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asset:
-    """Programs that run, and where they come from."""
+class Absent:
+    """An asset that is not on this machine."""
 
     name: AssetName
-    bin: Path
-    """The folder with the programs."""
-    root: Path | None
-    """The file tree the programs were unpacked with (plugins in `usr/lib/<triplet>/slurm-wlm`, mariadb's basedir in
-    `usr`). None: they find their own files, as an ordinary installation does."""
-    version: str
-    origin: str
-    """One line: which source, and why that one."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleaned:
+    """A folder that is no longer in the cache."""
+
+    path: Path
+    bytes: int
 
 
 def resolve(name: AssetName, *, report: Report, environ: Mapping[str, str] = os.environ) -> Asset:
@@ -32,43 +35,91 @@ def resolve(name: AssetName, *, report: Report, environ: Mapping[str, str] = os.
     Raises:
         AssetError: an explicit setting is unusable, or no source has it.
     """
-    kit = KITS[name]
-    asset = _explicit(kit, environ)
-    if asset is None:
-        raise AssetError(f"{name}: set {kit.variable} to a folder with {', '.join(kit.programs)}")
-    Teller(name, report)(asset.origin)
+    sources = finder(name, report, environ)
+    asset = sources.present() or sources.fetched_or_on_path()
+    sources.tell(asset.origin)
     return asset
 
 
 def resolve_all(
     names: Iterable[AssetName], *, report: Report, environ: Mapping[str, str] = os.environ
 ) -> dict[AssetName, Asset]:
-    """Several assets at once.
+    """Several assets at once: compiling Kubernetes keeps the processors busy while the others use the network.
+
+    Raises:
+        AssetError: with everything that is wrong with any of them. What could be had stays in the cache.
+    """
+    return _at_once(names, lambda name: resolve(name, report=report, environ=environ))
+
+
+def fetch(
+    names: Iterable[AssetName], *, report: Report, environ: Mapping[str, str] = os.environ
+) -> dict[AssetName, Asset]:
+    """Sees to it that the cache has the assets, whatever other sources there are: later runs need no network then.
 
     Raises:
         AssetError: with everything that is wrong with any of them.
     """
-    return {name: resolve(name, report=report, environ=environ) for name in names}
+
+    def one(name: AssetName) -> Asset:
+        sources = finder(name, report, environ)
+        asset = sources.cached() or sources.fetched()
+        sources.tell(asset.origin)
+        return asset
+
+    return _at_once(names, one)
 
 
-def _explicit(kit: Kit, environ: Mapping[str, str]) -> Asset | None:
-    """What the kit's variable names: a folder of programs, or a folder with those in bin/ and their files in root/."""
-    value = environ.get(kit.variable, "")
-    if not value:
-        return None
-    folder = Path(value).absolute()
-    programs = folder / "bin" if (folder / "bin").is_dir() else folder
-    try:
-        version = kits.check(kit, programs)
-    except Unusable as error:
-        raise AssetError(
-            "\n  ".join((f"{kit.variable}={value} is set but unusable:", *error.faults))
-        ) from error
-    root = programs.parent / "root"
-    return Asset(
-        name=kit.name,
-        bin=programs,
-        root=root if (root / "usr").is_dir() else None,
-        version=version,
-        origin=f"{kit.name} {version} from {programs}, because {kit.variable} is set",
-    )
+def where(
+    names: Iterable[AssetName], *, environ: Mapping[str, str] = os.environ
+) -> dict[AssetName, Asset | Absent]:
+    """What `resolve` would find without fetching anything.
+
+    Raises:
+        AssetError: an explicit setting is unusable.
+    """
+    found: dict[AssetName, Asset | Absent] = {}
+    for name in names:
+        sources = finder(name, lambda _: None, environ)
+        absent = Absent(name=name, reason=f"{sources.place} is missing or incomplete")
+        found[name] = sources.present() or absent
+    return found
+
+
+def clean(
+    names: Iterable[AssetName], *, report: Report, environ: Mapping[str, str] = os.environ
+) -> list[Cleaned]:
+    """Removes the assets from the cache, those of earlier versions too; waits for a fetch that is going on.
+
+    Raises:
+        AssetError: the cache cannot be written.
+    """
+    folder = settings.read(environ, uid=os.getuid()).cache
+    cleaned = []
+    for name in names:
+        stems = {file.name.partition(".")[0] for file in folder.glob(f"{name}-*")}
+        for stem in sorted(stems):
+            try:
+                freed = cache.remove(folder / stem, Teller(name, report))
+            except OSError as error:
+                raise AssetError(f"cannot clean the cache: {error}") from error
+            if freed:
+                cleaned.append(Cleaned(path=folder / stem, bytes=freed))
+    return cleaned
+
+
+def _at_once(
+    names: Iterable[AssetName], one: Callable[[AssetName], Asset]
+) -> dict[AssetName, Asset]:
+    wanted = list(names)
+    assets, failures = {}, []
+    with concurrent.futures.ThreadPoolExecutor(max(1, len(wanted))) as pool:
+        jobs = {name: pool.submit(one, name) for name in wanted}
+        for name, job in jobs.items():
+            try:
+                assets[name] = job.result()
+            except AssetError as error:
+                failures.append(str(error))
+    if failures:
+        raise AssetError("\n".join(failures))
+    return assets

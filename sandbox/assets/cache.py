@@ -1,0 +1,233 @@
+"""Where assets stay: one folder each, complete or not there at all, whoever else is fetching.
+
+Invariant: `<asset>-<key>` appears by rename, with its manifest inside, so what can be seen is complete. Work happens in
+`<asset>-<key>.tmp.*` beside it, under an flock on `<asset>-<key>.lock`. The lock dies with its holder: whoever gets it
+may remove what an earlier holder left behind. Lock files stay: removing one would let two holders in.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TextIO
+
+import msgspec
+
+from sandbox.assets.kits import AssetName
+from sandbox.assets.progress import Teller
+
+QUIET_WAIT_S = 1.0
+"""How long to wait for another fetch before saying so."""
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`manifest.json`: what a complete asset is, and what it was made of."""
+
+    path: str
+    """Where it was made for. Slurm's programs name their libraries by absolute path: a moved tree does not run."""
+    version: str
+    source: str
+    """One line, as in "Debian forky from http://…"."""
+    made_at: datetime
+    programs: dict[str, int]
+    """Each program in bin/ and its size in bytes."""
+    contents: dict[str, str]
+    """Package or module -> version, with its SHA256 where there is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """What a recipe says about the tree it made."""
+
+    version: str
+    source: str
+    contents: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Where a recipe works."""
+
+    tree: Path
+    """Fill this one. It becomes `final`."""
+    final: Path
+    """Where the tree will be, for files that must name their own path."""
+    scratch: Path
+    """For anything; removed afterwards."""
+    lasting: Path
+    """For what should survive a killed run, such as a compiler's cache. Removing it is up to the recipe."""
+    tell: Teller
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """How to make one asset."""
+
+    name: AssetName
+    key: str
+    """Changes with whatever decides the content."""
+    make: Callable[[Site], Made]
+    """Fills `Site.tree`: programs in bin/, their files in root/ if they need any. Raises FetchError or OSError."""
+
+
+def key(*parts: str | bytes) -> str:
+    """12 hex digits that stand for all the parts, in order."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(f"{len(data)}:".encode() + data)
+    return digest.hexdigest()[:12]
+
+
+def location(cache: Path, recipe: Recipe) -> Path:
+    """Where the recipe's asset is, or would be."""
+    return cache / f"{recipe.name}-{recipe.key}"
+
+
+def find(path: Path) -> Manifest | None:
+    """The manifest of a complete asset made for this path; None if there is none, or programs have gone since."""
+    try:
+        manifest = msgspec.json.decode((path / "manifest.json").read_bytes(), type=Manifest)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    return manifest if manifest.path == str(path) and _intact(path, manifest) else None
+
+
+def others(cache: Path, recipe: Recipe) -> list[Path]:
+    """Complete assets of the same name under other keys, newest first."""
+    found = {path: find(path) for path in cache.glob(f"{recipe.name}-*") if path.suffix == ""}
+    made_at = {path: manifest.made_at for path, manifest in found.items() if manifest is not None}
+    made_at.pop(location(cache, recipe), None)
+    return sorted(made_at, key=lambda path: made_at[path], reverse=True)
+
+
+def create(cache: Path) -> None:
+    """Makes the cache folder, passable for others whatever the umask: Slurm runs from it under another uid."""
+    if not cache.is_dir():
+        cache.mkdir(parents=True, exist_ok=True)
+        cache.chmod(0o755)
+
+
+def fill(cache: Path, recipe: Recipe, *, now: Callable[[], datetime], tell: Teller) -> Manifest:
+    """Makes the asset unless it is there, also if another process got it done meanwhile.
+
+    Raises:
+        FetchError, OSError: from the recipe, or because the cache cannot be written; then nothing is left behind.
+    """
+    final = location(cache, recipe)
+    create(cache)
+    with locked(final.with_name(f"{final.name}.lock"), tell):
+        manifest = find(final)
+        if manifest is None:
+            manifest = _make(final, recipe, now=now, tell=tell)
+        return manifest
+
+
+def remove(path: Path, tell: Teller) -> int:
+    """Removes an asset with everything left of earlier runs; the bytes this set free."""
+    with locked(path.with_name(f"{path.name}.lock"), tell):
+        freed = 0
+        for folder in (path, *path.parent.glob(f"{path.name}.*")):
+            if folder.is_dir():
+                freed += size(folder)
+                shutil.rmtree(folder)
+        return freed
+
+
+def size(folder: Path) -> int:
+    """Bytes of all files below; what vanishes meanwhile does not count."""
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                total += os.lstat(os.path.join(parent, name)).st_size  # noqa: PTH118  # 100 000 files
+    return total
+
+
+def closed_ancestor(path: Path) -> Path | None:
+    """The first folder on the way to `path`, itself included, that other users may not pass."""
+    for folder in (*reversed(path.parents), path):
+        if folder.exists() and not folder.stat().st_mode & 0o001:
+            return folder
+    return None
+
+
+@contextlib.contextmanager
+def locked(path: Path, tell: Teller) -> Iterator[None]:
+    """Holds the lock; says whom it waits for if that takes longer than a moment."""
+    with path.open("a+") as file:
+        _lock(file, tell)
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+def _lock(file: TextIO, tell: Teller) -> None:
+    deadline = time.monotonic() + QUIET_WAIT_S
+    while time.monotonic() < deadline:
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        time.sleep(QUIET_WAIT_S / 20)
+    file.seek(0)
+    tell(f"waiting for another fetch (pid {file.read() or 'unknown'})")
+    fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def _make(final: Path, recipe: Recipe, *, now: Callable[[], datetime], tell: Teller) -> Manifest:
+    for leftover in final.parent.glob(f"{final.name}.tmp.*"):
+        shutil.rmtree(leftover)
+    workshop = Path(tempfile.mkdtemp(prefix=f"{final.name}.tmp.", dir=final.parent))
+    try:
+        site = Site(
+            tree=workshop / "tree",
+            final=final,
+            scratch=workshop / "scratch",
+            lasting=final.with_name(f"{final.name}.lasting"),
+            tell=tell,
+        )
+        site.tree.mkdir()
+        site.scratch.mkdir()
+        made = recipe.make(site)
+        manifest = Manifest(
+            path=str(final),
+            version=made.version,
+            source=made.source,
+            made_at=now(),
+            programs={p.name: p.stat().st_size for p in sorted((site.tree / "bin").iterdir())},
+            contents=dict(sorted(made.contents.items())),
+        )
+        (site.tree / "manifest.json").write_bytes(
+            msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+        )
+        _open_to_all(site.tree)
+        shutil.rmtree(final, ignore_errors=True)  # incomplete, or made for another path
+        site.tree.rename(final)
+    finally:
+        shutil.rmtree(workshop, ignore_errors=True)
+    return manifest
+
+
+def _intact(path: Path, manifest: Manifest) -> bool:
+    """Whether the programs still have their sizes: cleaners of caches and crashed machines take files away."""
+    try:
+        return all(
+            (path / "bin" / name).stat().st_size == size for name, size in manifest.programs.items()
+        )
+    except OSError:
+        return False
+
+
+def _open_to_all(tree: Path) -> None:
+    for path in (tree, *tree.rglob("*")):
+        if not path.is_symlink():
+            mode = path.stat().st_mode
+            path.chmod(mode | 0o444 | (0o111 if mode & 0o100 else 0))

