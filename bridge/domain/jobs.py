@@ -46,6 +46,10 @@ class SlurmJob:
     """Base state and flags as Slurm says them: RUNNING, CONFIGURING …"""
     end: JobEnd | None = None
     """Set when ENDED."""
+    exit_code: int = 0
+    """Of an ended job: FAILED 3:0 has 3."""
+    signal: int = 0
+    """Of an ended job: FAILED 0:9 has 9; OUT_OF_MEMORY has 125."""
     reason: str = ""
     """Slurm's state reason: Priority, Resources, QOSMaxGRESPerUser …; "" if it says None."""
     reason_text: str = ""
