@@ -45,3 +45,9 @@ PARTITIONS_ANNOTATION = "scheduler.slinky.slurm.net/external-node-partitions"
 
 TOPOLOGY_ANNOTATION = "topology.slinky.slurm.net/spec"
 """Node annotation: Slurm's topology string, such as `topo-switch:s1`."""
+
+BRIDGED_FEATURE = "slurm-bridge"
+"""Slurm node feature of every node we registered, so that slurm.conf can say `NodeSet=bridge Feature=slurm-bridge`."""
+
+CLUSTER_FEATURE = "slurm-bridge.dev/cluster"
+"""Slurm node feature `<this>=<cluster id>`: our mark on a node. Features come with its creation and outlive slurmctld's restarts."""

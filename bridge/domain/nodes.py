@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 
-from bridge.domain.ids import KubeNode, SlurmNode
+from bridge.domain import names, quantities
+from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,3 +68,29 @@ class SlurmNodeFacts:
     """Why it is drained or down, without Slurm's `[user@time]`."""
     topology: str = ""
     comment: str = ""
+
+
+def allocatable(resources: Mapping[str, str]) -> Allocatable:
+    """Read a resource list such as `status.allocatable`; amounts are rounded down to whole units.
+
+    Raises:
+        ValueError: a quantity is none.
+    """
+    amounts = {name: quantities.parse(quantity) for name, quantity in resources.items()}
+    return Allocatable(
+        milli_cpu=int(amounts.pop("cpu", Decimal(0)) * 1000),
+        memory_bytes=int(amounts.pop("memory", Decimal(0))),
+        ephemeral_storage_bytes=int(amounts.pop("ephemeral-storage", Decimal(0))),
+        pods=int(amounts.pop("pods", Decimal(0))),
+        extended={name: int(amount) for name, amount in amounts.items() if amount >= 1},
+    )
+
+
+def slurm_name(kube_node: KubeNodeFacts) -> SlurmNode:
+    """Slurm's name of a Kubernetes node: its label says it, otherwise they are the same."""
+    return SlurmNode(kube_node.labels.get(names.SLURM_NODE_NAME_LABEL) or kube_node.name)
+
+
+def cluster_feature(cluster: ClusterId) -> str:
+    """The feature that marks a Slurm node as this cluster's; what does not carry it is never touched."""
+    return f"{names.CLUSTER_FEATURE}={cluster}"

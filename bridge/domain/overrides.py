@@ -141,6 +141,9 @@ REFUSED: Mapping[str, str] = MappingProxyType(
 )
 """Slurm fields that cannot be honoured, and what to use instead."""
 
+_SHOWN = 80
+"""Characters of a faulty value that are shown: annotations may have 256 KiB."""
+
 _BY_NAME = MappingProxyType({field.name: field for field in FIELDS})
 
 
@@ -162,7 +165,10 @@ def parse(annotations: Mapping[str, str]) -> tuple[Overrides, tuple[Fault, ...]]
             values[field.attribute] = field.parse(value)
         except ValueError:
             faults.append(
-                Fault(path(name), f"expected {field.accepted} ({field.example}), found {value!r}")
+                Fault(
+                    path(name),
+                    f"expected {field.accepted}, such as {field.example}; found {value[:_SHOWN]!r}",
+                )
             )
     return Overrides(**values), tuple(faults)
 

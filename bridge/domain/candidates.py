@@ -1,0 +1,199 @@
+"""Which Slurm nodes a pod may go to, said so that Slurm understands it.
+
+Slurm narrows by features much faster than by node names, so node selectors and affinities become a feature expression
+wherever the features tell the same as the labels; otherwise Kubernetes' own rules pick the names.
+
+Slurm reads an expression from left to right, `&` and `|` alike, with one level of parentheses (measured with 26.05); so
+only `a&(b|c)&(d|e)` and `(a&b)|(a&c)` are written, which mean the same under every reading.
+"""
+
+import itertools
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bridge.domain import forms, names, nodes, selection
+from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
+from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts, Taint
+from bridge.domain.pods import Pod, Requirement
+
+TRANSIENT_TAINTS = "node.kubernetes.io/"
+"""Taints under this prefix come and go with a node's condition; a job may wait longer than they stay."""
+
+MAX_PRODUCTS = 32
+"""More alternatives than that do not fit into an expression anyway."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BridgedNode:
+    """A node that both worlds know, and that Slurm holds for this cluster."""
+
+    kube: KubeNodeFacts
+    slurm: SlurmNodeFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """All bridged nodes, and what one look at them tells for every pod; made anew when a node changes."""
+
+    cluster_feature: str
+    nodes: Mapping[SlurmNode, BridgedNode] = field(default_factory=dict)
+    features: frozenset[str] = frozenset()
+    """Every feature any of them has: Slurm refuses expressions with another one (422, errno 2029)."""
+    published_keys: frozenset[str] = frozenset()
+    """Label keys of which every node's features tell exactly what its labels tell."""
+    lasting_taints: frozenset[Taint] = frozenset()
+
+    def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
+        """The Kubernetes name of a Slurm node; None if it is not bridged."""
+        node = self.nodes.get(slurm_node)
+        return node.kube.name if node else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """Where a job may go: `constraints` or `required_nodes` limit it to bridged nodes that suit the pod."""
+
+    constraints: str = ""
+    required_nodes: tuple[SlurmNode, ...] = ()
+    problem: str = ""
+    """Why there is no node at all; then the others are empty and nothing is to be submitted."""
+
+
+def pool(
+    kube_nodes: Iterable[KubeNodeFacts],
+    slurm_nodes: Iterable[SlurmNodeFacts],
+    cluster: ClusterId,
+) -> Pool:
+    """Pair the nodes of both worlds."""
+    mark = nodes.cluster_feature(cluster)
+    ours = {node.name: node for node in slurm_nodes if mark in node.features}
+    pairs = {
+        name: BridgedNode(kube=kube_node, slurm=ours[name])
+        for kube_node in kube_nodes
+        if (name := nodes.slurm_name(kube_node)) in ours
+    }
+    return Pool(
+        cluster_feature=mark,
+        nodes=pairs,
+        features=frozenset(f for node in pairs.values() for f in node.slurm.features),
+        published_keys=_published_keys(pairs.values()),
+        lasting_taints=frozenset(t for node in pairs.values() for t in _lasting(node.kube)),
+    )
+
+
+def choose(
+    pod: Pod, among: Pool, *, constraints: str = "", avoid: Sequence[SlurmNode] = ()
+) -> Candidates:
+    """Say where a pod may go.
+
+    Args:
+        pod: its selector, affinity and tolerations.
+        among: the bridged nodes.
+        constraints: the user's own feature expression, which holds besides.
+        avoid: nodes that Kubernetes could not take a moment ago; left out of a list of names (where an expression is
+            used they go into `PlaceholderSpec.excluded_nodes`), unless nothing else is left.
+    """
+    if not among.nodes:
+        return Candidates(problem="no node of this cluster is registered in Slurm")
+    if selection.untolerated(among.lasting_taints, pod.tolerations) is None:
+        ours = expression(pod, among)
+        combined = conjunction(ours, constraints) if ours is not None else None
+        if combined is not None and len(combined.encode()) <= forms.MAX_TEXT_BYTES:
+            return Candidates(constraints=combined)
+    suitable = matching((node.kube for node in among.nodes.values()), pod)
+    if not suitable:
+        return Candidates(
+            problem=f"none of the {len(among.nodes)} nodes in Slurm has the labels that the pod's node selector and "
+            "affinity ask for without a taint that it does not tolerate"
+        )
+    by_name = [nodes.slurm_name(kube_node) for kube_node in suitable]
+    left = [name for name in by_name if name not in avoid]
+    return Candidates(constraints=constraints, required_nodes=tuple(sorted(left or by_name)))
+
+
+def matching(kube_nodes: Iterable[KubeNodeFacts], pod: Pod) -> tuple[KubeNodeFacts, ...]:
+    """The nodes that suit the pod for as long as nobody changes labels and taints.
+
+    What passes by itself (a cordon, a node that is not ready or under pressure) does not count: the job may wait longer
+    than that, Slurm drains such a node meanwhile, and the fit check looks again.
+    """
+    return tuple(
+        kube_node
+        for kube_node in kube_nodes
+        if not kube_node.is_deleting
+        and selection.selects(pod, kube_node)
+        and selection.untolerated(_lasting(kube_node), pod.tolerations) is None
+    )
+
+
+def expression(pod: Pod, among: Pool) -> str | None:
+    """Write node selector and affinity as a feature expression; None if features cannot tell."""
+    always = [[among.cluster_feature]]
+    always += [[f"{key}={value}"] for key, value in sorted(pod.node_selector.items())]
+    terms = [term.match_labels for term in pod.node_terms]
+    if any(term.match_fields or not term.match_labels for term in pod.node_terms):
+        return None
+    needed = {*pod.node_selector, *(each.key for term in terms for each in term)}
+    if not needed <= among.published_keys or any(e.operator != "In" for t in terms for e in t):
+        return None
+    alternatives = [always + [_features(each) for each in term] for term in terms] or [always]
+    known = [
+        [[feature for feature in any_of if feature in among.features] for any_of in all_of]
+        for all_of in alternatives
+    ]
+    possible = [all_of for all_of in known if all(all_of)]
+    if not possible:
+        return None
+    if len(possible) == 1:
+        return "&".join(_any(any_of) for any_of in possible[0])
+    if sum(math.prod(len(any_of) for any_of in all_of) for all_of in possible) > MAX_PRODUCTS:
+        return None
+    # Parentheses do not nest, so each alternative is multiplied out.
+    return "|".join(
+        f"({'&'.join(choice)})" for all_of in possible for choice in itertools.product(*all_of)
+    )
+
+
+def conjunction(ours: str, users: str) -> str | None:
+    """Join two expressions so that both hold; None where Slurm's grammar has no way to say it."""
+    if not users:
+        return ours
+    if "|" in _outside_brackets(ours) or "*" in users:
+        return None
+    if "|" not in _outside_brackets(users):
+        return f"{ours}&{users}"
+    return None if re.search(r"[()\[\]]", users) else f"{ours}&({users})"
+
+
+def _published_keys(pairs: Iterable[BridgedNode]) -> frozenset[str]:
+    """Keys that some node publishes, without those where labels and features disagree on any node."""
+    published: set[str] = set()
+    disagreeing: set[str] = set()
+    for node in pairs:
+        told = dict(feature.split("=", 1) for feature in node.slurm.features if "=" in feature)
+        published |= told.keys()
+        disagreeing |= {key for key, value in told.items() if node.kube.labels.get(key) != value}
+        disagreeing |= node.kube.labels.keys() - told.keys()
+    return frozenset(published - disagreeing)
+
+
+def _lasting(kube_node: KubeNodeFacts) -> tuple[Taint, ...]:
+    return tuple(
+        taint
+        for taint in selection.hard_taints(kube_node)
+        if not taint.key.startswith(TRANSIENT_TAINTS) and taint.key != names.MANAGED_NODE_TAINT
+    )
+
+
+def _features(requirement: Requirement) -> list[str]:
+    return [f"{requirement.key}={value}" for value in sorted(set(requirement.values))]
+
+
+def _any(features: Sequence[str]) -> str:
+    return features[0] if len(features) == 1 else f"({'|'.join(features)})"
+
+
+def _outside_brackets(text: str) -> str:
+    return re.sub(r"\([^()]*\)|\[[^\[\]]*\]", "", text)

@@ -1,0 +1,91 @@
+"""Kubernetes' own rules for which nodes a pod may go to: node selector, required node affinity, taints.
+
+Source: <https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/>, "Node affinity", and
+<https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/>.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from bridge.domain.nodes import KubeNodeFacts, Taint
+from bridge.domain.pods import NodeTerm, Pod, Requirement, Toleration
+
+UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+"""What a cordoned node is treated as, <https://kubernetes.io/docs/reference/labels-annotations-taints/>."""
+
+_HARD_EFFECTS = ("NoSchedule", "NoExecute")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+
+
+def selects(pod: Pod, kube_node: KubeNodeFacts) -> bool:
+    """Whether the pod's node selector and required node affinity match the node."""
+    labels = kube_node.labels
+    if any(labels.get(key) != value for key, value in pod.node_selector.items()):
+        return False
+    return not pod.node_terms or any(_term_holds(term, kube_node) for term in pod.node_terms)
+
+
+def untolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> Taint | None:
+    """The first taint that keeps a pod with these tolerations off, or None."""
+    tolerated_by = tuple(tolerations)
+    return next(
+        (
+            taint
+            for taint in taints
+            if taint.effect in _HARD_EFFECTS
+            and not any(tolerates(toleration, taint) for toleration in tolerated_by)
+        ),
+        None,
+    )
+
+
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
+    """Whether this one toleration lifts this one taint."""
+    if toleration.effect not in ("", taint.effect):
+        return False
+    if toleration.operator == "Exists":
+        return toleration.key in ("", taint.key)
+    return (toleration.key, toleration.value) == (taint.key, taint.value)
+
+
+def hard_taints(kube_node: KubeNodeFacts) -> tuple[Taint, ...]:
+    """Every taint that keeps new pods off; a cordon counts as the taint that Kubernetes makes of it."""
+    taints = tuple(taint for taint in kube_node.taints if taint.effect in _HARD_EFFECTS)
+    is_tainted = any(taint.key == UNSCHEDULABLE.key for taint in taints)
+    return (*taints, UNSCHEDULABLE) if kube_node.is_unschedulable and not is_tainted else taints
+
+
+def _term_holds(term: NodeTerm, kube_node: KubeNodeFacts) -> bool:
+    """An empty term matches no node."""
+    if not term.match_labels and not term.match_fields:
+        return False
+    fields = {"metadata.name": str(kube_node.name)}
+    return all(_requirement_holds(each, kube_node.labels) for each in term.match_labels) and all(
+        _requirement_holds(each, fields) for each in term.match_fields
+    )
+
+
+def _requirement_holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+    found = labels.get(requirement.key)
+    match requirement.operator:
+        case "In":
+            return found is not None and found in requirement.values
+        case "NotIn":
+            return found is None or found not in requirement.values
+        case "Exists":
+            return found is not None
+        case "DoesNotExist":
+            return found is None
+        case "Gt" | "Lt":
+            return _compares(found, requirement)
+        case _:
+            # The API server lets no other through; a newer one might: then only kube-scheduler knows.
+            return False
+
+
+def _compares(found: str | None, requirement: Requirement) -> bool:
+    texts = (found or "", *requirement.values)
+    if len(texts) != 2 or not all(_INTEGER.fullmatch(text) for text in texts):  # noqa: PLR2004
+        return False
+    label, bound = map(int, texts)
+    return label > bound if requirement.operator == "Gt" else label < bound
