@@ -1,0 +1,253 @@
+"""Patches, as pure functions of the object they were made for. Each carries a guard: it changes that object or nothing.
+
+Three kinds of guard, for three kinds of harm:
+
+- *JSON patches* where the position matters (gates, finalizers, affinity, taints). They `test` the uid, that what is
+  removed still stands at its index, and that a map or list they create is not there yet: for `test`, an absent path is
+  null. Otherwise `add` would replace what somebody else put there in the meantime.
+- *Strategic merge patches* with `metadata.uid` for conditions: these merge by `type`, so a write of the kubelet's in
+  between is neither lost nor in the way, as it would be for an index into the list.
+- The same with `metadata.resourceVersion` for what cannot be taken back (`end_pod`).
+
+A guard that does not hold is `errors.Conflict`: look again, decide again.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from bridge.domain import names
+from bridge.domain.actions import Cause
+from bridge.domain.ids import JobId, KubeNode
+from bridge.domain.nodes import KubeNodeFacts, Taint
+from bridge.domain.pods import NodeTerm, Phase, Pod
+from bridge.kube.times import rfc3339
+
+Operation = dict[str, object]
+"""One of RFC 6902."""
+
+DISRUPTION_TARGET = "DisruptionTarget"
+"""The pod condition that a Job's podFailurePolicy looks for, KEP-3329."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonPatch:
+    """RFC 6902: all operations or none."""
+
+    operations: Sequence[Operation]
+
+
+@dataclass(frozen=True, slots=True)
+class MergePatch:
+    """A strategic merge patch, KEP-555: maps merge, lists merge where the API defines a key."""
+
+    body: Mapping[str, object]
+
+
+Patch = JsonPatch | MergePatch
+
+
+def assign(pod: Pod, *, job_id: JobId, kube_node: KubeNode) -> JsonPatch:
+    """Pin a gated pod to its node, write job and node down, and remove our gate.
+
+    Raises:
+        ValueError: our gate is not on.
+    """
+    gate = f"/spec/schedulingGates/{_index(pod, pod.gates, names.GATE)}"
+    return JsonPatch(
+        [
+            _is_still(pod),
+            _test(f"{gate}/name", names.GATE),
+            *_entry("labels", pod.labels, names.JOB_ID_LABEL, str(job_id)),
+            *_entry("annotations", pod.annotations, names.NODE_ANNOTATION, kube_node),
+            *_pin(pod, kube_node),
+            _remove(gate),
+        ]
+    )
+
+
+def release(pod: Pod) -> JsonPatch:
+    """Remove our finalizer from among the others.
+
+    Raises:
+        ValueError: it is not there.
+    """
+    finalizer = f"/metadata/finalizers/{_index(pod, pod.finalizers, names.FINALIZER)}"
+    return JsonPatch([_is_still(pod), _test(finalizer, names.FINALIZER), _remove(finalizer)])
+
+
+def label_job_id(pod: Pod, job_id: JobId | None) -> JsonPatch:
+    """Label the pod with its placeholder's id; None takes the label off (Conflict where there is none)."""
+    if job_id is None:
+        return JsonPatch(
+            [_is_still(pod), _remove(f"/metadata/labels/{_escape(names.JOB_ID_LABEL)}")]
+        )
+    return JsonPatch(
+        [_is_still(pod), *_entry("labels", pod.labels, names.JOB_ID_LABEL, str(job_id))]
+    )
+
+
+def allocated_condition(
+    pod: Pod, *, is_allocated: bool, reason: str, message: str, now: datetime
+) -> MergePatch:
+    """Say on the pod what Slurm thinks of it (status).
+
+    Args:
+        pod: which.
+        is_allocated: the condition's status.
+        reason: CamelCase.
+        message: for people.
+        now: when the condition came to this status, if it is not there already.
+    """
+    status = "True" if is_allocated else "False"
+    allocated = _condition(
+        pod, names.ALLOCATED_CONDITION, status, reason=reason, message=message, now=now
+    )
+    return MergePatch({"metadata": {"uid": pod.uid}, "status": {"conditions": [allocated]}})
+
+
+def disruption_target(pod: Pod, cause: Cause, message: str, now: datetime) -> MergePatch:
+    """Say that the pod has to go through no fault of its own (status); its DELETE comes next."""
+    disrupted = _disrupted(pod, cause, message, now)
+    return MergePatch({"metadata": {"uid": pod.uid}, "status": {"conditions": [disrupted]}})
+
+
+def end_pod(pod: Pod, cause: Cause, message: str, now: datetime) -> MergePatch:
+    """End a pod that never got a node (status): phase Failed, and DisruptionTarget unless it is the pod's own doing.
+
+    It cannot be taken back, so it holds for exactly the version it was decided on.
+    """
+    status: dict[str, object] = {
+        "phase": Phase.FAILED.value,
+        "reason": cause.value,
+        "message": message,
+    }
+    if cause.is_disruption:
+        status["conditions"] = [_disrupted(pod, cause, message, now)]
+    return MergePatch(
+        {
+            "metadata": {"uid": pod.uid, "resourceVersion": pod.resource_version},
+            "status": status,
+        }
+    )
+
+
+def taint(node: KubeNodeFacts, wanted: Taint) -> JsonPatch:
+    """Put a taint on a node; of one with that key and effect only the value changes."""
+    new = {"key": wanted.key, "value": wanted.value, "effect": wanted.effect}
+    if not node.taints:
+        return JsonPatch([_is_still(node), *_create("/spec/taints", [new])])
+    for index, old in enumerate(node.taints):
+        if (old.key, old.effect) == (wanted.key, wanted.effect):
+            return JsonPatch(
+                [_is_still(node), *_taint_is(index, old), _replace(f"/spec/taints/{index}", new)]
+            )
+    return JsonPatch([_is_still(node), _add("/spec/taints/-", new)])
+
+
+def untaint(node: KubeNodeFacts, key: str) -> JsonPatch:
+    """Take every taint of that key off a node, whatever its effect; nothing happens where there is none."""
+    operations = [_is_still(node)]
+    for index, old in reversed(list(enumerate(node.taints))):
+        if old.key == key:
+            operations += [*_taint_is(index, old), _remove(f"/spec/taints/{index}")]
+    return JsonPatch(operations)
+
+
+def label_node(node: KubeNodeFacts, labels: Mapping[str, str | None]) -> MergePatch:
+    """Set labels of a node; None takes one off."""
+    return MergePatch({"metadata": {"uid": node.uid, "labels": dict(labels)}})
+
+
+def _pin(pod: Pod, kube_node: KubeNode) -> list[Operation]:
+    """Allow no node but this one, and keep every word the user wrote.
+
+    `matchFields` on metadata.name is what kube-scheduler recognises as "one node only". While a pod is gated the API
+    server lets its terms be extended but not replaced (KEP-3838). Terms are alternatives, so each is narrowed; an empty
+    one matches no node and must stay so.
+    """
+    pin: Operation = {"key": "metadata.name", "operator": "In", "values": [kube_node]}
+    required = {"nodeSelectorTerms": [{"matchFields": [pin]}]}
+    affinity = {"requiredDuringSchedulingIgnoredDuringExecution": required}
+    if not pod.has_affinity:
+        return _create("/spec/affinity", {"nodeAffinity": affinity})
+    if not pod.has_node_affinity:
+        return _create("/spec/affinity/nodeAffinity", affinity)
+    path = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution"
+    if not pod.node_terms:
+        return _create(path, required)
+    return [
+        operation
+        for index, term in enumerate(pod.node_terms)
+        for operation in _narrow(f"{path}/nodeSelectorTerms/{index}/matchFields", term, pin)
+    ]
+
+
+def _narrow(path: str, term: NodeTerm, pin: Operation) -> list[Operation]:
+    if term.match_fields:
+        return [_add(f"{path}/-", pin)]
+    return _create(path, [pin]) if term.match_labels else []
+
+
+def _disrupted(pod: Pod, cause: Cause, message: str, now: datetime) -> Operation:
+    return _condition(pod, DISRUPTION_TARGET, "True", reason=cause.value, message=message, now=now)
+
+
+def _condition(
+    pod: Pod, kind: str, status: str, *, reason: str, message: str, now: datetime
+) -> Operation:
+    """Without `lastTransitionTime` where the status stays: the merge leaves the old one in place."""
+    condition: Operation = {"type": kind, "status": status, "reason": reason, "message": message}
+    old = pod.condition(kind)
+    if old is None or old.status != status:
+        condition["lastTransitionTime"] = rfc3339(now)
+    return condition
+
+
+def _entry(field: str, entries: Mapping[str, str], key: str, value: str) -> list[Operation]:
+    """Set one entry of `metadata.labels` or `metadata.annotations`, which are absent while empty."""
+    if not entries:
+        return _create(f"/metadata/{field}", {key: value})
+    return [_add(f"/metadata/{field}/{_escape(key)}", value)]
+
+
+def _is_still(found: Pod | KubeNodeFacts) -> Operation:
+    return _test("/metadata/uid", found.uid)
+
+
+def _taint_is(index: int, old: Taint) -> list[Operation]:
+    return [
+        _test(f"/spec/taints/{index}/key", old.key),
+        _test(f"/spec/taints/{index}/effect", old.effect),
+    ]
+
+
+def _create(path: str, value: object) -> list[Operation]:
+    return [_test(path, None), _add(path, value)]
+
+
+def _test(path: str, value: object) -> Operation:
+    return {"op": "test", "path": path, "value": value}
+
+
+def _add(path: str, value: object) -> Operation:
+    return {"op": "add", "path": path, "value": value}
+
+
+def _replace(path: str, value: object) -> Operation:
+    return {"op": "replace", "path": path, "value": value}
+
+
+def _remove(path: str) -> Operation:
+    return {"op": "remove", "path": path}
+
+
+def _escape(key: str) -> str:
+    """Quote a key for a JSON pointer (RFC 6901)."""
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+def _index(pod: Pod, entries: Sequence[str], wanted: str) -> int:
+    if wanted not in entries:
+        raise ValueError(f"pod {pod.full_name} carries no {wanted}: there is nothing to remove")
+    return entries.index(wanted)
