@@ -46,8 +46,8 @@ class Facts:
     pod: Pod
     view: View
     now: datetime
-    owned_since: datetime | None = None
-    """When the deciding process first saw this pod in its own hands; the bind deadline does not begin before."""
+    since: datetime | None = None
+    """When this process first saw the pod in this cell of the table (`dwell.Dwell`); None is now, so no deadline."""
     kube_node: KubeNode | None = None
     """The Kubernetes node behind the running placeholder's Slurm node; None if nobody knows it."""
     fit: Fit | None = None

@@ -1,25 +1,145 @@
 """THE machine: what to do for one pod, given what Kubernetes says of it and what Slurm surely says of its placeholder.
 
 Pure and level-triggered: no phase is stored, all is derived, and the same facts give the same decision. Rows are the
-pod's situation, columns the placeholder's (`docs/lifecycle.md` is generated from the table).
+pod's situation, columns the placeholder's; the cells are the functions of `rules` (`docs/lifecycle.md` is generated
+from here). Two things hold in every cell, so no rule repeats them: where Slurm cannot be read nothing is done, and
+what cannot be taken back waits for a view that is younger than our last write.
 """
 
+import enum
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+from typing import assert_never
+
+from bridge.domain import rules
+from bridge.domain.actions import OwnCause, Tell, Wait
 from bridge.domain.facts import Actor, Decision, Facts, Fit, Policy, Refusal
-from bridge.domain.pods import Pod
+from bridge.domain.jobs import JobPhase, SlurmJob
+from bridge.domain.pods import ContainerState, Pod
+from bridge.domain.rules import Case, JobCase
 from bridge.domain.view import Evidence, View
 
 __all__ = [
+    "TABLE",
     "Actor",
+    "Cells",
+    "Column",
     "Decision",
     "Evidence",
     "Facts",
     "Fit",
     "Policy",
     "Refusal",
+    "Row",
     "View",
     "actor",
+    "cell",
     "decide",
 ]
+
+_UNREACHABLE_RETRY = timedelta(seconds=5)
+"""A safety net only: the next successful reading of Slurm is an event for every pod."""
+
+_LATE = datetime.max.replace(tzinfo=UTC)
+
+
+class Row(enum.Enum):
+    """What the pod is."""
+
+    GATED = "gated"
+    GATED_DELETING = "gated, deleting"
+    UNPLACED = "un-gated by hand, never placed"
+    PLACED = "placed, not bound"
+    BOUND = "bound"
+    STOPPING = "ending, containers still there"
+    TERMINAL = "terminal"
+    DELETED = "deleting, containers gone"
+
+
+class Column(enum.Enum):
+    """What Slurm surely knows of its placeholder."""
+
+    NONE = "surely none"
+    WAITING = "waiting"
+    RUNNING = "running"
+    PAUSED = "paused"
+    ENDED = "ended"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cells:
+    """One row of the table; in the column unknown every pod waits."""
+
+    none: Callable[[Case], Decision]
+    waiting: Callable[[JobCase], Decision]
+    running: Callable[[JobCase], Decision]
+    paused: Callable[[JobCase], Decision]
+    ended: Callable[[JobCase], Decision]
+
+
+TABLE: Mapping[Row, Cells] = MappingProxyType(
+    {
+        Row.GATED: Cells(
+            none=rules.submit,
+            waiting=rules.tell_why,
+            running=rules.assign,
+            paused=rules.tell_paused,
+            ended=rules.answer_end,
+        ),
+        Row.GATED_DELETING: Cells(
+            none=rules.release,
+            waiting=rules.cancel,
+            running=rules.cancel,
+            paused=rules.cancel,
+            ended=rules.release,
+        ),
+        Row.UNPLACED: Cells(
+            none=rules.tell_unplaced,
+            waiting=rules.cancel,
+            running=rules.cancel,
+            paused=rules.cancel,
+            ended=rules.tell_unplaced,
+        ),
+        Row.PLACED: Cells(
+            none=rules.keep_forgotten,
+            waiting=rules.await_restore,
+            running=rules.await_binding,
+            paused=rules.tell_paused,
+            ended=rules.evict,
+        ),
+        Row.BOUND: Cells(
+            none=rules.keep_forgotten,
+            waiting=rules.await_restore,
+            running=rules.confirm,
+            paused=rules.tell_paused,
+            ended=rules.evict,
+        ),
+        Row.STOPPING: Cells(
+            none=rules.let_stop,
+            waiting=rules.let_stop,
+            running=rules.let_stop,
+            paused=rules.let_stop,
+            ended=rules.let_stop,
+        ),
+        Row.TERMINAL: Cells(
+            none=rules.release,
+            waiting=rules.cancel,
+            running=rules.complete,
+            paused=rules.complete,
+            ended=rules.release,
+        ),
+        Row.DELETED: Cells(
+            none=rules.release,
+            waiting=rules.cancel,
+            running=rules.cancel,
+            paused=rules.cancel,
+            ended=rules.release,
+        ),
+    }
+)
 
 
 def actor(pod: Pod) -> Actor:
@@ -27,6 +147,119 @@ def actor(pod: Pod) -> Actor:
     return Actor.EXTENDER if pod.is_gated else Actor.CONTROLLERS
 
 
+def cell(pod: Pod, view: View, *, node_is_gone: bool = False) -> tuple[Row, Column]:
+    """Find the cell of the table: for `dwell.Dwell`, logs and metrics."""
+    return row_of(pod, node_is_gone=node_is_gone), column_of(_placeholder(pod, view), view)
+
+
 def decide(facts: Facts, policy: Policy) -> Decision:
     """Say what to do next for this pod."""
-    raise NotImplementedError
+    decision = _decide(facts, policy)
+    harmless = all(isinstance(action, Tell | Wait) for action in decision.actions)
+    if facts.view.fresh or harmless:
+        return decision
+    return rules.wait(
+        f"Slurm has not been read since our last write ({decision.reason})",
+        retry=policy.poll_interval,
+    )
+
+
+def _decide(facts: Facts, policy: Policy) -> Decision:
+    pod, view = facts.pod, facts.view
+    if not view.reachable:
+        return rules.wait("Slurm cannot be read: nothing is concluded", retry=_UNREACHABLE_RETRY)
+    job = _placeholder(pod, view)
+    if spares := tuple(other for other in view.live if other is not job):
+        return rules.cancel_spares(spares)
+    row = row_of(pod, node_is_gone=facts.node_is_gone)
+    column = column_of(job, view)
+    if column is Column.UNKNOWN:
+        return rules.wait("Slurm shows no placeholder, but not surely", retry=policy.poll_interval)
+    if job is None:
+        return TABLE[row].none(Case(facts=facts, policy=policy))
+    if row is Row.GATED and job.identity.cause and column is not Column.ENDED:
+        return rules.finish_cancel(job)
+    return _rule_for(job, TABLE[row])(JobCase(facts=facts, policy=policy, job=job))
+
+
+def row_of(pod: Pod, *, node_is_gone: bool) -> Row:
+    """Derive what the pod is."""
+    if pod.is_terminal or (pod.is_deleting and not pod.is_gated):
+        if not _has_stopped(pod, node_is_gone=node_is_gone):
+            return Row.STOPPING
+        return Row.TERMINAL if pod.is_terminal else Row.DELETED
+    if pod.is_gated:
+        return Row.GATED_DELETING if pod.is_deleting else Row.GATED
+    if pod.is_bound:
+        return Row.BOUND
+    return Row.PLACED if pod.assigned_node else Row.UNPLACED
+
+
+def column_of(job: SlurmJob | None, view: View) -> Column:
+    """Derive what Slurm surely knows of the placeholder that counts."""
+    if not view.reachable:
+        return Column.UNKNOWN
+    if job is None:
+        return Column.NONE if view.surely_none else Column.UNKNOWN
+    match job.phase:
+        case JobPhase.WAITING:
+            return Column.WAITING
+        case JobPhase.RUNNING:
+            return Column.RUNNING
+        case JobPhase.PAUSED:
+            return Column.PAUSED
+        case JobPhase.ENDED:
+            return Column.ENDED
+        case _:
+            assert_never(job.phase)
+
+
+def _rule_for(job: SlurmJob, cells: Cells) -> Callable[[JobCase], Decision]:
+    match job.phase:
+        case JobPhase.WAITING:
+            return cells.waiting
+        case JobPhase.RUNNING:
+            return cells.running
+        case JobPhase.PAUSED:
+            return cells.paused
+        case JobPhase.ENDED:
+            return cells.ended
+        case _:
+            assert_never(job.phase)
+
+
+def _has_stopped(pod: Pod, *, node_is_gone: bool) -> bool:
+    """No container of it runs, nor can one be starting unseen: a kubelet that took the pod says how it ended.
+
+    A kubelet reports what it started a moment later, so "waiting" is no proof; since Kubernetes 1.27 a deleted pod
+    always becomes terminal first (<https://github.com/kubernetes/enhancements/issues/3329>).
+    """
+    if not pod.is_bound or node_is_gone:
+        return True
+    if pod.is_terminal:
+        return pod.containers_are_gone
+    states = {container.state for container in pod.containers}
+    return pod.start_time is None or states == {ContainerState.TERMINATED}
+
+
+def _placeholder(pod: Pod, view: View) -> SlurmJob | None:
+    """Pick the one that counts: the live one, else the one whose end counts.
+
+    A pod that was placed keeps the placeholder it was placed by and adopts no other. While it is gated its label is
+    only a cache: a placeholder that has nodes goes before one that waits, the oldest before younger ones.
+    """
+    if not pod.is_gated and pod.job_id is not None:
+        own = [job for job in view.jobs if job.id == pod.job_id]
+        return min(own, key=lambda job: job.phase is JobPhase.ENDED, default=None)
+    if view.live:
+        return min(view.live, key=_seniority)
+    ended = [job for job in view.ended if job.identity.cause != OwnCause.SPARE]
+    return max(ended, key=_age, default=None)
+
+
+def _seniority(job: SlurmJob) -> tuple[bool, datetime, int]:
+    return (job.phase is JobPhase.WAITING, *_age(job))
+
+
+def _age(job: SlurmJob) -> tuple[datetime, int]:
+    return job.submitted_at or _LATE, job.id

@@ -1,9 +1,68 @@
-"""How a pod ended, in the terms Slurm's accounting knows."""
+"""How a pod ended, in the terms Slurm's accounting knows.
+
+`sacct` tells the truth: a pod that exited and is deleted afterwards (a TTL, a finished Job's cleanup) ended as it
+exited; a pod that was deleted while it ran was cancelled, whatever its containers made of the SIGTERM.
+"""
 
 from bridge.domain.actions import Outcome
-from bridge.domain.pods import Pod
+from bridge.domain.pods import Container, ContainerState, Phase, Pod
+
+NO_EXIT_CODE = 255
+"""For a failed pod none of whose containers failed (Evicted, NodeLost, DeadlineExceeded before the start …)."""
+
+_MAX_SIGNAL = 64  # SIGRTMAX; Slurm gives 127 and 253 meanings of their own
 
 
 def of(pod: Pod) -> Outcome:
-    """Say how a terminal pod ended: by its first failed container in spec order, init containers included."""
-    raise NotImplementedError
+    """Say how a terminal pod ended: by its first failed container in spec order, init containers included.
+
+    Sidecars are terminated when the others are done, so theirs counts only where nothing else failed.
+    """
+    if pod.phase is Phase.SUCCEEDED:
+        return Outcome()
+    failed = sorted(filter(_has_failed, pod.containers), key=lambda c: c.restartable_init)
+    if not failed:
+        return Outcome(exit_code=NO_EXIT_CODE)
+    first = failed[0]
+    if first.reason == "OOMKilled":
+        return Outcome(out_of_memory=True)
+    if signal := _signal(first):
+        return Outcome(signal=signal)
+    code = first.exit_code or 0
+    return Outcome(exit_code=code if code in range(1, 256) else NO_EXIT_CODE)
+
+
+def in_words(outcome: Outcome) -> str:
+    """Tell an outcome to people."""
+    if outcome.out_of_memory:
+        return "out of memory"
+    if outcome.signal:
+        return f"signal {outcome.signal}"
+    return f"exit code {outcome.exit_code}"
+
+
+def ended_by_itself(pod: Pod) -> bool:
+    """Whether a terminal pod ended before anybody deleted it.
+
+    Kubernetes and the kubelet tell whole seconds; within the same second the deletion came first, since many programs
+    end at once on SIGTERM, but hardly anything deletes a pod within a second of its end before we have seen that.
+    """
+    deleted_at = pod.deletion_requested_at
+    if deleted_at is None:
+        return True
+    ended = [c for c in pod.containers if c.state is ContainerState.TERMINATED]
+    return bool(ended) and all(
+        c.finished_at is not None and c.finished_at < deleted_at for c in ended
+    )
+
+
+def _has_failed(container: Container) -> bool:
+    return container.state is ContainerState.TERMINATED and bool(
+        container.exit_code or container.signal
+    )
+
+
+def _signal(container: Container) -> int:
+    """Tell the signal that ended it, 0 if none: container runtimes report a signal n as exit code 128 + n."""
+    signal = container.signal or (container.exit_code or 0) - 128
+    return signal if signal in range(1, _MAX_SIGNAL + 1) else 0

@@ -6,9 +6,10 @@ counts only from the moment it *began*. All moments are seconds of that process'
 """
 
 import enum
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, assert_never
 
 from bridge.domain.jobs import JobPhase, SlurmJob
 
@@ -73,14 +74,15 @@ class Reading(Protocol):
         """The jobs of this cluster by the uid of their workload."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Marks:
-    """From when on a reading counts for one workload."""
+    """From when on a reading counts for one workload; `-inf` while nobody has written about it."""
 
     fresh_from: float
     none_from: float
-    certain: bool
-    """Nothing can exist in Slurm: nobody has written about it."""
+
+
+_UNWRITTEN = _Marks(-math.inf, -math.inf)
 
 
 class Book:
@@ -88,7 +90,7 @@ class Book:
 
     Call `meet` when a workload comes into its hands, `wrote` when a write about it is over (answered, refused or
     lost: in a `finally`), `read` or `failed` after each look at Slurm in the order they began, `forget` when the
-    workload is gone. A workload it never met has a view on which nothing is done.
+    workload is gone. On the view of a workload it never met nothing is done.
     """
 
     def __init__(self, *, quiet_s: float) -> None:
@@ -97,31 +99,71 @@ class Book:
         self._marks: dict[str, _Marks] = {}
         self._latest: Reading | None = None
         self._before: Reading | None = None
-        self._reachable = False
 
     def meet(self, uid: str, past: Past, *, at: float) -> None:
         """Begin to keep book on a workload; again and again is fine, the first time counts."""
-        raise NotImplementedError
+        if uid in self._marks:
+            return
+        match past:
+            case Past.NOTHING:
+                self._marks[uid] = _UNWRITTEN
+            case Past.HANDED_OVER:
+                self._marks[uid] = _Marks(at, at)
+            case Past.IN_FLIGHT:
+                self._marks[uid] = _Marks(at, at + self._quiet_s)
+            case _:
+                assert_never(past)
 
     def wrote(self, uid: str, *, at: float, may_still_happen: bool = False) -> None:
         """Note that a write to Slurm about this workload was over at that moment.
 
         may_still_happen: a submit without an answer; slurmctld may accept it when it wakes up.
         """
-        raise NotImplementedError
+        quiet_s = self._quiet_s if may_still_happen else 0.0
+        marks = self._marks.get(uid, _UNWRITTEN)
+        self._marks[uid] = _Marks(at, max(marks.none_from, at + quiet_s))
 
     def forget(self, uid: str) -> None:
         """The pod is gone, or no longer ours."""
-        raise NotImplementedError
+        self._marks.pop(uid, None)
 
     def read(self, reading: Reading) -> None:
         """Take in a successful look at Slurm."""
-        raise NotImplementedError
+        self._before, self._latest = self._latest, reading
 
     def failed(self) -> None:
         """Take in a look that failed: what was absent before has to be absent twice again."""
-        raise NotImplementedError
+        self._before = self._latest = None
 
     def view(self, uid: str, *, evidence: Evidence = Evidence.NONE) -> View:
         """Say what is known of this workload now."""
-        raise NotImplementedError
+        marks = self._marks.get(uid)
+        if self._latest is None or marks is None:
+            return View(reachable=self._latest is not None)
+        jobs = self._latest.by_uid.get(uid, ())
+        return View(
+            jobs=jobs,
+            fresh=self._latest.began_monotonic > marks.fresh_from,
+            surely_none=self._has_none(uid, marks),
+            evidence=evidence,
+        )
+
+    def _has_none(self, uid: str, marks: _Marks) -> bool:
+        """Absence needs two readings in a row, unless nobody ever wrote or Slurm itself still shows the end."""
+        looks = [self._latest]
+        if marks is not _UNWRITTEN and not any(map(_is_over, _jobs(self._latest, uid))):
+            looks.append(self._before)
+        return all(
+            look is not None
+            and look.began_monotonic > marks.none_from
+            and all(map(_is_over, _jobs(look, uid)))
+            for look in looks
+        )
+
+
+def _jobs(reading: Reading | None, uid: str) -> tuple[SlurmJob, ...]:
+    return reading.by_uid.get(uid, ()) if reading else ()
+
+
+def _is_over(job: SlurmJob) -> bool:
+    return job.phase is JobPhase.ENDED

@@ -1,0 +1,390 @@
+"""The cells of the lifecycle's table: each rule says what to do in one situation, and why.
+
+The first line of a rule's docstring is its text in `docs/lifecycle.md`. No rule asks whether the view is fresh:
+`lifecycle.decide` holds back whatever cannot be taken back.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import assert_never
+
+from bridge.domain import backoff, names, outcome, reasons
+from bridge.domain.actions import (
+    Action,
+    Assign,
+    Cancel,
+    Cause,
+    Complete,
+    EndPod,
+    Evict,
+    OwnCause,
+    Release,
+    Submit,
+    Tell,
+    Wait,
+)
+from bridge.domain.facts import Decision, Facts, Fit, Policy
+from bridge.domain.ids import JobId, KubeNode, SlurmNode
+from bridge.domain.jobs import JobEnd, SlurmJob
+from bridge.domain.pods import Pod
+from bridge.domain.view import Evidence
+
+_OURS_TO_ANSWER = frozenset({JobEnd.NODE_FAIL, JobEnd.PREEMPTED, JobEnd.BOOT_FAIL})
+"""Ends that nobody meant for the pod: a waiting one is submitted again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A pod for which Slurm surely has no placeholder."""
+
+    facts: Facts
+    policy: Policy
+
+    @property
+    def pod(self) -> Pod:
+        """The pod in question."""
+        return self.facts.pod
+
+    @property
+    def dwelt(self) -> timedelta:
+        """For how long the pod has been seen in this cell."""
+        return self.facts.now - (self.facts.since or self.facts.now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobCase(Case):
+    """A pod and its one placeholder: live, or the one whose end counts."""
+
+    job: SlurmJob
+
+
+# --- waiting for Slurm -----------------------------------------------------------------------------------------------
+
+
+def submit(case: Case) -> Decision:
+    """Submit, when no other gate is on and the back-off is over."""
+    pod = case.pod
+    if pod.has_foreign_gate:
+        return wait(f"{_foreign_gates(pod)} on: it could not start, so nothing is asked of Slurm")
+    if not pod.has_our_finalizer:
+        text = f"finalizer {names.FINALIZER} is missing, its placeholder could leak: create the pod again"
+        return _say(case, "FinalizerMissing", text)
+    if not case.facts.view.surely_none:
+        return wait("not sure yet that Slurm has no placeholder", retry=case.policy.poll_interval)
+    if remaining := _backoff_left(case):
+        return _back_off(case, remaining)
+    avoid = _nodes_to_avoid(case)
+    besides = f", avoiding {', '.join(avoid)}" if avoid else ""
+    return do(f"Slurm has no placeholder for it: submit one{besides}", Submit(avoid=avoid))
+
+
+def tell_why(case: JobCase) -> Decision:
+    """Wait; Tell why, once it has taken a moment."""
+    job = case.job
+    age = case.facts.now - (job.submitted_at or case.pod.created_at)
+    if age < case.policy.tell_after:
+        return wait("Slurm has just got its placeholder", retry=case.policy.tell_after - age)
+    reason = reasons.condition_reason(job.reason)
+    if job.held and not reason.startswith("JobHeld"):
+        reason = "JobHeld"
+    gates = f"; {_foreign_gates(case.pod)} on as well" if case.pod.has_foreign_gate else ""
+    text = reasons.why_it_waits(job, case.facts.now)
+    return _say(case, reason, f"{text}{gates}", job_id=job.id)
+
+
+def assign(case: JobCase) -> Decision:
+    """Assign; does not fit: Cancel with that cause; terminating pods in the way: Wait."""
+    job, node, fit = case.job, case.facts.kube_node, case.facts.fit
+    if case.pod.has_foreign_gate:
+        return _hold_for_foreign_gate(case)
+    if not job.nodes:
+        return wait("its node is not known yet", retry=case.policy.poll_interval)
+    if node is None:
+        return _misfit(case, "no Kubernetes node stands behind it")
+    match fit:
+        case None:
+            return wait(f"fit on {node} not examined yet", retry=case.policy.poll_interval)
+        case Fit.FITS:
+            return do(
+                f"Slurm job {job.id} runs on {job.nodes[0]}: assign {node}",
+                Assign(job_id=job.id, slurm_node=job.nodes[0], kube_node=node),
+            )
+        case Fit.TERMINATING:
+            return _await_room(case, node)
+        case Fit.MISFIT:
+            return _misfit(case, case.facts.fit_text or f"{node} cannot take it")
+        case unreachable:
+            assert_never(unreachable)
+
+
+def answer_end(case: JobCase) -> Decision:
+    """Node failed, preempted or our own cancel: Submit again with back-off; else EndPod."""
+    end = case.job.end
+    if end is None:
+        return wait("how its placeholder ended is not read yet", retry=case.policy.poll_interval)
+    if case.job.identity.cause or end in _OURS_TO_ANSWER:
+        return submit(case)
+    text = f"{reasons.how_it_ended(case.job)} before the pod could start"
+    return do(text, EndPod(cause=reasons.cause_of(end), message=text))
+
+
+# --- placed ----------------------------------------------------------------------------------------------------------
+
+
+def await_binding(case: JobCase) -> Decision:
+    """Wait until the bind deadline, then Evict and Cancel."""
+    if _is_elsewhere(case):
+        text = f"{_elsewhere(case)}, and the pod has not started"
+        return do(text, Evict(cause=Cause.LOST, message=text), _cancel(case.job))
+    remaining = case.policy.bind_deadline - case.dwelt
+    if remaining > timedelta(0):
+        return wait("kube-scheduler has yet to bind it", retry=remaining)
+    text = (
+        f"not bound to {case.pod.assigned_node} within {_seconds(case.policy.bind_deadline)} "
+        f"although Slurm job {case.job.id} holds it{_scheduler_says(case.pod)}"
+    )
+    return do(text, Evict(cause=Cause.NOT_BOUND, message=text), _cancel(case.job))
+
+
+def confirm(case: JobCase) -> Decision:
+    """Wait; Tell once that it is allocated."""
+    if _is_elsewhere(case):
+        return _move(case)
+    text = f"Slurm job {case.job.id} holds node {case.pod.kube_node}"
+    return _say(case, "Allocated", text, allocated=True)
+
+
+def await_restore(case: JobCase) -> Decision:
+    """Tell; Wait until the restore deadline, then Evict and Cancel."""
+    remaining = case.policy.restore_deadline - case.dwelt
+    if remaining > timedelta(0):
+        text = f"Slurm job {case.job.id} waits again although its pod was placed: it should get its node back"
+        return _say(case, "PlaceholderWaits", text, retry=remaining)
+    text = f"Slurm job {case.job.id} did not get its node back within {_seconds(case.policy.restore_deadline)}"
+    return do(text, Evict(cause=Cause.LOST, message=text), _cancel(case.job))
+
+
+def keep_forgotten(case: Case) -> Decision:
+    """Wait, Tell PlaceholderLost; slurmdbd knows its end: Evict."""
+    job = f"Slurm job {case.pod.job_id}" if case.pod.job_id else "its placeholder"
+    match case.facts.view.evidence:
+        case Evidence.ENDED:
+            text = f"{job} has ended and is purged, as slurmdbd knows"
+            return do(text, Evict(cause=Cause.ENDED, message=text))
+        case Evidence.LOST:
+            text = f"Slurm lost {job} without ending it: the pod is kept"
+        case Evidence.NONE:
+            text = f"Slurm does not know {job}, nor whether it ended: the pod is kept until somebody deletes it"
+        case unreachable:
+            assert_never(unreachable)
+    return _say(case, "PlaceholderLost", text)
+
+
+def evict(case: JobCase) -> Decision:
+    """Evict for the cause of the end."""
+    end = case.job.end
+    if end is None:
+        return wait("how its placeholder ended is not read yet", retry=case.policy.poll_interval)
+    text = reasons.how_it_ended(case.job)
+    return do(text, Evict(cause=reasons.cause_of(end), message=text))
+
+
+def tell_paused(case: JobCase) -> Decision:
+    """Wait, Tell."""
+    text = f"Slurm job {case.job.id} is suspended: it goes on when somebody resumes it"
+    return _say(case, "Suspended", text, job_id=case.job.id if case.pod.is_gated else None)
+
+
+# --- un-gated by somebody else ---------------------------------------------------------------------------------------
+
+
+def tell_unplaced(case: Case) -> Decision:
+    """Wait, Tell that nothing can place it."""
+    text = f"gate {names.GATE} was removed by hand before Slurm placed the pod: delete and create it again"
+    return _say(case, "GateRemoved", text)
+
+
+# --- ending ----------------------------------------------------------------------------------------------------------
+
+
+def let_stop(case: Case) -> Decision:
+    """Wait."""
+    return wait(f"containers may still run on {case.pod.kube_node}")
+
+
+def complete(case: JobCase) -> Decision:
+    """Complete with the outcome; deleted before it ended, never bound or its node gone: Cancel."""
+    pod = case.pod
+    if not pod.is_bound:
+        return do("pod ended without ever running", _cancel(case.job))
+    if not pod.containers_are_gone:
+        return do("pod's node is gone and nobody knows how it ended", _cancel(case.job))
+    if not outcome.ended_by_itself(pod):
+        return do("pod was deleted while it ran", _cancel(case.job))
+    how = outcome.of(pod)
+    action = Complete(job_id=case.job.id, sluid=case.job.sluid, outcome=how)
+    return do(f"pod has ended: {outcome.in_words(how)}", action)
+
+
+def cancel(case: JobCase) -> Decision:
+    """Cancel."""
+    return do(f"nothing needs Slurm job {case.job.id} any more", _cancel(case.job))
+
+
+def release(case: Case) -> Decision:
+    """Release, once Slurm surely has no live one."""
+    if not case.pod.has_our_finalizer:
+        return wait("nothing of it is left in Slurm")
+    if not case.facts.view.surely_none:
+        return wait("not sure yet that nothing is left in Slurm", retry=case.policy.poll_interval)
+    return do("nothing of it is left in Slurm: release the pod", Release())
+
+
+# --- before the table ------------------------------------------------------------------------------------------------
+
+
+def cancel_spares(spares: tuple[SlurmJob, ...]) -> Decision:
+    """Cancel what no pod was placed by, before anything else is concluded."""
+    ids = ", ".join(str(job.id) for job in spares)
+    return do(f"spare placeholders: {ids}", *(_cancel(job, OwnCause.SPARE) for job in spares))
+
+
+def finish_cancel(job: SlurmJob) -> Decision:
+    """Cancel what already carries our cause: we died, or lost the reply, between recording it and cancelling."""
+    return do(f"cancel of Slurm job {job.id} was begun ({job.identity.cause})", _cancel(job))
+
+
+# --- words and pieces ------------------------------------------------------------------------------------------------
+
+_SOON = timedelta(seconds=1)
+
+
+def do(reason: str, *actions: Action) -> Decision:
+    """Act."""
+    return Decision(actions=actions, reason=reason)
+
+
+def wait(reason: str, *, retry: timedelta | None = None) -> Decision:
+    """Wait for an event, or until the retry."""
+    return Decision(actions=(Wait(),), reason=reason, retry_after=retry)
+
+
+def _say(
+    case: Case,
+    reason: str,
+    text: str,
+    *,
+    job_id: JobId | None = None,
+    allocated: bool = False,
+    retry: timedelta | None = None,
+) -> Decision:
+    """Tell it unless the pod says so already; waiting is free only if what did not change is not written."""
+    pod = case.pod
+    said = pod.condition(names.ALLOCATED_CONDITION)
+    status = "True" if allocated else "False"
+    if (
+        said is not None
+        and (said.status, said.reason, said.message) == (status, reason, text)
+        and job_id in (None, pod.job_id)
+    ):
+        return wait(text, retry=retry)
+    tell = Tell(job_id=job_id, reason=reason, message=text, allocated=allocated)
+    return Decision(actions=(tell,), reason=text, retry_after=retry)
+
+
+def _cancel(job: SlurmJob, cause: OwnCause | None = None) -> Cancel:
+    return Cancel(job_id=job.id, sluid=job.sluid, cause=cause)
+
+
+def _misfit(case: JobCase, why: str) -> Decision:
+    job = case.job
+    text = f"Slurm job {job.id} got node {', '.join(job.nodes)}, but {why}: looking for another"
+    tell = Tell(job_id=job.id, reason="NodeMisfit", message=text)
+    return do(text, _cancel(job, OwnCause.MISFIT), tell)
+
+
+def _await_room(case: JobCase, node: KubeNode) -> Decision:
+    """Slurm frees at once, containers take their grace: hold the allocation until they are gone."""
+    text = f"Slurm job {case.job.id} has node {node}, where pods are still terminating"
+    if case.dwelt < case.policy.tell_after:
+        return wait(text, retry=_SOON)
+    return _say(case, "NodeTerminatingPods", text, job_id=case.job.id, retry=_SOON)
+
+
+def _hold_for_foreign_gate(case: JobCase) -> Decision:
+    """Nobody else can use the allocation: hold it for no longer than a bind may take."""
+    remaining = case.policy.bind_deadline - case.dwelt
+    text = f"Slurm job {case.job.id} runs, but {_foreign_gates(case.pod)} on"
+    if remaining > timedelta(0):
+        return _say(case, "ForeignGate", text, job_id=case.job.id, retry=remaining)
+    return do(f"{text}: give the nodes back", _cancel(case.job, OwnCause.UNUSED))
+
+
+def _backoff_left(case: Case) -> timedelta:
+    """How long until the next submit may be tried: after ended placeholders, and after refusals."""
+    now = case.facts.now
+    first, cap = case.policy.backoff_first, case.policy.backoff_cap
+    ended = [job for job in case.facts.view.ended if job.identity.cause != OwnCause.SPARE]
+    begun = [moment for job in ended if (moment := job.started_at or job.submitted_at)]
+    remaining = timedelta(0)
+    if begun:
+        remaining = backoff.left(len(ended), max(begun), now, first=first, cap=cap)
+    if refusal := case.facts.refusal:
+        after_refusal = backoff.left(refusal.attempts, refusal.at, now, first=first, cap=cap)
+        remaining = max(remaining, after_refusal)
+    return remaining
+
+
+def _back_off(case: Case, remaining: timedelta) -> Decision:
+    if refusal := case.facts.refusal:
+        text = f"Slurm refuses the placeholder: {refusal.text}"
+        return _say(case, "SubmitRefused", text, retry=remaining)
+    return wait("its last placeholder ended a moment ago: back off", retry=remaining)
+
+
+def _nodes_to_avoid(case: Case) -> tuple[SlurmNode, ...]:
+    """Nodes that Kubernetes could not take a while ago; Slurm would choose the same again."""
+    oldest = case.facts.now - case.policy.avoid_node
+    return tuple(
+        sorted(
+            {
+                node
+                for job in case.facts.view.ended
+                if job.identity.cause == OwnCause.MISFIT
+                and (job.started_at is None or job.started_at > oldest)
+                for node in job.nodes
+            }
+        )
+    )
+
+
+def _is_elsewhere(case: JobCase) -> bool:
+    """The placeholder holds another node than the pod's; an unknown node is no evidence."""
+    node = case.pod.kube_node or case.pod.assigned_node
+    return None not in (node, case.facts.kube_node) and node != case.facts.kube_node
+
+
+def _elsewhere(case: JobCase) -> str:
+    return f"Slurm job {case.job.id} holds node {case.facts.kube_node}, not the pod's"
+
+
+def _move(case: JobCase) -> Decision:
+    """Slurm came back from an old state and started it again elsewhere; or only a node's name was mapped anew."""
+    started, placed = case.job.started_at, case.pod.start_time
+    if started is not None and placed is not None and started > placed:
+        text = f"{_elsewhere(case)}: it started again after the pod had"
+        return do(text, Evict(cause=Cause.LOST, message=text), _cancel(case.job))
+    return _say(case, "NodeMismatch", f"{_elsewhere(case)}: an administrator should look")
+
+
+def _foreign_gates(pod: Pod) -> str:
+    return "scheduling gates " + ", ".join(gate for gate in pod.gates if gate != names.GATE)
+
+
+def _scheduler_says(pod: Pod) -> str:
+    scheduled = pod.condition("PodScheduled")
+    return f": {scheduled.message}" if scheduled is not None and scheduled.message else ""
+
+
+def _seconds(span: timedelta) -> str:
+    return f"{span.total_seconds():g} s"
