@@ -1,0 +1,59 @@
+"""The chart as helm renders it."""
+
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+CHART = Path(__file__).parents[2] / "deploy/chart"
+
+Manifest = dict[str, Any]
+
+
+class HelmError(Exception):
+    """Helm refused the values; what it said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendered:
+    """What a release consists of."""
+
+    text: str
+    manifests: tuple[Manifest, ...]
+
+    def of_kind(self, kind: str) -> dict[str, Manifest]:
+        """By name; names within one namespace, as a release has one but for a RoleBinding."""
+        return {m["metadata"]["name"]: m for m in self.manifests if m["kind"] == kind}
+
+    def config(self, name: str, key: str) -> str:
+        """A file in a ConfigMap."""
+        content: str = self.of_kind("ConfigMap")[name]["data"][key]
+        return content
+
+
+def render(
+    helm: Path,
+    values: Mapping[str, Any] | None = None,
+    *,
+    release: str = "slurm-bridge",
+    namespace: str = "slurm-bridge",
+) -> Rendered:
+    """`helm template`.
+
+    Raises:
+        HelmError: the values are refused.
+    """
+    done = subprocess.run(
+        [str(helm), "template", release, str(CHART), "--namespace", namespace, "--values", "-"],
+        input=yaml.safe_dump(dict(values or {})),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise HelmError(done.stderr)
+    manifests = tuple(m for m in yaml.safe_load_all(done.stdout) if m)
+    return Rendered(text=done.stdout, manifests=manifests)

@@ -1,0 +1,364 @@
+"""What is rendered: rights, pod security, configuration that fits its programs."""
+
+import itertools
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bridge.domain import names
+from bridge.runtime import settings
+from bridge.runtime.settings import Settings
+from tests.chart.conftest import Render
+from tests.chart.rendering import Manifest, Rendered
+
+PROGRAMS = ("webhook", "extender", "controllers")
+DEPLOYMENTS = (*PROGRAMS, "scheduler")
+READ = ("get", "list", "watch")
+OUTSIDE = {
+    "workloads": {"enabled": False},
+    "tls": {"mode": "secret", "caBundle": "PEM"},
+    "webhook": {"url": "https://127.0.0.1:31001"},
+    "extender": {"url": "https://127.0.0.1:31002"},
+    "scheduler": {"kubeconfig": "/run/scheduler.kubeconfig", "tlsDirectory": "/run/tls"},
+}
+"""For processes that run outside the cluster."""
+
+
+def pod_spec(chart: Rendered, component: str) -> dict[str, Any]:
+    deployment = chart.of_kind("Deployment")[f"slurm-bridge-{component}"]
+    spec: dict[str, Any] = deployment["spec"]["template"]["spec"]
+    return spec
+
+
+def mounts(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Mount path to volume."""
+    volumes = {volume["name"]: volume for volume in spec["volumes"]}
+    return {m["mountPath"]: volumes[m["name"]] for m in spec["containers"][0]["volumeMounts"]}
+
+
+def rights(chart: Rendered, kind: str, name: str) -> set[tuple[str, str, str, str]]:
+    """(API group, resource, verb, name or "") of a role."""
+    return {
+        (group, resource, verb, only)
+        for rule in chart.of_kind(kind)[name]["rules"]
+        for group, resource, verb, only in itertools.product(
+            rule["apiGroups"], rule["resources"], rule["verbs"], rule.get("resourceNames", [""])
+        )
+    }
+
+
+def granted(*grants: tuple[str, str, tuple[str, ...]]) -> set[tuple[str, str, str, str]]:
+    return {(group, resource, verb, "") for group, resource, verbs in grants for verb in verbs}
+
+
+OWN_CLUSTER_ID = {("", "namespaces", "get", "kube-system")}
+
+
+def test_extender_has_the_rights_of_its_table(chart: Rendered) -> None:
+    expected = OWN_CLUSTER_ID | granted(
+        ("", "pods", (*READ, "patch")),
+        ("", "pods/binding", ("create",)),
+        ("", "pods/status", ("patch",)),
+        ("", "nodes", READ),
+        ("", "events", ("create", "patch")),
+        ("apps", "deployments", READ),
+        ("apps", "replicasets", READ),
+        ("apps", "statefulsets", READ),
+        ("batch", "cronjobs", READ),
+        ("batch", "jobs", READ),
+        ("jobset.x-k8s.io", "jobsets", READ),
+        ("leaderworkerset.x-k8s.io", "leaderworkersets", READ),
+        ("scheduling.k8s.io", "podgroups", READ),
+        ("scheduling.k8s.io", "workloads", READ),
+        ("scheduling.x-k8s.io", "podgroups", READ),
+    )
+
+    assert expected == rights(chart, "ClusterRole", "slurm-bridge-extender")
+
+
+def test_controllers_have_the_rights_of_their_table(chart: Rendered) -> None:
+    expected = OWN_CLUSTER_ID | granted(
+        ("", "pods", (*READ, "patch", "delete")),
+        ("", "pods/status", ("patch",)),
+        ("", "nodes", (*READ, "patch")),
+        ("", "nodes/status", ("patch",)),
+        ("", "events", ("create", "patch")),
+    )
+
+    assert expected == rights(chart, "ClusterRole", "slurm-bridge-controllers")
+
+
+@pytest.mark.parametrize("component", ["extender", "controllers", "scheduler"])
+def test_leader_may_write_one_lease_only(chart: Rendered, component: str) -> None:
+    leases = ("coordination.k8s.io", "leases")
+    name = f"slurm-bridge-{component}"
+
+    assert {(*leases, "get", name), (*leases, "update", name), (*leases, "create", "")} == rights(
+        chart, "Role", f"{name}-lease"
+    )
+
+
+def test_webhook_is_bound_to_no_role(chart: Rendered) -> None:
+    bindings = chart.of_kind("ClusterRoleBinding") | chart.of_kind("RoleBinding")
+    subjects = {s["name"] for binding in bindings.values() for s in binding["subjects"]}
+
+    assert {"slurm-bridge-extender", "slurm-bridge-controllers", "slurm-bridge-scheduler"} == (
+        subjects
+    )
+
+
+def test_no_role_has_a_wildcard(chart: Rendered) -> None:
+    for kind in ("ClusterRole", "Role"):
+        for name in chart.of_kind(kind):
+            assert not [right for right in rights(chart, kind, name) if "*" in right]
+
+
+def test_webhook_has_neither_slurms_token_nor_ours(chart: Rendered) -> None:
+    spec = pod_spec(chart, "webhook")
+
+    assert spec["automountServiceAccountToken"] is False
+    assert {"/etc/slurm-bridge/config", "/etc/slurm-bridge/tls"} == set(mounts(spec))
+    assert "slurm-token" not in yaml.safe_dump(spec)
+
+
+@pytest.mark.parametrize("component", DEPLOYMENTS)
+def test_pod_is_locked_down(chart: Rendered, component: str) -> None:
+    spec = pod_spec(chart, component)
+    (container,) = spec["containers"]
+
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["runAsUser"] > 0
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert {"cpu", "memory"} == set(container["resources"]["requests"])
+    assert "memory" in container["resources"]["limits"]
+    assert not [v for v in spec["volumes"] if v.keys() - {"name", "configMap", "secret"}]
+    assert not spec.keys() & {"hostNetwork", "hostPID", "hostIPC"}
+
+
+@pytest.mark.parametrize("component", DEPLOYMENTS)
+def test_there_are_two_of_each(chart: Rendered, component: str) -> None:
+    deployment = chart.of_kind("Deployment")[f"slurm-bridge-{component}"]
+
+    assert deployment["spec"]["replicas"] == 2
+
+
+def test_webhook_outlives_a_drain(chart: Rendered) -> None:
+    (budget,) = chart.of_kind("PodDisruptionBudget").values()
+    template = chart.of_kind("Deployment")["slurm-bridge-webhook"]["spec"]["template"]
+
+    assert budget["spec"]["maxUnavailable"] == 1
+    assert (
+        budget["spec"]["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+    )
+
+
+@pytest.mark.parametrize("component", ["webhook", "extender"])
+def test_service_reaches_its_pods(chart: Rendered, component: str) -> None:
+    service = chart.of_kind("Service")[f"slurm-bridge-{component}"]["spec"]
+    template = chart.of_kind("Deployment")[f"slurm-bridge-{component}"]["spec"]["template"]
+    ports = {p["name"]: p for p in template["spec"]["containers"][0]["ports"]}
+    listen = getattr(Settings(), component).listen
+
+    assert service["selector"].items() <= template["metadata"]["labels"].items()
+    assert f"0.0.0.0:{ports[service['ports'][0]['targetPort']]['containerPort']}" == listen
+    assert f"0.0.0.0:{ports['health']['containerPort']}" == Settings().health.listen
+
+
+@pytest.fixture
+def loaded(chart: Rendered, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """The rendered file as the programs read it."""
+    for variable in [v for v in os.environ if v.startswith(settings.ENV_PREFIX)]:
+        monkeypatch.delenv(variable)
+    file = tmp_path / "config.yaml"
+    file.write_text(chart.config("slurm-bridge-config", "config.yaml"))
+    return settings.load("webhook", ["--config", str(file)])
+
+
+def test_programs_take_the_rendered_configuration(loaded: Settings) -> None:
+    assert loaded.kubernetes.namespace == "slurm-bridge"
+    assert loaded.extender.client_ca_file == "/etc/slurm-bridge/tls/ca.crt"
+    assert Settings().placement == loaded.placement
+
+
+@pytest.mark.parametrize("component", PROGRAMS)
+def test_program_finds_its_files(chart: Rendered, loaded: Settings, component: str) -> None:
+    spec = pod_spec(chart, component)
+    folders = mounts(spec)
+    program, flag, config_file = spec["containers"][0]["args"]
+    files = {
+        "webhook": [loaded.webhook.cert_file, loaded.webhook.key_file],
+        "extender": [
+            loaded.extender.cert_file,
+            loaded.extender.key_file,
+            loaded.extender.client_ca_file,
+            loaded.slurm.token_file,
+        ],
+        "controllers": [loaded.slurm.token_file],
+    }[component]
+
+    assert (component, "--config") == (program, flag)
+    assert {str(Path(file).parent) for file in [config_file, *files]} == set(folders)
+    assert Path(config_file).name in chart.of_kind("ConfigMap")["slurm-bridge-config"]["data"]
+
+
+def test_token_file_is_the_secrets_key(render: Render) -> None:
+    chart = render({"slurmToken": {"existingSecret": "jwt", "key": "auth"}})
+
+    volume = mounts(pod_spec(chart, "extender"))["/etc/slurm-bridge/slurm"]
+
+    assert volume["secret"]["secretName"] == "jwt"
+    assert volume["secret"]["items"] == [{"key": "auth", "path": "token"}]
+
+
+def checksum(chart: Rendered, component: str) -> str:
+    deployment: Manifest = chart.of_kind("Deployment")[f"slurm-bridge-{component}"]
+    value: str = deployment["spec"]["template"]["metadata"]["annotations"]["checksum/config"]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("values", "restarted"),
+    [
+        pytest.param({"config": {"slurm": {"partition": "gpu"}}}, set(PROGRAMS), id="settings"),
+        pytest.param({"extender": {"url": "https://10.0.0.1"}}, {"scheduler"}, id="profile"),
+        pytest.param({"webhook": {"replicas": 3}}, set(), id="neither"),
+    ],
+)
+def test_changed_configuration_restarts_its_readers(
+    render: Render, chart: Rendered, values: dict[str, Any], restarted: set[str]
+) -> None:
+    changed = render(values)
+
+    assert restarted == {c for c in DEPLOYMENTS if checksum(chart, c) != checksum(changed, c)}
+
+
+def test_scheduler_asks_us_and_nobody_else(chart: Rendered) -> None:
+    profile = yaml.safe_load(chart.config("slurm-bridge-scheduler", "scheduler.yaml"))
+    (extender,) = profile["extenders"]
+
+    assert [p["schedulerName"] for p in profile["profiles"]] == [names.SCHEDULER_NAME]
+    assert extender["urlPrefix"] == "https://slurm-bridge-extender.slurm-bridge.svc/v1"
+    assert extender["ignorable"] is False
+    assert (
+        chart.config("slurm-bridge-scheduler", "feature-gates") == "SchedulerPopFromBackoffQ=false"
+    )
+    assert (
+        "--feature-gates=SchedulerPopFromBackoffQ=false"
+        in pod_spec(chart, "scheduler")["containers"][0]["args"]
+    )
+
+
+@pytest.mark.parametrize("kind", ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"])
+def test_webhook_is_asked_at_create_in_selected_namespaces_only(chart: Rendered, kind: str) -> None:
+    ((webhook,),) = (c["webhooks"] for c in chart.of_kind(kind).values())
+
+    assert webhook["rules"] == [
+        {
+            "apiGroups": [""],
+            "apiVersions": ["v1"],
+            "operations": ["CREATE"],
+            "resources": ["pods"],
+            "scope": "Namespaced",
+        }
+    ]
+    assert webhook["namespaceSelector"] == {
+        "matchLabels": {names.ENABLED_LABEL: "true"},
+        "matchExpressions": [
+            {
+                "key": "kubernetes.io/metadata.name",
+                "operator": "NotIn",
+                "values": ["kube-system", "slurm-bridge"],
+            }
+        ],
+    }
+    assert webhook["failurePolicy"] == "Fail"
+    assert webhook["timeoutSeconds"] == 5
+
+
+def test_policies_speak_of_the_keys_of_the_domain(chart: Rendered) -> None:
+    policies = chart.of_kind("ValidatingAdmissionPolicy")
+
+    for policy, keys in {
+        "keys": (names.GATE, names.FINALIZER, names.JOB_ID_LABEL, names.NODE_ANNOTATION),
+        "bypass": (names.GATE, names.FINALIZER, names.JOB_ID_LABEL, names.NODE_ANNOTATION),
+        "elsewhere": (names.GATE, names.FINALIZER, names.ENABLED_LABEL),
+        "taint": (names.MANAGED_NODE_TAINT,),
+    }.items():
+        expressions = json.dumps(policies[f"slurm-bridge-{policy}"]["spec"])
+        assert [f"'{key}'" in expressions for key in keys] == [True] * len(keys)
+
+
+def test_no_taint_no_taint_policy(render: Render) -> None:
+    chart = render({"config": {"controllers": {"taint_effect": ""}}})
+
+    assert "slurm-bridge-taint" not in chart.of_kind("ValidatingAdmissionPolicy")
+
+
+def test_without_workloads_there_is_nothing_that_runs(render: Render, chart: Rendered) -> None:
+    outside = render(OUTSIDE)
+    kinds = {m["kind"] for m in outside.manifests}
+
+    assert {"Deployment", "PodDisruptionBudget", "Secret", "Service"} == (
+        {m["kind"] for m in chart.manifests} - kinds
+    )
+    assert chart.of_kind("ClusterRole") == outside.of_kind("ClusterRole")
+    assert chart.of_kind("ValidatingAdmissionPolicy") == outside.of_kind(
+        "ValidatingAdmissionPolicy"
+    )
+
+
+def test_without_workloads_everybody_is_called_by_url(render: Render) -> None:
+    outside = render(OUTSIDE)
+    profile = yaml.safe_load(outside.config("slurm-bridge-scheduler", "scheduler.yaml"))
+    configuration = outside.of_kind("MutatingWebhookConfiguration")["slurm-bridge"]
+
+    assert (configuration["webhooks"][0]["clientConfig"]) == {
+        "url": "https://127.0.0.1:31001/mutate",
+        "caBundle": "UEVN",
+    }
+    assert profile["extenders"][0]["urlPrefix"] == "https://127.0.0.1:31002/v1"
+    assert profile["extenders"][0]["tlsConfig"] == {
+        "caFile": "/run/tls/ca.crt",
+        "certFile": "/run/tls/tls.crt",
+        "keyFile": "/run/tls/tls.key",
+    }
+    assert profile["clientConnection"]["kubeconfig"] == "/run/scheduler.kubeconfig"
+
+
+def test_another_release_shares_no_cluster_object(render: Render, chart: Rendered) -> None:
+    other = render(release="second", namespace="elsewhere")
+
+    def cluster_objects(rendered: Rendered) -> set[tuple[str, str]]:
+        return {
+            (m["kind"], m["metadata"]["name"])
+            for m in rendered.manifests
+            if "namespace" not in m["metadata"]
+        }
+
+    assert set() == cluster_objects(chart) & cluster_objects(other)
+
+
+def test_network_policy_lets_only_the_scheduler_ask_the_extender(render: Render) -> None:
+    policies = render({"networkPolicy": {"enabled": True}}).of_kind("NetworkPolicy")
+    asked = [
+        rule
+        for rule in policies["slurm-bridge-extender"]["spec"]["ingress"]
+        if {"port": "https"} in rule["ports"]
+    ]
+
+    assert {f"slurm-bridge-{component}" for component in DEPLOYMENTS} == set(policies)
+    assert policies["slurm-bridge-webhook"]["spec"]["egress"] == []
+    assert [
+        peer["podSelector"]["matchLabels"]["app.kubernetes.io/component"]
+        for rule in asked
+        for peer in rule["from"]
+    ] == ["scheduler"]

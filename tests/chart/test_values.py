@@ -1,0 +1,118 @@
+"""Values: whatever is unknown or malformed is refused, by name."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bridge.domain import names
+from bridge.runtime.settings import Settings
+from tests.chart import config_schema
+from tests.chart.conftest import Render
+from tests.chart.rendering import CHART, HelmError
+
+
+@pytest.mark.parametrize(
+    ("values", "where"),
+    [
+        pytest.param({"webhok": {}}, "'webhok'", id="unknown-section"),
+        pytest.param({"webhook": {"replica": 3}}, "'/webhook'", id="unknown-value"),
+        pytest.param({"webhook": {"replicas": 0}}, "'/webhook/replicas'", id="no-replica"),
+        pytest.param({"tls": {"mode": "none"}}, "'/tls/mode'", id="unknown-mode"),
+        pytest.param(
+            {"tls": {"mode": "secret"}}, "'/tls/caBundle'", id="given-secret-without-its-ca"
+        ),
+        pytest.param(
+            {"tls": {"mode": "secret", "caBundle": "PEM"}},
+            "'/tls/secrets/webhook'",
+            id="given-secret-without-its-name",
+        ),
+        pytest.param({"workloads": {"enabled": False}}, "'/tls/mode'", id="secrets-for-nobody"),
+        pytest.param(
+            {"namespaceSelector": {"matchLabels": {names.ENABLED_LABEL: None}}},
+            "'/namespaceSelector'",
+            id="selector-of-every-namespace",
+        ),
+        pytest.param(
+            {"policies": {"managedTaint": {"actions": ["Deny", "Warn"]}}},
+            "'/policies/managedTaint/actions'",
+            id="actions-that-exclude-each-other",
+        ),
+        pytest.param(
+            {"policies": {"schedulers": ["it's"]}}, "'/policies/schedulers/0'", id="quote-in-name"
+        ),
+        pytest.param(
+            {"extender": {"workloadKinds": [{"apiGroup": "apps", "resources": ["*"]}]}},
+            "'/extender/workloadKinds/0/resources/0'",
+            id="wildcard-right",
+        ),
+        pytest.param({"priorityClass": {"create": True}}, "'/priorityClass/name'", id="no-name"),
+        pytest.param(
+            {"config": {"slurm": {"urll": "http://slurm:6820"}}}, "'urll'", id="unknown-setting"
+        ),
+        pytest.param(
+            {"config": {"placement": {"workers": 0}}},
+            "'/config/placement/workers'",
+            id="setting-out-of-range",
+        ),
+        pytest.param(
+            {"config": {"slurm": {"token_file": "/run/token"}}}, "'token_file'", id="charts-setting"
+        ),
+    ],
+)
+def test_bad_value_is_named(render: Render, values: dict[str, Any], where: str) -> None:
+    with pytest.raises(HelmError) as refusal:
+        render(values)
+
+    assert where in str(refusal.value)
+
+
+def test_config_schema_is_that_of_the_settings() -> None:
+    schema = json.loads(config_schema.SCHEMA_FILE.read_text())
+
+    assert config_schema.build() == schema["properties"]["config"], (
+        "write it anew: python tests/chart/config_schema.py"
+    )
+
+
+def test_default_values_are_those_of_the_settings() -> None:
+    config = yaml.safe_load((CHART / "values.yaml").read_text())["config"]
+    settings = Settings().model_dump(mode="json")
+
+    for key, value in config.items():
+        if isinstance(value, dict):
+            assert value.items() <= settings[key].items()
+        else:
+            assert settings[key] == value
+
+
+def test_namespaces_are_selected_by_our_label() -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+
+    assert values["namespaceSelector"]["matchLabels"] == {names.ENABLED_LABEL: "true"}
+
+
+def test_readme_describes_every_value() -> None:
+    readme = (CHART / "README.md").read_text()
+    values: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
+
+    missing = [
+        f"{section}.{name}"
+        for section, content in values.items()
+        for name in (content if isinstance(content, dict) else ())
+        if section not in {"config", "namespaceSelector"}
+        and not re.search(rf"[`.]{name}[`.]", readme)
+    ]
+
+    assert missing == []
+    assert [section for section in values if section not in readme] == []
+
+
+def test_version_is_that_of_the_project() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    project = Path(__file__).parents[2] / "pyproject.toml"
+
+    assert f'version = "{chart["appVersion"]}"' in project.read_text()
