@@ -70,6 +70,27 @@ class SlurmNodeFacts:
     comment: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmNodeSpec:
+    """An external node to create in Slurm. CPUs, memory and GRES cannot be changed later: drain, delete, create."""
+
+    name: SlurmNode
+    address: str
+    """Of the machine: a name that does not resolve stalls slurmctld for 10 s at every job start."""
+    cpus: int
+    memory_mib: int
+    features: tuple[str, ...] = ()
+    """The partition's feature among them: membership does not follow a feature that is changed later."""
+    gres: str = ""
+    """`gpu:a100:4`; a name that is not in GresTypes is silently dropped by Slurm."""
+    gres_conf: str = ""
+    """`count=4,name=gpu,type=a100,file=gpu-0,file=gpu-1,…`: required with `gres`, the files need not exist."""
+    topology: str = ""
+    """`topo-switch:s1`."""
+    weight: int = 1
+    """Slurm fills the nodes of the lowest weight first."""
+
+
 def allocatable(resources: Mapping[str, str]) -> Allocatable:
     """Read a resource list such as `status.allocatable`; amounts are rounded down to whole units.
 
