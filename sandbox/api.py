@@ -1,0 +1,111 @@
+"""A small synchronous client for the sandbox's API server, for set-up and tests; the product's own is `bridge.kube`."""
+
+import base64
+import json
+import ssl
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import httpx
+
+_TIMEOUT_S = 30.0
+
+
+class ApiError(Exception):
+    """The API server said no."""
+
+    def __init__(self, method: str, path: str, status: int, message: str) -> None:
+        super().__init__(f"{method} {path}: {status} {message}")
+        self.status = status
+        self.message = message
+
+
+class Api:
+    """Requests with the credentials of a kubeconfig of ours; the objects are plain dictionaries."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        config = json.loads(kubeconfig.read_text())
+        cluster = config["clusters"][0]["cluster"]
+        user = config["users"][0]["user"]
+        context = ssl.create_default_context(
+            cadata=base64.b64decode(cluster["certificate-authority-data"]).decode()
+        )
+        headers = {}
+        if "tokenFile" in user:
+            headers["Authorization"] = f"Bearer {Path(user['tokenFile']).read_text().strip()}"
+        else:
+            _load(context, user)
+        self._http = httpx.Client(
+            base_url=cluster["server"],
+            verify=context,
+            headers=headers,
+            timeout=_TIMEOUT_S,
+            trust_env=False,
+        )
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        content_type: str = "application/json",
+        params: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """The decoded answer.
+
+        Raises:
+            ApiError: the status is not 2xx.
+            httpx.TransportError: there was no answer.
+        """
+        content = None if body is None else json.dumps(body)
+        headers = {} if body is None else {"Content-Type": content_type}
+        answer = self._http.request(method, path, content=content, headers=headers, params=params)
+        if not answer.is_success:
+            raise ApiError(method, path, answer.status_code, _message(answer))
+        decoded: dict[str, Any] = answer.json()
+        return decoded
+
+    def get(self, path: str, **params: str) -> dict[str, Any]:
+        """Read an object or a list."""
+        return self.request("GET", path, params=params)
+
+    def create(self, path: str, body: object) -> dict[str, Any]:
+        """POST an object to a collection."""
+        return self.request("POST", path, body)
+
+    def patch(self, path: str, body: object) -> dict[str, Any]:
+        """Change an object by a merge patch."""
+        return self.request("PATCH", path, body, content_type="application/merge-patch+json")
+
+    def delete(self, path: str, **options: object) -> dict[str, Any]:
+        """Delete an object; `options` are DeleteOptions, such as gracePeriodSeconds=0."""
+        return self.request("DELETE", path, options or None)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _load(context: ssl.SSLContext, user: Mapping[str, str]) -> None:
+    # The ssl module takes a client certificate from a file only.
+    with tempfile.NamedTemporaryFile() as pem:
+        pem.write(base64.b64decode(user["client-certificate-data"]))
+        pem.write(base64.b64decode(user["client-key-data"]))
+        pem.flush()
+        context.load_cert_chain(pem.name)
+
+
+def _message(answer: httpx.Response) -> str:
+    try:
+        return str(answer.json()["message"])
+    except (ValueError, KeyError, TypeError):
+        return answer.text[:500]

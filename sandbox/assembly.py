@@ -1,0 +1,45 @@
+"""From options to parts: prepares the files of a sandbox and lists what is to run."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sandbox import accounting, environment, kubernetes, kwok, slurm
+from sandbox.assets import Asset, AssetName
+from sandbox.instance import Instance
+from sandbox.options import Options
+from sandbox.part import Part
+
+
+def needed(options: Options) -> tuple[AssetName, ...]:
+    """The programs a sandbox with these options consists of."""
+    names = []
+    if options.kubernetes:
+        names.append(AssetName.KUBE)
+    if options.slurm:
+        names.append(AssetName.SLURM)
+    if options.bridge:
+        names.append(AssetName.HELM)
+    return tuple(names)
+
+
+def assemble(instance: Instance, programs: dict[AssetName, Asset], now: datetime) -> Sequence[Part]:
+    """Write every file the parts read; the parts, ready to be started."""
+    options = instance.options
+    parts: list[Part] = []
+    if options.slurm:
+        asset = programs[AssetName.SLURM]
+        slurm.prepare(instance, asset, now)
+        if options.accounting:
+            accounting.prepare(instance, asset)
+            parts += accounting.parts(instance, asset)
+        parts += slurm.parts(instance, asset, now)
+    if options.kubernetes:
+        asset = programs[AssetName.KUBE]
+        kubernetes.prepare(instance, now)
+        parts += kubernetes.parts(instance, asset.bin)
+        parts.append(kwok.part(instance, asset.bin))
+        (instance.bin / "kubectl").symlink_to(asset.bin / "kubectl")
+    if options.bridge:
+        (instance.bin / "helm").symlink_to(programs[AssetName.HELM].bin / "helm")
+    environment.write(instance, now)
+    return parts

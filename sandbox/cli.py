@@ -1,0 +1,163 @@
+"""`slurm-bridge sandbox …`: a Kubernetes and a Slurm cluster of plain processes, with the bridge between them."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from sandbox import assets, running
+from sandbox.assembly import needed
+from sandbox.assets import AssetError
+from sandbox.client import Sandbox
+from sandbox.errors import SandboxError
+from sandbox.instance import Instance
+from sandbox.options import Options
+
+app = typer.Typer(name="sandbox", help=__doc__, no_args_is_help=True, rich_markup_mode=None)
+
+
+def _default_state() -> Path:
+    if os.getuid() == 0:
+        return Path("/var/lib/slurm-bridge/sandbox")
+    return Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "slurm-bridge"
+
+
+State = Annotated[
+    Path, typer.Option("--state", help="The sandbox's folder.", default_factory=_default_state)
+]
+PartName = Annotated[str, typer.Argument(help="Such as slurmctld; 'status' lists them.")]
+Signal = Annotated[str, typer.Option("--signal", help="End it with this signal.")]
+Wipe = Annotated[bool, typer.Option("--wipe", help="Empty its data before it starts again.")]
+_SHAPE = Options()
+
+
+@contextlib.contextmanager
+def _plainly() -> Iterator[None]:
+    """Errors as one message, not as a traceback."""
+    try:
+        yield
+    except (SandboxError, AssetError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from None
+
+
+@app.command()
+def up(
+    *,
+    state: State,
+    nodes: Annotated[int, typer.Option(help="Nodes for Slurm.")] = _SHAPE.nodes,
+    plain_nodes: Annotated[int, typer.Option(help="Other nodes.")] = _SHAPE.plain_nodes,
+    node_cpus: Annotated[int, typer.Option(help="CPUs per node.")] = _SHAPE.node_cpus,
+    node_memory_mib: Annotated[
+        int, typer.Option(help="Memory per node, MiB.")
+    ] = _SHAPE.node_memory_mib,
+    node_gpus: Annotated[int, typer.Option(help="GPUs per node for Slurm.")] = _SHAPE.node_gpus,
+    accounting: Annotated[bool, typer.Option(help="slurmdbd and mariadb: sacct, limits.")] = False,
+    bridge: Annotated[bool, typer.Option(help="Our three services.")] = True,
+    kubernetes: Annotated[bool, typer.Option(help="The Kubernetes side.")] = True,
+    slurm: Annotated[bool, typer.Option(help="The Slurm side.")] = True,
+    detach: Annotated[bool, typer.Option("--detach", help="Go on in the background.")] = False,
+) -> None:
+    """Start a sandbox; returns when everything answers (--detach), else runs until Ctrl-C."""
+    options = Options(
+        kubernetes=kubernetes,
+        slurm=slurm,
+        accounting=accounting and slurm,
+        bridge=bridge and kubernetes and slurm,
+        nodes=nodes,
+        plain_nodes=plain_nodes,
+        node_cpus=node_cpus,
+        node_memory_mib=node_memory_mib,
+        node_gpus=node_gpus,
+    )
+    with _plainly():
+        with assets.shown(sys.stderr) as report:
+            programs = assets.resolve_all(needed(options), report=report)
+        if detach:
+            Sandbox.up(state, options, outlives_us=True, progress=_say)
+        else:
+            running.supervise(state, options, programs, _say, _welcome)
+
+
+@app.command()
+def down(*, state: State) -> None:
+    """End a sandbox and remove its folder."""
+    with _plainly():
+        running.take_down(state.absolute())
+
+
+@app.command()
+def status(*, state: State) -> None:
+    """What is up: process ids, ports, memory."""
+    with _plainly():
+        parts = Sandbox(state).status().values()
+    table = Table("part", "state", "pid", "port", "memory", box=None)
+    for part in parts:
+        pid = str(part.pid or "")
+        table.add_row(part.name, part.state, pid, str(part.port), f"{part.memory_mib:.0f} MiB")
+    table.add_row("all", "", "", "", f"{sum(part.memory_mib for part in parts):.0f} MiB")
+    Console().print(table)
+    if any(part.state != "up" for part in parts):
+        raise typer.Exit(1)
+
+
+@app.command()
+def restart(part: PartName, *, state: State, signal: Signal = "TERM", wipe: Wipe = False) -> None:
+    """End a part and start it again."""
+    with _plainly():
+        Sandbox(state).restart(part, signal=signal, wipe=wipe)
+
+
+@app.command()
+def stop(part: PartName, *, state: State, signal: Signal = "TERM") -> None:
+    """End a part."""
+    with _plainly():
+        Sandbox(state).stop(part, signal=signal)
+
+
+@app.command()
+def start(part: PartName, *, state: State) -> None:
+    """Start a part that is down."""
+    with _plainly():
+        Sandbox(state).start(part)
+
+
+@app.command()
+def pause(part: PartName, *, state: State) -> None:
+    """Hang a part: SIGSTOP."""
+    with _plainly():
+        Sandbox(state).pause(part)
+
+
+@app.command()
+def resume(part: PartName, *, state: State) -> None:
+    """Let a paused part go on: SIGCONT."""
+    with _plainly():
+        Sandbox(state).resume(part)
+
+
+@app.command()
+def kubeconfig(
+    *,
+    state: State,
+    user: Annotated[str, typer.Option(help="User name.")],
+    group: Annotated[list[str] | None, typer.Option(help="May be repeated.")] = None,
+) -> None:
+    """Make credentials of an ordinary user, with the rights RBAC gives them; print the file's path."""
+    with _plainly():
+        typer.echo(Sandbox(state).user_kubeconfig(user, *(group or ())))
+
+
+def _say(text: str) -> None:
+    if text:
+        typer.echo(text)
+
+
+def _welcome(instance: Instance) -> None:
+    _say(f"the sandbox is up; for kubectl, squeue, sinfo: . {instance.env_file}")

@@ -1,0 +1,221 @@
+"""A running sandbox as its user sees it: for tests, the demo and benchmarks. Everything is synchronous.
+
+with Sandbox.up(folder, Options(accounting=True)) as sandbox:
+    sandbox.kubectl("get", "nodes")
+    sandbox.restart("slurmctld", signal="KILL")
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+from bridge.runtime.clock import SystemClock
+from sandbox import control, environment, kubernetes, launch, running, slurm
+from sandbox.api import Api
+from sandbox.control import PartStatus, Reply, Request
+from sandbox.errors import SandboxError
+from sandbox.instance import SUPERVISOR, Instance
+from sandbox.options import Options
+from sandbox.process import tail
+
+_POLL_S = 0.05
+_COMMAND_TIMEOUT_S = 60.0
+
+
+class Sandbox:
+    """Speaks to the supervisor of a sandbox that is up."""
+
+    def __init__(self, root: Path, supervisor: subprocess.Popen[bytes] | None = None) -> None:
+        self.instance = Instance.load(root)
+        self._supervisor = supervisor
+        """None if another process started it."""
+
+    @classmethod
+    def up(
+        cls,
+        root: Path,
+        options: Options,
+        *,
+        outlives_us: bool = False,
+        progress: Callable[[str], None] | None = None,
+    ) -> Self:
+        """Start a sandbox in a process of its own and wait until everything answers.
+
+        Args:
+            root: its folder.
+            options: what it consists of.
+            outlives_us: False: when this process dies, even by SIGKILL, the sandbox dies with it.
+            progress: is told each line the supervisor says meanwhile.
+
+        Raises:
+            SandboxError: it did not come up; the text is the supervisor's.
+        """
+        root = root.absolute()
+        log = root / "log" / f"{SUPERVISOR}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text("")
+        with log.open("ab") as output:
+            command = (sys.executable, "-m", "sandbox", "up", "--state", str(root))
+            supervisor = subprocess.Popen(
+                launch.command(
+                    (*command, *flags(options)),
+                    uid=os.getuid(),
+                    gid=os.getgid(),
+                    env=os.environ,
+                    bound=not outlives_us,
+                ),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        _await_ready(root, supervisor, log, progress or (lambda _: None))
+        return cls(root, supervisor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.down()
+
+    def down(self) -> None:
+        """End it and remove its folder."""
+        if "admin" in self.__dict__:
+            self.admin.close()
+        running.take_down(self.instance.root)
+        if self._supervisor is not None:
+            self._supervisor.wait()
+
+    def status(self) -> Mapping[str, PartStatus]:
+        """Every part by its name."""
+        return {part.name: part for part in self._ask("status").parts}
+
+    def start(self, part: str) -> None:
+        """Start a part that is down; returns when it answers."""
+        self._ask("start", part)
+
+    def stop(self, part: str, *, signal: str = "TERM") -> None:
+        """End a part; returns when it is gone."""
+        self._ask("stop", part, signal=signal)
+
+    def restart(self, part: str, *, signal: str = "TERM", wipe: bool = False) -> None:
+        """End a part and start it again, with its data emptied in between if `wipe`; returns when it answers."""
+        self._ask("restart", part, signal=signal, wipe=wipe)
+
+    def pause(self, part: str) -> None:
+        """Hang a part (SIGSTOP)."""
+        self._ask("pause", part)
+
+    def resume(self, part: str) -> None:
+        """Let a paused part go on."""
+        self._ask("resume", part)
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's."""
+        return self.instance.kubeconfig
+
+    def user_kubeconfig(self, user: str, *groups: str) -> Path:
+        """Credentials of an ordinary user, who may do what RBAC binds to the name or the groups."""
+        return kubernetes.user_kubeconfig(
+            self.instance, user=user, groups=groups, now=SystemClock().now()
+        )
+
+    @cached_property
+    def admin(self) -> Api:
+        """The API server, as its administrator."""
+        return Api(self.kubeconfig)
+
+    @property
+    def slurm_conf(self) -> Path:
+        """For SLURM_CONF."""
+        return self.instance.slurm_conf
+
+    @property
+    def slurmrestd_url(self) -> str:
+        """Without a path."""
+        return self.instance.url("slurmrestd")
+
+    @property
+    def slurmctld_port(self) -> int:
+        """Where slurmctld itself listens, for the completion RPC."""
+        return self.instance.ports["slurmctld"]
+
+    @property
+    def token_file(self) -> Path:
+        """Holds root's Slurm token."""
+        return slurm.token_file(self.instance)
+
+    def token(self, user: str = "root", *, now: datetime | None = None) -> str:
+        """A fresh token to act as `user` in Slurm, as if minted at `now`."""
+        return slurm.token(self.instance, user, now or SystemClock().now())
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The exports of `DIR/env`."""
+        return environment.for_commands(self.instance, SystemClock().now())
+
+    def run(self, *command: str, stdin: str = "") -> str:
+        """What kubectl, squeue, sacct … print.
+
+        Raises:
+            SandboxError: the exit code is not 0; with both outputs.
+        """
+        done = subprocess.run(
+            (str(self.instance.bin / command[0]), *command[1:]),
+            env=self.env,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_COMMAND_TIMEOUT_S,
+        )
+        if done.returncode != 0:
+            raise SandboxError(
+                f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}"
+            )
+        return done.stdout
+
+    def kubectl(self, *arguments: str, stdin: str = "") -> str:
+        """As the administrator."""
+        return self.run("kubectl", *arguments, stdin=stdin)
+
+    def log_tails(self) -> str:
+        """The end of every part's log, for a failing test."""
+        names = sorted(path.stem for path in self.instance.logs.glob("*.log"))
+        return "\n".join(
+            "\n  ".join((f"--- {name}", *tail(self.instance.log(name)))) for name in names
+        )
+
+    def _ask(self, verb: str, part: str = "", *, signal: str = "TERM", wipe: bool = False) -> Reply:
+        request = Request(verb=verb, part=part, signal=signal, wipe=wipe)
+        return control.call(self.instance.control, request)
+
+
+def flags(options: Options) -> tuple[str, ...]:
+    """The options of `sandbox up` that mean the same."""
+    switches = ("kubernetes", "slurm", "accounting", "bridge")
+    numbers = ("nodes", "plain_nodes", "node_cpus", "node_memory_mib", "node_gpus")
+    return (
+        *(f"--{name}" if getattr(options, name) else f"--no-{name}" for name in switches),
+        *(f"--{name.replace('_', '-')}={getattr(options, name)}" for name in numbers),
+    )
+
+
+def _await_ready(
+    root: Path, supervisor: subprocess.Popen[bytes], log: Path, progress: Callable[[str], None]
+) -> None:
+    with log.open() as lines:
+        while not (root / "control").exists():
+            ended = supervisor.poll() is not None
+            said, _, error = lines.read().partition("error: ")
+            progress(said.rstrip())
+            if ended:
+                raise SandboxError(error.strip() or f"the sandbox did not come up: see {log}")
+            time.sleep(_POLL_S)
+        progress(lines.read().rstrip())

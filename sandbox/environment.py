@@ -1,0 +1,44 @@
+"""`DIR/env`: what a shell needs to use the sandbox."""
+
+import os
+import shlex
+from datetime import datetime
+
+from sandbox import slurm
+from sandbox.instance import Instance, write_private
+
+METRICS = ("webhook", "extender", "controllers")
+
+
+def variables(instance: Instance, now: datetime) -> dict[str, str]:
+    """The exports but PATH."""
+    options = instance.options
+    found: dict[str, str] = {}
+    if options.kubernetes:
+        found["KUBECONFIG"] = str(instance.kubeconfig)
+    if options.slurm:
+        found["SLURM_CONF"] = str(instance.slurm_conf)
+        found["SLURM_JWT"] = slurm.token(instance, "root", now)
+        found["SLURMRESTD_URL"] = instance.url("slurmrestd")
+    if options.bridge:
+        for service in METRICS:
+            url = f"{instance.url(f'{service}-health')}/metrics"
+            found[f"SLURM_BRIDGE_METRICS_{service.upper()}"] = url
+    return found
+
+
+def write(instance: Instance, now: datetime) -> None:
+    """Write `DIR/env`, to be read by `. DIR/env`."""
+    lines = [f"export {k}={shlex.quote(v)}" for k, v in variables(instance, now).items()]
+    lines.append(f"export PATH={shlex.quote(str(instance.bin))}:$PATH")
+    write_private(instance.env_file, "".join(f"{line}\n" for line in lines))
+
+
+def for_commands(instance: Instance, now: datetime) -> dict[str, str]:
+    """The same for a child process."""
+    path = os.environ.get("PATH", "/usr/bin:/bin")
+    return {
+        **variables(instance, now),
+        "PATH": f"{instance.bin}:{path}",
+        "HOME": str(instance.root),
+    }

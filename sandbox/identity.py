@@ -1,0 +1,64 @@
+"""Whom the programs run as.
+
+Started by root, the programs that are not ours run as accounts without rights, because slurmrestd refuses to be root or
+SlurmUser and mariadb refuses root. Started by anyone else, everything runs as the caller. Our Python services always run
+as the caller: the interpreter may live in a home folder that nobody else may enter.
+"""
+
+import os
+import pwd
+from dataclasses import dataclass
+from pathlib import Path
+
+from sandbox.errors import SandboxError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """A uid and gid, with the name Slurm's configuration calls the uid by."""
+
+    name: str
+    uid: int
+    gid: int
+
+
+ROOT = Identity(name="root", uid=0, gid=0)
+# The well-known numbers of Debian and its family; the names come from our own passwd file (`sandbox.accounts`) elsewhere.
+SERVERS = Identity(name="daemon", uid=1, gid=1)
+SLURMRESTD = Identity(name="games", uid=5, gid=60)
+
+
+def caller() -> Identity:
+    """Who runs us. A uid without an account (a container's) is called `caller`."""
+    uid = os.getuid()
+    try:
+        name = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        name = "caller"
+    return Identity(name=name, uid=uid, gid=os.getgid())
+
+
+def servers() -> Identity:
+    """Whom etcd, Kubernetes, KWOK, slurmctld, slurmdbd and mariadb run as."""
+    return SERVERS if os.getuid() == 0 else caller()
+
+
+def slurmrestd() -> Identity:
+    """Whom slurmrestd runs as; it must not be SlurmUser, as far as we have a choice."""
+    return SLURMRESTD if os.getuid() == 0 else caller()
+
+
+def check_reachable(folder: Path) -> None:
+    """Raise if the accounts root's children run as cannot get to `folder`.
+
+    Raises:
+        SandboxError: names the first folder on the way that is closed.
+    """
+    if os.getuid() != 0:
+        return
+    for parent in reversed((folder, *folder.parents)):
+        if parent.exists() and not parent.stat().st_mode & 0o001:
+            raise SandboxError(
+                f"{folder}: started by root, the sandbox runs its servers as {SERVERS.name}, who may not enter {parent}; "
+                "choose another folder with --state, such as /var/lib/slurm-bridge/sandbox"
+            )

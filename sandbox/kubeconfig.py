@@ -1,0 +1,51 @@
+"""Kubeconfig files, self-contained: credentials inside, no path to follow."""
+
+import base64
+import json
+from pathlib import Path
+
+from sandbox import pki
+from sandbox.identity import Identity
+from sandbox.instance import write_private
+
+
+def with_certificate(
+    path: Path, *, server: str, ca: bytes, client: pki.Pair, owner: Identity | None = None
+) -> Path:
+    """Credentials of whoever the client certificate names."""
+    user = {
+        "client-certificate-data": _base64(client.certificate),
+        "client-key-data": _base64(client.key),
+    }
+    return _write(path, server=server, ca=ca, user=user, owner=owner)
+
+
+def with_token_file(
+    path: Path, *, server: str, ca: bytes, token_file: Path, owner: Identity | None = None
+) -> Path:
+    """Credentials of the service account whose token the file holds, as in a pod; clients re-read it."""
+    return _write(path, server=server, ca=ca, user={"tokenFile": str(token_file)}, owner=owner)
+
+
+def _write(
+    path: Path, *, server: str, ca: bytes, user: dict[str, str], owner: Identity | None
+) -> Path:
+    # JSON is YAML: nothing to escape.
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {
+                "name": "sandbox",
+                "cluster": {"server": server, "certificate-authority-data": _base64(ca)},
+            }
+        ],
+        "users": [{"name": "user", "user": user}],
+        "contexts": [{"name": "sandbox", "context": {"cluster": "sandbox", "user": "user"}}],
+        "current-context": "sandbox",
+    }
+    return write_private(path, json.dumps(content, indent=2), owner)
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()

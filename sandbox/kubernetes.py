@@ -1,0 +1,225 @@
+"""The Kubernetes control plane: credentials, and etcd, API server, controller manager and scheduler as parts.
+
+As kubeadm sets it up, as far as processes on one machine can be: RBAC, service accounts, every component with a
+certificate of its own, default admission plugins.
+"""
+
+import json
+import ssl
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+from sandbox import identity, kubeconfig, pki, probes
+from sandbox.instance import Instance, make_folder, write_private
+from sandbox.part import Part
+
+ISSUER = "https://kubernetes.default.svc"
+HEALTH = "/healthz,/livez,/readyz,/metrics"
+
+
+def prepare(instance: Instance, now: datetime) -> None:
+    """Make the cluster's keys, certificates and kubeconfigs."""
+    owner = identity.servers()
+    folder = make_folder(instance.kube, owner)
+    make_folder(folder / "etcd", owner).chmod(0o700)
+    ca = pki.authority(now)
+    write_private(folder / "ca.key", ca.key)
+    (folder / "ca.crt").write_bytes(ca.certificate)
+    server = pki.issue(ca, name="kube-apiserver", now=now)
+    write_private(folder / "server.crt", server.certificate, owner)
+    write_private(folder / "server.key", server.key, owner)
+    tokens = pki.signing_key()
+    write_private(folder / "sa.pub", tokens.certificate, owner)
+    write_private(folder / "sa.key", tokens.key, owner)
+    for name, user, group in (
+        ("controller-manager", "system:kube-controller-manager", ""),
+        ("scheduler", "system:kube-scheduler", ""),
+        ("kwok", "sandbox:kubelet", "system:masters"),
+    ):
+        credentials(instance, user=user, groups=(group,) * bool(group), now=now, name=name)
+    # The administrator's stays with the caller: kubectl and the tests read it.
+    client = pki.issue(ca, name="sandbox:admin", groups=("system:masters",), now=now)
+    kubeconfig.with_certificate(
+        instance.kubeconfig,
+        server=instance.url("apiserver", "https"),
+        ca=ca.certificate,
+        client=client,
+    )
+    _write_scheduler_configuration(instance)
+
+
+def authority(instance: Instance) -> pki.Pair:
+    """The cluster's CA."""
+    return pki.Pair(
+        certificate=(instance.kube / "ca.crt").read_bytes(),
+        key=(instance.kube / "ca.key").read_bytes(),
+    )
+
+
+def credentials(
+    instance: Instance, *, user: str, groups: tuple[str, ...], now: datetime, name: str
+) -> Path:
+    """A kubeconfig with a client certificate for a component of the control plane."""
+    ca = authority(instance)
+    return kubeconfig.with_certificate(
+        instance.kube / f"{name}.kubeconfig",
+        server=instance.url("apiserver", "https"),
+        ca=ca.certificate,
+        client=pki.issue(ca, name=user, groups=groups, now=now),
+        owner=identity.servers(),
+    )
+
+
+def user_kubeconfig(
+    instance: Instance, *, user: str, groups: tuple[str, ...], now: datetime
+) -> Path:
+    """A kubeconfig for an ordinary user; it belongs to the caller."""
+    ca = authority(instance)
+    return kubeconfig.with_certificate(
+        instance.kube / f"user-{user}.kubeconfig",
+        server=instance.url("apiserver", "https"),
+        ca=ca.certificate,
+        client=pki.issue(ca, name=user, groups=groups, now=now),
+    )
+
+
+def parts(instance: Instance, programs: Path) -> tuple[Part, ...]:
+    """The four, in the order they start."""
+    return (
+        _etcd(instance, programs),
+        _apiserver(instance, programs),
+        _controller_manager(instance, programs),
+        _scheduler(instance, programs),
+    )
+
+
+def _etcd(instance: Instance, programs: Path) -> Part:
+    url, peer_url = instance.url("etcd"), instance.url("etcd-peer")
+    return Part(
+        name="etcd",
+        argv=(
+            str(programs / "etcd"),
+            "--name=sandbox",
+            f"--data-dir={instance.kube / 'etcd'}",
+            f"--listen-client-urls={url}",
+            f"--advertise-client-urls={url}",
+            f"--listen-peer-urls={peer_url}",
+            f"--initial-advertise-peer-urls={peer_url}",
+            f"--initial-cluster=sandbox={peer_url}",
+            "--unsafe-no-fsync=true",  # a sandbox need not survive a power cut
+            "--log-level=warn",
+        ),
+        identity=identity.servers(),
+        folder=instance.kube,
+        port=instance.ports["etcd"],
+        answers=partial(probes.says_yes, f"{url}/readyz"),
+    )
+
+
+def _apiserver(instance: Instance, programs: Path) -> Part:
+    folder = instance.kube
+    return Part(
+        name="apiserver",
+        argv=(
+            str(programs / "kube-apiserver"),
+            f"--etcd-servers={instance.url('etcd')}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={instance.ports['apiserver']}",
+            "--endpoint-reconciler-type=none",
+            "--service-cluster-ip-range=10.0.0.0/24",
+            f"--tls-cert-file={folder / 'server.crt'}",
+            f"--tls-private-key-file={folder / 'server.key'}",
+            f"--client-ca-file={folder / 'ca.crt'}",
+            f"--service-account-issuer={ISSUER}",
+            f"--service-account-key-file={folder / 'sa.pub'}",
+            f"--service-account-signing-key-file={folder / 'sa.key'}",
+            "--authorization-mode=Node,RBAC",
+            "--allow-privileged=true",
+        ),
+        identity=identity.servers(),
+        folder=folder,
+        port=instance.ports["apiserver"],
+        answers=partial(
+            probes.says_yes, f"{instance.url('apiserver', 'https')}/readyz", context=trust(instance)
+        ),
+        needs=("etcd",),
+        stop_timeout_s=15,
+    )
+
+
+def _controller_manager(instance: Instance, programs: Path) -> Part:
+    folder = instance.kube
+    return Part(
+        name="controller-manager",
+        argv=(
+            str(programs / "kube-controller-manager"),
+            f"--kubeconfig={folder / 'controller-manager.kubeconfig'}",
+            f"--root-ca-file={folder / 'ca.crt'}",
+            f"--service-account-private-key-file={folder / 'sa.key'}",
+            "--use-service-account-credentials=true",
+            "--leader-elect=false",
+            "--kube-api-qps=500",
+            "--kube-api-burst=1000",
+            *serving(instance, "controller-manager"),
+        ),
+        identity=identity.servers(),
+        folder=folder,
+        port=instance.ports["controller-manager"],
+        answers=healthy(instance, "controller-manager"),
+        needs=("apiserver",),
+    )
+
+
+def _scheduler(instance: Instance, programs: Path) -> Part:
+    return Part(
+        name="scheduler",
+        argv=(
+            str(programs / "kube-scheduler"),
+            f"--config={instance.kube / 'scheduler.json'}",
+            *serving(instance, "scheduler"),
+        ),
+        identity=identity.servers(),
+        folder=instance.kube,
+        port=instance.ports["scheduler"],
+        answers=healthy(instance, "scheduler"),
+        needs=("apiserver",),
+    )
+
+
+def _write_scheduler_configuration(instance: Instance) -> None:
+    configuration = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "leaderElection": {"leaderElect": False},
+        "clientConnection": {
+            "kubeconfig": str(instance.kube / "scheduler.kubeconfig"),
+            "qps": 1000,
+            "burst": 2000,
+        },
+    }
+    (instance.kube / "scheduler.json").write_text(json.dumps(configuration, indent=2))
+
+
+def serving(instance: Instance, port: str) -> tuple[str, ...]:
+    """Flags all Kubernetes components but the API server share."""
+    return (
+        "--bind-address=127.0.0.1",
+        f"--secure-port={instance.ports[port]}",
+        f"--tls-cert-file={instance.kube / 'server.crt'}",
+        f"--tls-private-key-file={instance.kube / 'server.key'}",
+        f"--authorization-always-allow-paths={HEALTH}",
+        "--authentication-skip-lookup=true",
+    )
+
+
+def healthy(instance: Instance, port: str) -> partial[bool]:
+    """The probe that goes with `serving`."""
+    return partial(
+        probes.says_yes, f"{instance.url(port, 'https')}/healthz", context=trust(instance)
+    )
+
+
+def trust(instance: Instance) -> ssl.SSLContext:
+    """Trusts the cluster's CA and nothing else."""
+    return ssl.create_default_context(cafile=str(instance.kube / "ca.crt"))

@@ -1,0 +1,119 @@
+"""KWOK plays the kubelets: it starts, ends and stops pods as `stages/*.yaml` say.
+
+Annotations on a pod, all under `sandbox.slurm-bridge.dev/`:
+
+- `run-seconds`: it ends that long after its start; without it, it runs until it is deleted;
+- `exit-code` (default 0) and `reason` (such as OOMKilled): how its containers end; `exit-code.NAME` for one container;
+- `stop-seconds` (default 1): how long its containers take to stop when it is deleted, at most the grace period;
+- `waiting-reason` (such as ImagePullBackOff): it never starts.
+"""
+
+import time
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bridge.domain import names
+from sandbox import identity, probes
+from sandbox.api import Api
+from sandbox.errors import SandboxError
+from sandbox.instance import Instance
+from sandbox.part import Part
+from sandbox.slurm_conf import PARTITION
+
+STAGES = Path(__file__).parent / "stages"
+GPU_RESOURCE = "nvidia.com/gpu"
+_PODS_PER_NODE = 500
+_NODES_READY_TIMEOUT_S = 30
+_POLL_S = 0.05
+
+
+def part(instance: Instance, programs: Path) -> Part:
+    """KWOK; once it is up, the nodes are created."""
+    return Part(
+        name="kwok",
+        argv=(
+            str(programs / "kwok"),
+            f"--kubeconfig={instance.kube / 'kwok.kubeconfig'}",
+            *(f"--config={stage}" for stage in sorted(STAGES.glob("*.yaml"))),
+            "--manage-all-nodes=true",
+            "--node-ip=127.0.0.1",
+            "--node-name=localhost",
+            f"--node-port={instance.ports['kwok']}",
+            f"--server-address=127.0.0.1:{instance.ports['kwok']}",
+            f"--tls-cert-file={instance.kube / 'server.crt'}",
+            f"--tls-private-key-file={instance.kube / 'server.key'}",
+            "--node-lease-duration-seconds=40",
+        ),
+        identity=identity.servers(),
+        folder=instance.kube,
+        port=instance.ports["kwok"],
+        answers=partial(probes.says_yes, f"{instance.url('kwok')}/healthz"),
+        needs=("controller-manager",),  # takes the not-ready taint off
+        once_up=partial(_create_nodes, instance),
+    )
+
+
+def _create_nodes(instance: Instance) -> None:
+    options = instance.options
+    with Api(instance.kubeconfig) as api:
+        for name in options.node_names:
+            api.create("/api/v1/nodes", _slurm_node(instance, name))
+        for name in options.plain_node_names:
+            api.create("/api/v1/nodes", _node(name, size=_size(instance)))
+        deadline_s = time.monotonic() + _NODES_READY_TIMEOUT_S
+        while not all(_takes_pods(node) for node in api.get("/api/v1/nodes")["items"]):
+            if time.monotonic() > deadline_s:
+                raise SandboxError(f"the nodes are not ready: see {instance.log('kwok')}")
+            time.sleep(_POLL_S)
+
+
+def _takes_pods(node: Mapping[str, Any]) -> bool:
+    """Whether it is Ready and the controller manager has taken the taints of a new node away."""
+    conditions = node["status"].get("conditions", [])
+    taints = [taint["key"] for taint in node["spec"].get("taints", [])]
+    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+    return ready and not any(key.startswith("node.kubernetes.io/") for key in taints)
+
+
+def _slurm_node(instance: Instance, name: str) -> dict[str, object]:
+    return _node(
+        name,
+        size={**_size(instance), GPU_RESOURCE: str(instance.options.node_gpus)},
+        labels={names.EXTERNAL_NODE_LABEL: "true"},
+        annotations={names.PARTITIONS_ANNOTATION: PARTITION},
+    )
+
+
+def _size(instance: Instance) -> dict[str, str]:
+    options = instance.options
+    return {
+        "cpu": str(options.node_cpus),
+        "memory": f"{options.node_memory_mib}Mi",
+        "ephemeral-storage": "100Gi",
+        "pods": str(_PODS_PER_NODE),
+    }
+
+
+def _node(
+    name: str,
+    *,
+    size: dict[str, str],
+    labels: dict[str, str] | None = None,
+    annotations: dict[str, str] | None = None,
+) -> dict[str, object]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {
+                "kubernetes.io/hostname": name,
+                "kubernetes.io/os": "linux",
+                **(labels or {}),
+            },
+            "annotations": {"kwok.x-k8s.io/node": "fake", **(annotations or {})},
+        },
+        "status": {"capacity": size, "allocatable": size},
+    }

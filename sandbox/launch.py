@@ -1,0 +1,59 @@
+"""Starts a program that cannot outlive its parent; run as a script of its own.
+
+    python -I -S launch.py PARENT-PID UID GID NAME=VALUE... -- PROGRAM ARGUMENT...    (PARENT-PID 0: it may outlive its parent)
+
+Between fork and exec of a multi-threaded process nothing but system calls is safe, and the kernel forgets the death
+signal when the uid changes: so it is set here, after the change and before exec, in a process that is nothing else yet.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+
+PR_SET_PDEATHSIG = 1
+
+
+def command(
+    program: Sequence[str], *, uid: int, gid: int, env: Mapping[str, str], bound: bool = True
+) -> tuple[str, ...]:
+    """What to run so that the program gets this uid, gid, environment and a session of its own.
+
+    Unless `bound`, it may outlive us. The environment is an argument because it may be fit for the program only: a
+    library to be preloaded, for instance.
+    """
+    parent = str(os.getpid()) if bound else "0"
+    settings = (f"{name}={value}" for name, value in env.items())
+    who = (str(uid), str(gid))
+    return (sys.executable, "-I", "-S", __file__, parent, *who, *settings, "--", *program)
+
+
+def main() -> None:
+    """Become the program."""
+    parent, uid, gid = (int(text) for text in sys.argv[1:4])
+    end = sys.argv.index("--")
+    env = dict(setting.split("=", 1) for setting in sys.argv[4:end])
+    program = sys.argv[end + 1 :]
+    os.setsid()
+    if os.getuid() != uid:
+        os.setgroups([])
+        os.setgid(gid)
+        os.setuid(uid)
+    if parent:
+        _die_with(parent)
+    os.umask(0o022)
+    os.execve(program[0], program, env)  # noqa: S606  # no shell: that is the point
+
+
+def _die_with(parent: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    # SIGKILL, as a stopped process never sees SIGTERM and etcd's clients wait for etcd (and it for them).
+    if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
+    if os.getppid() != parent:
+        sys.exit("the parent died before its death could be noticed")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""What a sandbox consists of: the choices made once, at `sandbox up`."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Which parts run, and the shape of the nodes they see."""
+
+    kubernetes: bool = True
+    """etcd, API server, controller manager, scheduler and KWOK."""
+    slurm: bool = True
+    """slurmctld and slurmrestd."""
+    accounting: bool = False
+    """mariadb and slurmdbd too: sacct, accounts and limits work."""
+    bridge: bool = True
+    """Webhook, extender, controllers and the bridge's scheduler, from `deploy/chart`; needs both clusters."""
+    nodes: int = 4
+    """KWOK nodes labelled for Slurm: node-0, node-1 …"""
+    plain_nodes: int = 1
+    """KWOK nodes that are none of Slurm's business: plain-0 …"""
+    node_cpus: int = 8
+    node_memory_mib: int = 32 * 1024
+    node_gpus: int = 4
+    """Of the resource nvidia.com/gpu; in Slurm gres/gpu. Plain nodes have none."""
+
+    @property
+    def node_names(self) -> tuple[str, ...]:
+        """The names of Slurm's nodes, the same in both clusters."""
+        return tuple(f"node-{number}" for number in range(self.nodes))
+
+    @property
+    def plain_node_names(self) -> tuple[str, ...]:
+        """The names of the nodes that only Kubernetes knows."""
+        return tuple(f"plain-{number}" for number in range(self.plain_nodes))

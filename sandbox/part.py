@@ -1,0 +1,41 @@
+"""A part of the sandbox: a program, what it needs, and how to tell that it answers."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sandbox.identity import Identity
+
+
+def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One process of the sandbox, as values; `sandbox.process` runs it."""
+
+    name: str
+    argv: tuple[str, ...]
+    """The program's absolute path and its arguments."""
+    identity: Identity
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Besides PATH and HOME; nothing is inherited."""
+    folder: Path
+    """Its working directory."""
+    port: int
+    answers: Callable[[], bool]
+    """Whether it does its work; quick, and False rather than an exception."""
+    needs: tuple[str, ...] = ()
+    """Parts that must answer before this one starts."""
+    prepare: Callable[[], None] = _nothing
+    """Run before each start."""
+    once_up: Callable[[], None] = _nothing
+    """Run when it has answered for the first time: what only the sandbox needs, such as nodes."""
+    data: tuple[Path, ...] = ()
+    """What `--wipe` deletes the contents of."""
+    restarts: bool = False
+    """Started again when it exits by itself, as a Deployment's pods are."""
+    start_timeout_s: float = 60
+    stop_timeout_s: float = 10
+    advice: str = "the log says why; 'slurm-bridge sandbox status' shows the other parts"

@@ -1,0 +1,35 @@
+"""Free loopback ports.
+
+Chosen below the range the kernel hands out to outgoing connections, so that a part that is down for a while finds its
+port free when it comes back.
+"""
+
+import random
+import socket
+from collections.abc import Iterable
+from pathlib import Path
+
+LOWEST = 10_000
+_EPHEMERAL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+
+def choose(names: Iterable[str], *, dice: random.Random) -> dict[str, int]:
+    """A free port for each name."""
+    highest = max(int(_EPHEMERAL_RANGE.read_text().split()[0]), LOWEST + 10_000)
+    chosen: dict[str, int] = {}
+    for name in names:
+        port = dice.randrange(LOWEST, highest)
+        while port in chosen.values() or not is_free(port):
+            port = dice.randrange(LOWEST, highest)
+        chosen[name] = port
+    return chosen
+
+
+def is_free(port: int) -> bool:
+    """Whether nobody listens there on any address."""
+    with socket.socket() as sock:
+        try:
+            sock.bind(("", port))
+        except OSError:
+            return False
+        return True

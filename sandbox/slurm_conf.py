@@ -1,0 +1,100 @@
+"""slurm.conf and slurmdbd.conf as text: the settings the bridge recommends, and what loopback needs.
+
+Sources: slurm.conf(5), slurmdbd.conf(5); what was measured about each is in docs/architecture.md.
+"""
+
+import socket
+from pathlib import Path
+
+from sandbox.identity import Identity
+from sandbox.instance import Instance
+
+CLUSTER = "sandbox"
+PARTITION = "slurm-bridge"
+"""The one partition, and the feature by which a node belongs to it."""
+
+
+def authentication(instance: Instance) -> str:
+    """JWT for everybody, Slurm's own key among the daemons, no munge: works under any uid."""
+    return f"""\
+AuthType=auth/slurm
+AuthInfo=disable_sack
+AuthAltTypes=auth/jwt
+AuthAltParameters=jwt_key={instance.slurm / "jwt.key"}
+"""
+
+
+def slurm_conf(instance: Instance, *, user: Identity, plugins: Path | None) -> str:
+    """The cluster's configuration.
+
+    Args:
+        instance: whose ports and folders.
+        user: SlurmUser.
+        plugins: the plugin folder; None where Slurm knows its own.
+    """
+    folder, ports = instance.slurm, instance.ports
+    return f"""\
+ClusterName={CLUSTER}
+SlurmctldHost={socket.gethostname()}(127.0.0.1)
+SlurmctldPort={ports["slurmctld"]}
+SlurmdPort={ports["slurmd"]}
+SlurmUser={user.name}
+SlurmdUser={user.name}
+{authentication(instance)}CredType=cred/slurm
+{_plugin_dir(plugins)}StateSaveLocation={folder / "state"}
+SlurmctldPidFile={folder / "run" / "slurmctld.pid"}
+SlurmctldDebug=info
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MailProg=/bin/true
+ReturnToService=2
+MessageTimeout=5
+MinJobAge=300
+MetricsType=metrics/openmetrics
+
+# External nodes come and go: the table must have room for them.
+MaxNodeCount=4096
+GresTypes=gpu
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+
+# Nothing wakes the scheduler when an external job ends: let it look every second.
+SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1,default_queue_depth=10000,sched_max_job_start=0
+
+{_accounting(instance)}
+NodeSet={PARTITION} Feature={PARTITION}
+PartitionName={PARTITION} Nodes={PARTITION} Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+def slurmdbd_conf(instance: Instance, *, user: Identity, plugins: Path | None) -> str:
+    """The accounting daemon's configuration; it insists on mode 600."""
+    return f"""\
+DbdHost=localhost
+DbdAddr=127.0.0.1
+DbdPort={instance.ports["slurmdbd"]}
+SlurmUser={user.name}
+{authentication(instance)}{_plugin_dir(plugins)}PidFile={instance.slurm / "run" / "slurmdbd.pid"}
+DebugLevel=info
+StorageType=accounting_storage/mysql
+StorageHost=127.0.0.1
+StoragePort={instance.ports["mariadb"]}
+StorageUser=slurm
+StorageLoc=slurm_acct
+"""
+
+
+def _plugin_dir(plugins: Path | None) -> str:
+    return "" if plugins is None else f"PluginDir={plugins}\n"
+
+
+def _accounting(instance: Instance) -> str:
+    if not instance.options.accounting:
+        return ""
+    return f"""\
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=127.0.0.1
+AccountingStoragePort={instance.ports["slurmdbd"]}
+AccountingStorageEnforce=associations,limits,qos
+AccountingStorageTRES=gres/gpu
+"""

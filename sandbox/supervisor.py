@@ -1,0 +1,179 @@
+"""Keeps a sandbox's parts: starts them in the order of their needs, obeys the control socket, stops them in order.
+
+Single-threaded and in the main thread, for a child dies with the thread that started it; should the supervisor be
+killed, the kernel kills every part (`sandbox.launch`).
+"""
+
+import os
+import selectors
+import signal
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from sandbox import control
+from sandbox.control import PartStatus, Reply, Request
+from sandbox.errors import PartFailedError, SandboxError
+from sandbox.instance import Instance
+from sandbox.part import Part
+from sandbox.process import Process, State, resident_mib
+
+_POLL_S = 0.02
+_WATCH_S = 0.5
+_LONGEST_BACKOFF_S = 30.0
+
+
+class Supervisor:
+    """The processes of one sandbox."""
+
+    def __init__(
+        self, instance: Instance, parts: Sequence[Part], report: Callable[[str], None]
+    ) -> None:
+        self._instance = instance
+        self._processes = {part.name: Process(part, instance.log(part.name)) for part in parts}
+        self._report = report
+        self._restart_at: dict[str, float] = {}
+        self._exits: dict[str, int] = {}
+        self._ready = False
+        self._leaving = False
+
+    def start(self) -> None:
+        """Bring every part up.
+
+        Raises:
+            PartFailedError: the first that does not come up.
+        """
+        self._bring_up(self._processes.values())
+        self._ready = True
+
+    def serve(self) -> None:
+        """Obey the control socket and mind the parts until told to go down."""
+        with (
+            control.listen(self._instance.control) as listener,
+            selectors.DefaultSelector() as door,
+        ):
+            door.register(listener, selectors.EVENT_READ)
+            while not self._leaving:
+                if door.select(_WATCH_S):
+                    control.answer(listener, self._handle)
+                self._mind()
+
+    def stop(self) -> None:
+        """Stop every part, those that need others first, each gone before the next."""
+        for process in reversed(self._in_order(self._processes.values())):
+            process.stop()
+
+    def _bring_up(self, processes: Iterable[Process]) -> None:
+        began_s = time.monotonic()
+        starting = self._in_order(processes)
+        while starting:
+            for process in list(starting):
+                if process.state in (State.DOWN, State.FAILED):
+                    waited_for = {other.part.name for other in starting}
+                    if waited_for.isdisjoint(process.part.needs):
+                        process.start()
+                    continue
+                process.check()
+                if process.state is State.UP:
+                    starting.remove(process)
+                    self._came_up(process, time.monotonic() - began_s)
+            time.sleep(_POLL_S)
+
+    def _came_up(self, process: Process, seconds: float) -> None:
+        if not process.seen_up:
+            process.part.once_up()
+            process.seen_up = True
+        self._exits.pop(process.part.name, None)
+        self._report(f"{process.part.name} is up after {seconds:.1f} s")
+
+    def _in_order(self, processes: Iterable[Process]) -> list[Process]:
+        wanted = {process.part.name: process for process in processes}
+        ordered: dict[str, Process] = {}
+
+        def visit(name: str) -> None:
+            for need in self._processes[name].part.needs:
+                visit(need)
+            if name in wanted:
+                ordered.setdefault(name, wanted[name])
+
+        for name in wanted:
+            visit(name)
+        return list(ordered.values())
+
+    def _mind(self) -> None:
+        """Notice parts that went down by themselves; start those again that a cluster would."""
+        now_s = time.monotonic()
+        for name, process in self._processes.items():
+            try:
+                process.check()
+            except PartFailedError as error:
+                self._report(str(error))
+                if process.part.restarts:
+                    self._exits[name] = self._exits.get(name, -1) + 1
+                    self._restart_at[name] = now_s + min(2 ** self._exits[name], _LONGEST_BACKOFF_S)
+            if process.state is State.UP:
+                self._exits.pop(name, None)
+        for name in [name for name, when_s in self._restart_at.items() if when_s <= now_s]:
+            del self._restart_at[name]
+            self._processes[name].start()
+
+    def _handle(self, request: Request) -> Reply:
+        match request.verb:
+            case "status":
+                pass
+            case "down":
+                self._leaving = True
+            case "start" | "stop" | "restart" | "pause" | "resume":
+                self._change(self._process(request.part), request)
+            case _:
+                raise SandboxError(f"unknown verb {request.verb!r}")
+        return Reply(ready=self._ready, pid=os.getpid(), parts=self._status())
+
+    def _change(self, process: Process, request: Request) -> None:
+        self._restart_at.pop(process.part.name, None)
+        match request.verb:
+            case "pause":
+                process.pause()
+            case "resume":
+                process.resume()
+            case _:
+                if request.verb != "start":
+                    process.stop(_signal(request.signal))
+                if request.wipe:
+                    self._wipe(process)
+                if request.verb != "stop":
+                    self._bring_up([process])
+        self._report(f"{process.part.name}: {request.verb}, now {process.state}")
+
+    def _wipe(self, process: Process) -> None:
+        if not process.part.data:
+            keepers = ", ".join(p.part.name for p in self._processes.values() if p.part.data)
+            raise SandboxError(f"{process.part.name} keeps no data; these do: {keepers}")
+        if process.pid is not None:
+            raise SandboxError(f"{process.part.name} runs: stop or restart it with --wipe")
+        process.wipe()
+
+    def _process(self, name: str) -> Process:
+        try:
+            return self._processes[name]
+        except KeyError:
+            known = ", ".join(self._processes)
+            raise SandboxError(f"no part {name!r} in this sandbox; it has {known}") from None
+
+    def _status(self) -> tuple[PartStatus, ...]:
+        return tuple(
+            PartStatus(
+                name=name,
+                state=process.state,
+                pid=process.pid,
+                port=process.part.port,
+                memory_mib=round(resident_mib(process.pid), 1) if process.pid else 0.0,
+            )
+            for name, process in self._processes.items()
+        )
+
+
+def _signal(name: str) -> signal.Signals:
+    try:
+        return signal.Signals[f"SIG{name.upper().removeprefix('SIG')}"]
+    except KeyError:
+        raise SandboxError(f"unknown signal {name!r}: use TERM, KILL, INT …") from None

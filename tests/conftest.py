@@ -1,0 +1,81 @@
+"""Fixtures of all tests. The servers are real, started when the first test asks, one of each per test run.
+
+- `slurm`: a `sandbox.client.Sandbox` of slurmctld and slurmrestd, four external nodes node-0 … node-3 (8 CPUs, 32 GiB,
+  4 GPUs). `slurm.slurmrestd_url`, `.token_file`, `.token(user)`, `.slurmctld_port`, `.run("squeue")`, `.restart("slurmctld",
+  signal="KILL", wipe=True)`; tests share it: name your nodes and jobs so that they do not meet others.
+- `slurm_accounting`: the same with mariadb and slurmdbd; users kubernetes, alice, bob in the account kubernetes.
+- `control_plane`: a Sandbox of etcd, API server, controller manager, scheduler and KWOK; `.kubeconfig`, `.admin` (a small
+  synchronous API client), `.kubectl(...)`, `.user_kubeconfig("alice", "team-a")`. No bridge: nothing intercepts pods.
+- `full_sandbox`: everything, with accounting and the bridge.
+- `namespace`: a fresh namespace in `control_plane`, `bridged_namespace`: one in `full_sandbox`, labelled for Slurm.
+
+Who breaks a part (stop, pause, wipe) puts it back. `tests.servers` has `wait_until`, `until` (async) and `running_sandbox`
+for a test that needs a sandbox of its own.
+"""
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from bridge.domain import names
+from sandbox.api import ApiError
+from sandbox.client import Sandbox
+from sandbox.options import Options
+from tests.servers import running_sandbox, wait_until
+
+
+@pytest.fixture(scope="session")
+def slurm() -> Iterator[Sandbox]:
+    with running_sandbox(Options(kubernetes=False, bridge=False)) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture(scope="session")
+def slurm_accounting() -> Iterator[Sandbox]:
+    with running_sandbox(Options(kubernetes=False, bridge=False, accounting=True)) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture(scope="session")
+def control_plane() -> Iterator[Sandbox]:
+    with running_sandbox(Options(slurm=False, bridge=False)) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture(scope="session")
+def full_sandbox() -> Iterator[Sandbox]:
+    with running_sandbox(Options(accounting=True)) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def namespace(control_plane: Sandbox) -> Iterator[str]:
+    with fresh_namespace(control_plane, labels={}) as name:
+        yield name
+
+
+@pytest.fixture
+def bridged_namespace(full_sandbox: Sandbox) -> Iterator[str]:
+    with fresh_namespace(full_sandbox, labels={names.ENABLED_LABEL: "true"}) as name:
+        yield name
+
+
+@contextmanager
+def fresh_namespace(sandbox: Sandbox, *, labels: dict[str, str]) -> Iterator[str]:
+    """A namespace whose pods can be created at once; it is deleted with all it holds, in the background."""
+    name = f"test-{uuid.uuid4().hex[:8]}"
+    metadata = {"name": name, "labels": labels}
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+    sandbox.admin.create("/api/v1/namespaces", body)
+
+    def account_exists() -> bool:
+        try:
+            return bool(sandbox.admin.get(f"/api/v1/namespaces/{name}/serviceaccounts/default"))
+        except ApiError:
+            return False
+
+    wait_until(account_exists, 20, sandbox=sandbox)
+    yield name
+    sandbox.admin.delete(f"/api/v1/namespaces/{name}")

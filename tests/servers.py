@@ -1,0 +1,63 @@
+"""Real servers for tests: sandboxes that die with the test run, and waiting for what they do."""
+
+import asyncio
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from sandbox.client import Sandbox
+from sandbox.options import Options
+
+T = TypeVar("T")
+_POLL_S = 0.02
+
+
+@contextmanager
+def state_folder() -> Iterator[Path]:
+    """A folder for a sandbox: as root its servers run as other users, who cannot enter pytest's own."""
+    folder = Path(tempfile.mkdtemp(prefix="slurm-bridge-test-"))
+    folder.chmod(0o755)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def running_sandbox(options: Options) -> Iterator[Sandbox]:
+    """A sandbox of its own; it dies with the test run, even if that is killed."""
+    with state_folder() as folder, Sandbox.up(folder, options) as sandbox:
+        yield sandbox
+
+
+def wait_until(
+    condition: Callable[[], T], deadline_s: float, *, sandbox: Sandbox | None = None
+) -> T:
+    """The first true answer of `condition`; fails with its last answer and the ends of the sandbox's logs."""
+    end_s = time.monotonic() + deadline_s
+    while not (answer := condition()):
+        if time.monotonic() > end_s:
+            raise AssertionError(_complaint(answer, deadline_s, sandbox))
+        time.sleep(_POLL_S)
+    return answer
+
+
+async def until(
+    condition: Callable[[], T], deadline_s: float, *, sandbox: Sandbox | None = None
+) -> T:
+    """`wait_until` for a test with an event loop of its own to keep turning."""
+    end_s = time.monotonic() + deadline_s
+    while not (answer := condition()):
+        if time.monotonic() > end_s:
+            raise AssertionError(_complaint(answer, deadline_s, sandbox))
+        await asyncio.sleep(_POLL_S)
+    return answer
+
+
+def _complaint(answer: object, deadline_s: float, sandbox: Sandbox | None) -> str:
+    logs = f"\n{sandbox.log_tails()}" if sandbox else ""
+    return f"still {answer!r} after {deadline_s} s{logs}"
