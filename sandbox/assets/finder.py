@@ -102,8 +102,8 @@ class Finder:
             return self._fetch()
         except (FetchError, OSError) as cause:
             try:
-                return self.on_path("because there is no other source")
-            except Unusable as error:
+                return self.on_path(f"because fetching failed: {cause}")
+            except (Unusable, OSError) as error:
                 raise AssetError(self._failure(f"fetch: {cause}", f"PATH: {error}")) from cause
 
     def on_path(self, why: str) -> Asset:
@@ -125,7 +125,7 @@ class Finder:
             bin=programs,
             root=root if (root / "usr").is_dir() else None,
             version=version,
-            origin=f"{self.kit.name} {version} {note}",
+            origin=f"{version} {note}",
         )
 
     def _failure(self, *tried: str) -> str:

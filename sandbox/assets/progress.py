@@ -17,7 +17,9 @@ class Stage:
     asset: str
     text: str
     elapsed_s: float
-    """Since this asset was first asked for."""
+    """Since this asset was asked for."""
+    done: bool = False
+    """Nothing more comes: the asset is there."""
 
     @property
     def line(self) -> str:
@@ -37,9 +39,10 @@ class Teller:
     report: Report
     began_s: float = field(default_factory=time.monotonic)
 
-    def __call__(self, text: str) -> None:
+    def __call__(self, text: str, *, done: bool = False) -> None:
         """The work has come to `text`."""
-        self.report(Stage(asset=self.asset, text=text, elapsed_s=time.monotonic() - self.began_s))
+        elapsed_s = time.monotonic() - self.began_s
+        self.report(Stage(asset=self.asset, text=text, elapsed_s=elapsed_s, done=done))
 
 
 @contextlib.contextmanager
@@ -59,10 +62,11 @@ def _moving(stream: TextIO) -> Iterator[Report]:
     with Progress(*columns, TimeElapsedColumn(), console=Console(file=stream)) as progress:
 
         def report(stage: Stage) -> None:
+            if stage.asset not in tasks:
+                tasks[stage.asset] = progress.add_task("", total=None)
             description = f"{stage.asset}: {stage.text}"
-            if stage.asset in tasks:
-                progress.update(tasks[stage.asset], description=description)
-            else:
-                tasks[stage.asset] = progress.add_task(description, total=None)
+            progress.update(tasks[stage.asset], description=description)
+            if stage.done:
+                progress.update(tasks[stage.asset], total=1, completed=1)
 
         yield report

@@ -37,7 +37,7 @@ def resolve(name: AssetName, *, report: Report, environ: Mapping[str, str] = os.
     """
     sources = finder(name, report, environ)
     asset = sources.present() or sources.fetched_or_on_path()
-    sources.tell(asset.origin)
+    sources.tell(asset.origin, done=True)
     return asset
 
 
@@ -64,7 +64,7 @@ def fetch(
     def one(name: AssetName) -> Asset:
         sources = finder(name, report, environ)
         asset = sources.cached() or sources.fetched()
-        sources.tell(asset.origin)
+        sources.tell(asset.origin, done=True)
         return asset
 
     return _at_once(names, one)
@@ -73,16 +73,15 @@ def fetch(
 def where(
     names: Iterable[AssetName], *, environ: Mapping[str, str] = os.environ
 ) -> dict[AssetName, Asset | Absent]:
-    """What `resolve` would find without fetching anything.
-
-    Raises:
-        AssetError: an explicit setting is unusable.
-    """
+    """What `resolve` would find without fetching anything."""
     found: dict[AssetName, Asset | Absent] = {}
     for name in names:
-        sources = finder(name, lambda _: None, environ)
-        absent = Absent(name=name, reason=f"{sources.place} is missing or incomplete")
-        found[name] = sources.present() or absent
+        try:
+            sources = finder(name, lambda _: None, environ)
+            reason = f"{sources.place} is missing or incomplete"
+            found[name] = sources.present() or Absent(name=name, reason=reason)
+        except AssetError as error:
+            found[name] = Absent(name=name, reason=str(error))
     return found
 
 

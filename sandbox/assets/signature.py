@@ -39,6 +39,8 @@ class Verifier:
         Raises:
             FetchError: no good signature by a trusted key.
         """
+        if not self.keyring.is_file():
+            raise FetchError(f"no keyring at {self.keyring}")
         check = _gpgv if shutil.which("gpgv") else _sequoia
         text, signers = check(signed, self.keyring, scratch, tell)
         if not signers & self.trusted:
@@ -97,4 +99,7 @@ def _sequoia(
         timeout=TIMEOUT_S,
         env={**os.environ, "PYTHONPATH": str(folder)},
     )
-    return done.stdout.decode(errors="replace"), frozenset(done.stderr.decode().split())
+    said = done.stderr.decode(errors="replace").split("\n")
+    if done.returncode != 0:  # the last line of the traceback
+        raise FetchError(f"no good signature: {' '.join(said).strip()[-200:]}")
+    return done.stdout.decode(errors="replace"), frozenset(said)

@@ -84,6 +84,6 @@ def download(name: str, scratch: Path, tell: Teller) -> Path:
 
 
 def _cause(stderr: str) -> str:
-    lines = [line.strip() for line in stderr.splitlines() if line.strip()] or ["no message"]
-    errors = [line for line in lines if line.startswith("ERROR:")]
-    return (errors or lines[-1:])[0].removeprefix("ERROR: ")
+    errors = re.findall(r"^ERROR: (.*)", stderr, re.MULTILINE) or [stderr.strip() or "no message"]
+    broken = re.search(r"connection broken by '(.*)': /", stderr)  # the cause of "no such version"
+    return f"{errors[0]} ({broken[1]})" if broken else errors[0]
