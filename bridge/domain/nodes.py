@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 
-from bridge.domain import names, quantities
+from bridge.domain import names
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
 
 
@@ -89,22 +88,6 @@ class SlurmNodeSpec:
     """`topo-switch:s1`."""
     weight: int = 1
     """Slurm fills the nodes of the lowest weight first."""
-
-
-def allocatable(resources: Mapping[str, str]) -> Allocatable:
-    """Read a resource list such as `status.allocatable`; amounts are rounded down to whole units.
-
-    Raises:
-        ValueError: a quantity is none.
-    """
-    amounts = {name: quantities.parse(quantity) for name, quantity in resources.items()}
-    return Allocatable(
-        milli_cpu=int(amounts.pop("cpu", Decimal(0)) * 1000),
-        memory_bytes=int(amounts.pop("memory", Decimal(0))),
-        ephemeral_storage_bytes=int(amounts.pop("ephemeral-storage", Decimal(0))),
-        pods=int(amounts.pop("pods", Decimal(0))),
-        extended={name: int(amount) for name, amount in amounts.items() if amount >= 1},
-    )
 
 
 def slurm_name(kube_node: KubeNodeFacts) -> SlurmNode:

@@ -1,0 +1,119 @@
+"""Whether Kubernetes can take a pod on the node Slurm chose, by Kubernetes' own books.
+
+Asked before a pod is pinned, because a pin cannot be undone: kube-scheduler must find room there. So this repeats what
+its filters look at (NodeResourcesFit, NodePorts, TaintToleration, NodeUnschedulable, NodeAffinity).
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from bridge.domain import demand, selection
+from bridge.domain.demand import Demand
+from bridge.domain.facts import Fit
+from bridge.domain.nodes import Allocatable, KubeNodeFacts
+from bridge.domain.pods import BoundPod, Pod
+
+ANY_IP = "0.0.0.0"  # noqa: S104  # a value to compare with, nothing is bound to it
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Whether it fits, and what stands against it in words; "" if nothing does."""
+
+    fit: Fit
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tenant:
+    """A pod that takes room on the node: bound there, or assigned by us and not bound yet."""
+
+    demand: Demand
+    host_ports: tuple[tuple[str, int, str], ...] = ()
+    is_deleting: bool = False
+
+
+def tenants(bound: Iterable[BoundPod], assigned: Iterable[Pod]) -> tuple[Tenant, ...]:
+    """What counts on one node.
+
+    Args:
+        bound: the pods that Kubernetes has bound to the node; ended ones are charged no more.
+        assigned: our pods that were pinned to it and may not be among the bound ones yet.
+    """
+    charged = {pod.uid: pod for pod in bound if not pod.is_terminal}
+    return (
+        *(
+            Tenant(demand=pod.demand, host_ports=pod.host_ports, is_deleting=pod.is_deleting)
+            for pod in charged.values()
+        ),
+        *(
+            Tenant(demand=pod.demand, host_ports=pod.host_ports, is_deleting=pod.is_deleting)
+            for pod in assigned
+            if pod.uid not in charged and not pod.is_terminal
+        ),
+    )
+
+
+def check(pod: Pod, kube_node: KubeNodeFacts | None, others: Iterable[Tenant]) -> Answer:
+    """Look whether the pod fits beside the others; TERMINATING where it will once the leaving ones are gone.
+
+    Args:
+        pod: the pod to place.
+        kube_node: the node behind the one Slurm chose; None if Kubernetes knows none.
+        others: everything else that takes room there (`tenants`).
+    """
+    if kube_node is None:
+        return Answer(Fit.MISFIT, "Kubernetes has no such node")
+    if problem := _node_problem(pod, kube_node):
+        return Answer(Fit.MISFIT, problem)
+    everyone = tuple(others)
+    now = ", ".join(_shortages(pod, kube_node.allocatable, everyone))
+    if not now:
+        return Answer(Fit.FITS)
+    staying = tuple(other for other in everyone if not other.is_deleting)
+    later = ", ".join(_shortages(pod, kube_node.allocatable, staying))
+    return Answer(Fit.MISFIT, later) if later else Answer(Fit.TERMINATING, now)
+
+
+def _node_problem(pod: Pod, kube_node: KubeNodeFacts) -> str:
+    """What no leaving pod can cure."""
+    if kube_node.is_deleting:
+        return "the node is being deleted"
+    if not kube_node.is_ready:
+        return "the node is not ready"
+    if taint := selection.untolerated(selection.hard_taints(kube_node), pod.tolerations):
+        return f"the pod does not tolerate the node's taint {taint.key}:{taint.effect}"
+    if not selection.selects(pod, kube_node):
+        return "the node does not match the pod's node selector or affinity"
+    return ""
+
+
+def _shortages(pod: Pod, allocatable: Allocatable, others: tuple[Tenant, ...]) -> Iterator[str]:
+    used = demand.total(other.demand for other in others)
+    wanted = pod.demand
+    if wanted.pods + used.pods > allocatable.pods:
+        yield f"too many pods ({allocatable.pods} allowed)"
+    amounts = {
+        "cpu": (wanted.milli_cpu, allocatable.milli_cpu - used.milli_cpu, "m"),
+        "memory": (wanted.memory_bytes, allocatable.memory_bytes - used.memory_bytes, " bytes"),
+        "ephemeral-storage": (
+            wanted.ephemeral_storage_bytes,
+            allocatable.ephemeral_storage_bytes - used.ephemeral_storage_bytes,
+            " bytes",
+        ),
+    }
+    for name, count in sorted(wanted.extended.items()):
+        free = allocatable.extended.get(name, 0) - used.extended.get(name, 0)
+        amounts[name] = (count, free, "")
+    for name, (asked, free, unit) in amounts.items():
+        if asked > max(free, 0):
+            yield f"insufficient {name} ({asked}{unit} asked, {max(free, 0)}{unit} free)"
+    taken = {port for other in others for port in other.host_ports}
+    for protocol, port, ip in pod.host_ports:
+        if any(_collides((protocol, port, ip), each) for each in taken):
+            yield f"host port {port}/{protocol} is taken"
+
+
+def _collides(one: tuple[str, int, str], other: tuple[str, int, str]) -> bool:
+    same_ip = one[2] == other[2] or ANY_IP in (one[2], other[2])
+    return one[:2] == other[:2] and same_ip
