@@ -26,7 +26,7 @@ METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 """An `Accept` that makes the API server leave out everything but the metadata."""
 
 OnCall = Callable[[str, float, str], None]
-"""Told of every call: operation (`PATCH pods/status`, `LIST nodes`), seconds, outcome (`ok` or the error's class)."""
+"""Told of every call: operation (`PATCH pods/status`, `LIST nodes`), seconds, outcome (`ok`, an error's `outcome`, `cancelled`)."""
 
 _NO_ANSWER = (aiohttp.ClientError, OSError)  # TimeoutError is an OSError
 
@@ -208,10 +208,10 @@ class KubeClient:
         try:
             yield
         except errors.KubeError as error:
-            outcome = type(error).__name__
+            outcome = error.outcome
             raise
         except _NO_ANSWER as error:
-            outcome = errors.Unavailable.__name__
+            outcome = errors.Unavailable.outcome
             raise _no_answer(method, path, error) from error
         except BaseException:
             outcome = "cancelled"

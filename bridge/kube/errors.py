@@ -26,6 +26,9 @@ class ConfigurationError(Exception):
 class KubeError(Exception):
     """A request that did not do what was asked. `str()` says what, on which path, and the API server's words."""
 
+    outcome = "error"
+    """What metrics call it."""
+
     def __init__(
         self,
         method: str,
@@ -53,17 +56,25 @@ class KubeError(Exception):
 class Unavailable(KubeError):
     """No answer, or one that says try later (5xx). A write may have happened all the same."""
 
+    outcome = "unavailable"
+
 
 class TooManyRequests(Unavailable):
     """429: refused before anything happened."""
+
+    outcome = "too_many_requests"
 
 
 class NotFound(KubeError):
     """404: no such object."""
 
+    outcome = "not_found"
+
 
 class Conflict(KubeError):
     """The object is not as we thought: 409, or 422 because a guard of a patch (`test`, uid) did not hold."""
+
+    outcome = "conflict"
 
 
 class AlreadyBound(Conflict):
@@ -73,21 +84,31 @@ class AlreadyBound(Conflict):
 class Gone(KubeError):
     """410: the resourceVersion or continue token is older than what the API server remembers."""
 
+    outcome = "gone"
+
 
 class Unauthorized(KubeError):
     """401: token or certificate missing, expired or unknown."""
+
+    outcome = "unauthorized"
 
 
 class Forbidden(KubeError):
     """403: RBAC, an admission webhook or policy, or a quota."""
 
+    outcome = "forbidden"
+
 
 class Rejected(KubeError):
     """The request itself is wrong (400, 422 and the other 4xx)."""
 
+    outcome = "rejected"
+
 
 class Malformed(KubeError):
     """The API server's answer breaks its own schema; the message names the object and the path inside it."""
+
+    outcome = "malformed"
 
 
 class _Cause(msgspec.Struct):

@@ -1,0 +1,211 @@
+"""Keeps a cache up to date: list, then watch from the list's version on, for as long as the program runs.
+
+What goes wrong, and what follows:
+
+- The API server ends a watch after `timeoutSeconds`: watch again from the last version seen.
+- The connection breaks, stays silent longer than any bookmark may, or the answer is 5xx or 429: the same, after a pause
+  that doubles up to a cap, jittered, and never shorter than Retry-After asks for.
+- 410, or any other refusal: our version is no good; list again, and what the list lacks is gone.
+- An object that cannot be read is logged as an error and left as the cache has it: one odd object must not stop all.
+
+Versions are opaque: they are handed back as they came and compared for nothing but equality.
+Source: <https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes>.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Generic, TypeVar, assert_never
+
+import msgspec
+import structlog
+
+from bridge.domain import backoff
+from bridge.domain.objects import KubeObject
+from bridge.kube import decode, errors
+from bridge.kube.cache import Cache
+from bridge.kube.client import KubeClient
+from bridge.kube.decode import Change
+
+T = TypeVar("T")
+
+_log = structlog.get_logger()
+
+_SLICE = 100
+"""Objects read before the event loop turns: about 4 ms."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """How patient a reflector is."""
+
+    page_size: int = 500
+    """About 4 MB of pods."""
+    watch_s: float = 300
+    """The API server is asked to end a watch after this, up to twice as long: so that reconnects spread."""
+    idle_timeout_s: float = 120
+    """Without a byte for so long a connection counts as lost; bookmarks come about every minute."""
+    first_pause: timedelta = timedelta(seconds=0.5)
+    longest_pause: timedelta = timedelta(seconds=30)
+
+
+class Reflector(Generic[T]):
+    """Lists and watches one kind, restricted by selectors, into one cache."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        cache: Cache[T],
+        *,
+        field_selector: str = "",
+        label_selector: str = "",
+        timing: Timing | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        """Take whatever it needs; nothing is sent before `run`.
+
+        Args:
+            client: whose connection and rights.
+            cache: filled by this reflector and nobody else; it says what to list.
+            field_selector: `spec.schedulerName=…`; "" for all.
+            label_selector: `app=…`; "" for all.
+            timing: how patient.
+            monotonic: seconds from any moment on.
+            jitter: a number in [0, 1), another one each time.
+        """
+        self._client = client
+        self._cache = cache
+        self._kind = cache.kind
+        self._timing = timing or Timing()
+        self._monotonic = monotonic
+        self._jitter = jitter
+        selectors = {"fieldSelector": field_selector, "labelSelector": label_selector}
+        self._selectors = {name: text for name, text in selectors.items() if text}
+        self._log = _log.bind(path=cache.kind.path, **self._selectors)
+        self._version = ""
+        """Where the watch goes on; "" when there is nothing to go on from."""
+        self._failures = 0
+        """In a row, without a word from the API server in between."""
+        self._trouble = ""
+        self._heard_at = monotonic()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Keep the cache up to date until `stop` is set; errors of the API server never come out."""
+        async with asyncio.TaskGroup() as group:
+            following = group.create_task(self._follow())
+            await stop.wait()
+            following.cancel()
+
+    def check(self) -> str | None:
+        """Say what is wrong, for readiness: never listed, or no contact for twice the time that is still normal."""
+        silent_s = self._monotonic() - self._heard_at
+        if not self._cache.synced.is_set():
+            return f"{self._kind.path}: not listed yet: {self._trouble or 'the list is under way'}"
+        if silent_s > 2 * self._timing.idle_timeout_s:
+            return f"{self._kind.path}: nothing heard for {silent_s:.0f} s: {self._trouble}"
+        return None
+
+    async def _follow(self) -> None:
+        while True:
+            try:
+                if not self._version:
+                    await self._list()
+                await self._watch()
+            except errors.KubeError as error:
+                if not isinstance(error, errors.Unavailable):
+                    self._version = ""
+                await self._pause(error)
+
+    async def _pause(self, error: errors.KubeError) -> None:
+        self._failures += 1
+        self._trouble = str(error)
+        timing = self._timing
+        longest = backoff.delay(
+            self._failures, first=timing.first_pause, cap=timing.longest_pause
+        ).total_seconds()
+        pause_s = max(longest * (1 + self._jitter()) / 2, error.retry_after_s or 0)
+        self._log.warning("reflector.interrupted", error=str(error), retry_in_s=round(pause_s, 2))
+        await asyncio.sleep(pause_s)
+
+    async def _list(self) -> None:
+        began = self._monotonic()
+        keys: set[str] = set()
+        params = {**self._selectors, "limit": str(self._timing.page_size)}
+        while True:
+            body = await self._client.request("GET", self._kind.path, params=params)
+            page = decode.page(self._kind.path, body)
+            self._heard()
+            await self._take(page.items, keys)
+            if not page.metadata.continue_:
+                break
+            params["continue"] = page.metadata.continue_
+        self._cache.retain(keys)
+        self._version = page.metadata.resource_version
+        self._cache.synced.set()
+        took_s = round(self._monotonic() - began, 3)
+        self._log.info("reflector.listed", objects=len(keys), duration_s=took_s)
+
+    async def _take(self, items: list[msgspec.Raw], keys: set[str]) -> None:
+        for count, item in enumerate(items, start=1):
+            try:
+                found = self._kind.read(item)
+            except errors.Malformed as error:
+                unreadable = self._unreadable(item, error)
+                keys |= {unreadable.uid, unreadable.name}  # whichever of them is the key
+            else:
+                keys.add(self._kind.key(found))
+                self._cache.put_listed(found)
+            if count % _SLICE == 0:
+                await asyncio.sleep(0)
+
+    async def _watch(self) -> None:
+        params = {
+            **self._selectors,
+            "resourceVersion": self._version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(round(self._timing.watch_s * (1 + self._jitter()))),
+        }
+        path, idle_timeout_s = self._kind.path, self._timing.idle_timeout_s
+        heard_before = self._heard_at
+        async with self._client.stream(path, params=params, idle_timeout_s=idle_timeout_s) as lines:
+            async for line in lines:
+                self._heard()
+                self._apply(*decode.event(path, line))
+        if self._heard_at == heard_before:
+            raise errors.Unavailable("WATCH", path, message="closed without a word")
+
+    def _apply(self, change: Change, body: msgspec.Raw) -> None:
+        match change:
+            case Change.ERROR:
+                raise errors.from_watch(self._kind.path, body)
+            case Change.BOOKMARK:
+                self._version = decode.bookmark(self._kind.path, body)
+            case Change.ADDED | Change.MODIFIED | Change.DELETED:
+                self._take_change(change, body)
+            case _:
+                assert_never(change)
+
+    def _take_change(self, change: Change, body: msgspec.Raw) -> None:
+        try:
+            found = self._kind.read(body)
+        except errors.Malformed as error:
+            self._version = self._unreadable(body, error).resource_version
+            return
+        if change is Change.DELETED:
+            self._cache.remove(self._kind.key(found))
+        else:
+            self._cache.put(found)
+        self._version = self._kind.version(found)
+
+    def _unreadable(self, body: msgspec.Raw, error: errors.Malformed) -> KubeObject:
+        """Say so, and read at least its metadata; `Malformed` where not even that is possible."""
+        self._log.error("reflector.object_unreadable", error=str(error))
+        return decode.kube_object(body)
+
+    def _heard(self) -> None:
+        self._heard_at = self._monotonic()
+        self._failures = 0
