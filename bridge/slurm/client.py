@@ -1,0 +1,226 @@
+"""The client that the modules of this package share: which API to speak, how many calls at a time, what an answer is."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self, TypeVar
+
+import httpx
+import msgspec
+from httpx_aiohttp import AiohttpTransport
+
+from bridge.slurm import wire
+from bridge.slurm.errors import Malformed, Rejected, SlurmError, TooOld, classify
+from bridge.slurm.token import TokenFile
+from bridge.slurm.transport import Reply, Transport
+
+PARSERS: Final = ("v0.0.45", "v0.0.44", "v0.0.43")
+"""The API versions ("data parsers") we speak, newest first: those of Slurm 26.05, 25.11 and 25.05."""
+
+OK: Final = 200
+
+OnCall = Callable[[str, float, str], None]
+"""Hears of every call: operation (`job.submit`), seconds, and `ok`, an error's `outcome`, or `cancelled`."""
+
+A = TypeVar("A", bound=wire.Answer)
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """What the server at the other end speaks."""
+
+    parser: str
+    release: tuple[int, int]
+    """slurmrestd's, (26, 5); slurmctld's is the same or newer."""
+
+
+class SlurmClient:
+    """Speaks to one slurmrestd. Repeats nothing but a refused token: only who asks knows what may be repeated."""
+
+    def __init__(self, transport: Transport, *, connections: int, on_call: OnCall) -> None:
+        self._transport = transport
+        self._slots = asyncio.Semaphore(connections)
+        self._on_call = on_call
+        self._dialect: Dialect | None = None
+        self._negotiating = asyncio.Lock()
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        url: str,
+        *,
+        token_file: Path | str,
+        connections: int = 8,
+        request_timeout_s: float = 10,
+        on_call: OnCall = lambda _operation, _seconds, _outcome: None,
+    ) -> AsyncIterator[Self]:
+        """Open a pool; nothing is sent before the first call, so Slurm may be down when we start.
+
+        Args:
+            url: Of slurmrestd, without a path: `http://slurmrestd:6820`.
+            token_file: Holds a JWT of root or SlurmUser.
+            connections: At most so many calls at a time, the others wait their turn. slurmrestd has 124 connections for
+                all its clients and never closes an idle one.
+            request_timeout_s: For one call, without that wait.
+            on_call: Where to report calls.
+        """
+        limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
+        async with httpx.AsyncClient(
+            base_url=url,
+            transport=AiohttpTransport(limits=limits),
+            # Half of the deadline: then a server that cannot be reached is told from a reply that got lost.
+            timeout=httpx.Timeout(None, connect=request_timeout_s / 2),
+            headers={"User-Agent": "slurm-bridge"},
+            trust_env=False,
+        ) as http:
+            transport = Transport(http, TokenFile(Path(token_file)), timeout_s=request_timeout_s)
+            yield cls(transport, connections=connections, on_call=on_call)
+
+    @property
+    def token(self) -> TokenFile:
+        """The token, for who speaks to slurmctld directly."""
+        return self._transport.token
+
+    async def call(
+        self,
+        operation: str,
+        method: str,
+        path: str,
+        *,
+        answer: type[A],
+        params: Sequence[tuple[str, str]] = (),
+        body: object = None,
+    ) -> A:
+        """Ask slurmrestd; return the answer if it is 200 and has no `errors`.
+
+        Args:
+            operation: For metrics and messages: `job.submit`.
+            method: GET, POST or DELETE.
+            path: Below the API version: `/job/submit`.
+            answer: What to read from the body.
+            params: The query; keys may repeat.
+            body: Sent as JSON.
+
+        Raises:
+            SlurmError: what `bridge.slurm.errors` tells apart.
+        """
+        content = None if body is None else msgspec.json.encode(body)
+        async with self._slots:
+            with self.observed(operation):
+                reply = await self._ask(operation, method, path, params=params, content=content)
+                return _read(operation, reply, answer)
+
+    @contextmanager
+    def observed(self, operation: str) -> Iterator[None]:
+        """Report what is done inside."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        outcome = "cancelled"
+        try:
+            yield
+            outcome = "ok"
+        except SlurmError as error:
+            outcome = error.outcome
+            raise
+        finally:
+            self._on_call(operation, clock() - began, outcome)
+
+    async def dialect(self) -> Dialect:
+        """Say what the server speaks; asked once.
+
+        Raises:
+            TooOld: nothing that we speak.
+        """
+        async with self._negotiating:
+            if self._dialect is None:
+                self._dialect = await self._negotiate()
+            return self._dialect
+
+    async def _ask(
+        self,
+        operation: str,
+        method: str,
+        path: str,
+        *,
+        params: Sequence[tuple[str, str]],
+        content: bytes | None,
+    ) -> Reply:
+        dialect = await self.dialect()
+        for _ in PARSERS:
+            reply = await self._transport.exchange(
+                operation, method, f"/slurm/{dialect.parser}{path}", params=params, content=content
+            )
+            if not reply.is_unknown_path:
+                return reply
+            # Another release of slurmrestd may stand there now, with another set of versions.
+            spoken = dialect
+            if self._dialect is spoken:
+                self._dialect = None
+            dialect = await self.dialect()
+            if dialect.parser == spoken.parser:
+                break
+        raise TooOld(
+            operation,
+            f"slurmrestd {dialect.release[0]}.{dialect.release[1]:02} has no {method} {path} in {dialect.parser}",
+        )
+
+    async def _negotiate(self) -> Dialect:
+        for parser in PARSERS:
+            reply = await self._transport.exchange("ping", "GET", f"/slurm/{parser}/ping/")
+            if not reply.is_unknown_path:
+                _refuse_unless_ok("ping", reply)
+                version = _decode("ping", reply, wire.Ping).meta.slurm.version
+                return Dialect(parser=parser, release=(int(version.major), int(version.minor)))
+        reply = await self._transport.exchange("openapi", "GET", "/openapi/v3")
+        _refuse_unless_ok("openapi", reply)
+        paths = _decode("openapi", reply, wire.Paths).paths
+        offered = {path.split("/")[2] for path in paths if path.startswith("/slurm/v")}
+        raise TooOld(
+            "ping",
+            f"slurmrestd offers {', '.join(sorted(offered)) or 'no Slurm API'}, slurm-bridge speaks {', '.join(PARSERS)}:"
+            " it needs Slurm 25.05 or newer",
+        )
+
+
+def _read(operation: str, reply: Reply, answer: type[A]) -> A:
+    _refuse_unless_ok(operation, reply)
+    read = _decode(operation, reply, answer)
+    if read.errors:
+        raise _refusal(operation, reply.status, read)
+    return read
+
+
+def _refuse_unless_ok(operation: str, reply: Reply) -> None:
+    if reply.status == OK:
+        return
+    try:
+        answer = msgspec.json.decode(reply.body, type=wire.Answer)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        # Text of slurmrestd's own, or the page of a proxy: what it says does not matter to the classification.
+        words = reply.body[:200].decode(errors="replace").strip() or "no body"
+        raise classify(reply.status, None)(operation, words, status=reply.status) from None
+    raise _refusal(operation, reply.status, answer)
+
+
+def _refusal(operation: str, status: int, answer: wire.Answer) -> SlurmError:
+    problem = answer.errors[0] if answer.errors else None
+    number = problem.error_number if problem else None
+    words = (problem.error or problem.description) if problem else "no reason given"
+    error = classify(status, number)(operation, words, status=status, error_number=number)
+    if isinstance(error, Rejected):
+        error.job_id = answer.job_id
+    return error
+
+
+def _decode(operation: str, reply: Reply, kind: type[S]) -> S:
+    try:
+        return msgspec.json.decode(reply.body, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        start = reply.body[:80].decode(errors="replace")
+        raise Malformed(
+            operation, f"{error}, in an answer that starts {start!r}", status=reply.status
+        ) from error

@@ -1,0 +1,212 @@
+"""End a running placeholder with its pod's real outcome: the one message that slurmrestd cannot send.
+
+REQUEST_COMPLETE_JOB_ALLOCATION is what `salloc` sends when its shell exits; it goes to slurmctld's own port. Without it a
+job that Slurm does not run itself could only be CANCELLED, `sacct` would say so of every pod, and no `afterok` dependency
+would ever be satisfied. Layout: src/common/slurm_protocol_pack.c, `_pack_complete_job_allocation_msg`; all big-endian:
+
+    u32 length of what follows
+    u16 protocol version, u16 flags, u16 message type, u32 body length, u16 forwards, u16 returns, u16 address family
+    u32 authentication plugin, str token, str user                   (str: u32 length with NUL, bytes, NUL; 0 is none)
+    body since 25.11: u64 sluid, u32 job id, u32 step, u32 het component, u32 wait status
+    body of 25.05:    u32 job id, u32 wait status
+"""
+
+import asyncio
+import socket
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+from bridge.domain.actions import Outcome
+from bridge.domain.ids import JobId, Sluid
+from bridge.slurm.client import SlurmClient
+from bridge.slurm.errors import (
+    ALREADY_DONE,
+    AUTHENTICATION,
+    INVALID_JOB_ID,
+    LostReply,
+    Malformed,
+    Unauthorized,
+    Unavailable,
+    classify,
+)
+from bridge.slurm.jobs import Ending
+
+REQUEST_COMPLETE_JOB_ALLOCATION: Final = 5017
+RESPONSE_SLURM_RC: Final = 8001
+AUTH_JWT: Final = 102
+NO_VAL: Final = 0xFFFFFFFE
+
+PROTOCOLS: Final = (((26, 5), 45), ((25, 11), 44), ((25, 5), 43))
+"""Slurm release → protocol version, newest first. slurmctld speaks those of its three predecessors too."""
+
+HAS_STEP_ID: Final = 44
+OUT_OF_MEMORY: Final = 253
+"""As signal: the job's state becomes OUT_OF_MEMORY."""
+
+LAST_SIGNAL: Final = 64
+LAST_EXIT_CODE: Final = 255
+SLUID_LENGTH: Final = 14
+LONGEST_REPLY: Final = 65536
+OPERATION: Final = "job.complete"
+
+_LENGTH: Final = struct.Struct("!I")
+_HEADER: Final = struct.Struct("!HHHIHHH")
+_REPLY_HEADER: Final = struct.Struct("!HHHI")
+_BODY: Final = struct.Struct("!QIIII")
+_OLD_BODY: Final = struct.Struct("!II")
+_RETURN_CODE: Final = struct.Struct("!i")
+
+_DIGITS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controller:
+    """Where slurmctld listens (SlurmctldHost, SlurmctldPort), and for how long an answer is awaited."""
+
+    host: str
+    port: int = 6817
+    timeout_s: float = 10
+
+
+async def complete(
+    client: SlurmClient,
+    controller: Controller,
+    job_id: JobId,
+    outcome: Outcome,
+    *,
+    sluid: Sluid | None,
+) -> Ending:
+    """End a job with an outcome: COMPLETED, FAILED n:0, FAILED 0:n or OUT_OF_MEMORY; one that still waits becomes CANCELLED.
+
+    With a sluid exactly that job is meant, whatever the id names by now (Slurm >= 25.11).
+
+    Raises:
+        Unavailable: nothing was sent.
+        LostReply: it may have been ended; to ask again does no harm.
+        Unauthorized: the token is not one of the job's owner, SlurmUser or root.
+        SlurmError: what `bridge.slurm.errors` tells apart.
+    """
+    protocol = protocol_for((await client.dialect()).release)
+    with client.observed(OPERATION):
+        token = client.token.read()
+        try:
+            code = await _ask(controller, message(protocol, token, job_id, outcome, sluid))
+        except Unauthorized:
+            if (renewed := client.token.read(again=True)) == token:
+                raise
+            code = await _ask(controller, message(protocol, renewed, job_id, outcome, sluid))
+        return _ending(code, job_id)
+
+
+def wait_status(outcome: Outcome) -> int:
+    """Write an outcome as Slurm takes it: exit code << 8 | signal, as wait(2) does.
+
+    What does not fit becomes exit code 255: never success, and never the signal 127, which Slurm takes for one.
+    """
+    if outcome.out_of_memory:
+        return OUT_OF_MEMORY
+    if outcome.signal:
+        return outcome.signal if 0 < outcome.signal <= LAST_SIGNAL else LAST_EXIT_CODE << 8
+    return (outcome.exit_code if 0 <= outcome.exit_code <= LAST_EXIT_CODE else LAST_EXIT_CODE) << 8
+
+
+def protocol_for(release: tuple[int, int]) -> int:
+    """Choose the protocol version for a Slurm release, (26, 5); a newer one than we know still speaks our newest."""
+    for since, protocol in PROTOCOLS:
+        if release >= since:
+            return protocol
+    return PROTOCOLS[-1][1]
+
+
+def message(
+    protocol: int, token: str, job_id: JobId, outcome: Outcome, sluid: Sluid | None
+) -> bytes:
+    """Write the whole message, its length first."""
+    status = wait_status(outcome)
+    if protocol >= HAS_STEP_ID:
+        body = _BODY.pack(sluid_number(sluid) if sluid else 0, job_id, NO_VAL, NO_VAL, status)
+    else:
+        body = _OLD_BODY.pack(job_id, status)
+    header = _HEADER.pack(
+        protocol << 8, 0, REQUEST_COMPLETE_JOB_ALLOCATION, len(body), 0, 0, socket.AF_UNSPEC
+    )
+    content = b"".join((header, _LENGTH.pack(AUTH_JWT), _text(token), _text(""), body))
+    return _LENGTH.pack(len(content)) + content
+
+
+def sluid_number(sluid: Sluid) -> int:
+    """Read `s` and 13 digits of Crockford's base 32 (src/common/sluid.c).
+
+    Raises:
+        ValueError: it is none.
+    """
+    if len(sluid) != SLUID_LENGTH or not sluid.startswith("s"):
+        raise ValueError(f"no sluid, which is s and 13 digits: {sluid!r}")
+    number = 0
+    for digit in sluid[1:]:
+        number = number << 5 | _DIGITS.index(digit)
+    return number
+
+
+def return_code(content: bytes) -> int:
+    """Read an answer (without its length): a Slurm error number, or 0.
+
+    Raises:
+        Malformed: it is not that kind of answer.
+    """
+    try:
+        _, _, kind, length = _REPLY_HEADER.unpack_from(content)
+        if kind == RESPONSE_SLURM_RC and length == _RETURN_CODE.size:
+            (code,) = _RETURN_CODE.unpack_from(content, len(content) - length)
+            return int(code)
+    except struct.error as error:
+        raise Malformed(OPERATION, f"slurmctld's answer is cut off: {error}") from error
+    raise Malformed(OPERATION, f"slurmctld answered with message type {kind}, length {length}")
+
+
+async def _ask(controller: Controller, request: bytes) -> int:
+    where = f"slurmctld at {controller.host}:{controller.port}"
+    try:
+        async with asyncio.timeout(controller.timeout_s / 2):
+            reader, writer = await asyncio.open_connection(controller.host, controller.port)
+    except OSError as error:  # TimeoutError is one
+        raise Unavailable(OPERATION, f"cannot reach {where}: {error!r}") from error
+    try:
+        async with asyncio.timeout(controller.timeout_s):
+            writer.write(request)
+            (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
+            if length > LONGEST_REPLY:
+                raise Malformed(OPERATION, f"{where} announces an answer of {length} bytes")
+            content = await reader.readexactly(length)
+    except TimeoutError as error:
+        raise LostReply(
+            OPERATION, f"no answer from {where} in {controller.timeout_s:g} s"
+        ) from error
+    except (OSError, EOFError) as error:
+        raise LostReply(OPERATION, f"{where} broke off: {error!r}") from error
+    finally:
+        writer.close()
+    code = return_code(content)
+    if code == AUTHENTICATION:
+        raise Unauthorized(OPERATION, f"{where} does not accept our token", error_number=code)
+    return code
+
+
+def _ending(code: int, job_id: JobId) -> Ending:
+    match code:
+        case 0:
+            return Ending.ENDED
+        case number if number == ALREADY_DONE:
+            return Ending.ALREADY_ENDED
+        case number if number == INVALID_JOB_ID:
+            return Ending.NO_SUCH_JOB
+        case number:
+            raise classify(None, number)(
+                OPERATION, f"slurmctld refuses to end job {job_id}", error_number=number
+            )
+
+
+def _text(text: str) -> bytes:
+    """Slurm's packstr()."""
+    return _LENGTH.pack(len(text) + 1) + text.encode("ascii") + b"\0" if text else _LENGTH.pack(0)

@@ -1,0 +1,122 @@
+"""slurmrestd's structs to the domain's words: the only place that knows how Slurm writes a job or a node."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from bridge.domain import hostlist, placeholder
+from bridge.domain.ids import ClusterId, JobId, Sluid, SlurmNode
+from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
+from bridge.domain.nodes import SlurmNodeFacts
+from bridge.slurm import wire
+
+EXTERNAL_JOB: Final = "EXTERNAL_JOB"
+
+_ENDS: Final = frozenset(end.value for end in JobEnd)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stranger:
+    """A job that is no placeholder, or one we cannot read: not ours to touch."""
+
+    id: JobId
+    sluid: Sluid | None
+    unreadable: str = ""
+    """Why we cannot read it although it carries our mark; "" for everybody else's jobs."""
+    cluster: ClusterId | None = None
+    """Of an unreadable one, where that much can be read."""
+
+
+def job(wired: wire.Job) -> SlurmJob | Stranger:
+    """Reduce a job to what decisions need; tell placeholders (of any cluster) from strangers."""
+    id_ = JobId(wired.job_id)
+    sluid = Sluid(wired.step_id.sluid) if wired.step_id.sluid else None
+    if EXTERNAL_JOB not in wired.flags:
+        return Stranger(id=id_, sluid=sluid)
+    try:
+        identity = placeholder.decode(wired.admin_comment)
+    except placeholder.UnreadableIdentityError as error:
+        return Stranger(id=id_, sluid=sluid, unreadable=str(error), cluster=error.cluster)
+    if identity is None:
+        return Stranger(id=id_, sluid=sluid)
+    states = frozenset(wired.job_state)
+    try:
+        phase = phase_of(states)
+        nodes = tuple(SlurmNode(name) for name in hostlist.expand(wired.nodes))
+    except ValueError as error:
+        return Stranger(id=id_, sluid=sluid, unreadable=str(error), cluster=identity.cluster)
+    is_waiting = phase is JobPhase.WAITING
+    unlimited = wired.time_limit.infinite
+    return SlurmJob(
+        id=id_,
+        sluid=sluid,
+        phase=phase,
+        states=states,
+        end=end_of(states),
+        reason="" if wired.state_reason == "None" else wired.state_reason,
+        reason_text=wired.state_description,
+        nodes=nodes,
+        identity=identity,
+        held=is_waiting and wired.priority.set and wired.priority.number == 0,
+        submitted_at=_moment(wired.submit_time),
+        started_at=None if is_waiting else _moment(wired.start_time),
+        ends_at=None if is_waiting or unlimited else _moment(wired.end_time),
+        expected_start=_moment(wired.start_time) if "PENDING" in states else None,
+        time_limit_min=None if unlimited else wired.time_limit.positive,
+        exit_code=wired.exit_code.return_code.positive or 0,
+        signal=wired.exit_code.signal.id.positive or 0,
+    )
+
+
+def phase_of(states: frozenset[str]) -> JobPhase:
+    """Say what a base state and its flags amount to (`man squeue`, "JOB STATE CODES").
+
+    Raises:
+        ValueError: no base state among them that we know.
+    """
+    if states & _ENDS:
+        return JobPhase.ENDED
+    if "SUSPENDED" in states or "STOPPED" in states:
+        return JobPhase.PAUSED
+    if "RUNNING" in states:
+        return JobPhase.WAITING if "CONFIGURING" in states else JobPhase.RUNNING
+    if "PENDING" in states:
+        return JobPhase.WAITING
+    raise ValueError(f"no known base state in {sorted(states)}")
+
+
+def end_of(states: frozenset[str]) -> JobEnd | None:
+    """Say how a job ended; None while it has not."""
+    return next((end for end in JobEnd if end.value in states), None)
+
+
+def job_id(text: str) -> JobId | None:
+    """Read an id of `/jobs/state/`: `7`, or `21+1` for a component of a het job; None for a task of an array (`7_3`).
+
+    External jobs cannot be arrays (error 2081), so those are strangers without a further look.
+    """
+    number = text.partition("+")[0]
+    return JobId(int(number)) if number.isascii() and number.isdecimal() else None
+
+
+def node(wired: wire.Node) -> SlurmNodeFacts:
+    """Reduce a node to what decisions need."""
+    return SlurmNodeFacts(
+        name=SlurmNode(wired.name),
+        states=frozenset(wired.state),
+        cpus=wired.cpus,
+        memory_mib=wired.real_memory,
+        features=tuple(wired.features),
+        gres=wired.gres,
+        address=wired.address,
+        alloc_cpus=wired.alloc_cpus,
+        alloc_memory_mib=wired.alloc_memory,
+        reason=wired.reason,
+        topology=wired.topology,
+        comment=wired.comment,
+    )
+
+
+def _moment(number: wire.Number) -> datetime | None:
+    seconds = number.positive
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

@@ -1,0 +1,185 @@
+"""Which placeholders of ours exist in Slurm, and how they are: one cheap reading at a time.
+
+Slurm cannot be asked for "the jobs with this mark", and a full list of 10 000 jobs is 48 MB. So a reading takes the ids and
+states of all jobs (/jobs/state/, 38 bytes each) and looks closer only at those ids it has not classified yet and at those
+of ours whose state has changed. A job is classified by its `admin_comment`, which a submit carries from the beginning and
+only root and SlurmUser can write.
+
+That an id means the same job as before holds as long as slurmctld has not been restarted: after a crash it may give the ids
+of the last seconds to others. So every reading also asks when slurmctld started; if that has changed, all ids are new.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from bridge.domain.ids import ClusterId, JobId
+from bridge.domain.jobs import JobPhase, SlurmJob
+from bridge.domain.placeholder import Identity
+from bridge.slurm import jobs, wire
+from bridge.slurm.client import SlurmClient
+from bridge.slurm.decode import Stranger
+from bridge.slurm.errors import NotFound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """One whole, successful reading."""
+
+    sequence: int
+    """Counts them; two that follow each other were read one after the other."""
+    began_monotonic: float
+    """When its first request was sent, by the clock given to `Discovery`: what was written later may be missing."""
+    jobs: Mapping[JobId, SlurmJob]
+    """This cluster's placeholders, ended ones too until Slurm purges them (MinJobAge)."""
+    by_uid: Mapping[str, tuple[SlurmJob, ...]]
+    """The same by the uid of their workload, oldest id first."""
+    unreadable: Mapping[JobId, str]
+    """Jobs with our mark that we cannot read, and why: another version's, to be left alone."""
+
+
+class Discovery:
+    """Remembers what it has classified. One reading at a time; a failed one raises and leaves the last snapshot true."""
+
+    def __init__(
+        self,
+        client: SlurmClient,
+        cluster: ClusterId,
+        *,
+        clock: Callable[[], float],
+        concurrency: int = 4,
+    ) -> None:
+        """Begin with nothing known: the first reading looks at every job once.
+
+        Args:
+            client: Shared with those who submit: keep `concurrency` below its connections.
+            cluster: Placeholders of other clusters are strangers.
+            clock: Monotonic seconds.
+            concurrency: Jobs looked at at a time.
+        """
+        self._client = client
+        self._cluster = cluster
+        self._clock = clock
+        self._concurrency = concurrency
+        self._reading = asyncio.Lock()
+        self._sequence = 0
+        self._controller_start = 0
+        self._must_forget = False
+        self._ours: dict[JobId, SlurmJob] = {}
+        self._strangers: set[JobId] = set()
+        self._unreadable: dict[JobId, str] = {}
+        self._noted: dict[JobId, float] = {}
+
+    def note_submitted(self, job_id: JobId, identity: Identity) -> None:
+        """Take in our own submit's answer: it needs no closer look before it starts."""
+        known = self._ours.get(job_id)
+        if known is not None and known.identity.uid == identity.uid:
+            return
+        self._strangers.discard(job_id)
+        self._noted[job_id] = self._clock()
+        self._ours[job_id] = SlurmJob(
+            id=job_id,
+            sluid=None,
+            phase=JobPhase.WAITING,
+            states=frozenset({"PENDING"}),
+            identity=identity,
+        )
+
+    def reset(self) -> None:
+        """Trust no id any more: the next reading looks at every job again. Call it on becoming leader."""
+        self._must_forget = True
+
+    async def refresh(self, *, reasons_for: Collection[JobId] = ()) -> Snapshot:
+        """Read Slurm once.
+
+        Args:
+            reasons_for: Waiting jobs whose reason and expected start are wanted fresh, too.
+
+        Raises:
+            SlurmError: the reading is not whole; what was classified meanwhile is kept.
+        """
+        async with self._reading:
+            began = self._clock()
+            seen = await jobs.states(self._client)
+            await self._forget_if_ids_may_be_others()
+            vanished = self._vanished(seen, began)
+            changed = [id_ for id_, states in seen.items() if self._needs_look(id_, states)]
+            wanted = (id_ for id_ in reasons_for if id_ in seen and id_ in self._ours)
+            await self._look_at(dict.fromkeys([*changed, *wanted, *vanished]))
+            return self._snapshot(began)
+
+    async def _forget_if_ids_may_be_others(self) -> None:
+        """Asked after the states: if nothing has changed by then, the states are of the slurmctld we know."""
+        answer = await self._client.call("diag", "GET", "/diag/", answer=wire.Diagnosis)
+        start = answer.statistics.req_time_start.positive or 0
+        if self._must_forget or start != self._controller_start:
+            self._ours.clear()
+            self._strangers.clear()
+            self._unreadable.clear()
+            self._controller_start = start
+            self._must_forget = False
+
+    def _vanished(self, seen: Mapping[JobId, frozenset[str]], began: float) -> list[JobId]:
+        """Drop what Slurm does not list any more; return those of ours that were alive, for a last look."""
+        self._strangers &= seen.keys()
+        for id_ in self._unreadable.keys() - seen.keys():
+            del self._unreadable[id_]
+        for id_ in [id_ for id_, at in self._noted.items() if id_ in seen or at < began]:
+            del self._noted[id_]
+        missing = [id_ for id_ in self._ours if id_ not in seen and id_ not in self._noted]
+        for id_ in missing:
+            if self._ours[id_].phase is JobPhase.ENDED:
+                del self._ours[id_]
+        return [id_ for id_ in missing if id_ in self._ours]
+
+    def _needs_look(self, id_: JobId, states: frozenset[str]) -> bool:
+        if id_ in self._strangers or id_ in self._unreadable:
+            return False
+        known = self._ours.get(id_)
+        return known is None or known.states != states
+
+    async def _look_at(self, ids: Iterable[JobId]) -> None:
+        """Read jobs one by one, some at a time."""
+        queue = iter(ids)
+
+        async def take() -> None:
+            for id_ in queue:
+                await self._look(id_)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(self._concurrency):
+                    group.create_task(take())
+        except ExceptionGroup as failures:  # the first says it all: they speak of the same server
+            raise failures.exceptions[0] from None
+
+    async def _look(self, id_: JobId) -> None:
+        try:
+            found = await jobs.job(self._client, id_)
+        except NotFound:
+            found = None
+        self._ours.pop(id_, None)
+        match found:
+            case SlurmJob() if found.identity.cluster == self._cluster:
+                self._ours[id_] = found
+            case Stranger() if found.unreadable and found.cluster in (None, self._cluster):
+                self._unreadable[id_] = found.unreadable
+            case SlurmJob() | Stranger():
+                self._strangers.add(id_)
+            case None:
+                pass
+
+    def _snapshot(self, began: float) -> Snapshot:
+        self._sequence += 1
+        by_uid: dict[str, tuple[SlurmJob, ...]] = {}
+        for id_ in sorted(self._ours):
+            job = self._ours[id_]
+            by_uid[job.identity.uid] = (*by_uid.get(job.identity.uid, ()), job)
+        return Snapshot(
+            sequence=self._sequence,
+            began_monotonic=began,
+            jobs=MappingProxyType(dict(self._ours)),
+            by_uid=MappingProxyType(by_uid),
+            unreadable=MappingProxyType(dict(self._unreadable)),
+        )

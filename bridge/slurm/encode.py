@@ -1,0 +1,106 @@
+"""The domain's words to slurmrestd's JSON: `job_desc_msg` and `node_conf`."""
+
+import json
+import math
+from datetime import datetime
+from typing import Final
+
+from bridge.domain import forms, placeholder
+from bridge.domain.nodes import SlurmNodeSpec
+from bridge.domain.placeholder import PlaceholderSpec
+
+WORKING_DIRECTORY: Final = "/"
+"""Nothing runs there; Slurm records it for every job."""
+
+
+def submission(spec: PlaceholderSpec) -> dict[str, object]:
+    """Write a job submission for POST /job/submit.
+
+    User and group always go together: without a group Slurm takes the submitter's, which is root's. What the spec leaves
+    empty is left out: an explicit null or "" is not the same as absence to slurmrestd.
+    """
+    fields: dict[str, object] = {
+        "flags": ["EXTERNAL_JOB"],
+        "name": spec.name,
+        "admin_comment": placeholder.encode(spec.identity),
+        "user_id": spec.user,
+        "group_id": spec.group,
+        "current_working_directory": WORKING_DIRECTORY,
+        "partition": spec.partition,
+        "account": spec.account,
+        "qos": spec.qos,
+        "reservation": spec.reservation,
+        "wckey": spec.wckey,
+        "minimum_nodes": spec.nodes_min,
+        "maximum_nodes": spec.nodes_max,
+        "tasks": spec.tasks,
+        "cpus_per_task": spec.cpus_per_task,
+        "memory_per_node": _number(spec.memory_mib_per_node),
+        "tres_per_node": spec.gres_per_node,
+        "time_limit": _number(spec.time_limit_min),
+        "shared": ["none"] if spec.exclusive else None,
+        "constraints": spec.constraints,
+        "required_nodes": list(spec.required_nodes),
+        "excluded_nodes": list(spec.excluded_nodes),
+        "licenses": spec.licenses,
+        "priority": _number(spec.priority),
+        "nice": spec.nice,
+        "hold": spec.hold or None,
+        "begin_time": _number(_seconds(spec.begin_at)),
+        "deadline": _seconds(spec.deadline_at),
+        "dependency": spec.dependency,
+        **_switches(spec.switches),
+        "comment": spec.comment,
+        "mcs_label": spec.mcs_label,
+        "extra": json.dumps(dict(spec.extra)) if spec.extra else "",
+    }
+    return {"job": {key: value for key, value in fields.items() if value not in (None, "", [])}}
+
+
+def node_conf(spec: SlurmNodeSpec) -> str:
+    """Write an external node as a line of slurm.conf, for POST /new/node.
+
+    One socket with all cores: told only the number of CPUs, Slurm assumes as many sockets, and places jobs 2.3 times
+    slower. NodeAddr always: a name that does not resolve holds slurmctld's locks for 10 s at each job start.
+
+    Raises:
+        ValueError: a value has a space or a quote in it, which would begin another key.
+    """
+    fields = {
+        "NodeName": spec.name,
+        "State": "External",
+        "NodeAddr": spec.address,
+        "Sockets": "1",
+        "CoresPerSocket": str(spec.cpus),
+        "ThreadsPerCore": "1",
+        "CPUs": str(spec.cpus),
+        "RealMemory": str(spec.memory_mib),
+        "Feature": ",".join(spec.features),
+        "Gres": spec.gres,
+        "GresConf": spec.gres_conf,
+        "Topology": spec.topology,
+        "Weight": str(spec.weight),
+    }
+    for key, value in fields.items():
+        if any(character.isspace() or character in "\"'" for character in value):
+            raise ValueError(
+                f"{key} of Slurm node {spec.name} may not have spaces or quotes: {value!r}"
+            )
+    return " ".join(f"{key}={value}" for key, value in fields.items() if value)
+
+
+def _switches(text: str) -> dict[str, object]:
+    """`count[@longest wait]`, as sbatch's --switches."""
+    if not text:
+        return {}
+    count, _, wait = text.partition("@")
+    longest_s = {"wait_for_switch": forms.minutes(wait) * 60} if wait else {}
+    return {"required_switches": int(count), **longest_s}
+
+
+def _number(value: int | None) -> dict[str, object] | None:
+    return None if value is None else {"set": True, "infinite": False, "number": value}
+
+
+def _seconds(moment: datetime | None) -> int | None:
+    return None if moment is None else math.ceil(moment.timestamp())

@@ -1,0 +1,170 @@
+"""Placeholders through slurmrestd: submit, read, cancel, mark.
+
+A `Sluid` names a job for ever, a `JobId` only until slurmctld crashes and gives it to another job: where a call takes
+either, pass the sluid as soon as it is known.
+"""
+
+import enum
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+from bridge.domain import placeholder
+from bridge.domain.ids import JobId, Sluid
+from bridge.domain.jobs import SlurmJob
+from bridge.domain.placeholder import Identity, PlaceholderSpec
+from bridge.slurm import decode, encode, wire
+from bridge.slurm.client import SlurmClient
+from bridge.slurm.decode import Stranger
+from bridge.slurm.errors import (
+    ALREADY_DONE,
+    INVALID_JOB_ID,
+    LostReply,
+    Malformed,
+    NotFound,
+    Rejected,
+)
+
+BATCH: Final = 1000
+"""Ids per /jobs/state/ request: its cost grows faster than their number, and a URL of 119 kB is refused."""
+
+
+class Ending(enum.Enum):
+    """What came of ending a job."""
+
+    ENDED = "ended"
+    """By this call."""
+    ALREADY_ENDED = "already ended"
+    NO_SUCH_JOB = "no such job"
+    """Never was, or ended and was purged, or lost in a crash: Slurm cannot tell."""
+
+
+async def submit(client: SlurmClient, spec: PlaceholderSpec) -> JobId:
+    """Submit a placeholder.
+
+    Raises:
+        LostReply: it may have been accepted: look for it by its identity before submitting again.
+        Rejected: Slurm's words for the user.
+        SlurmError: it was not accepted, for another reason.
+    """
+    operation = "job.submit"
+    try:
+        answer = await client.call(
+            operation, "POST", "/job/submit", body=encode.submission(spec), answer=wire.Answer
+        )
+    except Rejected as refusal:
+        if (
+            refusal.job_id
+        ):  # slurmrestd disliked something (an unknown flag: 500), and submitted the rest
+            return JobId(refusal.job_id)
+        raise
+    except Malformed as error:
+        raise LostReply(operation, error.words, status=error.status) from error
+    if not answer.job_id:
+        # Slurm's refusals may come as HTTP 200 with nothing but warnings, for a field of the wrong type for one.
+        raise Rejected(operation, _remarks(answer) or "answered without a job id or a reason")
+    return JobId(answer.job_id)
+
+
+async def job(client: SlurmClient, ref: JobId | Sluid) -> SlurmJob | Stranger:
+    """Read one job.
+
+    Raises:
+        NotFound: there is none (any more).
+        SlurmError: it could not be read.
+    """
+    # SHOW_ALL leaves out the per-core detail, which may be 300 kB.
+    answer = await client.call(
+        "job.get", "GET", f"/job/{ref}", params=[("flags", "ALL")], answer=wire.Jobs
+    )
+    for wired in answer.jobs or ():  # a het leader's answer has its components too
+        if ref in (wired.job_id, wired.step_id.sluid):
+            return decode.job(wired)
+    raise NotFound("job.get", f"the answer does not have job {ref}")
+
+
+async def states(
+    client: SlurmClient, ids: Collection[JobId] | None = None
+) -> Mapping[JobId, frozenset[str]]:
+    """Read base states and flags, of all jobs or of some; whoever is unknown is simply missing.
+
+    Never takes a sluid: slurmrestd would answer with all jobs. Tasks of arrays are left out.
+    """
+    if ids is None:
+        return await _states(client, ())
+    found: dict[JobId, frozenset[str]] = {}
+    wanted = sorted(ids)
+    for start in range(0, len(wanted), BATCH):
+        batch = wanted[start : start + BATCH]
+        found |= await _states(client, [("job_id", str(id_)) for id_ in batch])
+    return found
+
+
+async def cancel(client: SlurmClient, ref: JobId | Sluid) -> Ending:
+    """Cancel a job: CANCELLED at once, its nodes free. No signal is ever named: one that cannot be delivered ruins the node.
+
+    Raises:
+        LostReply: it may have been cancelled; to ask again does no harm.
+        SlurmError: it was not cancelled.
+    """
+    answer = await client.call("job.cancel", "DELETE", f"/job/{ref}", answer=wire.Killed)
+    for status in answer.status or ():
+        match status.error.code:
+            case 0:
+                continue
+            case code if code == ALREADY_DONE:
+                return Ending.ALREADY_ENDED
+            case code if code == INVALID_JOB_ID:
+                return Ending.NO_SUCH_JOB
+            case code:
+                raise Rejected(
+                    "job.cancel", f"job {ref}: {status.error.message}", error_number=code
+                )
+    return Ending.ENDED
+
+
+async def set_identity(
+    client: SlurmClient, job_id: JobId, identity: Identity, *, sluid: Sluid | None = None
+) -> None:
+    """Write a placeholder's identity anew, and nothing else: root's update of a size would lift the limit on it.
+
+    Slurm takes only a job id here, so the job is read first: it must be this workload's placeholder.
+
+    Raises:
+        NotFound: the id is not (any more) this workload's placeholder.
+        Rejected: it has ended (2084), or an excluded node of it was deleted (2018).
+        SlurmError: it was not written.
+    """
+    held = await job(client, job_id)
+    is_ours = (
+        isinstance(held, SlurmJob)
+        and (held.identity.cluster, held.identity.uid) == (identity.cluster, identity.uid)
+        and sluid in (None, held.sluid)
+    )
+    if not is_ours:
+        raise NotFound(
+            "job.set_identity",
+            f"job {job_id} is not the placeholder of {identity.kind} {identity.namespace}/{identity.name}",
+        )
+    await client.call(
+        "job.set_identity",
+        "POST",
+        f"/job/{job_id}",
+        body={"admin_comment": placeholder.encode(identity)},
+        answer=wire.Answer,
+    )
+
+
+async def _states(
+    client: SlurmClient, params: Sequence[tuple[str, str]]
+) -> dict[JobId, frozenset[str]]:
+    answer = await client.call(
+        "job.states", "GET", "/jobs/state/", params=params, answer=wire.States
+    )
+    if answer.jobs is None:
+        raise Malformed("job.states", "the answer has no list of jobs")
+    found = ((decode.job_id(each.job_id), each.state) for each in answer.jobs)
+    return {id_: frozenset(state) for id_, state in found if id_ is not None}
+
+
+def _remarks(answer: wire.Answer) -> str:
+    return "; ".join(remark.description for remark in answer.warnings or ())

@@ -1,0 +1,32 @@
+"""The token that every request carries: a Slurm JWT in a file that somebody else renews."""
+
+from pathlib import Path
+
+from bridge.slurm.errors import Unauthorized
+
+
+class TokenFile:
+    """Reads the file again whenever it changes, and at once when Slurm has refused what it held."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._token = ""
+        self._version: tuple[int, int, int] | None = None
+
+    def read(self, *, again: bool = False) -> str:
+        """Return the token; `again` reads the file even if it looks unchanged.
+
+        Raises:
+            Unauthorized: the file cannot be read or is empty.
+        """
+        try:
+            status = self._path.stat()
+            version = (status.st_ino, status.st_mtime_ns, status.st_size)
+            if again or version != self._version:
+                self._token = self._path.read_text(encoding="ascii").strip()
+                self._version = version
+        except (OSError, UnicodeDecodeError) as error:
+            raise Unauthorized("token.read", f"cannot read {self._path}: {error}") from error
+        if not self._token:
+            raise Unauthorized("token.read", f"{self._path} is empty, a Slurm JWT is expected")
+        return self._token
