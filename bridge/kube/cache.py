@@ -29,13 +29,13 @@ class Index(Generic[T]):
 
     def _change(self, key: str, old: T | None, new: T | None) -> None:
         if old is not None:
-            for value in self._by(old):
+            for value in set(self._by(old)):
                 found = self._found[value]
                 del found[key]
                 if not found:
                     del self._found[value]
         if new is not None:
-            for value in self._by(new):
+            for value in set(self._by(new)):
                 self._found.setdefault(value, {})[key] = new
 
 

@@ -1,0 +1,85 @@
+"""Events, as `kubectl describe` shows them. To say a thing once, or rarely, is the caller's business."""
+
+import enum
+from dataclasses import dataclass
+from datetime import datetime
+
+from bridge.domain.nodes import KubeNodeFacts
+from bridge.domain.pods import Pod
+from bridge.kube.client import KubeClient
+from bridge.kube.times import rfc3339
+
+_LONGEST_NOTE = 1024
+"""Bytes; `note` in <https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/>."""
+
+
+class EventType(enum.Enum):
+    """Whether something is wrong."""
+
+    NORMAL = "Normal"
+    WARNING = "Warning"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reporter:
+    """Who says it."""
+
+    controller: str
+    """`slurm-bridge.dev/extender`."""
+    instance: str
+    """Which replica: the pod's name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """What is said of a pod or a node."""
+
+    type: EventType
+    action: str
+    """What was done or tried, CamelCase: Submit, Bind …"""
+    reason: str
+    """Why, CamelCase."""
+    note: str
+    """For people; what is above 1 kB is cut off."""
+    at: datetime
+
+
+async def create_event(
+    client: KubeClient, about: Pod | KubeNodeFacts, event: Event, *, by: Reporter
+) -> None:
+    """Report an event. Not to be repeated after a lost reply: it would be told twice."""
+    namespace = about.namespace if isinstance(about, Pod) else "default"
+    body = {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"namespace": namespace, "generateName": f"{about.name[:200]}."},
+        "regarding": _reference(about),
+        "type": event.type.value,
+        "action": event.action,
+        "reason": event.reason,
+        "note": _shortened(event.note),
+        "eventTime": rfc3339(event.at),
+        "reportingController": by.controller,
+        "reportingInstance": by.instance,
+    }
+    path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+    await client.request("POST", path, body=body)
+
+
+def _reference(about: Pod | KubeNodeFacts) -> dict[str, str]:
+    if isinstance(about, Pod):
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "namespace": about.namespace,
+            "name": about.name,
+            "uid": about.uid,
+        }
+    return {"apiVersion": "v1", "kind": "Node", "name": about.name, "uid": about.uid}
+
+
+def _shortened(note: str) -> str:
+    encoded = note.encode()
+    if len(encoded) <= _LONGEST_NOTE:
+        return note
+    return encoded[: _LONGEST_NOTE - 3].decode(errors="ignore") + "…"

@@ -1,0 +1,76 @@
+"""Leases in `coordination.k8s.io/v1`, guarded by resourceVersion; the rules of leading are `bridge.runtime.lease`'s."""
+
+import msgspec
+
+from bridge.domain.leases import LeaseRecord
+from bridge.kube import decode, errors, wire
+from bridge.kube.client import KubeClient
+from bridge.kube.times import rfc3339
+
+_lease = msgspec.json.Decoder(wire.Lease)
+
+
+class KubeLeases:
+    """The leases of one namespace; a `bridge.runtime.lease.LeaseStore`."""
+
+    def __init__(self, client: KubeClient, namespace: str) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+
+    async def get(self, name: str) -> LeaseRecord | None:
+        """Read a lease; None if there is none."""
+        try:
+            return _record(await self._client.request("GET", f"{self._path}/{name}"))
+        except errors.NotFound:
+            return None
+
+    async def create(self, name: str, record: LeaseRecord) -> LeaseRecord:
+        """Create a lease.
+
+        Raises:
+            Conflict: somebody was faster.
+        """
+        body = self._body(name, record)
+        return _record(await self._client.request("POST", self._path, body=body))
+
+    async def replace(self, name: str, record: LeaseRecord) -> LeaseRecord:
+        """Write a lease that was read as `record.resource_version`.
+
+        Raises:
+            Conflict: it has been written since.
+            NotFound: it is gone.
+        """
+        body = self._body(name, record)
+        return _record(await self._client.request("PUT", f"{self._path}/{name}", body=body))
+
+    def _body(self, name: str, record: LeaseRecord) -> dict[str, object]:
+        metadata = {"name": name, "namespace": self._namespace}
+        if record.resource_version:
+            metadata["resourceVersion"] = record.resource_version
+        return {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": metadata,
+            "spec": {
+                "holderIdentity": record.holder,
+                "acquireTime": rfc3339(record.acquired_at),
+                "renewTime": rfc3339(record.renewed_at),
+                "leaseDurationSeconds": record.duration_s,
+                "leaseTransitions": record.transitions,
+            },
+        }
+
+
+def _record(body: bytes) -> LeaseRecord:
+    """What a lease made by hand leaves out, its creation time stands in for: long past."""
+    lease = decode.decoded(_lease, "Lease", body)
+    spec, created_at = lease.spec, lease.metadata.creation_timestamp
+    return LeaseRecord(
+        holder=spec.holder_identity or "",
+        acquired_at=spec.acquire_time or created_at,
+        renewed_at=spec.renew_time or created_at,
+        duration_s=spec.lease_duration_seconds or 0,
+        transitions=spec.lease_transitions or 0,
+        resource_version=lease.metadata.resource_version,
+    )

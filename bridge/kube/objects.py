@@ -1,0 +1,71 @@
+"""Any object's metadata, found by what an owner reference says of it: apiVersion, kind, name."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from bridge.domain.objects import KubeObject
+from bridge.kube import decode, errors, wire
+from bridge.kube.client import METADATA_ONLY, KubeClient
+
+_resources = msgspec.json.Decoder(wire.ApiResourceList)
+
+
+class _Resource(NamedTuple):
+    plural: str
+    is_namespaced: bool
+
+
+async def get_namespace(client: KubeClient, name: str) -> KubeObject:
+    """Read a namespace.
+
+    Raises:
+        NotFound: there is none of that name.
+    """
+    return decode.kube_object(
+        await client.request("GET", f"/api/v1/namespaces/{name}", accept=METADATA_ONLY)
+    )
+
+
+class Objects:
+    """Reads objects of any kind the API server knows; how a kind is called in paths is asked for once."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self._client = client
+        self._known: dict[tuple[str, str], _Resource] = {}
+
+    async def get(self, api_version: str, kind: str, namespace: str, name: str) -> KubeObject:
+        """Read an object's metadata.
+
+        Args:
+            api_version: `v1`, `batch/v1` …
+            kind: `Job`.
+            namespace: ignored where objects of that kind are cluster-wide.
+            name: the object's.
+
+        Raises:
+            NotFound: no such object, or the API server knows no such kind.
+            Forbidden: our role does not cover that kind.
+        """
+        root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+        resource = await self._resource(root, api_version, kind)
+        where = f"/namespaces/{namespace}" if resource.is_namespaced else ""
+        body = await self._client.request(
+            "GET", f"{root}{where}/{resource.plural}/{name}", accept=METADATA_ONLY
+        )
+        return decode.kube_object(body)
+
+    async def _resource(self, root: str, api_version: str, kind: str) -> _Resource:
+        known = self._known.get((api_version, kind))
+        if known is None:
+            body = await self._client.request("GET", root)
+            for offered in decode.decoded(_resources, f"resources of {root}", body).resources:
+                if "/" not in offered.name:  # no subresource
+                    resource = _Resource(offered.name, offered.namespaced)
+                    self._known[api_version, offered.kind] = resource
+            known = self._known.get((api_version, kind))
+        if known is None:
+            raise errors.NotFound(
+                "GET", root, message=f"the API server knows no kind {kind} in {api_version}"
+            )
+        return known

@@ -1,0 +1,127 @@
+"""Calls that change one object, and the reads that go with them. Thin: what to write is decided and built elsewhere.
+
+Reads are quorum reads: no `resourceVersion`, so the API server answers with what is, not with what its cache last saw.
+What a write returns is the object as written; hand it to `Cache.observe` with the version it was decided on as `base`.
+"""
+
+from typing import assert_never
+
+from bridge.domain.ids import KubeNode, PodUid
+from bridge.domain.nodes import KubeNodeFacts
+from bridge.domain.pods import Pod
+from bridge.kube import decode, errors
+from bridge.kube.client import JSON_PATCH, STRATEGIC_MERGE_PATCH, KubeClient
+from bridge.kube.patches import JsonPatch, MergePatch, Patch
+
+
+async def get_pod(client: KubeClient, namespace: str, name: str) -> Pod:
+    """Read one pod, whoever bears that name now: compare the uid.
+
+    Raises:
+        NotFound: nobody does.
+    """
+    return decode.pod(await client.request("GET", _pod_path(namespace, name)))
+
+
+async def get_node(client: KubeClient, name: KubeNode) -> KubeNodeFacts:
+    """Read one node.
+
+    Raises:
+        NotFound: there is none of that name.
+    """
+    return decode.node(await client.request("GET", f"/api/v1/nodes/{name}"))
+
+
+async def patch_pod(client: KubeClient, pod: Pod, patch: Patch) -> Pod:
+    """Apply a patch made for this pod and return the pod as it is now.
+
+    Raises:
+        Conflict: a guard of the patch did not hold: the pod has changed, or another one has its name.
+        NotFound: the pod is gone.
+    """
+    return decode.pod(await _patch(client, _pod_path(pod.namespace, pod.name), patch))
+
+
+async def patch_pod_status(client: KubeClient, pod: Pod, patch: Patch) -> Pod:
+    """Apply a patch made for this pod's status; like `patch_pod`."""
+    return decode.pod(await _patch(client, f"{_pod_path(pod.namespace, pod.name)}/status", patch))
+
+
+async def patch_node(client: KubeClient, node: KubeNodeFacts, patch: Patch) -> KubeNodeFacts:
+    """Apply a patch made for this node and return the node as it is now.
+
+    Raises:
+        Conflict: a guard of the patch did not hold: the node has changed, or another one has its name.
+        NotFound: the node is gone.
+    """
+    return decode.node(await _patch(client, f"/api/v1/nodes/{node.name}", patch))
+
+
+async def bind(
+    client: KubeClient, *, namespace: str, name: str, uid: PodUid, kube_node: KubeNode
+) -> None:
+    """Bind a pod to a node for good. May be repeated: bound there already is as good as bound.
+
+    Raises:
+        AlreadyBound: it has another node.
+        Conflict: it is being deleted, gated, or another pod has its name.
+        NotFound: it is gone.
+    """
+    path = f"{_pod_path(namespace, name)}/binding"
+    binding = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": name, "namespace": namespace, "uid": uid},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": kube_node},
+    }
+    try:
+        await client.request("POST", path, body=binding)
+    except errors.Conflict as conflict:
+        pod = await get_pod(client, namespace, name)
+        if pod.uid != uid or pod.kube_node is None:
+            raise
+        if pod.kube_node != kube_node:
+            raise errors.AlreadyBound(
+                "POST",
+                path,
+                status=conflict.status,
+                reason=conflict.reason,
+                message=f"wanted node {kube_node}, but the pod is bound to {pod.kube_node}",
+            ) from conflict
+
+
+async def delete_pod(
+    client: KubeClient, *, namespace: str, name: str, uid: PodUid, grace_s: int | None = None
+) -> None:
+    """Delete this very pod; it lives on until its grace period and finalizers are over. Gone already is fine.
+
+    Args:
+        client: the API server.
+        namespace: the pod's.
+        name: the pod's; another pod that bears it by now is left alone.
+        uid: which one is meant.
+        grace_s: instead of the pod's own grace period.
+    """
+    options: dict[str, object] = {"preconditions": {"uid": uid}}
+    if grace_s is not None:
+        options["gracePeriodSeconds"] = grace_s
+    try:
+        await client.request("DELETE", _pod_path(namespace, name), body=options)
+    except (errors.NotFound, errors.Conflict):  # the only precondition is the uid
+        return
+
+
+async def _patch(client: KubeClient, path: str, patch: Patch) -> bytes:
+    match patch:
+        case JsonPatch(operations):
+            return await client.request("PATCH", path, body=operations, content_type=JSON_PATCH)
+        case MergePatch(body):
+            return await client.request(
+                "PATCH", path, body=body, content_type=STRATEGIC_MERGE_PATCH
+            )
+        case _:
+            assert_never(patch)
+
+
+def _pod_path(namespace: str, name: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/pods/{name}"
