@@ -13,7 +13,7 @@ from sandbox.client import Sandbox
 from sandbox.options import Options
 
 T = TypeVar("T")
-_POLL_S = 0.02
+_POLL_S = 0.05
 
 
 @contextmanager
