@@ -76,8 +76,11 @@ _NEAR_STEP = timedelta(minutes=5)
 
 
 def condition_reason(slurm_reason: str) -> str:
-    """Turn a state reason into a condition's reason: CamelCase, letters, digits and underscores, a letter first."""
-    words = [word for word in re.split(r"[^A-Za-z0-9_]+", slurm_reason) if word]
+    """Turn a state reason into a condition's reason: CamelCase, letters, digits and underscores, a letter first.
+
+    What follows a comma are details (`ReqNodeNotAvail, UnavailableNodes:n[1-9]`), which would change all the time.
+    """
+    words = re.findall(r"[A-Za-z0-9_]+", slurm_reason.partition(",")[0])
     reason = "".join(word[0].upper() + word[1:] for word in words)
     if reason in ("", "None", "Null"):
         return NOT_LOOKED_AT

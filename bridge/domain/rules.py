@@ -29,7 +29,7 @@ from bridge.domain.jobs import JobEnd, SlurmJob
 from bridge.domain.pods import Pod
 from bridge.domain.view import Evidence
 
-_OURS_TO_ANSWER = frozenset({JobEnd.NODE_FAIL, JobEnd.PREEMPTED, JobEnd.BOOT_FAIL})
+SUBMITTED_AGAIN_AFTER = frozenset({JobEnd.NODE_FAIL, JobEnd.PREEMPTED, JobEnd.BOOT_FAIL})
 """Ends that nobody meant for the pod: a waiting one is submitted again."""
 
 
@@ -122,7 +122,7 @@ def answer_end(case: JobCase) -> Decision:
     end = case.job.end
     if end is None:
         return wait("how its placeholder ended is not read yet", retry=case.policy.poll_interval)
-    if case.job.identity.cause or end in _OURS_TO_ANSWER:
+    if case.job.identity.cause or end in SUBMITTED_AGAIN_AFTER:
         return submit(case)
     text = f"{reasons.how_it_ended(case.job)} before the pod could start"
     return do(text, EndPod(cause=reasons.cause_of(end), message=text))

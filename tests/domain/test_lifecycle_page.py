@@ -1,0 +1,23 @@
+"""The page and the code say the same."""
+
+from pathlib import Path
+
+from bridge.domain import lifecycle, lifecycle_page
+from bridge.domain.lifecycle import Column, Row
+
+PAGE = Path(__file__).parents[2] / "docs" / "lifecycle.md"
+
+
+def test_the_page_is_what_the_table_says() -> None:
+    assert lifecycle_page.render() == PAGE.read_text(encoding="utf-8"), (
+        "rewrite it: python -m bridge.domain.lifecycle_page > docs/lifecycle.md"
+    )
+
+
+def test_the_table_has_every_row_and_the_page_every_cell() -> None:
+    lines = lifecycle_page.render().splitlines()
+    table = [line for row in Row for line in lines if line.startswith(f"| **{row.value}** | ")]
+
+    assert list(Row) == list(lifecycle.TABLE)
+    assert len(Row) == sum(line.count(" | ") == len(Column) for line in table)
+    assert not any("|  |" in line for line in lines)

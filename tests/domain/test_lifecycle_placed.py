@@ -1,0 +1,196 @@
+"""What is done for pods that were placed, until they are gone, in detail."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from bridge.domain.actions import (
+    Action,
+    Cancel,
+    Cause,
+    Complete,
+    Evict,
+    Outcome,
+    Release,
+    Tell,
+    Wait,
+)
+from bridge.domain.facts import Facts
+from bridge.domain.ids import KubeNode
+from bridge.domain.jobs import JobEnd
+from bridge.domain.pods import Condition, Pod
+from bridge.domain.view import Evidence
+from tests.domain import lifecycle_builders as build
+from tests.domain.lifecycle_builders import actions, decide, only_tell
+
+NOW = build.NOW
+POLICY = build.POLICY
+SECOND = timedelta(seconds=1)
+
+
+class TestPlaced:
+    def test_is_given_up_when_it_is_not_bound_in_time(self) -> None:
+        unschedulable = Condition(
+            type="PodScheduled", status="False", reason="Unschedulable", message="0/3 nodes"
+        )
+        pod = replace(build.placed(), conditions=(unschedulable,))
+        facts = replace(build.facts(pod, build.job()), since=NOW - POLICY.bind_deadline)
+
+        evict, cancel = actions(facts)
+
+        assert isinstance(evict, Evict)
+        assert evict.cause is Cause.NOT_BOUND
+        assert "0/3 nodes" in evict.message
+        assert isinstance(cancel, Cancel)
+
+    def test_the_bind_deadline_begins_when_the_pod_was_placed_not_when_slurm_started_it(
+        self,
+    ) -> None:
+        facts = build.facts(build.placed(), build.job())
+        late = replace(facts, now=NOW + timedelta(hours=1), since=NOW + timedelta(hours=1))
+
+        assert (Wait(),) == actions(late)
+
+    def test_never_starts_on_a_node_that_its_placeholder_does_not_hold(self) -> None:
+        facts = replace(build.facts(build.placed(), build.job()), kube_node=KubeNode("k2"))
+
+        evict, cancel = actions(facts)
+
+        assert isinstance(evict, Evict)
+        assert evict.cause is Cause.LOST
+        assert isinstance(cancel, Cancel)
+
+    @pytest.mark.parametrize(
+        ("started_at", "expected"),
+        [
+            pytest.param(NOW, Evict, id="goes when its placeholder started again elsewhere"),
+            pytest.param(build.CREATED, Tell, id="stays when only a name may have changed"),
+        ],
+    )
+    def test_a_running_pod_whose_placeholder_holds_another_node(
+        self, started_at: datetime, expected: type[Action]
+    ) -> None:
+        facts = build.facts(build.bound(), build.job(started_at=started_at))
+
+        first, *_ = actions(replace(facts, kube_node=KubeNode("k2")))
+
+        assert isinstance(first, expected)
+
+    def test_a_slurm_node_that_kubernetes_does_not_know_is_no_reason_to_evict(self) -> None:
+        facts = replace(build.facts(build.bound(), build.job()), kube_node=None)
+
+        assert only_tell(facts).allocated
+
+    @pytest.mark.parametrize("pod", [build.placed(), build.bound()], ids=["placed", "bound"])
+    def test_waits_for_its_placeholder_to_come_back(self, pod: Pod) -> None:
+        decision = decide(build.facts(pod, build.waiting()))
+
+        assert [Tell] == [type(action) for action in decision.actions]
+        assert POLICY.restore_deadline == decision.retry_after
+
+    @pytest.mark.parametrize("pod", [build.placed(), build.bound()], ids=["placed", "bound"])
+    def test_goes_when_its_placeholder_does_not_come_back_in_time(self, pod: Pod) -> None:
+        facts = replace(build.facts(pod, build.waiting()), since=NOW - POLICY.restore_deadline)
+
+        evict, cancel = actions(facts)
+
+        assert isinstance(evict, Evict)
+        assert evict.cause is Cause.LOST
+        assert isinstance(cancel, Cancel)
+
+    @pytest.mark.parametrize(
+        ("evidence", "expected"),
+        [
+            pytest.param(Evidence.NONE, Tell, id="kept without evidence"),
+            pytest.param(Evidence.LOST, Tell, id="kept when Slurm lost it"),
+            pytest.param(Evidence.ENDED, Evict, id="evicted when slurmdbd knows its end"),
+        ],
+    )
+    @pytest.mark.parametrize("pod", [build.placed(), build.bound()], ids=["placed", "bound"])
+    def test_a_pod_whose_placeholder_slurm_does_not_know_is(
+        self, pod: Pod, evidence: Evidence, expected: type[Action]
+    ) -> None:
+        facts = build.facts(pod)
+
+        (action,) = actions(replace(facts, view=replace(facts.view, evidence=evidence)))
+
+        assert isinstance(action, expected)
+
+    @pytest.mark.parametrize(
+        ("end", "cause", "is_disruption"),
+        [
+            (JobEnd.CANCELLED, Cause.CANCELLED, True),
+            (JobEnd.PREEMPTED, Cause.PREEMPTED, True),
+            (JobEnd.NODE_FAIL, Cause.NODE_FAIL, True),
+            (JobEnd.BOOT_FAIL, Cause.NODE_FAIL, True),
+            (JobEnd.DEADLINE, Cause.DEADLINE, True),
+            (JobEnd.TIMEOUT, Cause.TIME_LIMIT, False),
+            (JobEnd.COMPLETED, Cause.ENDED, True),
+            (JobEnd.FAILED, Cause.ENDED, True),
+            (JobEnd.OUT_OF_MEMORY, Cause.ENDED, True),
+        ],
+        ids=str,
+    )
+    @pytest.mark.parametrize("pod", [build.placed(), build.bound()], ids=["placed", "bound"])
+    def test_is_evicted_for_the_cause_of_its_placeholders_end(
+        self, pod: Pod, end: JobEnd, cause: Cause, is_disruption: bool
+    ) -> None:
+        (action,) = actions(build.facts(pod, build.ended(end)))
+
+        assert isinstance(action, Evict)
+        assert cause is action.cause
+        assert is_disruption == action.cause.is_disruption
+
+    def test_the_end_of_another_placeholder_says_nothing_about_it(self) -> None:
+        facts = build.facts(build.bound(), build.ended(number=4712))
+
+        assert only_tell(facts).reason == "PlaceholderLost"
+
+
+class TestEnding:
+    def test_a_pod_that_succeeded_completes_its_placeholder(self) -> None:
+        facts = build.facts(build.succeeded(), build.job())
+        job = build.job()
+
+        expected = Complete(job_id=job.id, sluid=job.sluid, outcome=Outcome())
+        assert (expected,) == actions(facts)
+
+    def test_a_pod_that_succeeded_and_is_deleted_later_was_completed(self) -> None:
+        pod = build.deleting(build.succeeded(), at=NOW + SECOND, grace_s=0)
+
+        (action,) = actions(build.facts(pod, build.job()))
+
+        assert isinstance(action, Complete)
+
+    def test_a_pod_that_was_deleted_while_it_ran_was_cancelled(self) -> None:
+        pod = build.deleting(build.failed(143), at=NOW - SECOND)
+
+        (action,) = actions(build.facts(pod, build.job()))
+
+        assert isinstance(action, Cancel)
+
+    def test_a_pod_that_ended_without_running_is_no_failure_of_its_job(self) -> None:
+        pod = replace(build.failed(), kube_node=None)
+
+        (action,) = actions(build.facts(pod, build.job()))
+
+        assert isinstance(action, Cancel)
+
+    def test_nobody_knows_how_a_pod_ended_whose_node_is_gone(self) -> None:
+        pod = replace(build.failed(), containers=(build.MAIN_RUNNING,))
+        facts = replace(build.facts(pod, build.job()), node_is_gone=True)
+
+        (action,) = actions(facts)
+
+        assert isinstance(action, Cancel)
+
+    def test_the_outcome_is_told_in_words(self) -> None:
+        assert "exit code 3" in decide(build.facts(build.failed(3), build.job())).reason
+
+    def test_the_finalizer_stays_until_nothing_is_left_for_sure(self) -> None:
+        view = build.view(build.ended(), surely_none=False)
+        facts = Facts(pod=build.succeeded(), view=view, now=NOW)
+
+        assert (Wait(),) == actions(facts)
+        assert (Release(),) == actions(replace(facts, view=replace(view, surely_none=True)))

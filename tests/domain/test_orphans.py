@@ -1,0 +1,105 @@
+"""Only jobs of ours whose every pod is gone, seen twice, are orphans."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from bridge.domain import orphans
+from bridge.domain.actions import Cancel
+from bridge.domain.ids import ClusterId, PodUid, Sluid
+from bridge.domain.jobs import JobPhase, SlurmJob
+from tests.domain import lifecycle_builders as build
+
+OURS = ClusterId("cluster-1")
+GRACE = timedelta(seconds=10)
+GONE = frozenset({PodUid("pod-1"), PodUid("pod-2")})
+
+
+def of_pods(job: SlurmJob, *pods: str) -> SlurmJob:
+    return replace(job, identity=replace(job.identity, pods=tuple(map(PodUid, pods))))
+
+
+def judge(
+    *jobs: SlurmJob,
+    gone: frozenset[PodUid] = GONE,
+    before: orphans.Judgement | None = None,
+    after: timedelta = timedelta(0),
+) -> orphans.Judgement:
+    suspects = before.suspects if before else {}
+    return orphans.judge(jobs, gone=gone, suspects=suspects, now=build.NOW + after, grace=GRACE)
+
+
+class TestCandidates:
+    @pytest.mark.parametrize(
+        "phase", [JobPhase.WAITING, JobPhase.RUNNING, JobPhase.PAUSED], ids=str
+    )
+    def test_live_jobs_without_a_known_pod_are_worth_a_look(self, phase: JobPhase) -> None:
+        job = build.job(phase)
+
+        assert (job,) == orphans.candidates([job], cluster=OURS, known=set())
+
+    @pytest.mark.parametrize(
+        ("job", "known"),
+        [
+            pytest.param(build.job(), {PodUid("pod-1")}, id="its pod is known"),
+            pytest.param(
+                of_pods(build.job(), "pod-1", "pod-2"), {PodUid("pod-2")}, id="one pod is known"
+            ),
+            pytest.param(build.ended(), set[PodUid](), id="it has ended"),
+            pytest.param(
+                replace(
+                    build.job(),
+                    identity=replace(build.job().identity, cluster=ClusterId("cluster-2")),
+                ),
+                set[PodUid](),
+                id="it is another cluster's",
+            ),
+        ],
+    )
+    def test_others_are_left_alone(self, job: SlurmJob, known: set[PodUid]) -> None:
+        assert orphans.candidates([job], cluster=OURS, known=known) == ()
+
+
+class TestJudging:
+    def test_nothing_is_an_orphan_at_first_sight(self) -> None:
+        assert judge(build.job()).orphans == ()
+
+    def test_a_job_still_without_pods_after_the_grace_is_an_orphan(self) -> None:
+        job = build.job()
+
+        second = judge(job, before=judge(job), after=GRACE)
+
+        assert (Cancel(job_id=job.id, sluid=job.sluid),) == second.orphans
+
+    def test_within_the_grace_it_is_only_a_suspect(self) -> None:
+        job = build.job()
+
+        assert judge(job, before=judge(job), after=GRACE / 2).orphans == ()
+
+    def test_the_grace_runs_from_the_first_sight(self) -> None:
+        job = build.job()
+        second = judge(job, before=judge(job), after=GRACE / 2)
+
+        assert judge(job, before=second, after=GRACE).orphans
+
+    def test_a_pod_that_turned_up_in_between_clears_the_job(self) -> None:
+        job = build.job()
+        second = judge(job, gone=frozenset(), before=judge(job), after=GRACE / 2)
+
+        assert judge(job, before=second, after=GRACE).orphans == ()
+
+    def test_one_pod_that_may_live_keeps_the_job(self) -> None:
+        job = of_pods(build.job(), "pod-1", "pod-3")
+
+        assert judge(job, before=judge(job), after=GRACE).orphans == ()
+
+    def test_a_suspicion_does_not_pass_to_another_job_with_the_same_id(self) -> None:
+        other = replace(build.job(), sluid=Sluid("another"))
+
+        assert judge(other, before=judge(build.job()), after=GRACE).orphans == ()
+
+    def test_a_job_that_names_no_pods_is_no_orphan(self) -> None:
+        job = of_pods(build.job())
+
+        assert judge(job, before=judge(job), after=GRACE).orphans == ()

@@ -1,0 +1,96 @@
+"""Slurm's reasons in words."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from bridge.domain import reasons
+from bridge.domain.jobs import JobEnd
+from tests.domain import lifecycle_builders as build
+
+
+@pytest.mark.parametrize(
+    ("slurm", "reason"),
+    [
+        ("Priority", "Priority"),
+        ("QOSMaxGRESPerUser", "QOSMaxGRESPerUser"),
+        ("", "WaitingForSlurm"),
+        ("None", "WaitingForSlurm"),
+        ("(null)", "WaitingForSlurm"),
+        ("ReqNodeNotAvail, UnavailableNodes:n[1-9]", "ReqNodeNotAvail"),
+        ("launch failed requeued held", "LaunchFailedRequeuedHeld"),
+        ("1st", "Slurm1st"),
+        ("Größe", "GrE"),
+    ],
+)
+def test_makes_a_condition_reason_of_what_slurm_says(slurm: str, reason: str) -> None:
+    assert reason == reasons.condition_reason(slurm)
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("Priority", "higher priority"),
+        ("Resources", "nothing that it fits on is free"),
+        ("JobHeldAdmin", "administrator holds it"),
+        ("JobHeldUser", "user holds it"),
+        ("QOSMaxJobsPerUserLimit", "limit of its QOS"),
+        ("QOSGrpCpuLimit", "everybody under its QOS"),
+        ("AssocGrpGRES", "account"),
+        ("AssocMaxJobsLimit", "account"),
+        ("SomethingNew", "SomethingNew"),
+    ],
+)
+def test_explains_common_reasons_and_passes_unknown_ones_on(reason: str, words: str) -> None:
+    assert words in reasons.explain(reason)
+
+
+def test_says_all_that_slurm_knows_of_a_job_that_waits() -> None:
+    job = replace(
+        build.waiting("Resources"),
+        reason_text="waiting for nodes",
+        expected_start=build.NOW + timedelta(minutes=11),
+    )
+
+    assert reasons.why_it_waits(job, build.NOW) == (
+        "Slurm job 4711 waits: nothing that it fits on is free (Resources), Slurm says: waiting for nodes;"
+        " expected start about 2026-05-04 12:15 UTC"
+    )
+
+
+def test_does_not_name_a_reason_that_slurm_has_not_given() -> None:
+    assert reasons.why_it_waits(build.waiting(""), build.NOW) == (
+        "Slurm job 4711 waits: Slurm has not said yet why"
+    )
+
+
+@pytest.mark.parametrize(
+    ("minutes", "expected"),
+    [
+        pytest.param(4, "12:05", id="to five minutes"),
+        pytest.param(4.5, "12:10", id="never too early"),
+        pytest.param(90, "14:00", id="to the hour where it is far away"),
+        pytest.param(-5, "", id="an estimate that has passed is none"),
+    ],
+)
+def test_rounds_the_expected_start(minutes: float, expected: str) -> None:
+    job = replace(build.waiting(), expected_start=build.NOW + timedelta(minutes=minutes))
+
+    _, _, start = reasons.why_it_waits(job, build.NOW).partition("expected start about ")
+
+    assert expected == start.removesuffix(" UTC").removeprefix("2026-05-04 ")
+
+
+@pytest.mark.parametrize("end", JobEnd, ids=lambda end: end.value)
+def test_every_end_has_words_and_a_cause(end: JobEnd) -> None:
+    assert reasons.how_it_ended(build.ended(end)).startswith("Slurm job 4711 ")
+    assert reasons.cause_of(end).value.startswith("Slurm")
+
+
+def test_passes_slurms_own_words_on_with_an_end() -> None:
+    job = replace(build.ended(JobEnd.NODE_FAIL), reason_text="node s1 not responding")
+
+    assert reasons.how_it_ended(job) == (
+        "Slurm job 4711 ended because its node failed in Slurm, Slurm says: node s1 not responding"
+    )

@@ -1,0 +1,214 @@
+"""When a reading of Slurm counts: what began before our last write says nothing, absence once says nothing."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import pytest
+
+from bridge.domain.jobs import JobEnd, SlurmJob
+from bridge.domain.view import Book, Evidence, Past, View
+from tests.domain import lifecycle_builders as build
+
+UID = "pod-1"
+QUIET_S = 10.0
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    began_monotonic: float
+    by_uid: Mapping[str, tuple[SlurmJob, ...]] = field(default_factory=dict)
+
+
+def absent(began: float) -> Snapshot:
+    return Snapshot(began)
+
+
+def shown(began: float, *jobs: SlurmJob) -> Snapshot:
+    return Snapshot(began, {UID: jobs})
+
+
+def a_book(past: Past | None = Past.NOTHING, *, at: float = 0.0) -> Book:
+    book = Book(quiet_s=QUIET_S)
+    if past is not None:
+        book.meet(UID, past, at=at)
+    return book
+
+
+def told(view: View) -> tuple[bool, bool]:
+    return view.fresh, view.surely_none
+
+
+NOT_FRESH = (False, False)
+FRESH = (True, False)
+SURELY_NONE = (True, True)
+
+
+def test_nothing_is_known_before_the_first_reading() -> None:
+    assert View(reachable=False) == a_book().view(UID)
+
+
+def test_a_failed_reading_takes_everything_back() -> None:
+    book = a_book()
+    book.read(absent(1.0))
+    book.failed()
+
+    assert View(reachable=False) == book.view(UID)
+
+
+def test_a_workload_it_never_met_is_nothing_to_act_on() -> None:
+    book = a_book(None)
+    book.read(absent(1.0))
+    book.read(absent(2.0))
+
+    assert told(book.view(UID)) == NOT_FRESH
+
+
+def test_a_workload_that_nobody_wrote_about_surely_has_none_at_once() -> None:
+    book = a_book(Past.NOTHING, at=5.0)
+    book.read(absent(1.0))
+
+    assert told(book.view(UID)) == SURELY_NONE
+
+
+def test_a_placeholder_that_a_deposed_leader_submitted_is_seen_all_the_same() -> None:
+    book = a_book(Past.NOTHING)
+    book.read(shown(1.0, build.waiting()))
+
+    view = book.view(UID)
+    assert told(view) == FRESH
+    assert (build.waiting(),) == view.jobs
+
+
+@pytest.mark.parametrize(
+    ("write", "settled_at"),
+    [
+        pytest.param(lambda book: book.wrote(UID, at=5.0), 5.0, id="an answered write"),
+        pytest.param(
+            lambda book: book.wrote(UID, at=5.0, may_still_happen=True),
+            5.0 + QUIET_S,
+            id="a submit whose reply was lost",
+        ),
+    ],
+)
+class TestAfterAWrite:
+    def after(self, write: Callable[[Book], None], *readings: Snapshot) -> tuple[bool, bool]:
+        book = a_book()
+        book.read(absent(1.0))
+        write(book)
+        for reading in readings:
+            book.read(reading)
+        return told(book.view(UID))
+
+    def test_what_was_read_before_says_nothing(
+        self, write: Callable[[Book], None], settled_at: float
+    ) -> None:
+        assert self.after(write) == NOT_FRESH
+
+    def test_a_reading_that_was_under_way_says_nothing(
+        self, write: Callable[[Book], None], settled_at: float
+    ) -> None:
+        assert self.after(write, absent(4.9), absent(5.0)) == NOT_FRESH
+
+    def test_absence_once_is_not_enough(
+        self, write: Callable[[Book], None], settled_at: float
+    ) -> None:
+        assert self.after(write, absent(settled_at + 0.1)) == FRESH
+
+    def test_absence_twice_is_enough(
+        self, write: Callable[[Book], None], settled_at: float
+    ) -> None:
+        assert self.after(write, absent(settled_at + 0.1), absent(settled_at + 0.2)) == SURELY_NONE
+
+    def test_the_end_shown_by_slurm_itself_is_enough_once(
+        self, write: Callable[[Book], None], settled_at: float
+    ) -> None:
+        assert self.after(write, shown(settled_at + 0.1, build.ended())) == SURELY_NONE
+
+    def test_a_live_one_beside_an_ended_one_is_live(
+        self, write: Callable[[Book], None], settled_at: float
+    ) -> None:
+        both = shown(settled_at + 0.1, build.ended(), build.waiting(number=4712))
+
+        assert self.after(write, both, both) == FRESH
+
+
+def test_absence_while_a_lost_submit_may_still_be_accepted_does_not_count() -> None:
+    book = a_book()
+    book.wrote(UID, at=5.0, may_still_happen=True)
+    book.read(absent(5.0 + QUIET_S))
+    book.read(absent(5.1 + QUIET_S))
+
+    assert told(book.view(UID)) == FRESH
+
+
+def test_a_live_one_that_vanishes_has_to_be_absent_twice() -> None:
+    book = a_book(Past.HANDED_OVER)
+    book.read(shown(1.0, build.job()))
+    book.read(absent(2.0))
+    once = book.view(UID)
+    book.read(absent(3.0))
+
+    assert [told(once), told(book.view(UID))] == [FRESH, SURELY_NONE]
+
+
+def test_absence_on_both_sides_of_a_failed_reading_is_absence_once() -> None:
+    book = a_book(Past.HANDED_OVER)
+    book.read(absent(1.0))
+    book.failed()
+    book.read(absent(2.0))
+
+    assert told(book.view(UID)) == FRESH
+
+
+def test_what_another_program_wrote_counts_as_written_when_we_met_it() -> None:
+    book = a_book(Past.HANDED_OVER, at=5.0)
+    book.read(shown(4.0, build.ended(JobEnd.NODE_FAIL)))
+    early = book.view(UID)
+    book.read(shown(5.5, build.ended(JobEnd.NODE_FAIL)))
+
+    assert [told(early), told(book.view(UID))] == [NOT_FRESH, SURELY_NONE]
+
+
+def test_a_predecessors_submit_may_still_turn_up_for_a_while() -> None:
+    book = a_book(Past.IN_FLIGHT, at=5.0)
+    book.read(absent(6.0))
+    book.read(absent(7.0))
+    early = book.view(UID)
+    book.read(absent(15.1))
+    book.read(absent(15.2))
+
+    assert [told(early), told(book.view(UID))] == [FRESH, SURELY_NONE]
+
+
+def test_an_answered_write_does_not_shorten_the_quiet_time_of_a_lost_one() -> None:
+    book = a_book()
+    book.wrote(UID, at=5.0, may_still_happen=True)
+    book.wrote(UID, at=6.0)
+    book.read(absent(7.0))
+    book.read(absent(8.0))
+
+    assert told(book.view(UID)) == FRESH
+
+
+def test_meeting_it_again_changes_nothing() -> None:
+    book = a_book(Past.NOTHING)
+    book.meet(UID, Past.IN_FLIGHT, at=3.0)
+    book.read(absent(1.0))
+
+    assert told(book.view(UID)) == SURELY_NONE
+
+
+def test_what_was_forgotten_is_nothing_to_act_on() -> None:
+    book = a_book(Past.NOTHING)
+    book.read(absent(1.0))
+    book.forget(UID)
+    book.forget(UID)
+
+    assert told(book.view(UID)) == NOT_FRESH
+
+
+def test_hands_evidence_through() -> None:
+    book = a_book()
+    book.read(absent(1.0))
+
+    assert book.view(UID, evidence=Evidence.LOST).evidence is Evidence.LOST
