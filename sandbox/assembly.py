@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from sandbox import accounting, environment, kubernetes, kwok, slurm
+from sandbox import accounting, chart, environment, kubernetes, kwok, services, slurm
 from sandbox.assets import Asset, AssetName
 from sandbox.instance import Instance
 from sandbox.options import Options
@@ -41,5 +41,8 @@ def assemble(instance: Instance, programs: dict[AssetName, Asset], now: datetime
         (instance.bin / "kubectl").symlink_to(asset.bin / "kubectl")
     if options.bridge:
         (instance.bin / "helm").symlink_to(programs[AssetName.HELM].bin / "helm")
+        chart.prepare(instance, now)
+        rendered = chart.render(instance)
+        parts += services.parts(instance, programs[AssetName.KUBE].bin, rendered)
     environment.write(instance, now)
     return parts

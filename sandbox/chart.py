@@ -1,0 +1,169 @@
+"""The bridge's objects in Kubernetes, from `deploy/chart`: what a cluster gets, for processes outside of it.
+
+Rendered with `workloads.enabled=false` (no Deployments, Services, image), addresses by URL, and certificates of ours.
+"""
+
+import json
+import subprocess
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sandbox import accounts, identity, kubeconfig, kubernetes, pki, slurm_conf
+from sandbox.api import Api
+from sandbox.errors import SandboxError
+from sandbox.instance import Instance, make_folder, write_private
+
+CHART = Path(__file__).parents[1] / "deploy" / "chart"
+NAMESPACE = "slurm-bridge"
+RELEASE = "slurm-bridge"
+_TIMEOUT_S = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendered:
+    """What the services' processes need of the manifests."""
+
+    settings: dict[str, Any]
+    """config.yaml as every service would mount it."""
+    scheduler_config: str
+    feature_gates: str
+
+
+def prepare(instance: Instance, now: datetime) -> None:
+    """Make the services' certificates. The scheduler's is signed by a CA of its own, the only one the extender trusts."""
+    serving, clients = pki.authority(now), pki.authority(now)
+    (instance.bridge / "serving-ca.crt").write_bytes(serving.certificate)
+    for name in ("webhook", "extender"):
+        folder = make_folder(instance.bridge / name, identity.caller())
+        _write_pair(folder, pki.issue(serving, name=f"{RELEASE}-{name}", now=now), clients)
+    folder = make_folder(instance.bridge / "scheduler", identity.servers())
+    _write_pair(folder, pki.issue(clients, name=f"{RELEASE}-scheduler", now=now), serving)
+    make_folder(instance.bridge / "controllers", identity.caller())
+
+
+def _write_pair(folder: Path, pair: pki.Pair, trusted: pki.Pair) -> None:
+    owner = identity.servers() if folder.name == "scheduler" else identity.caller()
+    write_private(folder / "tls.crt", pair.certificate, owner)
+    write_private(folder / "tls.key", pair.key, owner)
+    write_private(folder / "ca.crt", trusted.certificate, owner)
+
+
+def render(instance: Instance) -> Rendered:
+    """Let helm make the manifests.
+
+    Raises:
+        SandboxError: helm refused, or there is no chart.
+    """
+    if not CHART.is_dir():
+        raise SandboxError(f"no chart in {CHART}: run the sandbox from a checkout of the project")
+    values = instance.bridge / "values.json"
+    values.write_text(json.dumps(_values(instance), indent=2))
+    where = ("--namespace", NAMESPACE, "--values", str(values))
+    manifests = _run(instance, "helm", "template", RELEASE, str(CHART), *where)
+    _manifests(instance).write_text(manifests)
+    objects = [document for document in yaml.safe_load_all(manifests) if document]
+    data = {o["metadata"]["name"]: o["data"] for o in objects if o["kind"] == "ConfigMap"}
+    scheduler = data[f"{RELEASE}-scheduler"]
+    return Rendered(
+        settings=yaml.safe_load(data[f"{RELEASE}-config"]["config.yaml"]),
+        scheduler_config=scheduler["scheduler.yaml"],
+        feature_gates=scheduler["feature-gates"],
+    )
+
+
+def apply(instance: Instance) -> None:
+    """Create the manifests' objects, unless that is done.
+
+    Raises:
+        SandboxError: the API server refused.
+    """
+    done = instance.bridge / "applied"
+    if done.exists():
+        return
+    with Api(instance.kubeconfig) as api:
+        api.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    _run(instance, "kubectl", "apply", "--server-side", "--filename", str(_manifests(instance)))
+    done.touch()
+
+
+def credentials(instance: Instance, component: str) -> Path:
+    """A kubeconfig with the token of a component's service account."""
+    owner = identity.servers() if component == "scheduler" else identity.caller()
+    folder = instance.bridge / component
+    account = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{RELEASE}-{component}"
+    lifetime_s = int(pki.LIFETIME.total_seconds())
+    with Api(instance.kubeconfig) as api:
+        answer = api.create(f"{account}/token", {"spec": {"expirationSeconds": lifetime_s}})
+    token = write_private(folder / "token", answer["status"]["token"], owner)
+    return kubeconfig.with_token_file(
+        folder / "kubeconfig",
+        server=instance.url("apiserver", "https"),
+        ca=kubernetes.authority(instance).certificate,
+        token_file=token,
+        owner=owner,
+    )
+
+
+def _values(instance: Instance) -> dict[str, Any]:
+    bridge = instance.bridge
+    certificate = (bridge / "serving-ca.crt").read_text()
+    user = accounts.JOB_USER.name
+    return {
+        "workloads": {"enabled": False},
+        "config": {
+            "slurm": {
+                "url": instance.url("slurmrestd"),
+                "controller_host": "127.0.0.1",
+                "controller_port": instance.ports["slurmctld"],
+                "partition": slurm_conf.PARTITION,
+                "user": user,
+                "group": user,
+                "account": user if instance.options.accounting else "",
+            },
+            # Takes over from a killed leader within seconds instead of the usual quarter of a minute.
+            "leader_election": {
+                "lease_duration_s": 4,
+                "renew_deadline_s": 3,
+                "retry_period_s": 0.5,
+            },
+        },
+        "tls": {
+            "mode": "secret",
+            "secrets": {"webhook": "files", "extender": "files", "scheduler": "files"},
+            "caBundle": certificate,
+        },
+        "webhook": {"url": instance.url("webhook", "https")},
+        "extender": {"url": instance.url("extender", "https")},
+        "scheduler": {
+            "kubeconfig": str(bridge / "scheduler" / "kubeconfig"),
+            "tlsDirectory": str(bridge / "scheduler"),
+            "leaderElect": False,
+        },
+    }
+
+
+def _manifests(instance: Instance) -> Path:
+    return instance.bridge / "manifests.yaml"
+
+
+def _run(instance: Instance, *command: str) -> str:
+    done = subprocess.run(
+        (str(instance.bin / command[0]), *command[1:]),
+        env={
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(instance.bridge),
+            "KUBECONFIG": str(instance.kubeconfig),
+        },
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_TIMEOUT_S,
+    )
+    if done.returncode != 0:
+        raise SandboxError(f"{' '.join(command[:3])}: exit code {done.returncode}\n{done.stderr}")
+    return done.stdout

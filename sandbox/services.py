@@ -1,0 +1,88 @@
+"""Our three services and the bridge's kube-scheduler as parts, with the rights and settings a cluster gives them."""
+
+import sys
+from functools import partial
+from pathlib import Path
+
+import yaml
+
+from sandbox import chart, identity, kubernetes, probes, slurm
+from sandbox.chart import Rendered
+from sandbox.instance import Instance
+from sandbox.part import Part
+
+_ROOT = Path(__file__).parents[1]
+
+
+def parts(instance: Instance, programs: Path, rendered: Rendered) -> tuple[Part, ...]:
+    """Webhook, extender, controllers, bridge-scheduler."""
+    return (
+        _service(instance, rendered, "webhook", needs=("apiserver",)),
+        _service(instance, rendered, "extender", needs=("apiserver", "slurmrestd")),
+        _service(instance, rendered, "controllers", needs=("apiserver", "slurmrestd")),
+        _scheduler(instance, programs, rendered),
+    )
+
+
+def _service(instance: Instance, rendered: Rendered, name: str, *, needs: tuple[str, ...]) -> Part:
+    port = name if name in instance.ports else f"{name}-health"
+    return Part(
+        name=name,
+        argv=(sys.executable, "-m", name, "--config", str(instance.bridge / name / "config.yaml")),
+        env={"PYTHONPATH": str(_ROOT), "PYTHONUNBUFFERED": "1"},
+        identity=identity.caller(),
+        folder=instance.bridge / name,
+        port=instance.ports[port],
+        answers=partial(probes.says_yes, f"{instance.url(f'{name}-health')}/readyz"),
+        needs=needs,
+        prepare=partial(_configure, instance, rendered, name),
+        restarts=True,
+    )
+
+
+def _configure(instance: Instance, rendered: Rendered, name: str) -> None:
+    """Give the service its settings: the chart's, with the paths and addresses a pod would have of its own."""
+    chart.apply(instance)
+    folder = instance.bridge / name
+    pair = {"cert_file": str(folder / "tls.crt"), "key_file": str(folder / "tls.key")}
+    local = {
+        "kubernetes": {"kubeconfig": str(folder / "kubeconfig")},
+        "slurm": {"token_file": str(slurm.token_file(instance))},
+        "webhook": {**pair, "listen": f"127.0.0.1:{instance.ports['webhook']}"},
+        "extender": {
+            **pair,
+            "listen": f"127.0.0.1:{instance.ports['extender']}",
+            "client_ca_file": str(folder / "ca.crt"),
+        },
+        "health": {"listen": f"127.0.0.1:{instance.ports[f'{name}-health']}"},
+    }
+    for section, here in local.items():
+        local[section] = {**rendered.settings.get(section, {}), **here}
+    (folder / "config.yaml").write_text(yaml.safe_dump({**rendered.settings, **local}))
+    chart.credentials(instance, name)
+
+
+def _scheduler(instance: Instance, programs: Path, rendered: Rendered) -> Part:
+    folder = instance.bridge / "scheduler"
+    return Part(
+        name="bridge-scheduler",
+        argv=(
+            str(programs / "kube-scheduler"),
+            f"--config={folder / 'scheduler.yaml'}",
+            f"--feature-gates={rendered.feature_gates}",
+            *kubernetes.serving(instance, "bridge-scheduler"),
+        ),
+        identity=identity.servers(),
+        folder=folder,
+        port=instance.ports["bridge-scheduler"],
+        answers=kubernetes.healthy(instance, "bridge-scheduler"),
+        needs=("apiserver",),
+        prepare=partial(_configure_scheduler, instance, rendered),
+        restarts=True,
+    )
+
+
+def _configure_scheduler(instance: Instance, rendered: Rendered) -> None:
+    chart.apply(instance)
+    (instance.bridge / "scheduler" / "scheduler.yaml").write_text(rendered.scheduler_config)
+    chart.credentials(instance, "scheduler")
