@@ -1,6 +1,7 @@
 """The only place that reads clocks. Everything else takes a `Clock`, or the moment itself, as an argument."""
 
 import asyncio
+import contextlib
 import time
 from datetime import UTC, datetime
 from typing import Protocol
@@ -36,3 +37,10 @@ class SystemClock:
     async def sleep(self, seconds: float) -> None:
         """Wait on the running loop."""
         await asyncio.sleep(seconds)
+
+
+async def pause(seconds: float, stop: asyncio.Event) -> None:
+    """Wait, but not beyond `stop`."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(max(seconds, 0)):
+            await stop.wait()

@@ -70,7 +70,7 @@ class Metrics:
         self._queue_depth = self._gauge("queue_depth", "Keys that wait for a worker.", "queue")
         self._reconciles = self._counter(
             "reconciles",
-            "Keys worked on: ok, transient (a peer was away), failed.",
+            "Keys worked on: ok; transient: a peer was away or busy; refused: a peer said no; crashed.",
             "queue",
             "outcome",
         )
@@ -95,7 +95,7 @@ class Metrics:
         self._waiting_tells = self._gauge(
             "waiting_tells", "Pods that wait for their turn to be told why they wait."
         )
-        self._certificate_expires = self._gauge(
+        self._certificate_expires_s = self._gauge(
             "certificate_expiry_timestamp_seconds", "When the served certificate ends, Unix time."
         )
 
@@ -160,9 +160,9 @@ class Metrics:
         """Ask for the number of waiting tells at every scrape."""
         self._waiting_tells.set_function(count)
 
-    def certificate_expires(self, at: datetime) -> None:
-        """This certificate is served from now on."""
-        self._certificate_expires.set(at.timestamp())
+    def watch_certificate(self, expires_at: Callable[[], datetime]) -> None:
+        """Ask for the end of the served certificate at every scrape."""
+        self._certificate_expires_s.set_function(lambda: expires_at().timestamp())
 
     def exposition(self) -> bytes:
         """Everything, in Prometheus' text format (`CONTENT_TYPE`)."""

@@ -1,0 +1,269 @@
+"""Who leads: one of several replicas, by a Lease in the API server, the way client-go's leader election does it.
+
+**This is not a fence.** Nobody compares clocks: each side only measures intervals on its own. The leader counts from
+before it asked for the renewal and gives up after `renew_deadline_s`; others count from when they *saw* the renewal and
+take over after `lease_duration_s`, which is longer. So two bodies run at the same time only if one cannot stop: its
+process was frozen, or its body goes on after being cancelled. Writes that were under way then still land. Whatever a
+leader does must therefore be safe when done twice (identity, preconditions), and orphans are looked for.
+"""
+
+import asyncio
+import enum
+import random
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from typing import Protocol
+
+import structlog
+
+from bridge.domain.errors import PeerError
+from bridge.domain.leases import LeaseRecord
+from bridge.runtime.clock import Clock, pause
+from bridge.runtime.metrics import Metrics
+from bridge.runtime.settings import RENEW_JITTER, LeaderElection
+
+_log = structlog.get_logger(__name__)
+
+_RELEASED_FOR_S = 1
+"""`leaseDurationSeconds` of a released lease; the API wants a positive number."""
+
+
+class LeaseStore(Protocol):
+    """Leases in the API server; every call may raise `PeerError`, and a write that did may have happened."""
+
+    async def get(self, name: str) -> LeaseRecord | None:
+        """Read a lease from the API server itself, not from a cache; None if there is none."""
+        ...
+
+    async def create(self, name: str, record: LeaseRecord) -> None:
+        """Create one; an error if it exists already."""
+        ...
+
+    async def replace(self, name: str, record: LeaseRecord) -> None:
+        """Write one; an error if its resourceVersion is no longer the record's."""
+        ...
+
+
+class Claim(enum.Enum):
+    """What to do about a lease."""
+
+    CREATE = "create"
+    RENEW = "renew"
+    TAKE = "take"
+    FOLLOW = "follow"
+    """It is another's: leave it."""
+
+
+def claim(record: LeaseRecord | None, identity: str, unchanged_s: float) -> Claim:
+    """Say what to do about a lease that has not changed for so long, by our own clock."""
+    if record is None:
+        return Claim.CREATE
+    if record.holder == identity:
+        return Claim.RENEW
+    if not record.holder or unchanged_s >= record.duration_s:
+        return Claim.TAKE
+    return Claim.FOLLOW
+
+
+def held_by(
+    identity: str, before: LeaseRecord | None, now: datetime, *, duration_s: int
+) -> LeaseRecord:
+    """What we write to hold the lease from now on."""
+    if before is None:
+        return LeaseRecord(holder=identity, acquired_at=now, renewed_at=now, duration_s=duration_s)
+    ours = before.holder == identity
+    return replace(
+        before,
+        holder=identity,
+        acquired_at=before.acquired_at if ours else now,
+        renewed_at=now,
+        duration_s=duration_s,
+        transitions=before.transitions if ours else before.transitions + 1,
+    )
+
+
+async def lead(
+    store: LeaseStore,
+    *,
+    name: str,
+    identity: str,
+    settings: LeaderElection,
+    clock: Clock,
+    rng: random.Random,
+    stop: asyncio.Event,
+    metrics: Metrics,
+    on_lead: Callable[[asyncio.Event], Awaitable[None]],
+) -> None:
+    """Run `on_lead` whenever, and only while, we lead; returns at `stop`, or after `on_lead` has ended by itself.
+
+    At `stop` the body's own event is set, the lease is kept until the body has ended, and then released, so that the
+    next one need not wait. A body that loses the lease is cancelled; it must end at once.
+
+    Args:
+        store: Where the lease is.
+        name: Of the lease.
+        identity: Ours; no other process may have it, not even our successor in the same pod.
+        settings: The intervals. `enabled=False` leads at once, without a lease.
+        clock: Ours.
+        rng: Spreads the attempts of several contenders.
+        stop: Ends it.
+        metrics: Told whether we lead.
+        on_lead: The body; its event says when to end.
+    """
+    if not settings.enabled:
+        with _told(metrics, name):
+            await on_lead(stop)
+        return
+    contender = _Contender(store, name, identity, settings, clock, rng)
+    try:
+        while await contender.campaign(stop):
+            _log.info("lease.acquired", lease=name, identity=identity)
+            with _told(metrics, name):
+                has_ended = await contender.reign(on_lead, stop)
+            if has_ended:
+                return
+            _log.warning("lease.lost", lease=name, identity=identity)
+    finally:
+        await contender.release()
+
+
+class _Contender:
+    """One replica's part in the election of one lease."""
+
+    def __init__(
+        self,
+        store: LeaseStore,
+        name: str,
+        identity: str,
+        settings: LeaderElection,
+        clock: Clock,
+        rng: random.Random,
+    ) -> None:
+        self._store = store
+        self._name = name
+        self._identity = identity
+        self._settings = settings
+        self._clock = clock
+        self._rng = rng
+        self._attempt_s = settings.renew_deadline_s / 2  # a call that hangs leaves time for another
+        self._seen: LeaseRecord | None = None
+        self._seen_at = clock.monotonic()
+        self._leads_until = self._seen_at
+        self._may_hold = False
+        self._trouble = ""
+
+    async def campaign(self, stop: asyncio.Event) -> bool:
+        """Try until we hold the lease; False if told to stop before."""
+        while not stop.is_set():
+            if await self._attempt():
+                return True
+            await pause(self._retry_s(), stop)
+        return False
+
+    async def reign(
+        self, body: Callable[[asyncio.Event], Awaitable[None]], stop: asyncio.Event
+    ) -> bool:
+        """Run the body for as long as the lease is renewed in time; False if it had to be cancelled."""
+        its_stop = asyncio.Event()
+        limit = asyncio.timeout(self._leads_until - self._clock.monotonic())
+        async with asyncio.TaskGroup() as aides:
+            try:
+                async with limit:
+                    renewing = aides.create_task(self._renew(limit))
+                    passing_on = aides.create_task(_pass_on(stop, its_stop))
+                    await body(its_stop)
+            except TimeoutError:
+                if not limit.expired():
+                    raise
+            renewing.cancel()
+            passing_on.cancel()
+        return not limit.expired()
+
+    async def release(self) -> None:
+        """Let the next one lead at once. To be called when no body runs; harmless if the lease is another's."""
+        if not self._may_hold:
+            return
+        try:
+            async with asyncio.timeout(self._attempt_s):
+                record = await self._store.get(self._name)
+                if record is not None and record.holder == self._identity:
+                    await self._store.replace(
+                        self._name, replace(record, holder="", duration_s=_RELEASED_FOR_S)
+                    )
+                    _log.info("lease.released", lease=self._name)
+        except (PeerError, TimeoutError) as error:
+            _log.warning("lease.not_released", lease=self._name, error=_words(error))
+
+    async def _renew(self, limit: asyncio.Timeout) -> None:
+        """Move the limit with every renewal; end it when the lease is seen to be another's."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._clock.sleep(self._retry_s())
+            held = await self._attempt()
+            if limit.expired():
+                return
+            if held:
+                limit.reschedule(loop.time() + self._leads_until - self._clock.monotonic())
+            elif self._seen is not None and self._seen.holder not in ("", self._identity):
+                limit.reschedule(loop.time())
+                return
+
+    async def _attempt(self) -> bool:
+        """Read the lease and, if it is ours to have, write it. True: we hold it, counted from before we asked."""
+        began = self._clock.monotonic()
+        try:
+            async with asyncio.timeout(self._attempt_s):
+                held = await self._read_and_write()
+        except (PeerError, TimeoutError) as error:
+            if _words(error) != self._trouble:
+                _log.warning("lease.attempt_failed", lease=self._name, error=_words(error))
+            self._trouble = _words(error)
+            return False
+        self._trouble = ""
+        if held:
+            self._leads_until = began + self._settings.renew_deadline_s
+        return held
+
+    async def _read_and_write(self) -> bool:
+        record = await self._store.get(self._name)
+        if record != self._seen:
+            self._seen, self._seen_at = record, self._clock.monotonic()
+        verdict = claim(record, self._identity, self._clock.monotonic() - self._seen_at)
+        if verdict is Claim.FOLLOW:
+            return False
+        ours = held_by(
+            self._identity,
+            record,
+            self._clock.now(),
+            duration_s=self._settings.lease_duration_s,
+        )
+        self._may_hold = True
+        if verdict is Claim.CREATE:
+            await self._store.create(self._name, ours)
+        else:
+            await self._store.replace(self._name, ours)
+        return True
+
+    def _retry_s(self) -> float:
+        return self._settings.retry_period_s * self._rng.uniform(1, RENEW_JITTER)
+
+
+async def _pass_on(stop: asyncio.Event, its_stop: asyncio.Event) -> None:
+    await stop.wait()
+    its_stop.set()
+
+
+@contextmanager
+def _told(metrics: Metrics, name: str) -> Iterator[None]:
+    """Count the time in which we lead."""
+    metrics.leading(name, leads=True)
+    try:
+        yield
+    finally:
+        metrics.leading(name, leads=False)
+
+
+def _words(error: PeerError | TimeoutError) -> str:
+    return str(error) or "no answer in time"

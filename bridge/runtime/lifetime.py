@@ -1,0 +1,105 @@
+"""A process from its first signal to its exit code.
+
+Crash-only: a part that ends although nobody asked it to takes the process down, and Kubernetes starts it again; starting
+up is how we recover. SIGTERM or SIGINT asks everything to end, in order, within a deadline; a second one ends it at once.
+"""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import structlog
+import uvloop
+
+_log = structlog.get_logger(__name__)
+
+Main = Callable[[asyncio.Event], Awaitable[None]]
+"""Runs until the event is set."""
+
+DEADLINE_S = 25.0
+"""Less than the 30 s of a pod's default terminationGracePeriodSeconds."""
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Something that runs as long as the process does, such as a server or a watch."""
+
+    name: str
+    run: Main
+
+
+class EndedEarly(Exception):
+    """A part ended by itself."""
+
+
+def run(main: Main, *, deadline_s: float = DEADLINE_S) -> int:
+    """Run `main` until a signal comes; returns the process's exit code.
+
+    0: it was asked to end and did so in time. 1: it failed, or ended unasked, or not in time; the log says which.
+    """
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_supervise(main, deadline_s))
+
+
+async def run_parts(*parts: Part, stop: asyncio.Event) -> None:
+    """Run parts side by side; at `stop` end them one after another, the last one first.
+
+    So name what others rely on first: a server that is named after the cache it answers from stops before it.
+
+    Raises:
+        ExceptionGroup: of what a part raised, or of `EndedEarly`; notes name the part. The others are cancelled.
+    """
+    stops = [asyncio.Event() for _ in parts]
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(_watch(part, its_stop), name=part.name)
+            for part, its_stop in zip(parts, stops, strict=True)
+        ]
+        await stop.wait()
+        for task, its_stop in zip(reversed(tasks), reversed(stops), strict=True):
+            its_stop.set()
+            await asyncio.wait([task])
+
+
+async def _watch(part: Part, stop: asyncio.Event) -> None:
+    try:
+        await part.run(stop)
+    except Exception as error:
+        error.add_note(f"in the part {part.name!r}")
+        raise
+    if not stop.is_set():
+        raise EndedEarly(f"the part {part.name!r} ended although nobody asked it to")
+
+
+async def _supervise(main: Main, deadline_s: float) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    deadline = asyncio.timeout(None)
+
+    def on_signal(number: signal.Signals) -> None:
+        _log.info("process.stopping", signal=number.name, deadline_s=deadline_s)
+        for each in _SIGNALS:
+            loop.remove_signal_handler(each)
+            signal.signal(each, signal.SIG_DFL)  # the next one ends the process at once
+        deadline.reschedule(loop.time() + deadline_s)
+        stop.set()
+
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, on_signal, number)
+    try:
+        async with deadline:
+            await main(stop)
+    except Exception as error:  # noqa: BLE001  # the process's last words, on its way out
+        if deadline.expired():
+            _log.error("process.stop_timed_out", deadline_s=deadline_s)
+        else:
+            _log.critical("process.failed", exc_info=error)
+        return 1
+    if not stop.is_set():
+        _log.critical("process.ended_unasked")
+        return 1
+    _log.info("process.stopped")
+    return 0

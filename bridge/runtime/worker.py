@@ -1,0 +1,101 @@
+"""From keys to reconciles: takes one at a time, says in one line how it went, tries again what failed.
+
+Here, and around the HTTP applications, is the only place that catches everything: whatever goes wrong with one key must
+not keep us from the others.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Hashable
+from datetime import timedelta
+from typing import TypeVar
+
+import structlog
+from structlog.contextvars import bound_contextvars
+
+from bridge.domain.errors import PeerError
+from bridge.runtime.metrics import Metrics
+from bridge.runtime.workqueue import ShutDown, WorkQueue
+
+_log = structlog.get_logger(__name__)
+
+K = TypeVar("K", bound=Hashable)
+
+Reconcile = Callable[[K], Awaitable[timedelta | None]]
+"""Looks at one key and does what is to be done; returns when to look again without an event, None: not before one."""
+
+
+async def run(
+    queue: WorkQueue[K],
+    reconcile: Reconcile[K],
+    *,
+    name: str,
+    count: int,
+    stop: asyncio.Event,
+    metrics: Metrics,
+) -> None:
+    """Work with `count` keys at once until told to stop; those under way are finished. Shuts the queue down.
+
+    Args:
+        queue: Where the keys come from.
+        reconcile: What is done with each.
+        name: Of the queue, for logs and metrics.
+        count: Workers.
+        stop: Ends it.
+        metrics: Where it is counted.
+    """
+    metrics.watch_queue(name, queue.__len__)
+    try:
+        async with asyncio.TaskGroup() as workers:
+            for _ in range(count):
+                workers.create_task(_work(queue, reconcile, name, metrics))
+            await stop.wait()
+            queue.shut_down()
+    finally:
+        queue.shut_down()
+
+
+async def _work(queue: WorkQueue[K], reconcile: Reconcile[K], name: str, metrics: Metrics) -> None:
+    while True:
+        try:
+            key = await queue.get()
+        except ShutDown:
+            return
+        began = time.perf_counter()
+        try:
+            with bound_contextvars(queue=name, key=str(key)):
+                outcome = await _one(queue, reconcile, key, began)
+        finally:
+            queue.done(key)
+        metrics.reconciled(name, outcome, time.perf_counter() - began)
+
+
+async def _one(queue: WorkQueue[K], reconcile: Reconcile[K], key: K, began: float) -> str:
+    """Reconcile one key and say in one line how it went; returns the outcome for the metrics."""
+    try:
+        look_again = await reconcile(key)
+    except PeerError as error:
+        outcome = "transient" if error.transient else "refused"
+        say = _log.warning if error.transient else _log.error
+        say(
+            "reconcile.failed", outcome=outcome, error=str(error), **_times(began, queue.retry(key))
+        )
+    except Exception:  # noqa: BLE001  # one key's trouble must not keep us from the others
+        outcome = "crashed"
+        _log.exception("reconcile.failed", outcome=outcome, **_times(began, queue.retry(key)))
+    else:
+        outcome = "ok"
+        queue.forget(key)
+        again_s = look_again.total_seconds() if look_again is not None else None
+        if again_s is not None:
+            queue.add_after(key, again_s)
+        _log.debug("reconcile.done", outcome=outcome, **_times(began, again_s))
+    return outcome
+
+
+def _times(began: float, again_s: float | None) -> dict[str, float | None]:
+    took_s = time.perf_counter() - began
+    return {
+        "duration_s": round(took_s, 4),
+        "again_s": round(again_s, 3) if again_s is not None else None,
+    }
