@@ -1,0 +1,179 @@
+"""What happens to a pod at CREATE: what is added to it, and why it is refused.
+
+All of it must come at CREATE: a gate cannot be added later, schedulerName never changes, and a finalizer that came after
+the submit would leak a job if we died in between. Both functions are pure and `mutate` is idempotent, as the API server
+may call it again after other webhooks.
+
+Protection is not here but in admission policies, which need no process of ours: they know the requester, and so they tell
+a real DaemonSet's pod from a forged one. What by its shape is not ours to place is left alone.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from bridge.domain import names, overrides, request
+from bridge.domain.demand import Demand
+from bridge.domain.faults import Fault
+from bridge.domain.pods import Toleration
+from bridge.domain.request import Policy
+
+MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
+"""A static pod's image in the API: <https://kubernetes.io/docs/tasks/configure-pod-container/static-pod/>."""
+
+DRA_RESOURCE_PREFIX = "deviceclass.resource.kubernetes.io/"
+"""An extended resource that stands for a ResourceClaim (KEP-5004)."""
+
+OLD_REQUEST_PREFIX = "slinky.slurm.net/"
+"""Where SchedMD's slurm-bridge had the request fields before its 1.0."""
+
+Operation = Mapping[str, object]
+"""One operation of a JSON patch (RFC 6902)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A pod that is about to be created, as far as admission looks at it."""
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    owner_kinds: tuple[str, ...] = ()
+    scheduler_name: str = ""
+    node_name: str = ""
+    demand: Demand = field(default_factory=Demand)
+    resource_claims: int = 0
+    hard_spreads: tuple[int, ...] = ()
+    """Indices of the `topologySpreadConstraints` with DoNotSchedule."""
+    required_pod_affinities: tuple[str, ...] = ()
+    """`podAffinity`, `podAntiAffinity`: which of them have required terms."""
+    preferences: tuple[str, ...] = ()
+    """Paths in the spec that only weigh nodes."""
+    gates: tuple[str, ...] | None = None
+    """None where the list is not there: a patch must make it then."""
+    finalizers: tuple[str, ...] | None = None
+    tolerations: tuple[Toleration, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The answer to one review; refused if it has faults."""
+
+    patch: tuple[Operation, ...] = ()
+    warnings: tuple[str, ...] = ()
+    faults: tuple[Fault, ...] = ()
+
+    @property
+    def is_allowed(self) -> bool:
+        """Nothing speaks against the pod."""
+        return not self.faults
+
+
+def mutate(pod: Draft, scheduler_name: str = names.SCHEDULER_NAME) -> Verdict:
+    """Hand the pod to Slurm: schedulerName, gate, finalizer, toleration, whichever of them it lacks."""
+    if not is_ours_to_place(pod, scheduler_name):
+        return Verdict()
+    return Verdict(patch=tuple(_operations(pod, scheduler_name)))
+
+
+def validate(pod: Draft, policy: Policy, scheduler_name: str = names.SCHEDULER_NAME) -> Verdict:
+    """Tell everything that is wrong with the pod, as it is after every mutation."""
+    preset = tuple(_preset(pod))
+    if not is_ours_to_place(pod, scheduler_name):
+        return Verdict(faults=preset)
+    asked, malformed = overrides.parse(pod.annotations)
+    return Verdict(
+        faults=(
+            *preset,
+            *malformed,
+            *request.faults(pod.demand, asked, policy),
+            *_impossible(pod),
+        ),
+        warnings=tuple(_warnings(pod)),
+    )
+
+
+def is_ours_to_place(pod: Draft, scheduler_name: str) -> bool:
+    """Whether this is an ordinary pod: not a node's own, not bound by hand, not another scheduler's."""
+    return (
+        not pod.node_name
+        and MIRROR_ANNOTATION not in pod.annotations
+        and not {"DaemonSet", "Node"} & set(pod.owner_kinds)
+        and pod.scheduler_name in ("", names.DEFAULT_SCHEDULER_NAME, scheduler_name)
+    )
+
+
+def _operations(pod: Draft, scheduler_name: str) -> Iterator[Operation]:
+    if pod.scheduler_name != scheduler_name:
+        yield {"op": "add", "path": "/spec/schedulerName", "value": scheduler_name}
+    if names.GATE not in (pod.gates or ()):
+        yield _append("/spec/schedulingGates", {"name": names.GATE}, pod.gates)
+    if names.FINALIZER not in (pod.finalizers or ()):
+        yield _append("/metadata/finalizers", names.FINALIZER, pod.finalizers)
+    if not any(map(_tolerates_managed_nodes, pod.tolerations or ())):
+        toleration = {"key": names.MANAGED_NODE_TAINT, "operator": "Exists"}
+        yield _append("/spec/tolerations", toleration, pod.tolerations)
+
+
+def _append(path: str, value: object, there: tuple[object, ...] | None) -> Operation:
+    if there is None:
+        return {"op": "add", "path": path, "value": [value]}
+    return {"op": "add", "path": f"{path}/-", "value": value}
+
+
+def _tolerates_managed_nodes(toleration: Toleration) -> bool:
+    """Whatever value and effect the taint has."""
+    return (
+        toleration.operator == "Exists"
+        and toleration.key in ("", names.MANAGED_NODE_TAINT)
+        and not toleration.effect
+    )
+
+
+def _preset(pod: Draft) -> Iterator[Fault]:
+    if names.JOB_ID_LABEL in pod.labels:
+        yield Fault(
+            f"metadata.labels[{names.JOB_ID_LABEL}]",
+            "leave it out: slurm-bridge writes it when the pod has a Slurm job",
+        )
+    if names.NODE_ANNOTATION in pod.annotations:
+        yield Fault(
+            f"metadata.annotations[{names.NODE_ANNOTATION}]",
+            "leave it out: slurm-bridge writes it when Slurm has chosen a node",
+        )
+
+
+def _impossible(pod: Draft) -> Iterator[Fault]:
+    """What Slurm cannot honour is refused, as ignoring it would be worse."""
+    for kind in pod.required_pod_affinities:
+        yield Fault(
+            f"spec.affinity.{kind}.requiredDuringSchedulingIgnoredDuringExecution",
+            "cannot be honoured: Slurm does not see which pods run where; use preferred terms, node affinity, "
+            f"or the annotation {names.REQUEST_PREFIX}exclusive",
+        )
+    for index in pod.hard_spreads:
+        yield Fault(
+            f"spec.topologySpreadConstraints[{index}].whenUnsatisfiable",
+            "DoNotSchedule cannot be honoured: Slurm does not see which pods run where; use ScheduleAnyway",
+        )
+    if pod.resource_claims:
+        yield Fault(
+            "spec.resourceClaims",
+            "cannot be honoured: Slurm does not know them; request extended resources such as nvidia.com/gpu, "
+            f"or use the annotation {names.REQUEST_PREFIX}gres",
+        )
+    for name in pod.demand.extended:
+        if name.startswith(DRA_RESOURCE_PREFIX):
+            yield Fault(
+                f"spec.containers[*].resources[{name}]",
+                "cannot be honoured: it stands for a resource claim, which Slurm does not know; request extended "
+                "resources such as nvidia.com/gpu",
+            )
+
+
+def _warnings(pod: Draft) -> Iterator[str]:
+    for path in pod.preferences:
+        yield f"{path}: has no effect, Slurm chooses the node"
+    fields = {field.name for field in overrides.FIELDS}
+    for key in sorted(pod.annotations):
+        if key.startswith(OLD_REQUEST_PREFIX) and key.removeprefix(OLD_REQUEST_PREFIX) in fields:
+            name = key.removeprefix(OLD_REQUEST_PREFIX)
+            yield f"metadata.annotations[{key}]: has no effect, use {names.REQUEST_PREFIX}{name}"

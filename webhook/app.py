@@ -1,0 +1,79 @@
+"""The webhook's HTTP side: `POST /mutate` and `POST /validate`, called by kube-apiserver when a pod is created.
+
+Two calls, because the second sees what other webhooks have made of the pod in between. Both are answered from the request
+alone: nobody is asked, nothing is kept.
+"""
+
+import time
+from collections.abc import Callable
+from http import HTTPStatus
+
+import structlog
+from fastapi import FastAPI, Request, Response
+
+from bridge.domain import admission
+from bridge.domain.admission import Draft, Verdict
+from bridge.domain.request import Policy
+from bridge.runtime.metrics import Metrics
+from webhook import wire
+
+JSON = "application/json"
+
+_log = structlog.get_logger(__name__)
+
+
+def create(*, policy: Policy, scheduler_name: str, metrics: Metrics) -> FastAPI:
+    """Build the ASGI application."""
+    app = FastAPI(title="slurm-bridge webhook", docs_url=None, redoc_url=None, openapi_url=None)
+
+    @app.post("/mutate")
+    async def mutate(request: Request) -> Response:
+        return await _answer(request, lambda pod: admission.mutate(pod, scheduler_name), metrics)
+
+    @app.post("/validate")
+    async def validate(request: Request) -> Response:
+        return await _answer(
+            request, lambda pod: admission.validate(pod, policy, scheduler_name), metrics
+        )
+
+    return app
+
+
+async def _answer(
+    request: Request, judge: Callable[[Draft], Verdict], metrics: Metrics
+) -> Response:
+    began = time.perf_counter()
+    response, outcome = _review(
+        request.headers.get("content-type", ""), await request.body(), judge
+    )
+    metrics.admission_review(outcome, time.perf_counter() - began)
+    return response
+
+
+def _review(
+    content_type: str, body: bytes, judge: Callable[[Draft], Verdict]
+) -> tuple[Response, str]:
+    """The answer, and what it was in one word."""
+    if content_type.partition(";")[0].strip().lower() != JSON:
+        code = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+        why = f"expected content type {JSON}, found {content_type!r}"
+        return Response(wire.status(code, why), code, media_type=JSON), "malformed"
+    try:
+        review = wire.read(body)
+    except wire.NotAReviewError as error:
+        code = HTTPStatus.BAD_REQUEST
+        _log.warning("admission.malformed", error=str(error))
+        return Response(wire.status(code, str(error)), code, media_type=JSON), "malformed"
+    if not review.is_new_pod:
+        return Response(wire.answer(review.uid, Verdict()), media_type=JSON), "passed"
+    try:
+        verdict = judge(wire.draft(review))
+    except wire.MalformedPodError as error:
+        _log.warning("admission.malformed", pod=review.full_name, error=str(error))
+        return Response(wire.refusal(review.uid, str(error)), media_type=JSON), "malformed"
+    if verdict.faults:
+        _log.info(
+            "admission.refused", pod=review.full_name, faults=[f.path for f in verdict.faults]
+        )
+    outcome = "refused" if verdict.faults else "patched" if verdict.patch else "allowed"
+    return Response(wire.answer(review.uid, verdict), media_type=JSON), outcome

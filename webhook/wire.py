@@ -1,0 +1,296 @@
+"""The admission API's JSON (`admission.k8s.io/v1 AdmissionReview`) to and from the domain.
+
+Source: <https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/>. What cannot be read is
+answered so that kube-apiserver shows why: as a refusal where the request's uid is known, as a `Status` where it is not.
+"""
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+
+import msgspec
+
+from bridge.domain import demand
+from bridge.domain.admission import Draft, Verdict
+from bridge.domain.faults import Fault
+from bridge.domain.pods import Toleration
+
+API_VERSION = "admission.k8s.io/v1"
+
+
+class NotAReviewError(ValueError):
+    """Not an AdmissionReview that could be answered."""
+
+
+class MalformedPodError(ValueError):
+    """The review can be answered, but its object is no pod."""
+
+
+class _Struct(msgspec.Struct, rename="camel", gc=False):
+    """Unknown fields are skipped unread."""
+
+
+class _Kind(_Struct):
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+
+
+class _Request(_Struct):
+    uid: str
+    operation: str = ""
+    kind: _Kind = msgspec.field(default_factory=_Kind)
+    sub_resource: str = ""
+    namespace: str = ""
+    name: str = ""
+    object: msgspec.Raw = msgspec.Raw()
+
+
+class _Review(_Struct):
+    api_version: str = ""
+    kind: str = ""
+    request: _Request | None = None
+
+
+class _Owner(_Struct):
+    kind: str = ""
+
+
+class _Metadata(_Struct):
+    name: str = ""
+    generate_name: str = ""
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner_references: list[_Owner] = []
+    finalizers: list[str] | None = None
+
+
+class _Resources(_Struct):
+    requests: dict[str, str] = {}
+    limits: dict[str, str] = {}
+
+
+class _Container(_Struct):
+    resources: _Resources = msgspec.field(default_factory=_Resources)
+    restart_policy: str = ""
+
+
+class _Gate(_Struct):
+    name: str
+
+
+class _Toleration(_Struct):
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+class _Spread(_Struct):
+    when_unsatisfiable: str = ""
+
+
+class _Terms(_Struct):
+    """Node and pod affinities alike: only whether there are terms is asked here."""
+
+    required_during_scheduling_ignored_during_execution: msgspec.Raw = msgspec.Raw()
+    preferred_during_scheduling_ignored_during_execution: msgspec.Raw = msgspec.Raw()
+
+
+class _Affinity(_Struct):
+    node_affinity: _Terms = msgspec.field(default_factory=_Terms)
+    pod_affinity: _Terms = msgspec.field(default_factory=_Terms)
+    pod_anti_affinity: _Terms = msgspec.field(default_factory=_Terms)
+
+
+class _Spec(_Struct):
+    containers: list[_Container] = []
+    init_containers: list[_Container] = []
+    overhead: dict[str, str] = {}
+    resources: _Resources | None = None
+    resource_claims: list[msgspec.Raw] = []
+    scheduler_name: str = ""
+    node_name: str = ""
+    scheduling_gates: list[_Gate] | None = None
+    tolerations: list[_Toleration] | None = None
+    topology_spread_constraints: list[_Spread] = []
+    affinity: _Affinity = msgspec.field(default_factory=_Affinity)
+
+
+class _Pod(_Struct):
+    metadata: _Metadata
+    spec: _Spec
+
+
+_review = msgspec.json.Decoder(_Review)
+_pod = msgspec.json.Decoder(_Pod)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
+    """One request of the API server."""
+
+    uid: str
+    full_name: str
+    """`namespace/name`, for people; a pod made from a template has no name yet."""
+    is_new_pod: bool
+    """A core/v1 Pod is created: nothing else is any business of ours."""
+    document: bytes
+    """The object's JSON."""
+
+
+def read(body: bytes) -> Review:
+    """Read a review.
+
+    Raises:
+        NotAReviewError: it cannot be answered, as it has no uid or is something else.
+    """
+    try:
+        review = _review.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise NotAReviewError(f"the body is no AdmissionReview: {error}") from error
+    if (review.api_version, review.kind) != (API_VERSION, "AdmissionReview"):
+        raise NotAReviewError(
+            f"expected an AdmissionReview of {API_VERSION}, found {review.kind!r} of {review.api_version!r}"
+        )
+    request = review.request
+    if request is None or not request.uid:
+        raise NotAReviewError("the AdmissionReview has no request.uid to answer to")
+    kind = request.kind
+    return Review(
+        uid=request.uid,
+        full_name=f"{request.namespace}/{request.name}",
+        is_new_pod=(request.operation, kind.group, kind.kind, request.sub_resource)
+        == ("CREATE", "", "Pod", ""),
+        document=bytes(request.object),
+    )
+
+
+def draft(review: Review) -> Draft:
+    """Read the pod of a review.
+
+    Raises:
+        MalformedPodError: it is none.
+    """
+    if not review.document or review.document == b"null":
+        raise MalformedPodError("request.object is missing")
+    try:
+        pod = _pod.decode(review.document)
+        return _draft(pod)
+    except (ValueError, UnicodeDecodeError) as error:  # msgspec's errors are ValueErrors, too
+        raise MalformedPodError(f"request.object is no pod: {error}") from error
+
+
+def answer(uid: str, verdict: Verdict) -> bytes:
+    """Write the answer; each fault is also a cause of its own, which kubectl shows one a line."""
+    response: dict[str, object] = {"uid": uid, "allowed": verdict.is_allowed}
+    if verdict.patch:
+        response["patchType"] = "JSONPatch"
+        response["patch"] = base64.b64encode(msgspec.json.encode(verdict.patch)).decode()
+    if verdict.warnings:
+        response["warnings"] = verdict.warnings
+    if verdict.faults:
+        response["status"] = _invalid(verdict.faults)
+    return msgspec.json.encode(
+        {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response}
+    )
+
+
+def refusal(uid: str, why: str) -> bytes:
+    """Write a refusal of what could not be read."""
+    response = {"uid": uid, "allowed": False, "status": _failure(HTTPStatus.BAD_REQUEST, why)}
+    return msgspec.json.encode(
+        {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response}
+    )
+
+
+def status(code: HTTPStatus, why: str) -> bytes:
+    """Write an error as the API's own `Status`, whose message kube-apiserver passes on."""
+    return msgspec.json.encode({"apiVersion": "v1", "kind": "Status"} | _failure(code, why))
+
+
+def _failure(code: HTTPStatus, why: str) -> dict[str, object]:
+    reason = code.phrase.replace(" ", "")
+    return {"status": "Failure", "code": code.value, "reason": reason, "message": why}
+
+
+def _invalid(faults: Sequence[Fault]) -> dict[str, object]:
+    return {
+        "status": "Failure",
+        "code": HTTPStatus.UNPROCESSABLE_ENTITY.value,
+        "reason": "Invalid",
+        "message": "; ".join(fault.text for fault in faults),
+        "details": {
+            "kind": "Pod",
+            "causes": [
+                {"reason": "FieldValueInvalid", "field": fault.path, "message": fault.message}
+                for fault in faults
+            ],
+        },
+    }
+
+
+def _draft(pod: _Pod) -> Draft:
+    meta, spec = pod.metadata, pod.spec
+    affinity = spec.affinity
+    kinds = {
+        "nodeAffinity": affinity.node_affinity,
+        "podAffinity": affinity.pod_affinity,
+        "podAntiAffinity": affinity.pod_anti_affinity,
+    }
+    return Draft(
+        labels=meta.labels,
+        annotations=meta.annotations,
+        owner_kinds=tuple(owner.kind for owner in meta.owner_references),
+        scheduler_name=spec.scheduler_name,
+        node_name=spec.node_name,
+        demand=demand.of(
+            map(_resources, spec.containers),
+            map(_resources, spec.init_containers),
+            spec.overhead,
+            demand.Resources(spec.resources.requests, spec.resources.limits)
+            if spec.resources
+            else None,
+        ),
+        resource_claims=len(spec.resource_claims),
+        hard_spreads=tuple(
+            index
+            for index, spread in enumerate(spec.topology_spread_constraints)
+            if spread.when_unsatisfiable == "DoNotSchedule"
+        ),
+        required_pod_affinities=tuple(
+            kind
+            for kind, terms in kinds.items()
+            if kind != "nodeAffinity"
+            and _has_terms(terms.required_during_scheduling_ignored_during_execution)
+        ),
+        preferences=tuple(
+            f"spec.affinity.{kind}.preferredDuringSchedulingIgnoredDuringExecution"
+            for kind, terms in kinds.items()
+            if _has_terms(terms.preferred_during_scheduling_ignored_during_execution)
+        ),
+        gates=_names(spec.scheduling_gates),
+        finalizers=None if meta.finalizers is None else tuple(meta.finalizers),
+        tolerations=None
+        if spec.tolerations is None
+        else tuple(
+            Toleration(key=t.key, operator=t.operator, value=t.value, effect=t.effect)
+            for t in spec.tolerations
+        ),
+    )
+
+
+def _resources(container: _Container) -> demand.Resources:
+    resources = container.resources
+    return demand.Resources(
+        resources.requests, resources.limits, container.restart_policy == "Always"
+    )
+
+
+def _has_terms(terms: msgspec.Raw) -> bool:
+    return bytes(terms) not in (b"", b"null", b"[]")
+
+
+def _names(gates: Sequence[_Gate] | None) -> tuple[str, ...] | None:
+    return None if gates is None else tuple(gate.name for gate in gates)
