@@ -29,6 +29,8 @@ Operation = dict[str, object]
 DISRUPTION_TARGET = "DisruptionTarget"
 """The pod condition that a Job's podFailurePolicy looks for, KEP-3329."""
 
+POD_SCHEDULED = "PodScheduled"
+
 
 @dataclass(frozen=True, slots=True)
 class JsonPatch:
@@ -115,19 +117,23 @@ def disruption_target(pod: Pod, cause: Cause, message: str, now: datetime) -> Me
 def end_pod(pod: Pod, cause: Cause, message: str, now: datetime) -> MergePatch:
     """End a pod that never got a node (status): phase Failed, and DisruptionTarget unless it is the pod's own doing.
 
-    It cannot be taken back, so it holds for exactly the version it was decided on.
+    It cannot be taken back, so it holds for exactly the version it was decided on. The condition PodScheduled gets the
+    cause too: as long as it says SchedulingGated, that is what `kubectl get` shows.
     """
-    status: dict[str, object] = {
-        "phase": Phase.FAILED.value,
-        "reason": cause.value,
-        "message": message,
-    }
+    conditions = [
+        _condition(pod, POD_SCHEDULED, "False", reason=cause.value, message=message, now=now)
+    ]
     if cause.is_disruption:
-        status["conditions"] = [_disrupted(pod, cause, message, now)]
+        conditions.append(_disrupted(pod, cause, message, now))
     return MergePatch(
         {
             "metadata": {"uid": pod.uid, "resourceVersion": pod.resource_version},
-            "status": status,
+            "status": {
+                "phase": Phase.FAILED.value,
+                "reason": cause.value,
+                "message": message,
+                "conditions": conditions,
+            },
         }
     )
 

@@ -1,0 +1,407 @@
+"""What each patch does to a pod or node of a real API server, and that it does nothing to any other."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from bridge.domain import names
+from bridge.domain.actions import Cause
+from bridge.domain.ids import JobId, KubeNode, PodUid
+from bridge.domain.nodes import Taint
+from bridge.domain.pods import Condition, NodeTerm, Phase, Pod, Requirement
+from bridge.kube import errors, patches, writes
+from bridge.kube.client import STRATEGIC_MERGE_PATCH, KubeClient
+from sandbox.client import Sandbox
+from tests.kube.conftest import CreatePod
+from tests.kube.manifests import expression, pod, preferred, required
+
+NODE = KubeNode("node-2")
+JOB = JobId(4711)
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+PIN = Requirement(key="metadata.name", operator="In", values=(NODE,))
+SSD = Requirement(key="disk", operator="In", values=("ssd",))
+ARM = Requirement(key="arch", operator="In", values=("arm64",))
+ANY_NODE_FIELD = {"key": "metadata.name", "operator": "NotIn", "values": ["node-0"]}
+POD_AFFINITY = {
+    "podAntiAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {
+                "weight": 1,
+                "podAffinityTerm": {
+                    "topologyKey": "kubernetes.io/hostname",
+                    "labelSelector": {"matchLabels": {"app": "x"}},
+                },
+            }
+        ]
+    }
+}
+
+
+def assignment(pod: Pod) -> patches.JsonPatch:
+    return patches.assign(pod, job_id=JOB, kube_node=NODE)
+
+
+@pytest.mark.parametrize(
+    ("affinity", "terms"),
+    [
+        pytest.param(None, (NodeTerm(match_fields=(PIN,)),), id="none"),
+        pytest.param(POD_AFFINITY, (NodeTerm(match_fields=(PIN,)),), id="only about other pods"),
+        pytest.param(
+            {"nodeAffinity": preferred(expression("disk", "ssd"))},
+            (NodeTerm(match_fields=(PIN,)),),
+            id="only a preference",
+        ),
+        pytest.param(
+            {"nodeAffinity": required({"matchExpressions": [expression("disk", "ssd")]})},
+            (NodeTerm(match_labels=(SSD,), match_fields=(PIN,)),),
+            id="one term",
+        ),
+        pytest.param(
+            {
+                "nodeAffinity": required(
+                    {"matchExpressions": [expression("disk", "ssd")]},
+                    {"matchExpressions": [expression("arch", "arm64")]},
+                )
+                | preferred(expression("disk", "ssd")),
+                **POD_AFFINITY,
+            },
+            (
+                NodeTerm(match_labels=(SSD,), match_fields=(PIN,)),
+                NodeTerm(match_labels=(ARM,), match_fields=(PIN,)),
+            ),
+            id="alternatives beside everything else",
+        ),
+        pytest.param(
+            {"nodeAffinity": required({"matchFields": [ANY_NODE_FIELD]})},
+            (
+                NodeTerm(
+                    match_fields=(
+                        Requirement(key="metadata.name", operator="NotIn", values=("node-0",)),
+                        PIN,
+                    )
+                ),
+            ),
+            id="a term on fields",
+        ),
+        pytest.param(
+            {"nodeAffinity": required({}, {"matchExpressions": [expression("disk", "ssd")]})},
+            (NodeTerm(), NodeTerm(match_labels=(SSD,), match_fields=(PIN,))),
+            id="a term that matches no node stays so",
+        ),
+    ],
+)
+async def test_assign_pins_the_pod_and_keeps_what_its_user_wrote(
+    client: KubeClient,
+    control_plane: Sandbox,
+    create_pod: CreatePod,
+    affinity: dict[str, object] | None,
+    terms: tuple[NodeTerm, ...],
+) -> None:
+    created = create_pod(pod("a", affinity=affinity))
+
+    assigned = await writes.patch_pod(client, created, assignment(created))
+
+    assert terms == assigned.node_terms
+    assert NODE == assigned.assigned_node
+    assert JOB == assigned.job_id
+    assert () == assigned.gates
+    assert (names.FINALIZER,) == assigned.finalizers
+    path = f"/api/v1/namespaces/{created.namespace}/pods/a"
+    written = control_plane.admin.get(path)["spec"]["affinity"]
+    for kind, wish in (affinity or {}).items():
+        if kind != "nodeAffinity":
+            assert wish == written[kind]
+    preferences = "preferredDuringSchedulingIgnoredDuringExecution"
+    wished = (affinity or {}).get("nodeAffinity", {})
+    assert isinstance(wished, dict)
+    assert wished.get(preferences) == written["nodeAffinity"].get(preferences)
+
+
+async def test_assign_leaves_other_gates_labels_and_annotations_alone(
+    client: KubeClient, create_pod: CreatePod
+) -> None:
+    created = create_pod(
+        pod(
+            "a",
+            gates=("example.com/before", names.GATE, "example.com/after"),
+            labels={"app": "x"},
+            annotations={"example.com/note": "~/y"},
+        )
+    )
+
+    assigned = await writes.patch_pod(client, created, assignment(created))
+
+    assert ("example.com/before", "example.com/after") == assigned.gates
+    assert {"app": "x", names.JOB_ID_LABEL: "4711"} == assigned.labels
+    assert {"example.com/note": "~/y", names.NODE_ANNOTATION: NODE} == assigned.annotations
+
+
+async def test_a_second_assign_is_refused(client: KubeClient, create_pod: CreatePod) -> None:
+    created = create_pod(pod("a"))
+    await writes.patch_pod(client, created, assignment(created))
+
+    with pytest.raises(errors.Conflict) as refusal:
+        await writes.patch_pod(
+            client, created, patches.assign(created, job_id=JobId(4712), kube_node=KubeNode("x"))
+        )
+
+    assert (422, "Invalid") == (refusal.value.status, refusal.value.reason)
+    now = await writes.get_pod(client, created.namespace, "a")
+    assert (JOB, NODE) == (now.job_id, now.assigned_node)
+
+
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        pytest.param({"metadata": {"labels": {"app": "x"}}}, id="the first label"),
+        pytest.param({"metadata": {"annotations": {"note": "x"}}}, id="the first annotation"),
+        pytest.param(
+            {"spec": {"affinity": {"nodeAffinity": preferred(expression("disk", "ssd"))}}},
+            id="a preference",
+        ),
+    ],
+)
+async def test_assign_is_refused_rather_than_lose_what_was_added_meanwhile(
+    client: KubeClient,
+    control_plane: Sandbox,
+    create_pod: CreatePod,
+    meanwhile: dict[str, object],
+) -> None:
+    created = create_pod(pod("a"))
+    control_plane.admin.patch(f"/api/v1/namespaces/{created.namespace}/pods/a", meanwhile)
+
+    with pytest.raises(errors.Conflict):
+        await writes.patch_pod(client, created, assignment(created))
+
+    now = await writes.get_pod(client, created.namespace, "a")
+    assert now.is_gated
+    assigned = await writes.patch_pod(client, now, assignment(now))
+    assert NODE == assigned.assigned_node
+
+
+async def test_assign_of_a_pod_without_our_gate_is_not_even_built(create_pod: CreatePod) -> None:
+    created = create_pod(pod("a", gates=()))
+
+    with pytest.raises(ValueError, match="carries no slurm-bridge"):
+        assignment(created)
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        pytest.param(assignment, id="assign"),
+        pytest.param(patches.release, id="release"),
+        pytest.param(lambda p: patches.label_job_id(p, JOB), id="label_job_id"),
+    ],
+)
+async def test_a_namesake_is_never_patched(
+    client: KubeClient,
+    create_pod: CreatePod,
+    patch: object,
+) -> None:
+    created = create_pod(pod("a", labels={"app": "x"}))
+    other = replace(created, uid=PodUid("00000000-0000-0000-0000-000000000000"))
+    assert callable(patch)
+
+    with pytest.raises(errors.Conflict):
+        await writes.patch_pod(client, other, patch(other))
+
+    now = await writes.get_pod(client, created.namespace, "a")
+    assert created.resource_version == now.resource_version
+
+
+async def test_a_namesake_gets_no_status(client: KubeClient, create_pod: CreatePod) -> None:
+    created = create_pod(pod("a"))
+    other = replace(created, uid=PodUid("00000000-0000-0000-0000-000000000000"))
+
+    for patch in (
+        patches.allocated_condition(
+            other, is_allocated=False, reason="Priority", message="", now=NOON
+        ),
+        patches.disruption_target(other, Cause.PREEMPTED, "", NOON),
+        patches.end_pod(other, Cause.CANCELLED, "", NOON),
+    ):
+        with pytest.raises(errors.Conflict):
+            await writes.patch_pod_status(client, other, patch)
+
+    now = await writes.get_pod(client, created.namespace, "a")
+    assert created.resource_version == now.resource_version
+
+
+async def test_release_removes_our_finalizer_and_no_other(
+    client: KubeClient, create_pod: CreatePod
+) -> None:
+    created = create_pod(
+        pod("a", finalizers=("example.com/before", names.FINALIZER, "example.com/after"))
+    )
+
+    released = await writes.patch_pod(client, created, patches.release(created))
+
+    assert ("example.com/before", "example.com/after") == released.finalizers
+    with pytest.raises(errors.Conflict):
+        await writes.patch_pod(client, created, patches.release(created))
+
+
+async def test_release_of_a_deleted_pod_lets_it_go(
+    client: KubeClient, create_pod: CreatePod
+) -> None:
+    created = create_pod(pod("a"))
+    where = {"namespace": created.namespace, "name": "a"}
+    await writes.delete_pod(client, **where, uid=created.uid, grace_s=0)
+    deleting = await writes.get_pod(client, created.namespace, "a")
+    assert deleting.is_deleting
+
+    await writes.patch_pod(client, deleting, patches.release(deleting))
+
+    with pytest.raises(errors.NotFound):
+        await writes.get_pod(client, created.namespace, "a")
+
+
+async def test_the_job_id_label_comes_changes_and_goes(
+    client: KubeClient, create_pod: CreatePod
+) -> None:
+    created = create_pod(pod("a"))
+
+    first = await writes.patch_pod(client, created, patches.label_job_id(created, JOB))
+    second = await writes.patch_pod(client, first, patches.label_job_id(first, JobId(4712)))
+    third = await writes.patch_pod(client, second, patches.label_job_id(second, None))
+
+    assert [JOB, 4712, None] == [first.job_id, second.job_id, third.job_id]
+
+
+async def test_end_pod_ends_a_gated_pod_as_disrupted(
+    client: KubeClient, control_plane: Sandbox, create_pod: CreatePod
+) -> None:
+    created = create_pod(pod("a"))
+
+    ended = await writes.patch_pod_status(
+        client, created, patches.end_pod(created, Cause.CANCELLED, "cancelled by alice", NOON)
+    )
+
+    assert (Phase.FAILED, "SlurmCancelled") == (ended.phase, ended.reason)
+    disrupted = Condition(
+        type="DisruptionTarget",
+        status="True",
+        reason="SlurmCancelled",
+        message="cancelled by alice",
+    )
+    assert disrupted == ended.condition("DisruptionTarget")
+    shown = control_plane.kubectl("get", "pod", "a", "-n", created.namespace)
+    assert "SlurmCancelled" in shown
+
+
+async def test_end_pod_for_the_pods_own_doing_is_no_disruption(
+    client: KubeClient, create_pod: CreatePod
+) -> None:
+    created = create_pod(pod("a"))
+
+    ended = await writes.patch_pod_status(
+        client, created, patches.end_pod(created, Cause.TIME_LIMIT, "too long", NOON)
+    )
+
+    assert Phase.FAILED == ended.phase
+    assert ended.condition("DisruptionTarget") is None
+
+
+async def test_end_pod_is_refused_when_the_pod_has_changed_in_any_way(
+    client: KubeClient, create_pod: CreatePod
+) -> None:
+    created = create_pod(pod("a"))
+    assigned = await writes.patch_pod(client, created, assignment(created))
+
+    with pytest.raises(errors.Conflict) as refusal:
+        await writes.patch_pod_status(
+            client, created, patches.end_pod(created, Cause.CANCELLED, "", NOON)
+        )
+
+    assert 409 == refusal.value.status
+    now = await writes.get_pod(client, created.namespace, "a")
+    assert (Phase.PENDING, assigned.resource_version) == (now.phase, now.resource_version)
+
+
+async def test_a_condition_moves_its_time_only_with_its_status(
+    client: KubeClient, control_plane: Sandbox, create_pod: CreatePod
+) -> None:
+    told = create_pod(pod("a"))
+    times: list[str] = []
+    for hour, (is_allocated, reason) in enumerate(
+        [(False, "Priority"), (False, "Resources"), (True, "Allocated")]
+    ):
+        patch = patches.allocated_condition(
+            told,
+            is_allocated=is_allocated,
+            reason=reason,
+            message="as Slurm says",
+            now=NOON + timedelta(hours=hour),
+        )
+        told = await writes.patch_pod_status(client, told, patch)
+        raw = control_plane.admin.get(f"/api/v1/namespaces/{told.namespace}/pods/a")
+        times += [
+            c["lastTransitionTime"]
+            for c in raw["status"]["conditions"]
+            if c["type"] == names.ALLOCATED_CONDITION
+        ]
+
+    assert ["2026-01-01T12:00:00Z", "2026-01-01T12:00:00Z", "2026-01-01T14:00:00Z"] == times
+
+
+async def test_a_condition_written_meanwhile_by_somebody_else_survives(
+    client: KubeClient, create_pod: CreatePod
+) -> None:
+    """As when a kubelet reports: the list it left is longer than the one our patch was made for."""
+    created = create_pod(pod("a"))
+    foreign = {"type": "example.com/Checked", "status": "True"}
+    await client.request(
+        "PATCH",
+        f"/api/v1/namespaces/{created.namespace}/pods/a/status",
+        body={"status": {"conditions": [foreign]}},
+        content_type=STRATEGIC_MERGE_PATCH,
+    )
+
+    patch = patches.disruption_target(created, Cause.PREEMPTED, "preempted", NOON)
+    patched = await writes.patch_pod_status(client, created, patch)
+
+    assert {"PodScheduled", "example.com/Checked", "DisruptionTarget"} == {
+        c.type for c in patched.conditions
+    }
+
+
+async def test_a_taint_comes_changes_and_goes_among_others(client: KubeClient) -> None:
+    node = await writes.get_node(client, KubeNode("node-3"))
+    ours = Taint(key=names.MANAGED_NODE_TAINT, effect="NoSchedule")
+    others = Taint(key="example.com/other", value="x", effect="PreferNoSchedule")
+    before = node.taints
+
+    for taint in (others, ours, replace(ours, value="again")):
+        node = await writes.patch_node(client, node, patches.taint(node, taint))
+    assert (*before, others, replace(ours, value="again")) == node.taints
+
+    node = await writes.patch_node(client, node, patches.untaint(node, ours.key))
+    assert (*before, others) == node.taints
+    node = await writes.patch_node(client, node, patches.untaint(node, others.key))
+    assert before == node.taints
+
+
+async def test_a_taint_is_refused_when_the_taints_have_changed(client: KubeClient) -> None:
+    node = await writes.get_node(client, KubeNode("node-1"))
+    assert () == node.taints
+    first = Taint(key="example.com/first", effect="PreferNoSchedule")
+    tainted = await writes.patch_node(client, node, patches.taint(node, first))
+    try:
+        second = Taint(key="example.com/second", effect="PreferNoSchedule")
+        with pytest.raises(errors.Conflict):
+            await writes.patch_node(client, node, patches.taint(node, second))
+    finally:
+        await writes.patch_node(client, tainted, patches.untaint(tainted, first.key))
+
+
+async def test_labels_of_a_node_come_and_go(client: KubeClient) -> None:
+    node = await writes.get_node(client, KubeNode("node-0"))
+
+    labelled = await writes.patch_node(client, node, patches.label_node(node, {"a.b/c": "d"}))
+    cleaned = await writes.patch_node(client, labelled, patches.label_node(node, {"a.b/c": None}))
+
+    assert {**node.labels, "a.b/c": "d"} == labelled.labels
+    assert node.labels == cleaned.labels
