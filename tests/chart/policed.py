@@ -1,0 +1,244 @@
+"""A real API server with the chart's policies and roles, and the people and programs that meet there.
+
+There is no webhook: pods of bridged namespaces come with what it would give them (`pod(ours=True)`).
+"""
+
+import json
+import subprocess
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bridge.domain import names
+from sandbox import kubeconfig
+from sandbox.api import Api, ApiError
+from sandbox.client import Sandbox
+from tests.chart.rendering import Manifest, render
+from tests.servers import wait_until
+
+OURS = "slurm-bridge"
+"""The release and its namespace."""
+BREAK_GLASS = "slurm-bridge:break-glass"
+EFFECTIVE_S = 30
+"""The API server takes a new policy up within a few seconds."""
+OUTSIDE = {
+    "workloads": {"enabled": False},
+    "tls": {"mode": "secret", "caBundle": "PEM"},
+    "webhook": {"url": "https://127.0.0.1:1"},
+}
+_APPLIED = {
+    "ServiceAccount",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "Role",
+    "RoleBinding",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+}
+
+
+def pod(
+    name: str = "p",
+    *,
+    ours: bool = True,
+    metadata: Mapping[str, Any] | None = None,
+    spec: Mapping[str, Any] | None = None,
+) -> Manifest:
+    """A pod; `ours`: as the webhook leaves it."""
+    marks: dict[str, Any] = {"finalizers": [names.FINALIZER]} if ours else {}
+    asks: dict[str, Any] = (
+        {"schedulerName": names.SCHEDULER_NAME, "schedulingGates": [{"name": names.GATE}]}
+        if ours
+        else {}
+    )
+    container = {
+        "name": "main",
+        "image": "example.test/image",
+        "resources": {"requests": {"cpu": "1"}},
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, **marks, **(metadata or {})},
+        "spec": {"containers": [container], **asks, **(spec or {})},
+    }
+
+
+def assignment(node: str, job_id: str = "4711") -> list[dict[str, object]]:
+    """The extender's patch of a pod without labels and annotations: job id, node, pin, gate."""
+    pin = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [pin]}}
+    return [
+        {"op": "add", "path": "/metadata/labels", "value": {names.JOB_ID_LABEL: job_id}},
+        {"op": "add", "path": "/metadata/annotations", "value": {names.NODE_ANNOTATION: node}},
+        {"op": "add", "path": "/spec/affinity", "value": {"nodeAffinity": required}},
+        {"op": "remove", "path": "/spec/schedulingGates/0"},
+    ]
+
+
+def binding(name: str, node: str) -> Manifest:
+    """What a scheduler posts."""
+    target = {"apiVersion": "v1", "kind": "Node", "name": node}
+    return {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
+
+
+def pods(namespace: str, name: str = "", subresource: str = "") -> str:
+    """A path."""
+    parts = ("/api/v1/namespaces", namespace, "pods", name, subresource)
+    return "/".join(part for part in parts if part)
+
+
+@dataclass(slots=True)
+class Cluster:
+    """Who is there, and where."""
+
+    sandbox: Sandbox
+    bridged: str
+    """A labelled namespace."""
+    other: str
+    """A namespace without the label."""
+    callers: dict[tuple[str, ...], Api] = field(default_factory=dict)
+
+    @property
+    def admin(self) -> Api:
+        """In system:masters."""
+        return self.sandbox.admin
+
+    def user(self, name: str = "alice", *groups: str) -> Api:
+        """By client certificate. Alice has `edit` in both namespaces."""
+        key = (name, *groups)
+        if key not in self.callers:
+            self.callers[key] = Api(self.sandbox.user_kubeconfig(name, *groups))
+        return self.callers[key]
+
+    def program(self, component: str) -> Api:
+        """By a token of its service account, with no right but the chart's."""
+        key = ("program", component)
+        if key not in self.callers:
+            account = f"/api/v1/namespaces/{OURS}/serviceaccounts/{OURS}-{component}"
+            request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}
+            token = self.admin.create(f"{account}/token", request)["status"]["token"]
+            instance = self.sandbox.instance
+            file = instance.kube / f"chart-{component}"
+            file.write_text(token)
+            path = kubeconfig.with_token_file(
+                file.with_suffix(".kubeconfig"),
+                server=instance.url("apiserver", "https"),
+                ca=(instance.kube / "ca.crt").read_bytes(),
+                token_file=file,
+            )
+            self.callers[key] = Api(path)
+        return self.callers[key]
+
+    def known(self, who: str) -> Api:
+        """alice, admin, or one of our programs."""
+        people = {"alice": self.user, "admin": lambda: self.admin}
+        return people[who]() if who in people else self.program(who)
+
+    def create(self, body: Manifest, *, namespace: str = "", by: Api | None = None) -> str:
+        """Create a pod; its name."""
+        created = (by or self.user()).create(pods(namespace or self.bridged), body)
+        return str(created["metadata"]["name"])
+
+    def warnings(self, body: Manifest, namespace: str) -> str:
+        """What kubectl tells alice beside creating the pod (dry run)."""
+        done = subprocess.run(
+            [
+                str(self.sandbox.instance.bin / "kubectl"),
+                f"--kubeconfig={self.sandbox.user_kubeconfig('alice')}",
+                f"--namespace={namespace}",
+                *("create", "--dry-run=server", "--filename=-"),
+            ],
+            input=json.dumps(body),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stderr
+
+
+def refusal(api: Api, method: str, path: str, body: object, *, strategic: bool = False) -> str:
+    """What the API server says against it, "" if nothing; nothing is changed (dry run).
+
+    A PATCH is a JSON patch if it is a list, else a merge patch.
+    """
+    content_type = "application/json"
+    if method == "PATCH":
+        merge = "strategic-merge" if strategic else "merge"
+        kind = "json" if isinstance(body, list) else merge
+        content_type = f"application/{kind}-patch+json"
+    try:
+        api.request(method, path, body, content_type=content_type, params={"dryRun": "All"})
+    except ApiError as error:
+        return error.message
+    return ""
+
+
+def apply(sandbox: Sandbox, manifests: Sequence[Manifest]) -> None:
+    """As an administrator would, checking every field."""
+    items = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
+    sandbox.kubectl("apply", "--validate=strict", "--filename=-", stdin=json.dumps(items))
+
+
+def policies(helm: Path, values: Mapping[str, Any], *, release: str = OURS) -> list[Manifest]:
+    """The chart's policies with their bindings, roles and accounts; no webhook, as none runs."""
+    rendered = render(helm, {**OUTSIDE, **values}, release=release, namespace=OURS)
+    return [m for m in rendered.manifests if m["kind"] in _APPLIED]
+
+
+@contextmanager
+def policed(
+    sandbox: Sandbox, helm: Path, extra: Callable[[Cluster], Sequence[Manifest]] = lambda _: ()
+) -> Iterator[Cluster]:
+    """The chart's policies in force, and `extra` objects too; all is as before at the end."""
+    suffix = uuid.uuid4().hex[:6]
+    cluster = Cluster(sandbox=sandbox, bridged=f"bridged-{suffix}", other=f"other-{suffix}")
+    namespaces = {
+        OURS: {},
+        cluster.bridged: {names.ENABLED_LABEL: "true"},
+        cluster.other: {},
+    }
+    make_namespaces(sandbox, namespaces)
+    for namespace in (cluster.bridged, cluster.other):
+        sandbox.kubectl(
+            "create", "rolebinding", "edit", "--clusterrole=edit", "--user=alice", "-n", namespace
+        )
+    manifests = [*extra(cluster), *policies(helm, {})]
+    probe = [m for m in manifests if m["metadata"]["name"] == f"{OURS}-bypass"][-1]
+    apply(sandbox, [m for m in manifests if m is not probe])
+    apply(sandbox, [probe])  # seen last: once it works, all do
+    wait_until(
+        lambda: refusal(cluster.user(), "POST", pods(cluster.bridged), pod(ours=False)), EFFECTIVE_S
+    )
+    try:
+        yield cluster
+    finally:
+        for caller in cluster.callers.values():
+            caller.close()
+        _remove(sandbox, manifests, cluster)
+
+
+def make_namespaces(sandbox: Sandbox, namespaces: Mapping[str, Mapping[str, str]]) -> None:
+    """Name to labels; returns when pods can be created there."""
+    for name, labels in namespaces.items():
+        metadata = {"name": name, "labels": dict(labels)}
+        apply(sandbox, [{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}])
+    for name in namespaces:
+        account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+        wait_until(lambda: not refusal(sandbox.admin, "GET", account, None), 20, sandbox=sandbox)  # noqa: B023  # called at once
+
+
+def _remove(sandbox: Sandbox, manifests: Sequence[Manifest], cluster: Cluster) -> None:
+    items = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
+    sandbox.kubectl("delete", "--wait=false", "--filename=-", stdin=json.dumps(items))
+    path = pods(cluster.bridged)
+    wait_until(lambda: not refusal(sandbox.admin, "POST", path, pod(ours=False)), EFFECTIVE_S)
+    for item in sandbox.admin.get(path)["items"]:
+        sandbox.admin.patch(
+            pods(cluster.bridged, item["metadata"]["name"]), {"metadata": {"finalizers": None}}
+        )
+    for namespace in (cluster.bridged, cluster.other, OURS):
+        sandbox.admin.delete(f"/api/v1/namespaces/{namespace}")
