@@ -1,0 +1,64 @@
+"""`python -m webhook --config FILE`: wiring only."""
+
+import asyncio
+import sys
+from functools import partial
+
+from bridge.domain.ids import ClusterId
+from bridge.domain.request import Policy
+from bridge.runtime import health, lifetime, logging, settings
+from bridge.runtime.clock import SystemClock
+from bridge.runtime.health import Health
+from bridge.runtime.lifetime import Part
+from bridge.runtime.metrics import Metrics
+from bridge.runtime.serve import bind, serve
+from bridge.runtime.settings import Settings
+from bridge.runtime.tls import ServerTls
+from webhook import app
+
+
+def main() -> int:
+    """Run until a signal; returns the exit code."""
+    configured = settings.load("webhook", sys.argv[1:])
+    logging.configure(configured.log, "webhook")
+    return lifetime.run(partial(run, configured))
+
+
+async def run(configured: Settings, stop: asyncio.Event) -> None:
+    """Serve the webhook, and how it is, until told to stop."""
+    clock = SystemClock()
+    metrics = Metrics("webhook")
+    tls = ServerTls(configured.webhook.cert_file, configured.webhook.key_file)
+    metrics.watch_certificate(lambda: tls.expires_at)
+    state = Health()
+    state.register("certificate", lambda: tls.fault(clock.now()))
+    webhook = app.create(
+        policy=_policy(configured), scheduler_name=configured.scheduler_name, metrics=metrics
+    )
+
+    async def serve_health(stop: asyncio.Event) -> None:
+        await serve(health.app(state, metrics), bind(configured.health.listen), stop=stop)
+
+    async def serve_webhook(stop: asyncio.Event) -> None:
+        sock = bind(configured.webhook.listen)
+        await serve(webhook, sock, stop=stop, tls=tls.context)
+
+    await lifetime.run_parts(
+        Part(name="health", run=serve_health),
+        Part(name="certificates", run=tls.run),
+        Part(name="webhook", run=serve_webhook),
+        stop=stop,
+    )
+
+
+def _policy(configured: Settings) -> Policy:
+    """What can be judged from the pod alone; users, accounts and defaults are placement's."""
+    return Policy(
+        cluster=ClusterId(configured.cluster_id),
+        allowed_fields=frozenset(configured.placement.allowed_fields),
+        gpu_resources=configured.controllers.gpu_resources,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
