@@ -73,13 +73,13 @@ class Suite:
         Raises:
             FetchError: unreachable, no such suite, not signed as it should be, altered or expired.
         """
-        signed = web.get(f"{self._address}/InRelease", pauses_s=(1.0,))
+        signed = web.get(f"{self._address}/InRelease", attempts=2)  # there may be no network
         if keyring is None:
             keyring = next((ring for ring in HOST_KEYRINGS if ring.exists()), None)
         if keyring is None:
             keyring = self._mirrors_keyring(web, signed.decode(errors="replace"), scratch)
         verifier = Verifier(keyring=keyring, trusted=trusted)
-        release = verifier.text(signed, scratch=scratch, tell=tell)
+        release = verifier.text(signed, of=self._address, scratch=scratch, tell=tell)
         if not re.search(rf"^(Codename|Suite): {re.escape(self.name)}$", release, re.MULTILINE):
             raise FetchError(f"{self._address}: signed, but for another suite")
         if self.mirror.check_expiry:

@@ -14,6 +14,7 @@ from sandbox.assets.errors import FetchError
 TIMEOUT_S = 30
 PAUSES_S = (1.0, 2.0, 4.0)
 """Between attempts."""
+ATTEMPTS = len(PAUSES_S) + 1
 FINAL = frozenset(
     {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.GONE}
 )
@@ -25,14 +26,15 @@ class Web:
     """Fetches over HTTP, through the given proxies."""
 
     opener: urllib.request.OpenerDirector
+    pauses_s: tuple[float, ...] = PAUSES_S
 
-    def get(self, url: str, *, sha256: str = "", pauses_s: tuple[float, ...] = PAUSES_S) -> bytes:
-        """The body; tried once and again after each pause.
+    def get(self, url: str, *, sha256: str = "", attempts: int = ATTEMPTS) -> bytes:
+        """The body.
 
         Raises:
             FetchError: no answer, an error answer, or other bytes than `sha256` says.
         """
-        for pause_s in pauses_s:
+        for pause_s in self.pauses_s[: attempts - 1]:
             try:
                 return self._once(url, sha256)
             except _Passing:
@@ -55,10 +57,11 @@ class Web:
         return data
 
 
-def web(proxies: Mapping[str, str]) -> Web:
-    """With these proxies (scheme -> URL); where there is none for a scheme, the environment's."""
+def web(proxies: Mapping[str, str], pauses_s: tuple[float, ...] = PAUSES_S) -> Web:
+    """With these proxies (scheme -> URL, "" is none); for a scheme not named, the environment's."""
     known = {**urllib.request.getproxies(), **proxies}
-    return Web(urllib.request.build_opener(urllib.request.ProxyHandler(known)))
+    handler = urllib.request.ProxyHandler({scheme: url for scheme, url in known.items() if url})
+    return Web(urllib.request.build_opener(handler), pauses_s)
 
 
 class _Passing(FetchError):

@@ -71,7 +71,11 @@ def _make(site: cache.Site, settings: Settings) -> cache.Made:
     gopath = settings.gopath or site.lasting / "go"
     gocache = settings.gocache or site.lasting / "gocache"
     site.lasting.mkdir(exist_ok=True)
-    _check_disk(site.lasting, cache.size(gopath) + cache.size(gocache))
+    check_disk(
+        site.lasting,
+        free=shutil.disk_usage(site.lasting).free,
+        present=cache.size(gopath) + cache.size(gocache),
+    )
     go = golang.choose(settings.path, site.scratch, site.tell)
     site.tell(f"compiling Kubernetes with {go.origin}; from nothing this takes about 5 minutes")
     folders = {"GOPATH": gopath, "GOCACHE": gocache, "GOTMPDIR": site.scratch}
@@ -92,12 +96,16 @@ def _make(site: cache.Site, settings: Settings) -> cache.Made:
     )
 
 
-def _check_disk(folder: Path, present: int) -> None:
+def check_disk(folder: Path, *, free: int, present: int) -> None:
+    """Whether a build in `folder` will end, with `present` bytes of it in the caches already.
+
+    Raises:
+        FetchError: the disk is too small.
+    """
     needed = max(DISK_NEEDED - present, DISK_NEEDED_WARM)
-    free = shutil.disk_usage(folder).free
     if free < needed:
         raise FetchError(
-            f"{folder.parent} has {free / 2**30:.1f} GiB free, the build needs {needed / 2**30:.0f}:"
+            f"{folder} has {free / 2**30:.1f} GiB free, the build needs {needed / 2**30:.1f}:"
             " make room or set SANDBOX_CACHE to a folder on a larger disk"
         )
 

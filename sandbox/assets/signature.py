@@ -33,8 +33,8 @@ class Verifier:
     keyring: Path
     trusted: frozenset[str] = ARCHIVE_KEYS
 
-    def text(self, signed: bytes, *, scratch: Path, tell: Teller) -> str:
-        """The signed text: only that, and not what stands around it.
+    def text(self, signed: bytes, *, of: str, scratch: Path, tell: Teller) -> str:
+        """The signed text of something: only that, and not what stands around it.
 
         Raises:
             FetchError: no good signature by a trusted key.
@@ -45,7 +45,7 @@ class Verifier:
         text, signers = check(signed, self.keyring, scratch, tell)
         if not signers & self.trusted:
             by = ", ".join(sorted(signers)) or "nobody in the keyring"
-            raise FetchError(f"no good signature by a known archive key (signed by {by})")
+            raise FetchError(f"{of}: no good signature by a known archive key (signed by {by})")
         return text
 
 
@@ -100,6 +100,7 @@ def _sequoia(
         env={**os.environ, "PYTHONPATH": str(folder)},
     )
     said = done.stderr.decode(errors="replace").split("\n")
-    if done.returncode != 0:  # the last line of the traceback
-        raise FetchError(f"no good signature: {' '.join(said).strip()[-200:]}")
+    if done.returncode != 0:  # the end of its traceback says why
+        tell(f"pysequoia: {' '.join(said).strip()[-200:]}")
+        return "", frozenset()
     return done.stdout.decode(errors="replace"), frozenset(said)
