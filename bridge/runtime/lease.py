@@ -116,7 +116,9 @@ async def lead(
         with _told(metrics, name):
             await on_lead(stop)
         return
-    contender = _Contender(store, name, identity, settings, clock, rng)
+    contender = _Contender(
+        store, name=name, identity=identity, settings=settings, clock=clock, rng=rng
+    )
     try:
         while await contender.campaign(stop):
             _log.info("lease.acquired", lease=name, identity=identity)
@@ -135,6 +137,7 @@ class _Contender:
     def __init__(
         self,
         store: LeaseStore,
+        *,
         name: str,
         identity: str,
         settings: LeaderElection,
@@ -169,10 +172,10 @@ class _Contender:
         its_stop = asyncio.Event()
         limit = asyncio.timeout(self._leads_until - self._clock.monotonic())
         async with asyncio.TaskGroup() as aides:
+            renewing = aides.create_task(self._renew(limit))
+            passing_on = aides.create_task(_pass_on(stop, its_stop))
             try:
                 async with limit:
-                    renewing = aides.create_task(self._renew(limit))
-                    passing_on = aides.create_task(_pass_on(stop, its_stop))
                     await body(its_stop)
             except TimeoutError:
                 if not limit.expired():

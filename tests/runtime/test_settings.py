@@ -1,0 +1,281 @@
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from bridge.runtime import settings, settings_reference, settings_sources
+from bridge.runtime.settings import ENV_PREFIX, Settings
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in os.environ:
+        if variable.startswith(ENV_PREFIX):
+            monkeypatch.delenv(variable)
+
+
+def read(
+    *, config: Path | None = None, env: Mapping[str, str] | None = None, files: Path | None = None
+) -> Settings:
+    return settings_sources.read(
+        Settings, config=config, environment=env or {}, prefix=ENV_PREFIX, secrets_dir=files
+    )
+
+
+def faults(
+    *, config: Path | None = None, env: Mapping[str, str] | None = None, files: Path | None = None
+) -> tuple[str, ...]:
+    with pytest.raises(settings_sources.Invalid) as caught:
+        read(config=config, env=env, files=files)
+    return caught.value.faults
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    return tmp_path / "bridge.yaml"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    directory = tmp_path / "secrets"
+    directory.mkdir()
+    return directory
+
+
+class TestSources:
+    def test_without_any_source_the_defaults_hold(self) -> None:
+        assert Settings() == read()
+
+    def test_files_win_over_the_environment_and_that_over_yaml(
+        self, config: Path, files: Path
+    ) -> None:
+        config.write_text("slurm: {partition: yaml, account: yaml, mcs_label: yaml}")
+        env = {"SLURM_BRIDGE_SLURM__ACCOUNT": "env", "SLURM_BRIDGE_SLURM__MCS_LABEL": "env"}
+        (files / "slurm__mcs_label").write_text("file\n")
+
+        slurm = read(config=config, env=env, files=files).slurm
+
+        assert ("yaml", "env", "file") == (slurm.partition, slurm.account, slurm.mcs_label)
+
+    def test_a_setting_without_section_is_read_from_everywhere(
+        self, config: Path, files: Path
+    ) -> None:
+        config.write_text("cluster_id: a\nscheduler_name: one")
+        (files / "scheduler_name").write_text("two")
+        given = read(config=config, env={"SLURM_BRIDGE_CLUSTER_ID": "b"}, files=files)
+
+        assert ("b", "two") == (given.cluster_id, given.scheduler_name)
+
+    def test_one_line_of_text_can_be_a_list_a_map_a_number_or_absence(self) -> None:
+        given = read(
+            env={
+                "SLURM_BRIDGE_PLACEMENT__ALLOWED_FIELDS": "account, qos",
+                "SLURM_BRIDGE_CONTROLLERS__GPU_RESOURCES": '{"example.com/gpu": "gpu:x"}',
+                "SLURM_BRIDGE_PLACEMENT__POLL_INTERVAL_S": "0.25",
+                "SLURM_BRIDGE_PLACEMENT__DEFAULT_TIME_LIMIT_MIN": "null",
+                "SLURM_BRIDGE_LEADER_ELECTION__ENABLED": "false",
+            }
+        )
+
+        assert ("account", "qos") == given.placement.allowed_fields
+        assert {"example.com/gpu": "gpu:x"} == given.controllers.gpu_resources
+        assert 0.25 == given.placement.poll_interval_s
+        assert given.placement.default_time_limit_min is None
+        assert not given.leader_election.enabled
+
+    def test_a_section_without_content_is_no_fault(self, config: Path) -> None:
+        config.write_text("slurm:\nlog: {level: debug}\n")
+
+        assert "debug" == read(config=config).log.level
+
+    def test_an_empty_file_is_no_fault(self, config: Path) -> None:
+        config.write_text("# nothing yet\n")
+
+        assert Settings() == read(config=config)
+
+    def test_the_kubelets_hidden_links_are_passed_over(self, files: Path) -> None:
+        (files / "..2026").mkdir()
+        (files / "..2026" / "slurm__url").write_text("http://elsewhere:1\n")
+        (files / "..data").symlink_to("..2026")
+        (files / "slurm__url").symlink_to("..data/slurm__url")
+
+        assert "http://elsewhere:1" == read(files=files).slurm.url
+
+    def test_variables_of_others_under_our_prefix_are_passed_over(self) -> None:
+        env = {
+            "SLURM_BRIDGE_WEBHOOK_SERVICE_HOST": "10.0.0.1",
+            "SLURM_BRIDGE_WEBHOOK_SERVICE_PORT_HTTPS": "443",
+            "SLURM_BRIDGE_WEBHOOK_PORT": "tcp://10.0.0.1:443",
+            "SLURM_BRIDGE_WEBHOOK_PORT_443_TCP_ADDR": "10.0.0.1",
+            "SLURM_BRIDGE_METRICS_EXTENDER": "http://127.0.0.1:8080/metrics",
+            "SLURM_BRIDGE_SECRETS_DIR": "/nowhere",
+            "SLURM_JWT": "x",
+        }
+
+        assert Settings() == read(env=env)
+
+
+class TestFaults:
+    def test_all_faults_of_all_sources_come_at_once(self, config: Path, files: Path) -> None:
+        config.write_text("slurm: {conections: 3, user: alice}\nplacemnt: {workers: 1}\n")
+        (files / "slurm__tokenfile").write_text("x")
+        env = {
+            "SLURM_BRIDGE_SLURM_URL": "http://x",
+            "SLURM_BRIDGE_LOG__FORMAT": "yaml",
+            "SLURM_BRIDGE_PLACEMENT__ALLOWED_FIELDS": "account,nicee",
+        }
+
+        assert (
+            f"slurm.conections in {config}: no such setting; did you mean slurm.connections?",
+            f"placemnt.workers in {config}: no such setting; did you mean placement.workers?",
+            "SLURM_BRIDGE_SLURM_URL: no such setting; did you mean slurm.url?",
+            f"{files}/slurm__tokenfile: no such setting; did you mean slurm.token_file?",
+            "SLURM_BRIDGE_LOG__FORMAT: input should be 'auto', 'json' or 'text', found 'yaml'",
+            (
+                "slurm: user and group go together (Slurm would take the token's group), "
+                "found user='alice', group=''"
+            ),
+            (
+                "SLURM_BRIDGE_PLACEMENT__ALLOWED_FIELDS: input should be 'account', 'qos', 'reservation', "
+                "'priority' or 'nice', found 'nicee'"
+            ),
+        ) == faults(config=config, env=env, files=files)
+
+    def test_a_typo_fails_even_if_everything_else_is_right(self) -> None:
+        env = {"SLURM_BRIDGE_SLURM__CONTROLER_PORT": "1"}
+
+        assert (
+            "SLURM_BRIDGE_SLURM__CONTROLER_PORT: no such setting; did you mean slurm.controller_port?",
+        ) == faults(env=env)
+
+    @pytest.mark.parametrize(
+        "variable", ["SLURM_BRIDGE_CLUSTERID", "SLURM_BRIDGE_SLURM__URL__X", "SLURM_BRIDGE_SLURM"]
+    )
+    def test_a_variable_that_begins_like_a_setting_must_be_one(self, variable: str) -> None:
+        (fault,) = faults(env={variable: "x"})
+
+        assert fault.startswith(f"{variable}: no such setting")
+
+    @pytest.mark.parametrize(
+        ("content", "fault"),
+        [
+            pytest.param("a: [", ": not YAML: ", id="a bracket left open"),
+            pytest.param("- a", ": expected sections with settings, found ['a']", id="a list"),
+            pytest.param("log: {}\nlog: {}", ": line 2: log stands here a second time", id="twice"),
+            pytest.param("log: debug", "log in ", id="a value in place of a section"),
+            pytest.param("on: 1", "True in ", id="a key that YAML takes for a truth value"),
+        ],
+    )
+    def test_a_file_of_another_shape_is_told_so(
+        self, config: Path, content: str, fault: str
+    ) -> None:
+        config.write_text(content)
+        (found,) = faults(config=config)
+
+        assert fault in found
+
+    def test_what_cannot_be_read_is_named(self, tmp_path: Path) -> None:
+        config, files = tmp_path / "a.yaml", tmp_path / "b"
+
+        assert (
+            f"{config}: No such file or directory",
+            f"{files}: No such file or directory",
+        ) == faults(config=config, files=files)
+
+    @pytest.mark.parametrize(
+        ("section", "field", "value"),
+        [
+            ("slurm", "url", "slurmrestd:6820"),
+            ("slurm", "controller_port", "0"),
+            ("slurm", "token_file", ""),
+            ("webhook", "listen", "8443"),
+            ("health", "listen", "0.0.0.0:99999"),
+            ("kubernetes", "namespace", "Slurm"),
+            ("kubernetes", "request_timeout_s", "0"),
+            ("kubernetes", "request_timeout_s", "inf"),
+            ("controllers", "gpu_resources", "{"),
+            ("controllers", "taint_effect", "No"),
+            ("leader_election", "lease_duration_s", "1.5"),
+        ],
+    )
+    def test_a_value_that_makes_no_sense_is_refused_with_its_place(
+        self, section: str, field: str, value: str
+    ) -> None:
+        variable = f"SLURM_BRIDGE_{section}__{field}".upper()
+        (fault,) = faults(env={variable: value})
+
+        assert fault.startswith(f"{variable}: ")
+        assert fault.endswith(f"found {value!r}")
+
+    @pytest.mark.parametrize(
+        ("values", "words"),
+        [
+            (
+                {"leader_election": {"renew_deadline_s": 15}},
+                "< renew_deadline_s < lease_duration_s",
+            ),
+            ({"leader_election": {"retry_period_s": 9}}, "1.2 * retry_period_s < renew_deadline_s"),
+            ({"placement": {"idle_poll_interval_s": 0.1}}, "idle_poll_interval_s must be at least"),
+            ({"slurm": {"connections": 4}}, "submit_concurrency must be at most slurm.connections"),
+            ({"slurm": {"group": "users"}}, "user and group go together"),
+        ],
+    )
+    def test_settings_that_contradict_each_other_are_refused(
+        self, values: dict[str, dict[str, object]], words: str
+    ) -> None:
+        with pytest.raises(ValidationError, match=words.replace("*", r"\*")):
+            Settings.model_validate(values)
+
+
+class TestLoad:
+    def test_settings_come_from_the_command_line_and_the_environment(
+        self, config: Path, files: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        config.write_text("log: {level: error}")
+        (files / "cluster_id").write_text("c1")
+        monkeypatch.setenv("SLURM_BRIDGE_SECRETS_DIR", str(files))
+        given = settings.load("extender", ["--config", str(config)])
+
+        assert ("error", "c1") == (given.log.level, given.cluster_id)
+
+    def test_faults_end_the_program_with_code_2(
+        self, config: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        config.write_text("slurm: {workers: 1}\nlog: {level: loud}")
+        with pytest.raises(SystemExit) as caught:
+            settings.load("extender", ["--config", str(config)])
+        out, err = capsys.readouterr()
+
+        assert caught.value.code == 2
+        assert "" == out
+        assert err.startswith("extender: the settings have faults:\n  slurm.workers in ")
+        assert "\n  log.level in " in err
+
+    def test_help_tells_every_setting(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit) as caught:
+            settings.load("extender", ["--help"])
+        out = capsys.readouterr().out
+
+        assert 0 == caught.value.code
+        assert "    renew_deadline_s: number > 0, seconds, default 10\n" in out
+        for name in settings_sources.names(Settings):
+            assert f"{'  ' * len(name)}{name[-1]}: " in out
+
+
+class TestReference:
+    def test_every_setting_has_a_meaning_and_a_default_that_is_accepted(self) -> None:
+        rows = [row for group in settings_reference.groups(Settings) for row in group.rows]
+
+        assert all(row.meaning.endswith(".") and row.accepts for row in rows)
+        assert [".".join(name) for name in settings_sources.names(Settings)] == [
+            ".".join(row.name) for row in rows
+        ]
+
+    def test_the_documentation_is_up_to_date(self) -> None:
+        written = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+
+        assert settings.reference() == written, "run `make docs`"
