@@ -86,7 +86,9 @@ class Cancel:
     job_id: JobId
     sluid: Sluid | None
     cause: OwnCause | None = None
-    """Written into `admin_comment` (`Identity.cause`) first, where the end must be ours to answer."""
+    """Set where the pod lives on. Then, first, a GET of the pod (not from a cache) has to show that it was not placed
+    by this very job meanwhile, and the cause is written into `admin_comment` (`Identity.cause`): the end is ours to
+    answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,15 +102,23 @@ class Complete:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evict:
-    """Status patch with the cause, then DELETE with uid precondition and an Event."""
+    """Status patch with the cause, then DELETE with uid precondition and an Event.
+
+    The placeholder is not ended with it: that follows when the pod's containers are gone.
+    """
 
     cause: Cause
     message: str
+    if_unchanged: bool = False
+    """Only the very version of the pod that was decided on (resourceVersion): it may be bound by now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndPod:
-    """End a pod that never got a node by one status patch: phase Failed and DisruptionTarget; deleting it would burn backoffLimit."""
+    """End a pod that never got a node by one status patch: phase Failed and DisruptionTarget; deleting it would burn backoffLimit.
+
+    Guarded by `test` on uid and gate: another leader may have placed it meanwhile.
+    """
 
     cause: Cause
     message: str

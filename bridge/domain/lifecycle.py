@@ -37,6 +37,7 @@ __all__ = [
     "actor",
     "cell",
     "decide",
+    "placeholder",
 ]
 
 _UNREACHABLE_RETRY = timedelta(seconds=5)
@@ -149,7 +150,7 @@ def actor(pod: Pod) -> Actor:
 
 def cell(pod: Pod, view: View, *, node_is_gone: bool = False) -> tuple[Row, Column]:
     """Find the cell of the table: for `dwell.Dwell`, logs and metrics."""
-    return row_of(pod, node_is_gone=node_is_gone), column_of(_placeholder(pod, view), view)
+    return row_of(pod, node_is_gone=node_is_gone), column_of(placeholder(pod, view), view)
 
 
 def decide(facts: Facts, policy: Policy) -> Decision:
@@ -159,7 +160,7 @@ def decide(facts: Facts, policy: Policy) -> Decision:
     if facts.view.fresh or harmless:
         return decision
     return rules.wait(
-        f"Slurm has not been read since our last write ({decision.reason})",
+        f"not seen yet what our last write did ({decision.reason})",
         retry=policy.poll_interval,
     )
 
@@ -168,7 +169,7 @@ def _decide(facts: Facts, policy: Policy) -> Decision:
     pod, view = facts.pod, facts.view
     if not view.reachable:
         return rules.wait("Slurm cannot be read: nothing is concluded", retry=_UNREACHABLE_RETRY)
-    job = _placeholder(pod, view)
+    job = placeholder(pod, view)
     if spares := tuple(other for other in view.live if other is not job):
         return rules.cancel_spares(spares)
     row = row_of(pod, node_is_gone=facts.node_is_gone)
@@ -242,7 +243,7 @@ def _has_stopped(pod: Pod, *, node_is_gone: bool) -> bool:
     return pod.start_time is None or states == {ContainerState.TERMINATED}
 
 
-def _placeholder(pod: Pod, view: View) -> SlurmJob | None:
+def placeholder(pod: Pod, view: View) -> SlurmJob | None:
     """Pick the one that counts: the live one, else the one whose end counts.
 
     A pod that was placed keeps the placeholder it was placed by and adopts no other. While it is gated its label is

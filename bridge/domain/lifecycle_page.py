@@ -29,7 +29,10 @@ Before the table is asked:
 3. A waiting pod's placeholder that carries a recorded cause → **Cancel**: we died between recording and cancelling.
 
 And after it: whatever cannot be taken back, that is all but Wait and Tell, is held back until Slurm has been read by a
-request that *began* after our own last write about this pod (`bridge.domain.view`).
+request that *began* after our own last write about this pod, and the pod is seen as that write left it
+(`bridge.domain.view`).
+
+To evict is not to cancel: a placeholder whose pod is evicted ends when the pod's containers are gone, one row further.
 
 *Surely none* means: nobody ever wrote about the workload; or Slurm, read after our last write, still shows the end of
 its placeholder; or it was absent in two readings in a row that both began after our last write. A submit without an

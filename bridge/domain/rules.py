@@ -132,10 +132,13 @@ def answer_end(case: JobCase) -> Decision:
 
 
 def await_binding(case: JobCase) -> Decision:
-    """Wait until the bind deadline, then Evict and Cancel."""
+    """Wait until the bind deadline, then Evict.
+
+    Not Cancel as well: it may have been bound a moment ago. Nothing binds a deleting pod, so the next look is sure.
+    """
     if _is_elsewhere(case):
         text = f"{_elsewhere(case)}, and the pod has not started"
-        return do(text, Evict(cause=Cause.LOST, message=text), _cancel(case.job))
+        return do(text, Evict(cause=Cause.LOST, message=text, if_unchanged=True))
     remaining = case.policy.bind_deadline - case.dwelt
     if remaining > timedelta(0):
         return wait("kube-scheduler has yet to bind it", retry=remaining)
@@ -143,7 +146,7 @@ def await_binding(case: JobCase) -> Decision:
         f"not bound to {case.pod.assigned_node} within {_seconds(case.policy.bind_deadline)} "
         f"although Slurm job {case.job.id} holds it{_scheduler_says(case.pod)}"
     )
-    return do(text, Evict(cause=Cause.NOT_BOUND, message=text), _cancel(case.job))
+    return do(text, Evict(cause=Cause.NOT_BOUND, message=text, if_unchanged=True))
 
 
 def confirm(case: JobCase) -> Decision:
@@ -155,13 +158,13 @@ def confirm(case: JobCase) -> Decision:
 
 
 def await_restore(case: JobCase) -> Decision:
-    """Tell; Wait until the restore deadline, then Evict and Cancel."""
+    """Tell; Wait until the restore deadline, then Evict."""
     remaining = case.policy.restore_deadline - case.dwelt
     if remaining > timedelta(0):
         text = f"Slurm job {case.job.id} waits again although its pod was placed: it should get its node back"
         return _say(case, "PlaceholderWaits", text, retry=remaining)
     text = f"Slurm job {case.job.id} did not get its node back within {_seconds(case.policy.restore_deadline)}"
-    return do(text, Evict(cause=Cause.LOST, message=text), _cancel(case.job))
+    return do(text, Evict(cause=Cause.LOST, message=text))
 
 
 def keep_forgotten(case: Case) -> Decision:
@@ -251,7 +254,9 @@ def cancel_spares(spares: tuple[SlurmJob, ...]) -> Decision:
 
 def finish_cancel(job: SlurmJob) -> Decision:
     """Cancel what already carries our cause: we died, or lost the reply, between recording it and cancelling."""
-    return do(f"cancel of Slurm job {job.id} was begun ({job.identity.cause})", _cancel(job))
+    recorded = job.identity.cause
+    cause = OwnCause(recorded) if recorded in set(OwnCause) else OwnCause.UNUSED
+    return do(f"cancel of Slurm job {job.id} was begun ({recorded})", _cancel(job, cause))
 
 
 # --- words and pieces ------------------------------------------------------------------------------------------------
@@ -373,7 +378,7 @@ def _move(case: JobCase) -> Decision:
     started, placed = case.job.started_at, case.pod.start_time
     if started is not None and placed is not None and started > placed:
         text = f"{_elsewhere(case)}: it started again after the pod had"
-        return do(text, Evict(cause=Cause.LOST, message=text), _cancel(case.job))
+        return do(text, Evict(cause=Cause.LOST, message=text))
     return _say(case, "NodeMismatch", f"{_elsewhere(case)}: an administrator should look")
 
 

@@ -8,7 +8,7 @@ counts only from the moment it *began*. All moments are seconds of that process'
 import enum
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, assert_never
 
 from bridge.domain.jobs import JobPhase, SlurmJob
@@ -32,7 +32,7 @@ class View:
     jobs: tuple[SlurmJob, ...] = ()
     """Every job found *in Slurm* with this workload's identity, ended ones too while Slurm remembers them."""
     fresh: bool = False
-    """The reading began after our last write about this workload; what cannot be taken back waits for that."""
+    """Slurm was read, and the pod seen, after our last write to either; what cannot be taken back waits for that."""
     surely_none: bool = False
     """There is no live one and none can turn up any more; absence in a single reading is not enough."""
     reachable: bool = True
@@ -80,6 +80,9 @@ class _Marks:
 
     fresh_from: float
     none_from: float
+    patched: str = ""
+    """The pod's version that our last write to Kubernetes changed; what still shows it is older than that write."""
+    patched_until: float = -math.inf
 
 
 _UNWRITTEN = _Marks(-math.inf, -math.inf)
@@ -88,9 +91,9 @@ _UNWRITTEN = _Marks(-math.inf, -math.inf)
 class Book:
     """One actor's own bookkeeping, from the beginning to the end of its leadership.
 
-    Call `meet` when a workload comes into its hands, `wrote` when a write about it is over (answered, refused or
-    lost: in a `finally`), `read` or `failed` after each look at Slurm in the order they began, `forget` when the
-    workload is gone. On the view of a workload it never met nothing is done.
+    Call `meet` when a workload comes into its hands, `wrote` when a write to Slurm about it is over (answered, refused
+    or lost: in a `finally`), `patched` after a write to its pod, `read` or `failed` after each look at Slurm in the
+    order they began, `forget` when the workload is gone. On the view of a workload it never met nothing is done.
     """
 
     def __init__(self, *, quiet_s: float) -> None:
@@ -121,7 +124,18 @@ class Book:
         """
         quiet_s = self._quiet_s if may_still_happen else 0.0
         marks = self._marks.get(uid, _UNWRITTEN)
-        self._marks[uid] = _Marks(at, max(marks.none_from, at + quiet_s))
+        self._marks[uid] = replace(
+            marks, fresh_from=at, none_from=max(marks.none_from, at + quiet_s)
+        )
+
+    def patched(self, uid: str, *, version: str, at: float) -> None:
+        """Note a write to the pod itself, answered or lost, that was decided on this version of it.
+
+        Until another version is shown the cache lags behind our own hand: a pod that we have just placed must not be
+        taken for one that waits. If the write did not happen after all, the quiet period ends the waiting.
+        """
+        marks = self._marks.get(uid, _UNWRITTEN)
+        self._marks[uid] = replace(marks, patched=version, patched_until=at + self._quiet_s)
 
     def forget(self, uid: str) -> None:
         """The pod is gone, or no longer ours."""
@@ -135,15 +149,16 @@ class Book:
         """Take in a look that failed: what was absent before has to be absent twice again."""
         self._before = self._latest = None
 
-    def view(self, uid: str, *, evidence: Evidence = Evidence.NONE) -> View:
-        """Say what is known of this workload now."""
+    def view(self, uid: str, *, version: str, evidence: Evidence = Evidence.NONE) -> View:
+        """Say what is known of this workload now, for a decision on this version (resourceVersion) of the pod."""
         marks = self._marks.get(uid)
         if self._latest is None or marks is None:
             return View(reachable=self._latest is not None)
-        jobs = self._latest.by_uid.get(uid, ())
+        began = self._latest.began_monotonic
+        lags = version == marks.patched and began <= marks.patched_until
         return View(
-            jobs=jobs,
-            fresh=self._latest.began_monotonic > marks.fresh_from,
+            jobs=_jobs(self._latest, uid),
+            fresh=began > marks.fresh_from and not lags,
             surely_none=self._has_none(uid, marks),
             evidence=evidence,
         )
@@ -151,7 +166,7 @@ class Book:
     def _has_none(self, uid: str, marks: _Marks) -> bool:
         """Absence needs two readings in a row, unless nobody ever wrote or Slurm itself still shows the end."""
         looks = [self._latest]
-        if marks is not _UNWRITTEN and not any(map(_is_over, _jobs(self._latest, uid))):
+        if marks.fresh_from > -math.inf and not any(map(_is_over, _jobs(self._latest, uid))):
             looks.append(self._before)
         return all(
             look is not None

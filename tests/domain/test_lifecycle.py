@@ -269,12 +269,17 @@ class TestAssigning:
 
         assert (Wait(),) == actions(replace(build.facts(build.gated(), bare), fit=Fit.FITS))
 
-    def test_finishes_a_cancel_that_was_begun(self) -> None:
-        begun = build.job(cause=OwnCause.MISFIT)
+    @pytest.mark.parametrize(
+        ("recorded", "cause"),
+        [("misfit", OwnCause.MISFIT), ("a later version's", OwnCause.UNUSED)],
+        ids=["ours", "of a later version"],
+    )
+    def test_finishes_a_cancel_that_was_begun(self, recorded: str, cause: OwnCause) -> None:
+        begun = build.job(cause=recorded)
 
         facts = replace(build.facts(build.gated(), begun), fit=Fit.FITS)
 
-        assert (Cancel(job_id=begun.id, sluid=begun.sluid),) == actions(facts)
+        assert (Cancel(job_id=begun.id, sluid=begun.sluid, cause=cause),) == actions(facts)
 
     def test_holds_the_allocation_a_while_for_another_controllers_gate(self) -> None:
         pod = build.gated(foreign_gates=("other",))
