@@ -1,0 +1,198 @@
+"""Carries out what was decided for a pod: every write to either system that a decision asks for is in this file.
+
+No business `if` here. Every action may be carried out again, and may be cut off anywhere: what it left undone is decided
+anew from what is then to be seen. A write to Slurm is noted in the book when it is over, whatever came of it.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import assert_never
+
+import structlog
+
+from bridge.domain.actions import (
+    Action,
+    Assign,
+    Cancel,
+    Complete,
+    EndPod,
+    Evict,
+    Release,
+    Submit,
+    Tell,
+    Wait,
+)
+from bridge.domain.facts import Decision
+from bridge.domain.ids import JobId, Sluid
+from bridge.domain.jobs import SlurmJob
+from bridge.domain.pods import Pod
+from bridge.kube import errors as kube_errors
+from bridge.kube import events, patches, writes
+from bridge.kube.cache import Cache
+from bridge.kube.client import KubeClient
+from bridge.kube.events import Event, EventType, Reporter
+from bridge.kube.patches import Patch
+from bridge.runtime.clock import Clock
+from bridge.runtime.metrics import Metrics
+from bridge.runtime.placeholders import Placeholders
+from bridge.slurm import complete, jobs
+from bridge.slurm import errors as slurm_errors
+from bridge.slurm.client import SlurmClient
+
+_log = structlog.get_logger(__name__)
+
+SubmitFor = Callable[[Pod, Submit], Awaitable[None]]
+"""How a placeholder is submitted: the extender's business, as only it places."""
+
+
+class Actuator:
+    """The hands of one leader."""
+
+    def __init__(
+        self,
+        *,
+        kube: KubeClient,
+        slurm: SlurmClient,
+        controller: complete.Controller,
+        placeholders: Placeholders,
+        pods: Cache[Pod],
+        submit: SubmitFor,
+        reporter: Reporter,
+        clock: Clock,
+        metrics: Metrics,
+    ) -> None:
+        self._kube = kube
+        self._slurm = slurm
+        self._controller = controller
+        self._placeholders = placeholders
+        self._pods = pods
+        self._submit = submit
+        self._reporter = reporter
+        self._clock = clock
+        self._metrics = metrics
+
+    async def carry_out(self, pod: Pod, decision: Decision) -> None:
+        """Do one thing after the other; the first that fails ends it.
+
+        Raises:
+            KubeError, SlurmError: decide again later.
+        """
+        for action in decision.actions:
+            self._metrics.decided(type(action).__name__)
+            pod = await self._act(pod, action)
+            if not isinstance(action, Wait):
+                _log.info("pod.acted", action=type(action).__name__, reason=decision.reason)
+
+    async def _act(self, pod: Pod, action: Action) -> Pod:
+        """Carry out one action; returns the pod as our own write left it."""
+        match action:
+            case Submit():
+                await self._submit(pod, action)
+            case Cancel():
+                await self._cancel(pod, action)
+            case Complete():
+                await self._complete(pod, action)
+            case Assign(job_id=job_id, kube_node=kube_node):
+                return await self._patch(
+                    pod, patches.assign(pod, job_id=job_id, kube_node=kube_node)
+                )
+            case Tell():
+                return await self._tell(pod, action)
+            case Evict():
+                await self._evict(pod, action)
+            case EndPod(cause=cause, message=message):
+                ended = patches.end_pod(pod, cause, message, self._clock.now())
+                pod = await self._patch_status(pod, ended)
+                await self._event(pod, EventType.WARNING, "End", cause.value, message)
+            case Release():
+                return await self._patch(pod, patches.release(pod))
+            case Wait():
+                pass
+            case unreachable:
+                assert_never(unreachable)
+        return pod
+
+    # -- Slurm ------------------------------------------------------------------------------------
+
+    async def _cancel(self, pod: Pod, action: Cancel) -> None:
+        try:
+            job = await self._verified(pod, action.job_id, action.sluid)
+            if job is None:
+                return
+            if action.cause is not None and job.identity.cause != action.cause:
+                marked = replace(job.identity, cause=action.cause)
+                await jobs.set_identity(self._slurm, job.id, marked, sluid=job.sluid)
+            await jobs.cancel(self._slurm, job.sluid or job.id)
+        finally:
+            self._placeholders.wrote(pod.uid)
+
+    async def _complete(self, pod: Pod, action: Complete) -> None:
+        try:
+            job = await self._verified(pod, action.job_id, action.sluid)
+            if job is not None:
+                await complete.complete(
+                    self._slurm, self._controller, job.id, action.outcome, sluid=job.sluid
+                )
+        finally:
+            self._placeholders.wrote(pod.uid)
+
+    async def _verified(self, pod: Pod, job_id: JobId, sluid: Sluid | None) -> SlurmJob | None:
+        """The placeholder that was meant, and no other job that has its id by now; None if it is gone.
+
+        A job id is re-used after a hard crash of slurmctld. One that was read with its sluid is safe; one that was only
+        just submitted is read once before anything is done to it.
+        """
+        known = self._placeholders.job(job_id)
+        if known is not None and known.sluid is not None and known.sluid == sluid:
+            return known
+        try:
+            found = await jobs.job(self._slurm, sluid or job_id)
+        except slurm_errors.NotFound:
+            return None
+        is_it = isinstance(found, SlurmJob) and found.identity.uid == pod.uid
+        return found if is_it and isinstance(found, SlurmJob) else None
+
+    # -- Kubernetes -------------------------------------------------------------------------------
+
+    async def _tell(self, pod: Pod, action: Tell) -> Pod:
+        if action.job_id not in (None, pod.job_id):
+            pod = await self._patch(pod, patches.label_job_id(pod, action.job_id))
+        condition = patches.allocated_condition(
+            pod,
+            is_allocated=action.allocated,
+            reason=action.reason,
+            message=action.message,
+            now=self._clock.now(),
+        )
+        pod = await self._patch_status(pod, condition)
+        if not action.allocated:
+            await self._event(pod, EventType.NORMAL, "Wait", action.reason, action.message)
+        return pod
+
+    async def _evict(self, pod: Pod, action: Evict) -> None:
+        """Say why, then delete. Not the Eviction API: a PodDisruptionBudget cannot keep a node that is someone else's."""
+        try:
+            if action.cause.is_disruption:
+                disrupted = patches.disruption_target(
+                    pod, action.cause, action.message, self._clock.now()
+                )
+                pod = await self._patch_status(pod, disrupted)
+            await self._event(pod, EventType.WARNING, "Evict", action.cause.value, action.message)
+            await writes.delete_pod(self._kube, namespace=pod.namespace, name=pod.name, uid=pod.uid)
+        except kube_errors.NotFound:
+            _log.debug("pod.gone_already")
+
+    async def _patch(self, pod: Pod, patch: Patch) -> Pod:
+        return self._seen(pod, await writes.patch_pod(self._kube, pod, patch))
+
+    async def _patch_status(self, pod: Pod, patch: Patch) -> Pod:
+        return self._seen(pod, await writes.patch_pod_status(self._kube, pod, patch))
+
+    def _seen(self, before: Pod, after: Pod) -> Pod:
+        """Let the next decision see our own write before the watch delivers it."""
+        self._pods.observe(after, base=before.resource_version)
+        return after
+
+    async def _event(self, pod: Pod, kind: EventType, action: str, reason: str, note: str) -> None:
+        event = Event(type=kind, action=action, reason=reason, note=note, at=self._clock.now())
+        await events.create_event(self._kube, pod, event, by=self._reporter)

@@ -1,0 +1,48 @@
+"""What a program keeps of Kubernetes in memory: our pods, all nodes, and every pod that has a node."""
+
+from typing import TypeVar
+
+from bridge.domain.nodes import KubeNodeFacts
+from bridge.domain.pods import BoundPod, Pod
+from bridge.kube.cache import Cache
+from bridge.kube.decode import BOUND_PODS, NODES, PODS, Kind
+from bridge.kube.watch import Reflector
+from bridge.runtime.lifetime import Part
+from bridge.runtime.program import Program
+
+T = TypeVar("T")
+
+
+class Mirror:
+    """The caches, and the reflectors that keep them."""
+
+    def __init__(self) -> None:
+        self.pods: Cache[Pod] = Cache(PODS)
+        """Those that ask for our scheduler."""
+        self.kube_nodes: Cache[KubeNodeFacts] = Cache(NODES)
+        self.bound: Cache[BoundPod] = Cache(BOUND_PODS)
+        """Every pod of the cluster that has a node, ours too."""
+
+    def parts(self, program: Program) -> tuple[Part, ...]:
+        """Keep the caches up to date; the program's readiness depends on it."""
+        ours = f"spec.schedulerName={program.settings.scheduler_name}"
+        return (
+            _part(program, "pods", self.pods, PODS, ours),
+            _part(program, "nodes", self.kube_nodes, NODES),
+            _part(program, "bound pods", self.bound, BOUND_PODS, "spec.nodeName!="),
+        )
+
+    async def synced(self) -> None:
+        """Wait until absence means something."""
+        for cache in (self.pods, self.kube_nodes, self.bound):
+            await cache.synced.wait()
+
+
+def _part(
+    program: Program, name: str, cache: Cache[T], kind: Kind[T], field_selector: str = ""
+) -> Part:
+    reflector = Reflector(
+        program.kube, cache, kind, field_selector=field_selector, jitter=program.rng.random
+    )
+    program.health.register(name, reflector.check)
+    return Part(name=name, run=reflector.run)

@@ -1,0 +1,235 @@
+"""What an elected leader knows of our placeholders in Slurm, kept up to date on a budget.
+
+One reading serves everybody who waits: `/jobs/state/` whole, plus one GET for each job that is new or has changed. The
+budget has three parts: readings follow each other at the busy or the idle pace, never closer than twice the time the
+last one took; a write or a question asks for the next one early; and Slurm's *reasons* for letting jobs wait, which no
+list has, are read in turn, a few a second, however many jobs wait.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import structlog
+
+from bridge.domain.ids import JobId
+from bridge.domain.jobs import JobPhase, SlurmJob
+from bridge.domain.view import Book, Past, View
+from bridge.runtime.clock import Clock
+from bridge.runtime.metrics import Metrics
+from bridge.slurm.discovery import Discovery, Snapshot
+from bridge.slurm.errors import SlurmError
+
+_log = structlog.get_logger(__name__)
+
+_SHORTEST_PAUSE_S = 0.05
+"""Between two readings asked for early: what arrives in that time shares the second one."""
+
+_STALE_AFTER_S = 30.0
+"""Without a successful reading for so long, the process is not ready."""
+
+_REASONS_PER_S = 5.0
+"""Steady rate of asking why jobs wait. One GET costs slurmrestd 2 ms, so this is 1 % of a core, for any number of jobs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How often Slurm is asked; all in seconds but the rate."""
+
+    busy_s: float
+    """Between readings while something waits."""
+    idle_s: float
+    """Between readings while nothing does."""
+    quiet_s: float
+    """For so long a submit without a reply may still be accepted."""
+    first_reasons_per_s: float
+    """How many jobs a second may be asked about that were never asked about."""
+    reasons_after_s: float
+    """Jobs that wait less than this are not asked about at all."""
+
+
+class Placeholders:
+    """One leader's picture of Slurm; made when leadership begins, dropped when it ends."""
+
+    def __init__(
+        self,
+        discovery: Discovery,
+        *,
+        pace: Pace,
+        clock: Clock,
+        metrics: Metrics,
+        wake: Callable[[str], None],
+    ) -> None:
+        """wake: called with the uid of each workload that should be looked at again."""
+        self._discovery = discovery
+        self._pace = pace
+        self._clock = clock
+        self._metrics = metrics
+        self._wake = wake
+        self._book = Book(quiet_s=pace.quiet_s)
+        self._snapshot: Snapshot | None = None
+        self._read_at = clock.monotonic()
+        self._trouble = ""
+        self._asked = asyncio.Event()
+        self._waiting_for_news: set[str] = set()
+        self._reasons = _Turns(pace)
+        metrics.watch_snapshot_age(self._age_s)
+
+    # -- what reconcilers ask and say -------------------------------------------------------------
+
+    def meet(self, uid: str, past: Past) -> None:
+        """Begin to keep book on a workload; the first time counts."""
+        self._book.meet(uid, past, at=self._clock.monotonic())
+
+    def view(self, uid: str) -> View:
+        """Say what is surely known of a workload's placeholders; what is not yet, is asked for and wakes it."""
+        view = self._book.view(uid)
+        if not view.fresh:
+            self._waiting_for_news.add(uid)
+            self._asked.set()
+        elif not view.live and not view.surely_none:
+            self._waiting_for_news.add(uid)
+        return view
+
+    def wrote(self, uid: str, *, may_still_happen: bool = False) -> None:
+        """Note that a write to Slurm about this workload is over; call it in a `finally`.
+
+        may_still_happen: it was a submit whose reply was lost.
+        """
+        self._book.wrote(uid, at=self._clock.monotonic(), may_still_happen=may_still_happen)
+        self._waiting_for_news.add(uid)
+        self._asked.set()
+
+    def forget(self, uid: str) -> None:
+        """The workload is no longer ours to watch."""
+        self._book.forget(uid)
+        self._waiting_for_news.discard(uid)
+
+    def job(self, job_id: JobId) -> SlurmJob | None:
+        """One of our placeholders as last read."""
+        return self._snapshot.jobs.get(job_id) if self._snapshot else None
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The last successful reading; None before the first."""
+        return self._snapshot
+
+    def health(self) -> str | None:
+        """Say what is wrong with our view of Slurm; None if nothing is."""
+        if self._age_s() < _STALE_AFTER_S and not self._trouble:
+            return None
+        return f"no news of Slurm for {self._age_s():.0f} s: {self._trouble or 'no reading yet'}"
+
+    # -- the loop ---------------------------------------------------------------------------------
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Read Slurm again and again until told to stop."""
+        while not stop.is_set():
+            began = self._clock.monotonic()
+            await self._read()
+            took_s = self._clock.monotonic() - began
+            await self._pause(stop, shortest_s=max(_SHORTEST_PAUSE_S, 2 * took_s))
+
+    async def _read(self) -> None:
+        self._asked.clear()
+        news, self._waiting_for_news = self._waiting_for_news, set()
+        try:
+            snapshot = await self._discovery.refresh(
+                reasons_for=self._reasons.due(self._waiting(), self._clock.monotonic())
+            )
+        except SlurmError as error:
+            self._failed(error)
+            self._waiting_for_news |= news
+            return
+        if self._trouble:
+            _log.info("slurm.reachable_again", after_s=round(self._age_s(), 1))
+        self._trouble, self._read_at = "", self._clock.monotonic()
+        self._book.read(snapshot)
+        before, self._snapshot = self._snapshot, snapshot
+        for uid in news.union(_changed(before, snapshot)):
+            self._wake(uid)
+        self._metrics.placeholders(Counter(job.phase.value for job in snapshot.jobs.values()))
+
+    def _failed(self, error: SlurmError) -> None:
+        self._book.failed()
+        if str(error) != self._trouble:
+            _log.warning("slurm.unreadable", error=str(error))
+        self._trouble = str(error)
+
+    async def _pause(self, stop: asyncio.Event, *, shortest_s: float) -> None:
+        """Wait until the next reading is due, or asked for; never less than the shortest pause."""
+        await _first_of(stop, after_s=shortest_s)
+        busy = bool(self._waiting_for_news) or any(self._waiting())
+        pace_s = self._pace.busy_s if busy else self._pace.idle_s
+        if not self._trouble:
+            await _first_of(stop, self._asked, after_s=pace_s - shortest_s)
+        else:
+            await _first_of(stop, after_s=self._pace.idle_s)
+
+    def _waiting(self) -> Iterator[SlurmJob]:
+        jobs = self._snapshot.jobs.values() if self._snapshot else ()
+        return (job for job in jobs if job.phase is JobPhase.WAITING)
+
+    def _age_s(self) -> float:
+        return self._clock.monotonic() - self._read_at
+
+
+class _Turns:
+    """Whose turn it is to have its reason read: those never asked about first, then the longest ago."""
+
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
+        self._asked_at: dict[JobId, float] = {}
+        self._since: dict[JobId, float] = {}
+        self._last = 0.0
+
+    def due(self, waiting: Iterator[SlurmJob], now: float) -> tuple[JobId, ...]:
+        ids = {job.id for job in waiting}
+        self._asked_at = {job: at for job, at in self._asked_at.items() if job in ids}
+        self._since = {job: self._since.get(job, now) for job in ids}
+        elapsed_s, self._last = min(1.0, now - self._last), now
+        new = [
+            job
+            for job, since in self._since.items()
+            if job not in self._asked_at and now - since >= self._pace.reasons_after_s
+        ][: max(1, round(elapsed_s * self._pace.first_reasons_per_s))]
+        again_s = max(5.0, len(ids) / _REASONS_PER_S)
+        old = sorted(
+            (job for job, at in self._asked_at.items() if now - at >= again_s),
+            key=self._asked_at.__getitem__,
+        )[: max(1, round(elapsed_s * _REASONS_PER_S))]
+        self._asked_at.update(dict.fromkeys((*new, *old), now))
+        return (*new, *old)
+
+
+def _changed(before: Snapshot | None, after: Snapshot) -> Iterator[str]:
+    """The workloads of whose placeholders the two readings say different things."""
+    old = before.by_uid if before else {}
+    for uid, jobs in after.by_uid.items():
+        if old.get(uid) != jobs:
+            yield uid
+    yield from old.keys() - after.by_uid.keys()
+
+
+async def _first_of(*events: asyncio.Event, after_s: float) -> None:
+    """Wait for the first of some events, or for so long."""
+    if after_s <= 0:
+        return
+    try:
+        async with asyncio.timeout(after_s), asyncio.TaskGroup() as waiters:
+            for event in events:
+                waiters.create_task(_leave_when(event))
+    except* _Happened:
+        pass
+    except* TimeoutError:
+        pass
+
+
+class _Happened(Exception):  # ends the other waiters, it is no error
+    """One of the events that were waited for."""
+
+
+async def _leave_when(event: asyncio.Event) -> None:
+    await event.wait()
+    raise _Happened

@@ -1,0 +1,149 @@
+"""What the two programs that speak to both peers start with: clients, metrics, health, and the election of a leader."""
+
+import asyncio
+import os
+import random
+import socket
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from bridge import __version__
+from bridge.domain.ids import ClusterId
+from bridge.kube import objects
+from bridge.kube.client import KubeClient
+from bridge.kube.events import Reporter
+from bridge.kube.leases import KubeLeases
+from bridge.runtime import health, lease
+from bridge.runtime.clock import Clock, SystemClock
+from bridge.runtime.health import Health
+from bridge.runtime.lifetime import Part
+from bridge.runtime.metrics import Metrics
+from bridge.runtime.placeholders import Pace
+from bridge.runtime.serve import bind, serve
+from bridge.runtime.settings import Settings
+from bridge.slurm.client import SlurmClient
+from bridge.slurm.complete import Controller
+
+Body = Callable[[asyncio.Event], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """One process and what it works with."""
+
+    name: str
+    settings: Settings
+    kube: KubeClient
+    slurm: SlurmClient
+    cluster: ClusterId
+    metrics: Metrics
+    health: Health
+    clock: Clock
+    rng: random.Random
+    reporter: Reporter
+
+    @property
+    def controller(self) -> Controller:
+        """Where slurmctld is told of outcomes."""
+        slurm = self.settings.slurm
+        return Controller(
+            host=slurm.controller_host,
+            port=slurm.controller_port,
+            timeout_s=slurm.request_timeout_s,
+        )
+
+    def pace(self, *, busy_s: float, idle_s: float) -> Pace:
+        """How often this program reads Slurm."""
+        placement = self.settings.placement
+        return Pace(
+            busy_s=busy_s,
+            idle_s=idle_s,
+            quiet_s=placement.quiet_period_s,
+            first_reasons_per_s=placement.tells_per_second,
+            reasons_after_s=placement.tell_after_s,
+        )
+
+    def health_part(self) -> Part:
+        """Serve /livez, /readyz and /metrics."""
+        app = health.app(self.health, self.metrics)
+        sock = bind(self.settings.health.listen)
+        return Part(name="health", run=lambda stop: serve(app, sock, stop=stop))
+
+    def leader_part(self, body: Body) -> Part:
+        """Run a body while this process leads.
+
+        A process leads once: one that lost its lease has caches and questions under way that another leader has
+        overtaken, so instead of leading again it ends, and starts afresh.
+        """
+        has_led = False
+
+        async def lead_once(stop: asyncio.Event) -> None:
+            nonlocal has_led
+            if has_led:
+                raise LedBefore(f"{self.name} lost its lease and could lead again: starting afresh")
+            has_led = True
+            await body(stop)
+
+        kubernetes = self.settings.kubernetes
+        return Part(
+            name="leader",
+            run=lambda stop: lease.lead(
+                KubeLeases(self.kube, kubernetes.namespace),
+                name=f"slurm-bridge-{self.name}",
+                identity=f"{self.reporter.instance}_{uuid.uuid4()}",
+                settings=self.settings.leader_election,
+                clock=self.clock,
+                rng=self.rng,
+                stop=stop,
+                metrics=self.metrics,
+                on_lead=lead_once,
+            ),
+        )
+
+
+class LedBefore(Exception):
+    """This process has led already."""
+
+
+@asynccontextmanager
+async def opened(name: str, settings: Settings) -> AsyncIterator[Program]:
+    """Open the clients of both peers and find out which cluster this is.
+
+    Raises:
+        KubeError: the API server did not say; Kubernetes will start us again.
+    """
+    metrics = Metrics(name)
+    kube = KubeClient.open(
+        settings.kubernetes.kubeconfig,
+        request_timeout_s=settings.kubernetes.request_timeout_s,
+        user_agent=f"slurm-bridge-{name}/{__version__}",
+        on_call=metrics.kube_call,
+    )
+    slurm = SlurmClient.open(
+        settings.slurm.url,
+        token_file=settings.slurm.token_file,
+        connections=settings.slurm.connections,
+        request_timeout_s=settings.slurm.request_timeout_s,
+        on_call=metrics.slurm_call,
+    )
+    async with kube as kube_client, slurm as slurm_client:
+        cluster = (
+            settings.cluster_id or (await objects.get_namespace(kube_client, "kube-system")).uid
+        )
+        yield Program(
+            name=name,
+            settings=settings,
+            kube=kube_client,
+            slurm=slurm_client,
+            cluster=ClusterId(cluster),
+            metrics=metrics,
+            health=Health(),
+            clock=SystemClock(),
+            rng=random.Random(),  # noqa: S311  # spreads retries, nothing secret
+            reporter=Reporter(
+                controller=f"slurm-bridge.dev/{name}",
+                instance=os.environ.get("POD_NAME") or socket.gethostname(),
+            ),
+        )

@@ -1,0 +1,144 @@
+"""`python -m controllers --config FILE`: wiring only."""
+
+import asyncio
+import sys
+from datetime import timedelta
+from functools import partial
+
+from bridge.domain import registration
+from bridge.domain.actions import Submit
+from bridge.domain.facts import Policy
+from bridge.domain.ids import PodUid, SlurmNode
+from bridge.domain.pods import Pod
+from bridge.runtime import lifetime, logging, settings
+from bridge.runtime.actuator import Actuator
+from bridge.runtime.mirror import Mirror
+from bridge.runtime.placeholders import Placeholders
+from bridge.runtime.pods import PodLoop
+from bridge.runtime.program import Program, opened
+from bridge.runtime.settings import Settings
+from bridge.runtime.workqueue import WorkQueue
+from bridge.slurm.discovery import Discovery
+from controllers.kube_nodes import KubeNodes
+from controllers.nodes import NodeController
+from controllers.orphans import Orphans
+from controllers.pods import Endings
+
+
+def main() -> int:
+    """Run until a signal; returns the exit code."""
+    configured = settings.load("controllers", sys.argv[1:])
+    logging.configure(configured.log, "controllers")
+    return lifetime.run(partial(run, configured))
+
+
+async def run(configured: Settings, stop: asyncio.Event) -> None:
+    """Keep both sides true while we lead, until told to stop."""
+    async with opened("controllers", configured) as program:
+        mirror = Mirror()
+        await lifetime.run_parts(
+            program.health_part(),
+            *mirror.parts(program),
+            program.leader_part(partial(control, program, mirror)),
+            stop=stop,
+        )
+
+
+async def control(program: Program, mirror: Mirror, stop: asyncio.Event) -> None:
+    """Run the controllers for as long as we lead."""
+    await mirror.synced()
+    queue: WorkQueue[PodUid] = WorkQueue(rng=program.rng)
+    poll_s = program.settings.controllers.poll_interval_s
+    placeholders = Placeholders(
+        Discovery(program.slurm, program.cluster, clock=program.clock.monotonic),
+        pace=program.pace(busy_s=poll_s, idle_s=poll_s),
+        clock=program.clock,
+        metrics=program.metrics,
+        wake=lambda uid: queue.add(PodUid(uid)),
+    )
+    program.health.register("slurm", placeholders.health)
+    endings = pod_loop(program, mirror, placeholders, queue)
+    nodes = NodeController(
+        kube=program.kube,
+        slurm=program.slurm,
+        kube_nodes=mirror.kube_nodes,
+        bound=mirror.bound,
+        queue=WorkQueue[SlurmNode](rng=program.rng),
+        settings=registration_settings(program),
+        clock=program.clock,
+        metrics=program.metrics,
+    )
+    orphans = Orphans(
+        kube=program.kube,
+        slurm=program.slurm,
+        cluster=program.cluster,
+        pods=mirror.pods,
+        placeholders=placeholders,
+        interval_s=program.settings.controllers.orphan_interval_s,
+        clock=program.clock,
+    )
+    async with asyncio.TaskGroup() as group:
+        group.create_task(endings.run(stop, workers=program.settings.controllers.workers))
+        group.create_task(nodes.run(stop))
+        group.create_task(orphans.run(stop))
+
+
+def pod_loop(
+    program: Program,
+    mirror: Mirror,
+    placeholders: Placeholders,
+    queue: WorkQueue[PodUid],
+) -> PodLoop:
+    """Put the loop over placed pods together."""
+    actuator = Actuator(
+        kube=program.kube,
+        slurm=program.slurm,
+        controller=program.controller,
+        placeholders=placeholders,
+        pods=mirror.pods,
+        submit=place_nothing,
+        reporter=program.reporter,
+        clock=program.clock,
+        metrics=program.metrics,
+    )
+    placement, controllers = program.settings.placement, program.settings.controllers
+    return PodLoop(
+        Endings(KubeNodes(mirror.kube_nodes)),
+        pods=mirror.pods,
+        queue=queue,
+        placeholders=placeholders,
+        actuator=actuator,
+        policy=Policy(
+            bind_deadline=timedelta(seconds=placement.bind_deadline_s),
+            restore_deadline=timedelta(seconds=controllers.restore_deadline_s),
+            tell_after=timedelta(seconds=placement.tell_after_s),
+            poll_interval=timedelta(seconds=controllers.poll_interval_s),
+        ),
+        clock=program.clock,
+        metrics=program.metrics,
+    )
+
+
+async def place_nothing(pod: Pod, _action: Submit) -> None:
+    """Refuse: the lifecycle's rows of placed pods have no Submit.
+
+    Raises:
+        AssertionError: always.
+    """
+    raise AssertionError(f"the controllers were told to place {pod.full_name}")
+
+
+def registration_settings(program: Program) -> registration.Settings:
+    """How the administrator wants nodes to look in Slurm."""
+    controllers = program.settings.controllers
+    return registration.Settings(
+        cluster=program.cluster,
+        scheduler_name=program.settings.scheduler_name,
+        node_features=controllers.node_features,
+        gpu_resources=controllers.gpu_resources,
+        taint_effect=controllers.taint_effect,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,34 @@
+"""The Kubernetes nodes as endings and registration look at them: by either name, and whether they are gone for good."""
+
+from bridge.domain import nodes
+from bridge.domain.ids import KubeNode, SlurmNode
+from bridge.domain.nodes import KubeNodeFacts
+from bridge.kube.cache import Cache
+
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+"""Taint that an administrator sets on a machine that is surely off: its containers run no more (KEP-2268)."""
+
+
+class KubeNodes:
+    """A view of the cache of nodes."""
+
+    def __init__(self, cache: Cache[KubeNodeFacts]) -> None:
+        self._cache = cache
+        self._by_slurm_name = cache.index(lambda node: [nodes.slurm_name(node)])
+
+    def behind(self, slurm_node: SlurmNode) -> KubeNode | None:
+        """The Kubernetes node of that Slurm name; None if there is none."""
+        found = self._by_slurm_name.get(slurm_node)
+        return found[0].name if found else None
+
+    def facts(self, slurm_node: SlurmNode) -> KubeNodeFacts | None:
+        """The same, whole."""
+        found = self._by_slurm_name.get(slurm_node)
+        return found[0] if found else None
+
+    def is_gone(self, kube_node: KubeNode) -> bool:
+        """The node was deleted, or declared out of service: nothing runs there any more."""
+        node = self._cache.get(kube_node)
+        if node is None:
+            return self._cache.synced.is_set()
+        return any(taint.key == OUT_OF_SERVICE for taint in node.taints)

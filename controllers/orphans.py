@@ -1,0 +1,111 @@
+"""Collects orphans: placeholders of ours whose pods are gone for good.
+
+A lease is no fence, a finalizer can be stripped by hand, a crash of slurmctld can undo a cancel: what is left over then is
+found here. Slurm is listed first, then the API server is asked for each pod such a job names.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from datetime import timedelta
+
+import structlog
+
+from bridge.domain import orphans
+from bridge.domain.actions import Cancel
+from bridge.domain.ids import ClusterId, PodUid
+from bridge.domain.jobs import SlurmJob
+from bridge.domain.pods import Pod
+from bridge.kube import errors as kube_errors
+from bridge.kube import writes
+from bridge.kube.cache import Cache
+from bridge.kube.client import KubeClient
+from bridge.runtime.clock import Clock
+from bridge.runtime.placeholders import Placeholders
+from bridge.slurm import jobs
+from bridge.slurm.client import SlurmClient
+from bridge.slurm.errors import SlurmError
+
+_log = structlog.get_logger(__name__)
+
+
+class Orphans:
+    """One leadership's collecting."""
+
+    def __init__(
+        self,
+        *,
+        kube: KubeClient,
+        slurm: SlurmClient,
+        cluster: ClusterId,
+        pods: Cache[Pod],
+        placeholders: Placeholders,
+        interval_s: float,
+        clock: Clock,
+    ) -> None:
+        """interval_s: between looks; an orphan is cancelled when it still is one at the next look."""
+        self._kube = kube
+        self._slurm = slurm
+        self._cluster = cluster
+        self._pods = pods
+        self._placeholders = placeholders
+        self._interval_s = interval_s
+        self._clock = clock
+        self._last = orphans.Judgement()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Look again and again until told to stop."""
+        async with asyncio.TaskGroup() as group:
+            looking = group.create_task(self._look_forever())
+            await stop.wait()
+            looking.cancel()
+
+    async def _look_forever(self) -> None:
+        await self._pods.synced.wait()
+        while True:
+            await self._clock.sleep(self._interval_s)
+            try:
+                await self.look()
+            except (SlurmError, kube_errors.KubeError) as error:
+                _log.warning("orphans.interrupted", error=str(error))
+
+    async def look(self) -> None:
+        """Compare the two worlds once.
+
+        Raises:
+            KubeError, SlurmError: the comparison was not finished; the next one begins anew.
+        """
+        snapshot = self._placeholders.snapshot
+        if snapshot is None:
+            return
+        suspected = orphans.candidates(
+            snapshot.jobs.values(),
+            cluster=self._cluster,
+            known={pod.uid for pod in self._pods.values()},
+        )
+        self._last = orphans.judge(
+            suspected,
+            gone=await self._gone(suspected),
+            suspects=self._last.suspects,
+            now=self._clock.now(),
+            grace=timedelta(seconds=self._interval_s / 2),
+        )
+        for orphan in self._last.orphans:
+            await self._cancel(orphan)
+
+    async def _gone(self, suspected: Iterable[SlurmJob]) -> set[PodUid]:
+        """Ask the API server itself, not our cache, for the pods that these jobs name."""
+        gone: set[PodUid] = set()
+        for job in suspected:
+            try:
+                pod = await writes.get_pod(self._kube, job.identity.namespace, job.identity.name)
+            except kube_errors.NotFound:
+                gone.update(job.identity.pods)
+            else:
+                gone.update(uid for uid in job.identity.pods if uid != pod.uid)
+        return gone
+
+    async def _cancel(self, orphan: Cancel) -> None:
+        """By its sluid, which names no other job; without one it waits until it has been read."""
+        if orphan.sluid is not None:
+            await jobs.cancel(self._slurm, orphan.sluid)
+            _log.warning("orphan.cancelled", job_id=orphan.job_id)

@@ -1,0 +1,147 @@
+"""`python -m extender --config FILE`: wiring only."""
+
+import asyncio
+import sys
+from datetime import timedelta
+from functools import partial
+
+from bridge.domain import request
+from bridge.domain.facts import Policy
+from bridge.domain.ids import PodUid
+from bridge.kube.objects import Objects
+from bridge.runtime import lifetime, logging, settings
+from bridge.runtime.actuator import Actuator
+from bridge.runtime.lifetime import Part
+from bridge.runtime.mirror import Mirror
+from bridge.runtime.placeholders import Placeholders
+from bridge.runtime.pods import PodLoop
+from bridge.runtime.program import Program, opened
+from bridge.runtime.serve import bind, serve
+from bridge.runtime.settings import Settings
+from bridge.runtime.tls import ServerTls
+from bridge.runtime.workqueue import WorkQueue
+from bridge.slurm.discovery import Discovery
+from extender import app
+from extender.bridged import Bridged
+from extender.owners import Owners
+from extender.placement import Placement
+from extender.submitting import Submitter
+
+
+def main() -> int:
+    """Run until a signal; returns the exit code."""
+    configured = settings.load("extender", sys.argv[1:])
+    logging.configure(configured.log, "extender")
+    return lifetime.run(partial(run, configured))
+
+
+async def run(configured: Settings, stop: asyncio.Event) -> None:
+    """Answer kube-scheduler, and place while we lead, until told to stop."""
+    async with opened("extender", configured) as program:
+        mirror = Mirror()
+        tls = ServerTls(
+            configured.extender.cert_file,
+            configured.extender.key_file,
+            configured.extender.client_ca_file or None,
+        )
+        program.metrics.watch_certificate(lambda: tls.expires_at)
+        program.health.register("certificate", lambda: tls.fault(program.clock.now()))
+        extender = app.create(kube=program.kube, lookup=mirror.pods.get, metrics=program.metrics)
+        sock = bind(configured.extender.listen)
+        await lifetime.run_parts(
+            program.health_part(),
+            Part(name="certificates", run=tls.run),
+            *mirror.parts(program),
+            Part(
+                name="extender",
+                run=lambda its_stop: serve(extender, sock, stop=its_stop, tls=tls.context),
+            ),
+            program.leader_part(partial(place, program, mirror)),
+            stop=stop,
+        )
+
+
+async def place(program: Program, mirror: Mirror, stop: asyncio.Event) -> None:
+    """Place pods for as long as we lead."""
+    await mirror.synced()
+    placement = program.settings.placement
+    queue: WorkQueue[PodUid] = WorkQueue(rng=program.rng)
+    discovery = Discovery(program.slurm, program.cluster, clock=program.clock.monotonic)
+    placeholders = Placeholders(
+        discovery,
+        pace=program.pace(busy_s=placement.poll_interval_s, idle_s=placement.idle_poll_interval_s),
+        clock=program.clock,
+        metrics=program.metrics,
+        wake=lambda uid: queue.add(PodUid(uid)),
+    )
+    program.health.register("slurm", placeholders.health)
+    bridged = Bridged(
+        program.slurm,
+        cluster=program.cluster,
+        pods=mirror.pods,
+        kube_nodes=mirror.kube_nodes,
+        bound=mirror.bound,
+        clock=program.clock,
+    )
+    submitter = Submitter(
+        program.slurm,
+        discovery=discovery,
+        placeholders=placeholders,
+        bridged=bridged,
+        owners=Owners(Objects(program.kube), program.clock),
+        policy=request_policy(program),
+        concurrency=placement.submit_concurrency,
+        clock=program.clock,
+        metrics=program.metrics,
+    )
+    actuator = Actuator(
+        kube=program.kube,
+        slurm=program.slurm,
+        controller=program.controller,
+        placeholders=placeholders,
+        pods=mirror.pods,
+        submit=submitter.submit,
+        reporter=program.reporter,
+        clock=program.clock,
+        metrics=program.metrics,
+    )
+    loop = PodLoop(
+        Placement(
+            pods=mirror.pods, bridged=bridged, submitter=submitter, leads_since=program.clock.now()
+        ),
+        pods=mirror.pods,
+        queue=queue,
+        placeholders=placeholders,
+        actuator=actuator,
+        policy=Policy(
+            tell_after=timedelta(seconds=placement.tell_after_s),
+            avoid_node=timedelta(seconds=placement.avoid_node_s),
+            bind_deadline=timedelta(seconds=placement.bind_deadline_s),
+            poll_interval=timedelta(seconds=placement.poll_interval_s),
+        ),
+        clock=program.clock,
+        metrics=program.metrics,
+    )
+    await loop.run(stop, workers=placement.workers)
+
+
+def request_policy(program: Program) -> request.Policy:
+    """What the administrator lets users ask of Slurm."""
+    slurm, placement = program.settings.slurm, program.settings.placement
+    return request.Policy(
+        cluster=program.cluster,
+        user=slurm.user,
+        group=slurm.group,
+        account=slurm.account,
+        partition=slurm.partition,
+        mcs_label=slurm.mcs_label,
+        default_cpus=placement.default_cpus,
+        default_memory_mib=placement.default_memory_mib,
+        default_time_limit_min=placement.default_time_limit_min,
+        allowed_fields=frozenset(placement.allowed_fields),
+        gpu_resources=program.settings.controllers.gpu_resources,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""The nodes that both worlds know, and what Kubernetes' books say of them: where a pod may go, and whether it fits."""
+
+from collections.abc import Mapping
+
+from bridge.domain import candidates, fit, nodes
+from bridge.domain.candidates import Pool
+from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
+from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts
+from bridge.domain.pods import BoundPod, Pod
+from bridge.kube.cache import Cache
+from bridge.runtime.clock import Clock
+from bridge.slurm import nodes as slurm_nodes
+from bridge.slurm.client import SlurmClient
+
+_POOL_LASTS_S = 10.0
+"""How old Slurm's list of nodes may be for a new submit; one that has changed since is answered by the fit check."""
+
+
+class Bridged:
+    """Nodes and their tenants, from caches that reflectors keep, and from Slurm's list."""
+
+    def __init__(
+        self,
+        slurm: SlurmClient,
+        *,
+        cluster: ClusterId,
+        pods: Cache[Pod],
+        kube_nodes: Cache[KubeNodeFacts],
+        bound: Cache[BoundPod],
+        clock: Clock,
+    ) -> None:
+        """pods: ours; bound: every pod of the cluster that has a node."""
+        self._slurm = slurm
+        self._cluster = cluster
+        self._kube_nodes = kube_nodes
+        self._clock = clock
+        self._bound_on = bound.index(lambda pod: [pod.kube_node])
+        self._assigned_to = pods.index(
+            lambda pod: [pod.assigned_node] if pod.assigned_node and not pod.is_bound else []
+        )
+        self._named_in_slurm = kube_nodes.index(lambda node: [nodes.slurm_name(node)])
+        kube_nodes.subscribe(self._edited)
+        self._pool: Pool | None = None
+        self._pool_until = 0.0
+
+    async def pool(self) -> Pool:
+        """Every bridged node; read from Slurm when the last reading is too old or a node has changed.
+
+        Raises:
+            SlurmError: Slurm's nodes could not be read.
+        """
+        if self._pool is None or self._clock.monotonic() > self._pool_until:
+            listed: tuple[SlurmNodeFacts, ...] = await slurm_nodes.listing(self._slurm)
+            self._pool = candidates.pool(self._kube_nodes.values(), listed, self._cluster)
+            self._pool_until = self._clock.monotonic() + _POOL_LASTS_S
+        return self._pool
+
+    def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
+        """The Kubernetes node of that Slurm name; None if there is none."""
+        found = self._named_in_slurm.get(slurm_node)
+        return found[0].name if found else None
+
+    def check(self, pod: Pod, kube_node: KubeNode) -> fit.Answer:
+        """Look whether Kubernetes can take the pod there."""
+        tenants = fit.tenants(
+            (other for other in self._bound_on.get(kube_node) if other.uid != pod.uid),
+            (other for other in self._assigned_to.get(kube_node) if other.uid != pod.uid),
+        )
+        return fit.check(pod, self._kube_nodes.get(kube_node), tenants)
+
+    def _edited(self, old: KubeNodeFacts | None, new: KubeNodeFacts | None) -> None:
+        """Make the pool anew where a node came, went or was edited."""
+        if _of_interest(old) != _of_interest(new):
+            self._pool = None
+
+
+def _of_interest(node: KubeNodeFacts | None) -> tuple[Mapping[str, str], object] | None:
+    """What the pool depends on: not the heartbeat."""
+    return (node.labels, node.taints) if node else None
