@@ -14,10 +14,23 @@ from tests.kube.manifests import Manifest
 CreatePod = Callable[[Manifest], Pod]
 
 
+Calls = list[tuple[str, str]]
+"""Operation and outcome of each."""
+
+
 @pytest.fixture
-async def client(control_plane: Sandbox) -> AsyncIterator[KubeClient]:
+def calls() -> Calls:
+    """What `client` has done."""
+    return []
+
+
+@pytest.fixture
+async def client(control_plane: Sandbox, calls: Calls) -> AsyncIterator[KubeClient]:
     async with KubeClient.open(
-        str(control_plane.kubeconfig), request_timeout_s=10, user_agent="slurm-bridge-tests/1"
+        str(control_plane.kubeconfig),
+        request_timeout_s=10,
+        user_agent="slurm-bridge-tests/1",
+        on_call=lambda operation, _, outcome: calls.append((operation, outcome)),
     ) as client:
         yield client
 
