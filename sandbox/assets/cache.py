@@ -34,7 +34,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Where it was made for. Slurm's programs name their libraries by absolute path: a moved tree does not run."""
     version: str
     source: str
-    """One line, as in "Debian forky from http://…"."""
+    """One line, as in "wheel NAME 2.0.1"."""
     made_at: datetime
     programs: dict[str, int]
     """Each program in bin/ and its size in bytes."""

@@ -1,7 +1,7 @@
 """Debian packages without apt: a suite's index, believed for its signature, and packages, believed for the index.
 
 Trust: pinned archive keys -> signature of InRelease -> SHA256 of Packages.xz -> SHA256 of each package.
-Formats: https://wiki.debian.org/DebianRepository/Format and deb(5).
+Formats: the Debian wiki on DebianRepository/Format, and deb(5).
 """
 
 import email.utils
@@ -164,7 +164,11 @@ def data_of(deb: bytes) -> tarfile.TarFile:
         length = int(header[48:58])
         position += 60
         if header.startswith(b"data.tar"):  # xz in all of Debian; Python opens zstd from 3.14 on
-            return tarfile.open(fileobj=io.BytesIO(deb[position : position + length]))
+            try:
+                return tarfile.open(fileobj=io.BytesIO(deb[position : position + length]))
+            except tarfile.ReadError as error:
+                name = header[:16].decode().strip()
+                raise FetchError(f"this Python cannot open a package's {name}") from error
         position += length + length % 2
     raise FetchError("a package without data.tar: not a Debian package")
 

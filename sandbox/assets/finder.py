@@ -1,6 +1,7 @@
 """The sources of one asset, one by one; `resolve` asks them in order."""
 
 import os
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,8 @@ from sandbox.assets.kits import KITS, AssetName, Kit
 from sandbox.assets.progress import Report, Teller
 from sandbox.assets.settings import Settings
 
+FAILURES = (FetchError, OSError, subprocess.SubprocessError)
+"""What a recipe raises when the network, the disk or a program it runs is not up to it."""
 OLD_DAYS = 30
 """From this age on a cached Slurm deserves a remark: the suite has moved on."""
 
@@ -53,7 +56,7 @@ class Finder:
         if asset is None and self.settings.use_path:
             try:
                 asset = self.on_path("because SANDBOX_USE_PATH is set")
-            except Unusable as error:
+            except (Unusable, OSError) as error:
                 self.tell(f"SANDBOX_USE_PATH is set, but PATH has {error}")
         return asset or self.cached()
 
@@ -93,14 +96,14 @@ class Finder:
         """Fetched or built into the cache."""
         try:
             return self._fetch()
-        except (FetchError, OSError) as error:
+        except FAILURES as error:
             raise AssetError(self._failure(f"fetch: {error}")) from error
 
     def fetched_or_on_path(self) -> Asset:
         """Fetched or built into the cache; if that fails, what PATH has."""
         try:
             return self._fetch()
-        except (FetchError, OSError) as cause:
+        except FAILURES as cause:
             try:
                 return self.on_path(f"because fetching failed: {cause}")
             except (Unusable, OSError) as error:

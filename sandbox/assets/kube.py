@@ -8,7 +8,6 @@ import platform
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -142,13 +141,12 @@ def _build(
 
 
 def _wait(build: subprocess.Popen[bytes], tell: Teller, caches: tuple[Path, ...]) -> int:
-    began_s = time.monotonic()
     while True:
         try:
             return build.wait(TICK_S)
         except subprocess.TimeoutExpired:
             mib = sum(map(cache.size, caches)) >> 20
-            tell(f"compiling for {time.monotonic() - began_s:.0f} s, caches {mib} MiB")
+            tell(f"compiling, caches {mib} MiB")
 
 
 def _cause(log: str) -> str:

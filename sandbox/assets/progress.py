@@ -8,6 +8,7 @@ from typing import TextIO
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Column
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +58,10 @@ def shown(stream: TextIO) -> Iterator[Report]:
 
 @contextlib.contextmanager
 def _moving(stream: TextIO) -> Iterator[Report]:
-    columns = (SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"))
+    text = TextColumn("{task.description}", table_column=Column(ratio=1, no_wrap=True))
+    columns = (SpinnerColumn(finished_text="✓"), text, TimeElapsedColumn())
     tasks: dict[str, TaskID] = {}
-    with Progress(*columns, TimeElapsedColumn(), console=Console(file=stream)) as progress:
+    with Progress(*columns, console=Console(file=stream), expand=True) as progress:
 
         def report(stage: Stage) -> None:
             if stage.asset not in tasks:

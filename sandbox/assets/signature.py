@@ -69,16 +69,7 @@ def good_signers(status: str) -> frozenset[str]:
 
 def _gpgv(signed: bytes, keyring: Path, scratch: Path, tell: Teller) -> tuple[str, frozenset[str]]:
     del scratch, tell
-    command = [
-        "gpgv",
-        "--status-fd",
-        "2",
-        "--keyring",
-        str(keyring.absolute()),
-        "--output",
-        "-",
-        "-",
-    ]
+    command = ["gpgv", "--status-fd=2", f"--keyring={keyring.absolute()}", "--output=-", "-"]
     done = subprocess.run(
         command, check=False, input=signed, capture_output=True, timeout=TIMEOUT_S
     )
@@ -92,7 +83,7 @@ def _sequoia(
     program = Path(__file__).with_name("sequoia.py")
     folder = wheels.unpack("pysequoia", scratch, tell)
     done = subprocess.run(
-        [sys.executable, str(program), str(keyring)],
+        [sys.executable, "-P", str(program), str(keyring)],
         check=False,
         input=signed,
         capture_output=True,

