@@ -22,7 +22,7 @@ def prepare(instance: Instance, asset: Asset) -> None:
 
 
 def parts(instance: Instance, asset: Asset) -> tuple[Part, ...]:
-    """mariadb, then slurmdbd."""
+    """The database, then the daemon in front of it."""
     return (_mariadb(instance, asset), _slurmdbd(instance, asset))
 
 
@@ -51,10 +51,7 @@ def _slurmdbd(instance: Instance, asset: Asset) -> Part:
     return Part(
         name="slurmdbd",
         argv=(str(asset.bin / "slurmdbd"), "-D"),
-        env={
-            **slurm.environment(instance, asset),
-            "SLURM_SACK_KEY": str(instance.slurm / "slurm.key"),
-        },
+        env=slurm.daemon_environment(instance, asset),
         identity=identity.servers(),
         folder=instance.slurm / "run",
         port=instance.ports["slurmdbd"],

@@ -32,7 +32,7 @@ def assemble(instance: Instance, programs: dict[AssetName, Asset], now: datetime
         if options.accounting:
             accounting.prepare(instance, asset)
             parts += accounting.parts(instance, asset)
-        parts += slurm.parts(instance, asset, now)
+        parts += slurm.parts(instance, asset)
     if options.kubernetes:
         asset = programs[AssetName.KUBE]
         kubernetes.prepare(instance, now)
@@ -42,7 +42,7 @@ def assemble(instance: Instance, programs: dict[AssetName, Asset], now: datetime
     if options.bridge:
         (instance.bin / "helm").symlink_to(programs[AssetName.HELM].bin / "helm")
         chart.prepare(instance, now)
-        rendered = chart.render(instance)
+        rendered = chart.render(instance, slurm.job_user(programs[AssetName.SLURM]))
         parts += services.parts(instance, programs[AssetName.KUBE].bin, rendered)
-    environment.write(instance, now)
+    environment.write(instance)
     return parts

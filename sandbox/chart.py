@@ -15,6 +15,7 @@ import yaml
 from sandbox import accounts, identity, kubeconfig, kubernetes, pki, slurm_conf
 from sandbox.api import Api
 from sandbox.errors import SandboxError
+from sandbox.identity import Identity
 from sandbox.instance import Instance, make_folder, write_private
 
 CHART = Path(__file__).parents[1] / "deploy" / "chart"
@@ -52,8 +53,8 @@ def _write_pair(folder: Path, pair: pki.Pair, trusted: pki.Pair) -> None:
     write_private(folder / "ca.crt", trusted.certificate, owner)
 
 
-def render(instance: Instance) -> Rendered:
-    """Let helm make the manifests.
+def render(instance: Instance, user: Identity) -> Rendered:
+    """Let helm make the manifests, for placeholders that run as `user`.
 
     Raises:
         SandboxError: helm refused, or there is no chart.
@@ -61,7 +62,7 @@ def render(instance: Instance) -> Rendered:
     if not CHART.is_dir():
         raise SandboxError(f"no chart in {CHART}: run the sandbox from a checkout of the project")
     values = instance.bridge / "values.json"
-    values.write_text(json.dumps(_values(instance), indent=2))
+    values.write_text(json.dumps(_values(instance, user), indent=2))
     where = ("--namespace", NAMESPACE, "--values", str(values))
     manifests = _run(instance, "helm", "template", RELEASE, str(CHART), *where)
     _manifests(instance).write_text(manifests)
@@ -108,10 +109,9 @@ def credentials(instance: Instance, component: str) -> Path:
     )
 
 
-def _values(instance: Instance) -> dict[str, Any]:
+def _values(instance: Instance, user: Identity) -> dict[str, Any]:
     bridge = instance.bridge
     certificate = (bridge / "serving-ca.crt").read_text()
-    user = accounts.JOB_USER.name
     return {
         "workloads": {"enabled": False},
         "config": {
@@ -120,9 +120,9 @@ def _values(instance: Instance) -> dict[str, Any]:
                 "controller_host": "127.0.0.1",
                 "controller_port": instance.ports["slurmctld"],
                 "partition": slurm_conf.PARTITION,
-                "user": user,
-                "group": user,
-                "account": user if instance.options.accounting else "",
+                "user": user.name,
+                "group": user.name,
+                "account": accounts.JOB_USER.name if instance.options.accounting else "",
             },
             # Takes over from a killed leader within seconds instead of the usual quarter of a minute.
             "leader_election": {

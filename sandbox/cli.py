@@ -13,7 +13,7 @@ from rich.table import Table
 
 from sandbox import assets, running
 from sandbox.assembly import needed
-from sandbox.assets import AssetError
+from sandbox.assets import Absent, Asset, AssetError, AssetName
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
 from sandbox.instance import Instance
@@ -152,6 +152,31 @@ def kubeconfig(
     """Make credentials of an ordinary user, with the rights RBAC gives them; print the file's path."""
     with _plainly():
         typer.echo(Sandbox(state).user_kubeconfig(user, *(group or ())))
+
+
+@app.command()
+def fetch() -> None:
+    """Fill the cache, so that later starts need no network: Kubernetes is built, Slurm and helm are fetched."""
+    with _plainly(), assets.shown(sys.stderr) as report:
+        assets.fetch(AssetName, report=report)
+
+
+@app.command()
+def where() -> None:
+    """Which programs would be used, and why those."""
+    found = assets.where(AssetName)
+    for name, asset in found.items():
+        typer.echo(f"{name}: {asset.origin if isinstance(asset, Asset) else asset.reason}")
+    if any(isinstance(asset, Absent) for asset in found.values()):
+        raise typer.Exit(1)
+
+
+@app.command()
+def clean() -> None:
+    """Empty the cache."""
+    with _plainly(), assets.shown(sys.stderr) as report:
+        for removed in assets.clean(AssetName, report=report):
+            typer.echo(f"removed {removed.path}, {removed.bytes >> 20} MiB")
 
 
 def _say(text: str) -> None:

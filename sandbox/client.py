@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Self
 
 from bridge.runtime.clock import SystemClock
-from sandbox import control, environment, kubernetes, launch, running, slurm
+from sandbox import control, environment, instance, kubernetes, launch, running, slurm_rest
 from sandbox.api import Api
 from sandbox.control import PartStatus, Reply, Request
 from sandbox.errors import SandboxError
@@ -57,6 +57,8 @@ class Sandbox:
             SandboxError: it did not come up; the text is the supervisor's.
         """
         root = root.absolute()
+        instance.check_ours(root)
+        running.check_free(root)
         log = root / "log" / f"{SUPERVISOR}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text("")
@@ -90,6 +92,11 @@ class Sandbox:
         running.take_down(self.instance.root)
         if self._supervisor is not None:
             self._supervisor.wait()
+
+    @property
+    def supervisor_pid(self) -> int:
+        """Whose death ends everything."""
+        return self._ask("status").pid
 
     def status(self) -> Mapping[str, PartStatus]:
         """Every part by its name."""
@@ -149,16 +156,16 @@ class Sandbox:
     @property
     def token_file(self) -> Path:
         """Holds root's Slurm token."""
-        return slurm.token_file(self.instance)
+        return slurm_rest.token_file(self.instance)
 
     def token(self, user: str = "root", *, now: datetime | None = None) -> str:
         """A fresh token to act as `user` in Slurm, as if minted at `now`."""
-        return slurm.token(self.instance, user, now or SystemClock().now())
+        return slurm_rest.token(self.instance, user, now or SystemClock().now())
 
     @property
     def env(self) -> dict[str, str]:
         """The exports of `DIR/env`."""
-        return environment.for_commands(self.instance, SystemClock().now())
+        return environment.for_commands(self.instance)
 
     def run(self, *command: str, stdin: str = "") -> str:
         """What kubectl, squeue, sacct … print.
@@ -192,6 +199,10 @@ class Sandbox:
             "\n  ".join((f"--- {name}", *tail(self.instance.log(name)))) for name in names
         )
 
+    def create_slurm_nodes(self) -> None:
+        """Register node-0 … again, after a wipe of slurmctld in a sandbox without the bridge."""
+        slurm_rest.create_nodes(self.instance)
+
     def _ask(self, verb: str, part: str = "", *, signal: str = "TERM", wipe: bool = False) -> Reply:
         request = Request(verb=verb, part=part, signal=signal, wipe=wipe)
         return control.call(self.instance.control, request)
@@ -211,11 +222,10 @@ def _await_ready(
     root: Path, supervisor: subprocess.Popen[bytes], log: Path, progress: Callable[[str], None]
 ) -> None:
     with log.open() as lines:
-        while not (root / "control").exists():
-            ended = supervisor.poll() is not None
-            said, _, error = lines.read().partition("error: ")
-            progress(said.rstrip())
-            if ended:
-                raise SandboxError(error.strip() or f"the sandbox did not come up: see {log}")
+        while not running.is_up(root, supervisor.pid):
+            if supervisor.poll() is not None:
+                said = log.read_text()
+                raise SandboxError(said.partition("error: ")[2].strip() or said.strip())
+            progress(lines.read().partition("error: ")[0].rstrip())
             time.sleep(_POLL_S)
         progress(lines.read().rstrip())

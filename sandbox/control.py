@@ -40,8 +40,6 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """What came of it. `error` is empty when all went well."""
 
     error: str = ""
-    ready: bool = False
-    """Every part has come up once."""
     pid: int = 0
     """The supervisor's."""
     parts: tuple[PartStatus, ...] = ()

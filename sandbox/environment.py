@@ -2,15 +2,14 @@
 
 import os
 import shlex
-from datetime import datetime
 
-from sandbox import slurm
+from sandbox import slurm_rest
 from sandbox.instance import Instance, write_private
 
 METRICS = ("webhook", "extender", "controllers")
 
 
-def variables(instance: Instance, now: datetime) -> dict[str, str]:
+def variables(instance: Instance) -> dict[str, str]:
     """The exports but PATH."""
     options = instance.options
     found: dict[str, str] = {}
@@ -18,7 +17,7 @@ def variables(instance: Instance, now: datetime) -> dict[str, str]:
         found["KUBECONFIG"] = str(instance.kubeconfig)
     if options.slurm:
         found["SLURM_CONF"] = str(instance.slurm_conf)
-        found["SLURM_JWT"] = slurm.token(instance, "root", now)
+        found["SLURM_JWT"] = slurm_rest.token_file(instance).read_text()
         found["SLURMRESTD_URL"] = instance.url("slurmrestd")
     if options.bridge:
         for service in METRICS:
@@ -27,18 +26,14 @@ def variables(instance: Instance, now: datetime) -> dict[str, str]:
     return found
 
 
-def write(instance: Instance, now: datetime) -> None:
+def write(instance: Instance) -> None:
     """Write `DIR/env`, to be read by `. DIR/env`."""
-    lines = [f"export {k}={shlex.quote(v)}" for k, v in variables(instance, now).items()]
+    lines = [f"export {name}={shlex.quote(value)}" for name, value in variables(instance).items()]
     lines.append(f"export PATH={shlex.quote(str(instance.bin))}:$PATH")
     write_private(instance.env_file, "".join(f"{line}\n" for line in lines))
 
 
-def for_commands(instance: Instance, now: datetime) -> dict[str, str]:
+def for_commands(instance: Instance) -> dict[str, str]:
     """The same for a child process."""
     path = os.environ.get("PATH", "/usr/bin:/bin")
-    return {
-        **variables(instance, now),
-        "PATH": f"{instance.bin}:{path}",
-        "HOME": str(instance.root),
-    }
+    return {**variables(instance), "PATH": f"{instance.bin}:{path}", "HOME": str(instance.root)}

@@ -113,6 +113,7 @@ def _etcd(instance: Instance, programs: Path) -> Part:
         identity=identity.servers(),
         folder=instance.kube,
         port=instance.ports["etcd"],
+        data=(instance.kube / "etcd",),
         answers=partial(probes.says_yes, f"{url}/readyz"),
     )
 

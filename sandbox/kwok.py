@@ -45,6 +45,7 @@ def part(instance: Instance, programs: Path) -> Part:
             f"--tls-cert-file={instance.kube / 'server.crt'}",
             f"--tls-private-key-file={instance.kube / 'server.key'}",
             "--node-lease-duration-seconds=40",
+            "--v=WARN",
         ),
         identity=identity.servers(),
         folder=instance.kube,

@@ -2,6 +2,7 @@
 
 import contextlib
 import enum
+import math
 import os
 import shutil
 import signal
@@ -86,6 +87,7 @@ class Process:
         if self.part.answers():
             self.state = State.UP
         elif time.monotonic() > self._deadline_s:
+            self._deadline_s = math.inf
             raise self._failed(f"runs but has not answered for {self.part.start_timeout_s:.0f} s")
 
     def stop(self, signal_number: int = signal.SIGTERM) -> None:
@@ -93,7 +95,9 @@ class Process:
         if self._popen is None:
             return
         if self._popen.poll() is None:
-            self._popen.send_signal(signal_number)
+            # Half-started servers do not listen to reason: an API server goes on asking for its etcd.
+            starting = self.state is State.STARTING
+            self._popen.send_signal(signal.SIGKILL if starting else signal_number)
             self._popen.send_signal(
                 signal.SIGCONT
             )  # a paused process would never see the other one

@@ -21,6 +21,7 @@ from sandbox.supervisor import Supervisor
 
 _STOP_TIMEOUT_S = 60.0
 _POLL_S = 0.05
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def supervise(
@@ -30,15 +31,19 @@ def supervise(
     report: Callable[[str], None],
     ready: Callable[[Instance], None],
 ) -> None:
-    """Bring a sandbox up, keep it until it is told to go down (or SIGTERM, SIGINT), and clean up.
+    """Bring a sandbox up, keep it until it is told to go down (or SIGTERM, SIGINT, SIGHUP), stop it.
+
+    Its folder is left with the logs; `take_down` removes them too.
 
     Raises:
-        SandboxError: a part did not come up; everything is down again, the logs are kept.
+        SandboxError: a part did not come up; everything is down again.
     """
     root = root.absolute()
     instance.check_ours(root)
-    root.mkdir(parents=True, exist_ok=True, mode=0o755)
-    signal.signal(signal.SIGTERM, _interrupt)
+    os.umask(0o022)  # our servers are other users
+    root.mkdir(parents=True, exist_ok=True)
+    for number in _STOP_SIGNALS:
+        signal.signal(number, _interrupt)
     with _locked(root):
         new = Instance.create(root, options)
         supervisor = Supervisor(new, assemble(new, programs, SystemClock().now()), report)
@@ -49,15 +54,33 @@ def supervise(
         except KeyboardInterrupt:
             report("going down")
         finally:
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            for number in _STOP_SIGNALS:
+                signal.signal(number, signal.SIG_IGN)
             supervisor.stop()
             instance.clear(root)
 
 
-def is_running(root: Path) -> bool:
-    """Whether a supervisor, ready or not, has the folder."""
-    return _holder(root) is not None
+def check_free(root: Path) -> None:
+    """Raise if a sandbox runs in this folder.
+
+    Raises:
+        SandboxError: one does.
+    """
+    pid = _holder(root)
+    if pid is not None:
+        raise SandboxError(
+            f"a sandbox (pid {pid}) runs in {root} already: end it with 'slurm-bridge sandbox down --state {root}'"
+        )
+
+
+def is_up(root: Path, supervisor_pid: int) -> bool:
+    """Whether this supervisor has brought everything up."""
+    if not (root / "control").exists():
+        return False
+    try:
+        return control.call(root / "control", Request(verb="status")).pid == supervisor_pid
+    except SandboxError:  # what an earlier sandbox left there
+        return False
 
 
 def take_down(root: Path) -> None:
@@ -75,7 +98,7 @@ def take_down(root: Path) -> None:
         except SandboxError:  # still starting, or stuck
             os.kill(pid, signal.SIGTERM)
         if not _gone(root, _STOP_TIMEOUT_S):
-            os.kill(pid, signal.SIGKILL)  # takes its children with it
+            os.kill(pid, signal.SIGKILL)  # its children die with it
             if not _gone(root, _STOP_TIMEOUT_S):
                 raise SandboxError(f"the supervisor of {root} (pid {pid}) does not go away")
     instance.remove(root)
@@ -91,33 +114,34 @@ def _gone(root: Path, timeout_s: float) -> bool:
 
 
 def _holder(root: Path) -> int | None:
-    """The pid of the supervisor, None if there is none."""
+    """The pid of the folder's supervisor, None if there is none."""
     try:
         file = (root / "lock").open()
     except FileNotFoundError:
         return None
     with file:
-        pid = file.read().strip()
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
+            while not (pid := file.read().strip()):  # locked this moment, not yet written
+                time.sleep(_POLL_S)
             return int(pid)
     return None
 
 
 @contextlib.contextmanager
 def _locked(root: Path) -> Iterator[None]:
-    with (root / "lock").open("a") as file:
+    descriptor = os.open(root / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise SandboxError(
-                f"a sandbox runs in {root} already: end it with 'slurm-bridge sandbox down --state {root}'"
-            ) from None
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
+            check_free(root)
+            raise
+        os.pwrite(descriptor, f"{os.getpid():<10}\n".encode(), 0)
         yield
+    finally:
+        os.close(descriptor)
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from sandbox import chart, identity, kubernetes, probes, slurm
+from sandbox import chart, identity, kubernetes, probes, slurm_rest
 from sandbox.chart import Rendered
 from sandbox.instance import Instance
 from sandbox.part import Part
@@ -47,7 +47,7 @@ def _configure(instance: Instance, rendered: Rendered, name: str) -> None:
     pair = {"cert_file": str(folder / "tls.crt"), "key_file": str(folder / "tls.key")}
     local = {
         "kubernetes": {"kubeconfig": str(folder / "kubeconfig")},
-        "slurm": {"token_file": str(slurm.token_file(instance))},
+        "slurm": {"token_file": str(slurm_rest.token_file(instance))},
         "webhook": {**pair, "listen": f"127.0.0.1:{instance.ports['webhook']}"},
         "extender": {
             **pair,

@@ -33,7 +33,6 @@ class Supervisor:
         self._report = report
         self._restart_at: dict[str, float] = {}
         self._exits: dict[str, int] = {}
-        self._ready = False
         self._leaving = False
 
     def start(self) -> None:
@@ -43,7 +42,6 @@ class Supervisor:
             PartFailedError: the first that does not come up.
         """
         self._bring_up(self._processes.values())
-        self._ready = True
 
     def serve(self) -> None:
         """Obey the control socket and mind the parts until told to go down."""
@@ -63,18 +61,19 @@ class Supervisor:
             process.stop()
 
     def _bring_up(self, processes: Iterable[Process]) -> None:
+        """Start processes, each as soon as what it needs among them answers; return when all do."""
         began_s = time.monotonic()
-        starting = self._in_order(processes)
-        while starting:
-            for process in list(starting):
-                if process.state in (State.DOWN, State.FAILED):
-                    waited_for = {other.part.name for other in starting}
-                    if waited_for.isdisjoint(process.part.needs):
-                        process.start()
-                    continue
-                process.check()
-                if process.state is State.UP:
-                    starting.remove(process)
+        ordered = self._in_order(processes)
+        awaited = {process.part.name for process in ordered}
+        while awaited:
+            for process in ordered:
+                name = process.part.name
+                if process.pid is not None or name not in awaited:
+                    process.check()
+                elif awaited.isdisjoint(process.part.needs):
+                    process.start()
+                if process.state is State.UP and name in awaited:
+                    awaited.remove(name)
                     self._came_up(process, time.monotonic() - began_s)
             time.sleep(_POLL_S)
 
@@ -126,7 +125,7 @@ class Supervisor:
                 self._change(self._process(request.part), request)
             case _:
                 raise SandboxError(f"unknown verb {request.verb!r}")
-        return Reply(ready=self._ready, pid=os.getpid(), parts=self._status())
+        return Reply(pid=os.getpid(), parts=self._status())
 
     def _change(self, process: Process, request: Request) -> None:
         self._restart_at.pop(process.part.name, None)

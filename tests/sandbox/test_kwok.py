@@ -109,9 +109,11 @@ def test_containers_end_each_in_its_own_way(control_plane: Sandbox, namespace: s
     pod = wait_for_phase(control_plane, path, "Failed")
 
     ends = {name: state["terminated"] for name, state in states(pod).items()}
-    assert {
-        n: end["exitCode"] for n, end in ends.items()
-    } == {"first": 0, "second": 7, "third": 137}
+    assert {n: end["exitCode"] for n, end in ends.items()} == {
+        "first": 0,
+        "second": 7,
+        "third": 137,
+    }
     assert ends["third"]["reason"] == "OOMKilled"
     assert all("terminated" in state for state in states(pod, "initContainerStatuses").values())
 
@@ -133,9 +135,10 @@ def test_a_running_pod_shows_its_sidecar_running_and_its_set_up_done(
     pod = wait_for_phase(control_plane, path, "Running")
 
     assert {n: list(state) for n, state in states(pod).items()} == {"main": ["running"]}
-    assert {
-        name: list(state) for name, state in states(pod, "initContainerStatuses").items()
-    } == {"setup": ["terminated"], "sidecar": ["running"]}
+    assert {name: list(state) for name, state in states(pod, "initContainerStatuses").items()} == {
+        "setup": ["terminated"],
+        "sidecar": ["running"],
+    }
 
 
 @pytest.mark.parametrize(
