@@ -19,9 +19,10 @@ from sandbox.client import Sandbox
 from tests.chart.rendering import Manifest, render
 from tests.servers import wait_until
 
-OURS = "slurm-bridge"
-"""The release and its namespace."""
+RELEASE = "slurm-bridge"
 BREAK_GLASS = "slurm-bridge:break-glass"
+JSON_PATCH = "application/json-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
 EFFECTIVE_S = 30
 """The API server takes a new policy up within a few seconds."""
 OUTSIDE = {
@@ -67,13 +68,15 @@ def pod(
     }
 
 
-def assignment(node: str, job_id: str = "4711") -> list[dict[str, object]]:
-    """The extender's patch of a pod without labels and annotations: job id, node, pin, gate."""
+def assignment(pod: Manifest, node: str) -> list[dict[str, object]]:
+    """The extender's patch of a pod whose only gate is ours: job id, node, pin, gate."""
+    labels = {**pod["metadata"].get("labels", {}), names.JOB_ID_LABEL: "4711"}
+    annotations = {**pod["metadata"].get("annotations", {}), names.NODE_ANNOTATION: node}
     pin = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [pin]}}
     return [
-        {"op": "add", "path": "/metadata/labels", "value": {names.JOB_ID_LABEL: job_id}},
-        {"op": "add", "path": "/metadata/annotations", "value": {names.NODE_ANNOTATION: node}},
+        {"op": "add", "path": "/metadata/labels", "value": labels},
+        {"op": "add", "path": "/metadata/annotations", "value": annotations},
         {"op": "add", "path": "/spec/affinity", "value": {"nodeAffinity": required}},
         {"op": "remove", "path": "/spec/schedulingGates/0"},
     ]
@@ -96,6 +99,8 @@ class Cluster:
     """Who is there, and where."""
 
     sandbox: Sandbox
+    ours: str
+    """The release's namespace."""
     bridged: str
     """A labelled namespace."""
     other: str
@@ -118,7 +123,7 @@ class Cluster:
         """By a token of its service account, with no right but the chart's."""
         key = ("program", component)
         if key not in self.callers:
-            account = f"/api/v1/namespaces/{OURS}/serviceaccounts/{OURS}-{component}"
+            account = f"/api/v1/namespaces/{self.ours}/serviceaccounts/{RELEASE}-{component}"
             request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}
             token = self.admin.create(f"{account}/token", request)["status"]["token"]
             instance = self.sandbox.instance
@@ -142,6 +147,12 @@ class Cluster:
         """Create a pod; its name."""
         created = (by or self.user()).create(pods(namespace or self.bridged), body)
         return str(created["metadata"]["name"])
+
+    def assign(self, name: str, node: str) -> None:
+        """What the extender does when Slurm has started the job of a pod in the bridged namespace."""
+        extender, path = self.program("extender"), pods(self.bridged, name)
+        patch = assignment(extender.get(path), node)
+        extender.request("PATCH", path, patch, content_type=JSON_PATCH)
 
     def warnings(self, body: Manifest, namespace: str) -> str:
         """What kubectl tells alice beside creating the pod (dry run)."""
@@ -183,9 +194,11 @@ def apply(sandbox: Sandbox, manifests: Sequence[Manifest]) -> None:
     sandbox.kubectl("apply", "--validate=strict", "--filename=-", stdin=json.dumps(items))
 
 
-def policies(helm: Path, values: Mapping[str, Any], *, release: str = OURS) -> list[Manifest]:
+def policies(
+    helm: Path, namespace: str, values: Mapping[str, Any], *, release: str = RELEASE
+) -> list[Manifest]:
     """The chart's policies with their bindings, roles and accounts; no webhook, as none runs."""
-    rendered = render(helm, {**OUTSIDE, **values}, release=release, namespace=OURS)
+    rendered = render(helm, {**OUTSIDE, **values}, release=release, namespace=namespace)
     return [m for m in rendered.manifests if m["kind"] in _APPLIED]
 
 
@@ -195,9 +208,14 @@ def policed(
 ) -> Iterator[Cluster]:
     """The chart's policies in force, and `extra` objects too; all is as before at the end."""
     suffix = uuid.uuid4().hex[:6]
-    cluster = Cluster(sandbox=sandbox, bridged=f"bridged-{suffix}", other=f"other-{suffix}")
+    cluster = Cluster(
+        sandbox=sandbox,
+        ours=f"{RELEASE}-{suffix}",
+        bridged=f"bridged-{suffix}",
+        other=f"other-{suffix}",
+    )
     namespaces = {
-        OURS: {},
+        cluster.ours: {},
         cluster.bridged: {names.ENABLED_LABEL: "true"},
         cluster.other: {},
     }
@@ -206,8 +224,8 @@ def policed(
         sandbox.kubectl(
             "create", "rolebinding", "edit", "--clusterrole=edit", "--user=alice", "-n", namespace
         )
-    manifests = [*extra(cluster), *policies(helm, {})]
-    probe = [m for m in manifests if m["metadata"]["name"] == f"{OURS}-bypass"][-1]
+    manifests = [*extra(cluster), *policies(helm, cluster.ours, {})]
+    probe = [m for m in manifests if m["metadata"]["name"] == f"{RELEASE}-bypass"][-1]
     apply(sandbox, [m for m in manifests if m is not probe])
     apply(sandbox, [probe])  # seen last: once it works, all do
     wait_until(
@@ -240,5 +258,5 @@ def _remove(sandbox: Sandbox, manifests: Sequence[Manifest], cluster: Cluster) -
         sandbox.admin.patch(
             pods(cluster.bridged, item["metadata"]["name"]), {"metadata": {"finalizers": None}}
         )
-    for namespace in (cluster.bridged, cluster.other, OURS):
+    for namespace in (cluster.bridged, cluster.other, cluster.ours):
         sandbox.admin.delete(f"/api/v1/namespaces/{namespace}")

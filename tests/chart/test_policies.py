@@ -11,9 +11,8 @@ from bridge.domain import names
 from sandbox.client import Sandbox
 from tests.chart.policed import (
     BREAK_GLASS,
-    OURS,
+    JSON_PATCH,
     Cluster,
-    assignment,
     binding,
     make_namespaces,
     pod,
@@ -84,7 +83,7 @@ def variants(helm: Path, cluster: Cluster) -> list[Manifest]:
             "namespaceSelector": {**selector, "matchLabels": labels},
             "config": {"scheduler_name": name},
         }
-        rendered = policies(helm, values, release=name)
+        rendered = policies(helm, cluster.ours, values, release=name)
         found += [m for m in rendered if m["metadata"]["name"].endswith("-elsewhere")]
     for confined in [m for m in found if m["kind"] == "ValidatingAdmissionPolicyBinding"]:
         here = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": [*LABELLED]}
@@ -94,7 +93,7 @@ def variants(helm: Path, cluster: Cluster) -> list[Manifest]:
         "policies": {"managedTaint": {"actions": ["Deny"]}},
         "excludedNamespaces": ["kube-system", cluster.bridged, cluster.other],
     }
-    rendered = policies(helm, strict, release="strict")
+    rendered = policies(helm, cluster.ours, strict, release="strict")
     return found + [m for m in rendered if m["metadata"]["name"].endswith("-taint")]
 
 
@@ -117,12 +116,7 @@ def waiting(cluster: Cluster) -> str:
 def assigned(cluster: Cluster) -> str:
     """A pod of ours that Slurm has given a node."""
     name = cluster.create(pod("assigned"))
-    cluster.program("extender").request(
-        "PATCH",
-        pods(cluster.bridged, name),
-        assignment("node-0"),
-        content_type="application/json-patch+json",
-    )
+    cluster.assign(name, "node-0")
     return name
 
 
@@ -315,7 +309,7 @@ def test_elsewhere_anybody_with_the_right_binds(cluster: Cluster) -> None:
     ],
 )
 def test_elsewhere_nobody_asks_for_us(cluster: Cluster, body: Manifest) -> None:
-    for namespace in (cluster.other, "kube-system", OURS):
+    for namespace in (cluster.other, "kube-system", cluster.ours):
         assert f"namespace {namespace} is not placed by Slurm" in refusal(
             cluster.admin, "POST", pods(namespace), body
         )
@@ -401,5 +395,5 @@ def test_unlabelled_namespace_unprotects_nobody(cluster: Cluster) -> None:
     release = [{"op": "remove", "path": "/metadata/finalizers/0"}]
     controllers = cluster.program("controllers")
     assert refusal(controllers, "PATCH", path, release) == ""
-    controllers.request("PATCH", path, release, content_type="application/json-patch+json")
+    controllers.request("PATCH", path, release, content_type=JSON_PATCH)
     cluster.admin.delete(f"/api/v1/namespaces/{namespace}")

@@ -1,0 +1,97 @@
+"""Every object of the chart on a real API server, and the scheduler's profile in the real kube-scheduler."""
+
+import base64
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bridge.domain import names
+from sandbox import assets
+from sandbox.client import Sandbox
+from tests.chart.conftest import Render
+from tests.chart.policed import OUTSIDE, make_namespaces
+from tests.chart.rendering import Rendered
+
+ALL = {
+    "networkPolicy": {"enabled": True},
+    "priorityClass": {"create": True, "name": "slurm-bridge"},
+    "imagePullSecrets": [{"name": "pull"}],
+    "webhook": {
+        "tolerations": [{"operator": "Exists"}],
+        "nodeSelector": {"a": "b"},
+        "affinity": {"nodeAffinity": {}},
+        "podAnnotations": {"a": "b"},
+    },
+}
+NAMESPACE = "chart-dry-run"
+
+
+@pytest.fixture(scope="module")
+def namespace(control_plane: Sandbox) -> str:
+    make_namespaces(control_plane, {NAMESPACE: {}})
+    return NAMESPACE
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param({}, id="defaults"),
+        pytest.param(ALL, id="everything"),
+        pytest.param(OUTSIDE | {"tls": {"mode": "secret"}}, id="without-workloads"),
+    ],
+)
+def test_api_server_takes_every_object(
+    control_plane: Sandbox, namespace: str, render: Render, values: dict[str, Any]
+) -> None:
+    if "tls" in values:
+        ca = (control_plane.instance.kube / "ca.crt").read_text()
+        values = values | {"tls": {"mode": "secret", "caBundle": ca}}
+    chart = render(values, namespace=namespace)
+
+    said = control_plane.kubectl(
+        *("apply", "--dry-run=server", "--validate=strict", "--filename=-"), stdin=chart.text
+    )
+
+    assert said.count("created (server dry run)") == len(chart.manifests)
+
+
+def test_scheduler_takes_its_profile(
+    control_plane: Sandbox, chart: Rendered, render: Render, tmp_path: Path
+) -> None:
+    for name, data in chart.of_kind("Secret")["slurm-bridge-scheduler-tls"]["data"].items():
+        (tmp_path / name).write_bytes(base64.b64decode(data))
+    scheduler = {"kubeconfig": str(control_plane.kubeconfig), "tlsDirectory": str(tmp_path)}
+    chart = render(OUTSIDE | {"scheduler": scheduler})
+    profile = tmp_path / "scheduler.yaml"
+    profile.write_text(chart.config("slurm-bridge-scheduler", "scheduler.yaml"))
+    with assets.shown(sys.stderr) as report:
+        programs = assets.resolve(assets.AssetName.KUBE, report=report).bin
+    completed = tmp_path / "completed.yaml"
+
+    done = subprocess.run(
+        [
+            str(programs / "kube-scheduler"),
+            f"--config={profile}",
+            f"--feature-gates={chart.config('slurm-bridge-scheduler', 'feature-gates')}",
+            f"--write-config-to={completed}",
+            "--cert-dir=",
+        ],
+        check=False,
+        timeout=60,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    (known,) = yaml.safe_load(completed.read_text())["profiles"]
+    enabled = {plugin["name"] for plugin in known["plugins"]["multiPoint"]["enabled"]}
+
+    assert known["schedulerName"] == names.SCHEDULER_NAME
+    assert {"SchedulingGates", "NodeResourcesFit", "NodeAffinity", "DefaultBinder"} <= enabled
+    assert enabled.isdisjoint({"DefaultPreemption", "PodTopologySpread", "InterPodAffinity"}), (
+        json.dumps(known["plugins"])
+    )
