@@ -18,16 +18,15 @@ no `Status` (a proxy's page …) are not repeated: who knows what is in them.
 
 import msgspec
 
+from bridge.domain.errors import PeerError
+
 
 class ConfigurationError(Exception):
     """No request was made: the kubeconfig or the service account's files are missing or make no sense."""
 
 
-class KubeError(Exception):
+class KubeError(PeerError):
     """A request that did not do what was asked. `str()` says what, on which path, and the API server's words."""
-
-    outcome = "error"
-    """What metrics call it."""
 
     def __init__(
         self,
@@ -57,6 +56,7 @@ class Unavailable(KubeError):
     """No answer, or one that says try later (5xx). A write may have happened all the same."""
 
     outcome = "unavailable"
+    transient = True
 
 
 class TooManyRequests(Unavailable):
@@ -69,22 +69,27 @@ class NotFound(KubeError):
     """404: no such object."""
 
     outcome = "not_found"
+    transient = True
 
 
 class Conflict(KubeError):
     """The object is not as we thought: 409, or 422 because a guard of a patch (`test`, uid) did not hold."""
 
     outcome = "conflict"
+    transient = True
 
 
 class AlreadyBound(Conflict):
     """The pod is bound, and not where we wanted it."""
+
+    transient = False
 
 
 class Gone(KubeError):
     """410: the resourceVersion or continue token is older than what the API server remembers."""
 
     outcome = "gone"
+    transient = True
 
 
 class Unauthorized(KubeError):

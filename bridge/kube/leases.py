@@ -25,24 +25,23 @@ class KubeLeases:
         except errors.NotFound:
             return None
 
-    async def create(self, name: str, record: LeaseRecord) -> LeaseRecord:
+    async def create(self, name: str, record: LeaseRecord) -> None:
         """Create a lease.
 
         Raises:
             Conflict: somebody was faster.
         """
-        body = self._body(name, record)
-        return _record(await self._client.request("POST", self._path, body=body))
+        await self._client.request("POST", self._path, body=self._body(name, record))
 
-    async def replace(self, name: str, record: LeaseRecord) -> LeaseRecord:
+    async def replace(self, name: str, record: LeaseRecord) -> None:
         """Write a lease that was read as `record.resource_version`.
 
         Raises:
             Conflict: it has been written since.
             NotFound: it is gone.
         """
-        body = self._body(name, record)
-        return _record(await self._client.request("PUT", f"{self._path}/{name}", body=body))
+        path = f"{self._path}/{name}"
+        await self._client.request("PUT", path, body=self._body(name, record))
 
     def _body(self, name: str, record: LeaseRecord) -> dict[str, object]:
         metadata = {"name": name, "namespace": self._namespace}
