@@ -58,8 +58,6 @@ class _Owner(_Struct):
 
 
 class _Metadata(_Struct):
-    name: str = ""
-    generate_name: str = ""
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     owner_references: list[_Owner] = []
@@ -133,7 +131,7 @@ class Review:
 
     uid: str
     full_name: str
-    """`namespace/name`, for people; a pod made from a template has no name yet."""
+    """`namespace/name`, for people; what is made with generateName may have no name yet."""
     is_new_pod: bool
     """A core/v1 Pod is created: nothing else is any business of ours."""
     document: bytes
@@ -160,7 +158,7 @@ def read(body: bytes) -> Review:
     kind = request.kind
     return Review(
         uid=request.uid,
-        full_name=f"{request.namespace}/{request.name}",
+        full_name=f"{request.namespace}/{request.name or '(unnamed)'}",
         is_new_pod=(request.operation, kind.group, kind.kind, request.sub_resource)
         == ("CREATE", "", "Pod", ""),
         document=bytes(request.object),
