@@ -108,10 +108,18 @@ def allocated_condition(
     return MergePatch({"metadata": {"uid": pod.uid}, "status": {"conditions": [allocated]}})
 
 
-def disruption_target(pod: Pod, cause: Cause, message: str, now: datetime) -> MergePatch:
-    """Say that the pod has to go through no fault of its own (status); its DELETE comes next."""
+def disruption_target(
+    pod: Pod, cause: Cause, message: str, now: datetime, *, if_unchanged: bool = False
+) -> MergePatch:
+    """Say that the pod has to go through no fault of its own (status); its DELETE comes next.
+
+    if_unchanged: hold for exactly the version it was decided on.
+    """
+    guard = {"uid": pod.uid}
+    if if_unchanged:
+        guard["resourceVersion"] = pod.resource_version
     disrupted = _disrupted(pod, cause, message, now)
-    return MergePatch({"metadata": {"uid": pod.uid}, "status": {"conditions": [disrupted]}})
+    return MergePatch({"metadata": guard, "status": {"conditions": [disrupted]}})
 
 
 def end_pod(pod: Pod, cause: Cause, message: str, now: datetime) -> MergePatch:

@@ -91,7 +91,13 @@ async def bind(
 
 
 async def delete_pod(
-    client: KubeClient, *, namespace: str, name: str, uid: PodUid, grace_s: int | None = None
+    client: KubeClient,
+    *,
+    namespace: str,
+    name: str,
+    uid: PodUid,
+    version: str = "",
+    grace_s: int | None = None,
 ) -> None:
     """Delete this very pod; it lives on until its grace period and finalizers are over. Gone already is fine.
 
@@ -100,15 +106,24 @@ async def delete_pod(
         namespace: the pod's.
         name: the pod's; another pod that bears it by now is left alone.
         uid: which one is meant.
+        version: only while this is its resourceVersion; "" for any.
         grace_s: instead of the pod's own grace period.
+
+    Raises:
+        Conflict: it has changed since that version.
     """
-    options: dict[str, object] = {"preconditions": {"uid": uid}}
+    guard = {"uid": uid, "resourceVersion": version} if version else {"uid": uid}
+    options: dict[str, object] = {"preconditions": guard}
     if grace_s is not None:
         options["gracePeriodSeconds"] = grace_s
     try:
         await client.request("DELETE", _pod_path(namespace, name), body=options)
-    except (errors.NotFound, errors.Conflict):  # the only precondition is the uid
+    except errors.NotFound:
         return
+    except errors.Conflict:
+        if version:
+            raise
+        return  # the only precondition is the uid: another pod bears the name by now
 
 
 async def _patch(client: KubeClient, path: str, patch: Patch) -> bytes:

@@ -4,7 +4,8 @@ No business `if` here. Every action may be carried out again, and may be cut off
 anew from what is then to be seen. A write to Slurm is noted in the book when it is over, whatever came of it.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import assert_never
 
@@ -119,7 +120,9 @@ class Actuator:
             job = await self._verified(pod, action.job_id, action.sluid)
             if job is None:
                 return
-            if action.cause is not None and job.identity.cause != action.cause:
+            if action.cause is not None:
+                if await self._was_placed_by(job, pod):
+                    return
                 marked = replace(job.identity, cause=action.cause)
                 await jobs.set_identity(self._slurm, job.id, marked, sluid=job.sluid)
             await jobs.cancel(self._slurm, job.sluid or job.id)
@@ -152,6 +155,14 @@ class Actuator:
         is_it = isinstance(found, SlurmJob) and found.identity.uid == pod.uid
         return found if is_it and isinstance(found, SlurmJob) else None
 
+    async def _was_placed_by(self, job: SlurmJob, pod: Pod) -> bool:
+        """Another leader placed the pod by this very job, and our cache does not know yet."""
+        try:
+            now = await writes.get_pod(self._kube, pod.namespace, pod.name)
+        except kube_errors.NotFound:
+            return False
+        return now.uid == pod.uid and not now.is_gated and now.job_id == job.id
+
     # -- Kubernetes -------------------------------------------------------------------------------
 
     async def _tell(self, pod: Pod, action: Tell) -> Pod:
@@ -174,7 +185,11 @@ class Actuator:
         try:
             if action.cause.is_disruption:
                 disrupted = patches.disruption_target(
-                    pod, action.cause, action.message, self._clock.now()
+                    pod,
+                    action.cause,
+                    action.message,
+                    self._clock.now(),
+                    if_unchanged=action.if_unchanged,
                 )
                 pod = await self._patch_status(pod, disrupted)
             await self._event(pod, EventType.WARNING, "Evict", action.cause.value, action.message)
@@ -183,10 +198,23 @@ class Actuator:
             _log.debug("pod.gone_already")
 
     async def _patch(self, pod: Pod, patch: Patch) -> Pod:
-        return self._seen(pod, await writes.patch_pod(self._kube, pod, patch))
+        with self._patching(pod):
+            return self._seen(pod, await writes.patch_pod(self._kube, pod, patch))
 
     async def _patch_status(self, pod: Pod, patch: Patch) -> Pod:
-        return self._seen(pod, await writes.patch_pod_status(self._kube, pod, patch))
+        with self._patching(pod):
+            return self._seen(pod, await writes.patch_pod_status(self._kube, pod, patch))
+
+    @contextmanager
+    def _patching(self, pod: Pod) -> Iterator[None]:
+        """The write may have happened, whatever comes back: this version of the pod is not decided on again."""
+        try:
+            yield
+        except kube_errors.Unavailable:
+            self._placeholders.patched(pod)
+            raise
+        else:
+            self._placeholders.patched(pod)
 
     def _seen(self, before: Pod, after: Pod) -> Pod:
         """Let the next decision see our own write before the watch delivers it."""

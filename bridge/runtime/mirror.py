@@ -5,7 +5,7 @@ from typing import TypeVar
 from bridge.domain.nodes import KubeNodeFacts
 from bridge.domain.pods import BoundPod, Pod
 from bridge.kube.cache import Cache
-from bridge.kube.decode import BOUND_PODS, NODES, PODS, Kind
+from bridge.kube.decode import BOUND_PODS, NODES, PODS
 from bridge.kube.watch import Reflector
 from bridge.runtime.lifetime import Part
 from bridge.runtime.program import Program
@@ -27,9 +27,9 @@ class Mirror:
         """Keep the caches up to date; the program's readiness depends on it."""
         ours = f"spec.schedulerName={program.settings.scheduler_name}"
         return (
-            _part(program, "pods", self.pods, PODS, ours),
-            _part(program, "nodes", self.kube_nodes, NODES),
-            _part(program, "bound pods", self.bound, BOUND_PODS, "spec.nodeName!="),
+            _part(program, "pods", self.pods, ours),
+            _part(program, "nodes", self.kube_nodes),
+            _part(program, "bound pods", self.bound, "spec.nodeName!="),
         )
 
     async def synced(self) -> None:
@@ -38,11 +38,9 @@ class Mirror:
             await cache.synced.wait()
 
 
-def _part(
-    program: Program, name: str, cache: Cache[T], kind: Kind[T], field_selector: str = ""
-) -> Part:
+def _part(program: Program, name: str, cache: Cache[T], field_selector: str = "") -> Part:
     reflector = Reflector(
-        program.kube, cache, kind, field_selector=field_selector, jitter=program.rng.random
+        program.kube, cache, field_selector=field_selector, jitter=program.rng.random
     )
     program.health.register(name, reflector.check)
     return Part(name=name, run=reflector.run)

@@ -15,6 +15,7 @@ import structlog
 
 from bridge.domain.ids import JobId
 from bridge.domain.jobs import JobPhase, SlurmJob
+from bridge.domain.pods import Pod
 from bridge.domain.view import Book, Past, View
 from bridge.runtime.clock import Clock
 from bridge.runtime.metrics import Metrics
@@ -82,9 +83,10 @@ class Placeholders:
         """Begin to keep book on a workload; the first time counts."""
         self._book.meet(uid, past, at=self._clock.monotonic())
 
-    def view(self, uid: str) -> View:
-        """Say what is surely known of a workload's placeholders; what is not yet, is asked for and wakes it."""
-        view = self._book.view(uid)
+    def view(self, pod: Pod) -> View:
+        """Say what is surely known of a pod's placeholders; what is not yet, is asked for and wakes it."""
+        uid = pod.uid
+        view = self._book.view(uid, version=pod.resource_version)
         if not view.fresh:
             self._waiting_for_news.add(uid)
             self._asked.set()
@@ -100,6 +102,10 @@ class Placeholders:
         self._book.wrote(uid, at=self._clock.monotonic(), may_still_happen=may_still_happen)
         self._waiting_for_news.add(uid)
         self._asked.set()
+
+    def patched(self, pod: Pod) -> None:
+        """Note a write to the pod itself, decided on this version of it; call it in a `finally`."""
+        self._book.patched(pod.uid, version=pod.resource_version, at=self._clock.monotonic())
 
     def forget(self, uid: str) -> None:
         """The workload is no longer ours to watch."""

@@ -102,7 +102,7 @@ class PodLoop:
 
     def _gather(self, pod: Pod) -> Facts:
         now = self._clock.now()
-        view = self._placeholders.view(pod.uid)
+        view = self._placeholders.view(pod)
         since = self._dwell.since(pod.uid, lifecycle.cell(pod, view), now)
         return self._side.gather(pod, view, now=now, since=since)
 
