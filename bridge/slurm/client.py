@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self, TypeVar
 
+import aiohttp
 import httpx
 import msgspec
 from httpx_aiohttp import AiohttpTransport
 
 from bridge.slurm import wire
+from bridge.slurm.connection import Connector
 from bridge.slurm.errors import Malformed, Rejected, SlurmError, TooOld, classify
 from bridge.slurm.token import TokenFile
 from bridge.slurm.transport import Reply, Transport
@@ -68,10 +70,13 @@ class SlurmClient:
             request_timeout_s: For one call, without that wait.
             on_call: Where to report calls.
         """
-        limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
+
+        def session() -> aiohttp.ClientSession:
+            return aiohttp.ClientSession(connector=Connector(limit=connections))
+
         async with httpx.AsyncClient(
             base_url=url,
-            transport=AiohttpTransport(limits=limits),
+            transport=AiohttpTransport(client=session),
             # Half of the deadline: then a server that cannot be reached is told from a reply that got lost.
             timeout=httpx.Timeout(None, connect=request_timeout_s / 2),
             headers={"User-Agent": "slurm-bridge"},

@@ -141,7 +141,7 @@ def sluid_number(sluid: Sluid) -> int:
     Raises:
         ValueError: it is none.
     """
-    if len(sluid) != SLUID_LENGTH or not sluid.startswith("s"):
+    if len(sluid) != SLUID_LENGTH or sluid[0] != "s" or not set(sluid[1:]).issubset(_DIGITS):
         raise ValueError(f"no sluid, which is s and 13 digits: {sluid!r}")
     number = 0
     for digit in sluid[1:]:

@@ -80,7 +80,8 @@ class Transport:
         except (httpx.HTTPError, aiohttp.ClientError) as error:
             if _never_left(error):
                 raise Unavailable(operation, f"cannot reach {where}: {error}") from error
-            raise LostReply(operation, f"{where} broke off: {error!r}") from error
+            # Not what the error says of itself: aiohttp's may repeat the request, token and all.
+            raise LostReply(operation, f"{where} broke off ({type(error).__name__})") from error
         return Reply(status=response.status_code, body=response.content)
 
 

@@ -1,0 +1,54 @@
+"""A client of the shared Slurm, and a Slurm that tests may break."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+
+import pytest
+
+from bridge.domain.ids import JobId
+from bridge.domain.placeholder import PlaceholderSpec
+from bridge.slurm import jobs
+from bridge.slurm.client import SlurmClient
+from bridge.slurm.complete import Controller
+from sandbox.client import Sandbox
+from sandbox.options import Options
+from tests.servers import running_sandbox
+
+Submit = Callable[[PlaceholderSpec], Awaitable[JobId]]
+
+
+@pytest.fixture(scope="session")
+def fragile_slurm() -> Iterator[Sandbox]:
+    """A Slurm of our own, to crash: daemons give each other up after 2 s, ended jobs are forgotten after 1 s."""
+    with running_sandbox(Options(kubernetes=False, bridge=False, nodes=2)) as sandbox:
+        for conf in sandbox.slurm_conf.parent.glob("slurm*.conf"):
+            text = conf.read_text()
+            text = text.replace("MessageTimeout=5", "MessageTimeout=2")
+            conf.write_text(text.replace("MinJobAge=300", "MinJobAge=1"))
+        sandbox.restart("slurmctld")
+        sandbox.restart("slurmrestd")
+        yield sandbox
+
+
+@pytest.fixture
+async def client(slurm: Sandbox) -> AsyncIterator[SlurmClient]:
+    async with SlurmClient.open(slurm.slurmrestd_url, token_file=slurm.token_file) as opened:
+        yield opened
+
+
+@pytest.fixture
+def controller(slurm: Sandbox) -> Controller:
+    return Controller(host="127.0.0.1", port=slurm.slurmctld_port)
+
+
+@pytest.fixture
+async def submit(client: SlurmClient) -> AsyncIterator[Submit]:
+    """Submits, and cancels at the end."""
+    submitted: list[JobId] = []
+
+    async def one(spec: PlaceholderSpec) -> JobId:
+        submitted.append(await jobs.submit(client, spec))
+        return submitted[-1]
+
+    yield one
+    for job_id in submitted:
+        await jobs.cancel(client, job_id)

@@ -1,0 +1,58 @@
+"""Builders of placeholders for the tests of the Slurm adapter."""
+
+import asyncio
+import time
+import uuid
+from dataclasses import replace
+from typing import Any
+
+from bridge.domain.ids import ClusterId, JobId, PodUid, Sluid
+from bridge.domain.jobs import JobPhase, SlurmJob
+from bridge.domain.placeholder import Identity, PlaceholderSpec
+from bridge.slurm import jobs
+from bridge.slurm.client import SlurmClient
+
+CLUSTER = ClusterId("5f0c5a7e-cluster")
+USER = "daemon"
+"""Of every Debian-family machine."""
+DEADLINE_S = 10.0
+POLL_S = 0.02
+
+
+def identity(uid: str = "", *, cluster: ClusterId = CLUSTER, cause: str = "") -> Identity:
+    uid = uid or str(uuid.uuid4())
+    return Identity(
+        cluster=cluster,
+        kind="Pod",
+        namespace="team-a",
+        name="train",
+        uid=uid,
+        pods=(PodUid(uid),),
+        cause=cause,
+    )
+
+
+def spec(whose: Identity | None = None, **changes: Any) -> PlaceholderSpec:
+    """One CPU for an hour, by default on any node."""
+    plain = PlaceholderSpec(
+        identity=whose or identity(),
+        name="train",
+        user=USER,
+        group=USER,
+        cpus_per_task=1,
+        memory_mib_per_node=100,
+        time_limit_min=60,
+    )
+    return replace(plain, **changes)
+
+
+async def in_phase(client: SlurmClient, ref: JobId | Sluid, phase: JobPhase) -> SlurmJob:
+    """The job once it is in that phase."""
+    end_s = time.monotonic() + DEADLINE_S
+    while True:
+        job = await jobs.job(client, ref)
+        assert isinstance(job, SlurmJob)
+        if job.phase is phase:
+            return job
+        assert time.monotonic() < end_s, f"still {job} after {DEADLINE_S} s"
+        await asyncio.sleep(POLL_S)

@@ -1,0 +1,163 @@
+"""slurmrestd's JSON → domain values."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from bridge.domain import placeholder
+from bridge.domain.ids import JobId, Sluid
+from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
+from bridge.slurm import decode, wire
+from bridge.slurm.decode import Stranger
+from tests.slurm.placeholders import CLUSTER, identity
+
+WHOSE = identity("3e9f")
+
+
+def number(value: float, *, given: bool = True, infinite: bool = False) -> dict[str, object]:
+    return {"set": given, "infinite": infinite, "number": value}
+
+
+def read(**changes: Any) -> SlurmJob | Stranger:
+    plain: dict[str, object] = {
+        "job_id": 7,
+        "job_state": ["RUNNING"],
+        "step_id": {"sluid": "sAVSM7YPWFKK00", "job_id": number(7), "step_id": "entire"},
+        "flags": ["EXACT_TASK_COUNT_REQUESTED", "EXTERNAL_JOB"],
+        "admin_comment": placeholder.encode(WHOSE),
+        "state_reason": "None",
+        "nodes": "gpu[08-10],login",
+        "priority": number(1),
+        "submit_time": number(1_795_253_000),
+        "start_time": number(1_795_253_223),
+        "end_time": number(1_795_256_823),
+        "time_limit": number(60),
+    }
+    return decode.job(msgspec.json.decode(json.dumps({**plain, **changes}), type=wire.Job))
+
+
+def placeholder_of(**changes: Any) -> SlurmJob:
+    job = read(**changes)
+    assert isinstance(job, SlurmJob)
+    return job
+
+
+def test_a_running_placeholder_has_its_nodes_times_and_identity() -> None:
+    job = placeholder_of()
+
+    assert (JobId(7), Sluid("sAVSM7YPWFKK00"), WHOSE) == (job.id, job.sluid, job.identity)
+    assert (JobPhase.RUNNING, None, "") == (job.phase, job.end, job.reason)
+    assert ("gpu08", "gpu09", "gpu10", "login") == job.nodes
+    assert datetime(2026, 11, 21, 9, 27, 3, tzinfo=UTC) == job.started_at
+    assert datetime(2026, 11, 21, 10, 27, 3, tzinfo=UTC) == job.ends_at
+    assert (60, None) == (job.time_limit_min, job.expected_start)
+
+
+def test_a_waiting_placeholder_has_a_reason_and_maybe_an_expected_start() -> None:
+    job = placeholder_of(job_state=["PENDING"], state_reason="Resources", nodes="")
+
+    assert (JobPhase.WAITING, "Resources", ()) == (job.phase, job.reason, job.nodes)
+    assert (None, None) == (job.started_at, job.ends_at)
+    assert datetime(2026, 11, 21, 9, 27, 3, tzinfo=UTC) == job.expected_start
+
+
+def test_zero_as_a_time_means_none() -> None:
+    job = placeholder_of(job_state=["PENDING"], start_time=number(0), end_time=number(0))
+
+    assert job.expected_start is None
+
+
+@pytest.mark.parametrize(
+    ("state", "priority", "held"),
+    [("PENDING", 0, True), ("PENDING", 1, False), ("CANCELLED", 0, False)],
+)
+def test_priority_zero_is_held_while_it_waits(state: str, priority: int, held: bool) -> None:
+    assert held is placeholder_of(job_state=[state], priority=number(priority)).held
+
+
+def test_an_unlimited_job_has_no_time_limit_and_no_end() -> None:
+    job = placeholder_of(time_limit=number(0, given=False, infinite=True))
+
+    assert (None, None) == (job.time_limit_min, job.ends_at)
+
+
+def test_an_unset_number_is_not_its_zero() -> None:
+    job = placeholder_of(job_state=["PENDING"], priority=number(0, given=False))
+
+    assert not job.held
+
+
+def test_a_failed_job_keeps_exit_code_and_signal() -> None:
+    code = {"return_code": number(3), "signal": {"id": number(9), "name": "KILL"}}
+    job = placeholder_of(job_state=["FAILED"], exit_code=code)
+
+    assert (JobPhase.ENDED, JobEnd.FAILED, 3, 9) == (job.phase, job.end, job.exit_code, job.signal)
+
+
+def test_data_parser_43_knows_no_sluid() -> None:
+    assert placeholder_of(step_id={}).sluid is None
+
+
+@pytest.mark.parametrize(
+    ("states", "phase"),
+    [
+        ("PENDING", JobPhase.WAITING),
+        ("PENDING REQUEUED COMPLETING", JobPhase.WAITING),
+        ("RUNNING CONFIGURING", JobPhase.WAITING),
+        ("RUNNING", JobPhase.RUNNING),
+        ("RUNNING SIGNALING", JobPhase.RUNNING),
+        ("RUNNING STOPPED", JobPhase.PAUSED),
+        ("SUSPENDED", JobPhase.PAUSED),
+        ("CANCELLED COMPLETING", JobPhase.ENDED),
+        *((end.value, JobPhase.ENDED) for end in JobEnd),
+    ],
+)
+def test_base_state_and_flags_make_the_phase(states: str, phase: JobPhase) -> None:
+    assert phase is decode.phase_of(frozenset(states.split()))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"flags": ["EXACT_TASK_COUNT_REQUESTED"]}, id="not an external job"),
+        pytest.param({"admin_comment": ""}, id="no comment"),
+        pytest.param({"admin_comment": '{"pods":["ns/a"]}'}, id="another bridge's comment"),
+        pytest.param({"admin_comment": "slurm-bridge {"}, id="not JSON"),
+    ],
+)
+def test_a_job_without_our_mark_is_a_stranger(changes: dict[str, object]) -> None:
+    assert Stranger(id=JobId(7), sluid=Sluid("sAVSM7YPWFKK00")) == read(**changes)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"job_state": ["FROZEN"]}, id="a state we do not know"),
+        pytest.param({"nodes": "gpu[1-"}, id="a broken hostlist"),
+        pytest.param(
+            {"admin_comment": json.dumps({"slurm-bridge": 99, "cluster": CLUSTER})},
+            id="a newer mark",
+        ),
+    ],
+)
+def test_a_marked_job_that_makes_no_sense_is_a_stranger_who_says_why(
+    changes: dict[str, object],
+) -> None:
+    job = read(**changes)
+
+    assert isinstance(job, Stranger)
+    assert job.unreadable
+    assert CLUSTER == job.cluster
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("7", 7), ("21+1", 21), ("20+0", 20), ("7_3", None), ("7_*", None), ("", None)],
+)
+def test_ids_of_the_state_list_are_jobs_or_het_components_but_no_array_tasks(
+    text: str, expected: int | None
+) -> None:
+    assert expected == decode.job_id(text)
