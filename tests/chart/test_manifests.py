@@ -64,7 +64,7 @@ def test_extender_has_the_rights_of_its_table(chart: Rendered) -> None:
         ("", "pods/binding", ("create",)),
         ("", "pods/status", ("patch",)),
         ("", "nodes", READ),
-        ("", "events", ("create", "patch")),
+        ("events.k8s.io", "events", ("create",)),
         ("apps", "deployments", READ),
         ("apps", "replicasets", READ),
         ("apps", "statefulsets", READ),
@@ -86,7 +86,7 @@ def test_controllers_have_the_rights_of_their_table(chart: Rendered) -> None:
         ("", "pods/status", ("patch",)),
         ("", "nodes", (*READ, "patch")),
         ("", "nodes/status", ("patch",)),
-        ("", "events", ("create", "patch")),
+        ("events.k8s.io", "events", ("create",)),
     )
 
     assert expected == rights(chart, "ClusterRole", "slurm-bridge-controllers")
