@@ -113,9 +113,14 @@ def disruption_target(
 ) -> MergePatch:
     """Say that the pod has to go through no fault of its own (status); its DELETE comes next.
 
-    if_unchanged: hold for exactly the version it was decided on.
+    Args:
+        pod: which.
+        cause: why.
+        message: for people.
+        now: when it came to that.
+        if_unchanged: only for exactly the version it was decided on.
     """
-    guard = {"uid": pod.uid}
+    guard: dict[str, str] = {"uid": pod.uid}
     if if_unchanged:
         guard["resourceVersion"] = pod.resource_version
     disrupted = _disrupted(pod, cause, message, now)

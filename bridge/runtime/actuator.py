@@ -222,5 +222,9 @@ class Actuator:
         return after
 
     async def _event(self, pod: Pod, kind: EventType, action: str, reason: str, note: str) -> None:
+        """Say it in an Event; what matters stands in the pod's conditions too, so a lost one holds nothing up."""
         event = Event(type=kind, action=action, reason=reason, note=note, at=self._clock.now())
-        await events.create_event(self._kube, pod, event, by=self._reporter)
+        try:
+            await events.create_event(self._kube, pod, event, by=self._reporter)
+        except kube_errors.KubeError as error:
+            _log.warning("event.lost", error=str(error))
