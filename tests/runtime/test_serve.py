@@ -1,0 +1,223 @@
+import asyncio
+import contextlib
+import socket
+import ssl
+from pathlib import Path
+
+import pytest
+from starlette.responses import PlainTextResponse
+from starlette.types import Message, Receive, Scope, Send
+
+from bridge.runtime import serve
+from tests.runtime.certificates import Authority
+from tests.runtime.peers import Connection, connection, serving, talk
+
+
+async def echo(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answers with the body it got."""
+    message = await receive()
+    assert not message["more_body"]
+    await PlainTextResponse(message["body"])(scope, receive, send)
+
+
+@pytest.fixture
+def server_tls(tmp_path: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*Authority().issue("server").write(tmp_path, "server"))
+    return context
+
+
+@pytest.fixture
+def trusting() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+class TestBind:
+    @pytest.mark.parametrize(
+        ("address", "family", "host"),
+        [
+            ("127.0.0.1:0", socket.AF_INET, "127.0.0.1"),
+            ("[::1]:0", socket.AF_INET6, "::1"),
+            ("localhost:0", socket.AF_INET, "127.0.0.1"),
+        ],
+    )
+    def test_an_address_becomes_a_socket(self, address: str, family: int, host: str) -> None:
+        with serve.bind(address) as sock:
+            assert (family, host) == (sock.family, sock.getsockname()[0])
+
+    def test_a_socket_says_that_it_is_tcp(self) -> None:
+        """Otherwise asyncio leaves Nagle's algorithm on."""
+        with serve.bind("127.0.0.1:0") as sock:
+            assert socket.IPPROTO_TCP == sock.proto
+
+    def test_an_address_in_use_is_named(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            with pytest.raises(
+                OSError, match=f"cannot listen on {address}: Address already in use"
+            ):
+                serve.bind(address)
+
+
+class TestAnswers:
+    async def test_a_body_comes_back_over_plain_http(self) -> None:
+        async with serving(echo) as address:
+            answer = await talk(address, lambda peer: peer.ask("POST", "/", b"hello"))
+
+        assert (200, b"hello") == (answer.status, answer.body)
+
+    async def test_nothing_is_said_about_the_server(self) -> None:
+        async with serving(echo) as address:
+            answer = await talk(address, Connection.ask)
+
+        assert {"content-length", "content-type"} == answer.headers.keys()
+
+    @pytest.mark.parametrize("size", [2, 5000])
+    @pytest.mark.parametrize("encrypted", [False, True], ids=["plain", "TLS"])
+    async def test_head_and_body_leave_in_one_segment(
+        self,
+        size: int,
+        *,
+        encrypted: bool,
+        server_tls: ssl.SSLContext,
+        trusting: ssl.SSLContext,
+    ) -> None:
+        def segments(peer: Connection) -> int:
+            peer.ask(
+                "POST", "/", b"x" * size
+            )  # what a handshake leaves behind comes with the first
+            before = peer.segments_in()
+            for _ in range(10):
+                peer.ask("POST", "/", b"x" * size)
+            return peer.segments_in() - before
+
+        async with serving(echo, tls=server_tls if encrypted else None) as address:
+            assert 10 == await talk(address, segments, tls=trusting if encrypted else None)
+
+    async def test_requests_sent_at_once_are_answered_in_order(self) -> None:
+        def pipeline(peer: Connection) -> list[bytes]:
+            for body in (b"1", b"2"):
+                peer.send("POST", "/", body)
+            both = b""
+            while both.count(b"\r\n\r\n") < 2 or not both.endswith(b"2"):
+                both += peer.sock.recv(65536)
+            return [part[:1] for part in both.split(b"\r\n\r\n")[1:]]
+
+        async with serving(echo) as address:
+            assert [b"1", b"2"] == await talk(address, pipeline)
+
+    async def test_an_exception_is_a_500_and_is_logged_with_its_traceback(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async def broken(scope: Scope, receive: Receive, send: Send) -> None:
+            raise ZeroDivisionError
+
+        async with serving(broken) as address:
+            answer = await talk(address, Connection.ask)
+
+        assert 500 == answer.status
+        assert "ZeroDivisionError" in caplog.text
+
+
+class TestBodyLimit:
+    async def test_a_body_of_the_limit_is_taken_and_one_byte_more_is_not(self) -> None:
+        async with serving(serve.limit_body(echo, 70_000)) as address:
+            fits = await talk(address, lambda peer: peer.ask("POST", "/", b"x" * 70_000))
+            too_long = await talk(address, lambda peer: peer.ask("POST", "/", b"x" * 70_001))
+
+        assert (200, 70_000) == (fits.status, len(fits.body))
+        assert (413, b"the body is longer than 70000 bytes\n") == (too_long.status, too_long.body)
+        assert "close" == too_long.headers["connection"]
+
+    async def test_the_default_limit_holds_for_every_application(self) -> None:
+        async with serving(echo) as address:
+            body = b"x" * (serve.BODY_LIMIT_BYTES + 1)
+            answer = await talk(address, lambda peer: peer.ask("POST", "/", body))
+
+        assert 413 == answer.status
+
+    async def test_who_goes_away_in_the_middle_of_a_body_reaches_no_application(self) -> None:
+        async def unreachable(scope: Scope, receive: Receive, send: Send) -> None:
+            raise AssertionError
+
+        async def receive() -> Message:
+            return {"type": "http.disconnect"}
+
+        async def send(_message: Message) -> None:
+            raise AssertionError
+
+        await serve.limit_body(unreachable)({"type": "http"}, receive, send)
+
+
+class TestStop:
+    async def test_a_request_under_way_is_answered_and_its_connection_closed(self) -> None:
+        stop = asyncio.Event()
+        arrived = asyncio.Event()
+
+        async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+            arrived.set()
+            await stop.wait()
+            await PlainTextResponse("done")(scope, receive, send)
+
+        sock = serve.bind("127.0.0.1:0")
+        address = sock.getsockname()
+        sock.listen()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(serve.serve(slow, sock, stop=stop))
+            with connection(address) as peer:
+                asking = group.create_task(asyncio.to_thread(peer.ask))
+                await arrived.wait()
+                stop.set()
+                answer = await asking
+
+        assert (200, b"done", "close") == (
+            answer.status,
+            answer.body,
+            answer.headers["connection"],
+        )
+        with pytest.raises(ConnectionRefusedError), connection(address):
+            pass
+
+    async def test_idle_connections_are_closed_at_once(self) -> None:
+        with contextlib.ExitStack() as peers:
+            async with serving(echo) as address:
+                peer = peers.enter_context(connection(address))
+                await asyncio.to_thread(peer.ask)
+
+            assert await asyncio.to_thread(peer.is_closed)
+
+    async def test_a_request_that_takes_longer_than_the_grace_is_cut(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        arrived = asyncio.Event()
+
+        async def endless(scope: Scope, receive: Receive, send: Send) -> None:
+            arrived.set()
+            await asyncio.Event().wait()
+
+        with contextlib.ExitStack() as peers:
+            async with serving(endless, grace_s=0) as address:
+                peer = peers.enter_context(connection(address))
+                await asyncio.to_thread(peer.send, "GET", "/", b"")
+                await arrived.wait()
+
+            assert await asyncio.to_thread(peer.is_closed)
+        assert "timeout graceful shutdown exceeded" in caplog.text
+
+    async def test_a_cancelled_server_leaves_nothing_open(self) -> None:
+        sock = serve.bind("127.0.0.1:0")
+        address = sock.getsockname()
+        sock.listen()
+        async with asyncio.TaskGroup() as group:
+            server = group.create_task(serve.serve(echo, sock, stop=asyncio.Event()))
+            with connection(address) as peer:
+                await asyncio.to_thread(peer.ask)
+                server.cancel()
+                await asyncio.wait([server])
+
+                assert await asyncio.to_thread(peer.is_closed)
+        with pytest.raises(ConnectionRefusedError), connection(address):
+            pass

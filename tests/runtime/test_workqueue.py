@@ -1,0 +1,210 @@
+"""The queue's promises, in virtual time: no key lost, none worked on twice at a time, none kept for nothing."""
+
+import asyncio
+import itertools
+import random
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bridge.runtime.workqueue import ShutDown, WorkQueue
+from tests import virtual_time
+from tests.virtual_time import VirtualClock
+
+
+def queue(**options: timedelta) -> WorkQueue[str]:
+    return WorkQueue(rng=random.Random(1), **options)  # noqa: S311  # jitter needs no secrecy
+
+
+def in_virtual_time(
+    test: Callable[[VirtualClock], Coroutine[Any, Any, None]],
+) -> Callable[[], None]:
+    """Run a test on the virtual loop."""
+
+    def run() -> None:
+        virtual_time.run(test)
+
+    run.__name__ = test.__name__
+    return run
+
+
+@in_virtual_time
+async def test_a_key_that_waits_is_one_key_however_often_it_is_added(clock: VirtualClock) -> None:
+    keys = queue()
+    for key in "abab":
+        keys.add(key)
+
+    assert 2 == len(keys)
+    assert ["a", "b"] == [await keys.get(), await keys.get()]
+    assert 0 == len(keys)
+
+
+@in_virtual_time
+async def test_a_key_that_is_added_while_it_is_worked_on_comes_again_afterwards(
+    clock: VirtualClock,
+) -> None:
+    keys = queue()
+    keys.add("a")
+    key = await keys.get()
+    keys.add("a")
+    keys.add("a")
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(60):
+            await keys.get()
+    keys.done(key)
+
+    assert "a" == await keys.get()
+    keys.done("a")
+    assert 0 == len(keys)
+
+
+@in_virtual_time
+async def test_a_delayed_key_comes_at_the_earliest_of_its_times(clock: VirtualClock) -> None:
+    keys = queue()
+    keys.add_after("a", 30)
+    keys.add_after("a", 10)
+    keys.add_after("a", 20)
+    await keys.get()
+    keys.done("a")
+
+    assert 10 == clock.monotonic()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(3600):
+            await keys.get()
+
+
+@in_virtual_time
+async def test_retries_back_off_up_to_a_cap_until_forgotten(clock: VirtualClock) -> None:
+    keys = queue(first_retry=timedelta(seconds=1), slowest_retry=timedelta(seconds=10))
+    delays = [keys.retry("a") for _ in range(100)]
+    keys.forget("a")
+    after_success = keys.retry("a")
+
+    for delay, longest in zip(delays, [1, 2, 4, 8, *itertools.repeat(10, 96)], strict=True):
+        assert longest / 2 <= delay <= longest
+    assert after_success <= 1
+    assert len(set(delays[4:])) > 90, "there is jitter"
+
+
+@in_virtual_time
+async def test_one_keys_failures_do_not_slow_down_another(clock: VirtualClock) -> None:
+    keys = queue(first_retry=timedelta(seconds=1))
+    for _ in range(5):
+        keys.retry("a")
+
+    assert keys.retry("b") <= 1
+
+
+@in_virtual_time
+async def test_nothing_is_kept_of_keys_that_went_well(clock: VirtualClock) -> None:
+    keys = queue()
+    for n in range(1000):
+        keys.add(str(n))
+        keys.retry(str(n))
+        keys.forget(str(n))
+        keys.done(await keys.get())
+    for _ in range(1000):  # the retries
+        keys.done(await keys.get())
+
+    assert [0, 0, 0, 0] == [
+        len(kept) for kept in (keys._dirty, keys._processing, keys._later, keys._failures)
+    ]
+
+
+@in_virtual_time
+async def test_shut_down_wakes_whoever_waits_and_hands_out_nothing_more(
+    clock: VirtualClock,
+) -> None:
+    keys = queue()
+    keys.add("a")
+    key = await keys.get()
+    async with asyncio.TaskGroup() as group:
+        waiting = [group.create_task(is_refused(keys)) for _ in range(3)]
+        await clock.sleep(1)
+        keys.add("b")
+        keys.add_after("c", 1)
+        keys.shut_down()
+    keys.add(key)
+    keys.done(key)
+    keys.add_after(key, 0)
+    await clock.sleep(10)
+
+    assert [True, True, True] == [task.result() for task in waiting]
+    assert await is_refused(keys)
+    assert 0 == len(keys)
+
+
+async def is_refused(keys: WorkQueue[str]) -> bool:
+    try:
+        await keys.get()
+    except ShutDown:
+        return True
+    return False
+
+
+ADDS = st.lists(
+    st.tuples(
+        st.sampled_from("abc"),
+        st.sampled_from(["add", "add_after", "retry", "forget"]),
+        st.floats(0, 5),  # seconds until the next one
+    ),
+    max_size=40,
+)
+
+
+@settings(deadline=None)
+@given(adds=ADDS, workers=st.integers(1, 4), durations_s=st.lists(st.floats(0, 3), min_size=1))
+def test_no_key_is_lost_and_none_is_worked_on_twice_at_once(
+    adds: list[tuple[str, str, float]], workers: int, durations_s: list[float]
+) -> None:
+    """Whatever is added is looked at by somebody who began after it was added."""
+    moments = itertools.count()
+    added: list[tuple[str, int]] = []
+    begun: list[tuple[str, int]] = []
+    at_work: Counter[str] = Counter()
+
+    async def work(clock: VirtualClock, keys: WorkQueue[str], durations: Iterator[float]) -> None:
+        while True:
+            try:
+                key = await keys.get()
+            except ShutDown:
+                return
+            begun.append((key, next(moments)))
+            at_work[key] += 1
+            assert 1 == at_work[key]
+            await clock.sleep(next(durations))
+            at_work[key] -= 1
+            keys.done(key)
+
+    async def main(clock: VirtualClock) -> None:
+        keys = queue()
+        durations = itertools.cycle(durations_s)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(workers):
+                group.create_task(work(clock, keys, durations))
+            for key, how, pause_s in adds:
+                if how != "forget":
+                    added.append((key, next(moments)))
+                match how:
+                    case "add":
+                        keys.add(key)
+                    case "add_after":
+                        keys.add_after(key, pause_s)
+                    case "retry":
+                        keys.retry(key)
+                    case _:
+                        keys.forget(key)
+                await clock.sleep(pause_s)
+            await clock.sleep(1000)
+            assert 0 == len(keys)
+            keys.shut_down()
+
+    virtual_time.run(main)
+    for key, at in added:
+        assert any(key == other and began > at for other, began in begun)
+    assert len(begun) <= len(added)
