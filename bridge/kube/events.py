@@ -52,7 +52,7 @@ async def create_event(
     body = {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"namespace": namespace, "generateName": f"{about.name[:200]}."},
+        "metadata": {"namespace": namespace, "generateName": f"{about.name[:200]}-"},
         "regarding": _reference(about),
         "type": event.type.value,
         "action": event.action,

@@ -321,6 +321,22 @@ async def test_end_pod_is_refused_when_the_pod_has_changed_in_any_way(
     assert (Phase.PENDING, assigned.resource_version) == (now.phase, now.resource_version)
 
 
+async def test_a_disruption_may_be_for_one_version_only(
+    client: KubeClient, create_pod: CreatePod
+) -> None:
+    created = create_pod(pod("a"))
+    labelled = await writes.patch_pod(client, created, patches.label_job_id(created, JOB))
+
+    def disruption(of: Pod) -> patches.MergePatch:
+        return patches.disruption_target(of, Cause.NODE_FAIL, "", NOON, if_unchanged=True)
+
+    with pytest.raises(errors.Conflict):
+        await writes.patch_pod_status(client, created, disruption(created))
+    disrupted = await writes.patch_pod_status(client, labelled, disruption(labelled))
+
+    assert disrupted.condition("DisruptionTarget") is not None
+
+
 async def test_a_condition_moves_its_time_only_with_its_status(
     client: KubeClient, control_plane: Sandbox, create_pod: CreatePod
 ) -> None:
