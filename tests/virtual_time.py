@@ -48,6 +48,8 @@ class _Loop(asyncio.SelectorEventLoop):
     def __init__(self, world: "World") -> None:
         self._world = world
         super().__init__()
+        self.set_exception_handler(self._fail)
+        self.failures: list[BaseException] = []
 
     @override
     def time(self) -> float:
@@ -62,9 +64,14 @@ class _Loop(asyncio.SelectorEventLoop):
         return not self._ready
 
     def turn(self) -> None:
-        """Do once what is ready."""
+        """Do once what is ready; raises what a callback raised, which asyncio would only log."""
         self.call_soon(self.stop)
         self.run_forever()
+        if self.failures:
+            raise self.failures.pop()
+
+    def _fail(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        self.failures.append(context.get("exception") or AssertionError(context["message"]))
 
 
 class Process(Generic[T]):

@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import random
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from typing import Any
 
@@ -147,64 +147,73 @@ async def is_refused(keys: WorkQueue[str]) -> bool:
     return False
 
 
-ADDS = st.lists(
-    st.tuples(
-        st.sampled_from("abc"),
-        st.sampled_from(["add", "add_after", "retry", "forget"]),
-        st.floats(0, 5),  # seconds until the next one
-    ),
+OPERATIONS: dict[str, Callable[[WorkQueue[str], str, float], object]] = {
+    "add": lambda keys, key, _delay_s: keys.add(key),
+    "add after": lambda keys, key, delay_s: keys.add_after(key, delay_s),
+    "retry": lambda keys, key, _delay_s: keys.retry(key),
+    "forget": lambda keys, key, _delay_s: keys.forget(key),
+}
+
+HISTORY = st.lists(
+    st.tuples(st.sampled_from("abc"), st.sampled_from(sorted(OPERATIONS)), st.floats(0, 5)),
     max_size=40,
 )
+"""Keys, what is done with them, and seconds (until the next one, and of delays)."""
+
+
+class Workers:
+    """Work on keys for so long each, and watch over it."""
+
+    def __init__(self, keys: WorkQueue[str], durations_s: list[float]) -> None:
+        self._keys = keys
+        self._durations_s = itertools.cycle(durations_s)
+        self._at_work: Counter[str] = Counter()
+        self._moments = itertools.count()
+        self.added: list[tuple[str, int]] = []
+        self.begun: list[tuple[str, int]] = []
+
+    def add(self, key: str) -> None:
+        self.added.append((key, next(self._moments)))
+
+    async def work(self) -> None:
+        while True:
+            try:
+                key = await self._keys.get()
+            except ShutDown:
+                return
+            self.begun.append((key, next(self._moments)))
+            self._at_work[key] += 1
+            assert 1 == self._at_work[key]
+            await asyncio.sleep(next(self._durations_s))
+            self._at_work[key] -= 1
+            self._keys.done(key)
 
 
 @settings(deadline=None)
-@given(adds=ADDS, workers=st.integers(1, 4), durations_s=st.lists(st.floats(0, 3), min_size=1))
+@given(history=HISTORY, count=st.integers(1, 4), durations_s=st.lists(st.floats(0, 3), min_size=1))
 def test_no_key_is_lost_and_none_is_worked_on_twice_at_once(
-    adds: list[tuple[str, str, float]], workers: int, durations_s: list[float]
+    history: list[tuple[str, str, float]], count: int, durations_s: list[float]
 ) -> None:
     """Whatever is added is looked at by somebody who began after it was added."""
-    moments = itertools.count()
-    added: list[tuple[str, int]] = []
-    begun: list[tuple[str, int]] = []
-    at_work: Counter[str] = Counter()
 
-    async def work(clock: VirtualClock, keys: WorkQueue[str], durations: Iterator[float]) -> None:
-        while True:
-            try:
-                key = await keys.get()
-            except ShutDown:
-                return
-            begun.append((key, next(moments)))
-            at_work[key] += 1
-            assert 1 == at_work[key]
-            await clock.sleep(next(durations))
-            at_work[key] -= 1
-            keys.done(key)
-
-    async def main(clock: VirtualClock) -> None:
+    async def main(clock: VirtualClock) -> Workers:
         keys = queue()
-        durations = itertools.cycle(durations_s)
+        workers = Workers(keys, durations_s)
         async with asyncio.TaskGroup() as group:
-            for _ in range(workers):
-                group.create_task(work(clock, keys, durations))
-            for key, how, pause_s in adds:
-                if how != "forget":
-                    added.append((key, next(moments)))
-                match how:
-                    case "add":
-                        keys.add(key)
-                    case "add_after":
-                        keys.add_after(key, pause_s)
-                    case "retry":
-                        keys.retry(key)
-                    case _:
-                        keys.forget(key)
-                await clock.sleep(pause_s)
+            for _ in range(count):
+                group.create_task(workers.work())
+            for key, operation, seconds in history:
+                if operation != "forget":
+                    workers.add(key)
+                OPERATIONS[operation](keys, key, seconds)
+                await clock.sleep(seconds)
             await clock.sleep(1000)
             assert 0 == len(keys)
             keys.shut_down()
+        return workers
 
-    virtual_time.run(main)
-    for key, at in added:
-        assert any(key == other and began > at for other, began in begun)
-    assert len(begun) <= len(added)
+    workers = virtual_time.run(main)
+
+    for key, at in workers.added:
+        assert any(key == other and began > at for other, began in workers.begun)
+    assert len(workers.begun) <= len(workers.added)
