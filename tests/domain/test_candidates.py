@@ -1,0 +1,294 @@
+"""Where a pod may go, as Slurm is told."""
+
+import itertools
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.domain import candidates, names
+from bridge.domain.candidates import Candidates, Pool
+from bridge.domain.ids import SlurmNode
+from bridge.domain.nodes import SlurmNodeFacts
+from bridge.domain.pods import NodeTerm, Pod, Toleration
+from tests.domain import builders as build
+from tests.domain.builders import MARK, requirement, taint, term
+
+ZONES = {"k1": "a", "k2": "b", "k3": "c"}
+
+
+def pool(*, published: bool = True, taints: dict[str, str] | None = None) -> Pool:
+    """Three nodes in three zones, k1 and k2 with the label `disk=ssd`."""
+    labels = {
+        name: {"zone": zone} | ({"disk": "ssd"} if zone != "c" else {})
+        for name, zone in ZONES.items()
+    }
+    kube_nodes = [
+        build.kube_node(
+            name,
+            labels=labels[name],
+            taints=tuple(taint(t) for t in [(taints or {}).get(name)] if t),
+        )
+        for name in ZONES
+    ]
+    slurm_nodes = [
+        build.slurm_node(
+            name, *(f"{key}={value}" for key, value in labels[name].items() if published)
+        )
+        for name in ZONES
+    ]
+    return candidates.pool(kube_nodes, slurm_nodes, build.CLUSTER)
+
+
+def constraints(text: str) -> Candidates:
+    return Candidates(constraints=text)
+
+
+def nodes(*names: str) -> Candidates:
+    return Candidates(required_nodes=tuple(map(SlurmNode, names)))
+
+
+def test_any_pod_is_limited_to_the_nodes_of_this_cluster() -> None:
+    assert constraints(MARK) == candidates.choose(build.pod(), pool())
+
+
+@pytest.mark.parametrize(
+    ("pod", "expected"),
+    [
+        pytest.param(
+            build.pod(node_selector={"zone": "a", "disk": "ssd"}),
+            f"{MARK}&disk=ssd&zone=a",
+            id="a node selector",
+        ),
+        pytest.param(
+            build.pod(node_terms=(term(("zone", "In", "b,a"), ("disk", "In", "ssd")),)),
+            f"{MARK}&(zone=a|zone=b)&disk=ssd",
+            id="one affinity term",
+        ),
+        pytest.param(
+            build.pod(
+                node_selector={"disk": "ssd"},
+                node_terms=(term(("zone", "In", "a,b")), term(("zone", "In", "c"))),
+            ),
+            f"({MARK}&disk=ssd&zone=a)|({MARK}&disk=ssd&zone=b)|({MARK}&disk=ssd&zone=c)",
+            id="alternatives are multiplied out, as parentheses do not nest",
+        ),
+        pytest.param(
+            build.pod(node_terms=(term(("zone", "In", "a,nowhere")),)),
+            f"{MARK}&zone=a",
+            id="values that no node has are left out: Slurm refuses unknown features",
+        ),
+        pytest.param(
+            build.pod(node_terms=(term(("zone", "In", "nowhere")), term(("zone", "In", "a")))),
+            f"{MARK}&zone=a",
+            id="so are terms that no node can match",
+        ),
+    ],
+)
+def test_labels_that_are_features_become_an_expression(pod: Pod, expected: str) -> None:
+    assert constraints(expected) == candidates.choose(pod, pool())
+
+
+@pytest.mark.parametrize(
+    ("pod", "expected"),
+    [
+        pytest.param(
+            build.pod(node_terms=(term(("zone", "NotIn", "a")),)), ["k2", "k3"], id="NotIn"
+        ),
+        pytest.param(
+            build.pod(node_terms=(term(("disk", "DoesNotExist", "")),)), ["k3"], id="DoesNotExist"
+        ),
+        pytest.param(
+            build.pod(
+                node_terms=(NodeTerm(match_fields=(requirement("metadata.name", "In", "k2"),)),)
+            ),
+            ["k2"],
+            id="a node's name",
+        ),
+        pytest.param(
+            build.pod(node_selector={names.EXTERNAL_NODE_LABEL: "true", "zone": "a"}),
+            ["k1"],
+            id="a label that is not published",
+        ),
+    ],
+)
+def test_what_features_cannot_tell_becomes_names(pod: Pod, expected: list[str]) -> None:
+    assert nodes(*expected) == candidates.choose(pod, pool())
+
+
+def test_unpublished_labels_are_looked_up_by_us() -> None:
+    pod = build.pod(node_selector={"zone": "b"})
+
+    assert nodes("k2") == candidates.choose(pod, pool(published=False))
+
+
+def test_features_that_lag_behind_the_labels_are_not_believed() -> None:
+    kube_nodes = [
+        build.kube_node("k1", labels={"zone": "a"}),
+        build.kube_node("k2", labels={"zone": "a"}),
+    ]
+    slurm_nodes = [build.slurm_node("k1", "zone=a"), build.slurm_node("k2", "zone=b")]
+    lagging = candidates.pool(kube_nodes, slurm_nodes, build.CLUSTER)
+
+    assert nodes("k1", "k2") == candidates.choose(build.pod(node_selector={"zone": "a"}), lagging)
+
+
+def test_nodes_with_a_taint_the_pod_does_not_tolerate_are_left_out() -> None:
+    tainted = pool(taints={"k1": "nvidia.com/gpu=present:NoSchedule"})
+    tolerant = build.pod(
+        tolerations=(build.OUR_TOLERATION, Toleration(key="nvidia.com/gpu", operator="Exists"))
+    )
+
+    assert nodes("k2", "k3") == candidates.choose(build.pod(), tainted)
+    assert constraints(MARK) == candidates.choose(tolerant, tainted)
+
+
+@pytest.mark.parametrize(
+    "passing",
+    [
+        "node.kubernetes.io/unschedulable:NoSchedule",
+        "node.kubernetes.io/not-ready:NoExecute",
+        "slinky.slurm.net/managed-node=slurm-bridge-scheduler:NoSchedule",
+    ],
+)
+def test_what_passes_by_itself_leaves_no_node_out(passing: str) -> None:
+    """The job may wait longer than that; Slurm drains the node meanwhile, and the fit check looks again."""
+    assert constraints(MARK) == candidates.choose(build.pod(), pool(taints={"k1": passing}))
+
+
+def test_no_node_at_all_is_a_problem_and_no_submit() -> None:
+    nowhere = candidates.choose(build.pod(node_selector={"zone": "nowhere"}), pool())
+    empty = candidates.choose(build.pod(), candidates.pool([], [], build.CLUSTER))
+
+    assert "none of the 3 nodes in Slurm has the labels" in nowhere.problem
+    assert "no node of this cluster is registered in Slurm" == empty.problem
+
+
+def test_nodes_to_avoid_are_left_out_of_names_unless_nothing_else_is_left() -> None:
+    pod = build.pod(node_terms=(term(("zone", "NotIn", "a")),))
+
+    assert nodes("k3") == candidates.choose(pod, pool(), avoid=[SlurmNode("k2")])
+    assert nodes("k2", "k3") == candidates.choose(
+        pod, pool(), avoid=[SlurmNode("k2"), SlurmNode("k3")]
+    )
+
+
+@pytest.mark.parametrize(
+    ("users", "expected"),
+    [
+        pytest.param("a100", f"{MARK}&zone=a&a100", id="one feature"),
+        pytest.param("a100&nvlink", f"{MARK}&zone=a&a100&nvlink", id="and"),
+        pytest.param("a100|h100", f"{MARK}&zone=a&(a100|h100)", id="or"),
+        pytest.param("nvlink&(a100|h100)", f"{MARK}&zone=a&nvlink&(a100|h100)", id="both"),
+        pytest.param("[rack1|rack2]", f"{MARK}&zone=a&[rack1|rack2]", id="matching or"),
+    ],
+)
+def test_the_users_own_constraints_hold_besides(users: str, expected: str) -> None:
+    pod = build.pod(node_selector={"zone": "a"})
+
+    assert constraints(expected) == candidates.choose(pod, pool(), constraints=users)
+
+
+@pytest.mark.parametrize("users", ["(a100&ib)|h100", "a100|(h100&ib)", "[rack1*2&rack2*4]"])
+def test_constraints_that_cannot_be_joined_go_alone_with_our_names(users: str) -> None:
+    found = candidates.choose(build.pod(node_selector={"zone": "a"}), pool(), constraints=users)
+
+    assert Candidates(constraints=users, required_nodes=(SlurmNode("k1"),)) == found
+
+
+def test_an_expression_that_is_too_long_becomes_names() -> None:
+    """Slurm takes 1024 bytes."""
+    zones = [f"{index:060}" for index in range(20)]
+    many = candidates.pool(
+        [build.kube_node(f"k{zone}", labels={"zone": zone}) for zone in zones],
+        [build.slurm_node(f"k{zone}", f"zone={zone}") for zone in zones],
+        build.CLUSTER,
+    )
+    pod = build.pod(node_terms=(term(("zone", "In", ",".join(zones))),))
+
+    assert 20 == len(candidates.choose(pod, many).required_nodes)
+
+
+def test_alternatives_that_multiply_without_end_become_names() -> None:
+    values = ",".join("abc")
+    pod = build.pod(
+        node_terms=tuple(term(("zone", "In", values), ("zone", "In", values)) for _ in range(1000))
+    )
+
+    assert nodes("k1", "k2", "k3") == candidates.choose(pod, pool())
+
+
+def test_only_slurm_nodes_with_this_clusters_mark_are_bridged() -> None:
+    strangers = [
+        build.slurm_node("k1", features=("slurm-bridge", "slurm-bridge.dev/cluster=other"))
+    ]
+    found = candidates.pool([build.kube_node("k1")], strangers, build.CLUSTER)
+
+    assert {} == found.nodes
+
+
+def test_slurms_name_of_a_node_may_be_another() -> None:
+    kube_nodes = [
+        build.kube_node("k1.example.com", labels={"slinky.slurm.net/slurm-nodename": "s1"})
+    ]
+    found = candidates.pool(kube_nodes, [build.slurm_node("s1")], build.CLUSTER)
+
+    assert "k1.example.com" == found.kube_node(SlurmNode("s1"))
+    assert found.kube_node(SlurmNode("k1.example.com")) is None
+
+
+LABELS = st.dictionaries(st.sampled_from("xy"), st.sampled_from("123"))
+REQUIREMENTS = st.tuples(st.sampled_from("xy"), st.just("In"), st.sampled_from(["1", "2,3", "1,9"]))
+PODS = st.builds(
+    lambda selector, terms: build.pod(
+        node_selector=selector, node_terms=tuple(term(*each) for each in terms)
+    ),
+    LABELS,
+    st.lists(st.lists(REQUIREMENTS, min_size=1, max_size=3), max_size=3),
+)
+
+
+@given(PODS, st.lists(LABELS, min_size=1, max_size=6))
+def test_slurm_and_kubernetes_choose_the_same_nodes(pod: Pod, labels: list[dict[str, str]]) -> None:
+    """An expression, read as Slurm reads it, picks exactly what Kubernetes' own rules pick."""
+    kube_nodes = [build.kube_node(f"k{index}", labels=each) for index, each in enumerate(labels)]
+    slurm_nodes = [
+        build.slurm_node(f"k{index}", *(f"{key}={value}" for key, value in each.items()))
+        for index, each in enumerate(labels)
+    ]
+    found = candidates.choose(pod, candidates.pool(kube_nodes, slurm_nodes, build.CLUSTER))
+
+    expected = {node.name for node in candidates.matching(kube_nodes, pod)}
+
+    assert expected == _chosen(found, slurm_nodes)
+
+
+def _chosen(found: Candidates, slurm_nodes: list[SlurmNodeFacts]) -> set[str]:
+    if found.required_nodes:
+        return set(found.required_nodes)
+    return {
+        n.name for n in slurm_nodes if found.constraints and _holds(found.constraints, n.features)
+    }
+
+
+def _holds(expression: str, features: tuple[str, ...]) -> bool:
+    """As slurmctld evaluates it: from left to right, one level of parentheses, no precedence."""
+    tokens = re.findall(r"[&|()]|[^&|()]+", expression)
+    assert max(itertools.accumulate({"(": 1, ")": -1}.get(token, 0) for token in tokens)) <= 1
+    value, operator = True, "&"
+    outer: list[tuple[bool, str]] = []
+    for token in tokens:
+        match token:
+            case "&" | "|":
+                operator = token
+            case "(":
+                outer.append((value, operator))
+                value, operator = True, "&"
+            case ")":
+                before, joined = outer.pop()
+                value = before and value if joined == "&" else before or value
+            case feature:
+                found = feature in features
+                value = value and found if operator == "&" else value or found
+    return value

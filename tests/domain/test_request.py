@@ -1,0 +1,289 @@
+"""The effective request: pod, annotations, defaults and policy become a placeholder, or faults."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from bridge.domain import candidates, names, overrides, request
+from bridge.domain.faults import Fault
+from bridge.domain.ids import SlurmNode
+from bridge.domain.overrides import Overrides
+from bridge.domain.placeholder import Identity, PlaceholderSpec
+from bridge.domain.pods import Pod
+from bridge.domain.request import Policy
+from tests.domain import builders as build
+from tests.domain.builders import MARK, demands
+
+POLICY = Policy(
+    cluster=build.CLUSTER,
+    user="kubernetes",
+    group="kubernetes",
+    account="k8s",
+    partition="bridge",
+    default_cpus=2,
+    default_memory_mib=512,
+    default_time_limit_min=60,
+    gpu_resources={"nvidia.com/gpu": "gpu", "example.com/a100": "gpu:a100"},
+)
+EVERYTHING_ALLOWED = replace(POLICY, allowed_fields=frozenset(request.RESTRICTED))
+POOL = candidates.pool(
+    [build.kube_node("k1"), build.kube_node("k2")],
+    [build.slurm_node("k1"), build.slurm_node("k2")],
+    build.CLUSTER,
+)
+
+
+def built(
+    pod: Pod, policy: Policy = POLICY, avoid: tuple[str, ...] = (), **asked: Any
+) -> PlaceholderSpec:
+    found = request.build(pod, Overrides(**asked), policy, POOL, avoid=tuple(map(SlurmNode, avoid)))
+    assert isinstance(found, PlaceholderSpec), found
+    return found
+
+
+def faults(pod: Pod, policy: Policy = POLICY, **asked: Any) -> list[str]:
+    found = request.build(pod, Overrides(**asked), policy, POOL)
+    assert not isinstance(found, PlaceholderSpec), found
+    return [
+        fault.text.replace(f"metadata.annotations[{names.REQUEST_PREFIX}", "[") for fault in found
+    ]
+
+
+def test_an_ordinary_pod_becomes_a_job_of_the_configured_user() -> None:
+    pod = build.pod(demand=demands("1500m", "1Gi", **{"nvidia.com/gpu": "2"}))
+
+    expected = PlaceholderSpec(
+        identity=Identity(
+            cluster=build.CLUSTER,
+            kind="Pod",
+            namespace="team-a",
+            name="train",
+            uid="u-1",
+            pods=(pod.uid,),
+        ),
+        name="train",
+        user="kubernetes",
+        group="kubernetes",
+        account="k8s",
+        partition="bridge",
+        cpus_per_task=2,
+        memory_mib_per_node=1024,
+        gres_per_node="gres/gpu:2",
+        time_limit_min=60,
+        constraints=MARK,
+    )
+
+    assert expected == built(pod)
+
+
+def test_annotations_outweigh_everything() -> None:
+    begin = datetime(2026, 12, 24, tzinfo=UTC)
+    asked: dict[str, Any] = {
+        "account": "physics",
+        "begin_at": begin,
+        "comment": "sweep 7",
+        "constraints": "a100",
+        "cpus_per_task": 4,
+        "deadline_at": datetime(2026, 12, 25, tzinfo=UTC),
+        "dependency": "afterok:1",
+        "exclusive": True,
+        "gres": "gres/gpu:a100:4",
+        "hold": True,
+        "job_name": "job",
+        "licenses": "matlab:1",
+        "max_nodes": 4,
+        "memory_mib_per_node": 2048,
+        "min_nodes": 1,
+        "nice": 10,
+        "partition": "gpu",
+        "priority": 7,
+        "qos": "high",
+        "reservation": "r1",
+        "switches": "1",
+        "time_limit_min": 5,
+        "wckey": "w",
+    }
+    spec = built(build.pod(deadline_s=999), EVERYTHING_ALLOWED, **asked)
+
+    renamed = {"job_name", "gres", "constraints", "min_nodes", "max_nodes"}
+    expected = {name: value for name, value in asked.items() if name not in renamed} | {
+        "name": "job",
+        "gres_per_node": "gres/gpu:a100:4",
+        "constraints": f"{MARK}&a100",
+    }
+    assert expected == {name: getattr(spec, name) for name in expected}
+    assert (1, 1) == (spec.nodes_min, spec.nodes_max)
+
+
+def test_every_annotation_is_used_or_refused() -> None:
+    """What a new field would be forgotten in."""
+    unused = {"min_nodes", "max_nodes", "user_id", "group_id"}
+    renamed = {"job_name": "name", "gres": "gres_per_node"}
+    used = {renamed.get(field.attribute, field.attribute) for field in overrides.FIELDS}
+
+    assert used - unused <= set(PlaceholderSpec.__dataclass_fields__)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "memory", "expected"),
+    [
+        pytest.param("0", "0", (2, 512), id="a pod without requests gets the configured least"),
+        pytest.param("100m", "0", (1, 512), id="each by itself"),
+        pytest.param("0", "10Mi", (2, 10), id="a small request stays small"),
+    ],
+)
+def test_defaults_are_for_what_a_pod_does_not_request(
+    cpu: str, memory: str, expected: tuple[int, int]
+) -> None:
+    spec = built(build.pod(demand=demands(cpu, memory)))
+
+    assert expected == (spec.cpus_per_task, spec.memory_mib_per_node)
+
+
+@pytest.mark.parametrize(
+    ("deadline_s", "asked_min", "default_min", "expected"),
+    [
+        (None, None, None, None),
+        (None, None, 60, 60),
+        (90, None, 60, 2),
+        (60, None, 60, 1),
+        (1, None, None, 1),
+        (90, 30, 60, 30),
+    ],
+)
+def test_the_time_limit_comes_from_annotation_deadline_or_default(
+    deadline_s: int | None, asked_min: int | None, default_min: int | None, expected: int | None
+) -> None:
+    policy = replace(POLICY, default_time_limit_min=default_min)
+
+    assert (
+        expected
+        == built(build.pod(deadline_s=deadline_s), policy, time_limit_min=asked_min).time_limit_min
+    )
+
+
+def test_gpus_of_several_kinds_are_all_asked_for() -> None:
+    wanted = demands(**{"nvidia.com/gpu": "2", "example.com/a100": "1", "example.com/fpga": "1"})
+
+    assert "gres/gpu:2,gres/gpu:a100:1" == built(build.pod(demand=wanted)).gres_per_node
+
+
+@pytest.mark.parametrize("name", request.RESTRICTED)
+def test_what_gives_a_job_more_than_others_needs_the_administrators_leave(name: str) -> None:
+    asked: dict[str, Any] = {name: 5 if name in ("priority", "nice") else "x"}
+
+    assert [
+        f"[{name}]: refused: the administrator does not let users set it (placement.allowed_fields)"
+    ] == faults(build.pod(), **asked)
+    allowing = replace(POLICY, allowed_fields=frozenset({name}))
+    assert asked[name] == getattr(built(build.pod(), allowing, **asked), name)
+
+
+def test_nobody_chooses_the_slurm_user() -> None:
+    assert [
+        "[user-id]: refused: the administrator sets the jobs' user",
+        "[group-id]: refused: the administrator sets the jobs' group",
+    ] == faults(build.pod(), EVERYTHING_ALLOWED, user_id="root", group_id="root")
+
+
+@pytest.mark.parametrize(
+    ("asked", "fault"),
+    [
+        pytest.param(
+            {"cpus_per_task": 3},
+            "[cpu-per-task]: expected at least the 4 CPUs that the pod requests, found 3",
+            id="CPUs",
+        ),
+        pytest.param(
+            {"memory_mib_per_node": 512},
+            "[mem-per-node]: expected at least the 1024Mi that the pod requests, found 512Mi",
+            id="memory",
+        ),
+        pytest.param(
+            {"gres": "gres/gpu:a100"},
+            "[gres]: expected at least the 2 gpu that the pod requests, found 1",
+            id="GPUs",
+        ),
+        pytest.param(
+            {"gres": "gres/shard:8"},
+            "[gres]: expected at least the 2 gpu that the pod requests, found 0",
+            id="another GRES",
+        ),
+    ],
+)
+def test_slurm_must_not_be_asked_for_less_than_the_pod_takes(
+    asked: dict[str, Any], fault: str
+) -> None:
+    pod = build.pod(demand=demands("4", "1Gi", **{"nvidia.com/gpu": "2"}))
+
+    assert [fault] == faults(pod, **asked)
+
+
+@pytest.mark.parametrize("gres", ["gres/gpu:2", "gres/gpu:a100:1,gres/gpu:h100:1", "gres/gpu:x:8"])
+def test_gpus_may_be_asked_for_by_type(gres: str) -> None:
+    pod = build.pod(demand=demands(**{"nvidia.com/gpu": "2"}))
+
+    assert gres == built(pod, gres=gres).gres_per_node
+
+
+@pytest.mark.parametrize(
+    ("asked", "fault"),
+    [
+        ({"min_nodes": 2}, "[min-nodes]: a single pod runs on 1 node, found 2"),
+        (
+            {
+                "begin_at": datetime(2026, 12, 25, tzinfo=UTC),
+                "deadline_at": datetime(2026, 12, 24, tzinfo=UTC),
+            },
+            (
+                "[deadline]: expected a moment after begin (2026-12-25T00:00:00+00:00), "
+                "found 2026-12-24T00:00:00+00:00"
+            ),
+        ),
+    ],
+)
+def test_contradictions_are_faults(asked: dict[str, Any], fault: str) -> None:
+    assert [fault] == faults(build.pod(), **asked)
+
+
+def test_every_fault_is_told_at_once() -> None:
+    pod = build.pod(node_selector={"zone": "nowhere"})
+
+    found = faults(pod, user_id="root", qos="high", memory_mib_per_node=1)
+
+    assert ["[user-id]", "[qos]", "[mem-per-node]", "spec"] == [
+        text.split(": ")[0] for text in found
+    ]
+
+
+def test_nodes_to_avoid_are_excluded_as_far_as_slurm_knows_them() -> None:
+    """Slurm refuses unknown names; and with every node excluded the job would never start."""
+    pod = build.pod()
+
+    assert (SlurmNode("k1"),) == built(pod, avoid=("k1", "gone")).excluded_nodes
+    assert () == built(pod, avoid=("k1", "k2")).excluded_nodes
+
+
+def test_names_of_candidates_need_no_exclusions() -> None:
+    pod = build.pod(node_selector={names.EXTERNAL_NODE_LABEL: "true"})
+    spec = built(pod, avoid=("k1",))
+
+    assert ((SlurmNode("k2"),), (), "") == (
+        spec.required_nodes,
+        spec.excluded_nodes,
+        spec.constraints,
+    )
+
+
+def test_faults_can_be_asked_without_a_node_in_sight() -> None:
+    """The webhook does."""
+    found = request.faults(demands(), Overrides(qos="x"), POLICY)
+
+    assert (
+        Fault(
+            overrides.path("qos"),
+            "refused: the administrator does not let users set it (placement.allowed_fields)",
+        ),
+    ) == found
