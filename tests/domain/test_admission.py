@@ -1,0 +1,229 @@
+"""What happens to a pod at CREATE."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from bridge.domain import admission, names
+from bridge.domain.admission import Draft, Operation, Verdict
+from bridge.domain.ids import ClusterId
+from bridge.domain.pods import Toleration
+from bridge.domain.request import Policy
+from tests.domain.builders import OUR_TOLERATION, demands
+
+POLICY = Policy(
+    cluster=ClusterId("c-1"),
+    allowed_fields=frozenset({"nice"}),
+    gpu_resources={"nvidia.com/gpu": "gpu"},
+)
+ORDINARY = Draft(scheduler_name="default-scheduler", demand=demands())
+HANDED_OVER = replace(
+    ORDINARY,
+    scheduler_name=names.SCHEDULER_NAME,
+    gates=(names.GATE,),
+    finalizers=(names.FINALIZER,),
+    tolerations=(OUR_TOLERATION,),
+)
+NOT_OURS = [
+    pytest.param(replace(ORDINARY, node_name="k1"), id="placed by hand"),
+    pytest.param(replace(ORDINARY, owner_kinds=("DaemonSet",)), id="a DaemonSet's"),
+    pytest.param(replace(ORDINARY, owner_kinds=("Node",)), id="a node's own"),
+    pytest.param(
+        replace(ORDINARY, annotations={"kubernetes.io/config.mirror": "x"}), id="a mirror pod"
+    ),
+    pytest.param(replace(ORDINARY, scheduler_name="volcano"), id="another scheduler's"),
+]
+
+NAME = {"op": "add", "path": "/spec/schedulerName", "value": "slurm-bridge-scheduler"}
+GATE = {"name": "slurm-bridge.dev/placement"}
+FINALIZER = "slurm-bridge.dev/placeholder"
+TOLERATION = {"key": "slinky.slurm.net/managed-node", "operator": "Exists"}
+
+
+def add(path: str, value: object) -> Operation:
+    return {"op": "add", "path": path, "value": value}
+
+
+@pytest.mark.parametrize(
+    ("pod", "expected"),
+    [
+        pytest.param(
+            ORDINARY,
+            [
+                NAME,
+                add("/spec/schedulingGates", [GATE]),
+                add("/metadata/finalizers", [FINALIZER]),
+                add("/spec/tolerations", [TOLERATION]),
+            ],
+            id="an ordinary pod gets everything",
+        ),
+        pytest.param(
+            replace(
+                ORDINARY,
+                scheduler_name="",
+                gates=("kueue.x-k8s.io/admission",),
+                finalizers=("example.com/hold",),
+                tolerations=(Toleration(key="gpu", operator="Exists"),),
+            ),
+            [
+                NAME,
+                add("/spec/schedulingGates/-", GATE),
+                add("/metadata/finalizers/-", FINALIZER),
+                add("/spec/tolerations/-", TOLERATION),
+            ],
+            id="what others wrote stays before ours",
+        ),
+        pytest.param(HANDED_OVER, [], id="a second call changes nothing"),
+        pytest.param(
+            replace(HANDED_OVER, gates=()),
+            [add("/spec/schedulingGates/-", GATE)],
+            id="only what is missing is added",
+        ),
+        pytest.param(
+            replace(HANDED_OVER, tolerations=(Toleration(operator="Exists"),)),
+            [],
+            id="who tolerates everything needs no toleration",
+        ),
+        pytest.param(
+            replace(
+                HANDED_OVER,
+                tolerations=(replace(OUR_TOLERATION, effect="NoSchedule"),),
+            ),
+            [add("/spec/tolerations/-", TOLERATION)],
+            id="one effect is not every effect",
+        ),
+    ],
+)
+def test_a_pod_is_handed_over_to_slurm(pod: Draft, expected: list[Operation]) -> None:
+    assert Verdict(patch=tuple(expected)) == admission.mutate(pod)
+
+
+def test_the_schedulers_name_is_a_setting() -> None:
+    (first, *_) = admission.mutate(replace(HANDED_OVER, scheduler_name=""), "slurm").patch
+
+    assert {**NAME, "value": "slurm"} == first
+
+
+@pytest.mark.parametrize("pod", NOT_OURS)
+def test_what_is_not_ours_to_place_is_left_alone(pod: Draft) -> None:
+    """Policies refuse it to whom it is not allowed: they know the requester."""
+    faulty = replace(pod, resource_claims=1)
+
+    assert Verdict() == admission.mutate(pod)
+    assert Verdict() == admission.validate(faulty, POLICY)
+
+
+def texts(pod: Draft) -> list[str]:
+    return [fault.text for fault in admission.validate(pod, POLICY).faults]
+
+
+def annotated(**fields: str) -> Mapping[str, str]:
+    return {f"{names.REQUEST_PREFIX}{name}": value for name, value in fields.items()}
+
+
+def test_an_ordinary_pod_is_allowed() -> None:
+    verdict = admission.validate(HANDED_OVER, POLICY)
+
+    assert Verdict() == verdict
+    assert verdict.is_allowed
+
+
+@pytest.mark.parametrize("pod", [HANDED_OVER, *NOT_OURS[:1]])
+def test_nobody_writes_our_label_or_annotation(pod: Draft) -> None:
+    pod = replace(pod, labels={names.JOB_ID_LABEL: "1"}, annotations={names.NODE_ANNOTATION: "k1"})
+
+    assert [
+        (
+            "metadata.labels[scheduler.slinky.slurm.net/slurm-jobid]: "
+            "leave it out: slurm-bridge writes it when the pod has a Slurm job"
+        ),
+        (
+            "metadata.annotations[slinky.slurm.net/slurm-node]: "
+            "leave it out: slurm-bridge writes it when Slurm has chosen a node"
+        ),
+    ] == texts(pod)
+
+
+@pytest.mark.parametrize(
+    ("pod", "path", "advice"),
+    [
+        pytest.param(
+            replace(HANDED_OVER, required_pod_affinities=("podAntiAffinity",)),
+            "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution",
+            "use preferred terms",
+            id="pod anti-affinity",
+        ),
+        pytest.param(
+            replace(HANDED_OVER, hard_spreads=(1,)),
+            "spec.topologySpreadConstraints[1].whenUnsatisfiable",
+            "use ScheduleAnyway",
+            id="topology spread",
+        ),
+        pytest.param(
+            replace(HANDED_OVER, resource_claims=1),
+            "spec.resourceClaims",
+            "request extended resources",
+            id="resource claims",
+        ),
+        pytest.param(
+            replace(
+                HANDED_OVER,
+                demand=demands(**{"deviceclass.resource.kubernetes.io/gpu.nvidia.com": "1"}),
+            ),
+            "spec.containers[*].resources[deviceclass.resource.kubernetes.io/gpu.nvidia.com]",
+            "request extended resources",
+            id="resource claims in disguise",
+        ),
+        pytest.param(
+            replace(HANDED_OVER, annotations=annotated(signal="USR1@60")),
+            "metadata.annotations[slurmjob.slinky.slurm.net/signal]",
+            "use terminationGracePeriodSeconds",
+            id="signals",
+        ),
+    ],
+)
+def test_what_cannot_be_honoured_is_refused_with_advice(pod: Draft, path: str, advice: str) -> None:
+    (text,) = texts(pod)
+
+    assert text.startswith(f"{path}: ")
+    assert "cannot be honoured" in text
+    assert advice in text
+
+
+def test_every_fault_is_told_at_once() -> None:
+    pod = replace(
+        HANDED_OVER,
+        labels={names.JOB_ID_LABEL: "1"},
+        annotations=annotated(timelimit="soon", qos="high", nice="5", gres="gpu:1"),
+        demand=demands(**{"nvidia.com/gpu": "2"}),
+        hard_spreads=(0,),
+    )
+    prefix = f"metadata.annotations[{names.REQUEST_PREFIX}"
+
+    assert [
+        f"metadata.labels[{names.JOB_ID_LABEL}]",
+        f"{prefix}timelimit]",
+        f"{prefix}qos]",
+        f"{prefix}gres]",
+        "spec.topologySpreadConstraints[0].whenUnsatisfiable",
+    ] == [text.split(": ")[0] for text in texts(pod)]
+
+
+def test_what_has_no_effect_is_warned_about() -> None:
+    pod = replace(
+        HANDED_OVER,
+        preferences=("spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution",),
+        annotations={"slinky.slurm.net/timelimit": "5", "slinky.slurm.net/other": "x"},
+    )
+
+    assert (
+        (
+            "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution: "
+            "has no effect, Slurm chooses the node"
+        ),
+        (
+            "metadata.annotations[slinky.slurm.net/timelimit]: has no effect, "
+            "use slurmjob.slinky.slurm.net/timelimit"
+        ),
+    ) == admission.validate(pod, POLICY).warnings
