@@ -1,1 +1,27 @@
 """The command `slurm-bridge`."""
+
+import typer
+
+from bridge import __version__
+from sandbox import cli as sandbox_cli
+from sandbox import demo
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Slurm schedules your ordinary Kubernetes pods.",
+)
+app.add_typer(sandbox_cli.app, name="sandbox")
+app.command("demo")(demo.run)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    typer.echo(__version__)
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="slurm-bridge")

@@ -1,0 +1,174 @@
+"""`slurm-bridge demo`: the main job on real parts, told as a story. Ends with 0 only if every pod ended as it should."""
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bridge.domain import names
+from sandbox.client import Sandbox
+from sandbox.demo_screen import Screen, Source
+from sandbox.errors import SandboxError
+from sandbox.options import Options
+
+NAMESPACE = "research"
+MANIFEST = Path(__file__).with_name("demo.yaml")
+DEADLINE_S = 90.0
+
+_SHAPE = Options(accounting=True, nodes=2)
+_PLAIN = ("small", "wide", "gpu")
+_SWEEPS = 3
+_QUEUE = ("squeue", "--format", "%.5i %.12j %.2t %.5M %R")
+_SACCT = ("sacct", "-X", "--format", "JobID,JobName%14,State%16,ExitCode,NodeList%10,Elapsed")
+
+
+def run(
+    *, keep: Annotated[bool, typer.Option("--keep", help="Leave the sandbox up.")] = False
+) -> None:
+    """Show ordinary pods placed by Slurm: a minute, on real Kubernetes and real Slurm."""
+    screen = Screen()
+    folder = Path(tempfile.mkdtemp(prefix="slurm-bridge-demo-"))
+    folder.chmod(0o755)
+    try:
+        screen.chapter("A Kubernetes cluster and a Slurm cluster, on this machine")
+        sandbox = Sandbox.up(folder, _SHAPE, outlives_us=keep, progress=screen.say)
+    except SandboxError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        screen.complain(f"error: {error}")
+        raise typer.Exit(1) from None
+    try:
+        faults = _Story(sandbox, screen).tell()
+    except SandboxError as error:
+        faults = [str(error), sandbox.log_tails()]
+    if keep:
+        screen.say(f"still up: . {folder}/env; slurm-bridge sandbox down --state {folder}")
+    else:
+        sandbox.down()
+        shutil.rmtree(folder, ignore_errors=True)
+        screen.say("everything is down again, and nothing is left behind")
+    for fault in faults:
+        screen.complain(fault)
+    raise typer.Exit(1 if faults else 0)
+
+
+class _Story:
+    """The chapters, one after the other."""
+
+    def __init__(self, sandbox: Sandbox, screen: Screen) -> None:
+        self._sandbox = sandbox
+        self._screen = screen
+        self._pods = Source(
+            f"kubectl -n {NAMESPACE} get pods -o wide",
+            lambda: _narrowed(self._kubectl("get", "pods", "-o", "wide", "--ignore-not-found")),
+        )
+        self._queue = Source("squeue", lambda: self._sandbox.run(*_QUEUE))
+
+    def tell(self) -> list[str]:
+        """Tell everything; returns what did not go as it should."""
+        self._label()
+        self._screen.chapter("Ordinary pods and a Job, submitted as everywhere")
+        self._screen.command(
+            f"kubectl -n {NAMESPACE} apply -f {MANIFEST.parent.name}/{MANIFEST.name}",
+            self._kubectl("apply", "--filename", str(MANIFEST)),
+        )
+        if fault := self._run_all():
+            return [fault, self._sandbox.log_tails()]
+        self._screen.chapter("What Slurm remembers")
+        self._do(*_SACCT)
+        return self._faults()
+
+    def _label(self) -> None:
+        self._screen.chapter(
+            "An administrator hands a namespace to Slurm",
+            "The nodes labelled for Slurm are external nodes there; one plain node stays Kubernetes' own.",
+        )
+        self._do("sinfo")
+        self._do("kubectl", "create", "namespace", NAMESPACE)
+        self._do("kubectl", "label", "namespace", NAMESPACE, f"{names.ENABLED_LABEL}=true")
+
+    def _run_all(self) -> str:
+        """Watch them run, cancel one, watch the rest; returns what did not happen in time."""
+        with self._screen.watch() as watch:
+            ran = watch.until(
+                self._others_have_ended, deadline_s=DEADLINE_S, left=self._pods, right=self._queue
+            )
+        if not ran:
+            return f"the pods did not end within {DEADLINE_S:.0f} s"
+        self._cancel()
+        with self._screen.watch() as watch:
+            gone = watch.until(
+                lambda: not self._sandbox.run("squeue", "--noheader").strip(),
+                deadline_s=DEADLINE_S,
+                left=self._pods,
+                right=self._queue,
+            )
+        return "" if gone else f"placeholders were left after {DEADLINE_S:.0f} s"
+
+    def _cancel(self) -> None:
+        self._screen.chapter("An operator cancels one in Slurm; its user is told in Kubernetes")
+        job_id = self._kubectl(
+            *("get", "pod", "endless", "-o"),
+            rf"jsonpath={{.metadata.labels.{names.JOB_ID_LABEL.replace('.', chr(92) + '.')}}}",
+        )
+        self._do("scancel", job_id)
+        with self._screen.watch() as watch:
+            watch.until(
+                lambda: "DisruptionTarget" in self._conditions(),
+                deadline_s=DEADLINE_S,
+                left=self._pods,
+                right=self._queue,
+            )
+        self._screen.command(
+            f"kubectl -n {NAMESPACE} get pod endless -o jsonpath=… # conditions", self._conditions()
+        )
+        self._do(
+            *("kubectl", "-n", NAMESPACE, "get", "events"),
+            *("--field-selector", "involvedObject.name=endless"),
+            *("-o", "custom-columns=TYPE:.type,REASON:.reason,MESSAGE:.message"),
+        )
+
+    def _conditions(self) -> str:
+        return self._kubectl(
+            *("get", "pod", "endless", "--ignore-not-found", "-o"),
+            "jsonpath={range .status.conditions[?(@.message)]}{.type}={.status} {.reason}: {.message}{'\\n'}{end}",
+        )
+
+    def _others_have_ended(self) -> bool:
+        rows = self._kubectl("get", "pods", "--no-headers", "--ignore-not-found").splitlines()
+        states = [row.split()[2] for row in rows if not row.startswith("endless")]
+        return len(states) == len(_PLAIN) + 1 + _SWEEPS and set(states) <= {"Completed", "Error"}
+
+    def _faults(self) -> list[str]:
+        """Compare what Slurm remembers with what the manifest says."""
+        rows = self._sandbox.run(
+            *("sacct", "-X", "--noheader", "--parsable2", "--format", "JobName,State,ExitCode")
+        )
+        ended = sorted(
+            (name.split("-")[0], state.split()[0], code)
+            for name, state, code in (row.split("|") for row in rows.splitlines())
+        )
+        expected = sorted(
+            [
+                *((name, "COMPLETED", "0:0") for name in _PLAIN),
+                *[("sweep", "COMPLETED", "0:0")] * _SWEEPS,
+                ("oops", "FAILED", "3:0"),
+                ("endless", "CANCELLED", "0:0"),
+            ]
+        )
+        return [] if ended == expected else [f"expected {expected}, sacct says {ended}"]
+
+    def _kubectl(self, *arguments: str) -> str:
+        return self._sandbox.kubectl("-n", NAMESPACE, *arguments)
+
+    def _do(self, *command: str) -> None:
+        """Run a command where everybody sees it."""
+        self._screen.command(" ".join(command), self._sandbox.run(*command))
+
+
+def _narrowed(table: str) -> str:
+    """Without kubectl's last two columns, which are empty here."""
+    head = table.partition("\n")[0]
+    width = head.find("NOMINATED")
+    return "\n".join(line[:width].rstrip() for line in table.splitlines()) if width > 0 else table
