@@ -21,6 +21,7 @@ _SHAPE = Options(accounting=True, nodes=2)
 _PLAIN = ("small", "wide", "gpu")
 _SWEEPS = 3
 _QUEUE = ("squeue", "--format", "%.5i %.12j %.2t %.5M %R")
+_JOB_ID_LABEL = names.JOB_ID_LABEL.replace(".", r"\.")  # as jsonpath wants it
 _SACCT = ("sacct", "-X", "--format", "JobID,JobName%14,State%16,ExitCode,NodeList%10,Elapsed")
 
 
@@ -110,7 +111,7 @@ class _Story:
         self._screen.chapter("An operator cancels one in Slurm; its user is told in Kubernetes")
         job_id = self._kubectl(
             *("get", "pod", "endless", "-o"),
-            rf"jsonpath={{.metadata.labels.{names.JOB_ID_LABEL.replace('.', chr(92) + '.')}}}",
+            f"jsonpath={{.metadata.labels.{_JOB_ID_LABEL}}}",
         )
         self._do("scancel", job_id)
         with self._screen.watch() as watch:

@@ -192,8 +192,15 @@ class Actuator:
                     if_unchanged=action.if_unchanged,
                 )
                 pod = await self._patch_status(pod, disrupted)
+            with self._patching(pod):
+                await writes.delete_pod(
+                    self._kube,
+                    namespace=pod.namespace,
+                    name=pod.name,
+                    uid=pod.uid,
+                    version=pod.resource_version if action.if_unchanged else "",
+                )
             await self._event(pod, EventType.WARNING, "Evict", action.cause.value, action.message)
-            await writes.delete_pod(self._kube, namespace=pod.namespace, name=pod.name, uid=pod.uid)
         except kube_errors.NotFound:
             _log.debug("pod.gone_already")
 
