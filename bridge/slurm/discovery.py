@@ -102,19 +102,20 @@ class Discovery:
         async with self._reading:
             began = self._clock()
             seen = await jobs.states(self._client)
-            await self._forget_if_ids_may_be_others()
+            await self._forget_if_ids_may_be_others(seen)
             vanished = self._vanished(seen, began)
             changed = [id_ for id_, states in seen.items() if self._needs_look(id_, states)]
             wanted = (id_ for id_ in reasons_for if id_ in seen and id_ in self._ours)
             await self._look_at(dict.fromkeys([*changed, *wanted, *vanished]))
             return self._snapshot(began)
 
-    async def _forget_if_ids_may_be_others(self) -> None:
+    async def _forget_if_ids_may_be_others(self, seen: Mapping[JobId, frozenset[str]]) -> None:
         """Asked after the states: if nothing has changed by then, the states are of the slurmctld we know."""
         answer = await self._client.call("diag", "GET", "/diag/", answer=wire.Diagnosis)
         start = answer.statistics.req_time_start.positive or 0
         if self._must_forget or start != self._controller_start:
-            self._ours.clear()
+            for id_ in self._ours.keys() - (self._noted.keys() - seen.keys()):
+                del self._ours[id_]
             self._strangers.clear()
             self._unreadable.clear()
             self._controller_start = start

@@ -136,7 +136,8 @@ async def resume(client: SlurmClient, name: SlurmNode) -> None:
 
 async def set_features(client: SlurmClient, name: SlurmNode, features: Sequence[str]) -> None:
     """Replace its features. Partitions made of a NodeSet notice only when a node is created or deleted, or slurmctld restarts."""
-    changes = {"features": list(features), "features_act": list(features)}
+    written = list(features) or [""]  # an empty list would change nothing
+    changes = {"features": written, "features_act": written}
     await _update(client, "node.set_features", name, changes)
 
 

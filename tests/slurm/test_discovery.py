@@ -1,0 +1,282 @@
+"""Discovery against the real Slurm: what it finds, what it costs, what it survives."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from bridge.domain.ids import ClusterId, JobId
+from bridge.domain.jobs import JobEnd, JobPhase
+from bridge.domain.placeholder import Identity
+from bridge.slurm import encode, jobs, wire
+from bridge.slurm.client import SlurmClient
+from bridge.slurm.discovery import Discovery, Snapshot
+from bridge.slurm.errors import LostReply, SlurmError
+from sandbox.client import Sandbox
+from tests import faults
+from tests.faults import Proxy
+from tests.servers import until
+from tests.slurm.conftest import Submit
+from tests.slurm.placeholders import CLUSTER, DEADLINE_S, POLL_S, identity, spec
+
+LOOK = "/job/"
+STATES = "/jobs/state"
+
+
+@pytest.fixture
+async def proxy(slurm: Sandbox) -> AsyncIterator[Proxy]:
+    async with Proxy.to(slurm.slurmrestd_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def watching(proxy: Proxy, slurm: Sandbox) -> AsyncIterator[SlurmClient]:
+    """The client discovery has, apart from the tests' own."""
+    async with SlurmClient.open(proxy.url, token_file=slurm.token_file) as opened:
+        yield opened
+
+
+@pytest.fixture
+def discovery(watching: SlurmClient) -> Discovery:
+    return Discovery(watching, CLUSTER, clock=time.monotonic)
+
+
+async def refresh_until_phase(discovery: Discovery, whose: Identity, phase: JobPhase) -> Snapshot:
+    end_s = time.monotonic() + DEADLINE_S
+    while True:
+        snapshot = await discovery.refresh()
+        (job,) = snapshot.by_uid[whose.uid]
+        if job.phase is phase:
+            return snapshot
+        assert time.monotonic() < end_s, f"still {job}"
+        await asyncio.sleep(POLL_S)
+
+
+async def test_it_finds_this_clusters_placeholders_by_workload(
+    discovery: Discovery, submit: Submit
+) -> None:
+    whose = identity()
+    first, spare = await submit(spec(whose, hold=True)), await submit(spec(whose, hold=True))
+
+    snapshot = await discovery.refresh()
+
+    assert [first, spare] == [job.id for job in snapshot.by_uid[whose.uid]]
+    assert whose == snapshot.jobs[first].identity
+    assert all(job.sluid for job in snapshot.by_uid[whose.uid])
+
+
+async def test_strangers_and_other_clusters_are_looked_at_once_and_left_out(
+    discovery: Discovery, submit: Submit, proxy: Proxy, slurm: Sandbox, client: SlurmClient
+) -> None:
+    other = await submit(spec(identity(cluster=ClusterId("another")), hold=True))
+    printed = slurm.run("sbatch", "--external", "--hold", "--parsable", "-t", "5", "--mem=10")
+    stranger = JobId(int(printed.split(";")[0]))
+
+    for _ in range(3):
+        snapshot = await discovery.refresh()
+        assert not {other, stranger} & snapshot.jobs.keys()
+
+    assert [1, 1] == [proxy.count("GET", f"{LOOK}{id_}?") for id_ in (other, stranger)]
+    await jobs.cancel(client, stranger)
+
+
+async def test_a_reading_without_news_costs_two_small_requests(
+    discovery: Discovery, submit: Submit, proxy: Proxy
+) -> None:
+    await submit(spec(hold=True))
+    await discovery.refresh()
+    proxy.requests.clear()
+
+    await discovery.refresh()
+
+    assert ["/jobs/state/", "/diag/"] == [line.partition("/v0.0.45")[2] for line in proxy.requests]
+
+
+async def test_our_own_submit_is_known_at_once_and_looked_at_when_it_starts(
+    discovery: Discovery, client: SlurmClient, submit: Submit, proxy: Proxy
+) -> None:
+    await discovery.refresh()
+    whose = identity()
+    job_id = await submit(spec(whose, hold=True))
+    discovery.note_submitted(job_id, whose)
+    proxy.requests.clear()
+
+    waiting = (await discovery.refresh()).jobs[job_id]
+    assert (JobPhase.WAITING, None, whose) == (waiting.phase, waiting.sluid, waiting.identity)
+    assert 0 == proxy.count("GET", LOOK)
+
+    await client.call("t", "POST", f"/job/{job_id}", body={"hold": False}, answer=wire.Answer)
+    running = (await refresh_until_phase(discovery, whose, JobPhase.RUNNING)).jobs[job_id]
+    assert 1 == len(running.nodes)
+    assert running.sluid
+    assert 1 == proxy.count("GET", LOOK)
+
+
+async def test_a_submit_during_a_reading_is_not_missing_in_it(
+    discovery: Discovery, submit: Submit, proxy: Proxy
+) -> None:
+    whose = identity()
+    proxy.inject(faults.slow(0.5), "GET", STATES)
+    async with asyncio.TaskGroup() as group:
+        reading = group.create_task(discovery.refresh())
+        await until(lambda: proxy.count("GET", STATES), DEADLINE_S)
+        await asyncio.sleep(0.2)  # the server has answered, the answer is on its way
+        job_id = await submit(spec(whose, hold=True))
+        discovery.note_submitted(job_id, whose)
+
+    assert job_id in reading.result().jobs
+    assert job_id in (await discovery.refresh()).jobs
+
+
+async def test_the_end_is_looked_at_once_and_tells_the_cause(
+    discovery: Discovery, client: SlurmClient, submit: Submit, proxy: Proxy
+) -> None:
+    whose = identity()
+    job_id = await submit(spec(whose))
+    await refresh_until_phase(discovery, whose, JobPhase.RUNNING)
+    await jobs.set_identity(client, job_id, cancelled := identity(whose.uid, cause="Misfit"))
+    await jobs.cancel(client, job_id)
+    proxy.requests.clear()
+
+    ended = (await discovery.refresh()).jobs[job_id]
+    await discovery.refresh()
+
+    assert (JobPhase.ENDED, JobEnd.CANCELLED, cancelled) == (ended.phase, ended.end, ended.identity)
+    assert 1 == proxy.count("GET", f"{LOOK}{job_id}?")
+
+
+async def test_reasons_are_read_again_for_whom_they_are_wanted(
+    discovery: Discovery, submit: Submit, proxy: Proxy
+) -> None:
+    first, second = await submit(spec(hold=True)), await submit(spec(hold=True))
+    await discovery.refresh()
+    proxy.requests.clear()
+
+    snapshot = await discovery.refresh(reasons_for={first, JobId(999_999)})
+
+    assert "JobHeldUser" == snapshot.jobs[first].reason
+    assert [1, 0] == [proxy.count("GET", f"{LOOK}{id_}?") for id_ in (first, second)]
+    assert 1 == proxy.count("GET", LOOK)
+
+
+async def test_a_submit_whose_reply_got_lost_is_found(
+    discovery: Discovery, watching: SlurmClient, proxy: Proxy, client: SlurmClient
+) -> None:
+    await discovery.refresh()
+    whose = identity()
+    proxy.inject(faults.LOST_REPLY, "POST", "/job/submit")
+    with pytest.raises(LostReply):
+        await jobs.submit(watching, spec(whose, hold=True))
+
+    (found,) = (await discovery.refresh()).by_uid[whose.uid]
+
+    assert whose == found.identity
+    await jobs.cancel(client, found.id)
+
+
+@pytest.mark.parametrize("path", [STATES, "/diag", LOOK])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(faults.answers(500, '{"errors":[{"error_number":-1}]}'), id="500"),
+        pytest.param(faults.answers(200, "<html>"), id="garbage"),
+    ],
+)
+async def test_a_reading_that_is_not_whole_raises_and_the_next_one_goes_on_where_it_stopped(
+    discovery: Discovery, submit: Submit, proxy: Proxy, path: str, fault: faults.Fault
+) -> None:
+    whose = identity()
+    await discovery.refresh()
+    await submit(spec(whose, hold=True))
+    proxy.inject(fault, "GET", path)
+    with pytest.raises(SlurmError):
+        await discovery.refresh()
+    proxy.requests.clear()
+
+    snapshot = await discovery.refresh()
+
+    assert 1 == len(snapshot.by_uid[whose.uid])
+    assert 1 == proxy.count("GET", LOOK)
+    assert 2 == snapshot.sequence
+
+
+async def test_a_job_gone_between_the_list_and_the_look_is_no_error(
+    discovery: Discovery, submit: Submit, proxy: Proxy
+) -> None:
+    await discovery.refresh()
+    job_id = await submit(spec(hold=True))
+    gone = '{"errors":[{"error_number":2017}]}'
+    proxy.inject(faults.answers(404, gone), "GET", f"{LOOK}{job_id}")
+
+    assert job_id not in (await discovery.refresh()).jobs
+    assert job_id in (await discovery.refresh()).jobs
+
+
+async def test_a_mark_of_another_version_is_neither_ours_nor_a_strangers(
+    discovery: Discovery, submit: Submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = encode.submission
+
+    def newer(spec_: Any) -> dict[str, object]:
+        body: dict[str, Any] = honest(spec_)
+        body["job"]["admin_comment"] = f'{{"slurm-bridge":99,"cluster":"{CLUSTER}"}}'
+        return body
+
+    monkeypatch.setattr(encode, "submission", newer)
+    job_id = await submit(spec(hold=True))
+
+    snapshot = await discovery.refresh()
+
+    assert job_id not in snapshot.jobs
+    assert snapshot.unreadable[job_id]
+
+
+async def test_after_a_reset_every_job_is_looked_at_again(
+    discovery: Discovery, submit: Submit, proxy: Proxy
+) -> None:
+    job_id = await submit(spec(hold=True))
+    seen = await discovery.refresh()
+    proxy.requests.clear()
+
+    discovery.reset()
+
+    assert seen.jobs == (await discovery.refresh()).jobs
+    assert 1 == proxy.count("GET", f"{LOOK}{job_id}?")
+
+
+async def test_a_job_that_became_ours_is_not_taken_for_the_stranger_it_was(
+    discovery: Discovery, submit: Submit, proxy: Proxy
+) -> None:
+    """As after a crash of slurmctld that nobody has noticed yet: the id of a stranger is given to our submit."""
+    whose = identity()
+    job_id = await submit(spec(identity(cluster=ClusterId("another")), hold=True))
+    await discovery.refresh()
+
+    discovery.note_submitted(job_id, whose)
+
+    assert whose == (await discovery.refresh()).jobs[job_id].identity
+
+
+async def test_readings_follow_each_other_and_say_when_they_began(discovery: Discovery) -> None:
+    before = time.monotonic()
+    first, second = await asyncio.gather(discovery.refresh(), discovery.refresh())
+
+    assert (1, 2) == (first.sequence, second.sequence)
+    assert before <= first.began_monotonic < second.began_monotonic <= time.monotonic()
+
+
+async def test_looks_are_limited_in_number(
+    watching: SlurmClient, submit: Submit, proxy: Proxy
+) -> None:
+    for _ in range(6):
+        await submit(spec(hold=True))
+    proxy.inject(faults.slow(0.1), "GET", LOOK, times=6)
+    discovery = Discovery(watching, CLUSTER, clock=time.monotonic, concurrency=2)
+    await watching.dialect()
+
+    began = time.monotonic()
+    await discovery.refresh()
+
+    assert time.monotonic() - began >= 0.3
