@@ -1,14 +1,16 @@
-"""Helm, and the chart with its default values."""
+"""Helm, the chart with its default values, and a cluster with its policies in force."""
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from sandbox import assets
+from sandbox.client import Sandbox
 from tests.chart import rendering
+from tests.chart.policed import Cluster, policed
 from tests.chart.rendering import Rendered
 
 Render = Callable[..., Rendered]
@@ -28,3 +30,9 @@ def render(helm: Path) -> Render:
 @pytest.fixture(scope="session")
 def chart(render: Render) -> Rendered:
     return render()
+
+
+@pytest.fixture(scope="module")
+def cluster(control_plane: Sandbox, helm: Path) -> Iterator[Cluster]:
+    with policed(control_plane, helm) as cluster:
+        yield cluster

@@ -215,7 +215,7 @@ def policed(
         other=f"other-{suffix}",
     )
     namespaces = {
-        cluster.ours: {},
+        cluster.ours: {names.ENABLED_LABEL: "true"},  # by mistake
         cluster.bridged: {names.ENABLED_LABEL: "true"},
         cluster.other: {},
     }

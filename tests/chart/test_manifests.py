@@ -65,16 +65,16 @@ def test_extender_has_the_rights_of_its_table(chart: Rendered) -> None:
         ("", "pods/status", ("patch",)),
         ("", "nodes", READ),
         ("events.k8s.io", "events", ("create",)),
-        ("apps", "deployments", READ),
-        ("apps", "replicasets", READ),
-        ("apps", "statefulsets", READ),
-        ("batch", "cronjobs", READ),
-        ("batch", "jobs", READ),
-        ("jobset.x-k8s.io", "jobsets", READ),
-        ("leaderworkerset.x-k8s.io", "leaderworkersets", READ),
-        ("scheduling.k8s.io", "podgroups", READ),
-        ("scheduling.k8s.io", "workloads", READ),
-        ("scheduling.x-k8s.io", "podgroups", READ),
+        ("apps", "deployments", ("get",)),
+        ("apps", "replicasets", ("get",)),
+        ("apps", "statefulsets", ("get",)),
+        ("batch", "cronjobs", ("get",)),
+        ("batch", "jobs", ("get",)),
+        ("jobset.x-k8s.io", "jobsets", ("get",)),
+        ("leaderworkerset.x-k8s.io", "leaderworkersets", ("get",)),
+        ("scheduling.k8s.io", "podgroups", ("get",)),
+        ("scheduling.k8s.io", "workloads", ("get",)),
+        ("scheduling.x-k8s.io", "podgroups", ("get",)),
     )
 
     assert expected == rights(chart, "ClusterRole", "slurm-bridge-extender")
@@ -85,7 +85,6 @@ def test_controllers_have_the_rights_of_their_table(chart: Rendered) -> None:
         ("", "pods", (*READ, "patch", "delete")),
         ("", "pods/status", ("patch",)),
         ("", "nodes", (*READ, "patch")),
-        ("", "nodes/status", ("patch",)),
         ("events.k8s.io", "events", ("create",)),
     )
 

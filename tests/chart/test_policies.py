@@ -1,14 +1,10 @@
-"""The admission policies against a real API server, with the credentials of real users and service accounts."""
+"""What the policies protect in bridged namespaces, on a real API server, with the credentials of real users and programs."""
 
-from collections.abc import Iterator
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bridge.domain import names
-from sandbox.client import Sandbox
 from tests.chart.policed import (
     BREAK_GLASS,
     JSON_PATCH,
@@ -17,38 +13,9 @@ from tests.chart.policed import (
     make_namespaces,
     pod,
     pods,
-    policed,
-    policies,
     refusal,
 )
 from tests.chart.rendering import Manifest
-
-SELECTORS: dict[str, tuple[str, dict[str, Any]]] = {
-    "in": (
-        "tier in (a,b)",
-        {"matchExpressions": [{"key": "tier", "operator": "In", "values": ["a", "b"]}]},
-    ),
-    "not-in": (
-        "tier notin (a)",
-        {"matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["a"]}]},
-    ),
-    "exists": ("tier", {"matchExpressions": [{"key": "tier", "operator": "Exists"}]}),
-    "absent": ("!tier", {"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}),
-    "both": (
-        "team=x,tier notin (b)",
-        {
-            "matchLabels": {"team": "x"},
-            "matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["b"]}],
-        },
-    ),
-}
-"""Selectors an administrator may write, as kubectl spells them and as values: each a release with a scheduler of its own."""
-LABELLED = {
-    "selected-none": {},
-    "selected-a": {"tier": "a"},
-    "selected-b": {"tier": "b", "team": "x"},
-    "selected-c": {"tier": "c", "team": "x"},
-}
 
 
 def owned_by(kind: str) -> dict[str, Any]:
@@ -60,50 +27,6 @@ def owned_by(kind: str) -> dict[str, Any]:
         "controller": True,
     }
     return {"ownerReferences": [owner]}
-
-
-TOLERATES_ALL = {"tolerations": [{"operator": "Exists"}]}
-TOLERATES_OURS = {"tolerations": [{"key": names.MANAGED_NODE_TAINT, "operator": "Exists"}]}
-TOLERATES_EFFECT = {"tolerations": [{"operator": "Exists", "effect": "NoSchedule"}]}
-TOLERATES_OTHERS = {
-    "tolerations": [
-        {"key": "gpu", "operator": "Exists"},
-        {"operator": "Exists", "effect": "NoExecute"},
-    ]
-}
-
-
-def variants(helm: Path, cluster: Cluster) -> list[Manifest]:
-    """Policies of other releases: with other selectors, and a taint policy that refuses outside our namespaces."""
-    found: list[Manifest] = []
-    for name, (_, selector) in SELECTORS.items():
-        # Helm merges maps: a default goes by null.
-        labels = {names.ENABLED_LABEL: None, **selector.get("matchLabels", {})}
-        values = {
-            "namespaceSelector": {**selector, "matchLabels": labels},
-            "config": {"scheduler_name": name},
-        }
-        rendered = policies(helm, cluster.ours, values, release=name)
-        found += [m for m in rendered if m["metadata"]["name"].endswith("-elsewhere")]
-    for confined in [m for m in found if m["kind"] == "ValidatingAdmissionPolicyBinding"]:
-        here = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": [*LABELLED]}
-        namespaces = {"matchExpressions": [here]}
-        confined["spec"]["matchResources"] = {"namespaceSelector": namespaces}
-    strict = {
-        "policies": {"managedTaint": {"actions": ["Deny"]}},
-        "excludedNamespaces": ["kube-system", cluster.bridged, cluster.other],
-    }
-    rendered = policies(helm, cluster.ours, strict, release="strict")
-    return found + [m for m in rendered if m["metadata"]["name"].endswith("-taint")]
-
-
-@pytest.fixture(scope="module")
-def cluster(control_plane: Sandbox, helm: Path) -> Iterator[Cluster]:
-    make_namespaces(control_plane, LABELLED)
-    with policed(control_plane, helm, partial(variants, helm)) as cluster:
-        yield cluster
-    for namespace in LABELLED:
-        control_plane.admin.delete(f"/api/v1/namespaces/{namespace}")
 
 
 @pytest.fixture(scope="module")
@@ -203,6 +126,17 @@ def test_assigned_pod_keeps_job_and_node(
     assert names.NODE_ANNOTATION in refusal(cluster.user(), "PATCH", path, annotation)
 
 
+def test_released_pod_keeps_its_job_id(cluster: Cluster) -> None:
+    name = cluster.create(pod("released"))
+    cluster.assign(name, "node-0")
+    path = pods(cluster.bridged, name)
+    release = [{"op": "remove", "path": "/metadata/finalizers/0"}]
+    cluster.program("controllers").request("PATCH", path, release, content_type=JSON_PATCH)
+    victim = {"metadata": {"labels": {names.JOB_ID_LABEL: "7"}}}
+
+    assert names.JOB_ID_LABEL in refusal(cluster.user(), "PATCH", path, victim)
+
+
 def test_keys_are_safe_from_status_writes_too(cluster: Cluster, assigned: str) -> None:
     path = pods(cluster.bridged, assigned, "status")
     change = {"metadata": {"labels": {names.JOB_ID_LABEL: "7"}}}
@@ -297,68 +231,6 @@ def test_elsewhere_anybody_with_the_right_binds(cluster: Cluster) -> None:
     assert not refusal(
         cluster.admin, "POST", pods(cluster.other, name, "binding"), binding(name, "node-1")
     )
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        pytest.param(pod(), id="all"),
-        pytest.param(pod(ours=False, spec={"schedulerName": names.SCHEDULER_NAME}), id="scheduler"),
-        pytest.param(pod(ours=False, metadata={"finalizers": [names.FINALIZER]}), id="finalizer"),
-        pytest.param(pod(ours=False, spec={"schedulingGates": [{"name": names.GATE}]}), id="gate"),
-    ],
-)
-def test_elsewhere_nobody_asks_for_us(cluster: Cluster, body: Manifest) -> None:
-    for namespace in (cluster.other, "kube-system", cluster.ours):
-        assert f"namespace {namespace} is not placed by Slurm" in refusal(
-            cluster.admin, "POST", pods(namespace), body
-        )
-
-
-@pytest.mark.parametrize("spec", [TOLERATES_ALL, TOLERATES_OURS, TOLERATES_EFFECT])
-def test_toleration_of_our_taint_is_warned_about(cluster: Cluster, spec: Manifest) -> None:
-    body = pod(ours=False, spec=spec)
-
-    assert names.MANAGED_NODE_TAINT in cluster.warnings(body, cluster.other)
-
-
-def test_other_tolerations_are_nobodys_business(cluster: Cluster) -> None:
-    assert cluster.warnings(pod(ours=False, spec=TOLERATES_OTHERS), cluster.other) == ""
-    assert cluster.warnings(pod(spec=TOLERATES_ALL), cluster.bridged) == ""
-
-
-def test_toleration_of_our_taint_is_refused_by_setting(cluster: Cluster) -> None:
-    root = cluster.user("root", "system:masters", BREAK_GLASS)
-    kept = cluster.create(
-        pod("kept", ours=False, spec=TOLERATES_ALL), namespace="selected-none", by=root
-    )
-    plain = cluster.create(pod("plain", ours=False), namespace="selected-none", by=root)
-    tolerate = [{"op": "add", "path": "/spec/tolerations/-", "value": {"operator": "Exists"}}]
-    label = {"metadata": {"labels": {"a": "b"}}}
-
-    def refused(method: str, path: str, body: object) -> bool:
-        return names.MANAGED_NODE_TAINT in refusal(cluster.admin, method, path, body)
-
-    assert refused("POST", pods("selected-none"), pod(ours=False, spec=TOLERATES_ALL))
-    assert refused("PATCH", pods("selected-none", plain), tolerate)
-    assert not refused("POST", pods("selected-none"), pod(ours=False, spec=TOLERATES_OTHERS))
-    assert not refused("POST", pods("kube-system"), pod(ours=False, spec=TOLERATES_ALL))
-    assert not refused("PATCH", pods("selected-none", kept), label)
-
-
-@pytest.mark.parametrize("release", SELECTORS)
-def test_policies_select_the_namespaces_that_the_selector_does(
-    cluster: Cluster, release: str
-) -> None:
-    selector, _ = SELECTORS[release]
-    selected = cluster.admin.get("/api/v1/namespaces", labelSelector=selector)["items"]
-    body = pod(ours=False, spec={"schedulerName": release})
-
-    assert {item["metadata"]["name"] for item in selected} & LABELLED.keys() == {
-        namespace
-        for namespace in LABELLED
-        if not refusal(cluster.admin, "POST", pods(namespace), body)
-    }
 
 
 def test_break_glass_group_may_do_all(cluster: Cluster, waiting: str, assigned: str) -> None:

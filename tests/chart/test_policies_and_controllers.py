@@ -3,14 +3,10 @@
 Real controller manager, scheduler and (KWOK's) kubelets; extender and controllers act with nothing but their service accounts.
 """
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, TypeVar
 
-import pytest
-
 from bridge.domain import names
-from sandbox.client import Sandbox
 from tests.chart.policed import (
     JSON_PATCH,
     STRATEGIC,
@@ -19,7 +15,6 @@ from tests.chart.policed import (
     make_namespaces,
     pod,
     pods,
-    policed,
     refusal,
 )
 from tests.chart.rendering import Manifest
@@ -28,12 +23,6 @@ from tests.servers import wait_until
 DEADLINE_S = 30
 RUN_SECONDS = "sandbox.slurm-bridge.dev/run-seconds"
 T = TypeVar("T")
-
-
-@pytest.fixture(scope="module")
-def cluster(control_plane: Sandbox, helm: Path) -> Iterator[Cluster]:
-    with policed(control_plane, helm) as cluster:
-        yield cluster
 
 
 def template(app: str, body: Manifest) -> dict[str, Any]:

@@ -11,7 +11,7 @@ API server on pod writes of the whole cluster, so the deciding part comes first,
 
 {{/* The requester may do all: a group that administrators enter on purpose. */}}
 {{- define "slurm-bridge.cel.breakGlass" -}}
-request.userInfo.groups.exists(g, g in {{ include "slurm-bridge.cel.list" .Values.policies.breakGlassGroups }})
+request.userInfo.?groups.orValue([]).exists(g, g in {{ include "slurm-bridge.cel.list" .Values.policies.breakGlassGroups }})
 {{- end }}
 
 {{/* What such a requester is told by a refusal. */}}
@@ -22,7 +22,7 @@ request.userInfo.groups.exists(g, g in {{ include "slurm-bridge.cel.list" .Value
 {{/* Pods of this requester are not Slurm's to place: DaemonSet pods, a kubelet's mirror pods, whom the administrator lists. */}}
 {{- define "slurm-bridge.cel.passesUsBy" -}}
 request.userInfo.username in {{ include "slurm-bridge.cel.list" .Values.policies.podCreators }} ||
-(request.userInfo.username.startsWith('system:node:') && 'system:nodes' in request.userInfo.groups) ||
+(request.userInfo.username.startsWith('system:node:') && 'system:nodes' in request.userInfo.?groups.orValue([])) ||
 {{ include "slurm-bridge.cel.breakGlass" . }}
 {{- end }}
 
