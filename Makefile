@@ -18,8 +18,9 @@ venv: .venv/ready
 demo: venv
 	$(BIN)/slurm-bridge demo
 
+# One part: make test PYTEST_ARGS=tests/domain
 test: venv
-	$(BIN)/pytest
+	$(BIN)/pytest $(PYTEST_ARGS)
 
 check: venv
 	$(BIN)/ruff format --check $(SOURCES)
