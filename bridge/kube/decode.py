@@ -26,6 +26,7 @@ ANY_IP = "0.0.0.0"  # noqa: S104  # nobody listens here: a host port without an 
 _pod = msgspec.json.Decoder(wire.Pod)
 _bound_pod = msgspec.json.Decoder(wire.BoundPod)
 _node = msgspec.json.Decoder(wire.Node)
+_identified = msgspec.json.Decoder(wire.Identified)
 _any_object = msgspec.json.Decoder(wire.AnyObject)
 _page = msgspec.json.Decoder(wire.Page)
 _event = msgspec.json.Decoder(wire.WatchEvent)
@@ -120,6 +121,11 @@ def bookmark(path: str, body: msgspec.Raw) -> str:
     return decoded(_bookmark, f"bookmark of {path}", body).metadata.resource_version
 
 
+def identity(body: Json) -> wire.Identity:
+    """Read as little of an object as possible: for one that cannot be read otherwise."""
+    return decoded(_identified, "object", body).metadata
+
+
 def decoded(decoder: msgspec.json.Decoder[W], what: str, body: Json) -> W:
     """Decode, or say which object breaks which part of its schema.
 
@@ -137,22 +143,12 @@ def malformed(what: str, error: Exception) -> Malformed:
     return Malformed("READ", what, reason="Malformed", message=str(error))
 
 
-class _Nameless(msgspec.Struct):
-    """As little as can be read of anything, for messages."""
-
-    class Metadata(msgspec.Struct):
-        name: str = "?"
-        namespace: str = ""
-
-    metadata: Metadata = msgspec.field(default_factory=Metadata)
-
-
 def _name_in(body: Json) -> str:
     try:
-        meta = msgspec.json.decode(body, type=_Nameless).metadata
+        found = _identified.decode(body).metadata
     except msgspec.DecodeError:
         return ""
-    return _full_name(meta.namespace, meta.name)
+    return _full_name(found.namespace, found.name)
 
 
 def _full_name(namespace: str, name: str) -> str:

@@ -24,11 +24,11 @@ import msgspec
 import structlog
 
 from bridge.domain import backoff
-from bridge.domain.objects import KubeObject
 from bridge.kube import decode, errors
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
 from bridge.kube.decode import Change
+from bridge.kube.wire import Identity
 
 T = TypeVar("T")
 
@@ -201,10 +201,10 @@ class Reflector(Generic[T]):
             self._cache.put(found)
         self._version = self._kind.version(found)
 
-    def _unreadable(self, body: msgspec.Raw, error: errors.Malformed) -> KubeObject:
-        """Say so, and read at least its metadata; `Malformed` where not even that is possible."""
+    def _unreadable(self, body: msgspec.Raw, error: errors.Malformed) -> Identity:
+        """Say so, and read at least what it is; `Malformed` where not even that is possible."""
         self._log.error("reflector.object_unreadable", error=str(error))
-        return decode.kube_object(body)
+        return decode.identity(body)
 
     def _heard(self) -> None:
         self._heard_at = self._monotonic()

@@ -40,6 +40,21 @@ class Metadata(Struct):
     finalizers: list[str] = []
 
 
+class Identity(Struct):
+    """The part of `meta/v1 ObjectMeta` that every object has."""
+
+    name: str
+    uid: str
+    resource_version: str
+    namespace: str = ""
+
+
+class Identified(Struct):
+    """Any object, when nothing more of it can be read."""
+
+    metadata: Identity
+
+
 class Named(Struct):
     """A reference by name: a scheduling gate, for one."""
 

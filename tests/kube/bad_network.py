@@ -21,6 +21,7 @@ class BadNetwork:
         self._flowing.set()
         self._refuses = False
         self._writers: set[asyncio.StreamWriter] = set()
+        self._served: set[asyncio.Event] = set()
         self.connections = 0
         """How many there have been."""
 
@@ -42,14 +43,25 @@ class BadNetwork:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         if self._refuses:
-            writer.close()
+            await _close(writer)
             return
+        self._served.add(served := asyncio.Event())
         there_reader, there_writer = await asyncio.open_connection(*self._target)
-        self._writers |= {writer, there_writer}
+        self._writers |= (ends := {writer, there_writer})
         async with asyncio.TaskGroup() as group:
             group.create_task(self._pump(reader, there_writer))
             group.create_task(self._pump(there_reader, writer))
-        self._writers -= {writer, there_writer}
+        self._writers -= ends
+        for end in ends:
+            await _close(end)
+        served.set()
+
+    async def end(self) -> None:
+        """Break every connection and wait until they are closed."""
+        self.flow()
+        self.refuse()
+        for served in self._served:
+            await served.wait()
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError):
@@ -58,6 +70,12 @@ class BadNetwork:
                 writer.write(data)
                 await writer.drain()
         writer.close()
+
+
+async def _close(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with contextlib.suppress(ConnectionError):
+        await writer.wait_closed()
 
 
 @asynccontextmanager
@@ -69,8 +87,7 @@ async def bad_network(kubeconfig: Path, folder: Path) -> AsyncIterator[tuple[Bad
     url = f"https://127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
     async with proxy:
         yield network, with_server(kubeconfig, url, folder / "through-bad-network.json")
-        network.flow()
-        network.refuse()
+        await network.end()
 
 
 def with_server(kubeconfig: Path, url: str, copy: Path) -> Path:

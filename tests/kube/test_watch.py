@@ -1,6 +1,7 @@
 """A reflector against a real API server, and whatever comes between the two."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -8,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 from structlog.testing import capture_logs
 
 from bridge.domain.pods import Pod
@@ -16,9 +18,10 @@ from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
 from bridge.kube.watch import Reflector, Timing
 from sandbox.client import Sandbox
+from tests.kube.answers import answering
 from tests.kube.bad_network import BadNetwork, bad_network
 from tests.kube.conftest import Calls, CreatePod
-from tests.kube.manifests import container, pod
+from tests.kube.manifests import Manifest, container, pod
 from tests.servers import until
 
 HASTY = Timing(first_pause=timedelta(milliseconds=10), longest_pause=timedelta(milliseconds=100))
@@ -256,3 +259,119 @@ async def test_bound_pods_and_nodes_are_reflected_too(
 def delete(control_plane: Sandbox, namespace: str, name: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/pods/{name}"
     control_plane.admin.delete(path, gracePeriodSeconds=0)
+
+
+def as_stored(name: str, version: str, **metadata: object) -> Manifest:
+    manifest = pod(name)
+    manifest["metadata"] |= {
+        "namespace": "ns",
+        "uid": f"uid-of-{name}",
+        "resourceVersion": version,
+        "creationTimestamp": "2026-01-01T12:00:00Z",
+        **metadata,
+    }
+    return manifest
+
+
+def event(kind: str, thing: Manifest) -> bytes:
+    return json.dumps({"type": kind, "object": thing}).encode() + b"\n"
+
+
+class OddServer:
+    """Lists what it is told to, and sends what it is told to in each watch before it hangs up."""
+
+    def __init__(self, lists: list[list[Manifest]], watches: list[list[bytes]]) -> None:
+        self._lists, self._watches = lists, watches
+        self.asked: list[str] = []
+        """`LIST`, or the version a watch was to begin at."""
+
+    async def pods(self, request: web.Request) -> web.StreamResponse:
+        if "watch" not in request.query:
+            self.asked.append("LIST")
+            items = self._lists.pop(0) if len(self._lists) > 1 else self._lists[0]
+            return web.json_response({"metadata": {"resourceVersion": "10"}, "items": items})
+        self.asked.append(request.query["resourceVersion"])
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for line in self._watches.pop(0) if self._watches else []:
+            await response.write(line)
+        return response
+
+
+@asynccontextmanager
+async def reflecting_odd(server: OddServer) -> AsyncIterator[Cache[Pod]]:
+    async with (
+        answering({"/api/v1/pods": server.pods}) as client,
+        reflecting(client, "ns") as (cache, _),
+    ):
+        yield cache
+
+
+async def test_one_unreadable_object_stops_nobody() -> None:
+    """It stays as it was last understood; the log names it."""
+    odd = as_stored("odd", "2", labels=["no map"])
+    server = OddServer(
+        lists=[[as_stored("odd", "1"), as_stored("b", "1")], [odd, as_stored("c", "1")]],
+        watches=[
+            [event("MODIFIED", odd), event("MODIFIED", as_stored("b", "3"))],
+            [event("ERROR", {"kind": "Status", "code": 410, "reason": "Expired"})],
+        ],
+    )
+    with capture_logs() as logs:
+        async with reflecting_odd(server) as cache:
+            await until(lambda: names_in(cache) == {"odd", "c"}, 10)
+
+    assert ["LIST", "10", "3", "LIST"] == server.asked[:4]
+    complaints = [e["error"] for e in logs if e["event"] == "reflector.object_unreadable"]
+    assert 2 == len(complaints)
+    assert all("Pod ns/odd" in text and "$.metadata.labels" in text for text in complaints)
+
+
+async def test_a_version_of_an_unreadable_object_is_not_asked_for_again() -> None:
+    odd = as_stored("odd", "11", labels=["no map"])
+    server = OddServer(lists=[[]], watches=[[event("ADDED", odd)]])
+
+    async with reflecting_odd(server):
+        await until(lambda: len(server.asked) > 2, 10)
+
+    assert ["LIST", "10", "11"] == server.asked[:3]
+
+
+@pytest.mark.parametrize(
+    "last_words",
+    [
+        pytest.param(b"<html>\n", id="no event"),
+        pytest.param(event("RENAMED", as_stored("a", "11")), id="an unknown event"),
+        pytest.param(event("ADDED", {"metadata": 1}), id="no object"),
+        pytest.param(event("BOOKMARK", {}), id="no version"),
+        pytest.param(event("ERROR", {"kind": "Status", "code": 400}), id="a refusal"),
+    ],
+)
+async def test_a_watch_that_makes_no_sense_is_followed_by_a_list(last_words: bytes) -> None:
+    server = OddServer(lists=[[]], watches=[[last_words]])
+
+    async with reflecting_odd(server):
+        await until(lambda: len(server.asked) > 2, 10)
+
+    assert ["LIST", "10", "LIST"] == server.asked[:3]
+
+
+async def test_a_server_error_is_no_reason_to_list_again() -> None:
+    busy = {"kind": "Status", "code": 500, "reason": "InternalError"}
+    first = event("ADDED", as_stored("a", "11"))
+    server = OddServer(lists=[[]], watches=[[first, event("ERROR", busy)]])
+
+    async with reflecting_odd(server):
+        await until(lambda: len(server.asked) > 2, 10)
+
+    assert ["LIST", "10", "11"] == server.asked[:3]
+
+
+async def test_a_server_that_hangs_up_at_once_is_not_asked_in_a_circle() -> None:
+    server = OddServer(lists=[[]], watches=[])
+    with capture_logs() as logs:
+        async with reflecting_odd(server):
+            await until(lambda: len(server.asked) > 5, 10)
+
+    pauses = [e["retry_in_s"] for e in logs if e["event"] == "reflector.interrupted"]
+    assert pauses[0] < pauses[-1] <= HASTY.longest_pause.total_seconds()

@@ -123,41 +123,40 @@ async def test_events_are_what_kubectl_describe_shows(
 async def test_objects_are_found_by_what_an_owner_reference_says(
     client: KubeClient, control_plane: Sandbox, calls: Calls, namespace: str
 ) -> None:
-    template = {
-        "metadata": {"labels": {"app": "x"}},
-        "spec": {"containers": [container()], "restartPolicy": "Never"},
-    }
-    job = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {
-            "name": "train",
-            "annotations": {"slurmjob.slinky.slurm.net/account": "physics"},
-            "ownerReferences": [
-                {
-                    "apiVersion": "batch/v1",
-                    "kind": "CronJob",
-                    "name": "nightly",
-                    "uid": "u",
-                    "controller": True,
-                }
-            ],
+    root = control_plane.admin.create(
+        f"/api/v1/namespaces/{namespace}/configmaps",
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "root"}},
+    )["metadata"]["uid"]
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "root", "uid": root}
+    created = control_plane.admin.create(
+        f"/apis/batch/v1/namespaces/{namespace}/jobs",
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {
+                "name": "train",
+                "annotations": {"slurmjob.slinky.slurm.net/account": "physics"},
+                "ownerReferences": [{**owner, "controller": True}],
+            },
+            "spec": {
+                "template": {"spec": {"containers": [container()], "restartPolicy": "Never"}},
+                "suspend": True,
+            },
         },
-        "spec": {"template": template, "suspend": True},
-    }
-    created = control_plane.admin.create(f"/apis/batch/v1/namespaces/{namespace}/jobs", job)
+    )
     reader = objects.Objects(client)
 
     found = await reader.get("batch/v1", "Job", namespace, "train")
     node = await reader.get("v1", "Node", "", "node-0")
-    await reader.get("v1", "Namespace", namespace, namespace)
+    above = await reader.get("v1", "ConfigMap", namespace, "root")
 
     assert created["metadata"]["uid"] == found.uid
     assert "physics" == found.annotations["slurmjob.slinky.slurm.net/account"]
-    assert Owner(api_version="batch/v1", kind="CronJob", name="nightly", uid="u") == found.owner
+    assert Owner(api_version="v1", kind="ConfigMap", name="root", uid=root) == found.owner
+    assert (root, None) == (above.uid, above.owner)
     assert "node-0" == node.name
     assert 1 == calls.count(("GET /api", "ok"))
-    assert found.uid != (await objects.get_namespace(client, namespace)).uid
+    assert namespace == (await objects.get_namespace(client, namespace)).name
 
 
 @pytest.mark.parametrize(
