@@ -118,13 +118,15 @@ class World:
             self.now_s = max(self.now_s, following_s)
 
     def close(self) -> None:
-        """Cancel what is left."""
+        """Cancel what is left, and let time pass until it has ended."""
         for process in self._processes:
             process.frozen_until_s = 0.0
             for task in asyncio.all_tasks(process.loop):
                 task.cancel()
-            while not process.loop.is_idle:
-                process.loop.turn()
+        while any(asyncio.all_tasks(process.loop) for process in self._processes):
+            self._turn_all()
+            self.now_s = max(self.now_s, self._next_moment_s() or 0.0)
+        for process in self._processes:
             process.loop.close()
 
     def _turn_all(self) -> None:

@@ -98,8 +98,8 @@ async def lead(
 ) -> None:
     """Run `on_lead` whenever, and only while, we lead; returns at `stop`, or after `on_lead` has ended by itself.
 
-    At `stop` the body's own event is set, the lease is kept until the body has ended, and then released, so that the
-    next one need not wait. A body that loses the lease is cancelled; it must end at once.
+    At `stop` the lease is kept until the body has ended, and then released, so that the next one need not wait. A body
+    that loses the lease is cancelled; it must end at once.
 
     Args:
         store: Where the lease is.
@@ -110,7 +110,7 @@ async def lead(
         rng: Spreads the attempts of several contenders.
         stop: Ends it.
         metrics: Told whether we lead.
-        on_lead: The body; its event says when to end.
+        on_lead: The body; it gets `stop`.
     """
     if not settings.enabled:
         with _told(metrics, name):
@@ -169,19 +169,16 @@ class _Contender:
         self, body: Callable[[asyncio.Event], Awaitable[None]], stop: asyncio.Event
     ) -> bool:
         """Run the body for as long as the lease is renewed in time; False if it had to be cancelled."""
-        its_stop = asyncio.Event()
         limit = asyncio.timeout(self._leads_until - self._clock.monotonic())
-        async with asyncio.TaskGroup() as aides:
-            renewing = aides.create_task(self._renew(limit))
-            passing_on = aides.create_task(_pass_on(stop, its_stop))
+        async with asyncio.TaskGroup() as group:
+            renewing = group.create_task(self._renew(limit))
             try:
                 async with limit:
-                    await body(its_stop)
+                    await body(stop)
             except TimeoutError:
                 if not limit.expired():
                     raise
             renewing.cancel()
-            passing_on.cancel()
         return not limit.expired()
 
     async def release(self) -> None:
@@ -206,12 +203,11 @@ class _Contender:
             await self._clock.sleep(self._retry_s())
             held = await self._attempt()
             if limit.expired():
-                return
+                continue  # the body was cancelled; as long as it has not ended, nobody else should start
             if held:
                 limit.reschedule(loop.time() + self._leads_until - self._clock.monotonic())
             elif self._seen is not None and self._seen.holder not in ("", self._identity):
                 limit.reschedule(loop.time())
-                return
 
     async def _attempt(self) -> bool:
         """Read the lease and, if it is ours to have, write it. True: we hold it, counted from before we asked."""
@@ -251,11 +247,6 @@ class _Contender:
 
     def _retry_s(self) -> float:
         return self._settings.retry_period_s * self._rng.uniform(1, RENEW_JITTER)
-
-
-async def _pass_on(stop: asyncio.Event, its_stop: asyncio.Event) -> None:
-    await stop.wait()
-    its_stop.set()
 
 
 @contextmanager

@@ -1,0 +1,213 @@
+"""Contenders for one lease, an API server, and the network between them, all in virtual time.
+
+Each contender is a process with a loop and clocks of its own, and can be frozen. Requests travel on their own: one whose
+sender has given up or stands still arrives all the same. Whatever the network does to a message, a `Network` says.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import TypeVar
+
+from bridge.domain.errors import PeerError
+from bridge.domain.leases import LeaseRecord
+from bridge.runtime import lease
+from bridge.runtime.metrics import Metrics
+from bridge.runtime.settings import LeaderElection
+from tests.virtual_time import VirtualClock, World
+
+T = TypeVar("T")
+
+SETTINGS = LeaderElection(lease_duration_s=15, renew_deadline_s=10, retry_period_s=2)
+
+
+class Lost(PeerError):
+    """No answer came."""
+
+    transient = True
+
+
+class Conflict(PeerError):
+    """409."""
+
+    transient = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fate:
+    """What becomes of one call; seconds, None: it gets lost."""
+
+    request_s: float | None = 0.0
+    reply_s: float | None = 0.0
+
+
+Network = Callable[[str, float], Fate]
+"""The fate of a call by that contender at that moment."""
+
+
+class ApiServer:
+    """One lease, guarded by its resourceVersion."""
+
+    def __init__(self) -> None:
+        self.record: LeaseRecord | None = None
+        self.calls = 0
+
+    def get(self) -> LeaseRecord | None:
+        self.calls += 1
+        return self.record
+
+    def create(self, record: LeaseRecord) -> None:
+        self.calls += 1
+        if self.record is not None:
+            raise Conflict("AlreadyExists")
+        self._write(record)
+
+    def replace(self, record: LeaseRecord) -> None:
+        self.calls += 1
+        if self.record is None or self.record.resource_version != record.resource_version:
+            raise Conflict("the object has been modified")
+        self._write(record)
+
+    def _write(self, record: LeaseRecord) -> None:
+        self.record = replace(record, resource_version=str(self.calls))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reign:
+    """A body ran from then to then, as the world's clock says."""
+
+    who: str
+    began_s: float
+    ended_s: float
+
+    def overlap(self, other: "Reign") -> tuple[float, float] | None:
+        began_s, ended_s = max(self.began_s, other.began_s), min(self.ended_s, other.ended_s)
+        return (began_s, ended_s) if began_s < ended_s else None
+
+
+@dataclass
+class Contender:
+    """One process that wants to lead."""
+
+    name: str
+    election: "Election"
+    wrong_by: timedelta = timedelta(0)
+    settings: LeaderElection = SETTINGS
+    body_ends_after_s: float | None = None
+    """The body ends by itself; None: when it is told to."""
+    unwinding_s: float = 0.0
+    """How long the body takes to end, told or cancelled."""
+    frozen: list[tuple[float, float]] = field(default_factory=list)
+    is_leading: bool = False
+
+    def __post_init__(self) -> None:
+        self._stop = asyncio.Event()
+        self.process = self.election.world.start(self._main())
+
+    def stop_at(self, when_s: float) -> None:
+        """Ask it to end, as SIGTERM does."""
+        self.process.loop.call_at(when_s, self._stop.set)
+
+    def freeze_at(self, when_s: float, seconds: float) -> None:
+        """Stop it in its tracks for so long; for ever is as good as a crash."""
+        self.frozen.append((when_s, when_s + seconds))
+        self.election.at(when_s, lambda: self.process.freeze(seconds))
+
+    async def _main(self) -> None:
+        await lease.lead(
+            _Store(self),
+            name="extender",
+            identity=self.name,
+            settings=self.settings,
+            clock=VirtualClock(wrong_by=self.wrong_by),
+            rng=random.Random(self.name),  # noqa: S311  # jitter needs no secrecy
+            stop=self._stop,
+            metrics=self.election.metrics,
+            on_lead=self._body,
+        )
+
+    async def _body(self, stop: asyncio.Event) -> None:
+        world = self.election.world
+        began_s, self.is_leading = world.now_s, True
+        try:
+            async with asyncio.timeout(self.body_ends_after_s):
+                await stop.wait()
+        except TimeoutError:
+            pass
+        finally:
+            await asyncio.sleep(self.unwinding_s)
+            self.is_leading = False
+            self.election.reigns.append(Reign(who=self.name, began_s=began_s, ended_s=world.now_s))
+
+
+class Election:
+    """All of it."""
+
+    def __init__(self, network: Network | None = None) -> None:
+        self.world = World()
+        self.server = ApiServer()
+        self.metrics = Metrics("test")
+        self.reigns: list[Reign] = []
+        self.network = network or (lambda _who, _at_s: Fate())
+        self._outside = self.world.start(asyncio.sleep(0))
+        """A process that is never frozen: the network and the API server."""
+
+    def contender(self, name: str, **options: object) -> Contender:
+        return Contender(name, self, **options)  # type: ignore[arg-type]  # the dataclass checks names
+
+    def at(self, when_s: float, action: Callable[[], object]) -> None:
+        """Do something at that moment, whoever is frozen."""
+        self._outside.loop.call_at(when_s, action)
+
+    def run(self, until_s: float) -> None:
+        self.world.run(until_s=until_s)
+
+    def call(self, contender: Contender, operation: Callable[[], T]) -> "asyncio.Future[T]":
+        """Send a request; the future gets the reply."""
+        here, fate = contender.process.loop, self.network(contender.name, self.world.now_s)
+        reply: asyncio.Future[T] = here.create_future()
+
+        def answer(result: T | None, error: PeerError | None) -> None:
+            if reply.done():
+                return
+            if error is not None:
+                reply.set_exception(error)
+            else:
+                reply.set_result(result)  # type: ignore[arg-type]  # there is one if no error
+
+        def arrive() -> None:
+            result, error = None, None
+            try:
+                result = operation()
+            except PeerError as refused:
+                error = refused
+            if fate.reply_s is not None:
+                here.call_later(fate.reply_s, answer, result, error)
+            else:
+                here.call_later(1, answer, None, Lost("connection reset"))
+
+        if fate.request_s is not None:
+            self._outside.loop.call_later(fate.request_s, arrive)
+        else:
+            here.call_later(1, answer, None, Lost("connection refused"))
+        return reply
+
+
+class _Store:
+    """A contender's way to the API server."""
+
+    def __init__(self, contender: Contender) -> None:
+        self._contender = contender
+        self._election = contender.election
+        self._server = contender.election.server
+
+    async def get(self, _name: str) -> LeaseRecord | None:
+        return await self._election.call(self._contender, self._server.get)
+
+    async def create(self, _name: str, record: LeaseRecord) -> None:
+        await self._election.call(self._contender, lambda: self._server.create(record))
+
+    async def replace(self, _name: str, record: LeaseRecord) -> None:
+        await self._election.call(self._contender, lambda: self._server.replace(record))

@@ -1,0 +1,319 @@
+"""Leader election with lost messages, wrong clocks, frozen and dying leaders, in virtual time."""
+
+import itertools
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bridge.domain.leases import LeaseRecord
+from bridge.runtime import lease
+from bridge.runtime.lease import Claim
+from bridge.runtime.settings import RENEW_JITTER, LeaderElection
+from tests.runtime.lease_world import SETTINGS, Contender, Election, Fate, Reign
+from tests.virtual_time import EPOCH
+
+DURATION_S = SETTINGS.lease_duration_s
+LONGEST_RETRY_S = SETTINGS.retry_period_s * RENEW_JITTER
+
+RECORD = LeaseRecord(
+    holder="a",
+    acquired_at=EPOCH,
+    renewed_at=EPOCH,
+    duration_s=15,
+    transitions=3,
+    resource_version="7",
+)
+
+
+class TestClaim:
+    @pytest.mark.parametrize(
+        ("record", "unchanged_s", "expected"),
+        [
+            pytest.param(None, 0, Claim.CREATE, id="nobody ever led"),
+            pytest.param(replace(RECORD, holder="me"), 99, Claim.RENEW, id="ours"),
+            pytest.param(replace(RECORD, holder=""), 0, Claim.TAKE, id="released"),
+            pytest.param(RECORD, 14.9, Claim.FOLLOW, id="another's"),
+            pytest.param(RECORD, 15, Claim.TAKE, id="another's, not renewed in time"),
+            pytest.param(
+                replace(RECORD, duration_s=60), 20, Claim.FOLLOW, id="the holder said longer"
+            ),
+        ],
+    )
+    def test_whose_lease_it_is_decides(
+        self, record: LeaseRecord | None, unchanged_s: float, expected: Claim
+    ) -> None:
+        assert expected == lease.claim(record, "me", unchanged_s)
+
+    def test_a_renewal_keeps_everything_but_its_time(self) -> None:
+        now = EPOCH + timedelta(seconds=5)
+
+        assert replace(RECORD, renewed_at=now) == lease.held_by("a", RECORD, now, duration_s=15)
+
+    def test_a_change_of_hands_is_counted(self) -> None:
+        now = EPOCH + timedelta(seconds=5)
+
+        assert LeaseRecord(
+            holder="me",
+            acquired_at=now,
+            renewed_at=now,
+            duration_s=20,
+            transitions=4,
+            resource_version="7",
+        ) == lease.held_by("me", RECORD, now, duration_s=20)
+
+
+@pytest.fixture
+def election() -> Iterator[Election]:
+    world = Election()
+    yield world
+    world.world.close()
+
+
+class TestLeading:
+    def test_one_leads_and_the_other_follows(self, election: Election) -> None:
+        contenders = [election.contender("a"), election.contender("b")]
+        election.run(until_s=300)
+
+        assert 1 == sum(contender.is_leading for contender in contenders)
+        assert [] == election.reigns, "nobody has stopped leading"
+
+    def test_who_is_told_to_stop_hands_over_at_once(self, election: Election) -> None:
+        first = election.contender("a")
+        election.run(until_s=5)
+        second = election.contender("b")
+        first.stop_at(60)
+        election.run(until_s=60 + LONGEST_RETRY_S)
+
+        assert [Reign(who="a", began_s=0, ended_s=60)] == election.reigns
+        assert second.is_leading
+        assert first.process.task.done()
+
+    def test_a_released_lease_says_so(self, election: Election) -> None:
+        first = election.contender("a")
+        first.stop_at(60)
+        election.run(until_s=61)
+
+        assert election.server.record is not None
+        assert ("", 0) == (election.server.record.holder, election.server.record.transitions)
+
+    def test_the_lease_is_kept_until_the_body_has_ended(self, election: Election) -> None:
+        first = election.contender("a", unwinding_s=100.0)
+        election.run(until_s=5)
+        second = election.contender("b")
+        first.stop_at(60)
+        election.run(until_s=159)
+
+        assert not second.is_leading
+        election.run(until_s=160 + LONGEST_RETRY_S)
+        assert second.is_leading
+
+    def test_a_dead_leaders_lease_is_taken_when_it_has_run_out(self, election: Election) -> None:
+        first = election.contender("a")
+        election.run(until_s=5)
+        second = election.contender("b")
+        first.freeze_at(60, 10_000)
+        election.run(until_s=60 - LONGEST_RETRY_S + DURATION_S)
+
+        assert not second.is_leading
+        election.run(until_s=60 + DURATION_S + 2 * LONGEST_RETRY_S)
+        assert second.is_leading
+
+    def test_a_body_that_ends_by_itself_ends_it_all_and_releases(self, election: Election) -> None:
+        first = election.contender("a", body_ends_after_s=30.0)
+        election.run(until_s=31)
+
+        assert first.process.task.done()
+        assert election.server.record is not None
+        assert "" == election.server.record.holder
+
+    def test_without_election_it_leads_at_once_and_asks_nobody(self, election: Election) -> None:
+        alone = election.contender("a", settings=LeaderElection(enabled=False))
+        election.run(until_s=60)
+
+        assert alone.is_leading
+        assert 0 == election.server.calls
+
+    def test_a_renewal_costs_two_calls_every_retry_period(self, election: Election) -> None:
+        election.contender("a")
+        election.run(until_s=1000)
+
+        assert election.server.calls <= 2 * (1 + 1000 / SETTINGS.retry_period_s)
+
+
+class TestTrouble:
+    def test_who_cannot_renew_stops_before_anybody_else_may_start(self) -> None:
+        cut_off_at_s = 60.0
+        election = Election(
+            lambda who, at_s: Fate(request_s=None if who == "a" and at_s >= cut_off_at_s else 0)
+        )
+        election.contender("a")
+        election.run(until_s=5)
+        second = election.contender("b")
+        election.run(until_s=120)
+        election.world.close()
+        (reign,) = (reign for reign in election.reigns if reign.who == "a")
+
+        assert second.name == next(r.who for r in election.reigns if r.began_s > 5)
+        assert cut_off_at_s < reign.ended_s <= cut_off_at_s + SETTINGS.renew_deadline_s
+
+    def test_an_outage_shorter_than_the_deadline_changes_nothing(self) -> None:
+        election = Election(lambda _who, at_s: Fate(request_s=None if 60 <= at_s < 66 else 0))
+        first = election.contender("a")
+        election.run(until_s=120)
+        election.world.close()
+
+        assert [Reign(who="a", began_s=0, ended_s=120)] == election.reigns
+        assert not first.is_leading
+
+    def test_one_call_that_hangs_changes_nothing(self) -> None:
+        election = Election(lambda _who, at_s: Fate(request_s=1000 if 60 <= at_s < 64 else 0))
+        election.contender("a")
+        election.run(until_s=120)
+
+        assert [] == election.reigns
+        election.world.close()
+
+    def test_a_body_that_is_slow_to_end_keeps_others_from_starting_if_it_can(self) -> None:
+        election = Election(
+            lambda who, at_s: Fate(request_s=None if who == "a" and 60 <= at_s < 70 else 0)
+        )
+        first = election.contender("a", unwinding_s=60.0)
+        election.run(until_s=5)
+        second = election.contender("b")
+        election.run(until_s=200)
+
+        assert [True, False] == [first.is_leading, second.is_leading]
+        assert ["a"] == [reign.who for reign in election.reigns]
+        election.world.close()
+
+    def test_after_an_outage_somebody_leads_again(self) -> None:
+        election = Election(lambda _who, at_s: Fate(request_s=None if 60 <= at_s < 200 else 0))
+        contenders = [election.contender("a"), election.contender("b")]
+        election.run(until_s=190)
+
+        assert not any(contender.is_leading for contender in contenders)
+        election.run(until_s=200 + DURATION_S)
+        assert 1 == sum(contender.is_leading for contender in contenders)
+        election.world.close()
+
+    def test_a_claim_whose_reply_was_lost_is_recognised(self) -> None:
+        election = Election(lambda _who, at_s: Fate(reply_s=None if at_s < 1 else 0))
+        first = election.contender("a")
+        election.run(until_s=10)
+
+        assert first.is_leading
+        assert election.server.record is not None
+        assert 0 == election.server.record.transitions
+        election.world.close()
+
+    def test_a_lease_that_was_taken_away_ends_the_body(self, election: Election) -> None:
+        first = election.contender("a")
+        election.run(until_s=60)
+        taken = election.server.record
+        assert taken is not None
+        election.server.replace(replace(taken, holder="somebody"))
+        election.run(until_s=60 + LONGEST_RETRY_S)
+
+        assert not first.is_leading
+        election.run(until_s=60 + DURATION_S + 2 * LONGEST_RETRY_S)
+        assert first.is_leading, "somebody never renewed it"
+
+    def test_a_leader_that_was_frozen_stops_as_soon_as_it_wakes(self, election: Election) -> None:
+        """Two lead at the same time as long as the one is frozen: a lease is no fence."""
+        first = election.contender("a")
+        election.run(until_s=5)
+        second = election.contender("b")
+        first.freeze_at(60, 100)
+        election.run(until_s=170)
+
+        assert [Reign(who="a", began_s=0, ended_s=160)] == election.reigns
+        assert second.is_leading
+
+
+class Trouble:
+    """A network that loses, delays and reorders until it has had enough."""
+
+    def __init__(self, seed: int, over_at_s: float) -> None:
+        self._rng = random.Random(seed)  # noqa: S311  # reproducible
+        self._over_at_s = over_at_s
+
+    def __call__(self, _who: str, at_s: float) -> Fate:
+        if at_s >= self._over_at_s:
+            return Fate(request_s=0.01, reply_s=0.01)
+        return Fate(request_s=self._leg_s(), reply_s=self._leg_s())
+
+    def _leg_s(self) -> float | None:
+        match self._rng.randrange(8):
+            case 0:
+                return None
+            case 1:
+                return self._rng.uniform(0, 40)
+            case _:
+                return self._rng.uniform(0, 0.5)
+
+
+def unexcused(contenders: list[Contender], reigns: list[Reign]) -> list[tuple[Reign, Reign]]:
+    """Pairs that led at the same moment although neither was frozen."""
+    frozen = {contender.name: contender.frozen for contender in contenders}
+
+    def is_excused(overlap: tuple[float, float], *names: str) -> bool:
+        began_s, ended_s = overlap
+        spans = [span for name in names for span in frozen[name]]
+        return any(span[0] <= began_s and ended_s <= span[1] for span in spans)
+
+    return [
+        (one, other)
+        for one, other in itertools.combinations(reigns, 2)
+        if one.who != other.who
+        if (overlap := one.overlap(other)) and not is_excused(overlap, one.who, other.who)
+    ]
+
+
+TIGHT = LeaderElection(lease_duration_s=15, renew_deadline_s=14.99, retry_period_s=2)
+"""No room for mistakes."""
+
+CALM_AT_S = 300.0
+SETTLED_AT_S = CALM_AT_S + 60
+
+FREEZES = st.lists(
+    st.tuples(st.sampled_from("abc"), st.floats(0, CALM_AT_S - 100), st.floats(0.1, 90)), max_size=5
+)
+
+
+@settings(deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    names=st.sampled_from(["ab", "abc"]),
+    wrong_by_s=st.lists(st.integers(-86_400, 86_400), min_size=3, max_size=3),
+    freezes=FREEZES,
+    stops=st.lists(st.tuples(st.sampled_from("ab"), st.floats(0, CALM_AT_S)), max_size=1),
+)
+def test_two_never_lead_at_once_and_in_the_end_one_does(
+    seed: int,
+    names: str,
+    wrong_by_s: list[int],
+    freezes: list[tuple[str, float, float]],
+    stops: list[tuple[str, float]],
+) -> None:
+    """Whatever the network and the clocks do, unless a leader stands still and cannot know."""
+    election = Election(Trouble(seed, CALM_AT_S))
+    contenders = {
+        name: election.contender(name, wrong_by=timedelta(seconds=wrong), settings=TIGHT)
+        for name, wrong in zip(names, wrong_by_s, strict=False)
+    }
+    for name, at_s, seconds in freezes:
+        if name in contenders:
+            contenders[name].freeze_at(at_s, seconds)
+    for name, at_s in stops:
+        contenders[name].stop_at(at_s)
+    election.run(until_s=SETTLED_AT_S)
+    leaders = [contender for contender in contenders.values() if contender.is_leading]
+    election.world.close()
+
+    assert 1 == len(leaders)
+    assert [] == unexcused(list(contenders.values()), election.reigns)
