@@ -17,7 +17,7 @@ def prepare(instance: Instance, asset: Asset) -> None:
     """Make slurmdbd's configuration and the database's folder."""
     user = identity.servers()
     make_folder(instance.slurm / "mariadb", user)
-    conf = slurm_conf.slurmdbd_conf(instance, user=user, plugins=slurm.plugins(asset))
+    conf = slurm_conf.slurmdbd_conf(instance, user=user, unpacked=slurm.unpacked(asset))
     write_private(instance.slurm / "slurmdbd.conf", conf, user)
 
 
@@ -76,7 +76,7 @@ def _bootstrap(instance: Instance, asset: Asset, folder: Path) -> None:
     who = identity.servers()
     program = (str(asset.bin / "mariadbd"), *_options(asset, folder), "--bootstrap")
     done = subprocess.run(
-        launch.command(program, uid=who.uid, gid=who.gid, env={}),
+        launch.command(program, uid=who.uid, gid=who.gid, env={"HOME": str(folder)}),
         input=f"{sql}\ncreate database {_DATABASE};\n".encode(),
         cwd=folder,
         check=False,

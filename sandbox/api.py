@@ -10,15 +10,18 @@ from typing import Any, Self
 
 import httpx
 
+from sandbox.errors import SandboxError
+
 _TIMEOUT_S = 30.0
 
 
-class ApiError(Exception):
-    """The API server said no."""
+class ApiError(SandboxError):
+    """The API server said no, or nothing."""
 
     def __init__(self, method: str, path: str, status: int, message: str) -> None:
-        super().__init__(f"{method} {path}: {status} {message}")
+        super().__init__(f"API server: {method} {path}: {status or 'no answer'}: {message}")
         self.status = status
+        """0 when there was no answer."""
         self.message = message
 
 
@@ -57,12 +60,16 @@ class Api:
         """The decoded answer.
 
         Raises:
-            ApiError: the status is not 2xx.
-            httpx.TransportError: there was no answer.
+            ApiError: the status is not 2xx, or there was no answer.
         """
         content = None if body is None else json.dumps(body)
         headers = {} if body is None else {"Content-Type": content_type}
-        answer = self._http.request(method, path, content=content, headers=headers, params=params)
+        try:
+            answer = self._http.request(
+                method, path, content=content, headers=headers, params=params
+            )
+        except httpx.TransportError as error:
+            raise ApiError(method, path, 0, str(error)) from error
         if not answer.is_success:
             raise ApiError(method, path, answer.status_code, _message(answer))
         decoded: dict[str, Any] = answer.json()

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from sandbox import accounts, identity, kubeconfig, kubernetes, pki, slurm_conf
+from sandbox import identity, kubeconfig, kubernetes, nss, pki, slurm_conf
 from sandbox.api import Api
 from sandbox.errors import SandboxError
 from sandbox.identity import Identity
@@ -92,16 +92,22 @@ def apply(instance: Instance) -> None:
 
 
 def credentials(instance: Instance, component: str) -> Path:
-    """A kubeconfig with the token of a component's service account."""
+    """A kubeconfig with the token of a component's service account, made once.
+
+    Raises:
+        SandboxError: the API server refused.
+    """
+    path = instance.bridge / component / "kubeconfig"
+    if path.exists():
+        return path
     owner = identity.servers() if component == "scheduler" else identity.caller()
-    folder = instance.bridge / component
     account = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{RELEASE}-{component}"
     lifetime_s = int(pki.LIFETIME.total_seconds())
     with Api(instance.kubeconfig) as api:
         answer = api.create(f"{account}/token", {"spec": {"expirationSeconds": lifetime_s}})
-    token = write_private(folder / "token", answer["status"]["token"], owner)
+    token = write_private(path.with_name("token"), answer["status"]["token"], owner)
     return kubeconfig.with_token_file(
-        folder / "kubeconfig",
+        path,
         server=instance.url("apiserver", "https"),
         ca=kubernetes.authority(instance).certificate,
         token_file=token,
@@ -122,7 +128,7 @@ def _values(instance: Instance, user: Identity) -> dict[str, Any]:
                 "partition": slurm_conf.PARTITION,
                 "user": user.name,
                 "group": user.name,
-                "account": accounts.JOB_USER.name if instance.options.accounting else "",
+                "account": nss.JOB_USER.name if instance.options.accounting else "",
             },
             # Takes over from a killed leader within seconds instead of the usual quarter of a minute.
             "leader_election": {

@@ -69,7 +69,7 @@ class Sandbox:
                     (*command, *flags(options)),
                     uid=os.getuid(),
                     gid=os.getgid(),
-                    env=os.environ,
+                    env=None,
                     bound=not outlives_us,
                 ),
                 stdin=subprocess.DEVNULL,

@@ -23,7 +23,7 @@ class Identity:
 
 
 ROOT = Identity(name="root", uid=0, gid=0)
-# The well-known numbers of Debian and its family; the names come from our own passwd file (`sandbox.accounts`) elsewhere.
+# The well-known numbers of Debian and its family; elsewhere our own passwd file has the names (`sandbox.nss`).
 SERVERS = Identity(name="daemon", uid=1, gid=1)
 SLURMRESTD = Identity(name="games", uid=5, gid=60)
 

@@ -55,8 +55,10 @@ class Instance:
         """Make the folder anew; what an earlier sandbox left there goes, but its lock and the supervisor's log.
 
         Raises:
-            SandboxError: our servers cannot get into the folder.
+            SandboxError: our servers cannot get into the folder, or cannot be told its name.
         """
+        if any(character.isspace() for character in str(root)):
+            raise SandboxError(f"{str(root)!r}: slurm.conf cannot name a folder with a blank in it")
         identity.check_reachable(root)
         clear(root)
         chosen = ports.choose(PORTS, dice=random.SystemRandom())

@@ -9,6 +9,7 @@ import ssl
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from urllib.parse import quote
 
 from sandbox import identity, kubeconfig, pki, probes
 from sandbox.instance import Instance, make_folder, write_private
@@ -77,7 +78,7 @@ def user_kubeconfig(
     """A kubeconfig for an ordinary user; it belongs to the caller."""
     ca = authority(instance)
     return kubeconfig.with_certificate(
-        instance.kube / f"user-{user}.kubeconfig",
+        instance.kube / f"user-{quote(user, safe='')}.kubeconfig",
         server=instance.url("apiserver", "https"),
         ca=ca.certificate,
         client=pki.issue(ca, name=user, groups=groups, now=now),
@@ -127,6 +128,7 @@ def _apiserver(instance: Instance, programs: Path) -> Part:
             f"--etcd-servers={instance.url('etcd')}",
             "--bind-address=127.0.0.1",
             f"--secure-port={instance.ports['apiserver']}",
+            "--advertise-address=127.0.0.1",  # else it asks the default route, which need not exist
             "--endpoint-reconciler-type=none",
             "--service-cluster-ip-range=10.0.0.0/24",
             f"--tls-cert-file={folder / 'server.crt'}",

@@ -38,6 +38,7 @@ def part(instance: Instance, programs: Path) -> Part:
             f"--kubeconfig={instance.kube / 'kwok.kubeconfig'}",
             *(f"--config={stage}" for stage in sorted(STAGES.glob("*.yaml"))),
             "--manage-all-nodes=true",
+            "--cidr=10.244.0.1/16",
             "--node-ip=127.0.0.1",
             "--node-name=localhost",
             f"--node-port={instance.ports['kwok']}",

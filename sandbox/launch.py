@@ -16,15 +16,15 @@ PR_SET_PDEATHSIG = 1
 
 
 def command(
-    program: Sequence[str], *, uid: int, gid: int, env: Mapping[str, str], bound: bool = True
+    program: Sequence[str], *, uid: int, gid: int, env: Mapping[str, str] | None, bound: bool = True
 ) -> tuple[str, ...]:
     """What to run so that the program gets this uid, gid, environment and a session of its own.
 
     Unless `bound`, it may outlive us. The environment is an argument because it may be fit for the program only: a
-    library to be preloaded, for instance.
+    library to be preloaded, for instance. None: it inherits ours.
     """
     parent = str(os.getpid()) if bound else "0"
-    settings = (f"{name}={value}" for name, value in env.items())
+    settings = (f"{name}={value}" for name, value in (env or {}).items())
     who = (str(uid), str(gid))
     return (sys.executable, "-I", "-S", __file__, parent, *who, *settings, "--", *program)
 
@@ -33,7 +33,7 @@ def main() -> None:
     """Become the program."""
     parent, uid, gid = (int(text) for text in sys.argv[1:4])
     end = sys.argv.index("--")
-    env = dict(setting.split("=", 1) for setting in sys.argv[4:end])
+    env = dict(setting.split("=", 1) for setting in sys.argv[4:end]) or os.environ
     program = sys.argv[end + 1 :]
     os.setsid()
     if os.getuid() != uid:
@@ -43,7 +43,10 @@ def main() -> None:
     if parent:
         _die_with(parent)
     os.umask(0o022)
-    os.execve(program[0], program, env)  # noqa: S606  # no shell: that is the point
+    try:
+        os.execve(program[0], program, env)  # noqa: S606  # no shell: that is the point
+    except OSError as error:
+        sys.exit(f"uid {uid} cannot run {program[0]}: {error.strerror}")
 
 
 def _die_with(parent: int) -> None:

@@ -88,7 +88,7 @@ class Process:
             self.state = State.UP
         elif time.monotonic() > self._deadline_s:
             self._deadline_s = math.inf
-            raise self._failed(f"runs but has not answered for {self.part.start_timeout_s:.0f} s")
+            raise self._failed(f"runs but has not answered for {self.part.start_timeout_s} s")
 
     def stop(self, signal_number: int = signal.SIGTERM) -> None:
         """End it with this signal, with SIGKILL when that takes too long; returns when it and its children are gone."""

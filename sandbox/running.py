@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import select
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -93,24 +94,31 @@ def take_down(root: Path) -> None:
         raise SandboxError(f"no sandbox in {root}")
     pid = _holder(root)
     if pid is not None:
-        try:
-            control.call(root / "control", Request(verb="down"))
-        except SandboxError:  # still starting, or stuck
-            os.kill(pid, signal.SIGTERM)
-        if not _gone(root, _STOP_TIMEOUT_S):
-            os.kill(pid, signal.SIGKILL)  # its children die with it
-            if not _gone(root, _STOP_TIMEOUT_S):
-                raise SandboxError(f"the supervisor of {root} (pid {pid}) does not go away")
+        with contextlib.suppress(ProcessLookupError):
+            _end(pid, root)
     instance.remove(root)
 
 
-def _gone(root: Path, timeout_s: float) -> bool:
-    deadline_s = time.monotonic() + timeout_s
-    while _holder(root) is not None:
-        if time.monotonic() > deadline_s:
-            return False
-        time.sleep(_POLL_S)
-    return True
+def _end(pid: int, root: Path) -> None:
+    handle = os.pidfd_open(pid)
+    try:
+        try:
+            control.call(root / "control", Request(verb="down"))
+        except SandboxError:  # still starting, or stuck
+            signal.pidfd_send_signal(handle, signal.SIGTERM)
+        if not _has_ended(handle):
+            signal.pidfd_send_signal(handle, signal.SIGKILL)  # its children die with it
+            if not _has_ended(handle):
+                raise SandboxError(f"the supervisor of {root} (pid {pid}) does not go away")
+    finally:
+        os.close(handle)
+
+
+def _has_ended(handle: int) -> bool:
+    """Wait for the end of the process that a pidfd stands for."""
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    return bool(poll.poll(_STOP_TIMEOUT_S * 1000))
 
 
 def _holder(root: Path) -> int | None:

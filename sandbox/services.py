@@ -1,5 +1,6 @@
 """Our three services and the bridge's kube-scheduler as parts, with the rights and settings a cluster gives them."""
 
+import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -29,7 +30,7 @@ def _service(instance: Instance, rendered: Rendered, name: str, *, needs: tuple[
     return Part(
         name=name,
         argv=(sys.executable, "-m", name, "--config", str(instance.bridge / name / "config.yaml")),
-        env={"PYTHONPATH": str(_ROOT), "PYTHONUNBUFFERED": "1"},
+        env={"PYTHONPATH": _module_path(), "PYTHONUNBUFFERED": "1"},
         identity=identity.caller(),
         folder=instance.bridge / name,
         port=instance.ports[port],
@@ -38,6 +39,11 @@ def _service(instance: Instance, rendered: Rendered, name: str, *, needs: tuple[
         prepare=partial(_configure, instance, rendered, name),
         restarts=True,
     )
+
+
+def _module_path() -> str:
+    """Where the services find our packages, installed or not, and whatever we were told to look at."""
+    return os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
 
 
 def _configure(instance: Instance, rendered: Rendered, name: str) -> None:

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from sandbox import accounts, identity, probes, slurm_conf, slurm_rest
+from sandbox import identity, nss, probes, slurm_conf, slurm_rest
 from sandbox.assets import Asset
 from sandbox.errors import SandboxError
 from sandbox.identity import Identity
@@ -25,7 +25,7 @@ def prepare(instance: Instance, asset: Asset, now: datetime) -> None:
         make_folder(folder / name, user)
     write_private(folder / "slurm.key", secrets.token_bytes(1024), user)
     write_private(folder / "jwt.key", secrets.token_bytes(32), user)
-    text = slurm_conf.slurm_conf(instance, user=user, plugins=plugins(asset))
+    text = slurm_conf.slurm_conf(instance, user=user, unpacked=unpacked(asset))
     instance.slurm_conf.write_text(text)
     # slurmrestd refuses to be SlurmUser; where everything has one uid, it is told that SlurmUser were another.
     _rest_conf(instance).write_text(
@@ -33,7 +33,8 @@ def prepare(instance: Instance, asset: Asset, now: datetime) -> None:
     )
     token = slurm_rest.token(instance, identity.ROOT.name, now)
     write_private(slurm_rest.token_file(instance), token)
-    env = accounts.environment(folder, libraries(asset))
+    nss.prepare(folder)
+    env = nss.environment(folder, libraries(asset))
     for name in COMMANDS:
         _write_command(instance.bin / name, asset.bin / name, env)
 
@@ -71,7 +72,7 @@ def _slurmrestd(instance: Instance, asset: Asset) -> Part:
             f"127.0.0.1:{instance.ports['slurmrestd']}",
         ),
         env={
-            **accounts.environment(instance.slurm, libraries(asset)),
+            **nss.environment(instance.slurm, libraries(asset)),
             "SLURM_CONF": str(conf),
             "SLURM_JWT": "daemon",  # load auth/jwt only: neither munge nor slurm.key is needed
             "SLURMRESTD_JSON": "compact",
@@ -103,19 +104,26 @@ def daemon_environment(instance: Instance, asset: Asset) -> dict[str, str]:
     return {
         "SLURM_CONF": str(instance.slurm_conf),
         "SLURM_SACK_KEY": str(instance.slurm / "slurm.key"),
-        **accounts.environment(instance.slurm, libraries(asset)),
+        **nss.environment(instance.slurm, libraries(asset)),
     }
 
 
 def job_user(asset: Asset) -> Identity:
     """Whom placeholders run as: an account of ours, or one the machine has."""
-    return accounts.JOB_USER if accounts.available(libraries(asset)) else identity.slurmrestd()
+    return nss.JOB_USER if nss.available(libraries(asset)) else identity.slurmrestd()
 
 
-def plugins(asset: Asset) -> Path | None:
-    """The plugin folder of an unpacked Slurm; None: an installed one knows its own."""
+def unpacked(asset: Asset) -> str:
+    """What programs that were not installed but unpacked must be told.
+
+    Where their plugins are; and to bind to their host's address, by `nss` the loopback's, instead of any: the lookup of
+    "any" fails on a machine without a network.
+    """
     folder = libraries(asset)
-    return None if folder is None else folder / "slurm-wlm"
+    settings = "" if folder is None else f"PluginDir={folder / 'slurm-wlm'}\n"
+    if nss.available(folder):
+        settings += "CommunicationParameters=NoInAddrAny,NoCtldInAddrAny\n"
+    return settings
 
 
 def libraries(asset: Asset) -> Path | None:

@@ -4,7 +4,6 @@ Sources: slurm.conf(5), slurmdbd.conf(5); what was measured about each is in doc
 """
 
 import socket
-from pathlib import Path
 
 from sandbox.identity import Identity
 from sandbox.instance import Instance
@@ -24,13 +23,13 @@ AuthAltParameters=jwt_key={instance.slurm / "jwt.key"}
 """
 
 
-def slurm_conf(instance: Instance, *, user: Identity, plugins: Path | None) -> str:
+def slurm_conf(instance: Instance, *, user: Identity, unpacked: str) -> str:
     """The cluster's configuration.
 
     Args:
         instance: whose ports and folders.
         user: SlurmUser.
-        plugins: the plugin folder; None where Slurm knows its own.
+        unpacked: what the programs must be told if they are not installed.
     """
     folder, ports = instance.slurm, instance.ports
     return f"""\
@@ -41,7 +40,7 @@ SlurmdPort={ports["slurmd"]}
 SlurmUser={user.name}
 SlurmdUser={user.name}
 {authentication(instance)}CredType=cred/slurm
-{_plugin_dir(plugins)}StateSaveLocation={folder / "state"}
+{unpacked}StateSaveLocation={folder / "state"}
 SlurmctldPidFile={folder / "run" / "slurmctld.pid"}
 SlurmctldDebug=info
 ProctrackType=proctrack/linuxproc
@@ -67,14 +66,14 @@ PartitionName={PARTITION} Nodes={PARTITION} Default=YES MaxTime=INFINITE State=U
 """
 
 
-def slurmdbd_conf(instance: Instance, *, user: Identity, plugins: Path | None) -> str:
+def slurmdbd_conf(instance: Instance, *, user: Identity, unpacked: str) -> str:
     """The accounting daemon's configuration; it insists on mode 600."""
     return f"""\
 DbdHost=localhost
 DbdAddr=127.0.0.1
 DbdPort={instance.ports["slurmdbd"]}
 SlurmUser={user.name}
-{authentication(instance)}{_plugin_dir(plugins)}PidFile={instance.slurm / "run" / "slurmdbd.pid"}
+{authentication(instance)}{unpacked}PidFile={instance.slurm / "run" / "slurmdbd.pid"}
 DebugLevel=info
 StorageType=accounting_storage/mysql
 StorageHost=127.0.0.1
@@ -82,10 +81,6 @@ StoragePort={instance.ports["mariadb"]}
 StorageUser=slurm
 StorageLoc=slurm_acct
 """
-
-
-def _plugin_dir(plugins: Path | None) -> str:
-    return "" if plugins is None else f"PluginDir={plugins}\n"
 
 
 def _accounting(instance: Instance) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from sandbox import accounts, slurm_conf, slurm_token
+from sandbox import nss, slurm_conf, slurm_token
 from sandbox.errors import SandboxError
 from sandbox.instance import Instance
 
@@ -52,8 +52,8 @@ def create_associations(instance: Instance) -> None:
     Raises:
         SandboxError: Slurm refused.
     """
-    account = accounts.JOB_USER.name
-    people = [account, *(person.name for person in accounts.PEOPLE)]
+    account = nss.JOB_USER.name
+    people = [account, *(person.name for person in nss.PEOPLE)]
     where = {"accounts": [account], "clusters": [slurm_conf.CLUSTER]}
     about = {"description": "jobs of the bridge", "organization": "sandbox"}
     _post(
@@ -83,12 +83,15 @@ def _node_conf(instance: Instance, name: str) -> str:
 
 
 def _post(instance: Instance, path: str, body: dict[str, Any]) -> None:
-    answer = httpx.post(
-        f"{instance.url('slurmrestd')}/{path}",
-        json=body,
-        headers=credentials(instance),
-        timeout=_REQUEST_TIMEOUT_S,
-        trust_env=False,
-    )
+    try:
+        answer = httpx.post(
+            f"{instance.url('slurmrestd')}/{path}",
+            json=body,
+            headers=credentials(instance),
+            timeout=_REQUEST_TIMEOUT_S,
+            trust_env=False,
+        )
+    except httpx.TransportError as error:
+        raise SandboxError(f"slurmrestd: POST /{path}: no answer: {error}") from error
     if not answer.is_success:
         raise SandboxError(f"slurmrestd: POST /{path}: {answer.status_code} {answer.text[:500]}")

@@ -106,9 +106,9 @@ class Supervisor:
                 process.check()
             except PartFailedError as error:
                 self._report(str(error))
-                if process.part.restarts:
-                    self._exits[name] = self._exits.get(name, -1) + 1
-                    self._restart_at[name] = now_s + min(2 ** self._exits[name], _LONGEST_BACKOFF_S)
+                if process.part.restarts and process.pid is None:
+                    exits = self._exits[name] = self._exits.get(name, 0) + 1
+                    self._restart_at[name] = now_s + min(2 ** (exits - 1), _LONGEST_BACKOFF_S)
             if process.state is State.UP:
                 self._exits.pop(name, None)
         for name in [name for name, when_s in self._restart_at.items() if when_s <= now_s]:

@@ -9,21 +9,18 @@
 - `full_sandbox`: everything, with accounting and the bridge.
 - `namespace`: a fresh namespace in `control_plane`, `bridged_namespace`: one in `full_sandbox`, labelled for Slurm.
 
-Who breaks a part (stop, pause, wipe) puts it back. `tests.servers` has `wait_until`, `until` (async) and `running_sandbox`
-for a test that needs a sandbox of its own.
+Who breaks a part (stop, pause, wipe) puts it back. `tests.servers` has `wait_until`, `until` (async), `fresh_namespace` and
+`running_sandbox` for a test that needs a sandbox of its own.
 """
 
-import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
 from bridge.domain import names
-from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from sandbox.options import Options
-from tests.servers import running_sandbox, wait_until
+from tests.servers import fresh_namespace, running_sandbox
 
 
 @pytest.fixture(scope="session")
@@ -60,22 +57,3 @@ def namespace(control_plane: Sandbox) -> Iterator[str]:
 def bridged_namespace(full_sandbox: Sandbox) -> Iterator[str]:
     with fresh_namespace(full_sandbox, labels={names.ENABLED_LABEL: "true"}) as name:
         yield name
-
-
-@contextmanager
-def fresh_namespace(sandbox: Sandbox, *, labels: dict[str, str]) -> Iterator[str]:
-    """A namespace whose pods can be created at once; it is deleted with all it holds, in the background."""
-    name = f"test-{uuid.uuid4().hex[:8]}"
-    metadata = {"name": name, "labels": labels}
-    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
-    sandbox.admin.create("/api/v1/namespaces", body)
-
-    def account_exists() -> bool:
-        try:
-            return bool(sandbox.admin.get(f"/api/v1/namespaces/{name}/serviceaccounts/default"))
-        except ApiError:
-            return False
-
-    wait_until(account_exists, 20, sandbox=sandbox)
-    yield name
-    sandbox.admin.delete(f"/api/v1/namespaces/{name}")

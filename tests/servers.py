@@ -4,11 +4,13 @@ import asyncio
 import shutil
 import tempfile
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from sandbox.options import Options
 
@@ -32,6 +34,25 @@ def running_sandbox(options: Options) -> Iterator[Sandbox]:
     """A sandbox of its own; it dies with the test run, even if that is killed."""
     with state_folder() as folder, Sandbox.up(folder, options) as sandbox:
         yield sandbox
+
+
+@contextmanager
+def fresh_namespace(sandbox: Sandbox, *, labels: dict[str, str]) -> Iterator[str]:
+    """A namespace whose pods can be created at once; it is deleted with all it holds, in the background."""
+    name = f"test-{uuid.uuid4().hex[:8]}"
+    metadata = {"name": name, "labels": labels}
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+    sandbox.admin.create("/api/v1/namespaces", body)
+
+    def account_exists() -> bool:
+        try:
+            return bool(sandbox.admin.get(f"/api/v1/namespaces/{name}/serviceaccounts/default"))
+        except ApiError:
+            return False
+
+    wait_until(account_exists, 20, sandbox=sandbox)
+    yield name
+    sandbox.admin.delete(f"/api/v1/namespaces/{name}")
 
 
 def wait_until(

@@ -1,0 +1,71 @@
+"""The accounts and hosts Slurm sees, without touching the machine's.
+
+Slurm looks up users by name and binds to what its host name resolves to. nss_wrapper, a library that comes with the Slurm
+programs, answers from files of ours: the machine's accounts, those of our servers and some people to submit jobs as; and
+a host name that means the loopback address. So Slurm works for a uid without an account (`docker run -u 12345`) and
+without any network, nobody outside can reach it, and people need no account on the machine to have jobs and limits.
+"""
+
+import socket
+from collections.abc import Iterable
+from pathlib import Path
+
+from sandbox import identity
+from sandbox.identity import Identity
+
+JOB_USER = Identity(name="kubernetes", uid=64100, gid=64100)
+"""Whom placeholders run as unless the settings say otherwise; also the name of its account in the accounting."""
+PEOPLE = (
+    Identity(name="alice", uid=64101, gid=64101),
+    Identity(name="bob", uid=64102, gid=64102),
+)
+_LIBRARY = "libnss_wrapper.so"
+
+
+def available(libraries: Path | None) -> bool:
+    """Whether the library is there: not with a Slurm from the machine's own packages."""
+    return libraries is not None and (libraries / _LIBRARY).exists()
+
+
+def prepare(folder: Path) -> None:
+    """Write the files into `folder`."""
+    known = (
+        identity.ROOT,
+        identity.caller(),
+        identity.servers(),
+        identity.slurmrestd(),
+        JOB_USER,
+        *PEOPLE,
+    )
+    passwd = (f"{who.name}:x:{who.uid}:{who.gid}::/:/bin/sh" for who in known)
+    group = (f"{who.name}:x:{who.gid}:" for who in known)
+    _write(folder / "passwd", _merged(Path("/etc/passwd"), passwd))
+    _write(folder / "group", _merged(Path("/etc/group"), group))
+    _write(folder / "hosts", (f"127.0.0.1 {socket.gethostname()} localhost",))
+
+
+def environment(folder: Path, libraries: Path | None) -> dict[str, str]:
+    """What a Slurm program needs in its environment to see the files; empty without the library."""
+    if libraries is None or not available(libraries):
+        return {}
+    return {
+        "LD_PRELOAD": str(libraries / _LIBRARY),
+        "NSS_WRAPPER_PASSWD": str(folder / "passwd"),
+        "NSS_WRAPPER_GROUP": str(folder / "group"),
+        "NSS_WRAPPER_HOSTS": str(folder / "hosts"),
+    }
+
+
+def _merged(machine: Path, ours: Iterable[str]) -> list[str]:
+    """The machine's entries, and ours where the machine has none of that name."""
+    lines = machine.read_text().splitlines() if machine.exists() else []
+    taken = {line.split(":")[0] for line in lines}
+    for line in ours:
+        if line.split(":")[0] not in taken:
+            lines.append(line)
+            taken.add(line.split(":")[0])
+    return lines
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
+    path.write_text("".join(f"{line}\n" for line in lines))

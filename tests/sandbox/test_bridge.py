@@ -1,0 +1,51 @@
+"""The whole sandbox: our services run as a cluster would run them."""
+
+import os
+import signal
+
+import httpx
+
+from sandbox.client import Sandbox
+from sandbox.environment import METRICS
+from tests.servers import fresh_namespace, wait_until
+
+
+def test_everything_is_up_and_slurm_has_the_nodes(full_sandbox: Sandbox) -> None:
+    assert {part.state for part in full_sandbox.status().values()} == {"up"}
+    wait_until(
+        lambda: full_sandbox.run("sinfo", "-h", "-o", "%D %T").split() == ["4", "idle"],
+        20,
+        sandbox=full_sandbox,
+    )
+
+
+def test_the_services_count_where_the_environment_says(full_sandbox: Sandbox) -> None:
+    for service in METRICS:
+        url = full_sandbox.env[f"SLURM_BRIDGE_METRICS_{service.upper()}"]
+        assert "slurm_bridge_build_info" in httpx.get(url, trust_env=False).text
+
+
+def test_a_service_that_dies_is_started_again(full_sandbox: Sandbox) -> None:
+    pid = full_sandbox.status()["webhook"].pid
+    assert pid is not None
+
+    os.kill(pid, signal.SIGKILL)
+
+    def came_back() -> bool:
+        webhook = full_sandbox.status()["webhook"]
+        return webhook.state == "up" and webhook.pid != pid
+
+    wait_until(came_back, 20, sandbox=full_sandbox)
+
+
+def test_an_ordinary_pod_in_an_unlabelled_namespace_runs_and_ends(full_sandbox: Sandbox) -> None:
+    with fresh_namespace(full_sandbox, labels={}) as namespace:
+        run = ("--image=example.test/image", "--restart=Never")
+        ends = ("--annotations=sandbox.slurm-bridge.dev/run-seconds=1",)
+        full_sandbox.kubectl("-n", namespace, "run", "plain", *run, *ends)
+
+        def phase_and_node() -> str:
+            fields = "--output=jsonpath={.status.phase} {.spec.nodeName}{.metadata.finalizers}"
+            return full_sandbox.kubectl("-n", namespace, "get", "pod", "plain", fields)
+
+        wait_until(lambda: phase_and_node() == "Succeeded plain-0", 20, sandbox=full_sandbox)
