@@ -1,4 +1,4 @@
-"""Every object of the chart on a real API server, and the scheduler's profile in the real kube-scheduler."""
+"""The chart's objects on a real API server, and its profile in the real kube-scheduler."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ from sandbox import assets
 from sandbox.client import Sandbox
 from tests.chart.conftest import Render
 from tests.chart.policed import OUTSIDE, make_namespaces
-from tests.chart.rendering import Rendered
+from tests.chart.rendering import CHART, Rendered
 
 ALL = {
     "networkPolicy": {"enabled": True},
@@ -58,6 +58,40 @@ def test_api_server_takes_every_object(
     )
 
     assert said.count("created (server dry run)") == len(chart.manifests)
+
+
+def test_certificates_are_kept_over_upgrades(
+    control_plane: Sandbox, namespace: str, helm: Path, tmp_path: Path
+) -> None:
+    def run(verb: str, *arguments: str) -> None:
+        flags = (f"--namespace={namespace}", f"--kubeconfig={control_plane.kubeconfig}")
+        subprocess.run(
+            [str(helm), verb, "slurm-bridge", *arguments, *flags],
+            env={"HOME": str(tmp_path)},
+            check=True,
+            capture_output=True,
+            timeout=60,
+        )
+
+    def certificates() -> list[object]:
+        secrets = control_plane.admin.get(f"/api/v1/namespaces/{namespace}/secrets")["items"]
+        admission = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+        (webhook,) = control_plane.admin.get(f"{admission}/slurm-bridge")["webhooks"]
+        return [
+            webhook["clientConfig"]["caBundle"],
+            *(secret["data"] for secret in secrets if secret["type"] == "kubernetes.io/tls"),
+        ]
+
+    run("install", str(CHART))
+    try:
+        installed = certificates()
+        run("upgrade", str(CHART), "--set=webhook.replicas=3")
+        upgraded = certificates()
+    finally:
+        run("uninstall", "--wait")
+
+    assert len(installed) == 4
+    assert upgraded == installed
 
 
 def test_scheduler_takes_its_profile(
