@@ -14,7 +14,15 @@ from httpx_aiohttp import AiohttpTransport
 
 from bridge.slurm import wire
 from bridge.slurm.connection import Connector
-from bridge.slurm.errors import Malformed, Rejected, SlurmError, TooOld, classify
+from bridge.slurm.errors import (
+    LostReply,
+    Malformed,
+    Rejected,
+    SlurmError,
+    TooOld,
+    Unavailable,
+    classify,
+)
 from bridge.slurm.token import TokenFile
 from bridge.slurm.transport import Reply, Transport
 
@@ -47,7 +55,6 @@ class SlurmClient:
         self._slots = asyncio.Semaphore(connections)
         self._on_call = on_call
         self._dialect: Dialect | None = None
-        self._negotiating = asyncio.Lock()
 
     @classmethod
     @asynccontextmanager
@@ -135,15 +142,20 @@ class SlurmClient:
             self._on_call(operation, clock() - began, outcome)
 
     async def dialect(self) -> Dialect:
-        """Say what the server speaks; asked once.
+        """Say what the server speaks; it is asked until it has answered once.
 
         Raises:
             TooOld: nothing that we speak.
+            Unauthorized: it does not accept our token.
+            Unavailable: it did not answer, or made no sense.
         """
-        async with self._negotiating:
-            if self._dialect is None:
+        if self._dialect is None:
+            try:
                 self._dialect = await self._negotiate()
-            return self._dialect
+            except (LostReply, Malformed) as error:
+                # Whatever became of the ping: what was to be asked has not left us.
+                raise Unavailable(error.operation, error.words, status=error.status) from error
+        return self._dialect
 
     async def _ask(
         self,
@@ -170,7 +182,8 @@ class SlurmClient:
                 break
         raise TooOld(
             operation,
-            f"slurmrestd {dialect.release[0]}.{dialect.release[1]:02} has no {method} {path} in {dialect.parser}",
+            f"slurmrestd {dialect.release[0]}.{dialect.release[1]:02} has no {method} {path} in {dialect.parser}:"
+            " a newer Slurm is needed",
         )
 
     async def _negotiate(self) -> Dialect:

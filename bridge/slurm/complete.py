@@ -62,11 +62,12 @@ _DIGITS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controller:
-    """Where slurmctld listens (SlurmctldHost, SlurmctldPort), and for how long an answer is awaited."""
+    """Where slurmctld listens: SlurmctldHost, SlurmctldPort."""
 
     host: str
     port: int = 6817
     timeout_s: float = 10
+    """For the connection, and as much again for the answer."""
 
 
 async def complete(
@@ -168,7 +169,7 @@ def return_code(content: bytes) -> int:
 async def _ask(controller: Controller, request: bytes) -> int:
     where = f"slurmctld at {controller.host}:{controller.port}"
     try:
-        async with asyncio.timeout(controller.timeout_s / 2):
+        async with asyncio.timeout(controller.timeout_s):
             reader, writer = await asyncio.open_connection(controller.host, controller.port)
     except OSError as error:  # TimeoutError is one
         raise Unavailable(OPERATION, f"cannot reach {where}: {error!r}") from error

@@ -6,7 +6,8 @@ of ours whose state has changed. A job is classified by its `admin_comment`, whi
 only root and SlurmUser can write.
 
 That an id means the same job as before holds as long as slurmctld has not been restarted: after a crash it may give the ids
-of the last seconds to others. So every reading also asks when slurmctld started; if that has changed, all ids are new.
+of the last seconds to others. So every reading also asks when slurmctld started; if that has changed, all ids are new. (It
+seems to start at midnight UTC, too, when it sets its counters to zero: then every job is looked at again, once a day.)
 """
 
 import asyncio

@@ -268,14 +268,28 @@ async def test_waiting_for_a_connection_is_not_the_servers_delay(slurm: Sandbox)
     assert 6 == proxy.count("GET", "/jobs/state")
 
 
-async def test_concurrent_first_calls_ask_for_the_version_once(slurm: Sandbox) -> None:
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(faults.LOST_REPLY, id="lost"),
+        pytest.param(faults.slow(5), id="slow"),
+        pytest.param(faults.answers(200, "<html>"), id="not slurmrestd"),
+        pytest.param(faults.answers(502, ""), id="proxy"),
+    ],
+)
+async def test_a_submit_that_never_got_beyond_the_version_is_not_a_lost_one(
+    slurm: Sandbox, fault: faults.Fault
+) -> None:
     async with (
         Proxy.to(slurm.slurmrestd_url) as proxy,
-        SlurmClient.open(proxy.url, token_file=slurm.token_file) as client,
+        SlurmClient.open(proxy.url, token_file=slurm.token_file, request_timeout_s=0.5) as client,
     ):
-        await asyncio.gather(*(jobs.states(client) for _ in range(5)))
+        proxy.inject(fault, "GET", "/ping", times=2)
+        with pytest.raises(Unavailable) as error:
+            await jobs.submit(client, spec())
 
-    assert 1 == proxy.count("GET", "/ping")
+    assert Unavailable is type(error.value)
+    assert 0 == proxy.count("POST", "/")
 
 
 async def test_a_restarted_slurmrestd_is_spoken_to_without_an_error(slurm: Sandbox) -> None:
