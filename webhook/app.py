@@ -67,13 +67,13 @@ def _review(
     if not review.is_new_pod:
         return Response(wire.answer(review.uid, Verdict()), media_type=JSON), "passed"
     try:
-        verdict = judge(wire.draft(review))
+        pod = wire.draft(review)
     except wire.MalformedPodError as error:
-        _log.warning("admission.malformed", pod=review.full_name, error=str(error))
+        _log.warning("admission.malformed", namespace=review.namespace, error=str(error))
         return Response(wire.refusal(review.uid, str(error)), media_type=JSON), "malformed"
+    verdict = judge(pod)
     if verdict.faults:
-        _log.info(
-            "admission.refused", pod=review.full_name, faults=[f.path for f in verdict.faults]
-        )
+        name = f"{review.namespace}/{pod.name}"
+        _log.info("admission.refused", pod=name, faults=[f.path for f in verdict.faults])
     outcome = "refused" if verdict.faults else "patched" if verdict.patch else "allowed"
     return Response(wire.answer(review.uid, verdict), media_type=JSON), outcome

@@ -43,7 +43,6 @@ class _Request(_Struct):
     kind: _Kind = msgspec.field(default_factory=_Kind)
     sub_resource: str = ""
     namespace: str = ""
-    name: str = ""
     object: msgspec.Raw = msgspec.Raw()
 
 
@@ -58,6 +57,8 @@ class _Owner(_Struct):
 
 
 class _Metadata(_Struct):
+    name: str = ""
+    generate_name: str = ""
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     owner_references: list[_Owner] = []
@@ -130,8 +131,7 @@ class Review:
     """One request of the API server."""
 
     uid: str
-    full_name: str
-    """`namespace/name`, for people; what is made with generateName may have no name yet."""
+    namespace: str
     is_new_pod: bool
     """A core/v1 Pod is created: nothing else is any business of ours."""
     document: bytes
@@ -146,7 +146,7 @@ def read(body: bytes) -> Review:
     """
     try:
         review = _review.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors, too
         raise NotAReviewError(f"the body is no AdmissionReview: {error}") from error
     if (review.api_version, review.kind) != (API_VERSION, "AdmissionReview"):
         raise NotAReviewError(
@@ -158,7 +158,7 @@ def read(body: bytes) -> Review:
     kind = request.kind
     return Review(
         uid=request.uid,
-        full_name=f"{request.namespace}/{request.name or '(unnamed)'}",
+        namespace=request.namespace,
         is_new_pod=(request.operation, kind.group, kind.kind, request.sub_resource)
         == ("CREATE", "", "Pod", ""),
         document=bytes(request.object),
@@ -174,9 +174,8 @@ def draft(review: Review) -> Draft:
     if not review.document or review.document == b"null":
         raise MalformedPodError("request.object is missing")
     try:
-        pod = _pod.decode(review.document)
-        return _draft(pod)
-    except (ValueError, UnicodeDecodeError) as error:  # msgspec's errors are ValueErrors, too
+        return _draft(_pod.decode(review.document))
+    except (ValueError, RecursionError) as error:
         raise MalformedPodError(f"request.object is no pod: {error}") from error
 
 
@@ -238,6 +237,7 @@ def _draft(pod: _Pod) -> Draft:
         "podAntiAffinity": affinity.pod_anti_affinity,
     }
     return Draft(
+        name=meta.name or f"{meta.generate_name}…",
         labels=meta.labels,
         annotations=meta.annotations,
         owner_kinds=tuple(owner.kind for owner in meta.owner_references),

@@ -34,6 +34,8 @@ Operation = Mapping[str, object]
 class Draft:
     """A pod that is about to be created, as far as admission looks at it."""
 
+    name: str = ""
+    """For people: its name, or the beginning of the one it will get (`job-…`)."""
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     owner_kinds: tuple[str, ...] = ()
