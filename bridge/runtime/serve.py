@@ -174,7 +174,7 @@ class _GatheringTransport(asyncio.Transport):
     def _flush(self) -> None:
         data = b"".join(self._gathered)
         self._gathered.clear()
-        if data:
+        if data and not self._inner.is_closing():
             self._inner.write(data)
 
     @override
