@@ -52,9 +52,8 @@ async def submit(client: SlurmClient, spec: PlaceholderSpec) -> JobId:
             operation, "POST", "/job/submit", body=encode.submission(spec), answer=wire.Answer
         )
     except Rejected as refusal:
-        if (
-            refusal.job_id
-        ):  # slurmrestd disliked something (an unknown flag: 500), and submitted the rest
+        # slurmrestd may dislike something (an unknown flag: HTTP 500) and submit the rest all the same.
+        if refusal.job_id:
             return JobId(refusal.job_id)
         raise
     except Malformed as error:
@@ -79,7 +78,8 @@ async def job(client: SlurmClient, ref: JobId | Sluid) -> SlurmJob | Stranger:
     for wired in answer.jobs or ():  # a het leader's answer has its components too
         if ref in (wired.job_id, wired.step_id.sluid):
             return decode.job(wired)
-    raise NotFound("job.get", f"the answer does not have job {ref}")
+    # Not "not found", which Slurm says with 404: on that, pods are given up.
+    raise Malformed("job.get", f"the answer does not have job {ref}")
 
 
 async def states(

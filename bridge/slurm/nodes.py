@@ -66,7 +66,7 @@ async def node(client: SlurmClient, name: SlurmNode) -> SlurmNodeFacts:
     for wired in answer.nodes or ():
         if wired.name == name:
             return decode.node(wired)
-    raise NotFound(operation, f"the answer does not have node {name}")
+    raise Malformed(operation, f"the answer does not have node {name}")
 
 
 async def create(client: SlurmClient, spec: SlurmNodeSpec) -> Creation:

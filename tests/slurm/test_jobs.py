@@ -9,7 +9,7 @@ from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.slurm import encode, jobs, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger
-from bridge.slurm.errors import LostReply, Malformed, NotFound, Rejected, SlurmError
+from bridge.slurm.errors import LostReply, Malformed, NotFound, Rejected
 from bridge.slurm.jobs import Ending
 from sandbox.client import Sandbox
 from tests import faults
@@ -378,14 +378,16 @@ async def test_the_identity_of_a_finished_job_cannot_be_written(
     assert 2084 == error.value.error_number
 
 
-async def test_an_answer_about_another_job_is_not_taken_for_ours(slurm: Sandbox) -> None:
-    other = '{"jobs":[{"job_id":8,"job_state":["RUNNING"]}]}'
+@pytest.mark.parametrize("jobs_", ["[]", "null", '[{"job_id":8,"job_state":["RUNNING"]}]'])
+async def test_an_answer_without_the_job_is_no_evidence_that_it_is_gone(
+    slurm: Sandbox, jobs_: str
+) -> None:
     async with (
         Proxy.to(slurm.slurmrestd_url) as proxy,
         SlurmClient.open(proxy.url, token_file=slurm.token_file) as client,
     ):
-        proxy.inject(faults.answers(200, other), "GET", "/job/7")
-        with pytest.raises(SlurmError):
+        proxy.inject(faults.answers(200, f'{{"jobs":{jobs_}}}'), "GET", "/job/7")
+        with pytest.raises(Malformed, match="does not have job 7"):
             await jobs.job(client, JobId(7))
 
 
