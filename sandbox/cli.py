@@ -19,7 +19,14 @@ from sandbox.errors import SandboxError
 from sandbox.instance import Instance
 from sandbox.options import Options
 
-app = typer.Typer(name="sandbox", help=__doc__, no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    name="sandbox",
+    help=__doc__,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
 
 
 def _default_state() -> Path:
@@ -29,7 +36,13 @@ def _default_state() -> Path:
 
 
 State = Annotated[
-    Path, typer.Option("--state", help="The sandbox's folder.", default_factory=_default_state)
+    Path,
+    typer.Option(
+        "--state",
+        help="The sandbox's folder.",
+        default_factory=_default_state,
+        show_default="/var/lib/slurm-bridge/sandbox for root, else ~/.local/state/slurm-bridge",
+    ),
 ]
 PartName = Annotated[str, typer.Argument(help="Such as slurmctld; 'status' lists them.")]
 Signal = Annotated[str, typer.Option("--signal", help="End it with this signal.")]
@@ -77,11 +90,12 @@ def up(
         node_gpus=node_gpus,
     )
     with _plainly():
-        with assets.shown(sys.stderr) as report:
-            programs = assets.resolve_all(needed(options), report=report)
         if detach:
+            _fetch_missing(options)
             Sandbox.up(state, options, outlives_us=True, progress=_say)
         else:
+            with assets.shown(sys.stderr) as report:
+                programs = assets.resolve_all(needed(options), report=report)
             running.supervise(state, options, programs, _say, _welcome)
 
 
@@ -177,6 +191,15 @@ def clean() -> None:
     with _plainly(), assets.shown(sys.stderr) as report:
         for removed in assets.clean(AssetName, report=report):
             typer.echo(f"removed {removed.path}, {removed.bytes >> 20} MiB")
+
+
+def _fetch_missing(options: Options) -> None:
+    """Show a fetch or a build here, with all the terminal can do; the supervisor writes into its log."""
+    found = assets.where(needed(options))
+    missing = [name for name, asset in found.items() if isinstance(asset, Absent)]
+    if missing:
+        with assets.shown(sys.stderr) as report:
+            assets.resolve_all(missing, report=report)
 
 
 def _say(text: str) -> None:

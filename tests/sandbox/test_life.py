@@ -76,6 +76,13 @@ def test_the_command_line_starts_shows_and_ends_a_sandbox(folder: Path) -> None:
     assert command("status", "--state", str(folder), check=False).returncode == 1
 
 
+def test_where_tells_the_source_of_each_kind_of_program() -> None:
+    lines = command("where").stdout.splitlines()
+
+    assert [line.split(":")[0] for line in lines] == ["kube", "slurm", "helm"]
+    assert not [line for line in lines if "missing" in line]
+
+
 def test_two_sandboxes_live_side_by_side(mine: Sandbox, folder: Path) -> None:
     before = mine.status()
     with Sandbox.up(folder, BOTH) as other:
