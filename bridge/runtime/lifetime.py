@@ -80,10 +80,11 @@ async def _supervise(main: Main, deadline_s: float) -> int:
     deadline = asyncio.timeout(None)
 
     def on_signal(number: signal.Signals) -> None:
-        _log.info("process.stopping", signal=number.name, deadline_s=deadline_s)
         for each in _SIGNALS:
-            loop.remove_signal_handler(each)
-            signal.signal(each, signal.SIG_DFL)  # the next one ends the process at once
+            signal.signal(each, signal.SIG_DFL)  # the next one ends the process, even if it hangs
+        if stop.is_set():
+            signal.raise_signal(number)  # this one came before that
+        _log.info("process.stopping", signal=number.name, deadline_s=deadline_s)
         deadline.reschedule(loop.time() + deadline_s)
         stop.set()
 

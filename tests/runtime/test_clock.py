@@ -1,10 +1,9 @@
 import asyncio
 from datetime import UTC
 
+from bridge.runtime.clock import SystemClock, pause
 from tests import virtual_time
 from tests.virtual_time import VirtualClock
-
-from bridge.runtime.clock import SystemClock, pause
 
 
 def test_the_wall_clock_is_in_utc_and_the_other_never_goes_back() -> None:

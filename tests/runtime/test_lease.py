@@ -277,7 +277,7 @@ def unexcused(contenders: list[Contender], reigns: list[Reign]) -> list[tuple[Re
 TIGHT = LeaderElection(lease_duration_s=15, renew_deadline_s=14.99, retry_period_s=2)
 """No room for mistakes."""
 
-CALM_AT_S = 300.0
+CALM_AT_S = 200.0
 SETTLED_AT_S = CALM_AT_S + 60
 
 FREEZES = st.lists(
