@@ -1,0 +1,237 @@
+"""Nodes as the domain describes them, and requests as it writes them, before a real slurmctld.
+
+What a pod's candidates are is said in Slurm's own language: here Slurm says how it reads it.
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+
+import pytest
+
+from bridge.domain import candidates, demand, names, registration, request
+from bridge.domain.candidates import Pool
+from bridge.domain.ids import SlurmNode
+from bridge.domain.jobs import JobPhase
+from bridge.domain.overrides import Overrides
+from bridge.domain.placeholder import PlaceholderSpec
+from bridge.domain.pods import Pod
+from bridge.domain.registration import Settings
+from bridge.domain.request import Policy
+from bridge.slurm import jobs, nodes
+from bridge.slurm.client import SlurmClient
+from bridge.slurm.errors import Rejected
+from sandbox.client import Sandbox
+from tests.domain import builders as build
+from tests.domain.builders import term
+from tests.slurm.conftest import Submit
+from tests.slurm.placeholders import USER, in_phase
+
+SETTINGS = Settings(
+    cluster=build.CLUSTER,
+    node_features=("zone", "rack", "node-role.kubernetes.io/*"),
+    gpu_resources={"nvidia.com/gpu": "gpu:a100"},
+)
+POLICY = Policy(cluster=build.CLUSTER, user=USER, group=USER, gpu_resources=SETTINGS.gpu_resources)
+NOT_AVAILABLE = 2014
+"""No node has all that is asked for."""
+
+KUBE_NODES = tuple(
+    build.kube_node(
+        f"bridged-{index}.example",
+        labels={"zone": zone, "rack": f"r{index}", "node-role.kubernetes.io/worker": ""},
+        annotations={names.PARTITIONS_ANNOTATION: "slurm-bridge"},
+        gpus=2,
+        taints=(
+            build.taint(
+                f"{names.MANAGED_NODE_TAINT}={names.SCHEDULER_NAME}:NoSchedule",
+            ),
+        ),
+    )
+    for index, zone in enumerate("aabb")
+)
+DAEMONS = demand.total([build.demands("500m", "100Mi")])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bridged:
+    """Four nodes in both worlds."""
+
+    client: SlurmClient
+    pool: Pool
+
+    async def accepted_on(self, spec: PlaceholderSpec) -> set[str]:
+        """The nodes for which Slurm takes the job, each asked for by name."""
+        accepted: set[str] = set()
+        for kube_node in KUBE_NODES:
+            only = (SlurmNode(kube_node.name),)
+            try:
+                job_id = await jobs.submit(self.client, replace(spec, required_nodes=only))
+            except Rejected as refusal:
+                if refusal.error_number != NOT_AVAILABLE:
+                    raise
+            else:
+                accepted.add(kube_node.name)
+                await jobs.cancel(self.client, job_id)
+        return accepted
+
+
+@pytest.fixture
+async def bridged(client: SlurmClient) -> AsyncIterator[Bridged]:
+    for kube_node in KUBE_NODES:
+        await nodes.create(client, registration.spec(kube_node, DAEMONS, SETTINGS))
+    pool = candidates.pool(KUBE_NODES, await nodes.listing(client), build.CLUSTER)
+    yield Bridged(client=client, pool=pool)
+    for kube_node in KUBE_NODES:
+        await nodes.delete(client, SlurmNode(kube_node.name))
+
+
+def built(pod: Pod, pool: Pool, constraints: str = "") -> PlaceholderSpec:
+    spec = request.build(pod, Overrides(constraints=constraints or None), POLICY, pool)
+    assert isinstance(spec, PlaceholderSpec), spec
+    return spec
+
+
+async def test_a_node_as_slurm_reports_it_is_in_step_with_what_we_asked_for(
+    bridged: Bridged,
+) -> None:
+    """Otherwise every look would find something to do."""
+    assert 4 == len(bridged.pool.nodes)
+    for node in bridged.pool.nodes.values():
+        decision = registration.decide(node.kube, DAEMONS, node.slurm, SETTINGS)
+        assert ((), "in step") == (decision.actions, decision.reason)
+
+
+async def test_our_mark_outlives_a_crash_of_slurmctld(
+    fragile_slurm: Sandbox,
+) -> None:
+    (kube_node, *_) = KUBE_NODES
+    async with SlurmClient.open(
+        fragile_slurm.slurmrestd_url, token_file=fragile_slurm.token_file
+    ) as client:
+        await nodes.create(client, registration.spec(kube_node, DAEMONS, SETTINGS))
+        fragile_slurm.run("scontrol", "reconfigure")  # writes the state at once
+        fragile_slurm.restart("slurmctld", signal="KILL")
+        found = await nodes.node(client, SlurmNode(kube_node.name))
+
+        assert () == registration.decide(kube_node, DAEMONS, found, SETTINGS).actions
+        await nodes.delete(client, SlurmNode(kube_node.name))
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pytest.param(build.pod(), id="any pod"),
+        pytest.param(build.pod(node_selector={"zone": "b"}), id="a selector"),
+        pytest.param(
+            build.pod(node_selector={"node-role.kubernetes.io/worker": "", "rack": "r1"}),
+            id="an empty label value",
+        ),
+        pytest.param(
+            build.pod(node_terms=(term(("rack", "In", "r0,r2"), ("zone", "In", "b,a")),)),
+            id="one term with alternatives",
+        ),
+        pytest.param(
+            build.pod(
+                node_terms=(
+                    term(("zone", "In", "a"), ("rack", "In", "r1,r3")),
+                    term(("rack", "In", "r2")),
+                )
+            ),
+            id="two terms",
+        ),
+        pytest.param(
+            build.pod(
+                node_selector={"zone": "a"},
+                node_terms=(term(("rack", "In", "r0")), term(("rack", "In", "r1,r2"))),
+            ),
+            id="a selector and two terms",
+        ),
+    ],
+)
+async def test_slurm_reads_our_expressions_as_kubernetes_reads_the_labels(
+    bridged: Bridged, pod: Pod
+) -> None:
+    spec = built(pod, bridged.pool)
+    expected = {node.name for node in candidates.matching(KUBE_NODES, pod)}
+
+    assert spec.constraints
+    assert expected == await bridged.accepted_on(spec)
+
+
+@pytest.mark.parametrize(
+    ("constraints", "expected"),
+    [
+        ("rack=r2", {2}),
+        ("rack=r0|rack=r3", {3}),
+        ("zone=b&(rack=r0|rack=r3)", {3}),
+        ("[rack=r2|rack=r3]", {2, 3}),
+    ],
+)
+async def test_the_users_constraints_hold_besides_ours(
+    bridged: Bridged, constraints: str, expected: set[int]
+) -> None:
+    spec = built(build.pod(node_selector={"zone": "b"}), bridged.pool, constraints)
+
+    assert spec.constraints.endswith((constraints, f"({constraints})"))
+    assert {KUBE_NODES[index].name for index in expected} == await bridged.accepted_on(spec)
+
+
+async def test_names_are_alternatives(
+    bridged: Bridged, submit: Submit, client: SlurmClient
+) -> None:
+    """`required_nodes` with more names than nodes: Slurm picks one of them."""
+    pod = build.pod(node_terms=(term(("zone", "NotIn", "a")),))
+    spec = built(pod, bridged.pool)
+    job = await in_phase(client, await submit(spec), JobPhase.RUNNING)
+
+    assert ("bridged-2.example", "bridged-3.example") == spec.required_nodes
+    assert len(job.nodes) == 1
+    assert set(job.nodes) < set(spec.required_nodes)
+
+
+async def test_a_pod_with_gpus_gets_them(
+    bridged: Bridged, submit: Submit, client: SlurmClient
+) -> None:
+    pod = build.pod(node_selector={"rack": "r3"}, demand=build.demands(**{"nvidia.com/gpu": "2"}))
+    job = await in_phase(client, await submit(built(pod, bridged.pool)), JobPhase.RUNNING)
+
+    assert ("bridged-3.example",) == job.nodes
+
+
+async def test_every_annotation_is_understood_by_slurm(
+    bridged: Bridged, submit: Submit, client: SlurmClient, slurm: Sandbox
+) -> None:
+    """Held, so that it is only looked at."""
+    asked = Overrides(
+        comment="sweep 7, ünïcode",
+        cpus_per_task=2,
+        dependency="singleton",
+        exclusive=True,
+        gres="gres/gpu:a100:1",
+        hold=True,
+        job_name="train 7",
+        memory_mib_per_node=2048,
+        nice=3,
+        partition="slurm-bridge",
+        switches="1@60",
+        time_limit_min=90,
+        wckey="w",
+    )
+    allowing = replace(POLICY, allowed_fields=frozenset(request.RESTRICTED))
+    spec = request.build(build.pod(), asked, allowing, bridged.pool)
+    assert isinstance(spec, PlaceholderSpec)
+    shown = slurm.run("scontrol", "show", "job", str(await submit(spec)))
+
+    for expected in (
+        "JobName=train 7\n",
+        "Comment=sweep 7, ünïcode",
+        "MinMemoryNode=2G ",
+        "NumCPUs=2 ",
+        "OverSubscribe=NO ",
+        "Partition=slurm-bridge ",
+        "TimeLimit=01:30:00 ",
+        "TresPerNode=gres/gpu:a100:1",
+        "Dependency=singleton(unfulfilled)",
+        "Priority=0 ",
+    ):
+        assert expected in shown
