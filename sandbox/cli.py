@@ -46,6 +46,7 @@ State = Annotated[
 ]
 PartName = Annotated[str, typer.Argument(help="Such as slurmctld; 'status' lists them.")]
 Signal = Annotated[str, typer.Option("--signal", help="End it with this signal.")]
+Wait = Annotated[bool, typer.Option(help="Return when it answers; else at once.")]
 Wipe = Annotated[bool, typer.Option("--wipe", help="Empty its data before it starts again.")]
 _SHAPE = Options()
 
@@ -122,10 +123,17 @@ def status(*, state: State) -> None:
 
 
 @app.command()
-def restart(part: PartName, *, state: State, signal: Signal = "TERM", wipe: Wipe = False) -> None:
+def restart(
+    part: PartName,
+    *,
+    state: State,
+    signal: Signal = "TERM",
+    wipe: Wipe = False,
+    wait: Wait = True,
+) -> None:
     """End a part and start it again."""
     with _plainly():
-        Sandbox(state).restart(part, signal=signal, wipe=wipe)
+        Sandbox(state).restart(part, signal=signal, wipe=wipe, wait=wait)
 
 
 @app.command()
@@ -136,10 +144,10 @@ def stop(part: PartName, *, state: State, signal: Signal = "TERM") -> None:
 
 
 @app.command()
-def start(part: PartName, *, state: State) -> None:
+def start(part: PartName, *, state: State, wait: Wait = True) -> None:
     """Start a part that is down."""
     with _plainly():
-        Sandbox(state).start(part)
+        Sandbox(state).start(part, wait=wait)
 
 
 @app.command()

@@ -96,31 +96,33 @@ class Sandbox:
     @property
     def supervisor_pid(self) -> int:
         """Whose death ends everything."""
-        return self._ask("status").pid
+        return self._ask(Request(verb="status")).pid
 
     def status(self) -> Mapping[str, PartStatus]:
         """Every part by its name."""
-        return {part.name: part for part in self._ask("status").parts}
+        return {part.name: part for part in self._ask(Request(verb="status")).parts}
 
-    def start(self, part: str) -> None:
-        """Start a part that is down; returns when it answers."""
-        self._ask("start", part)
+    def start(self, part: str, *, wait: bool = True) -> None:
+        """Start a part that is down; returns when it answers, or at once: what it needs may be down too."""
+        self._ask(Request(verb="start", part=part, wait=wait))
 
     def stop(self, part: str, *, signal: str = "TERM") -> None:
         """End a part; returns when it is gone."""
-        self._ask("stop", part, signal=signal)
+        self._ask(Request(verb="stop", part=part, signal=signal))
 
-    def restart(self, part: str, *, signal: str = "TERM", wipe: bool = False) -> None:
-        """End a part and start it again, with its data emptied in between if `wipe`; returns when it answers."""
-        self._ask("restart", part, signal=signal, wipe=wipe)
+    def restart(
+        self, part: str, *, signal: str = "TERM", wipe: bool = False, wait: bool = True
+    ) -> None:
+        """End a part and start it again, with its data emptied in between if `wipe`; returns like `start`."""
+        self._ask(Request(verb="restart", part=part, signal=signal, wipe=wipe, wait=wait))
 
     def pause(self, part: str) -> None:
         """Hang a part (SIGSTOP)."""
-        self._ask("pause", part)
+        self._ask(Request(verb="pause", part=part))
 
     def resume(self, part: str) -> None:
         """Let a paused part go on."""
-        self._ask("resume", part)
+        self._ask(Request(verb="resume", part=part))
 
     @property
     def kubeconfig(self) -> Path:
@@ -203,8 +205,7 @@ class Sandbox:
         """Register node-0 … again, after a wipe of slurmctld in a sandbox without the bridge."""
         slurm_rest.create_nodes(self.instance)
 
-    def _ask(self, verb: str, part: str = "", *, signal: str = "TERM", wipe: bool = False) -> Reply:
-        request = Request(verb=verb, part=part, signal=signal, wipe=wipe)
+    def _ask(self, request: Request) -> Reply:
         return control.call(self.instance.control, request)
 
 

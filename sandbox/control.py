@@ -24,6 +24,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     part: str = ""
     signal: str = "TERM"
     wipe: bool = False
+    wait: bool = True
+    """Answer when the started part does; else at once."""
 
 
 class PartStatus(msgspec.Struct, frozen=True, kw_only=True):

@@ -98,9 +98,8 @@ class Process:
             # Half-started servers do not listen to reason: an API server goes on asking for its etcd.
             starting = self.state is State.STARTING
             self._popen.send_signal(signal.SIGKILL if starting else signal_number)
-            self._popen.send_signal(
-                signal.SIGCONT
-            )  # a paused process would never see the other one
+            # A paused process would not see the other signal.
+            self._popen.send_signal(signal.SIGCONT)
             try:
                 self._popen.wait(self.part.stop_timeout_s)
             except subprocess.TimeoutExpired:

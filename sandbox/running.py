@@ -45,20 +45,23 @@ def supervise(
     root.mkdir(parents=True, exist_ok=True)
     for number in _STOP_SIGNALS:
         signal.signal(number, _interrupt)
-    with _locked(root):
+    with _locked(root), contextlib.ExitStack() as cleaning:
+        cleaning.callback(instance.clear, root)
         new = Instance.create(root, options)
         supervisor = Supervisor(new, assemble(new, programs, SystemClock().now()), report)
+        cleaning.callback(_stop, supervisor)
         try:
             supervisor.start()
             ready(new)
             supervisor.serve()
         except KeyboardInterrupt:
             report("going down")
-        finally:
-            for number in _STOP_SIGNALS:
-                signal.signal(number, signal.SIG_IGN)
-            supervisor.stop()
-            instance.clear(root)
+
+
+def _stop(supervisor: Supervisor) -> None:
+    for number in _STOP_SIGNALS:  # it is going down already
+        signal.signal(number, signal.SIG_IGN)
+    supervisor.stop()
 
 
 def check_free(root: Path) -> None:

@@ -140,8 +140,14 @@ class Supervisor:
                 if request.wipe:
                     self._wipe(process)
                 if request.verb != "stop":
-                    self._bring_up([process])
+                    self._start(process, wait=request.wait)
         self._report(f"{process.part.name}: {request.verb}, now {process.state}")
+
+    def _start(self, process: Process, *, wait: bool) -> None:
+        if wait:
+            self._bring_up([process])
+        else:
+            process.start()
 
     def _wipe(self, process: Process) -> None:
         if not process.part.data:

@@ -174,6 +174,16 @@ def test_a_part_is_stopped_started_paused_and_resumed(mine: Sandbox) -> None:
     assert mine.status()["scheduler"].pid != before
 
 
+def test_a_part_whose_needs_are_down_can_be_started_without_waiting(mine: Sandbox) -> None:
+    mine.stop("slurmctld")
+
+    mine.restart("slurmrestd", wait=False)
+
+    assert mine.status()["slurmrestd"].state == "starting"
+    mine.start("slurmctld")
+    wait_until(lambda: mine.status()["slurmrestd"].state == "up", 20, sandbox=mine)
+
+
 def test_a_paused_part_can_be_restarted(mine: Sandbox) -> None:
     mine.pause("kwok")
 
