@@ -7,7 +7,7 @@ its filters look at (NodeResourcesFit, NodePorts, TaintToleration, NodeUnschedul
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from bridge.domain import demand, selection
+from bridge.domain import demand, quantities, selection
 from bridge.domain.demand import Demand
 from bridge.domain.facts import Fit
 from bridge.domain.nodes import Allocatable, KubeNodeFacts
@@ -94,24 +94,36 @@ def _shortages(pod: Pod, allocatable: Allocatable, others: tuple[Tenant, ...]) -
     if wanted.pods + used.pods > allocatable.pods:
         yield f"too many pods ({allocatable.pods} allowed)"
     amounts = {
-        "cpu": (wanted.milli_cpu, allocatable.milli_cpu - used.milli_cpu, "m"),
-        "memory": (wanted.memory_bytes, allocatable.memory_bytes - used.memory_bytes, " bytes"),
+        "cpu": (wanted.milli_cpu, allocatable.milli_cpu - used.milli_cpu),
+        "memory": (wanted.memory_bytes, allocatable.memory_bytes - used.memory_bytes),
         "ephemeral-storage": (
             wanted.ephemeral_storage_bytes,
             allocatable.ephemeral_storage_bytes - used.ephemeral_storage_bytes,
-            " bytes",
         ),
+        **{
+            name: (count, allocatable.extended.get(name, 0) - used.extended.get(name, 0))
+            for name, count in sorted(wanted.extended.items())
+        },
     }
-    for name, count in sorted(wanted.extended.items()):
-        free = allocatable.extended.get(name, 0) - used.extended.get(name, 0)
-        amounts[name] = (count, free, "")
-    for name, (asked, free, unit) in amounts.items():
+    for name, (asked, free) in amounts.items():
         if asked > max(free, 0):
-            yield f"insufficient {name} ({asked}{unit} asked, {max(free, 0)}{unit} free)"
+            yield _insufficient(name, asked, max(free, 0))
     taken = {port for other in others for port in other.host_ports}
     for protocol, port, ip in pod.host_ports:
         if any(_collides((protocol, port, ip), each) for each in taken):
             yield f"host port {port}/{protocol} is taken"
+
+
+def _insufficient(name: str, asked: int, free: int) -> str:
+    """Memory in MiB, rounded so that what is asked is never shown as being there."""
+    match name:
+        case "cpu":
+            shown = f"{asked}m asked, {free}m free"
+        case "memory" | "ephemeral-storage":
+            shown = f"{quantities.mebibytes(asked)}Mi asked, {free // quantities.MIB}Mi free"
+        case _:
+            shown = f"{asked} asked, {free} free"
+    return f"insufficient {name} ({shown})"
 
 
 def _collides(one: tuple[str, int, str], other: tuple[str, int, str]) -> bool:

@@ -169,12 +169,7 @@ def spec(kube_node: KubeNodeFacts, daemons: Demand, settings: Settings) -> Slurm
         address=kube_node.internal_ip,
         cpus=max(0, allocatable.milli_cpu - daemons.milli_cpu) // 1000,
         memory_mib=max(0, allocatable.memory_bytes - daemons.memory_bytes) // quantities.MIB,
-        features=(
-            names.BRIDGED_FEATURE,
-            nodes.cluster_feature(settings.cluster),
-            *_partitions(kube_node),
-            *_label_features(kube_node, settings.node_features),
-        ),
+        features=tuple(dict.fromkeys(_features(kube_node, settings))),
         gres=gres,
         gres_conf=gres_conf,
         topology=kube_node.annotations.get(names.TOPOLOGY_ANNOTATION, ""),
@@ -294,14 +289,14 @@ def _untaint(kube_node: KubeNodeFacts | None) -> Iterator[NodeAction]:
         yield RemoveTaint(kube_node=kube_node.name)
 
 
-def _partitions(kube_node: KubeNodeFacts) -> Iterator[str]:
+def _features(kube_node: KubeNodeFacts, settings: Settings) -> Iterator[str]:
+    """Our marks, the partitions the node belongs to, and the chosen labels."""
+    yield names.BRIDGED_FEATURE
+    yield nodes.cluster_feature(settings.cluster)
     listed = kube_node.annotations.get(names.PARTITIONS_ANNOTATION, "")
-    yield from dict.fromkeys(filter(None, map(str.strip, listed.split(","))))
-
-
-def _label_features(kube_node: KubeNodeFacts, patterns: tuple[str, ...]) -> Iterator[str]:
+    yield from filter(None, map(str.strip, listed.split(",")))
     for key, value in sorted(kube_node.labels.items()):
-        if any(fnmatch.fnmatchcase(key, pattern) for pattern in patterns):
+        if any(fnmatch.fnmatchcase(key, pattern) for pattern in settings.node_features):
             yield f"{key}={value}"
 
 

@@ -56,11 +56,14 @@ def bound_pod(uid: str, **fields: Any) -> BoundPod:
         pytest.param(
             build.pod(demand=demands("1", "17Gi")),
             [tenant("1", "16Gi")],
-            Answer(
-                Fit.MISFIT,
-                "insufficient memory (18253611008 bytes asked, 17179869184 bytes free)",
-            ),
+            Answer(Fit.MISFIT, "insufficient memory (17408Mi asked, 16384Mi free)"),
             id="too little memory",
+        ),
+        pytest.param(
+            build.pod(demand=demands("1", "17179869185")),
+            [tenant("1", "16Gi")],
+            Answer(Fit.MISFIT, "insufficient memory (16385Mi asked, 16384Mi free)"),
+            id="too little memory by a byte",
         ),
         pytest.param(
             build.pod(demand=demands(**{"nvidia.com/gpu": "3"})),
@@ -77,10 +80,7 @@ def bound_pod(uid: str, **fields: Any) -> BoundPod:
         pytest.param(
             build.pod(demand=demands(**{"ephemeral-storage": "101Gi"})),
             [],
-            Answer(
-                Fit.MISFIT,
-                "insufficient ephemeral-storage (108447924224 bytes asked, 107374182400 bytes free)",
-            ),
+            Answer(Fit.MISFIT, "insufficient ephemeral-storage (103424Mi asked, 102400Mi free)"),
             id="too little disk",
         ),
         pytest.param(
@@ -95,7 +95,7 @@ def bound_pod(uid: str, **fields: Any) -> BoundPod:
             Answer(
                 Fit.MISFIT,
                 "insufficient cpu (9000m asked, 0m free), "
-                "insufficient memory (35433480192 bytes asked, 0 bytes free)",
+                "insufficient memory (33792Mi asked, 0Mi free)",
             ),
             id="everything that is short is told",
         ),
