@@ -1,0 +1,22 @@
+"""The real system, whole: every test here runs against both clusters and our three services."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from sandbox.client import Sandbox
+from tests.integration.worlds import Worlds
+from tests.servers import fresh_namespace
+
+
+@pytest.fixture
+def worlds(full_sandbox: Sandbox, bridged_namespace: str) -> Worlds:
+    """A fresh namespace that Slurm places, and Slurm."""
+    return Worlds(full_sandbox, bridged_namespace)
+
+
+@pytest.fixture
+def elsewhere(full_sandbox: Sandbox) -> Iterator[Worlds]:
+    """A fresh namespace that is none of Slurm's business."""
+    with fresh_namespace(full_sandbox, labels={}) as name:
+        yield Worlds(full_sandbox, name)

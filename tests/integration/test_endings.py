@@ -1,0 +1,198 @@
+"""However a pod ends, its placeholder ends so too; and however a placeholder ends, its pod is told."""
+
+import time
+from datetime import datetime, timedelta
+
+import pytest
+
+from bridge.domain.actions import Cause
+from tests.integration.worlds import (
+    Manifest,
+    Worlds,
+    condition,
+    container,
+    is_released,
+    job_id,
+    moment,
+    played,
+)
+
+_EVICTED_WITHIN_S = 5.0
+
+
+@pytest.mark.parametrize(
+    ("life", "phase", "state", "exit_code"),
+    [
+        (played(seconds=1), "Succeeded", "COMPLETED", "0:0"),
+        (played(seconds=1, exit_code=3), "Failed", "FAILED", "3:0"),
+        (played(seconds=1, exit_code=139), "Failed", "FAILED", "0:11"),
+        (played(seconds=1, reason="OOMKilled"), "Failed", "OUT_OF_MEMORY", "0:125"),
+    ],
+    ids=["exit-0", "exit-3", "segmentation-fault", "out-of-memory"],
+)
+def test_a_pods_end_is_what_sacct_says(
+    worlds: Worlds, life: dict[str, str], phase: str, state: str, exit_code: str
+) -> None:
+    uid = worlds.submit("ends", annotations=life)
+
+    ended = worlds.await_pod("ends", is_released)
+    job = worlds.await_accounted(uid)
+
+    assert phase == ended["status"]["phase"]
+    assert (state, exit_code) == (job.state, job.exit_code)
+
+
+def test_the_first_failed_container_in_spec_order_is_the_pods_exit_code(worlds: Worlds) -> None:
+    life = {**played(seconds=1), "sandbox.slurm-bridge.dev/exit-code.second": "7"}
+    containers = [container(name="first"), container(name="second"), container(name="third")]
+    uid = worlds.submit("several", annotations=life, containers=containers)
+
+    worlds.await_pod("several", is_released)
+
+    job = worlds.await_accounted(uid)
+    assert ("FAILED", "7:0") == (job.state, job.exit_code)
+
+
+def test_a_deleted_pods_placeholder_ends_only_after_its_containers(worlds: Worlds) -> None:
+    uid = worlds.submit("deleted", annotations=played(stop_seconds=3))
+    worlds.await_phase("deleted", "Running")
+
+    worlds.delete("deleted")
+
+    deleting = worlds.await_pod("deleted", lambda pod: "deletionTimestamp" in pod["metadata"])
+    job = worlds.await_accounted(uid)
+    worlds.await_gone("deleted")
+    assert "CANCELLED" == job.state
+    assert job.ended_at is not None
+    assert job.ended_at >= _deleted_at(deleting) + timedelta(seconds=3)
+
+
+def test_a_pod_deleted_while_it_waits_leaves_nothing(worlds: Worlds) -> None:
+    uid = worlds.submit("never", cpus="8", annotations={"slurmjob.slinky.slurm.net/hold": "true"})
+    worlds.await_live(uid)
+
+    worlds.delete("never")
+
+    worlds.await_gone("never")
+    assert ["CANCELLED"] == [job.state for job in worlds.jobs(uid)]
+
+
+def test_scancel_of_a_running_placeholder_evicts_its_pod_and_says_why(worlds: Worlds) -> None:
+    uid = worlds.submit("scancelled", annotations=played(stop_seconds=4))
+    worlds.await_phase("scancelled", "Running")
+    job = worlds.live(uid)[0]
+
+    began = time.monotonic()
+    worlds.scancel(job)
+    evicted = worlds.await_pod(
+        "scancelled", lambda pod: "deletionTimestamp" in pod["metadata"], _EVICTED_WITHIN_S
+    )
+    note = worlds.await_event(
+        "scancelled", Cause.CANCELLED.value, _EVICTED_WITHIN_S - (time.monotonic() - began)
+    )
+
+    told = condition(evicted, "DisruptionTarget")
+    assert ("True", "SlurmCancelled") == (told["status"], told["reason"])
+    assert f"Slurm job {job.id} was cancelled in Slurm" == told["message"] == note
+    worlds.await_gone("scancelled")
+    assert "CANCELLED" == worlds.await_accounted(uid).state
+
+
+def test_a_pod_whose_waiting_placeholder_is_cancelled_fails_and_is_not_submitted_again(
+    worlds: Worlds,
+) -> None:
+    uid = worlds.submit("held", annotations={"slurmjob.slinky.slurm.net/hold": "true"})
+    job = worlds.await_live(uid)
+
+    worlds.scancel(job)
+
+    failed = worlds.await_pod(
+        "held", lambda pod: pod["status"]["phase"] == "Failed" and is_released(pod)
+    )
+    assert "SlurmCancelled" == failed["status"]["reason"]
+    assert "True" == condition(failed, "DisruptionTarget")["status"]
+    assert "deletionTimestamp" not in failed["metadata"]
+    assert [job.id] == [one.id for one in worlds.jobs(uid)]
+
+
+def test_a_time_limit_is_the_pods_own_failure(worlds: Worlds) -> None:
+    uid = worlds.submit("too-long")
+    running = worlds.await_phase("too-long", "Running")
+
+    worlds.scontrol("update", f"JobId={job_id(running)}", "EndTime=now")
+
+    note = worlds.await_event("too-long", Cause.TIME_LIMIT.value, deadline_s=60)
+    assert f"Slurm job {job_id(running)} reached its time limit" == note
+    worlds.await_gone("too-long")
+    assert "TIMEOUT" == worlds.await_accounted(uid).state
+
+
+def test_a_job_is_finished_by_pods_that_are_retried(worlds: Worlds) -> None:
+    worlds.sandbox.admin.create(
+        f"/apis/batch/v1/namespaces/{worlds.namespace}/jobs",
+        _job("work", annotations=played(seconds=3)),
+    )
+    first = worlds.await_one_pod("job-name=work", lambda pod: pod["status"]["phase"] == "Running")
+
+    worlds.scancel(worlds.live(first["metadata"]["uid"])[0])
+
+    worlds.await_job("work", "Complete")
+    worlds.await_one_pod("job-name=work", is_released)
+    ends = [job.state for job in worlds.queue() if job.namespace == worlds.namespace]
+    assert ["CANCELLED", "COMPLETED"] == sorted(ends)
+
+
+def test_a_container_that_is_restarted_keeps_its_pods_placeholder(worlds: Worlds) -> None:
+    uid = worlds.submit("restarts", restartPolicy="OnFailure")
+    running = worlds.await_phase("restarts", "Running")
+    worlds.set_status("restarts", _crashed(running))
+
+    told = worlds.submit("bystander", annotations=played(seconds=1))
+    worlds.await_accounted(told)  # whoever ends things has looked meanwhile
+    assert "RUNNING" == worlds.live(uid)[0].state
+
+    worlds.set_status("restarts", _finished(running))
+    worlds.await_pod("restarts", is_released)
+    assert "COMPLETED" == worlds.await_accounted(uid).state
+
+
+def _job(name: str, *, annotations: dict[str, str]) -> Manifest:
+    """A disruption does not count as a failure, and it may have none."""
+    template = {
+        "metadata": {"annotations": annotations},
+        "spec": {"restartPolicy": "Never", "containers": [container()]},
+    }
+    ignored = {"type": "DisruptionTarget", "status": "True"}
+    return {
+        "metadata": {"name": name},
+        "spec": {
+            "backoffLimit": 0,
+            "podFailurePolicy": {"rules": [{"action": "Ignore", "onPodConditions": [ignored]}]},
+            "template": template,
+        },
+    }
+
+
+def _deleted_at(pod: Manifest) -> datetime:
+    """The API server writes down when the grace period ends."""
+    grace = timedelta(seconds=pod["metadata"]["deletionGracePeriodSeconds"])
+    return moment(pod["metadata"]["deletionTimestamp"]) - grace
+
+
+def _crashed(pod: Manifest) -> Manifest:
+    """As a kubelet says it between two tries."""
+    (status,) = pod["status"]["containerStatuses"]
+    waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
+    died = {"terminated": {**_times(status), "exitCode": 1, "reason": "Error"}}
+    return {"containerStatuses": [{**status, "state": waiting, "lastState": died}]}
+
+
+def _finished(pod: Manifest) -> Manifest:
+    (status,) = pod["status"]["containerStatuses"]
+    ended = {"terminated": {**_times(status), "exitCode": 0, "reason": "Completed"}}
+    return {"phase": "Succeeded", "containerStatuses": [{**status, "state": ended}]}
+
+
+def _times(status: Manifest) -> Manifest:
+    started = status["state"]["running"]["startedAt"]
+    return {"startedAt": started, "finishedAt": started}
