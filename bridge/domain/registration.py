@@ -146,8 +146,9 @@ def decide(
         if problem := _missing(wanted):
             return NodeDecision(actions=taint, reason=problem)
         # The taint comes first: nobody else is to use what Slurm is about to hand out.
+        drain = tuple(_drain(wanted.name, _unavailable(kube_node)))
         return NodeDecision(
-            actions=(*taint, Create(spec=wanted)), reason="labelled, not in Slurm yet"
+            actions=(*taint, Create(spec=wanted), *drain), reason="labelled, not in Slurm yet"
         )
     change = _keep_in_step(kube_node, slurm_node, wanted)
     return NodeDecision(actions=(*taint, *change.actions), reason=change.reason)
@@ -188,10 +189,13 @@ def _keep_in_step(
     kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec
 ) -> NodeDecision:
     name = slurm_node.name
-    if shrunk := _must_shrink(slurm_node, wanted):
-        return _replace(slurm_node, shrunk)
-    if not _is_busy(slurm_node) and (grown := _may_grow(slurm_node, wanted)):
-        return _replace(slurm_node, grown)
+    why = _unavailable(kube_node)
+    # What others have taken out of service takes no jobs as it is; made anew it would.
+    if not _is_out_of_service_by_others(slurm_node):
+        if shrunk := _must_shrink(slurm_node, wanted):
+            return _replace(slurm_node, shrunk)
+        if not why and not _is_busy(slurm_node) and (grown := _may_grow(slurm_node, wanted)):
+            return _replace(slurm_node, grown)
     actions: list[NodeAction] = []
     reasons: list[str] = []
     if set(slurm_node.features) != set(wanted.features):
@@ -200,9 +204,8 @@ def _keep_in_step(
     if wanted.address and slurm_node.address != wanted.address:
         actions.append(SetAddress(slurm_node=name, address=wanted.address))
         reasons.append("its address changed")
-    why = _unavailable(kube_node)
     if why and "DRAIN" not in slurm_node.states:
-        actions.append(Drain(slurm_node=name, reason=REASON_PREFIX + why))
+        actions.extend(_drain(name, why))
         reasons.append(why)
     if not why and _is_our_drain(slurm_node):
         actions.append(Undrain(slurm_node=name))
@@ -212,14 +215,15 @@ def _keep_in_step(
 
 def _replace(slurm_node: SlurmNodeFacts, why: str) -> NodeDecision:
     """What Slurm cannot change on a node: drain, delete when idle; the next look creates it anew if it is wanted."""
-    drain = (
-        ()
-        if "DRAIN" in slurm_node.states
-        else (Drain(slurm_node=slurm_node.name, reason=REASON_PREFIX + why),)
-    )
+    drain = () if "DRAIN" in slurm_node.states else tuple(_drain(slurm_node.name, why))
     if _is_busy(slurm_node):
         return NodeDecision(actions=drain, reason=f"{why}, its jobs finish first")
     return NodeDecision(actions=(*drain, Delete(slurm_node=slurm_node.name)), reason=why)
+
+
+def _drain(slurm_node: SlurmNode, why: str) -> Iterator[Drain]:
+    if why:
+        yield Drain(slurm_node=slurm_node, reason=REASON_PREFIX + why)
 
 
 def _must_shrink(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> str:
@@ -322,6 +326,11 @@ def _plain_gres(text: str) -> str:
 
 def _is_our_drain(slurm_node: SlurmNodeFacts) -> bool:
     return "DRAIN" in slurm_node.states and slurm_node.reason.startswith(REASON_PREFIX)
+
+
+def _is_out_of_service_by_others(slurm_node: SlurmNodeFacts) -> bool:
+    out_of_service = slurm_node.states & {"DRAIN", "DOWN", "FAIL"}
+    return bool(out_of_service) and not slurm_node.reason.startswith(REASON_PREFIX)
 
 
 def _is_busy(slurm_node: SlurmNodeFacts) -> bool:

@@ -214,6 +214,31 @@ def test_what_is_merely_not_ideal_is_made_anew_only_when_idle(slurm_node: SlurmN
     )
 
 
+@pytest.mark.parametrize("state", ["DRAIN", "DOWN", "FAIL"])
+@pytest.mark.parametrize("cpus", [7, 9])
+def test_what_others_took_out_of_service_is_not_made_anew(state: str, cpus: int) -> None:
+    """It would come back in service."""
+    slurm_node = build.slurm_node(
+        cpus=cpus, states=frozenset({"IDLE", "EXTERNAL", state}), reason="disk is dying, ask ops"
+    )
+
+    assert [] == decided(build.kube_node(**TAINTED), slurm_node)
+    assert [Drain, Delete] == [
+        type(action)
+        for action in decided(
+            build.kube_node(**TAINTED), replace(slurm_node, cpus=9, states=frozenset({"IDLE"}))
+        )
+    ]
+
+
+def test_a_node_that_takes_no_pods_is_created_drained() -> None:
+    kube_node = build.kube_node(is_unschedulable=True, **TAINTED)
+    create, drain = decided(kube_node, None)
+
+    assert isinstance(create, Create)
+    assert Drain(slurm_node=NAME, reason="slurm-bridge: cordoned in Kubernetes") == drain
+
+
 def test_gpus_bound_to_sockets_are_the_same_gpus() -> None:
     assert [] == decided(
         build.kube_node(gpus=4, **TAINTED), build.slurm_node(gres="gpu:a100:4(S:0-1)")
@@ -354,12 +379,16 @@ def test_repeated_looks_at_an_idle_node_come_to_rest(
     is_wanted = registration.is_wanted(kube_node)
     is_theirs = slurm_node is not None and MARK not in slurm_node.features
     if kube_node and not is_theirs:
-        assert (is_wanted and kube_node.allocatable.milli_cpu > 0) == (slurm_node is not None)
-    if kube_node and slurm_node and not is_theirs:
-        assert slurm_node.cpus * 1000 == kube_node.allocatable.milli_cpu
+        can_be_there = is_wanted and kube_node.allocatable.milli_cpu > 0
+        drained_by_others = slurm_node is not None and slurm_node.reason == "ask ops"
+        assert can_be_there == (slurm_node is not None) or drained_by_others
+    if kube_node and slurm_node and is_wanted and not is_theirs:
         assert TAINT in kube_node.taints
         takes_pods = kube_node.is_ready and not kube_node.is_unschedulable
-        assert takes_pods or "DRAIN" in slurm_node.states
+        takes_jobs = "DRAIN" not in slurm_node.states
+        assert takes_pods or not takes_jobs
+        if takes_jobs:
+            assert slurm_node.cpus * 1000 == kube_node.allocatable.milli_cpu
 
 
 def _carried_out(
