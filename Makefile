@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := bridge webhook extender controllers sandbox tests
 
-.PHONY: venv demo test check bench fmt lock clean
+.PHONY: venv demo test check bench fmt docs lock clean
 
 venv: .venv/ready
 
@@ -20,6 +20,7 @@ demo: venv
 
 # One part: make test PYTEST_ARGS=tests/domain
 test: venv
+	$(if $(PYTEST_ARGS),,$(BIN)/slurm-bridge sandbox fetch)
 	$(BIN)/pytest $(PYTEST_ARGS)
 
 check: venv
@@ -31,6 +32,11 @@ check: venv
 fmt: venv
 	$(BIN)/ruff format $(SOURCES)
 	$(BIN)/ruff check --fix $(SOURCES)
+
+# Renews the pages that are generated from code; tests fail while they differ.
+docs: venv
+	$(BIN)/python -c 'from bridge.runtime import settings; print(settings.reference(), end="")' > docs/settings.md
+	$(BIN)/python -m bridge.domain.lifecycle_page > docs/lifecycle.md
 
 # Rewrites the locks: hashes, no index address (needs uv on PATH).
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate

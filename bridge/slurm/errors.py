@@ -16,6 +16,8 @@ Numbers: slurm/slurm_errno.h.
 
 from typing import Final
 
+from bridge.domain.errors import PeerError
+
 GENERIC: Final = -1
 AUTHENTICATION: Final = 1007
 NODES_BUSY: Final = 2016
@@ -27,7 +29,7 @@ COMMUNICATION: Final = (range(1000, 1024), range(1800, 1900), range(5000, 5100))
 """Between daemons; most of them may come after slurmctld has got the message."""
 
 
-class SlurmError(Exception):
+class SlurmError(PeerError):
     """One call to Slurm that did not do what was asked."""
 
     outcome = "error"
@@ -65,6 +67,7 @@ class Unavailable(SlurmError):
     """Slurm cannot answer now, and has not done what was asked."""
 
     outcome = "unavailable"
+    transient = True
 
 
 class LostReply(Unavailable):
