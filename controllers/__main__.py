@@ -12,6 +12,7 @@ from bridge.domain.ids import PodUid, SlurmNode
 from bridge.domain.pods import Pod
 from bridge.runtime import lifetime, logging, settings
 from bridge.runtime.actuator import Actuator
+from bridge.runtime.lease import Accession
 from bridge.runtime.mirror import Mirror
 from bridge.runtime.placeholders import Placeholders
 from bridge.runtime.pods import PodLoop
@@ -44,7 +45,9 @@ async def run(configured: Settings, stop: asyncio.Event) -> None:
         )
 
 
-async def control(program: Program, mirror: Mirror, stop: asyncio.Event) -> None:
+async def control(
+    program: Program, mirror: Mirror, stop: asyncio.Event, _accession: Accession
+) -> None:
     """Run the controllers for as long as we lead."""
     await mirror.synced()
     queue: WorkQueue[PodUid] = WorkQueue(rng=program.rng)

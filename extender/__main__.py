@@ -11,6 +11,7 @@ from bridge.domain.ids import PodUid
 from bridge.kube.objects import Objects
 from bridge.runtime import lifetime, logging, settings
 from bridge.runtime.actuator import Actuator
+from bridge.runtime.lease import Accession
 from bridge.runtime.lifetime import Part
 from bridge.runtime.mirror import Mirror
 from bridge.runtime.placeholders import Placeholders
@@ -61,7 +62,9 @@ async def run(configured: Settings, stop: asyncio.Event) -> None:
         )
 
 
-async def place(program: Program, mirror: Mirror, stop: asyncio.Event) -> None:
+async def place(
+    program: Program, mirror: Mirror, stop: asyncio.Event, accession: Accession
+) -> None:
     """Place pods for as long as we lead."""
     await mirror.synced()
     placement = program.settings.placement
@@ -107,7 +110,11 @@ async def place(program: Program, mirror: Mirror, stop: asyncio.Event) -> None:
     )
     loop = PodLoop(
         Placement(
-            pods=mirror.pods, bridged=bridged, submitter=submitter, leads_since=program.clock.now()
+            pods=mirror.pods,
+            bridged=bridged,
+            submitter=submitter,
+            accession=accession,
+            leads_since=program.clock.now(),
         ),
         pods=mirror.pods,
         queue=queue,

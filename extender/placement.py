@@ -12,6 +12,7 @@ from bridge.domain.jobs import JobPhase
 from bridge.domain.pods import Pod
 from bridge.domain.view import Past, View
 from bridge.kube.cache import Cache
+from bridge.runtime.lease import Accession
 from extender.bridged import Bridged
 from extender.submitting import Submitter
 
@@ -25,17 +26,26 @@ class Placement:
     actor = Actor.EXTENDER
 
     def __init__(
-        self, *, pods: Cache[Pod], bridged: Bridged, submitter: Submitter, leads_since: datetime
+        self,
+        *,
+        pods: Cache[Pod],
+        bridged: Bridged,
+        submitter: Submitter,
+        accession: Accession,
+        leads_since: datetime,
     ) -> None:
         self._bridged = bridged
         self._submitter = submitter
+        self._accession = accession
         self._leads_since = leads_since.astimezone(UTC)
         pods.subscribe(self._edited)
 
     def past(self, pod: Pod) -> Past:
         """Say whether a predecessor may have a submit for this pod in flight."""
-        is_younger = pod.created_at > self._leads_since + _HANDOVER
-        return Past.NOTHING if is_younger else Past.IN_FLIGHT
+        if pod.created_at > self._leads_since + _HANDOVER:
+            return Past.NOTHING
+        is_orderly = self._accession is Accession.ORDERLY
+        return Past.HANDED_OVER if is_orderly else Past.IN_FLIGHT
 
     def gather(self, pod: Pod, view: View, *, now: datetime, since: datetime) -> Facts:
         """Look whether Kubernetes can take the pod on the node that Slurm chose, where it has."""

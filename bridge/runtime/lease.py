@@ -46,6 +46,19 @@ class LeaseStore(Protocol):
         ...
 
 
+class Accession(enum.Enum):
+    """How a leader came to lead: what its predecessor may have left under way."""
+
+    ORDERLY = "orderly"
+    """Nobody led before, or the last one released the lease when its work was over."""
+    SEIZED = "seized"
+    """The last one stopped renewing: it may have died, or hang, in the middle of a write. Also without an election."""
+
+
+Body = Callable[[asyncio.Event, Accession], Awaitable[None]]
+"""What a leader does, until the event is set."""
+
+
 class Claim(enum.Enum):
     """What to do about a lease."""
 
@@ -94,7 +107,7 @@ async def lead(
     rng: random.Random,
     stop: asyncio.Event,
     metrics: Metrics,
-    on_lead: Callable[[asyncio.Event], Awaitable[None]],
+    on_lead: Body,
 ) -> None:
     """Run `on_lead` whenever, and only while, we lead; returns at `stop`, or after `on_lead` has ended by itself.
 
@@ -110,11 +123,11 @@ async def lead(
         rng: Spreads the attempts of several contenders.
         stop: Ends it.
         metrics: Told whether we lead.
-        on_lead: The body; it gets `stop`.
+        on_lead: The body; it gets `stop`, and how it came to lead.
     """
     if not settings.enabled:
         with _told(metrics, name):
-            await on_lead(stop)
+            await on_lead(stop, Accession.SEIZED)
         return
     contender = _Contender(
         store, name=name, identity=identity, settings=settings, clock=clock, rng=rng
@@ -155,6 +168,7 @@ class _Contender:
         self._seen_at = clock.monotonic()
         self._leads_until = self._seen_at
         self._may_hold = False
+        self._accession = Accession.SEIZED
         self._trouble = ""
 
     async def campaign(self, stop: asyncio.Event) -> bool:
@@ -165,16 +179,14 @@ class _Contender:
             await pause(self._retry_s(), stop)
         return False
 
-    async def reign(
-        self, body: Callable[[asyncio.Event], Awaitable[None]], stop: asyncio.Event
-    ) -> bool:
+    async def reign(self, body: Body, stop: asyncio.Event) -> bool:
         """Run the body for as long as the lease is renewed in time; False if it had to be cancelled."""
         limit = asyncio.timeout(self._leads_until - self._clock.monotonic())
         async with asyncio.TaskGroup() as group:
             renewing = group.create_task(self._renew(limit))
             try:
                 async with limit:
-                    await body(stop)
+                    await body(stop, self._accession)
             except TimeoutError:
                 if not limit.expired():
                     raise
@@ -239,6 +251,9 @@ class _Contender:
             duration_s=self._settings.lease_duration_s,
         )
         self._may_hold = True
+        if verdict is not Claim.RENEW:
+            is_orderly = record is None or not record.holder
+            self._accession = Accession.ORDERLY if is_orderly else Accession.SEIZED
         if verdict is Claim.CREATE:
             await self._store.create(self._name, ours)
         else:

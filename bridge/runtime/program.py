@@ -5,7 +5,7 @@ import os
 import random
 import socket
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -18,6 +18,7 @@ from bridge.kube.leases import KubeLeases
 from bridge.runtime import health, lease
 from bridge.runtime.clock import Clock, SystemClock
 from bridge.runtime.health import Health
+from bridge.runtime.lease import Accession
 from bridge.runtime.lifetime import Part
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.placeholders import Pace
@@ -25,8 +26,6 @@ from bridge.runtime.serve import bind, serve
 from bridge.runtime.settings import Settings
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import Controller
-
-Body = Callable[[asyncio.Event], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +70,7 @@ class Program:
         sock = bind(self.settings.health.listen)
         return Part(name="health", run=lambda stop: serve(app, sock, stop=stop))
 
-    def leader_part(self, body: Body) -> Part:
+    def leader_part(self, body: lease.Body) -> Part:
         """Run a body while this process leads.
 
         A process leads once: one that lost its lease has caches and questions under way that another leader has
@@ -79,12 +78,12 @@ class Program:
         """
         has_led = False
 
-        async def lead_once(stop: asyncio.Event) -> None:
+        async def lead_once(stop: asyncio.Event, accession: Accession) -> None:
             nonlocal has_led
             if has_led:
                 raise LedBefore(f"{self.name} lost its lease and could lead again: starting afresh")
             has_led = True
-            await body(stop)
+            await body(stop, accession)
 
         kubernetes = self.settings.kubernetes
         return Part(

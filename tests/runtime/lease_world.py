@@ -101,6 +101,7 @@ class Contender:
     """How long the body takes to end, told or cancelled."""
     frozen: list[tuple[float, float]] = field(default_factory=list)
     is_leading: bool = False
+    accessions: list[lease.Accession] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._stop = asyncio.Event()
@@ -128,8 +129,9 @@ class Contender:
             on_lead=self._body,
         )
 
-    async def _body(self, stop: asyncio.Event) -> None:
+    async def _body(self, stop: asyncio.Event, accession: lease.Accession) -> None:
         world = self.election.world
+        self.accessions.append(accession)
         began_s, self.is_leading = world.now_s, True
         try:
             async with asyncio.timeout(self.body_ends_after_s):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bridge.domain.leases import LeaseRecord
 from bridge.runtime import lease
-from bridge.runtime.lease import Claim
+from bridge.runtime.lease import Accession, Claim
 from bridge.runtime.settings import RENEW_JITTER, LeaderElection
 from tests.runtime.lease_world import SETTINGS, Contender, Election, Fate, Reign
 from tests.virtual_time import EPOCH
@@ -91,6 +91,7 @@ class TestLeading:
 
         assert [Reign(who="a", began_s=0, ended_s=60)] == election.reigns
         assert second.is_leading
+        assert ([Accession.ORDERLY], [Accession.ORDERLY]) == (first.accessions, second.accessions)
         assert first.process.task.done()
 
     def test_a_released_lease_says_so(self, election: Election) -> None:
@@ -122,6 +123,7 @@ class TestLeading:
         assert not second.is_leading
         election.run(until_s=60 + DURATION_S + 2 * LONGEST_RETRY_S)
         assert second.is_leading
+        assert [Accession.SEIZED] == second.accessions
 
     def test_a_body_that_ends_by_itself_ends_it_all_and_releases(self, election: Election) -> None:
         first = election.contender("a", body_ends_after_s=30.0)
