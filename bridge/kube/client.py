@@ -28,6 +28,9 @@ METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 OnCall = Callable[[str, float, str], None]
 """Told of every call: operation (`PATCH pods/status`, `LIST nodes`), seconds, outcome (`ok`, an error's `outcome`, `cancelled`)."""
 
+_KEEP_ALIVE_S = 75
+"""The API server closes idle connections after 90 s; we come first, so that none breaks under a request."""
+
 _NO_ANSWER = (aiohttp.ClientError, OSError)  # TimeoutError is an OSError
 
 NO_PARAMS: Mapping[str, str] = MappingProxyType({})
@@ -98,7 +101,9 @@ class KubeClient:
         on_call: OnCall = ignore_call,
     ) -> AsyncIterator[Self]:
         """Open the session with credentials that are loaded already; the arguments are those of `open`."""
-        connector = aiohttp.TCPConnector(limit=connections, ssl=credentials.tls_context())
+        connector = aiohttp.TCPConnector(
+            limit=connections, ssl=credentials.tls_context(), keepalive_timeout=_KEEP_ALIVE_S
+        )
         # No compression: on the way from the API server the loop's CPU is dearer than the network.
         headers = {"User-Agent": user_agent, "Accept-Encoding": "identity"}
         async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
@@ -161,7 +166,10 @@ class KubeClient:
                 response = await stack.enter_async_context(
                     self._send("GET", path, params=params, headers={"Accept": JSON}, limits=limits)
                 )
-            yield _lines(path, response.content.iter_any())
+            try:
+                yield _lines(path, response.content.iter_any())
+            finally:
+                _abandon(response)
 
     @asynccontextmanager
     async def _send(
@@ -174,10 +182,10 @@ class KubeClient:
         data: bytes | None = None,
         limits: aiohttp.ClientTimeout,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send it, once more if 401 met a token that has just been renewed; only a 2xx comes out."""
-        may_renew = True
-        while True:
-            if authorization := await self._credentials.authorization():
+        """Send it, once more if 401 met a token that is no longer the newest; only a 2xx comes out."""
+        authorization = await self._credentials.authorization()
+        for may_renew in (True, False):
+            if authorization:
                 headers["Authorization"] = authorization
             async with self._session.request(
                 method,
@@ -195,9 +203,10 @@ class KubeClient:
                     return
                 answer = await response.read()
                 status, retry_after = response.status, response.headers.get("Retry-After", "")
-            if status == HTTPStatus.UNAUTHORIZED and may_renew and await self._credentials.renew():
-                may_renew = False
-                continue
+            if status == HTTPStatus.UNAUTHORIZED and may_renew:
+                refused, authorization = authorization, await self._credentials.renewed()
+                if authorization != refused:
+                    continue
             raise errors.from_answer(method, path, status, answer, retry_after)
 
     @contextmanager
@@ -248,6 +257,12 @@ async def _lines(path: str, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes
                 pending.append(rest)
     except _NO_ANSWER as error:
         raise _no_answer("WATCH", path, error) from error
+
+
+def _abandon(response: aiohttp.ClientResponse) -> None:
+    """Drop the connection of a stream that has not ended: nobody would wait for TLS to say goodbye properly."""
+    if response.connection is not None and response.connection.transport is not None:
+        response.connection.transport.abort()
 
 
 def _no_answer(method: str, path: str, error: Exception) -> errors.Unavailable:

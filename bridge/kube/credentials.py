@@ -123,18 +123,20 @@ class Credentials:
     async def authorization(self) -> str:
         """Say who we are: the Authorization header; "" where the client certificate does."""
         if self._monotonic() - self._loaded_at >= _RELOAD_AFTER_S:
-            await self.renew()
-        return str(self._configuration.api_key.get("BearerToken", "")).strip()
+            return await self.renewed()
+        return self._header()
 
-    async def renew(self) -> bool:
-        """Read the token again; False if it is the same. What cannot be read now leaves the old one in place."""
-        before = self._configuration.api_key.get("BearerToken")
+    async def renewed(self) -> str:
+        """Say it after reading the token again; what cannot be read now leaves the old one in place."""
         self._loaded_at = self._monotonic()
         try:
             await self._reload()
         except _LOADER_ERRORS as error:
             _log.warning("credentials.reload_failed", server=self.server, error=str(error))
-        return bool(self._configuration.api_key.get("BearerToken") != before)
+        return self._header()
+
+    def _header(self) -> str:
+        return str(self._configuration.api_key.get("BearerToken", "")).strip()
 
 
 async def _from_file(path: str, configuration: Configuration) -> Callable[[], Awaitable[None]]:

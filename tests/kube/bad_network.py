@@ -42,19 +42,21 @@ class BadNetwork:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
-        if self._refuses:
-            await _close(writer)
-            return
         self._served.add(served := asyncio.Event())
+        if not self._refuses:
+            with contextlib.suppress(ConnectionError):
+                await self._join(reader, writer)
+        await _close(writer)
+        served.set()
+
+    async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there_reader, there_writer = await asyncio.open_connection(*self._target)
         self._writers |= (ends := {writer, there_writer})
         async with asyncio.TaskGroup() as group:
             group.create_task(self._pump(reader, there_writer))
             group.create_task(self._pump(there_reader, writer))
         self._writers -= ends
-        for end in ends:
-            await _close(end)
-        served.set()
+        await _close(there_writer)
 
     async def end(self) -> None:
         """Break every connection and wait until they are closed."""

@@ -367,11 +367,20 @@ async def test_a_server_error_is_no_reason_to_list_again() -> None:
     assert ["LIST", "10", "11"] == server.asked[:3]
 
 
-async def test_a_server_that_hangs_up_at_once_is_not_asked_in_a_circle() -> None:
-    server = OddServer(lists=[[]], watches=[])
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param([], id="hangs up"),
+        pytest.param([event("ERROR", {"kind": "Status", "code": 403})], id="refuses"),
+    ],
+)
+async def test_a_server_that_lists_but_does_not_let_us_watch_is_not_asked_in_a_circle(
+    words: list[bytes],
+) -> None:
+    server = OddServer(lists=[[]], watches=[words] * 100)
     with capture_logs() as logs:
         async with reflecting_odd(server):
-            await until(lambda: len(server.asked) > 5, 10)
+            await until(lambda: server.asked.count("10") > 5, 10)
 
     pauses = [e["retry_in_s"] for e in logs if e["event"] == "reflector.interrupted"]
-    assert pauses[0] < pauses[-1] <= HASTY.longest_pause.total_seconds()
+    assert 3 * pauses[0] < pauses[-1] <= HASTY.longest_pause.total_seconds()
