@@ -10,6 +10,9 @@ import yaml
 
 CHART = Path(__file__).parents[2] / "deploy/chart"
 
+REQUIRED = Path(__file__).with_name("required.yaml")
+"""What every installation has to say."""
+
 Manifest = dict[str, Any]
 
 
@@ -41,13 +44,16 @@ def render(
     release: str = "slurm-bridge",
     namespace: str = "slurm-bridge",
 ) -> Rendered:
-    """`helm template`.
+    """`helm template`, with the one value that has no default.
 
     Raises:
         HelmError: the values are refused.
     """
     done = subprocess.run(
-        [str(helm), "template", release, str(CHART), "--namespace", namespace, "--values", "-"],
+        [
+            *(str(helm), "template", release, str(CHART), "--namespace", namespace),
+            *("--values", str(REQUIRED), "--values", "-"),
+        ],
         input=yaml.safe_dump(dict(values or {})),
         capture_output=True,
         text=True,

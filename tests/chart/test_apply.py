@@ -15,7 +15,7 @@ from sandbox import assets
 from sandbox.client import Sandbox
 from tests.chart.conftest import Render
 from tests.chart.policed import OUTSIDE, make_namespaces
-from tests.chart.rendering import CHART, Rendered
+from tests.chart.rendering import CHART, REQUIRED, Rendered
 
 ALL = {
     "networkPolicy": {"enabled": True},
@@ -82,10 +82,10 @@ def test_certificates_are_kept_over_upgrades(
             *(secret["data"] for secret in secrets if secret["type"] == "kubernetes.io/tls"),
         ]
 
-    run("install", str(CHART))
+    run("install", str(CHART), f"--values={REQUIRED}")
     try:
         installed = certificates()
-        run("upgrade", str(CHART), "--set=webhook.replicas=3")
+        run("upgrade", str(CHART), f"--values={REQUIRED}", "--set=webhook.replicas=3")
         upgraded = certificates()
     finally:
         run("uninstall", "--wait")

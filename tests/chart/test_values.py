@@ -49,6 +49,11 @@ from tests.chart.rendering import CHART, HelmError
             "'/extender/workloadKinds/0/resources/0'",
             id="wildcard-right",
         ),
+        pytest.param(
+            {"scheduler": {"image": {"repository": ""}}},
+            "scheduler.image.repository",
+            id="no-image-of-the-scheduler",
+        ),
         pytest.param({"priorityClass": {"create": True}}, "'/priorityClass/name'", id="no-name"),
         pytest.param(
             {"config": {"slurm": {"urll": "http://slurm:6820"}}}, "'urll'", id="unknown-setting"
