@@ -123,7 +123,7 @@ class KubeClient:
 
         Args:
             method: GET, POST …
-            path: begins with "/"; names inside it are quoted by the caller.
+            path: from `bridge.kube.paths` where names are in it.
             body: whatever msgspec turns into JSON; None sends none.
             content_type: of the body.
             params: the query.
@@ -150,7 +150,7 @@ class KubeClient:
         """Open a watch; the block gets its lines, of any length, without their ends.
 
         Args:
-            path: begins with "/".
+            path: of the collection.
             params: the query, without `watch`.
             idle_timeout_s: without a byte for so long the connection counts as lost.
 

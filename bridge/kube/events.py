@@ -6,6 +6,7 @@ from datetime import datetime
 
 from bridge.domain.nodes import KubeNodeFacts
 from bridge.domain.pods import Pod
+from bridge.kube import paths
 from bridge.kube.client import KubeClient
 from bridge.kube.times import rfc3339
 
@@ -62,7 +63,7 @@ async def create_event(
         "reportingController": by.controller,
         "reportingInstance": by.instance,
     }
-    path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+    path = paths.collection("events.k8s.io/v1", "events", namespace)
     await client.request("POST", path, body=body)
 
 

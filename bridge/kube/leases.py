@@ -3,7 +3,7 @@
 import msgspec
 
 from bridge.domain.leases import LeaseRecord
-from bridge.kube import decode, errors, wire
+from bridge.kube import decode, errors, paths, wire
 from bridge.kube.client import KubeClient
 from bridge.kube.times import rfc3339
 
@@ -16,12 +16,12 @@ class KubeLeases:
     def __init__(self, client: KubeClient, namespace: str) -> None:
         self._client = client
         self._namespace = namespace
-        self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+        self._path = paths.collection("coordination.k8s.io/v1", "leases", namespace)
 
     async def get(self, name: str) -> LeaseRecord | None:
         """Read a lease; None if there is none."""
         try:
-            return _record(await self._client.request("GET", f"{self._path}/{name}"))
+            return _record(await self._client.request("GET", self._path + paths.of(name)))
         except errors.NotFound:
             return None
 
@@ -40,7 +40,7 @@ class KubeLeases:
             Conflict: it has been written since.
             NotFound: it is gone.
         """
-        path = f"{self._path}/{name}"
+        path = self._path + paths.of(name)
         await self._client.request("PUT", path, body=self._body(name, record))
 
     def _body(self, name: str, record: LeaseRecord) -> dict[str, object]:

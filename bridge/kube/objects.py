@@ -5,7 +5,7 @@ from typing import NamedTuple
 import msgspec
 
 from bridge.domain.objects import KubeObject
-from bridge.kube import decode, errors, wire
+from bridge.kube import decode, errors, paths, wire
 from bridge.kube.client import METADATA_ONLY, KubeClient
 
 _resources = msgspec.json.Decoder(wire.ApiResourceList)
@@ -23,7 +23,7 @@ async def get_namespace(client: KubeClient, name: str) -> KubeObject:
         NotFound: there is none of that name.
     """
     return decode.kube_object(
-        await client.request("GET", f"/api/v1/namespaces/{name}", accept=METADATA_ONLY)
+        await client.request("GET", paths.of("api", "v1", "namespaces", name), accept=METADATA_ONLY)
     )
 
 
@@ -47,15 +47,15 @@ class Objects:
             NotFound: no such object, or the API server knows no such kind.
             Forbidden: our role does not cover that kind.
         """
-        root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
-        resource = await self._resource(root, api_version, kind)
-        where = f"/namespaces/{namespace}" if resource.is_namespaced else ""
-        body = await self._client.request(
-            "GET", f"{root}{where}/{resource.plural}/{name}", accept=METADATA_ONLY
+        resource = await self._resource(api_version, kind)
+        where = paths.collection(
+            api_version, resource.plural, namespace if resource.is_namespaced else ""
         )
-        return decode.kube_object(body)
+        path = where + paths.of(name)
+        return decode.kube_object(await self._client.request("GET", path, accept=METADATA_ONLY))
 
-    async def _resource(self, root: str, api_version: str, kind: str) -> _Resource:
+    async def _resource(self, api_version: str, kind: str) -> _Resource:
+        root = paths.collection(api_version)
         known = self._known.get((api_version, kind))
         if known is None:
             body = await self._client.request("GET", root)

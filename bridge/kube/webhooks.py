@@ -5,7 +5,7 @@ from base64 import b64encode
 
 import msgspec
 
-from bridge.kube import decode, wire
+from bridge.kube import decode, paths, wire
 from bridge.kube.client import JSON_PATCH, KubeClient
 
 _configuration = msgspec.json.Decoder(wire.WebhookConfiguration)
@@ -31,7 +31,7 @@ async def set_ca_bundle(client: KubeClient, kind: WebhookKind, name: str, ca_pem
         NotFound: there is no such configuration.
         Conflict: its webhooks changed meanwhile.
     """
-    path = f"/apis/admissionregistration.k8s.io/v1/{kind.value}/{name}"
+    path = paths.of("apis", "admissionregistration.k8s.io", "v1", kind.value, name)
     found = decode.decoded(_configuration, kind.value, await client.request("GET", path))
     bundle = b64encode(ca_pem).decode()
     operations: list[dict[str, object]] = []

@@ -9,7 +9,7 @@ from typing import assert_never
 from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.nodes import KubeNodeFacts
 from bridge.domain.pods import Pod
-from bridge.kube import decode, errors
+from bridge.kube import decode, errors, paths
 from bridge.kube.client import JSON_PATCH, STRATEGIC_MERGE_PATCH, KubeClient
 from bridge.kube.patches import JsonPatch, MergePatch, Patch
 
@@ -29,7 +29,7 @@ async def get_node(client: KubeClient, name: KubeNode) -> KubeNodeFacts:
     Raises:
         NotFound: there is none of that name.
     """
-    return decode.node(await client.request("GET", f"/api/v1/nodes/{name}"))
+    return decode.node(await client.request("GET", paths.of("api", "v1", "nodes", name)))
 
 
 async def patch_pod(client: KubeClient, pod: Pod, patch: Patch) -> Pod:
@@ -54,7 +54,7 @@ async def patch_node(client: KubeClient, node: KubeNodeFacts, patch: Patch) -> K
         Conflict: a guard of the patch did not hold: the node has changed, or another one has its name.
         NotFound: the node is gone.
     """
-    return decode.node(await _patch(client, f"/api/v1/nodes/{node.name}", patch))
+    return decode.node(await _patch(client, paths.of("api", "v1", "nodes", node.name), patch))
 
 
 async def bind(
@@ -139,4 +139,4 @@ async def _patch(client: KubeClient, path: str, patch: Patch) -> bytes:
 
 
 def _pod_path(namespace: str, name: str) -> str:
-    return f"/api/v1/namespaces/{namespace}/pods/{name}"
+    return paths.of("api", "v1", "namespaces", namespace, "pods", name)

@@ -10,7 +10,6 @@ import pytest
 from bridge.domain import names
 from bridge.domain.demand import Demand
 from bridge.domain.ids import KubeNode, PodUid
-from bridge.domain.nodes import Allocatable, KubeNodeFacts, Taint
 from bridge.domain.pods import (
     BoundPod,
     Condition,
@@ -296,68 +295,6 @@ def test_bound_pods_that_have_ended_are_known(phase: str, is_terminal: bool) -> 
     found = read_bound(stored(pod("a", nodeName="n"), {"phase": phase}, deletionTimestamp=NEW))
 
     assert (is_terminal, True, "n") == (found.is_terminal, found.is_deleting, found.kube_node)
-
-
-def test_a_node_is_read_with_what_it_has_left_for_pods() -> None:
-    manifest = {
-        "metadata": {
-            "name": "n",
-            "uid": "u",
-            "resourceVersion": "7",
-            "creationTimestamp": NEW,
-            "labels": {"a": "b"},
-            "annotations": {"c": "d"},
-        },
-        "spec": {
-            "unschedulable": True,
-            "taints": [{"key": "k", "effect": "NoSchedule", "timeAdded": NEW}],
-        },
-        "status": {
-            "allocatable": {
-                "cpu": "7910m",
-                "memory": "32Gi",
-                "ephemeral-storage": "1k",
-                "pods": "110",
-                "nvidia.com/gpu": "4",
-            },
-            "conditions": [
-                {"type": "MemoryPressure", "status": "False"},
-                {"type": "Ready", "status": "True"},
-            ],
-            "addresses": [
-                {"type": "Hostname", "address": "n"},
-                {"type": "InternalIP", "address": "10.0.0.1"},
-                {"type": "InternalIP", "address": "fd00::1"},
-            ],
-        },
-    }
-
-    assert decode.node(json.dumps(manifest).encode()) == KubeNodeFacts(
-        name=KubeNode("n"),
-        uid="u",
-        resource_version="7",
-        labels={"a": "b"},
-        annotations={"c": "d"},
-        taints=(Taint(key="k", effect="NoSchedule"),),
-        is_unschedulable=True,
-        is_ready=True,
-        allocatable=Allocatable(
-            milli_cpu=7910,
-            memory_bytes=32 * GIB,
-            ephemeral_storage_bytes=1000,
-            pods=110,
-            extended={"nvidia.com/gpu": 4},
-        ),
-        internal_ip="10.0.0.1",
-    )
-
-
-def test_a_node_that_nobody_reports_of_is_not_ready() -> None:
-    manifest = {
-        "metadata": {"name": "n", "uid": "u", "resourceVersion": "7", "creationTimestamp": NEW}
-    }
-
-    assert not decode.node(json.dumps(manifest).encode()).is_ready
 
 
 def broken(path: list[str | int], value: object) -> Manifest:

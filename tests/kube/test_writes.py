@@ -165,6 +165,10 @@ async def test_objects_are_found_by_what_an_owner_reference_says(
         pytest.param("batch/v1", "Job", "never", id="no such object"),
         pytest.param("batch/v1", "Jobb", "never", id="no such kind"),
         pytest.param("jobset.x-k8s.io/v1alpha2", "JobSet", "never", id="no such group"),
+        pytest.param("", "Job", "never", id="no group at all"),
+        pytest.param("v1", "ConfigMap", "../secrets/key", id="a path for a name"),
+        pytest.param("v1", "ConfigMap", "%2e%2e%2fsecrets%2fkey", id="a quoted path"),
+        pytest.param("v1/namespaces/kube-system", "Secret", "key", id="a path for a version"),
     ],
 )
 async def test_an_owner_that_is_not_there_is_not_found(
@@ -172,6 +176,20 @@ async def test_an_owner_that_is_not_there_is_not_found(
 ) -> None:
     with pytest.raises(errors.NotFound):
         await objects.Objects(client).get(api_version, kind, namespace, name)
+
+
+async def test_no_name_leads_to_another_object(client: KubeClient, calls: Calls) -> None:
+    """Whatever the text, what is asked for is a pod's binding."""
+    for name in ("a/eviction", "a%2Feviction", "..", ""):
+        with pytest.raises(errors.NotFound, match="no object is called"):
+            await writes.bind(client, namespace="default", name=name, uid=OTHER_UID, kube_node=HERE)
+    assert [] == calls
+
+    with pytest.raises(errors.NotFound):
+        await writes.bind(
+            client, namespace="default", name="a?dryRun=All#", uid=OTHER_UID, kube_node=HERE
+        )
+    assert [("POST pods/binding", "not_found")] == calls
 
 
 @pytest.mark.parametrize("kind", WebhookKind)
