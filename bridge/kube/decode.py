@@ -60,17 +60,17 @@ class Change(enum.Enum):
 
 def pod(body: Json) -> pods.Pod:
     """Read one pod, with all that decisions about it need."""
-    return _translated(decoded(_pod, "Pod", body), _to_pod)
+    return _read("Pod", _pod, _to_pod, body)
 
 
 def bound_pod(body: Json) -> pods.BoundPod:
     """Read one pod that has a node, with no more than its node's books need."""
-    return _translated(decoded(_bound_pod, "Pod", body), _to_bound_pod)
+    return _read("Pod", _bound_pod, _to_bound_pod, body)
 
 
 def node(body: Json) -> nodes.KubeNodeFacts:
     """Read one node."""
-    return _translated(decoded(_node, "Node", body), _to_node)
+    return _read("Node", _node, _to_node, body)
 
 
 def kube_object(body: Json) -> KubeObject:
@@ -148,23 +148,17 @@ def _name_in(body: Json) -> str:
         found = _identified.decode(body).metadata
     except msgspec.DecodeError:
         return ""
-    return _full_name(found.namespace, found.name)
+    return f"{found.namespace}/{found.name}" if found.namespace else found.name
 
 
-def _full_name(namespace: str, name: str) -> str:
-    return f"{namespace}/{name}" if namespace else name
-
-
-W_OBJECT = TypeVar("W_OBJECT", wire.Pod, wire.BoundPod, wire.Node)
-
-
-def _translated(wired: W_OBJECT, translate: Callable[[W_OBJECT], T]) -> T:
+def _read(
+    what: str, decoder: msgspec.json.Decoder[W], translate: Callable[[W], T], body: Json
+) -> T:
+    wired = decoded(decoder, what, body)
     try:
         return translate(wired)
     except ValueError as error:  # a quantity that is none
-        meta = wired.metadata
-        kind = type(wired).__name__
-        raise malformed(f"{kind} {_full_name(meta.namespace, meta.name)}", error) from error
+        raise malformed(f"{what} {_name_in(body)}", error) from error
 
 
 def _to_pod(wired: wire.Pod) -> pods.Pod:
