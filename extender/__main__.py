@@ -84,6 +84,7 @@ async def place(
         pods=mirror.pods,
         kube_nodes=mirror.kube_nodes,
         bound=mirror.bound,
+        placeholders=placeholders,
         clock=program.clock,
     )
     submitter = Submitter(

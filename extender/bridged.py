@@ -4,11 +4,13 @@ from collections.abc import Mapping
 
 from bridge.domain import candidates, fit, nodes
 from bridge.domain.candidates import Pool
-from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
+from bridge.domain.ids import ClusterId, KubeNode, PodUid, SlurmNode
+from bridge.domain.jobs import JobPhase
 from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.pods import BoundPod, Pod
 from bridge.kube.cache import Cache
 from bridge.runtime.clock import Clock
+from bridge.runtime.placeholders import Placeholders
 from bridge.slurm import nodes as slurm_nodes
 from bridge.slurm.client import SlurmClient
 
@@ -27,11 +29,14 @@ class Bridged:
         pods: Cache[Pod],
         kube_nodes: Cache[KubeNodeFacts],
         bound: Cache[BoundPod],
+        placeholders: Placeholders,
         clock: Clock,
     ) -> None:
         """pods: ours; bound: every pod of the cluster that has a node."""
         self._slurm = slurm
         self._cluster = cluster
+        self._pods = pods
+        self._placeholders = placeholders
         self._kube_nodes = kube_nodes
         self._clock = clock
         self._bound_on = bound.index(lambda pod: [pod.kube_node])
@@ -62,11 +67,19 @@ class Bridged:
 
     def check(self, pod: Pod, kube_node: KubeNode) -> fit.Answer:
         """Look whether Kubernetes can take the pod there."""
+        bound = [other for other in self._bound_on.get(kube_node) if other.uid != pod.uid]
         tenants = fit.tenants(
-            (other for other in self._bound_on.get(kube_node) if other.uid != pod.uid),
+            bound,
             (other for other in self._assigned_to.get(kube_node) if other.uid != pod.uid),
+            outlived={other.uid for other in bound if self._is_outlived(other.uid)},
         )
         return fit.check(pod, self._kube_nodes.get(kube_node), tenants)
+
+    def _is_outlived(self, uid: PodUid) -> bool:
+        """Its placeholder is over: Slurm has given its room away, and the controllers are about to evict it."""
+        pod = self._pods.get(uid)
+        job = self._placeholders.job(pod.job_id) if pod and pod.job_id else None
+        return job is not None and job.identity.uid == uid and job.phase is JobPhase.ENDED
 
     def _edited(self, old: KubeNodeFacts | None, new: KubeNodeFacts | None) -> None:
         """Make the pool anew where a node came, went or was edited."""

@@ -4,12 +4,13 @@ Asked before a pod is pinned, because a pin cannot be undone: kube-scheduler mus
 its filters look at (NodeResourcesFit, NodePorts, TaintToleration, NodeUnschedulable, NodeAffinity).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
 from bridge.domain import demand, quantities, selection
 from bridge.domain.demand import Demand
 from bridge.domain.facts import Fit
+from bridge.domain.ids import PodUid
 from bridge.domain.nodes import Allocatable, KubeNodeFacts
 from bridge.domain.pods import BoundPod, Pod
 
@@ -33,24 +34,27 @@ class Tenant:
     is_deleting: bool = False
 
 
-def tenants(bound: Iterable[BoundPod], assigned: Iterable[Pod]) -> tuple[Tenant, ...]:
+def tenants(
+    bound: Iterable[BoundPod], assigned: Iterable[Pod], *, outlived: Container[PodUid] = ()
+) -> tuple[Tenant, ...]:
     """What counts on one node.
 
     Args:
         bound: the pods that Kubernetes has bound to the node; ended ones are charged no more.
         assigned: our pods that were pinned to it and may not be among the bound ones yet.
+        outlived: our pods whose placeholder is over: they are evicted at any moment.
     """
-    charged = {pod.uid: pod for pod in bound if not pod.is_terminal}
-    return (
-        *(
-            Tenant(demand=pod.demand, host_ports=pod.host_ports, is_deleting=pod.is_deleting)
-            for pod in charged.values()
-        ),
-        *(
-            Tenant(demand=pod.demand, host_ports=pod.host_ports, is_deleting=pod.is_deleting)
-            for pod in assigned
-            if pod.uid not in charged and not pod.is_terminal
-        ),
+    charged: dict[PodUid, BoundPod | Pod] = {pod.uid: pod for pod in bound}
+    for pinned in assigned:
+        charged.setdefault(pinned.uid, pinned)
+    return tuple(
+        Tenant(
+            demand=pod.demand,
+            host_ports=pod.host_ports,
+            is_deleting=pod.is_deleting or pod.uid in outlived,
+        )
+        for pod in charged.values()
+        if not pod.is_terminal
     )
 
 

@@ -3,7 +3,7 @@
 Pure and level-triggered: no phase is stored, all is derived, and the same facts give the same decision. Rows are the
 pod's situation, columns the placeholder's; the cells are the functions of `rules` (`docs/lifecycle.md` is generated
 from here). Two things hold in every cell, so no rule repeats them: where Slurm cannot be read nothing is done, and
-what cannot be taken back waits for a view that is younger than our last write.
+whatever is done, or said, waits for a view that is younger than our last write.
 """
 
 import enum
@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import assert_never
 
 from bridge.domain import rules
-from bridge.domain.actions import OwnCause, Tell, Wait
+from bridge.domain.actions import OwnCause, Wait
 from bridge.domain.facts import Actor, Decision, Facts, Fit, Policy, Refusal
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.pods import ContainerState, Pod
@@ -156,8 +156,7 @@ def cell(pod: Pod, view: View, *, node_is_gone: bool = False) -> tuple[Row, Colu
 def decide(facts: Facts, policy: Policy) -> Decision:
     """Say what to do next for this pod."""
     decision = _decide(facts, policy)
-    harmless = all(isinstance(action, Tell | Wait) for action in decision.actions)
-    if facts.view.fresh or harmless:
+    if facts.view.fresh or decision.actions == (Wait(),):
         return decision
     return rules.wait(
         f"not seen yet what our last write did ({decision.reason})",

@@ -28,7 +28,7 @@ Before the table is asked:
    by and adopts no other; a gated one keeps the one that has nodes, else the oldest.
 3. A waiting pod's placeholder that carries a recorded cause → **Cancel**: we died between recording and cancelling.
 
-And after it: whatever cannot be taken back, that is all but Wait and Tell, is held back until Slurm has been read by a
+And after it: whatever is more than Wait is held back until Slurm has been read by a
 request that *began* after our own last write about this pod, and the pod is seen as that write left it
 (`bridge.domain.view`).
 

@@ -1,7 +1,7 @@
 """The cells of the lifecycle's table: each rule says what to do in one situation, and why.
 
 The first line of a rule's docstring is its text in `docs/lifecycle.md`. No rule asks whether the view is fresh:
-`lifecycle.decide` holds back whatever cannot be taken back.
+`lifecycle.decide` holds back whatever was decided on an old one.
 """
 
 from dataclasses import dataclass
@@ -85,6 +85,8 @@ def tell_why(case: JobCase) -> Decision:
     if age < case.policy.tell_after:
         return wait("Slurm has just got its placeholder", retry=case.policy.tell_after - age)
     reason = reasons.condition_reason(job.reason)
+    if reason == reasons.NOT_LOOKED_AT and age < _UNEXPLAINED:
+        return wait("Slurm has not said yet why it waits", retry=_UNEXPLAINED - age)
     if job.held and not reason.startswith("JobHeld"):
         reason = "JobHeld"
     gates = f"; {_foreign_gates(case.pod)} on as well" if case.pod.has_foreign_gate else ""
@@ -262,6 +264,9 @@ def finish_cancel(job: SlurmJob) -> Decision:
 # --- words and pieces ------------------------------------------------------------------------------------------------
 
 _SOON = timedelta(seconds=1)
+
+_UNEXPLAINED = timedelta(seconds=15)
+"""For so long a reason is awaited before the pod is told that there is none: Slurm's next pass gives one."""
 
 
 def do(reason: str, *actions: Action) -> Decision:

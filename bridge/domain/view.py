@@ -32,7 +32,7 @@ class View:
     jobs: tuple[SlurmJob, ...] = ()
     """Every job found *in Slurm* with this workload's identity, ended ones too while Slurm remembers them."""
     fresh: bool = False
-    """Slurm was read, and the pod seen, after our last write to either; what cannot be taken back waits for that."""
+    """Slurm was read, and the pod seen, after our last write to either; whatever is done waits for that."""
     surely_none: bool = False
     """There is no live one and none can turn up any more; absence in a single reading is not enough."""
     reachable: bool = True

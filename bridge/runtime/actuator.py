@@ -192,7 +192,7 @@ class Actuator:
                     if_unchanged=action.if_unchanged,
                 )
                 pod = await self._patch_status(pod, disrupted)
-            with self._patching(pod):
+            with self._writing_to(pod):
                 await writes.delete_pod(
                     self._kube,
                     namespace=pod.namespace,
@@ -205,15 +205,15 @@ class Actuator:
             _log.debug("pod.gone_already")
 
     async def _patch(self, pod: Pod, patch: Patch) -> Pod:
-        with self._patching(pod):
+        with self._writing_to(pod):
             return self._seen(pod, await writes.patch_pod(self._kube, pod, patch))
 
     async def _patch_status(self, pod: Pod, patch: Patch) -> Pod:
-        with self._patching(pod):
+        with self._writing_to(pod):
             return self._seen(pod, await writes.patch_pod_status(self._kube, pod, patch))
 
     @contextmanager
-    def _patching(self, pod: Pod) -> Iterator[None]:
+    def _writing_to(self, pod: Pod) -> Iterator[None]:
         """The write may have happened, whatever comes back: this version of the pod is not decided on again."""
         try:
             yield

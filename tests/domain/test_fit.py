@@ -218,3 +218,11 @@ def test_tenants_are_the_bound_and_the_assigned_each_once() -> None:
     )
 
     assert expected == fit.tenants(bound, assigned)
+
+
+def test_a_pod_that_outlives_its_placeholder_is_on_its_way_out() -> None:
+    bound = [bound_pod("stays"), bound_pod("outlived")]
+
+    leaving = [each.is_deleting for each in fit.tenants(bound, (), outlived={PodUid("outlived")})]
+
+    assert [False, True] == leaving

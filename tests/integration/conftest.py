@@ -10,13 +10,17 @@ from tests.servers import fresh_namespace
 
 
 @pytest.fixture
-def worlds(full_sandbox: Sandbox, bridged_namespace: str) -> Worlds:
+def worlds(full_sandbox: Sandbox, bridged_namespace: str) -> Iterator[Worlds]:
     """A fresh namespace that Slurm places, and Slurm."""
-    return Worlds(full_sandbox, bridged_namespace)
+    worlds = Worlds(full_sandbox, bridged_namespace)
+    yield worlds
+    worlds.clear()
 
 
 @pytest.fixture
 def elsewhere(full_sandbox: Sandbox) -> Iterator[Worlds]:
     """A fresh namespace that is none of Slurm's business."""
     with fresh_namespace(full_sandbox, labels={}) as name:
-        yield Worlds(full_sandbox, name)
+        worlds = Worlds(full_sandbox, name)
+        yield worlds
+        worlds.clear()

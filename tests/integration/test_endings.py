@@ -83,7 +83,7 @@ def test_scancel_of_a_running_placeholder_evicts_its_pod_and_says_why(worlds: Wo
     job = worlds.live(uid)[0]
 
     began = time.monotonic()
-    worlds.scancel(job)
+    worlds.scancel(job.id)
     evicted = worlds.await_pod(
         "scancelled", lambda pod: "deletionTimestamp" in pod["metadata"], _EVICTED_WITHIN_S
     )
@@ -104,7 +104,7 @@ def test_a_pod_whose_waiting_placeholder_is_cancelled_fails_and_is_not_submitted
     uid = worlds.submit("held", annotations={"slurmjob.slinky.slurm.net/hold": "true"})
     job = worlds.await_live(uid)
 
-    worlds.scancel(job)
+    worlds.scancel(job.id)
 
     failed = worlds.await_pod(
         "held", lambda pod: pod["status"]["phase"] == "Failed" and is_released(pod)
@@ -134,7 +134,7 @@ def test_a_job_is_finished_by_pods_that_are_retried(worlds: Worlds) -> None:
     )
     first = worlds.await_one_pod("job-name=work", lambda pod: pod["status"]["phase"] == "Running")
 
-    worlds.scancel(worlds.live(first["metadata"]["uid"])[0])
+    worlds.scancel(worlds.live(first["metadata"]["uid"])[0].id)
 
     worlds.await_job("work", "Complete")
     worlds.await_one_pod("job-name=work", is_released)

@@ -1,7 +1,8 @@
 """Both worlds as people see them: a namespace that Slurm places, and what squeue and sacct say of its pods."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -130,6 +131,10 @@ class Worlds:
         """As `kubectl delete` does."""
         self.sandbox.admin.delete(f"{self.path}/pods/{name}")
 
+    def clear(self) -> None:
+        """Have every pod of the namespace go at once: the next test needs the room."""
+        self.sandbox.admin.delete(f"{self.path}/pods", gracePeriodSeconds=1)
+
     def events(self, name: str) -> dict[str, str]:
         """What was said of a pod: the last note of each reason."""
         listed = self.sandbox.admin.get(
@@ -247,9 +252,25 @@ class Worlds:
         """As Slurm's administrator."""
         return self.sandbox.run("scontrol", *arguments)
 
-    def scancel(self, job: Job) -> None:
+    @contextmanager
+    def strangers_on(self, *nodes: str) -> Iterator[dict[str, int]]:
+        """Jobs of Slurm's other users that have these nodes for themselves, by node; those that are left go in the end."""
+        whole = ("sbatch", "--parsable", "--external", "--exclusive", "--job-name=stranger")
+        jobs = {node: int(self.sandbox.run(*whole, f"--nodelist={node}").strip()) for node in nodes}
+        ids = set(jobs.values())
+        try:
+            wait_until(
+                lambda: ids == {job.id for job in self.queue() if job.state == "RUNNING"} & ids,
+                PATIENCE_S,
+                sandbox=self.sandbox,
+            )
+            yield jobs
+        finally:
+            self.sandbox.run("scancel", "--quiet", *map(str, ids))
+
+    def scancel(self, job_id: int) -> None:
         """As Slurm's administrator."""
-        self.sandbox.run("scancel", str(job.id))
+        self.sandbox.run("scancel", str(job_id))
 
 
 def condition(pod: Manifest, kind: str = names.ALLOCATED_CONDITION) -> Manifest:

@@ -1,0 +1,61 @@
+"""Slurm picks a node that Kubernetes cannot take: the pod ends up elsewhere, and nobody has to go for it."""
+
+from bridge.domain import names
+from bridge.domain.actions import OwnCause
+from tests.integration.worlds import Worlds, condition, job_id
+
+_TOLERATES_SLURMS_NODES = [{"key": names.MANAGED_NODE_TAINT, "operator": "Exists"}]
+
+
+def test_a_pod_goes_elsewhere_when_foreign_pods_fill_the_node_slurm_picked(
+    worlds: Worlds, elsewhere: Worlds
+) -> None:
+    elsewhere.submit(
+        "squatter",
+        cpus="7500m",
+        tolerations=_TOLERATES_SLURMS_NODES,
+        nodeSelector={"kubernetes.io/hostname": "node-0"},
+    )
+    elsewhere.await_phase("squatter", "Running")
+    with worlds.strangers_on("node-1", "node-2", "node-3") as strangers:
+        uid = worlds.submit("moves", cpus="2", priorityClassName="system-cluster-critical")
+
+        told = worlds.await_event("moves", "NodeMisfit")
+        assert "got node node-0, but insufficient cpu" in told
+        second = worlds.await_live(uid, lambda job: job.state == "PENDING")
+
+        worlds.scancel(strangers["node-2"])
+        running = worlds.await_phase("moves", "Running")
+
+    assert "node-2" == running["spec"]["nodeName"]
+    assert second.id == job_id(running)
+    assert uid == running["metadata"]["uid"]
+    ends = {job.id: (job.state, job.identity.cause) for job in worlds.jobs(uid) if job.identity}
+    first = min(ends)
+    assert {first: ("CANCELLED", OwnCause.MISFIT), second.id: ("RUNNING", "")} == ends
+    assert "Running" == elsewhere.await_pod("squatter", bool)["status"]["phase"]
+
+
+def test_a_pod_waits_for_what_terminates_on_its_node(worlds: Worlds) -> None:
+    """Slurm frees a node at once, containers take their grace."""
+    with worlds.strangers_on("node-1", "node-2", "node-3"):
+        before = worlds.submit(
+            "before",
+            cpus="8",
+            annotations={"sandbox.slurm-bridge.dev/stop-seconds": "5"},
+            terminationGracePeriodSeconds=10,
+        )
+        worlds.await_phase("before", "Running")
+        uid = worlds.submit("after", cpus="8")
+        worlds.await_live(uid, lambda job: job.state == "PENDING")
+
+        worlds.scancel(worlds.live(before)[0].id)
+
+        told = worlds.await_pod(
+            "after", lambda pod: condition(pod).get("reason") == "NodeTerminatingPods"
+        )
+        job = worlds.live(uid)[0]
+        assert f"Slurm job {job.id} has node node-0" in condition(told)["message"]
+        running = worlds.await_phase("after", "Running")
+        assert ("node-0", job.id) == (running["spec"]["nodeName"], job_id(running))
+        assert [job.id] == [one.id for one in worlds.jobs(uid)]
