@@ -156,7 +156,8 @@ def cell(pod: Pod, view: View, *, node_is_gone: bool = False) -> tuple[Row, Colu
 def decide(facts: Facts, policy: Policy) -> Decision:
     """Say what to do next for this pod."""
     decision = _decide(facts, policy)
-    if facts.view.fresh or decision.actions == (Wait(),):
+    harmless = decision.actions == (Wait(),)
+    if facts.view.fresh or harmless:
         return decision
     return rules.wait(
         f"not seen yet what our last write did ({decision.reason})",
