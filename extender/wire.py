@@ -53,6 +53,9 @@ class BindingArgs(msgspec.Struct):
     Node: str
 
 
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""No JSON, other JSON, no UTF-8, brackets without end."""
+
 _filter_args = msgspec.json.Decoder(_FilterArgs)
 _binding_args = msgspec.json.Decoder(BindingArgs)
 
@@ -65,7 +68,7 @@ def filter_args(body: bytes) -> tuple[Candidate, tuple[str, ...]]:
     """
     try:
         args = _filter_args.decode(body)
-    except msgspec.DecodeError as error:
+    except _UNREADABLE as error:
         raise MalformedRequest(f"not an ExtenderArgs: {error}") from error
     if args.NodeNames is None:
         raise MalformedRequest(
@@ -88,7 +91,7 @@ def binding_args(body: bytes) -> BindingArgs:
     """
     try:
         args = _binding_args.decode(body)
-    except msgspec.DecodeError as error:
+    except _UNREADABLE as error:
         raise MalformedRequest(f"not an ExtenderBindingArgs: {error}") from error
     empty = [name for name in args.__struct_fields__ if not getattr(args, name)]
     if empty:
