@@ -1,0 +1,150 @@
+"""`python -m benchmarks`: measures everything in one run, on one sandbox."""
+
+import asyncio
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import uvloop
+from rich.console import Console
+
+from benchmarks import micro, profiling, report, results, scenarios
+from benchmarks.meter import Meter
+from benchmarks.results import Machine, Micro, Phase, Run, Shape
+from benchmarks.scenarios import Stage
+from bridge.kube.client import KubeClient
+from bridge.kube.errors import KubeError
+from bridge.runtime.clock import SystemClock
+from sandbox.client import Sandbox
+from sandbox.errors import SandboxError
+
+_REQUEST_TIMEOUT_S = 60.0
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+@app.command()
+def main(
+    *,
+    pods: Annotated[int, typer.Option(help="Pods in every stretch.", min=1)] = 200,
+    nodes: Annotated[int, typer.Option(help="Nodes of either kind.", min=1)] = 100,
+    waiting_s: Annotated[float, typer.Option(help="How long waiting is watched.", min=1)] = 40,
+    output: Annotated[Path | None, typer.Option(help="Write the figures there, as JSON.")] = None,
+    compare: Annotated[
+        Path | None, typer.Option(help="Compare with the JSON of an earlier run.", exists=True)
+    ] = None,
+    profile: Annotated[
+        Path | None,
+        typer.Option(help="Profile our services, which slows them; write to this folder."),
+    ] = None,
+) -> None:
+    """Measure the bridge against kube-scheduler itself, on real Kubernetes and real Slurm on this machine."""
+    shape = Shape(pods=pods, nodes=nodes, waiting_s=waiting_s, is_profiled=profile is not None)
+    console = report.console()
+    try:
+        before = _earlier(compare, shape)
+        run = _measure(shape, profile, console)
+    except (SandboxError, KubeError, ValueError) as error:
+        console.print(f"error: {error}", style="red", markup=False)
+        raise typer.Exit(1) from None
+    report.show(console, run, before)
+    if output:
+        output.write_bytes(results.write(run))
+
+
+def _earlier(path: Path | None, shape: Shape) -> Run | None:
+    if path is None:
+        return None
+    run = results.read(path.read_bytes())
+    if run.shape != shape:
+        raise ValueError(f"{path} holds a run of {run.shape}, this one would be of {shape}")
+    return run
+
+
+def _measure(shape: Shape, profile: Path | None, console: Console) -> Run:
+    machine, began_at = _machine(), SystemClock().now().isoformat(timespec="seconds")
+    folder = Path(tempfile.mkdtemp(prefix="slurm-bridge-bench-"))
+    folder.chmod(0o755)  # the servers' accounts must get in
+
+    def say(text: str) -> None:
+        if text:
+            console.print(text, markup=False)
+
+    try:
+        with profiling.hooked() if profile else nullcontext():
+            sandbox = Sandbox.up(folder, scenarios.options(shape), progress=say)
+        with sandbox, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            try:
+                phases, alone = runner.run(_stretches(sandbox, shape, say))
+            except SandboxError as error:
+                raise SandboxError(f"{error}\n{sandbox.log_tails()}") from error
+            if profile:
+                for path in profiling.collect(sandbox, profile):
+                    say(f"profile: {path}")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return Run(
+        commit=_commit(),
+        began_at=began_at,
+        machine=machine,
+        shape=shape,
+        phases=phases,
+        micro=alone,
+    )
+
+
+async def _stretches(
+    sandbox: Sandbox, shape: Shape, say: Callable[[str], None]
+) -> tuple[dict[str, Phase], dict[str, Micro]]:
+    """Everything that is measured, one after the other."""
+    async with KubeClient.open(
+        str(sandbox.kubeconfig), request_timeout_s=_REQUEST_TIMEOUT_S, user_agent="benchmarks"
+    ) as kube:
+        stage = Stage(sandbox=sandbox, meter=Meter(sandbox), kube=kube, shape=shape, say=say)
+        say("warming up")
+        await scenarios.warm_up(stage)
+        say(f"{shape.pods} pods through kube-scheduler alone")
+        phases = await scenarios.plain(stage)
+        say(f"{shape.pods} pods through us, ending all at once")
+        lives, sample = await scenarios.life(stage)
+        say("the webhook, filter and the caches alone")
+        alone = {
+            micro.WEBHOOK: await micro.webhook(sandbox),
+            micro.FILTER: await micro.filter_nodes(sandbox, sample),
+            micro.CACHES: micro.caches(sample),
+        }
+        say(f"a full cluster, and {shape.pods} pods that wait")
+        return {**phases, **lives, **await scenarios.queue(stage)}, alone
+
+
+def _machine() -> Machine:
+    processors = Path("/proc/cpuinfo").read_text().splitlines()
+    names = [line.partition(":")[2].strip() for line in processors if line.startswith("model name")]
+    memory_b = os.sysconf("SC_PAGESIZE") * os.sysconf("SC_PHYS_PAGES")
+    return Machine(
+        cores=len(os.sched_getaffinity(0)),
+        processor=names[0] if names else platform.machine(),
+        memory_gib=round(memory_b / 2**30, 1),
+        python=platform.python_version(),
+        load_before=round(os.getloadavg()[0], 2),
+    )
+
+
+def _commit() -> str:
+    """The checkout's, "" where there is no git."""
+    git = shutil.which("git")
+    if git is None:
+        return ""
+    command = (git, "-C", str(Path(__file__).parent), "describe", "--always", "--dirty")
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,100 @@
+"""What the figures must reach, for 2 cores with everything on one machine. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from benchmarks import micro, scenarios
+from benchmarks.meter import SERVICES
+from benchmarks.results import Run
+
+_PLAIN_TIMES, _PLAIN_PLUS_S = 4, 2
+_SLURM_CALLS_PER_POD = 4
+_PYTHON_MS_PER_POD = 6
+_WAITING_CPU_SHARE = 1 / 40
+_FREED_S = 3
+_WEBHOOK_P99_MS = 10
+_SERVICE_MIB = 150
+_CACHES_MIB = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """One figure and its limit."""
+
+    name: str
+    found: float
+    limit: float
+    unit: str
+
+    @property
+    def is_reached(self) -> bool:
+        """At most the limit."""
+        return self.found <= self.limit
+
+
+def goals(run: Run) -> Iterator[Goal]:
+    """Every goal, with what was found."""
+    plain, bound = run.phases[scenarios.PLAIN], run.phases[scenarios.BOUND]
+    life, waiting, freed = (
+        run.phases[name] for name in (scenarios.LIFE, scenarios.WAITING, scenarios.FREED)
+    )
+    yield Goal(
+        name=f"all bound, {_PLAIN_TIMES} x kube-scheduler alone + {_PLAIN_PLUS_S} s",
+        found=bound.wall_s,
+        limit=_PLAIN_TIMES * plain.wall_s + _PLAIN_PLUS_S,
+        unit="s",
+    )
+    yield Goal(
+        name="filter calls per pod",
+        found=bound.usage.calls_of("filter") / bound.pods,
+        limit=1,
+        unit="",
+    )
+    yield Goal(
+        name="filter calls while waiting", found=waiting.usage.calls_of("filter"), limit=0, unit=""
+    )
+    yield Goal(
+        name="Slurm calls per pod, CREATE to bound",
+        found=bound.usage.calls_of("Slurm") / bound.pods,
+        limit=_SLURM_CALLS_PER_POD,
+        unit="",
+    )
+    yield Goal(
+        name="our CPU per pod, whole life",
+        found=1000 * life.usage.cpu_of(*SERVICES) / life.pods,
+        limit=_PYTHON_MS_PER_POD,
+        unit="ms",
+    )
+    yield Goal(
+        name=f"CPU of ours and slurmrestd in {waiting.wall_s:g} s of waiting",
+        found=waiting.usage.cpu_of(*SERVICES, "slurmrestd"),
+        limit=_WAITING_CPU_SHARE * waiting.wall_s,
+        unit="s",
+    )
+    yield Goal(name="freed to all bound", found=freed.wall_s, limit=_FREED_S, unit="s")
+    for service in SERVICES:
+        yield Goal(
+            name=f"memory of {service}",
+            found=max(phase.usage.memory_mib[service] for phase in run.phases.values()),
+            limit=_SERVICE_MIB,
+            unit="MiB",
+        )
+    yield from _micro_goals(run)
+
+
+def _micro_goals(run: Run) -> Iterator[Goal]:
+    webhook, caches = run.micro[micro.WEBHOOK], run.micro[micro.CACHES]
+    if webhook.spread:
+        yield Goal(
+            name=f"webhook at {webhook.per_s:g}/s, p99",
+            found=1000 * webhook.spread.p99_s,
+            limit=_WEBHOOK_P99_MS,
+            unit="ms",
+        )
+    if caches.memory_mib:
+        yield Goal(
+            name=f"caches of {caches.count} pods",
+            found=caches.memory_mib,
+            limit=_CACHES_MIB,
+            unit="MiB",
+        )

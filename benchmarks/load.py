@@ -1,0 +1,264 @@
+"""The load: creates pods by the hundred, and notes when what happened to each of them.
+
+It shares the machine with what it measures, so it is light: bodies are made once, one watch sees everything, and of each
+event only a handful of fields is read.
+"""
+
+import asyncio
+import enum
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Self
+
+import msgspec
+
+from benchmarks.results import Spread, spread
+from bridge.domain import names
+from bridge.kube import errors
+from bridge.kube.client import JSON, KubeClient
+from sandbox.errors import SandboxError
+
+MERGE_PATCH = "application/merge-patch+json"
+PLAYED = "sandbox.slurm-bridge.dev"
+"""Prefix of the annotations by which KWOK plays a pod's life."""
+
+_AT_ONCE = 16
+_WATCH_IDLE_S = 120.0
+_SERVICE_ACCOUNT_TIMEOUT_S = 30.0
+_POLL_S = 0.05
+
+
+class Moment(enum.Enum):
+    """What may happen to a pod; only the first time counts."""
+
+    SENT = "its CREATE left us"
+    BOUND = "it has a node"
+    TOLD = "it says why it waits"
+    ENDED = "its containers have ended"
+    RELEASED = "it has ended and our finalizer is gone"
+    GONE = "it does not exist any more"
+
+
+class _Metadata(msgspec.Struct):
+    name: str
+    finalizers: tuple[str, ...] = ()
+
+
+class _Spec(msgspec.Struct):
+    node: str = msgspec.field(name="nodeName", default="")
+
+
+class _Condition(msgspec.Struct):
+    type: str
+
+
+class _Status(msgspec.Struct):
+    phase: str = ""
+    conditions: tuple[_Condition, ...] = ()
+
+
+class _Pod(msgspec.Struct):
+    metadata: _Metadata
+    spec: _Spec
+    status: _Status
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: _Pod
+
+
+class _ListMetadata(msgspec.Struct):
+    version: str = msgspec.field(name="resourceVersion")
+
+
+class _List(msgspec.Struct):
+    metadata: _ListMetadata
+
+
+_event = msgspec.json.Decoder(_Event)
+
+
+class Pods:
+    """The pods of one namespace, made for the purpose and deleted with it."""
+
+    def __init__(self, kube: KubeClient, namespace: str) -> None:
+        self._kube = kube
+        self._path = f"/api/v1/namespaces/{namespace}/pods"
+        self._moments: dict[Moment, dict[str, float]] = {moment: {} for moment in Moment}
+        self._noted = asyncio.Event()
+
+    @classmethod
+    @asynccontextmanager
+    async def watched(
+        cls, kube: KubeClient, namespace: str, *, is_bridged: bool
+    ) -> AsyncIterator[Self]:
+        """Make the namespace and watch it; at the end all pods must be gone within reasonable time."""
+        labels = {names.ENABLED_LABEL: "true"} if is_bridged else {}
+        metadata = {"name": namespace, "labels": labels}
+        await kube.request("POST", "/api/v1/namespaces", body={"metadata": metadata})
+        await _await_service_account(kube, namespace)
+        pods = cls(kube, namespace)
+        listed = msgspec.json.decode(await kube.request("GET", pods._path), type=_List)
+        try:
+            async with asyncio.TaskGroup() as group:
+                watching = group.create_task(pods._watch(listed.metadata.version))
+                yield pods
+                await pods.delete()
+                watching.cancel()
+        except ExceptionGroup as failures:  # the first has cancelled the others
+            raise failures.exceptions[0] from None
+
+    async def create(
+        self,
+        prefix: str,
+        count: int,
+        *,
+        cpus: int = 1,
+        memory_mib: int = 64,
+        played: Mapping[str, str] | None = None,
+    ) -> list[str]:
+        """Create pods as fast as the API server takes them; returns their names.
+
+        Args:
+            prefix: of their names.
+            count: how many.
+            cpus: of each.
+            memory_mib: of each.
+            played: how KWOK plays them: `run-seconds` and its siblings; without, they run until they are told otherwise.
+        """
+        named = [f"{prefix}-{number}" for number in range(count)]
+        bodies = {name: _manifest(name, cpus, memory_mib, played or {}) for name in named}
+
+        async def create(name: str) -> None:
+            self._moments[Moment.SENT][name] = time.perf_counter()
+            await self._kube.request("POST", self._path, body=bodies[name])
+
+        await _all(create, named)
+        return named
+
+    async def end(self, named: Collection[str]) -> None:
+        """Let their containers end, all with exit code 0, as soon as KWOK hears of it."""
+        body = msgspec.Raw(
+            msgspec.json.encode({"metadata": {"annotations": {f"{PLAYED}/run-seconds": "0"}}})
+        )
+
+        async def end(name: str) -> None:
+            await self._kube.request(
+                "PATCH", f"{self._path}/{name}", body=body, content_type=MERGE_PATCH
+            )
+
+        await _all(end, named)
+
+    async def delete(self, deadline_s: float = 300) -> None:
+        """Delete all of them, and wait until they are gone."""
+        await self._kube.request(
+            "DELETE", self._path, body={"gracePeriodSeconds": 1}, content_type=JSON
+        )
+        await self.reached(Moment.GONE, self._moments[Moment.SENT], deadline_s)
+
+    async def sample(self, name: str) -> bytes:
+        """One pod as the API server gives it."""
+        return await self._kube.request("GET", f"{self._path}/{name}")
+
+    async def reached(
+        self, moment: Moment, named: Collection[str], deadline_s: float
+    ) -> Mapping[str, float]:
+        """Wait until this has happened to all of them; returns when, by name, in seconds of `perf_counter`.
+
+        Raises:
+            SandboxError: it has not happened in time.
+        """
+        noted = self._moments[moment]
+        try:
+            async with asyncio.timeout(deadline_s):
+                for name in named:
+                    while name not in noted:
+                        self._noted.clear()
+                        await self._noted.wait()
+        except TimeoutError:
+            missing = sorted(name for name in named if name not in noted)
+            raise SandboxError(
+                f"{self._path}: {moment.value}: after {deadline_s:g} s not so for {len(missing)} of"
+                f" {len(named)} pods: {', '.join(missing[:3])} …"
+            ) from None
+        return {name: noted[name] for name in named}
+
+    def first(self, moment: Moment, named: Iterable[str]) -> float:
+        """When it happened to the first of them."""
+        return min(self._moments[moment][name] for name in named)
+
+    def spread(self, since: Moment, until: Moment, named: Iterable[str]) -> Spread:
+        """How long it took each of them from one moment to another."""
+        return spread([self._moments[until][n] - self._moments[since][n] for n in named])
+
+    def spread_since(self, since: float, until: Moment, named: Iterable[str]) -> Spread:
+        """How long it took each of them from one moment for all."""
+        return spread([self._moments[until][n] - since for n in named])
+
+    async def _watch(self, version: str) -> None:
+        async with self._kube.stream(
+            self._path, params={"resourceVersion": version}, idle_timeout_s=_WATCH_IDLE_S
+        ) as lines:
+            async for line in lines:
+                self._note(_event.decode(line), time.perf_counter())
+        raise SandboxError(f"the watch of {self._path} ended while it was needed")
+
+    def _note(self, event: _Event, now: float) -> None:
+        pod = event.object
+        is_new = False
+        for moment, so in (
+            (Moment.BOUND, bool(pod.spec.node)),
+            (Moment.TOLD, any(c.type == names.ALLOCATED_CONDITION for c in pod.status.conditions)),
+            (Moment.ENDED, _has_ended(pod)),
+            (Moment.RELEASED, _has_ended(pod) and names.FINALIZER not in pod.metadata.finalizers),
+            (Moment.GONE, event.type == "DELETED"),
+        ):
+            if so and pod.metadata.name not in self._moments[moment]:
+                self._moments[moment][pod.metadata.name] = now
+                is_new = True
+        if is_new:
+            self._noted.set()
+
+
+def _has_ended(pod: _Pod) -> bool:
+    return pod.status.phase in {"Succeeded", "Failed"}
+
+
+def _manifest(name: str, cpus: int, memory_mib: int, played: Mapping[str, str]) -> msgspec.Raw:
+    requests = {"cpu": str(cpus), "memory": f"{memory_mib}Mi"}
+    container = {"name": "main", "image": "example.test/image", "resources": {"requests": requests}}
+    annotations = {f"{PLAYED}/{key}": value for key, value in played.items()}
+    body = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "annotations": annotations},
+        "spec": {"restartPolicy": "Never", "containers": [container]},
+    }
+    return msgspec.Raw(msgspec.json.encode(body))
+
+
+async def _all(do: Callable[[str], Awaitable[None]], named: Iterable[str]) -> None:
+    """Do it for each name, some at a time, in order."""
+    queue = iter(named)
+
+    async def take() -> None:
+        for name in queue:
+            await do(name)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(_AT_ONCE):
+            group.create_task(take())
+
+
+async def _await_service_account(kube: KubeClient, namespace: str) -> None:
+    """Without it no pod is accepted; the controller manager makes it a moment after the namespace."""
+    async with asyncio.timeout(_SERVICE_ACCOUNT_TIMEOUT_S):
+        while True:
+            try:
+                await kube.request("GET", f"/api/v1/namespaces/{namespace}/serviceaccounts/default")
+            except errors.NotFound:
+                await asyncio.sleep(_POLL_S)
+            else:
+                return

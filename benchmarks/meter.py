@@ -1,0 +1,103 @@
+"""What the parts of a sandbox use: CPU time and memory from the kernel, calls from the metrics of our own services.
+
+Nothing here loads what it measures but three scrapes a reading.
+"""
+
+import os
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from benchmarks.results import Usage
+from sandbox.client import Sandbox
+from sandbox.errors import SandboxError
+
+SERVICES = ("webhook", "extender", "controllers")
+"""Ours, in Python."""
+LOAD = "the load itself"
+
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_COUNTED = {
+    "slurm_bridge_slurm_requests_total": ("{service} → Slurm {operation}"),
+    "slurm_bridge_kube_requests_total": ("{service} → Kubernetes {operation}"),
+    "slurm_bridge_extender_calls_total": ("kube-scheduler → {verb}"),
+    "slurm_bridge_admission_reviews_total": ("API server → review"),
+}
+_SCRAPE_TIMEOUT_S = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """All counters at one moment."""
+
+    pids: Mapping[str, int | None]
+    cpu_s: Mapping[str, float]
+    memory_mib: Mapping[str, float]
+    calls: Counter[str]
+
+
+class Meter:
+    """Reads the counters of one sandbox."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+
+    def read(self) -> Reading:
+        """Every counter as it stands."""
+        parts = self._sandbox.status()
+        return Reading(
+            pids={name: part.pid for name, part in parts.items()},
+            cpu_s={
+                **{name: cpu_s(part.pid) for name, part in parts.items() if part.pid},
+                LOAD: time.process_time(),
+            },
+            memory_mib={name: part.memory_mib for name, part in parts.items()},
+            calls=sum((self._calls(service) for service in SERVICES), Counter()),
+        )
+
+    def _calls(self, service: str) -> Counter[str]:
+        url = self._sandbox.env[f"SLURM_BRIDGE_METRICS_{service.upper()}"]
+        with urllib.request.urlopen(url, timeout=_SCRAPE_TIMEOUT_S) as answer:  # noqa: S310  # our own http address
+            return calls(service, answer.read().decode())
+
+
+def between(before: Reading, after: Reading) -> Usage:
+    """What was used from one reading to the next.
+
+    Raises:
+        SandboxError: a part was started anew in between: its counters have begun anew, too.
+    """
+    anew = [name for name, pid in after.pids.items() if pid != before.pids.get(name)]
+    if anew:
+        raise SandboxError(f"{', '.join(anew)} went down while being measured: see the logs")
+    return Usage(
+        cpu_s={name: round(now - before.cpu_s[name], 2) for name, now in after.cpu_s.items()},
+        memory_mib={name: round(mib, 1) for name, mib in after.memory_mib.items()},
+        calls=dict(after.calls - before.calls),
+    )
+
+
+def calls(service: str, exposition: str) -> Counter[str]:
+    """What a service has counted, under readable names; outcomes are added up."""
+    counted: Counter[str] = Counter()
+    for family in text_string_to_metric_families(exposition):
+        for sample in family.samples:
+            if sample.name in _COUNTED:
+                name = _COUNTED[sample.name].format(service=service, **sample.labels)
+                counted[name] += int(sample.value)
+    return counted
+
+
+def cpu_s(pid: int) -> float:
+    """The CPU time of a process, its children's included, living or dead: proc_pid_stat(5)."""
+    process = Path(f"/proc/{pid}")
+    # The name of the program may hold anything, a bracket too: what counts comes after the last one.
+    fields = (process / "stat").read_text().rpartition(")")[2].split()
+    own = sum(int(ticks) for ticks in fields[11:15]) / _TICKS_PER_S
+    children = (process / "task" / str(pid) / "children").read_text().split()
+    return own + sum(cpu_s(int(child)) for child in children)

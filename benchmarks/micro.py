@@ -1,0 +1,129 @@
+"""One thing at a time: the webhook and `filter` under a steady load, and the decoding of long lists.
+
+Calls leave on a schedule, whether or not earlier ones have been answered, and a call's time counts from the moment it was
+due: a server that stops for a moment does not get fewer calls, and every one of them notices.
+"""
+
+import asyncio
+import json
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from benchmarks import meter
+from benchmarks.results import Micro, spread
+from sandbox.client import Sandbox
+from sandbox.errors import SandboxError
+
+ROOT = Path(__file__).parents[1]
+WEBHOOK = "webhook alone"
+FILTER = "filter alone"
+CACHES = "decoding pods into both caches"
+
+_CALLS_PER_S = 200
+_LASTS_S = 10
+_WARM_UP_CALLS = 50
+_LISTED_PODS = 10_000
+_REVIEW = ROOT / "tests" / "webhook" / "reviews" / "pod.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    url: str
+    body: bytes
+    is_well: Callable[[Any], object]
+    """Whether the answer is what it should be."""
+
+
+async def webhook(sandbox: Sandbox) -> Micro:
+    """Both reviews of an ordinary pod's CREATE, in turn, over TLS."""
+    url = sandbox.instance.url("webhook", "https")
+    body = _REVIEW.read_bytes()
+    reviews = [
+        _Call(url=url + path, body=body, is_well=lambda answer: answer["response"]["allowed"])
+        for path in ("/mutate", "/validate")
+    ]
+    return await _steady(sandbox, "webhook", reviews)
+
+
+async def filter_nodes(sandbox: Sandbox, pod: bytes) -> Micro:
+    """kube-scheduler's question about a pod that has been placed, over TLS with its certificate."""
+    node = json.loads(pod)["spec"]["nodeName"]
+    body = b'{"Pod":%b,"Nodes":null,"NodeNames":[%b]}' % (pod, json.dumps(node).encode())
+    url = sandbox.instance.url("extender", "https") + "/v1/filter"
+    call = _Call(url=url, body=body, is_well=lambda answer: answer["NodeNames"] == [node])
+    return await _steady(sandbox, "extender", [call])
+
+
+def caches(pod: bytes) -> Micro:
+    """A long list of pods into the two caches that hold pods of ours, in a process of its own."""
+    done = subprocess.run(
+        (sys.executable, "-m", "benchmarks.caches", str(_LISTED_PODS)),
+        cwd=ROOT,
+        input=pod,
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    return msgspec.json.decode(done.stdout, type=Micro)
+
+
+async def _steady(sandbox: Sandbox, part: str, calls: Sequence[_Call]) -> Micro:
+    """Ask one of our services so many times a second."""
+    pid = sandbox.status()[part].pid
+    if pid is None:
+        raise SandboxError(f"{part} is down")
+    connector = aiohttp.TCPConnector(ssl=_as_scheduler(sandbox))
+    async with aiohttp.ClientSession(
+        connector=connector, headers={"Content-Type": "application/json"}
+    ) as session:
+        await _scheduled(session, calls, _WARM_UP_CALLS)
+        before_s = meter.cpu_s(pid)
+        count = _CALLS_PER_S * _LASTS_S
+        took_s = await _scheduled(session, calls, count)
+        used_s = meter.cpu_s(pid) - before_s
+    return Micro(
+        count=count,
+        per_s=_CALLS_PER_S,
+        cpu_ms=round(1000 * used_s / count, 3),
+        spread=spread(took_s),
+    )
+
+
+async def _scheduled(
+    session: aiohttp.ClientSession, calls: Sequence[_Call], count: int
+) -> list[float]:
+    """Send the calls when they are due; how long each took from then."""
+    began = time.perf_counter()  # the loop's own clock counts whole milliseconds
+    took_s: list[float] = []
+
+    async def send(call: _Call, due: float) -> None:
+        async with session.post(call.url, data=call.body) as response:
+            answer = await response.read()
+        took_s.append(time.perf_counter() - due)
+        if response.status != HTTPStatus.OK or not call.is_well(json.loads(answer)):
+            raise SandboxError(f"{call.url}: {response.status} {answer[:300].decode()}")
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(count):
+            due = began + number / _CALLS_PER_S
+            await asyncio.sleep(max(0.0, due - time.perf_counter()))
+            group.create_task(send(calls[number % len(calls)], due))
+    return took_s
+
+
+def _as_scheduler(sandbox: Sandbox) -> ssl.SSLContext:
+    """Trusts our services, and has the only certificate that the extender accepts."""
+    bridge = sandbox.instance.bridge
+    context = ssl.create_default_context(cafile=str(bridge / "serving-ca.crt"))
+    scheduler = bridge / "scheduler"
+    context.load_cert_chain(scheduler / "tls.crt", scheduler / "tls.key")
+    return context

@@ -1,0 +1,169 @@
+"""What one run has measured, as values: written to JSON, read back, flattened for tables and comparisons. Pure."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+
+class Spread(msgspec.Struct, frozen=True, kw_only=True):
+    """How a time is distributed over pods or calls, in seconds."""
+
+    p50_s: float
+    p99_s: float
+    longest_s: float
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """What the parts of the sandbox used in a stretch of time."""
+
+    cpu_s: Mapping[str, float]
+    """By part; the kernel counts in hundredths of a second."""
+    memory_mib: Mapping[str, float]
+    """Resident at the end, by part."""
+    calls: Mapping[str, int]
+    """What our services counted: `extender → Slurm job.submit`, `kube-scheduler → filter` …"""
+
+    def cpu_of(self, *parts: str) -> float:
+        """Seconds of these parts together."""
+        return sum(self.cpu_s.get(part, 0.0) for part in parts)
+
+    def calls_of(self, *words: str) -> int:
+        """Number of the calls in whose name all of these occur."""
+        return sum(n for name, n in self.calls.items() if all(word in name for word in words))
+
+
+class Phase(msgspec.Struct, frozen=True, kw_only=True):
+    """One stretch of a run."""
+
+    pods: int
+    wall_s: float
+    """From its beginning to the moment it is named after."""
+    usage: Usage
+    spread: Spread | None = None
+    """Of what each pod went through; None where nothing happens to them."""
+
+    @property
+    def per_s(self) -> float:
+        """Pods a second."""
+        return self.pods / self.wall_s
+
+
+class Micro(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing alone, again and again."""
+
+    count: int
+    cpu_ms: float
+    """Of the process that does it, for one."""
+    spread: Spread | None = None
+    per_s: float | None = None
+    """Calls a second that it was asked for; None: as fast as it goes."""
+    memory_mib: float | None = None
+    """Resident, where that is what was asked."""
+
+
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
+    """Where it was measured."""
+
+    cores: int
+    processor: str
+    memory_gib: float
+    python: str
+    load_before: float
+    """Load average of the last minute when the run began: above a few tenths, others were at work too."""
+
+
+class Shape(msgspec.Struct, frozen=True, kw_only=True):
+    """What was measured: only runs of the same shape can be compared."""
+
+    pods: int
+    nodes: int
+    waiting_s: float
+    is_profiled: bool
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole run."""
+
+    commit: str
+    began_at: str
+    """ISO 8601, UTC."""
+    machine: Machine
+    shape: Shape
+    phases: Mapping[str, Phase]
+    micro: Mapping[str, Micro]
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """One figure in two runs."""
+
+    name: str
+    before: float
+    now: float
+
+    @property
+    def percent(self) -> float | None:
+        """How much more it is now; None where there was nothing before."""
+        return 100 * (self.now - self.before) / self.before if self.before else None
+
+
+def spread(seconds: Sequence[float]) -> Spread:
+    """The distribution of at least one measurement; percentiles are measurements, not means of two."""
+    ordered = sorted(seconds)
+
+    def percentile(share: float) -> float:
+        return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+    return Spread(p50_s=percentile(0.5), p99_s=percentile(0.99), longest_s=ordered[-1])
+
+
+def figures(run: Run) -> dict[str, float]:
+    """Every number of a run under a name of its own."""
+    found: dict[str, float] = {}
+    for title, phase in run.phases.items():
+        found[f"{title}: seconds"] = phase.wall_s
+        found |= _spread_figures(title, phase.spread)
+        found |= {f"{title}: CPU s {part}": n for part, n in phase.usage.cpu_s.items()}
+        found |= {f"{title}: MiB {part}": n for part, n in phase.usage.memory_mib.items()}
+        found |= {f"{title}: {name}": n for name, n in phase.usage.calls.items()}
+    for title, micro in run.micro.items():
+        found[f"{title}: CPU ms each"] = micro.cpu_ms
+        found |= _spread_figures(title, micro.spread)
+        if micro.memory_mib is not None:
+            found[f"{title}: MiB"] = micro.memory_mib
+    return found
+
+
+def compare(before: Run, now: Run) -> list[Change]:
+    """Every figure that both runs have.
+
+    Raises:
+        ValueError: they did not measure the same.
+    """
+    if before.shape != now.shape:
+        raise ValueError(f"the stored run measured {before.shape}, this one {now.shape}")
+    old, new = figures(before), figures(now)
+    return [Change(name=name, before=old[name], now=new[name]) for name in new if name in old]
+
+
+def read(body: bytes) -> Run:
+    """Read a stored run.
+
+    Raises:
+        ValueError: it is none, or one of another version of this program.
+    """
+    try:
+        return msgspec.json.decode(body, type=Run)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"no run of this version of the benchmarks: {error}") from error
+
+
+def write(run: Run) -> bytes:
+    """A run as JSON for people and `read`."""
+    return msgspec.json.format(msgspec.json.encode(run), indent=2) + b"\n"
+
+
+def _spread_figures(title: str, found: Spread | None) -> dict[str, float]:
+    return (
+        {f"{title}: {key}": n for key, n in msgspec.structs.asdict(found).items()} if found else {}
+    )

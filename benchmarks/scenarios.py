@@ -1,0 +1,159 @@
+"""The stretches of a run on a whole cluster: what kube-scheduler does alone, and what becomes of the same pods with us.
+
+Every pod asks for one CPU. Plain nodes are as many and as big as Slurm's.
+"""
+
+import asyncio
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from benchmarks import meter
+from benchmarks.load import Moment, Pods
+from benchmarks.meter import Meter, Reading
+from benchmarks.results import Phase, Shape, Spread
+from bridge.kube.client import KubeClient
+from sandbox.client import Sandbox
+from sandbox.errors import SandboxError
+from sandbox.options import Options
+
+PLAIN = "kube-scheduler alone"
+BOUND = "through us"
+ENDED = "ending at once"
+LIFE = "whole life"
+WAITING = "waiting"
+FREED = "freed"
+
+_WARM_UP_PODS = 20
+_NODE_CPUS = 8
+_SETTLE_S = 2.0
+"""What follows a stretch, such as status updates, is over by then."""
+
+
+def options(shape: Shape) -> Options:
+    """A sandbox in which all pods of the benchmark fit at once, on either kind of nodes."""
+    return Options(
+        nodes=shape.nodes,
+        plain_nodes=shape.nodes,
+        node_cpus=max(_NODE_CPUS, math.ceil(shape.pods / shape.nodes)),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """Where a run takes place."""
+
+    sandbox: Sandbox
+    meter: Meter
+    kube: KubeClient
+    shape: Shape
+    say: Callable[[str], None]
+
+    @property
+    def deadline_s(self) -> float:
+        """For whatever all pods have to reach: ten times as long as it may take."""
+        return 60 + 0.5 * (self.shape.pods + self.shape.nodes)
+
+    async def read(self) -> Reading:
+        """The counters now; the load's own clock goes on meanwhile."""
+        return await asyncio.to_thread(self.meter.read)
+
+
+async def warm_up(stage: Stage) -> None:
+    """Let every part do its work once: connections, caches, code that is loaded when it is needed."""
+    for namespace, is_bridged in (("warm-plain", False), ("warm-bridged", True)):
+        async with Pods.watched(stage.kube, namespace, is_bridged=is_bridged) as pods:
+            named = await pods.create("warm", _WARM_UP_PODS)
+            await pods.reached(Moment.BOUND, named, stage.deadline_s)
+            await pods.end(named)
+            await pods.reached(Moment.RELEASED, named, stage.deadline_s)
+    await asyncio.sleep(_SETTLE_S)
+
+
+async def plain(stage: Stage) -> dict[str, Phase]:
+    """N pods in an ordinary namespace."""
+    async with Pods.watched(stage.kube, "bench-plain", is_bridged=False) as pods:
+        before = await stage.read()
+        began = time.perf_counter()
+        named = await pods.create("plain", stage.shape.pods)
+        bound = await pods.reached(Moment.BOUND, named, stage.deadline_s)
+        after = await stage.read()
+        spread = pods.spread(Moment.SENT, Moment.BOUND, named)
+    return {PLAIN: _phase(named, before, after, max(bound.values()) - began, spread)}
+
+
+async def life(stage: Stage) -> tuple[dict[str, Phase], bytes]:
+    """N pods through us, which then end all at once; returns one of them as it was when it ran, too."""
+    states = await _job_states(stage)
+    async with Pods.watched(stage.kube, "bench-bridged", is_bridged=True) as pods:
+        created = await stage.read()
+        began = time.perf_counter()
+        named = await pods.create("bridged", stage.shape.pods)
+        bound = await pods.reached(Moment.BOUND, named, stage.deadline_s)
+        all_bound = await stage.read()
+        await asyncio.sleep(_SETTLE_S)
+        sample = await pods.sample(named[0])
+        running = await stage.read()
+        await pods.end(named)
+        released = await pods.reached(Moment.RELEASED, named, stage.deadline_s)
+        ended = await stage.read()
+        first_end, last_release = pods.first(Moment.ENDED, named), max(released.values())
+        to_bound = pods.spread(Moment.SENT, Moment.BOUND, named)
+        to_released = pods.spread(Moment.ENDED, Moment.RELEASED, named)
+    _check_completed(len(named), await _job_states(stage), states)
+    return {
+        BOUND: _phase(named, created, all_bound, max(bound.values()) - began, to_bound),
+        ENDED: _phase(named, running, ended, last_release - first_end, to_released),
+        LIFE: _phase(named, created, ended, last_release - began, None),
+    }, sample
+
+
+async def queue(stage: Stage) -> dict[str, Phase]:
+    """A full cluster: N pods wait, then all that kept them waiting ends."""
+    shape = stage.shape
+    async with Pods.watched(stage.kube, "bench-queue", is_bridged=True) as pods:
+        fillers = await pods.create("filler", shape.nodes, cpus=options(shape).node_cpus)
+        await pods.reached(Moment.BOUND, fillers, stage.deadline_s)
+        named = await pods.create("waiting", shape.pods)
+        await pods.reached(Moment.TOLD, named, stage.deadline_s)
+        await asyncio.sleep(_SETTLE_S)
+        stage.say(f"{shape.pods} pods wait for {shape.waiting_s:g} s")
+        settled = await stage.read()
+        await asyncio.sleep(shape.waiting_s)
+        waited = await stage.read()
+        await pods.end(fillers)
+        bound = await pods.reached(Moment.BOUND, named, stage.deadline_s)
+        freed = await stage.read()
+        first_end = pods.first(Moment.ENDED, fillers)
+        spread = pods.spread_since(first_end, Moment.BOUND, named)
+    return {
+        WAITING: _phase(named, settled, waited, shape.waiting_s, None),
+        FREED: _phase(named, waited, freed, max(bound.values()) - first_end, spread),
+    }
+
+
+def _phase(
+    named: list[str], before: Reading, after: Reading, wall_s: float, spread: Spread | None
+) -> Phase:
+    usage = meter.between(before, after)
+    return Phase(pods=len(named), wall_s=round(wall_s, 3), usage=usage, spread=spread)
+
+
+async def _job_states(stage: Stage) -> Mapping[str, int]:
+    listed = await asyncio.to_thread(
+        stage.sandbox.run, "squeue", "--noheader", "--states=all", "--format=%T"
+    )
+    return Counter(listed.split())
+
+
+def _check_completed(pods: int, now: Mapping[str, int], before: Mapping[str, int]) -> None:
+    """A finalizer goes only when the placeholder has ended; that it ended as it should is checked here.
+
+    Raises:
+        SandboxError: not every one is COMPLETED.
+    """
+    new = {state: n - before.get(state, 0) for state, n in now.items() if n != before.get(state, 0)}
+    if new != {"COMPLETED": pods}:
+        raise SandboxError(f"{pods} pods ended well, but their placeholders are {new}")
