@@ -23,6 +23,10 @@ test: venv
 	$(if $(PYTEST_ARGS),,$(BIN)/slurm-bridge sandbox fetch)
 	$(BIN)/pytest $(PYTEST_ARGS)
 
+# Speed and cost on this machine, against kube-scheduler alone: docs/performance.md. make bench BENCH_ARGS="--pods 1000"
+bench: venv
+	$(BIN)/python -m benchmarks $(BENCH_ARGS)
+
 check: venv
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
