@@ -1,0 +1,122 @@
+"""A slurmctld as the lifecycle has to live with it: it crashes back to what it saved and uses job ids again."""
+
+import copy
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from bridge.domain.ids import ClusterId, JobId, PodUid, Sluid, SlurmNode
+from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
+from bridge.domain.placeholder import Identity
+
+NODES = (SlurmNode("s1"), SlurmNode("s2"))
+OTHERS = ""
+"""Who ended a job, if it was none of us."""
+
+
+@dataclass(slots=True)
+class Job:
+    """A job, and what only the truth knows of it."""
+
+    seen: SlurmJob
+    """As Slurm shows it."""
+    submitted_by: str
+    avoid: tuple[SlurmNode, ...] = ()
+    ended_by: str | None = None
+
+    @property
+    def is_live(self) -> bool:
+        return self.seen.phase is not JobPhase.ENDED
+
+    @property
+    def key(self) -> Sluid:
+        assert self.seen.sluid is not None
+        return self.seen.sluid
+
+    def change(self, **changes: Any) -> None:
+        self.seen = replace(self.seen, **changes)
+
+    def record(self, cause: str) -> None:
+        self.change(identity=replace(self.seen.identity, cause=cause))
+
+
+@dataclass(slots=True)
+class Slurm:
+    """Jobs of one pod and of strangers."""
+
+    jobs: dict[Sluid, Job] = field(default_factory=dict)
+    next_id: int = 1
+    sluids: int = 0
+    """Never goes back: a sluid is never used again."""
+    reachable: bool = True
+    saved: tuple[dict[Sluid, Job], int] = field(default_factory=lambda: ({}, 1))
+    ids: dict[Sluid, JobId] = field(default_factory=dict)
+    """Of all jobs there ever were."""
+    ever_ended: set[Sluid] = field(default_factory=set)
+    set_back: set[Sluid] = field(default_factory=set)
+    """Came back from a crash in an earlier state than they had reached."""
+
+    def ours(self, *, live: bool = False) -> list[Job]:
+        return [j for j in self.jobs.values() if j.submitted_by and (j.is_live or not live)]
+
+    def strangers(self) -> list[Job]:
+        return [job for job in self.jobs.values() if not job.submitted_by]
+
+    def snapshot(self) -> tuple[SlurmJob, ...]:
+        """What discovery tells of our jobs: strangers are not among them."""
+        return tuple(job.seen for job in self.ours())
+
+    def submit(
+        self, uid: PodUid, by: str, now: datetime, *, avoid: tuple[SlurmNode, ...] = ()
+    ) -> Job:
+        self.sluids += 1
+        sluid = Sluid(f"sluid-{self.sluids}")
+        identity = Identity(
+            cluster=ClusterId("c"), kind="Pod", namespace="ns", name="p", uid=uid, pods=(uid,)
+        )
+        seen = SlurmJob(
+            id=JobId(self.next_id),
+            sluid=sluid,
+            phase=JobPhase.WAITING,
+            reason="Priority",
+            submitted_at=now,
+            identity=identity,
+        )
+        self.jobs[sluid] = Job(seen, by, avoid)
+        self.ids[sluid] = seen.id
+        self.next_id += 1
+        return self.jobs[sluid]
+
+    def find(self, job_id: JobId, sluid: Sluid | None) -> Job | None:
+        """The job that now has this id; with a sluid only if it is that very one."""
+        for job in reversed(self.jobs.values()):
+            if job.seen.id == job_id and (sluid is None or sluid == job.seen.sluid):
+                return job
+        return None
+
+    def start(self, job: Job, node: SlurmNode, now: datetime) -> None:
+        job.change(phase=JobPhase.RUNNING, reason="", nodes=(node,), started_at=now)
+
+    def end(self, job: Job, end: JobEnd, by: str) -> None:
+        if job.is_live:
+            job.change(phase=JobPhase.ENDED, end=end)
+            job.ended_by = by
+            self.ever_ended.add(job.key)
+
+    def come_or_go(self) -> None:
+        self.reachable = not self.reachable
+
+    def purge(self) -> None:
+        self.jobs = {sluid: job for sluid, job in self.jobs.items() if job.is_live}
+
+    def save(self) -> None:
+        self.saved = copy.deepcopy(self.jobs), self.next_id
+
+    def crash(self) -> None:
+        """The last moments are forgotten: submits, starts, ends; and ids are given out again."""
+        before = self.jobs
+        jobs, self.next_id = self.saved
+        self.jobs = copy.deepcopy(jobs)
+        for sluid, job in self.jobs.items():
+            if sluid not in before or before[sluid].seen.phase is not job.seen.phase:
+                self.set_back.add(sluid)

@@ -1,0 +1,300 @@
+"""Both systems and our leaders on one stage: how actions become requests, and what no request may ever do."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import assert_never
+
+from bridge.domain import orphans
+from bridge.domain.actions import (
+    Action,
+    Assign,
+    Cancel,
+    Cause,
+    Complete,
+    EndPod,
+    Evict,
+    Outcome,
+    Release,
+    Submit,
+    Tell,
+    Wait,
+)
+from bridge.domain.facts import Actor, Facts
+from bridge.domain.ids import ClusterId, JobId, Sluid
+from bridge.domain.jobs import JobEnd, JobPhase
+from tests.properties.agent import QUIET_S, Agent, Fault, Reading, Write
+from tests.properties.cluster_model import UID, Cluster, new_pod
+from tests.properties.slurm_model import OTHERS, Slurm
+
+BEGAN = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)
+ORPHAN_GRACE = timedelta(seconds=10)
+Strike = tuple[int, Fault]
+"""Which of an attempt's writes is struck, and how."""
+
+
+class Stage:
+    """The truth; leaders see it late and in parts."""
+
+    def __init__(self) -> None:
+        self.clock = 0.0
+        self.numbers = itertools.count(1)
+        self.slurm = Slurm()
+        self.cluster = Cluster(new_pod(BEGAN))
+        self.leaders = {actor: self.new_leader(actor, is_first=True) for actor in Actor}
+        self.deposed: list[Agent] = []
+        self.late: list[tuple[float, Callable[[], None]]] = []
+        self.late_submits: list[Agent] = []
+        """By whom, while they are under way."""
+        self.judgement = orphans.Judgement()
+        self.writes = 0
+        self.excused: set[Sluid] = set()
+        """Jobs of deposed leaders: a lease is no fence."""
+        self.was_placed_by_deposed = False
+        self.assigned: tuple[Agent, datetime] | None = None
+        """Who un-gated it, and when it decided to."""
+        self.was_meant_to_end = False
+        """Somebody ended a placeholder that waited, and meant it."""
+
+    @property
+    def now(self) -> datetime:
+        return BEGAN + timedelta(seconds=self.clock)
+
+    def passes(self, seconds: float) -> None:
+        """Time passes, and what is under way arrives when it is due."""
+        end = self.clock + seconds
+        while due := [item for item in self.late if item[0] <= end]:
+            first = min(due, key=lambda item: item[0])
+            self.late.remove(first)
+            self.clock = max(self.clock, first[0])
+            first[1]()
+        self.clock = end
+
+    # --- our leaders --------------------------------------------------------------------
+
+    def new_leader(self, actor: Actor, *, is_first: bool = False) -> Agent:
+        return Agent(f"{actor.value} {next(self.numbers)}", actor, is_first)
+
+    def depose(self, actor: Actor) -> None:
+        """It does not know, and goes on."""
+        self.leaders[actor].is_deposed = True
+        self.deposed.append(self.leaders[actor])
+        self.leaders[actor] = self.new_leader(actor)
+
+    def looks(self, agent: Agent) -> None:
+        """Read Slurm at once, or fail to."""
+        self.passes(0.01)
+        if self.slurm.reachable:
+            agent.book.read(self.reading())
+        else:
+            agent.book.failed()
+
+    def reading(self) -> Reading:
+        return Reading(self.clock, {UID: self.slurm.snapshot()})
+
+    def acts(self, agent: Agent, strike: Strike | None = None) -> None:
+        """Decide on what the agent has seen, and do it; a struck write ends the attempt."""
+        decided = agent.decides(self.cluster, self.now)
+        if decided is None:
+            return
+        facts, decision = decided
+        number = 0
+        for action in decision.actions:
+            for write in self.requests(agent, facts, action):
+                struck = strike[1] if strike is not None and strike[0] == number else None
+                number += 1
+                if not self.is_done(agent, write, struck):
+                    return
+
+    def is_done(self, agent: Agent, write: Write, fault: Fault | None) -> bool:
+        """Make one request; False if it failed, or the agent did.
+
+        The API server is done with a dead leader's write before its lease has run out; a slurmctld that hangs may not.
+        """
+        if fault is Fault.LATE_DEATH and not write.to_slurm:
+            fault = Fault.DEATH
+        self.passes(0.01)
+        self.writes += 1
+        arrives = not write.to_slurm or self.slurm.reachable
+        if fault in (Fault.LATE, Fault.LATE_DEATH):
+            self.send_late(agent, write)
+        elif arrives and fault is not Fault.REQUEST_LOST:
+            write.do()
+        self.passes(0.01)
+        failed = fault is not None or not arrives
+        if write.to_slurm:
+            agent.book.wrote(UID, at=self.clock, may_still_happen=write.is_submit and failed)
+        elif agent.pod is not None:
+            agent.book.patched(UID, version=agent.pod.resource_version, at=self.clock)
+        if fault in (Fault.DEATH, Fault.LATE_DEATH) and not agent.is_deposed:
+            self.leaders[agent.actor] = self.new_leader(agent.actor)
+        return not failed
+
+    def send_late(self, agent: Agent, write: Write) -> None:
+        """It is given up, and done before the quiet period is over."""
+
+        def arrive() -> None:
+            if write.is_submit:
+                self.late_submits.remove(agent)
+            write.do()
+
+        if write.is_submit:
+            self.late_submits.append(agent)
+        self.late.append((self.clock + 0.9 * QUIET_S, arrive))
+
+    def requests(self, agent: Agent, facts: Facts, action: Action) -> Iterator[Write]:
+        """What an actuator makes of an action."""
+        match action:
+            case Submit():
+                yield Write(lambda: self.submit(agent, action), to_slurm=True, is_submit=True)
+            case Complete(job_id=job_id, sluid=sluid, outcome=outcome):
+                yield Write(lambda: self.end(agent, job_id, sluid, outcome), to_slurm=True)
+            case Cancel():
+                yield from self.cancel_requests(agent, action)
+            case Tell() | Assign() | Evict() | EndPod() | Release() | Wait():
+                yield from self.pod_requests(agent, facts, action)
+            case _:
+                assert_never(action)
+
+    def cancel_requests(self, agent: Agent, action: Cancel) -> Iterator[Write]:
+        job_id, sluid, cause = action.job_id, action.sluid, action.cause
+        if cause is not None:
+            if self.cluster.when(lambda pod: not pod.is_gated and pod.job_id == job_id):
+                return
+            yield Write(lambda: self.record(job_id, sluid, cause), to_slurm=True)
+        yield Write(lambda: self.end(agent, job_id, sluid, None), to_slurm=True)
+
+    def pod_requests(
+        self,
+        agent: Agent,
+        facts: Facts,
+        action: Tell | Assign | Evict | EndPod | Release | Wait,
+    ) -> Iterator[Write]:
+        match action:
+            case Tell():
+                yield Write(lambda: self.cluster.tell(action))
+            case Assign():
+                yield Write(lambda: self.assign(agent, facts, action))
+            case Evict():
+                if not (action.if_unchanged and self.cluster.pod != agent.pod):
+                    yield Write(lambda: self.evict(action))
+            case EndPod():
+                yield Write(self.end_pod)
+            case Release():
+                yield Write(lambda: self.release(agent))
+            case Wait():
+                return
+            case _:
+                assert_never(action)
+
+    # --- what requests do, and what they must not ------------------------------------------
+
+    def submit(self, agent: Agent, action: Submit) -> None:
+        if not agent.is_deposed:
+            assert not self.known_live(), "a second placeholder was submitted"
+            under_way = [other for other in self.late_submits if not other.is_deposed]
+            assert not under_way, "a second submit was made while the first was under way"
+        job = self.slurm.submit(UID, agent.name, self.now, avoid=action.avoid)
+        if agent.is_deposed:
+            self.excused.add(job.key)
+
+    def known_live(self) -> set[Sluid]:
+        """Live placeholders that a leader can know of."""
+        live = {job.key for job in self.slurm.ours(live=True)}
+        return live - self.excused - self.slurm.set_back
+
+    def record(self, job_id: JobId, sluid: Sluid | None, cause: str) -> None:
+        if job := self.slurm.find(job_id, sluid):
+            job.record(cause)
+
+    def end(
+        self, agent: Agent, job_id: JobId, sluid: Sluid | None, outcome: Outcome | None
+    ) -> None:
+        """Cancel it (no outcome), or complete it."""
+        job = self.slurm.find(job_id, sluid)
+        if job is None:
+            return
+        if job.key == self.cluster.placed_by and job.is_live and not agent.is_deposed:
+            self.check_outcome(agent, outcome, was_set_back=job.key in self.slurm.set_back)
+        by = f"deposed {agent.name}" if agent.is_deposed else agent.name
+        end = JobEnd.CANCELLED if outcome is None else JobEnd.COMPLETED
+        self.slurm.end(job, end, by)
+
+    def check_outcome(self, agent: Agent, outcome: Outcome | None, *, was_set_back: bool) -> None:
+        """Accounting tells the truth."""
+        cluster = self.cluster
+        if outcome is not None:
+            assert cluster.ended_by_itself, "a pod that was deleted while it ran was completed"
+            assert Outcome(exit_code=cluster.exit_code or 0) == outcome
+        elif agent.pod is not None and agent.pod.is_terminal and not cluster.node_is_gone:
+            assert was_set_back or not cluster.ended_by_itself, "a pod that ended was cancelled"
+
+    def assign(self, agent: Agent, facts: Facts, action: Assign) -> None:
+        if self.cluster.when(lambda pod: pod.is_gated):
+            job = next(job for job in facts.view.live if job.id == action.job_id)
+            self.cluster.assign(action.job_id, action.kube_node, job.sluid)
+            self.was_placed_by_deposed = agent.is_deposed
+            self.assigned = agent, facts.now
+        elif self.assigned is not None:
+            by, at = self.assigned
+            is_long_ago = facts.now > at + timedelta(seconds=QUIET_S)
+            assert by is not agent or is_long_ago, "it forgot what it has just done"
+
+    def evict(self, action: Evict) -> None:
+        """Nothing dies on doubt."""
+        pod, ids = self.cluster.pod, self.slurm.ids
+        if pod is None:
+            return
+        assert not pod.is_gated, "a gated pod was deleted"
+        assert self.cluster.placed_by is not None
+        same_id = {sluid for sluid in ids if ids[sluid] == ids[self.cluster.placed_by]}
+        never_ran = not pod.is_bound and action.cause in (Cause.NOT_BOUND, Cause.LOST)
+        # A deposed leader's submit can get the very id that a crash has freed: a label alone cannot tell.
+        is_mistaken = bool(same_id & self.excused - {self.cluster.placed_by})
+        is_over = bool(same_id & (self.slurm.ever_ended | self.slurm.set_back))
+        assert never_ran or is_over or is_mistaken, "evicted on doubt"
+        self.cluster.delete(self.now)
+
+    def end_pod(self) -> None:
+        if self.cluster.when(lambda pod: pod.is_gated and not pod.is_deleting):
+            assert self.was_meant_to_end, "a waiting pod was ended though nobody wanted that"
+            self.cluster.fail_at_gate()
+
+    def release(self, agent: Agent) -> None:
+        assert not self.cluster.is_running, "released while its container runs"
+        if not agent.is_deposed:
+            assert agent not in self.late_submits, "released while its own submit is under way"
+            late = {job.key for job in self.slurm.ours() if job.submitted_by != agent.name}
+            unknowable = late if agent.actor is Actor.CONTROLLERS else set()
+            assert not self.known_live() - unknowable, "released while its placeholder lives"
+        self.cluster.release()
+
+    def collect_orphans(self, *, is_synced: bool) -> None:
+        """List Slurm first, then ask the API server; what a cache does not know may live."""
+        agent = self.leaders[Actor.CONTROLLERS]
+        known = {agent.pod.uid} if is_synced and agent.pod is not None else set()
+        jobs = self.slurm.snapshot()
+        gone = frozenset() if self.cluster.pod is not None else frozenset({UID})
+        self.judgement = orphans.judge(
+            orphans.candidates(jobs, cluster=ClusterId("c"), known=known),
+            gone=gone,
+            suspects=self.judgement.suspects,
+            now=self.now,
+            grace=ORPHAN_GRACE,
+        )
+        for cancel in self.judgement.orphans:
+            assert self.cluster.pod is None, "a live pod's placeholder is no orphan"
+            self.end(agent, cancel.job_id, cancel.sluid, None)
+
+    # --- what must hold at every moment ------------------------------------------------------
+
+    def check(self) -> None:
+        """Containers run on nodes their placeholder holds, unless others took them; strangers are left alone."""
+        assert all(job.ended_by is None for job in self.slurm.strangers()), "a stranger's job ended"
+        if not self.cluster.is_running or self.was_placed_by_deposed:
+            return
+        assert self.cluster.placed_by is not None
+        job = self.slurm.jobs.get(self.cluster.placed_by)
+        if job is not None and job.seen.phase is JobPhase.ENDED:
+            by = job.ended_by or OTHERS
+            assert by == OTHERS or by.startswith("deposed"), f"{by} gave back what is in use"

@@ -1,0 +1,204 @@
+"""The world is worth its time only if it notices when a line of the machine is wrong.
+
+Each mutant changes one line and must be found. One that survives means a dead branch or a world that is too kind: find
+out which.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HISTORIES = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """One line of `bridge/domain`, changed."""
+
+    name: str
+    file: str
+    before: str
+    after: str
+
+
+MUTANTS = [
+    Mutant(
+        name="acts on a view older than its last write",
+        file="lifecycle.py",
+        before="if facts.view.fresh or harmless:",
+        after="if True:",
+    ),
+    Mutant(
+        name="leaves spare placeholders alone",
+        file="lifecycle.py",
+        before="if other is not job):",
+        after="if False):",
+    ),
+    Mutant(
+        name="lets a placed pod adopt another placeholder",
+        file="lifecycle.py",
+        before="if not pod.is_gated and pod.job_id is not None:",
+        after="if False:",
+    ),
+    Mutant(
+        name="takes a spare's end for the pod's",
+        file="lifecycle.py",
+        before="ended = [job for job in view.ended if job.identity.cause != OwnCause.SPARE]",
+        after="ended = list(view.ended)",
+    ),
+    Mutant(
+        name="takes a container that was not reported yet for gone",
+        file="lifecycle.py",
+        before="return pod.start_time is None or states == {ContainerState.TERMINATED}",
+        after="return pod.containers_are_gone",
+    ),
+    Mutant(
+        name="never finishes a cancel that was begun",
+        file="lifecycle.py",
+        before="if row is Row.GATED and job.identity.cause and column is not Column.ENDED:",
+        after="if False:",
+    ),
+    Mutant(
+        name="gives the nodes back while containers stop",
+        file="lifecycle.py",
+        before="running=rules.let_stop,",
+        after="running=rules.cancel,",
+    ),
+    Mutant(
+        name="forgets to evict a bound pod",
+        file="lifecycle.py",
+        before="running=rules.confirm,\n            paused=rules.tell_paused,\n            ended=rules.evict,",
+        after="running=rules.confirm,\n            paused=rules.tell_paused,\n            ended=rules.tell_paused,",
+    ),
+    Mutant(
+        name="evicts what Slurm does not know",
+        file="rules.py",
+        before='return _say(case, "PlaceholderLost", text)',
+        after="return do(text, Evict(cause=Cause.LOST, message=text))",
+    ),
+    Mutant(
+        name="deletes a pod that waits",
+        file="rules.py",
+        before="return do(text, EndPod(cause=reasons.cause_of(end), message=text))",
+        after="return do(text, Evict(cause=reasons.cause_of(end), message=text))",
+    ),
+    Mutant(
+        name="takes its own cancel for somebody's wish",
+        file="rules.py",
+        before="if case.job.identity.cause or end in SUBMITTED_AGAIN_AFTER:",
+        after="if end in SUBMITTED_AGAIN_AFTER:",
+    ),
+    Mutant(
+        name="does not record why it gives a node back",
+        file="rules.py",
+        before="return do(text, _cancel(job, OwnCause.MISFIT), tell)",
+        after="return do(text, _cancel(job), tell)",
+    ),
+    Mutant(
+        name="does not verify whose job id it is",
+        file="rules.py",
+        before="return Cancel(job_id=job.id, sluid=job.sluid, cause=cause)",
+        after="return Cancel(job_id=job.id, sluid=None, cause=cause)",
+    ),
+    Mutant(
+        name="submits before it is sure that there is none",
+        file="rules.py",
+        before='    if not case.facts.view.surely_none:\n        return wait("not sure yet that Slurm has',
+        after='    if False:\n        return wait("not sure yet that Slurm has',
+    ),
+    Mutant(
+        name="releases before it is sure that nothing is left",
+        file="rules.py",
+        before='    if not case.facts.view.surely_none:\n        return wait("not sure yet that nothing',
+        after='    if False:\n        return wait("not sure yet that nothing',
+    ),
+    Mutant(
+        name="evicts an unbound pod without asking whether it was bound meanwhile",
+        file="rules.py",
+        before="Evict(cause=Cause.NOT_BOUND, message=text, if_unchanged=True)",
+        after="Evict(cause=Cause.NOT_BOUND, message=text)",
+    ),
+    Mutant(
+        name="cancels in the same breath as it evicts",
+        file="rules.py",
+        before="return do(text, Evict(cause=Cause.NOT_BOUND, message=text, if_unchanged=True))",
+        after="return do(text, Evict(cause=Cause.NOT_BOUND, message=text), _cancel(case.job))",
+    ),
+    Mutant(
+        name="completes what was deleted while it ran",
+        file="rules.py",
+        before="if not outcome.ended_by_itself(pod):",
+        after="if False:",
+    ),
+    Mutant(
+        name="cancels what ended by itself",
+        file="rules.py",
+        before="if not outcome.ended_by_itself(pod):",
+        after="if True:",
+    ),
+    Mutant(
+        name="says the same thing over and over",
+        file="rules.py",
+        before="        said is not None\n",
+        after="        False\n",
+    ),
+    Mutant(
+        name="takes a reading that was under way for a fresh one",
+        file="view.py",
+        before="fresh=began > marks.fresh_from and not lags,",
+        after="fresh=not lags,",
+    ),
+    Mutant(
+        name="forgets what it has just done to the pod",
+        file="view.py",
+        before="fresh=began > marks.fresh_from and not lags,",
+        after="fresh=began > marks.fresh_from,",
+    ),
+    Mutant(
+        name="believes that an unanswered submit did not happen",
+        file="view.py",
+        before="quiet_s = self._quiet_s if may_still_happen else 0.0",
+        after="quiet_s = 0.0",
+    ),
+    Mutant(
+        name="believes that its predecessor has finished",
+        file="view.py",
+        before="self._marks[uid] = _Marks(at, at + self._quiet_s)",
+        after="self._marks[uid] = _UNWRITTEN",
+    ),
+    Mutant(
+        name="takes every job without a known pod for an orphan",
+        file="orphans.py",
+        before="if job.identity.pods and frozenset(job.identity.pods) <= gone",
+        after="if job.identity.pods",
+    ),
+]
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_the_world_finds_a_machine_that(mutant: Mutant, tmp_path: Path) -> None:
+    domain = tmp_path / "bridge" / "domain"
+    shutil.copytree(ROOT / "bridge" / "domain", domain, ignore=shutil.ignore_patterns("*.pyc"))
+    (tmp_path / "bridge" / "__init__.py").touch()
+    source = (domain / mutant.file).read_text(encoding="utf-8")
+    assert source.count(mutant.before) == 1, "the mutant's line is not there any more, or twice"
+    changed = source.replace(mutant.before, mutant.after)
+    (domain / mutant.file).write_text(changed, encoding="utf-8")
+
+    hunt = subprocess.run(
+        [sys.executable, "-m", "tests.properties.hunt", str(HISTORIES)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert hunt.returncode == 1, hunt.stderr or "it survived"
+    assert hunt.stdout.startswith("AssertionError: "), hunt.stdout + hunt.stderr
