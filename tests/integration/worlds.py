@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from bridge.domain import names, placeholder
-from sandbox.api import ApiError
+from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
 from tests.servers import wait_until
 
@@ -101,9 +101,10 @@ class Worlds:
         memory: str = "64Mi",
         annotations: Mapping[str, str] | None = None,
         labels: Mapping[str, str] | None = None,
+        by: Api | None = None,
         **spec: object,
     ) -> str:
-        """Create an ordinary pod; returns its uid."""
+        """Create an ordinary pod, as the administrator unless told otherwise; returns its uid."""
         metadata = {"name": name, "annotations": dict(annotations or {}), "labels": labels or {}}
         body = {
             "apiVersion": "v1",
@@ -116,7 +117,8 @@ class Worlds:
                 **spec,
             },
         }
-        return str(self.sandbox.admin.create(f"{self.path}/pods", body)["metadata"]["uid"])
+        api = by or self.sandbox.admin
+        return str(api.create(f"{self.path}/pods", body)["metadata"]["uid"])
 
     def pod(self, name: str) -> Manifest | None:
         """The pod as it is; None if there is none."""
