@@ -44,7 +44,7 @@ SURELY_NONE = (True, True)
 
 
 def test_nothing_is_known_before_the_first_reading() -> None:
-    assert View(reachable=False) == a_book().view(UID)
+    assert View(reachable=False) == a_book().view(UID, version="1")
 
 
 def test_a_failed_reading_takes_everything_back() -> None:
