@@ -17,18 +17,18 @@ from bridge.domain.ids import JobId
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.pods import Pod
 from bridge.domain.view import Book, Past, View
-from bridge.runtime.clock import Clock
+from bridge.runtime.clock import Clock, pause
 from bridge.runtime.metrics import Metrics
 from bridge.slurm.discovery import Discovery, Snapshot
-from bridge.slurm.errors import SlurmError
+from bridge.slurm.errors import SlurmError, Unauthorized
 
 _log = structlog.get_logger(__name__)
 
 _SHORTEST_PAUSE_S = 0.05
 """Between two readings asked for early: what arrives in that time shares the second one."""
 
-_STALE_AFTER_S = 30.0
-"""Without a successful reading for so long, the process is not ready."""
+_STALE_AFTER_S = 15.0
+"""Without a successful reading for so long, the leader is not ready: one slow answer, or a restart of Slurm's, is no news."""
 
 _REASONS_PER_S = 5.0
 """Steady rate of asking why jobs wait. One GET costs slurmrestd 2 ms, so this is 1 % of a core, for any number of jobs."""
@@ -123,7 +123,7 @@ class Placeholders:
 
     def health(self) -> str | None:
         """Say what is wrong with our view of Slurm; None if nothing is."""
-        if self._age_s() < _STALE_AFTER_S and not self._trouble:
+        if self._age_s() < _STALE_AFTER_S:
             return None
         return f"no news of Slurm for {self._age_s():.0f} s: {self._trouble or 'no reading yet'}"
 
@@ -131,11 +131,16 @@ class Placeholders:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Read Slurm again and again until told to stop."""
-        while not stop.is_set():
+        async with asyncio.TaskGroup() as group:
+            reading = group.create_task(self._read_forever())
+            await stop.wait()
+            reading.cancel()
+
+    async def _read_forever(self) -> None:
+        while True:
             began = self._clock.monotonic()
             await self._read()
-            took_s = self._clock.monotonic() - began
-            await self._pause(stop, shortest_s=max(_SHORTEST_PAUSE_S, 2 * took_s))
+            await self._pause(took_s=self._clock.monotonic() - began)
 
     async def _read(self) -> None:
         self._asked.clear()
@@ -159,19 +164,22 @@ class Placeholders:
 
     def _failed(self, error: SlurmError) -> None:
         self._book.failed()
-        if str(error) != self._trouble:
-            _log.warning("slurm.unreadable", error=str(error))
-        self._trouble = str(error)
+        advice = ": renew the token in slurm.token_file" if isinstance(error, Unauthorized) else ""
+        trouble = f"{error}{advice}"
+        if trouble != self._trouble:
+            _log.warning("slurm.unreadable", error=trouble)
+        self._trouble = trouble
 
-    async def _pause(self, stop: asyncio.Event, *, shortest_s: float) -> None:
-        """Wait until the next reading is due, or asked for; never less than the shortest pause."""
-        await _first_of(stop, after_s=shortest_s)
+    async def _pause(self, *, took_s: float) -> None:
+        """Wait until the next reading is due, or asked for; while Slurm cannot be read, asking does not help."""
+        if self._trouble:
+            await self._clock.sleep(self._pace.idle_s)
+            return
+        shortest_s = max(_SHORTEST_PAUSE_S, 2 * took_s)
+        await self._clock.sleep(shortest_s)
         busy = bool(self._waiting_for_news) or any(self._waiting())
         pace_s = self._pace.busy_s if busy else self._pace.idle_s
-        if not self._trouble:
-            await _first_of(stop, self._asked, after_s=pace_s - shortest_s)
-        else:
-            await _first_of(stop, after_s=self._pace.idle_s)
+        await pause(pace_s - shortest_s, self._asked)
 
     def _waiting(self) -> Iterator[SlurmJob]:
         jobs = self._snapshot.jobs.values() if self._snapshot else ()
@@ -216,26 +224,3 @@ def _changed(before: Snapshot | None, after: Snapshot) -> Iterator[str]:
         if old.get(uid) != jobs:
             yield uid
     yield from old.keys() - after.by_uid.keys()
-
-
-async def _first_of(*events: asyncio.Event, after_s: float) -> None:
-    """Wait for the first of some events, or for so long."""
-    if after_s <= 0:
-        return
-    try:
-        async with asyncio.timeout(after_s), asyncio.TaskGroup() as waiters:
-            for event in events:
-                waiters.create_task(_leave_when(event))
-    except* _Happened:
-        pass
-    except* TimeoutError:
-        pass
-
-
-class _Happened(Exception):  # ends the other waiters, it is no error
-    """One of the events that were waited for."""
-
-
-async def _leave_when(event: asyncio.Event) -> None:
-    await event.wait()
-    raise _Happened
