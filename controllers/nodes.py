@@ -42,7 +42,7 @@ _log = structlog.get_logger(__name__)
 
 _WORKERS = 4
 _AGAIN = timedelta(seconds=2)
-"""After an action: what follows is decided at the next look."""
+"""After an action, or while its jobs finish: what follows is decided at the next look."""
 _ALL_AGAIN_S = 30.0
 """Slurm tells nobody of a change to a node."""
 
@@ -111,7 +111,7 @@ class NodeController:
         for action in decision.actions:
             await self._act(kube_node, action)
             _log.info("node.acted", action=type(action).__name__, reason=decision.reason)
-        return _AGAIN if decision.actions else None
+        return None if decision.is_settled and not decision.actions else _AGAIN
 
     async def _read(self, name: SlurmNode) -> SlurmNodeFacts | None:
         try:

@@ -8,7 +8,7 @@ drain is only taken back if it was ours.
 import fnmatch
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bridge.domain import demand, names, nodes, quantities
 from bridge.domain.demand import Demand
@@ -106,6 +106,8 @@ class NodeDecision:
 
     actions: tuple[NodeAction, ...]
     reason: str
+    is_settled: bool = True
+    """False: it waits for the node's jobs, whose end nobody announces."""
 
 
 def is_wanted(kube_node: KubeNodeFacts | None) -> bool:
@@ -151,7 +153,7 @@ def decide(
             actions=(*taint, Create(spec=wanted), *drain), reason="labelled, not in Slurm yet"
         )
     change = _keep_in_step(kube_node, slurm_node, wanted)
-    return NodeDecision(actions=(*taint, *change.actions), reason=change.reason)
+    return replace(change, actions=(*taint, *change.actions))
 
 
 def spec(kube_node: KubeNodeFacts, daemons: Demand, settings: Settings) -> SlurmNodeSpec:
@@ -217,7 +219,8 @@ def _replace(slurm_node: SlurmNodeFacts, why: str) -> NodeDecision:
     """What Slurm cannot change on a node: drain, delete when idle; the next look creates it anew if it is wanted."""
     drain = () if "DRAIN" in slurm_node.states else tuple(_drain(slurm_node.name, why))
     if _is_busy(slurm_node):
-        return NodeDecision(actions=drain, reason=f"{why}, its jobs finish first")
+        reason = f"{why}, its jobs finish first"
+        return NodeDecision(actions=drain, reason=reason, is_settled=False)
     return NodeDecision(actions=(*drain, Delete(slurm_node=slurm_node.name)), reason=why)
 
 

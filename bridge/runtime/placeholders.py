@@ -1,9 +1,9 @@
 """What an elected leader knows of our placeholders in Slurm, kept up to date on a budget.
 
 One reading serves everybody who waits: `/jobs/state/` whole, plus one GET for each job that is new or has changed. The
-budget has three parts: readings follow each other at the busy or the idle pace, never closer than twice the time the
-last one took; a write or a question asks for the next one early; and Slurm's *reasons* for letting jobs wait, which no
-list has, are read in turn, a few a second, however many jobs wait.
+budget has three parts: readings follow each other at the busy or the idle pace, and the pause after a slow one is twice
+its time, within limits; a write or a question asks for the next one early; and Slurm's *reasons* for letting jobs wait,
+which no list has, are read in turn, a few a second, however many jobs wait.
 """
 
 import asyncio
@@ -26,6 +26,9 @@ _log = structlog.get_logger(__name__)
 
 _SHORTEST_PAUSE_S = 0.05
 """Between two readings asked for early: what arrives in that time shares the second one."""
+
+_LONGEST_PAUSE_S = 5.0
+"""After a reading that was slow; it may have been slow only this once."""
 
 _STALE_AFTER_S = 15.0
 """Without a successful reading for so long, the leader is not ready: one slow answer, or a restart of Slurm's, is no news."""
@@ -175,7 +178,7 @@ class Placeholders:
         if self._trouble:
             await self._clock.sleep(self._pace.idle_s)
             return
-        shortest_s = max(_SHORTEST_PAUSE_S, 2 * took_s)
+        shortest_s = min(max(_SHORTEST_PAUSE_S, 2 * took_s), _LONGEST_PAUSE_S)
         await self._clock.sleep(shortest_s)
         busy = bool(self._waiting_for_news) or any(self._waiting())
         pace_s = self._pace.busy_s if busy else self._pace.idle_s
