@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -55,6 +55,9 @@ def main(
         console.print(f"error: {error}", style="red", markup=False)
         raise typer.Exit(1) from None
     report.show(console, run, before)
+    for saved in sorted(profile.glob("*.pyisession")) if profile else ():
+        console.print(profiling.table(saved))
+        console.print()
     if output:
         output.write_bytes(results.write(run))
 
@@ -82,12 +85,9 @@ def _measure(shape: Shape, profile: Path | None, console: Console) -> Run:
             sandbox = Sandbox.up(folder, scenarios.options(shape), progress=say)
         with sandbox, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             try:
-                phases, alone = runner.run(_stretches(sandbox, shape, say))
+                phases, alone = runner.run(_stretches(sandbox, shape, profile, say))
             except SandboxError as error:
                 raise SandboxError(f"{error}\n{sandbox.log_tails()}") from error
-            if profile:
-                for path in profiling.collect(sandbox, profile):
-                    say(f"profile: {path}")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return Run(
@@ -101,13 +101,24 @@ def _measure(shape: Shape, profile: Path | None, console: Console) -> Run:
 
 
 async def _stretches(
-    sandbox: Sandbox, shape: Shape, say: Callable[[str], None]
+    sandbox: Sandbox, shape: Shape, profile: Path | None, say: Callable[[str], None]
 ) -> tuple[dict[str, Phase], dict[str, Micro]]:
     """Everything that is measured, one after the other."""
+
+    def profiled(stretch: str) -> AbstractAsyncContextManager[None]:
+        return profiling.profiled(sandbox, profile, stretch) if profile else nullcontext()
+
     async with KubeClient.open(
         str(sandbox.kubeconfig), request_timeout_s=_REQUEST_TIMEOUT_S, user_agent="benchmarks"
     ) as kube:
-        stage = Stage(sandbox=sandbox, meter=Meter(sandbox), kube=kube, shape=shape, say=say)
+        stage = Stage(
+            sandbox=sandbox,
+            meter=Meter(sandbox),
+            kube=kube,
+            shape=shape,
+            profiled=profiled,
+            say=say,
+        )
         say("warming up")
         await scenarios.warm_up(stage)
         say(f"{shape.pods} pods through kube-scheduler alone")

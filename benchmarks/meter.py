@@ -7,7 +7,7 @@ import os
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,7 +36,9 @@ class Reading:
     """All counters at one moment."""
 
     pids: Mapping[str, int | None]
-    cpu_s: Mapping[str, float]
+    cpu_before_s: Mapping[str, float]
+    cpu_after_s: Mapping[str, float]
+    """The reading itself costs our services a few milliseconds: stretches end before one, and begin after one."""
     memory_mib: Mapping[str, float]
     calls: Counter[str]
 
@@ -50,14 +52,15 @@ class Meter:
     def read(self) -> Reading:
         """Every counter as it stands."""
         parts = self._sandbox.status()
+        pids = {name: part.pid for name, part in parts.items()}
+        cpu_before_s = _cpu_s(pids)
+        calls = sum((self._calls(service) for service in SERVICES), Counter())
         return Reading(
-            pids={name: part.pid for name, part in parts.items()},
-            cpu_s={
-                **{name: cpu_s(part.pid) for name, part in parts.items() if part.pid},
-                LOAD: time.process_time(),
-            },
+            pids=pids,
+            cpu_before_s=cpu_before_s,
+            cpu_after_s=_cpu_s(pids),
             memory_mib={name: part.memory_mib for name, part in parts.items()},
-            calls=sum((self._calls(service) for service in SERVICES), Counter()),
+            calls=calls,
         )
 
     def _calls(self, service: str) -> Counter[str]:
@@ -76,10 +79,23 @@ def between(before: Reading, after: Reading) -> Usage:
     if anew:
         raise SandboxError(f"{', '.join(anew)} went down while being measured: see the logs")
     return Usage(
-        cpu_s={name: round(now - before.cpu_s[name], 2) for name, now in after.cpu_s.items()},
+        cpu_s={
+            name: round(now - before.cpu_after_s[name], 2)
+            for name, now in after.cpu_before_s.items()
+        },
         memory_mib={name: round(mib, 1) for name, mib in after.memory_mib.items()},
         calls=dict(after.calls - before.calls),
     )
+
+
+def together(usages: Sequence[Usage]) -> Usage:
+    """What was used in stretches that follow each other."""
+    cpu_s: Counter[str] = Counter()
+    calls: Counter[str] = Counter()
+    for usage in usages:
+        cpu_s.update(usage.cpu_s)
+        calls.update(usage.calls)
+    return Usage(cpu_s=cpu_s, memory_mib=usages[-1].memory_mib, calls=calls)
 
 
 def calls(service: str, exposition: str) -> Counter[str]:
@@ -91,6 +107,11 @@ def calls(service: str, exposition: str) -> Counter[str]:
                 name = _COUNTED[sample.name].format(service=service, **sample.labels)
                 counted[name] += int(sample.value)
     return counted
+
+
+def _cpu_s(pids: Mapping[str, int | None]) -> dict[str, float]:
+    found = {name: cpu_s(pid) for name, pid in pids.items() if pid}
+    return {**found, LOAD: time.process_time()}
 
 
 def cpu_s(pid: int) -> float:

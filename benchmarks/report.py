@@ -73,8 +73,8 @@ def _cpu(run: Run) -> Table:
 def _memory(run: Run) -> Table:
     table = _table("resident MiB at the end", *run.phases)
     for part in _parts(run.phases.values()):
-        held = [phase.usage.memory_mib.get(part, 0.0) for phase in run.phases.values()]
-        table.add_row(part, *(f"{mib:.0f}" for mib in held))
+        held = [phase.usage.memory_mib.get(part) for phase in run.phases.values()]
+        table.add_row(part, *(f"{mib:.0f}" if mib else "" for mib in held))
     return table
 
 

@@ -8,6 +8,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
 from benchmarks import meter
@@ -49,6 +50,8 @@ class Stage:
     meter: Meter
     kube: KubeClient
     shape: Shape
+    profiled: Callable[[str], AbstractAsyncContextManager[None]]
+    """Profiles our services inside the block, if that was asked for."""
     say: Callable[[str], None]
 
     @property
@@ -88,26 +91,28 @@ async def life(stage: Stage) -> tuple[dict[str, Phase], bytes]:
     """N pods through us, which then end all at once; returns one of them as it was when it ran, too."""
     states = await _job_states(stage)
     async with Pods.watched(stage.kube, "bench-bridged", is_bridged=True) as pods:
-        created = await stage.read()
-        began = time.perf_counter()
-        named = await pods.create("bridged", stage.shape.pods)
-        bound = await pods.reached(Moment.BOUND, named, stage.deadline_s)
-        all_bound = await stage.read()
-        await asyncio.sleep(_SETTLE_S)
-        sample = await pods.sample(named[0])
-        running = await stage.read()
-        await pods.end(named)
-        released = await pods.reached(Moment.RELEASED, named, stage.deadline_s)
-        ended = await stage.read()
+        async with stage.profiled("life"):
+            created = await stage.read()
+            began = time.perf_counter()
+            named = await pods.create("bridged", stage.shape.pods)
+            bound = await pods.reached(Moment.BOUND, named, stage.deadline_s)
+            all_bound = await stage.read()
+            await asyncio.sleep(_SETTLE_S)
+            running = await stage.read()
+            sample = await pods.sample(named[0])
+            await pods.end(named)
+            released = await pods.reached(Moment.RELEASED, named, stage.deadline_s)
+            ended = await stage.read()
         first_end, last_release = pods.first(Moment.ENDED, named), max(released.values())
         to_bound = pods.spread(Moment.SENT, Moment.BOUND, named)
         to_released = pods.spread(Moment.ENDED, Moment.RELEASED, named)
     _check_completed(len(named), await _job_states(stage), states)
-    return {
-        BOUND: _phase(named, created, all_bound, max(bound.values()) - began, to_bound),
-        ENDED: _phase(named, running, ended, last_release - first_end, to_released),
-        LIFE: _phase(named, created, ended, last_release - began, None),
-    }, sample
+    to_all_bound = _phase(named, created, all_bound, max(bound.values()) - began, to_bound)
+    to_all_ended = _phase(named, running, ended, last_release - first_end, to_released)
+    settling = meter.between(all_bound, running)
+    whole = meter.together([to_all_bound.usage, settling, to_all_ended.usage])
+    all_of_it = Phase(pods=len(named), wall_s=round(last_release - began, 3), usage=whole)
+    return {BOUND: to_all_bound, ENDED: to_all_ended, LIFE: all_of_it}, sample
 
 
 async def queue(stage: Stage) -> dict[str, Phase]:
@@ -120,9 +125,10 @@ async def queue(stage: Stage) -> dict[str, Phase]:
         await pods.reached(Moment.TOLD, named, stage.deadline_s)
         await asyncio.sleep(_SETTLE_S)
         stage.say(f"{shape.pods} pods wait for {shape.waiting_s:g} s")
-        settled = await stage.read()
-        await asyncio.sleep(shape.waiting_s)
-        waited = await stage.read()
+        async with stage.profiled("waiting"):
+            settled = await stage.read()
+            await asyncio.sleep(shape.waiting_s)
+            waited = await stage.read()
         await pods.end(fillers)
         bound = await pods.reached(Moment.BOUND, named, stage.deadline_s)
         freed = await stage.read()
