@@ -130,6 +130,7 @@ def _values(instance: Instance, user: Identity) -> dict[str, Any]:
                 "group": user.name,
                 "account": nss.JOB_USER.name if instance.options.accounting else "",
             },
+            "controllers": {"orphan_interval_s": 2},
             # Takes over from a killed leader within seconds instead of the usual quarter of a minute.
             "leader_election": {
                 "lease_duration_s": 4,

@@ -1,0 +1,100 @@
+"""Placeholders that nobody should have: without a pod, or a second one for the same pod."""
+
+from typing import Any
+
+import httpx
+
+from bridge.domain import placeholder
+from bridge.domain.actions import OwnCause
+from sandbox import nss
+from sandbox.api import Api
+from sandbox.client import Sandbox
+from sandbox.slurm_rest import API, credentials
+from tests.integration.worlds import LIVE, Job, Worlds, is_gated, job_id, played
+from tests.servers import wait_until
+
+_BREAK_GLASS = "slurm-bridge:break-glass"
+_HELD = {"slurmjob.slinky.slurm.net/hold": "true"}
+
+
+def test_what_a_pod_leaves_when_its_finalizer_is_torn_off_is_cancelled(
+    worlds: Worlds, full_sandbox: Sandbox
+) -> None:
+    uid = worlds.submit("torn")
+    worlds.await_phase("torn", "Running")
+    path = f"{worlds.path}/pods/torn"
+
+    with Api(full_sandbox.user_kubeconfig("medic", "system:masters", _BREAK_GLASS)) as medic:
+        medic.patch(path, {"metadata": {"finalizers": None}})
+        medic.delete(path, gracePeriodSeconds=0)
+    worlds.await_gone("torn")
+
+    assert "CANCELLED" == worlds.await_accounted(uid).state
+
+
+def test_a_strangers_job_is_left_alone(worlds: Worlds, full_sandbox: Sandbox) -> None:
+    with worlds.strangers_on("node-3") as jobs:
+        uid = worlds.submit("passes", annotations=played(seconds=1))
+        worlds.await_accounted(uid)
+        assert ["RUNNING"] == [job.state for job in worlds.queue() if job.id == jobs["node-3"]]
+
+
+def test_a_second_placeholder_of_a_waiting_pod_is_cancelled(worlds: Worlds) -> None:
+    uid = worlds.submit("twice", annotations=_HELD)
+    first = worlds.await_live(uid).id
+
+    second = submit_again(worlds.sandbox, worlds.await_live(uid), hold=True)
+
+    spare = wait_until(lambda: spares(worlds, uid), 20, sandbox=worlds.sandbox)
+    (left,) = {first, second} - spare
+    assert [left] == [job.id for job in worlds.live(uid)]
+    assert is_gated(worlds.await_pod("twice", bool))
+    worlds.scontrol("release", str(left))
+    assert left == job_id(worlds.await_phase("twice", "Running"))
+
+
+def test_a_second_placeholder_of_a_running_pod_is_cancelled(worlds: Worlds) -> None:
+    uid = worlds.submit("twice")
+    before = worlds.await_phase("twice", "Running")
+    first = worlds.await_live(uid)
+
+    second = submit_again(worlds.sandbox, first, hold=False)
+
+    wait_until(lambda: spares(worlds, uid) == {second}, 20, sandbox=worlds.sandbox)
+    assert [first.id] == [job.id for job in worlds.live(uid)]
+    after = worlds.await_phase("twice", "Running")
+    assert before["metadata"]["uid"] == after["metadata"]["uid"]
+    assert "deletionTimestamp" not in after["metadata"]
+    assert first.id == job_id(after)
+
+
+def spares(worlds: Worlds, uid: str) -> set[int]:
+    """Its placeholders that are over and say that they were one too many."""
+    return {
+        job.id
+        for job in worlds.jobs(uid)
+        if job.identity and job.identity.cause == OwnCause.SPARE and job.state not in LIVE
+    }
+
+
+def submit_again(sandbox: Sandbox, first: Job, *, hold: bool) -> int:
+    """Submit a job with the identity of another one, as a leader would that was thought dead."""
+    assert first.identity is not None
+    user = nss.JOB_USER.name
+    job: dict[str, Any] = {
+        "flags": ["EXTERNAL_JOB"],
+        "name": "second",
+        "user_id": user,
+        "group_id": user,
+        "account": user,
+        "memory_per_node": {"set": True, "infinite": False, "number": 64},
+        "hold": hold,
+        "admin_comment": placeholder.encode(first.identity),
+    }
+    answer = httpx.post(
+        f"{sandbox.slurmrestd_url}/slurm/{API}/job/submit",
+        json={"job": job},
+        headers=credentials(sandbox.instance),
+        trust_env=False,
+    )
+    return int(answer.raise_for_status().json()["job_id"])
