@@ -1,0 +1,212 @@
+"""An ordinary user with the role `edit` cannot get round Slurm; Kubernetes' own programs and older pods are not in the way.
+
+The policies one by one: tests/chart. Here the webhook, the scheduler and our programs are there too.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from bridge.domain import names
+from sandbox.api import Api, ApiError
+from sandbox.client import Sandbox
+from tests.integration.worlds import Worlds, container, is_gated, is_released, job_id, played
+from tests.servers import wait_until
+
+_HELD = {"slurmjob.slinky.slurm.net/hold": "true"}
+_EFFECTIVE_S = 30.0
+"""The API server takes the namespace's label up within a few seconds."""
+_DAEMON_SET = {
+    "apiVersion": "apps/v1",
+    "kind": "DaemonSet",
+    "name": "forged",
+    "uid": "00000000-0000-0000-0000-000000000000",
+    "controller": True,
+}
+
+
+@pytest.fixture
+def alice(worlds: Worlds, full_sandbox: Sandbox) -> Iterator[Api]:
+    """She has the role `edit` in the namespace."""
+    full_sandbox.kubectl(
+        *("create", "rolebinding", "edit", "--clusterrole=edit", "--user=alice"),
+        *("--namespace", worlds.namespace),
+    )
+    with Api(full_sandbox.user_kubeconfig("alice")) as api:
+        path = f"{worlds.path}/pods"
+        wait_until(lambda: refusal(api, "GET", path) == "", 10, sandbox=full_sandbox)
+        yield api
+
+
+def refusal(
+    api: Api, method: str, path: str, body: object = None, kind: str = "merge-patch+json"
+) -> str:
+    """What the API server says against it; "" if it did it."""
+    content_type = f"application/{kind}" if method == "PATCH" else "application/json"
+    try:
+        api.request(method, path, body, content_type=content_type)
+    except ApiError as error:
+        return error.message
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("metadata", "spec"),
+    [
+        ({}, {"nodeName": "node-0"}),
+        ({}, {"schedulerName": "another-scheduler"}),
+        ({"ownerReferences": [_DAEMON_SET]}, {}),
+        ({"annotations": {"kubernetes.io/config.mirror": "forged"}}, {"nodeName": "node-0"}),
+        ({"labels": {names.JOB_ID_LABEL: "1"}}, {}),
+        ({"annotations": {names.NODE_ANNOTATION: "node-0"}}, {}),
+    ],
+    ids=["nodeName", "scheduler", "DaemonSet", "mirror", "job-id", "node"],
+)
+def test_a_pod_that_would_get_round_slurm_is_refused(
+    worlds: Worlds, alice: Api, metadata: dict[str, Any], spec: dict[str, Any]
+) -> None:
+    body = {
+        "metadata": {"name": "forged", **metadata},
+        "spec": {"containers": [container()], **spec},
+    }
+
+    assert "slurm" in refusal(alice, "POST", f"{worlds.path}/pods", body).lower()
+    assert worlds.pod("forged") is None
+
+
+def test_a_pod_that_waits_cannot_be_helped_along(worlds: Worlds, alice: Api) -> None:
+    uid = worlds.submit("waits", annotations=_HELD, by=alice)
+    job = worlds.await_live(uid)
+    pod = f"{worlds.path}/pods/waits"
+    binding = {
+        "metadata": {"name": "waits"},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": "node-0"},
+    }
+    tried = {
+        "label": refusal(
+            alice, "PATCH", pod, {"metadata": {"labels": {names.JOB_ID_LABEL: "4711"}}}
+        ),
+        "annotation": refusal(
+            alice, "PATCH", pod, {"metadata": {"annotations": {names.NODE_ANNOTATION: "node-0"}}}
+        ),
+        "finalizer": refusal(alice, "PATCH", pod, {"metadata": {"finalizers": None}}),
+        "gate": refusal(
+            alice,
+            "PATCH",
+            pod,
+            [{"op": "remove", "path": "/spec/schedulingGates/0"}],
+            kind="json-patch+json",
+        ),
+        "binding": refusal(alice, "POST", f"{pod}/binding", binding),
+    }
+
+    assert [] == [what for what, said in tried.items() if "forbidden" not in said]
+    assert is_gated(worlds.await_pod("waits", bool))
+
+    worlds.scontrol("release", str(job.id))
+    assert job.id == job_id(worlds.await_phase("waits", "Running"))
+
+
+def test_she_may_delete_and_relabel_her_pod(worlds: Worlds, alice: Api) -> None:
+    uid = worlds.submit("hers", by=alice)
+    worlds.await_phase("hers", "Running")
+    pod = f"{worlds.path}/pods/hers"
+
+    assert "" == refusal(alice, "PATCH", pod, {"metadata": {"labels": {"team": "a"}}})
+    assert "" == refusal(alice, "DELETE", pod)
+
+    worlds.await_gone("hers")
+    assert "CANCELLED" == worlds.await_accounted(uid).state
+
+
+def test_a_real_daemon_sets_pods_run_on_slurms_nodes_and_go(
+    worlds: Worlds, full_sandbox: Sandbox
+) -> None:
+    template = {
+        "metadata": {"labels": {"app": "agent"}},
+        "spec": {
+            "containers": [container("10m", "1Mi")],
+            "tolerations": [{"operator": "Exists"}],
+            "terminationGracePeriodSeconds": 1,
+        },
+    }
+    path = f"/apis/apps/v1/namespaces/{worlds.namespace}/daemonsets"
+    body = {
+        "metadata": {"name": "agent"},
+        "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": template},
+    }
+    full_sandbox.admin.create(path, body)
+    machines = {*full_sandbox.instance.options.node_names}
+
+    def pods() -> dict[str, str]:
+        listed = full_sandbox.admin.get(f"{worlds.path}/pods", labelSelector="app=agent")
+        return {
+            pod["spec"]["nodeName"]: pod["metadata"]["name"]
+            for pod in listed["items"]
+            if pod["status"]["phase"] == "Running"
+        }
+
+    wait_until(lambda: machines <= pods().keys(), 30, sandbox=full_sandbox)
+    agent = worlds.await_pod(pods()["node-0"], bool)
+    assert names.DEFAULT_SCHEDULER_NAME == agent["spec"]["schedulerName"]
+    assert is_released(agent)
+
+    full_sandbox.admin.patch(
+        f"{worlds.path}/pods/{agent['metadata']['name']}", {"metadata": {"labels": {"x": "y"}}}
+    )
+    full_sandbox.admin.delete(f"{path}/agent")
+    wait_until(lambda: not pods(), 30, sandbox=full_sandbox)
+
+
+def test_a_pod_older_than_the_label_runs_on_is_updated_and_goes(
+    elsewhere: Worlds, full_sandbox: Sandbox
+) -> None:
+    elsewhere.submit("older")
+    elsewhere.submit("older-and-waiting", schedulingGates=[{"name": "example.test/gate"}])
+    before = elsewhere.await_phase("older", "Running")
+    full_sandbox.admin.patch(
+        f"/api/v1/namespaces/{elsewhere.namespace}",
+        {"metadata": {"labels": {names.ENABLED_LABEL: "true"}}},
+    )
+    probe = {"metadata": {"name": "probe"}, "spec": {"containers": [container()]}}
+
+    def is_bridged() -> bool:
+        made = full_sandbox.admin.request(
+            "POST", f"{elsewhere.path}/pods", probe, params={"dryRun": "All"}
+        )
+        return is_gated(made)
+
+    wait_until(is_bridged, _EFFECTIVE_S, sandbox=full_sandbox)
+
+    for name in ("older", "older-and-waiting"):
+        pod = f"{elsewhere.path}/pods/{name}"
+        full_sandbox.admin.patch(pod, {"metadata": {"labels": {"still": "mine"}}})
+    full_sandbox.admin.patch(
+        f"{elsewhere.path}/pods/older-and-waiting", {"spec": {"schedulingGates": None}}
+    )
+    elsewhere.await_phase("older-and-waiting", "Running")
+    after = elsewhere.await_pod("older", bool)
+    assert before["metadata"]["uid"] == after["metadata"]["uid"]
+    assert is_released(after)
+
+    for name in ("older", "older-and-waiting"):
+        elsewhere.delete(name)
+        elsewhere.await_gone(name)
+
+
+def test_a_namespace_that_loses_its_label_unprotects_and_loses_nobody(
+    worlds: Worlds, full_sandbox: Sandbox
+) -> None:
+    uid = worlds.submit("stays", annotations=played(seconds=3))
+    worlds.await_phase("stays", "Running")
+
+    full_sandbox.admin.patch(
+        f"/api/v1/namespaces/{worlds.namespace}",
+        {"metadata": {"labels": {names.ENABLED_LABEL: None}}},
+    )
+
+    stripped = {"metadata": {"finalizers": None}}
+    assert refusal(full_sandbox.admin, "PATCH", f"{worlds.path}/pods/stays", stripped)
+    worlds.await_pod("stays", is_released)
+    assert "COMPLETED" == worlds.await_accounted(uid).state
