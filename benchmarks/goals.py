@@ -25,11 +25,13 @@ class Goal:
     found: float
     limit: float
     unit: str
+    is_exact: bool = False
+    """Less is as bad as more."""
 
     @property
     def is_reached(self) -> bool:
-        """At most the limit."""
-        return self.found <= self.limit
+        """At most the limit, or exactly it."""
+        return self.found == self.limit if self.is_exact else self.found <= self.limit
 
 
 def goals(run: Run) -> Iterator[Goal]:
@@ -49,6 +51,7 @@ def goals(run: Run) -> Iterator[Goal]:
         found=bound.usage.calls_of("filter") / bound.pods,
         limit=1,
         unit="",
+        is_exact=True,
     )
     yield Goal(
         name="filter calls while waiting", found=waiting.usage.calls_of("filter"), limit=0, unit=""

@@ -89,11 +89,12 @@ def _calls(run: Run) -> Table:
 
 
 def _goals(run: Run) -> Table:
-    table = _table("goals (2 cores)", "found", "at most", "")
+    table = _table("goals (2 cores)", "found", "goal", "")
     for goal in goals(run):
         verdict = "[green]reached[/]" if goal.is_reached else "[red]missed[/]"
         unit = f" {goal.unit}".rstrip()
-        table.add_row(goal.name, f"{goal.found:.2f}{unit}", f"{goal.limit:.2f}{unit}", verdict)
+        limit = f"{'=' if goal.is_exact else '≤'} {goal.limit:.2f}{unit}"
+        table.add_row(goal.name, f"{goal.found:.2f}{unit}", limit, verdict)
     return table
 
 

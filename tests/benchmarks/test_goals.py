@@ -1,0 +1,87 @@
+"""A goal is reached up to its limit, and every one is looked at."""
+
+import msgspec
+import pytest
+
+from benchmarks import micro, scenarios
+from benchmarks.goals import Goal, goals
+from benchmarks.meter import SERVICES
+from benchmarks.results import Machine, Micro, Phase, Run, Shape, Usage, spread
+
+
+def phase(wall_s: float, cpu_s: float = 0.0, calls: dict[str, int] | None = None) -> Phase:
+    usage = Usage(
+        cpu_s={**dict.fromkeys(SERVICES, cpu_s), "slurmrestd": cpu_s, "apiserver": 9.0},
+        memory_mib=dict.fromkeys(SERVICES, 100.0),
+        calls=calls or {},
+    )
+    return Phase(pods=200, wall_s=wall_s, usage=usage)
+
+
+RUN = Run(
+    commit="",
+    began_at="",
+    machine=Machine(cores=2, processor="", memory_gib=1, python="", load_before=0),
+    shape=Shape(pods=200, nodes=100, waiting_s=40, is_profiled=False),
+    phases={
+        scenarios.PLAIN: phase(1.0),
+        scenarios.BOUND: phase(
+            6.0, calls={"a → Slurm job.submit": 200, "b → Slurm job.get": 600, "c → filter": 200}
+        ),
+        scenarios.ENDED: phase(2.0),
+        scenarios.LIFE: phase(10.0, cpu_s=0.399),
+        scenarios.WAITING: phase(40.0, cpu_s=0.25),
+        scenarios.FREED: phase(3.0),
+    },
+    micro={
+        micro.WEBHOOK: Micro(count=2000, cpu_ms=1, per_s=200, spread=spread([0.010])),
+        micro.FILTER: Micro(count=2000, cpu_ms=1),
+        micro.CACHES: Micro(count=10_000, cpu_ms=1, memory_mib=400.0),
+    },
+)
+
+
+def found(run: Run) -> dict[str, Goal]:
+    return {goal.name: goal for goal in goals(run)}
+
+
+def test_a_run_that_is_exactly_good_enough_reaches_every_goal() -> None:
+    assert [] == [goal for goal in goals(RUN) if not goal.is_reached]
+
+
+@pytest.mark.parametrize(
+    ("name", "worse", "missed"),
+    [
+        (scenarios.BOUND, phase(6.1), "all bound, 4 x kube-scheduler alone + 2 s"),
+        (scenarios.BOUND, phase(6, calls={"c → filter": 201}), "filter calls per pod"),
+        (scenarios.WAITING, phase(40, calls={"c → filter": 1}), "filter calls while waiting"),
+        (
+            scenarios.BOUND,
+            phase(6, calls={"a → Slurm x": 801, "c → filter": 200}),
+            "Slurm calls per pod, CREATE to bound",
+        ),
+        (scenarios.LIFE, phase(10, cpu_s=0.401), "our CPU per pod, whole life"),
+        (
+            scenarios.WAITING,
+            phase(40, cpu_s=0.251),
+            "CPU of ours and slurmrestd in 40 s of waiting",
+        ),
+        (scenarios.FREED, phase(3.1), "freed to all bound"),
+    ],
+)
+def test_a_little_more_misses_the_goal(name: str, worse: Phase, missed: str) -> None:
+    run = msgspec.structs.replace(RUN, phases={**RUN.phases, name: worse})
+
+    assert [missed] == [goal.name for goal in goals(run) if not goal.is_reached]
+
+
+def test_less_than_one_filter_call_per_pod_is_a_fault_of_the_measurement() -> None:
+    run = msgspec.structs.replace(
+        RUN, phases={**RUN.phases, scenarios.BOUND: phase(6, calls={"c → filter": 199})}
+    )
+
+    assert "filter calls per pod" in {goal.name for goal in goals(run) if not goal.is_reached}
+
+
+def test_memory_is_the_most_that_was_seen() -> None:
+    assert 100.0 == found(RUN)["memory of extender"].found
