@@ -96,7 +96,7 @@ def pod_loop(
     actuator = Actuator(
         kube=program.kube,
         slurm=program.slurm,
-        controller=program.controller,
+        completer=program.completer,
         placeholders=placeholders,
         pods=mirror.pods,
         submit=place_nothing,

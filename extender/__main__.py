@@ -101,7 +101,7 @@ async def place(
     actuator = Actuator(
         kube=program.kube,
         slurm=program.slurm,
-        controller=program.controller,
+        completer=program.completer,
         placeholders=placeholders,
         pods=mirror.pods,
         submit=submitter.submit,

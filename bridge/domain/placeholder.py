@@ -30,6 +30,8 @@ class Identity:
     pods: tuple[PodUid, ...]
     cause: str = ""
     """Why we cancelled it ourselves, written before the cancel; "" otherwise. Such an end is ours to answer: submit again."""
+    ended: str = ""
+    """How its pod ended, in words, where Slurm could not be told and the job is CANCELLED instead; "" otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +101,8 @@ def encode(identity: Identity) -> str:
     }
     if identity.cause:
         document["cause"] = identity.cause
+    if identity.ended:
+        document["ended"] = identity.ended
     return json.dumps(document, separators=(",", ":"))
 
 
@@ -132,7 +136,7 @@ def _identity(document: Mapping[str, object], cluster: ClusterId) -> Identity:
     if not isinstance(pods, list):
         raise UnreadableIdentityError("the identity lists no pods", cluster=cluster)
     texts = {key: document.get(key) for key in ("kind", "namespace", "name", "uid")}
-    texts["cause"] = document.get("cause", "")
+    texts |= {key: document.get(key, "") for key in ("cause", "ended")}
     wrong = sorted(key for key, value in texts.items() if not isinstance(value, str))
     if wrong or not all(isinstance(pod, str) for pod in pods):
         raise UnreadableIdentityError(
@@ -147,4 +151,5 @@ def _identity(document: Mapping[str, object], cluster: ClusterId) -> Identity:
         uid=str(texts["uid"]),
         pods=tuple(PodUid(pod) for pod in pods),
         cause=str(texts["cause"]),
+        ended=str(texts["ended"]),
     )

@@ -55,7 +55,7 @@ def assign(pod: Pod, *, job_id: JobId, kube_node: KubeNode) -> JsonPatch:
     Raises:
         ValueError: our gate is not on.
     """
-    gate = f"/spec/schedulingGates/{_index(pod, pod.gates, names.GATE)}"
+    gate = _gate(pod)
     return JsonPatch(
         [
             _is_still(pod),
@@ -78,14 +78,18 @@ def release(pod: Pod) -> JsonPatch:
     return JsonPatch([_is_still(pod), _test(finalizer, names.FINALIZER), _remove(finalizer)])
 
 
-def label_job_id(pod: Pod, job_id: JobId | None) -> JsonPatch:
-    """Label the pod with its placeholder's id; None takes the label off (Conflict where there is none)."""
-    if job_id is None:
-        return JsonPatch(
-            [_is_still(pod), _remove(f"/metadata/labels/{_escape(names.JOB_ID_LABEL)}")]
-        )
+def label_job_id(pod: Pod, job_id: JobId) -> JsonPatch:
+    """Label a gated pod with its placeholder's id. A placed pod's label says what it was placed by, and stays.
+
+    Raises:
+        ValueError: our gate is not on.
+    """
     return JsonPatch(
-        [_is_still(pod), *_entry("labels", pod.labels, names.JOB_ID_LABEL, str(job_id))]
+        [
+            _is_still(pod),
+            _test(f"{_gate(pod)}/name", names.GATE),
+            *_entry("labels", pod.labels, names.JOB_ID_LABEL, str(job_id)),
+        ]
     )
 
 
@@ -264,6 +268,10 @@ def _remove(path: str) -> Operation:
 def _escape(key: str) -> str:
     """Quote a key for a JSON pointer (RFC 6901)."""
     return key.replace("~", "~0").replace("/", "~1")
+
+
+def _gate(pod: Pod) -> str:
+    return f"/spec/schedulingGates/{_index(pod, pod.gates, names.GATE)}"
 
 
 def _index(pod: Pod, entries: Sequence[str], wanted: str) -> int:

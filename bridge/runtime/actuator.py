@@ -34,10 +34,11 @@ from bridge.kube.client import KubeClient
 from bridge.kube.events import Event, EventType, Reporter
 from bridge.kube.patches import Patch
 from bridge.runtime.clock import Clock
+from bridge.runtime.completion import Completer
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.placeholders import Placeholders
-from bridge.slurm import complete, jobs
 from bridge.slurm import errors as slurm_errors
+from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
 
 _log = structlog.get_logger(__name__)
@@ -54,7 +55,7 @@ class Actuator:
         *,
         kube: KubeClient,
         slurm: SlurmClient,
-        controller: complete.Controller,
+        completer: Completer,
         placeholders: Placeholders,
         pods: Cache[Pod],
         submit: SubmitFor,
@@ -64,7 +65,7 @@ class Actuator:
     ) -> None:
         self._kube = kube
         self._slurm = slurm
-        self._controller = controller
+        self._completer = completer
         self._placeholders = placeholders
         self._pods = pods
         self._submit = submit
@@ -73,16 +74,19 @@ class Actuator:
         self._metrics = metrics
 
     async def carry_out(self, pod: Pod, decision: Decision) -> None:
-        """Do one thing after the other; the first that fails ends it.
+        """Do one thing after the other; the first that fails ends it. A pod that is gone needs nothing more.
 
         Raises:
             KubeError, SlurmError: decide again later.
         """
-        for action in decision.actions:
-            self._metrics.decided(type(action).__name__)
-            pod = await self._act(pod, action)
-            if not isinstance(action, Wait):
-                _log.info("pod.acted", action=type(action).__name__, reason=decision.reason)
+        try:
+            for action in decision.actions:
+                self._metrics.decided(type(action).__name__)
+                pod = await self._act(pod, action)
+                if not isinstance(action, Wait):
+                    _log.info("pod.acted", action=type(action).__name__, reason=decision.reason)
+        except kube_errors.NotFound:
+            _log.debug("pod.gone_already")
 
     async def _act(self, pod: Pod, action: Action) -> Pod:
         """Carry out one action; returns the pod as our own write left it."""
@@ -133,9 +137,7 @@ class Actuator:
         try:
             job = await self._verified(pod, action.job_id, action.sluid)
             if job is not None:
-                await complete.complete(
-                    self._slurm, self._controller, job.id, action.outcome, sluid=job.sluid
-                )
+                await self._completer.complete(job, action.outcome)
         finally:
             self._placeholders.wrote(pod.uid)
 
@@ -182,27 +184,24 @@ class Actuator:
 
     async def _evict(self, pod: Pod, action: Evict) -> None:
         """Say why, then delete. Not the Eviction API: a PodDisruptionBudget cannot keep a node that is someone else's."""
-        try:
-            if action.cause.is_disruption:
-                disrupted = patches.disruption_target(
-                    pod,
-                    action.cause,
-                    action.message,
-                    self._clock.now(),
-                    if_unchanged=action.if_unchanged,
-                )
-                pod = await self._patch_status(pod, disrupted)
-            with self._writing_to(pod):
-                await writes.delete_pod(
-                    self._kube,
-                    namespace=pod.namespace,
-                    name=pod.name,
-                    uid=pod.uid,
-                    version=pod.resource_version if action.if_unchanged else "",
-                )
-            await self._event(pod, EventType.WARNING, "Evict", action.cause.value, action.message)
-        except kube_errors.NotFound:
-            _log.debug("pod.gone_already")
+        if action.cause.is_disruption:
+            disrupted = patches.disruption_target(
+                pod,
+                action.cause,
+                action.message,
+                self._clock.now(),
+                if_unchanged=action.if_unchanged,
+            )
+            pod = await self._patch_status(pod, disrupted)
+        with self._writing_to(pod):
+            await writes.delete_pod(
+                self._kube,
+                namespace=pod.namespace,
+                name=pod.name,
+                uid=pod.uid,
+                version=pod.resource_version if action.if_unchanged else "",
+            )
+        await self._event(pod, EventType.WARNING, "Evict", action.cause.value, action.message)
 
     async def _patch(self, pod: Pod, patch: Patch) -> Pod:
         with self._writing_to(pod):

@@ -17,6 +17,7 @@ from bridge.kube.events import Reporter
 from bridge.kube.leases import KubeLeases
 from bridge.runtime import health, lease
 from bridge.runtime.clock import Clock, SystemClock
+from bridge.runtime.completion import Completer
 from bridge.runtime.health import Health
 from bridge.runtime.lease import Accession
 from bridge.runtime.lifetime import Part
@@ -44,14 +45,15 @@ class Program:
     reporter: Reporter
 
     @property
-    def controller(self) -> Controller:
-        """Where slurmctld is told of outcomes."""
+    def completer(self) -> Completer:
+        """What tells slurmctld of outcomes."""
         slurm = self.settings.slurm
-        return Controller(
+        controller = Controller(
             host=slurm.controller_host,
             port=slurm.controller_port,
             timeout_s=slurm.request_timeout_s,
         )
+        return Completer(self.slurm, controller, self.clock)
 
     def pace(self, *, busy_s: float, idle_s: float) -> Pace:
         """How often this program reads Slurm."""

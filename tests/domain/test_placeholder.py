@@ -28,6 +28,7 @@ IDENTITIES = st.builds(
     uid=st.text(),
     pods=st.lists(st.text().map(PodUid)).map(tuple),
     cause=st.text(),
+    ended=st.text(),
 )
 
 
@@ -94,6 +95,7 @@ def test_strangers_are_none(text: str) -> None:
         pytest.param(without("uid"), "c-1", id="the uid is missing"),
         pytest.param(edited(pods=[1]), "c-1", id="a pod that is no text"),
         pytest.param(edited(cause=7), "c-1", id="a cause that is no text"),
+        pytest.param(edited(ended=7), "c-1", id="an end that is no text"),
         pytest.param(without("cluster"), None, id="whose is it"),
     ],
 )

@@ -96,16 +96,25 @@ async def test_release_of_a_deleted_pod_lets_it_go(
         await writes.get_pod(client, created.namespace, "a")
 
 
-async def test_the_job_id_label_comes_changes_and_goes(
+async def test_the_job_id_label_of_a_gated_pod_comes_and_changes(
     client: KubeClient, create_pod: CreatePod
 ) -> None:
     created = create_pod(pod("a"))
 
     first = await writes.patch_pod(client, created, patches.label_job_id(created, JOB))
     second = await writes.patch_pod(client, first, patches.label_job_id(first, JobId(4712)))
-    third = await writes.patch_pod(client, second, patches.label_job_id(second, None))
 
-    assert [JOB, 4712, None] == [first.job_id, second.job_id, third.job_id]
+    assert [JOB, 4712] == [first.job_id, second.job_id]
+
+
+async def test_a_placed_pods_job_id_label_stays(client: KubeClient, create_pod: CreatePod) -> None:
+    gated = create_pod(pod("a"))
+    placed = await writes.patch_pod(client, gated, assignment(gated))
+
+    with pytest.raises(errors.Conflict):
+        await writes.patch_pod(client, gated, patches.label_job_id(gated, JobId(4712)))
+
+    assert placed == await writes.get_pod(client, gated.namespace, "a")
 
 
 async def test_end_pod_ends_a_gated_pod_as_disrupted(
