@@ -47,7 +47,12 @@ async def run(configured: Settings, stop: asyncio.Event) -> None:
         )
         program.metrics.watch_certificate(lambda: tls.expires_at)
         program.health.register("certificate", lambda: tls.fault(program.clock.now()))
-        extender = app.create(kube=program.kube, lookup=mirror.pods.get, metrics=program.metrics)
+        extender = app.create(
+            kube=program.kube,
+            lookup=mirror.pods.get,
+            clock=program.clock,
+            metrics=program.metrics,
+        )
         sock = bind(configured.extender.listen)
         await lifetime.run_parts(
             program.health_part(),

@@ -14,6 +14,7 @@ from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.pods import Pod
 from bridge.kube import errors, writes
 from bridge.kube.client import KubeClient
+from bridge.runtime.clock import Clock
 from bridge.runtime.metrics import Metrics
 from extender import wire
 
@@ -21,7 +22,7 @@ Lookup = Callable[[PodUid], Pod | None]
 """A pod from our cache, by uid."""
 
 
-def create(*, kube: KubeClient, lookup: Lookup, metrics: Metrics) -> FastAPI:
+def create(*, kube: KubeClient, lookup: Lookup, clock: Clock, metrics: Metrics) -> FastAPI:
     """Build the ASGI application."""
     app = FastAPI(title="slurm-bridge extender", docs_url=None, redoc_url=None, openapi_url=None)
 
@@ -42,20 +43,28 @@ def create(*, kube: KubeClient, lookup: Lookup, metrics: Metrics) -> FastAPI:
     async def bind(request: Request) -> Response:
         began = time.perf_counter()
         try:
-            error = await _bind(kube, lookup, wire.binding_args(await request.body()))
-        except wire.MalformedRequest as malformed:
-            error = str(malformed)
-        outcome = "refused" if error else "bound"
-        metrics.extender_call("bind", outcome, time.perf_counter() - began)
-        return _reply(wire.binding_result(error))
+            pod = await _bind(kube, lookup, wire.binding_args(await request.body()))
+        except (wire.MalformedRequest, _RefusedError) as no:
+            metrics.extender_call("bind", "refused", time.perf_counter() - began)
+            return _reply(wire.binding_result(str(no)))
+        metrics.extender_call("bind", "bound", time.perf_counter() - began)
+        metrics.bound(pod.waiting_time(clock.now()).total_seconds())
+        return _reply(wire.binding_result())
 
     return app
 
 
-async def _bind(kube: KubeClient, lookup: Lookup, args: wire.BindingArgs) -> str:
-    """Bind, and say what went wrong; "" is said only after the API server has said 201.
+class _RefusedError(Exception):
+    """The pod is not bound; the text is for kube-scheduler to show."""
+
+
+async def _bind(kube: KubeClient, lookup: Lookup, args: wire.BindingArgs) -> Pod:
+    """Bind; the pod is returned only after the API server has said 201.
 
     A pod that our cache does not show as assigned is read once more: the watch may lag behind our own patch.
+
+    Raises:
+        _RefusedError: it was not bound.
     """
     pod = lookup(PodUid(args.PodUID))
     try:
@@ -63,17 +72,20 @@ async def _bind(kube: KubeClient, lookup: Lookup, args: wire.BindingArgs) -> str
             pod = await writes.get_pod(kube, args.PodNamespace, args.PodName)
             pod = pod if pod.uid == args.PodUID else None
         refusal = placement.refuse_binding(pod, args.Node)
-        if not refusal:
-            await writes.bind(
-                kube,
-                namespace=args.PodNamespace,
-                name=args.PodName,
-                uid=PodUid(args.PodUID),
-                kube_node=KubeNode(args.Node),
-            )
+        if pod is None or refusal:
+            raise _RefusedError(refusal)
+        await writes.bind(
+            kube,
+            namespace=args.PodNamespace,
+            name=args.PodName,
+            uid=PodUid(args.PodUID),
+            kube_node=KubeNode(args.Node),
+        )
     except errors.KubeError as error:
-        return f"binding {args.PodNamespace}/{args.PodName} to {args.Node}: {error}"
-    return refusal
+        raise _RefusedError(
+            f"binding {args.PodNamespace}/{args.PodName} to {args.Node}: {error}"
+        ) from error
+    return pod
 
 
 def _reply(body: bytes) -> Response:

@@ -78,7 +78,9 @@ class Metrics:
             "reconcile_duration_seconds", "Time one key took.", _CALL_S, "queue"
         )
         self._decisions = self._counter("decisions", "Actions decided on.", "action")
-        self._pods = self._gauge("pods", "Pods of ours, by the phase derived for them.", "phase")
+        self._pods = self._gauge(
+            "pods", "Pods in this leader's hands, by their row of docs/lifecycle.md.", "row"
+        )
         self._placeholders = self._gauge(
             "placeholders", "Placeholders of ours in Slurm, by state.", "state"
         )
@@ -91,9 +93,6 @@ class Metrics:
         self._leader = self._gauge("leader", "1 while this process leads, else 0.", "lease")
         self._snapshot_age_s = self._gauge(
             "snapshot_age_seconds", "Age of the newest complete picture of Slurm's jobs."
-        )
-        self._waiting_tells = self._gauge(
-            "waiting_tells", "Pods that wait for their turn to be told why they wait."
         )
         self._certificate_expires_s = self._gauge(
             "certificate_expiry_timestamp_seconds", "When the served certificate ends, Unix time."
@@ -132,9 +131,12 @@ class Metrics:
         """The lifecycle has decided on an action."""
         self._decisions.labels(action).inc()
 
-    def pods(self, by_phase: Mapping[str, int]) -> None:
-        """All pods of ours, counted anew."""
-        _replace(self._pods, by_phase)
+    def pod_moved(self, before: str | None, now: str | None) -> None:
+        """A pod has gone from one row of the lifecycle to another; None: it has come, or is gone."""
+        if before is not None:
+            self._pods.labels(before).dec()
+        if now is not None:
+            self._pods.labels(now).inc()
 
     def placeholders(self, by_state: Mapping[str, int]) -> None:
         """All placeholders of ours, counted anew."""
@@ -155,10 +157,6 @@ class Metrics:
     def watch_snapshot_age(self, age_s: Callable[[], float]) -> None:
         """Ask for the age of the picture of Slurm at every scrape."""
         self._snapshot_age_s.set_function(age_s)
-
-    def watch_waiting_tells(self, count: Callable[[], int]) -> None:
-        """Ask for the number of waiting tells at every scrape."""
-        self._waiting_tells.set_function(count)
 
     def watch_certificate(self, expires_at: Callable[[], datetime]) -> None:
         """Ask for the end of the served certificate at every scrape."""

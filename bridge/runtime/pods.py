@@ -13,6 +13,7 @@ from bridge.domain import lifecycle
 from bridge.domain.dwell import Dwell
 from bridge.domain.facts import Actor, Facts, Policy
 from bridge.domain.ids import PodUid
+from bridge.domain.lifecycle import Row
 from bridge.domain.pods import Pod
 from bridge.domain.view import Past, View
 from bridge.kube.cache import Cache
@@ -69,6 +70,7 @@ class PodLoop:
         self._clock = clock
         self._metrics = metrics
         self._dwell = Dwell()
+        self._rows: dict[PodUid, Row] = {}
 
     async def run(self, stop: asyncio.Event, *, workers: int) -> None:
         """Work on pods until told to stop."""
@@ -103,7 +105,9 @@ class PodLoop:
     def _gather(self, pod: Pod) -> Facts:
         now = self._clock.now()
         view = self._placeholders.view(pod)
-        since = self._dwell.since(pod.uid, lifecycle.cell(pod, view), now)
+        cell = lifecycle.cell(pod, view)
+        self._count(pod.uid, cell[0])
+        since = self._dwell.since(pod.uid, cell, now)
         return self._side.gather(pod, view, now=now, since=since)
 
     def _changed(self, old: Pod | None, new: Pod | None) -> None:
@@ -116,3 +120,15 @@ class PodLoop:
         self._placeholders.forget(uid)
         self._side.forget(uid)
         self._dwell.forget(uid)
+        self._count(uid, None)
+
+    def _count(self, uid: PodUid, row: Row | None) -> None:
+        before = self._rows.pop(uid, None)
+        if row is not None:
+            self._rows[uid] = row
+        if row is not before:
+            self._metrics.pod_moved(_label(before), _label(row))
+
+
+def _label(row: Row | None) -> str | None:
+    return row.name.lower() if row else None

@@ -61,11 +61,21 @@ def test_calls_are_counted_by_outcome_and_timed_by_operation() -> None:
 
 def test_counts_of_what_is_gone_go() -> None:
     metrics = Metrics("test")
-    metrics.pods({"gated": 2, "bound": 1})
-    metrics.pods({"bound": 3})
+    metrics.placeholders({"waiting": 2, "running": 1})
+    metrics.placeholders({"running": 3})
 
-    assert math.isnan(value(metrics, "slurm_bridge_pods", phase="gated"))
-    assert 3 == value(metrics, "slurm_bridge_pods", phase="bound")
+    assert math.isnan(value(metrics, "slurm_bridge_placeholders", state="waiting"))
+    assert 3 == value(metrics, "slurm_bridge_placeholders", state="running")
+
+
+def test_pods_are_counted_where_they_are() -> None:
+    metrics = Metrics("extender")
+
+    for before, now in [(None, "gated"), (None, "gated"), ("gated", "terminal"), ("gated", None)]:
+        metrics.pod_moved(before, now)
+
+    assert 0 == value(metrics, "slurm_bridge_pods", row="gated")
+    assert 1 == value(metrics, "slurm_bridge_pods", row="terminal")
 
 
 def test_what_is_watched_is_asked_at_every_scrape() -> None:
@@ -73,13 +83,11 @@ def test_what_is_watched_is_asked_at_every_scrape() -> None:
     queue = ["a"]
     metrics.watch_queue("pods", queue.__len__)
     metrics.watch_snapshot_age(lambda: 1.5)
-    metrics.watch_waiting_tells(lambda: 7)
     metrics.watch_certificate(lambda: datetime(2026, 1, 1, tzinfo=UTC))
     queue.append("b")
 
     assert 2 == value(metrics, "slurm_bridge_queue_depth", queue="pods")
     assert 1.5 == value(metrics, "slurm_bridge_snapshot_age_seconds")
-    assert 7 == value(metrics, "slurm_bridge_waiting_tells")
     assert 1767225600 == value(metrics, "slurm_bridge_certificate_expiry_timestamp_seconds")
 
 
