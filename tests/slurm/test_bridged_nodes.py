@@ -35,17 +35,23 @@ POLICY = Policy(cluster=build.CLUSTER, user=USER, group=USER, gpu_resources=SETT
 NOT_AVAILABLE = 2014
 """No node has all that is asked for."""
 
+LOCALHOST = "127.0.0.1"
+"""slurmctld looks up the name of each address; without a network any other one takes it 10 s."""
+
 KUBE_NODES = tuple(
-    build.kube_node(
-        f"bridged-{index}.example",
-        labels={"zone": zone, "rack": f"r{index}", "node-role.kubernetes.io/worker": ""},
-        annotations={names.PARTITIONS_ANNOTATION: "slurm-bridge"},
-        gpus=2,
-        taints=(
-            build.taint(
-                f"{names.MANAGED_NODE_TAINT}={names.SCHEDULER_NAME}:NoSchedule",
+    replace(
+        build.kube_node(
+            f"bridged-{index}.example",
+            labels={"zone": zone, "rack": f"r{index}", "node-role.kubernetes.io/worker": ""},
+            annotations={names.PARTITIONS_ANNOTATION: "slurm-bridge"},
+            gpus=2,
+            taints=(
+                build.taint(
+                    f"{names.MANAGED_NODE_TAINT}={names.SCHEDULER_NAME}:NoSchedule",
+                ),
             ),
         ),
+        internal_ip=LOCALHOST,
     )
     for index, zone in enumerate("aabb")
 )

@@ -18,7 +18,7 @@ from tests.slurm.placeholders import in_phase, spec
 NOPE = SlurmNode("nope")
 SPEC = SlurmNodeSpec(
     name=SlurmNode("worker-1.example"),
-    address="127.0.0.2",
+    address="127.0.0.1",  # slurmctld looks up its name; without a network another one takes it 10 s
     cpus=6,
     memory_mib=4000,
     features=("slurm-bridge", "worker-1", "topology.kubernetes.io/zone=eu-1a"),
@@ -42,12 +42,12 @@ async def test_a_new_node_is_idle_and_as_it_was_described(
     facts = await nodes.node(client, node)
 
     assert {"IDLE", "EXTERNAL", "DYNAMIC_NORM"} == facts.states
-    assert (6, 4000, "127.0.0.2") == (facts.cpus, facts.memory_mib, facts.address)
+    assert (6, 4000, "127.0.0.1") == (facts.cpus, facts.memory_mib, facts.address)
     assert ("gpu:a100:2", SPEC.features, "") == (facts.gres, facts.features, facts.reason)
 
 
 async def test_a_node_without_gpus_and_features_can_be_created(client: SlurmClient) -> None:
-    plain = SlurmNodeSpec(name=SlurmNode("plain"), address="127.0.0.2", cpus=1, memory_mib=100)
+    plain = SlurmNodeSpec(name=SlurmNode("plain"), address="127.0.0.1", cpus=1, memory_mib=100)
 
     assert Creation.CREATED is await nodes.create(client, plain)
     assert Deletion.DELETED is await nodes.delete(client, plain.name)
