@@ -1,7 +1,7 @@
 # Everything a developer or CI does. Each target sets up what it needs; see CONTRIBUTING.md.
 PYTHON ?= python3
 BIN := .venv/bin
-SOURCES := bridge webhook extender controllers sandbox tests
+SOURCES := bridge webhook extender controllers sandbox benchmarks tests
 
 .PHONY: venv demo test check bench fmt docs lock clean
 
