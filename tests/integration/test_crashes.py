@@ -68,7 +68,7 @@ def _created(
                         if "webhook" not in error.message:
                             raise
                         time.sleep(0.1)  # it is away, and nothing gets past it
-                time.sleep(0.2)
+                time.sleep(0.12)
 
     with ThreadPoolExecutor(1) as creator:
         creating = creator.submit(create_all)
