@@ -109,7 +109,8 @@ def _changes(before: Run, run: Run) -> Table:
 def _worth_telling(changes: Iterable[Change]) -> Iterator[Change]:
     for change in changes:
         is_visible = max(change.before, change.now) >= _WORTH_TELLING
-        if is_visible and abs(change.percent or 100) >= _WORTH_TELLING_PERCENT:
+        percent = change.percent
+        if is_visible and (percent is None or abs(percent) >= _WORTH_TELLING_PERCENT):
             yield change
 
 
