@@ -113,6 +113,7 @@ def pod_loop(
         actuator=actuator,
         policy=Policy(
             bind_deadline=timedelta(seconds=placement.bind_deadline_s),
+            start_deadline=timedelta(seconds=controllers.start_deadline_s),
             restore_deadline=timedelta(seconds=controllers.restore_deadline_s),
             tell_after=timedelta(seconds=placement.tell_after_s),
             poll_interval=timedelta(seconds=controllers.poll_interval_s),

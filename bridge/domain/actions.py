@@ -17,6 +17,9 @@ class Cause(enum.Enum):
     DEADLINE = "SlurmDeadline"
     NOT_BOUND = "SlurmBindDeadline"
     """kube-scheduler did not bind it in time although Slurm holds its node."""
+    NOT_STARTED = "SlurmStartDeadline"
+    """No container of it started in time (an image that cannot be pulled …): it counts as a failure, or a Job would try
+    for ever."""
     LOST = "SlurmPlaceholderLost"
     """Slurm forgot the placeholder and gave its nodes to others."""
     ENDED = "SlurmJobEnded"
@@ -25,7 +28,7 @@ class Cause(enum.Enum):
     @property
     def is_disruption(self) -> bool:
         """Not the pod's fault: a Job's podFailurePolicy may ignore it."""
-        return self is not Cause.TIME_LIMIT
+        return self not in (Cause.TIME_LIMIT, Cause.NOT_STARTED)
 
 
 class OwnCause(enum.StrEnum):
@@ -63,6 +66,8 @@ class Tell:
     """Label the pod with its placeholder's id and say on it (condition, Event) what Slurm thinks; on change only."""
 
     job_id: JobId | None
+    """None leaves the label alone. To write it is guarded by `test` on uid and gate: a placed pod's label says what it
+    was placed by, and a deposed leader that spoils it makes the controllers cancel the true placeholder as a spare."""
     reason: str
     """CamelCase, the condition's reason."""
     message: str

@@ -65,6 +65,7 @@ class Policy:
     """The settings that decisions depend on."""
 
     bind_deadline: timedelta = timedelta(minutes=2)
+    start_deadline: timedelta = timedelta(minutes=30)
     restore_deadline: timedelta = timedelta(minutes=10)
     tell_after: timedelta = timedelta(seconds=2)
     avoid_node: timedelta = timedelta(minutes=5)

@@ -15,10 +15,10 @@ from typing import assert_never
 
 from bridge.domain import rules
 from bridge.domain.actions import OwnCause, Wait
+from bridge.domain.cases import Case, JobCase
 from bridge.domain.facts import Actor, Decision, Facts, Fit, Policy, Refusal
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.pods import ContainerState, Pod
-from bridge.domain.rules import Case, JobCase
 from bridge.domain.view import Evidence, View
 
 __all__ = [

@@ -203,6 +203,11 @@ class Pod:
         return JobId(int(text)) if text.isascii() and text.isdecimal() else None
 
     @property
+    def has_started(self) -> bool:
+        """A container of it has run at least once."""
+        return self.phase is not Phase.PENDING or any(c.started_before for c in self.containers)
+
+    @property
     def containers_are_gone(self) -> bool:
         """No container of it runs: every one that ever started reports that it has terminated, or it was never bound."""
         return not self.is_bound or not any(

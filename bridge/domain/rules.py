@@ -4,7 +4,6 @@ The first line of a rule's docstring is its text in `docs/lifecycle.md`. No rule
 `lifecycle.decide` holds back whatever was decided on an old one.
 """
 
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import assert_never
 
@@ -23,7 +22,8 @@ from bridge.domain.actions import (
     Tell,
     Wait,
 )
-from bridge.domain.facts import Decision, Facts, Fit, Policy
+from bridge.domain.cases import Case, JobCase
+from bridge.domain.facts import Decision, Fit
 from bridge.domain.ids import JobId, KubeNode, SlurmNode
 from bridge.domain.jobs import JobEnd, SlurmJob
 from bridge.domain.pods import Pod
@@ -31,31 +31,6 @@ from bridge.domain.view import Evidence
 
 SUBMITTED_AGAIN_AFTER = frozenset({JobEnd.NODE_FAIL, JobEnd.PREEMPTED, JobEnd.BOOT_FAIL})
 """Ends that nobody meant for the pod: a waiting one is submitted again."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """A pod for which Slurm surely has no placeholder."""
-
-    facts: Facts
-    policy: Policy
-
-    @property
-    def pod(self) -> Pod:
-        """The pod in question."""
-        return self.facts.pod
-
-    @property
-    def dwelt(self) -> timedelta:
-        """For how long the pod has been seen in this cell."""
-        return self.facts.now - (self.facts.since or self.facts.now)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobCase(Case):
-    """A pod and its one placeholder: live, or the one whose end counts."""
-
-    job: SlurmJob
 
 
 # --- waiting for Slurm -----------------------------------------------------------------------------------------------
@@ -152,11 +127,18 @@ def await_binding(case: JobCase) -> Decision:
 
 
 def confirm(case: JobCase) -> Decision:
-    """Wait; Tell once that it is allocated."""
+    """Wait; Tell once that it is allocated; nothing of it started by the start deadline: Evict."""
     if _is_elsewhere(case):
         return _move(case)
+    remaining = None if case.pod.has_started else case.policy.start_deadline - case.dwelt
+    if remaining is not None and remaining <= timedelta(0):
+        text = (
+            f"not started on {case.pod.kube_node} within {_seconds(case.policy.start_deadline)} "
+            f"although Slurm job {case.job.id} holds it{_kubelet_says(case.pod)}"
+        )
+        return do(text, Evict(cause=Cause.NOT_STARTED, message=text, if_unchanged=True))
     text = f"Slurm job {case.job.id} holds node {case.pod.kube_node}"
-    return _say(case, "Allocated", text, allocated=True)
+    return _say(case, "Allocated", text, allocated=True, retry=remaining)
 
 
 def await_restore(case: JobCase) -> Decision:
@@ -394,6 +376,11 @@ def _foreign_gates(pod: Pod) -> str:
 def _scheduler_says(pod: Pod) -> str:
     scheduled = pod.condition("PodScheduled")
     return f": {scheduled.message}" if scheduled is not None and scheduled.message else ""
+
+
+def _kubelet_says(pod: Pod) -> str:
+    said = [f"{c.name}: {c.reason} {c.message}".strip() for c in pod.containers if c.reason]
+    return f": {', '.join(said)}" if said else ""
 
 
 def _seconds(span: timedelta) -> str:

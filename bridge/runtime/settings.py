@@ -223,6 +223,10 @@ class Controllers(Section):
     orphan_interval_s: Seconds = Field(
         30, description="How often placeholders without pods are looked for."
     )
+    start_deadline_s: Seconds = Field(
+        1800,
+        description="How long a bound pod's first container may take to start, its image included.",
+    )
     restore_deadline_s: Seconds = Field(
         600, description="How long a lost placeholder may wait for its nodes to be given back."
     )

@@ -19,7 +19,7 @@ from bridge.domain.actions import (
 from bridge.domain.facts import Facts
 from bridge.domain.ids import KubeNode
 from bridge.domain.jobs import JobEnd
-from bridge.domain.pods import Condition, Pod
+from bridge.domain.pods import Condition, Container, Phase, Pod
 from bridge.domain.view import Evidence
 from tests.domain import lifecycle_builders as build
 from tests.domain.lifecycle_builders import actions, decide, only_tell
@@ -51,6 +51,36 @@ class TestPlaced:
         late = replace(facts, now=NOW + timedelta(hours=1), since=NOW + timedelta(hours=1))
 
         assert (Wait(),) == actions(late)
+
+    def test_is_given_up_when_none_of_its_containers_starts_in_time(self) -> None:
+        pulling = Container(name="main", reason="ImagePullBackOff", message="no such image")
+        pod = replace(build.bound(), phase=Phase.PENDING, containers=(pulling,))
+        facts = replace(build.facts(pod, build.job()), since=NOW - POLICY.start_deadline)
+
+        (evict,) = actions(facts)
+
+        assert isinstance(evict, Evict)
+        assert evict.cause is Cause.NOT_STARTED
+        assert not evict.cause.is_disruption, "a Job would try for ever"
+        assert "main: ImagePullBackOff no such image" in evict.message
+        assert evict.if_unchanged, "it may have started a moment ago"
+
+    def test_is_looked_at_again_when_it_should_have_started(self) -> None:
+        pod = replace(build.bound(), phase=Phase.PENDING, containers=())
+        facts = replace(build.facts(pod, build.job()), since=NOW - SECOND)
+
+        decision = decide(facts)
+
+        assert isinstance(decision.actions[0], Tell)
+        assert POLICY.start_deadline - SECOND == decision.retry_after
+
+    def test_runs_for_as_long_as_it_likes_once_a_container_has_started(self) -> None:
+        restarting = Container(name="main", reason="CrashLoopBackOff", started_before=True)
+        pod = replace(build.bound(), phase=Phase.PENDING, containers=(restarting,))
+        facts = replace(build.facts(pod, build.job()), since=NOW - 2 * POLICY.start_deadline)
+
+        assert isinstance(decide(facts).actions[0], Tell)
+        assert decide(facts).retry_after is None
 
     def test_never_starts_on_a_node_that_its_placeholder_does_not_hold(self) -> None:
         facts = replace(build.facts(build.placed(), build.job()), kube_node=KubeNode("k2"))

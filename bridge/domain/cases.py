@@ -1,0 +1,33 @@
+"""What a rule of the lifecycle looks at: a pod, what Slurm surely knows of its placeholder, and the policy."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from bridge.domain.facts import Facts, Policy
+from bridge.domain.jobs import SlurmJob
+from bridge.domain.pods import Pod
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A pod for which Slurm surely has no placeholder."""
+
+    facts: Facts
+    policy: Policy
+
+    @property
+    def pod(self) -> Pod:
+        """The pod in question."""
+        return self.facts.pod
+
+    @property
+    def dwelt(self) -> timedelta:
+        """For how long the pod has been seen in this cell."""
+        return self.facts.now - (self.facts.since or self.facts.now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobCase(Case):
+    """A pod and its one placeholder: live, or the one whose end counts."""
+
+    job: SlurmJob
