@@ -114,6 +114,18 @@ def test_a_pod_deleted_while_it_waits_leaves_nothing(worlds: Worlds) -> None:
     assert ["CANCELLED"] == [job.state for job in worlds.jobs(uid)]
 
 
+def test_a_pod_that_cannot_start_holds_its_node_until_it_is_deleted(worlds: Worlds) -> None:
+    stuck = {"sandbox.slurm-bridge.dev/waiting-reason": "ImagePullBackOff"}
+    uid = worlds.submit("stuck", annotations=stuck)
+    worlds.await_pod("stuck", lambda pod: pod["status"].get("containerStatuses"))
+    assert ["RUNNING"] == [job.state for job in worlds.live(uid)]
+
+    worlds.delete("stuck")
+
+    worlds.await_gone("stuck")
+    assert "CANCELLED" == worlds.await_accounted(uid).state
+
+
 def test_scancel_of_a_running_placeholder_evicts_its_pod_and_says_why(worlds: Worlds) -> None:
     uid = worlds.submit("scancelled", annotations=played(stop_seconds=4))
     worlds.await_phase("scancelled", "Running")
