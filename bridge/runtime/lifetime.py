@@ -6,11 +6,13 @@ up is how we recover. SIGTERM or SIGINT asks everything to end, in order, within
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
 import structlog
 import uvloop
+
+from bridge.domain.errors import PeerError
 
 _log = structlog.get_logger(__name__)
 
@@ -33,6 +35,10 @@ class Part:
 
 class EndedEarly(Exception):
     """A part ended by itself."""
+
+
+class StartAfresh(Exception):
+    """A part asks for a new process; nothing went wrong in this one."""
 
 
 def run(main: Main, *, deadline_s: float = DEADLINE_S) -> int:
@@ -97,10 +103,28 @@ async def _supervise(main: Main, deadline_s: float) -> int:
         if deadline.expired():
             _log.error("process.stop_timed_out", deadline_s=deadline_s)
         else:
-            _log.critical("process.failed", exc_info=error)
+            foreseen = _is_foreseen(error)
+            _log.critical(
+                "process.failed",
+                error="; ".join(map(str, _leaves(error))),
+                exc_info=None if foreseen else error,
+            )
         return 1
     if not stop.is_set():
         _log.critical("process.ended_unasked")
         return 1
     _log.info("process.stopped")
     return 0
+
+
+def _is_foreseen(error: Exception) -> bool:
+    """Whether its words say it all: a peer was away, or a new process is to take over. A stack trace would alarm."""
+    return all(isinstance(leaf, PeerError | StartAfresh) for leaf in _leaves(error))
+
+
+def _leaves(error: Exception) -> Iterator[Exception]:
+    if not isinstance(error, ExceptionGroup):
+        yield error
+        return
+    for inner in error.exceptions:
+        yield from _leaves(inner)

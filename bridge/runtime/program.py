@@ -20,7 +20,7 @@ from bridge.runtime.clock import Clock, SystemClock
 from bridge.runtime.completion import Completer
 from bridge.runtime.health import Health
 from bridge.runtime.lease import Accession
-from bridge.runtime.lifetime import Part
+from bridge.runtime.lifetime import Part, StartAfresh
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.placeholders import Pace
 from bridge.runtime.serve import bind, serve
@@ -83,7 +83,7 @@ class Program:
         async def lead_once(stop: asyncio.Event, accession: Accession) -> None:
             nonlocal has_led
             if has_led:
-                raise LedBefore(f"{self.name} lost its lease and could lead again: starting afresh")
+                raise StartAfresh(f"{self.name} lost its lease and could lead again")
             has_led = True
             await body(stop, accession)
 
@@ -102,10 +102,6 @@ class Program:
                 on_lead=lead_once,
             ),
         )
-
-
-class LedBefore(Exception):
-    """This process has led already."""
 
 
 @asynccontextmanager

@@ -16,6 +16,7 @@ from bridge.runtime.lifetime import EndedEarly, Part
 
 PROGRAM = """
 import asyncio, sys
+from bridge.domain.errors import PeerError
 from bridge.runtime import lifetime, logging
 from bridge.runtime.settings import Log
 
@@ -31,6 +32,14 @@ async def for_ever(stop):
 
 async def at_once(stop):
     print("ready", flush=True)
+
+async def starting_afresh(stop):
+    print("ready", flush=True)
+    raise lifetime.StartAfresh("as foreseen")
+
+async def left_alone(stop):
+    print("ready", flush=True)
+    raise PeerError("as foreseen")
 
 async def failing(stop):
     print("ready", flush=True)
@@ -123,6 +132,14 @@ class TestEndings:
 
         assert (1, "process.failed", "critical") == (code, line["event"], line["level"])
         assert "ZeroDivisionError" in line["exception"]
+
+    @pytest.mark.parametrize("part", ["starting_afresh", "left_alone"])
+    def test_an_end_that_was_foreseen_is_told_in_words(self, part: str) -> None:
+        with child("parts", part=part) as process:
+            code, (line,) = process.end()
+
+        assert (1, "process.failed", "as foreseen") == (code, line["event"], line["error"])
+        assert line.get("exception") is None
 
     def test_to_end_unasked_is_a_failure(self) -> None:
         with child("at_once") as process:
