@@ -77,8 +77,9 @@ class Cluster:
         )
 
     def tell(self, tell: Tell) -> None:
+        """The label is guarded by the gate."""
         pod = self.pod
-        if pod is None:
+        if pod is None or (tell.job_id is not None and not pod.is_gated):
             return
         label = {names.JOB_ID_LABEL: str(tell.job_id)} if tell.job_id is not None else {}
         said = Condition(

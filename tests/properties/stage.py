@@ -1,5 +1,6 @@
 """Both systems and our leaders on one stage: how actions become requests, and what no request may ever do."""
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -15,6 +16,7 @@ from bridge.domain.actions import (
     EndPod,
     Evict,
     Outcome,
+    OwnCause,
     Release,
     Submit,
     Tell,
@@ -23,11 +25,14 @@ from bridge.domain.actions import (
 from bridge.domain.facts import Actor, Facts
 from bridge.domain.ids import ClusterId, JobId, Sluid
 from bridge.domain.jobs import JobEnd, JobPhase
+from bridge.domain.pods import Phase, Pod
 from tests.properties.agent import QUIET_S, Agent, Fault, Reading, Write
 from tests.properties.cluster_model import UID, Cluster, new_pod
 from tests.properties.slurm_model import OTHERS, Slurm
 
 BEGAN = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)
+MEANT = (JobEnd.CANCELLED, JobEnd.TIMEOUT)
+"""Ends that somebody meant for the pod."""
 ORPHAN_GRACE = timedelta(seconds=10)
 Strike = tuple[int, Fault]
 """Which of an attempt's writes is struck, and how."""
@@ -146,7 +151,8 @@ class Stage:
         """What an actuator makes of an action."""
         match action:
             case Submit():
-                yield Write(lambda: self.submit(agent, action), to_slurm=True, is_submit=True)
+                do = functools.partial(self.submit, agent, facts, action)
+                yield Write(do, to_slurm=True, is_submit=True)
             case Complete(job_id=job_id, sluid=sluid, outcome=outcome):
                 yield Write(lambda: self.end(agent, job_id, sluid, outcome), to_slurm=True)
             case Cancel():
@@ -176,8 +182,7 @@ class Stage:
             case Assign():
                 yield Write(lambda: self.assign(agent, facts, action))
             case Evict():
-                if not (action.if_unchanged and self.cluster.pod != agent.pod):
-                    yield Write(lambda: self.evict(action))
+                yield Write(lambda: self.evict(facts.pod, action))
             case EndPod():
                 yield Write(self.end_pod)
             case Release():
@@ -189,8 +194,13 @@ class Stage:
 
     # --- what requests do, and what they must not ------------------------------------------
 
-    def submit(self, agent: Agent, action: Submit) -> None:
+    def submit(self, agent: Agent, facts: Facts, action: Submit) -> None:
         if not agent.is_deposed:
+            ends = [job for job in facts.view.ended if job.identity.cause != OwnCause.SPARE]
+            if ends:
+                last = max(ends, key=lambda job: (job.submitted_at or self.now, job.id))
+                is_meant = last.end in MEANT and not last.identity.cause
+                assert not is_meant, "submitted again what somebody has cancelled"
             assert not self.known_live(), "a second placeholder was submitted"
             under_way = [other for other in self.late_submits if not other.is_deposed]
             assert not under_way, "a second submit was made while the first was under way"
@@ -232,23 +242,30 @@ class Stage:
     def assign(self, agent: Agent, facts: Facts, action: Assign) -> None:
         if self.cluster.when(lambda pod: pod.is_gated):
             job = next(job for job in facts.view.live if job.id == action.job_id)
+            assert not job.identity.cause, "it hands out what is being given back"
+            truth = self.slurm.jobs.get(job.sluid) if job.sluid is not None else None
+            by = truth.ended_by if truth is not None else None
+            is_dying = self.cluster.when(lambda pod: pod.is_deleting)
+            assert is_dying or by != agent.name, "it hands out what it has given back"
             self.cluster.assign(action.job_id, action.kube_node, job.sluid)
             self.was_placed_by_deposed = agent.is_deposed
             self.assigned = agent, facts.now
         elif self.assigned is not None:
-            by, at = self.assigned
+            one, at = self.assigned
             is_long_ago = facts.now > at + timedelta(seconds=QUIET_S)
-            assert by is not agent or is_long_ago, "it forgot what it has just done"
+            assert one is not agent or is_long_ago, "it forgot what it has just done"
 
-    def evict(self, action: Evict) -> None:
+    def evict(self, decided_on: Pod, action: Evict) -> None:
         """Nothing dies on doubt."""
         pod, ids = self.cluster.pod, self.slurm.ids
-        if pod is None:
+        if pod is None or (action.if_unchanged and pod != decided_on):
             return
         assert not pod.is_gated, "a gated pod was deleted"
         assert self.cluster.placed_by is not None
         same_id = {sluid for sluid in ids if ids[sluid] == ids[self.cluster.placed_by]}
         never_ran = not pod.is_bound and action.cause in (Cause.NOT_BOUND, Cause.LOST)
+        # A kubelet that has said nothing for the whole start deadline: nothing more can be known.
+        never_ran |= pod.phase is Phase.PENDING and action.if_unchanged
         # A deposed leader's submit can get the very id that a crash has freed: a label alone cannot tell.
         is_mistaken = bool(same_id & self.excused - {self.cluster.placed_by})
         is_over = bool(same_id & (self.slurm.ever_ended | self.slurm.set_back))

@@ -18,17 +18,16 @@ from bridge.domain import names
 from bridge.domain.facts import Actor, Fit
 from bridge.domain.ids import SlurmNode
 from bridge.domain.jobs import JobEnd, JobPhase
-from tests.properties.agent import Agent, Fault
+from tests.properties.agent import Agent, Fault, Reading
 from tests.properties.cluster_model import FOREIGN_GATE, KUBE_NODES, UID
 from tests.properties.slurm_model import NODES, OTHERS
-from tests.properties.stage import Stage, Strike
+from tests.properties.stage import MEANT, Stage, Strike
 
 T = TypeVar("T")
 
 BEGINNINGS = (0, 0, 1, 1, 2, 3, 4, 5, 6)
 """Rounds of undisturbed life: after six it runs."""
 ENDS = (JobEnd.CANCELLED, JobEnd.NODE_FAIL, JobEnd.PREEMPTED, JobEnd.TIMEOUT)
-MEANT = (JobEnd.CANCELLED, JobEnd.TIMEOUT)
 KINDS_OF_TROUBLE = range(1, 6)
 TROUBLE_AMONG_STEPS = (True, False, False)
 
@@ -43,13 +42,16 @@ class Choose(Protocol):
 class Storm:
     """One history."""
 
-    def __init__(self, choose: Choose) -> None:
+    def __init__(self, choose: Choose, kinds: Sequence[str] = ()) -> None:
+        """Begin with some kinds of `troubles`; with none given `choose` chooses."""
         self.choose = choose
         self.stage = Stage()
         self.cluster, self.slurm = self.stage.cluster, self.stage.slurm
+        self.is_full = False
+        """Slurm has nothing free: what waits goes on waiting."""
         self.story: list[str] = []
-        kinds = sorted(self.troubles())
-        self.kinds = [choose(kinds) for _ in range(choose(KINDS_OF_TROUBLE))]
+        every = sorted(self.troubles())
+        self.kinds = kinds or [choose(every) for _ in range(choose(KINDS_OF_TROUBLE))]
 
     def begin(self) -> None:
         if "another controller's gate" not in self.kinds:
@@ -113,7 +115,8 @@ class Storm:
     def slurm_starts_what_waits(self) -> None:
         for job in self.slurm.ours(live=True):
             nodes = [node for node in NODES if node not in job.avoid]
-            if job.seen.phase is JobPhase.WAITING and not job.seen.held and nodes:
+            may_start = nodes and not job.seen.held and not self.is_full
+            if job.seen.phase is JobPhase.WAITING and may_start:
                 self.slurm.start(job, self.choose(nodes), self.stage.now)
 
     def kubelet_and_scheduler_go_on(self) -> None:
@@ -149,10 +152,12 @@ class Storm:
         return {
             "a write goes wrong": self.a_write_goes_wrong,
             "a reading is slow": self.a_reading_is_slow,
+            "Slurm gives half an answer": self.a_reading_lacks_our_jobs,
             "a leader is deposed and goes on": self.a_deposed_leader_works,
             "a deposed leader submits": self.a_deposed_leader_submits,
             "somebody ends a placeholder": self.somebody_ends_a_placeholder,
             "somebody holds or suspends it": self.somebody_holds_or_suspends_it,
+            "Slurm has nothing free": self.slurm_fills_or_empties,
             "Slurm forgets what has ended": self.slurm.purge,
             "Slurm cannot be reached for a while": self.slurm.come_or_go,
             "slurmctld crashes": self.slurm_saves_or_crashes,
@@ -185,6 +190,15 @@ class Storm:
         self.stage.passes(0.01)
         agent.under_way = self.stage.reading() if self.slurm.reachable else None
 
+    def a_reading_lacks_our_jobs(self) -> None:
+        """Once: the next one is whole again."""
+        agent = self.some_leader()
+        agent.sees(self.cluster.pod, self.stage.clock)
+        self.stage.passes(0.01)
+        agent.book.read(Reading(self.stage.clock, {}))
+        self.works(agent, looks=False)
+        self.stage.looks(agent)
+
     def a_deposed_leader_works(self) -> None:
         if not self.stage.deposed or self.choose((True, False, False, False)):
             self.stage.depose(self.choose(tuple(Actor)))
@@ -210,17 +224,23 @@ class Storm:
                 runs = job.seen.phase is JobPhase.RUNNING
                 job.change(phase=JobPhase.PAUSED if runs else JobPhase.RUNNING)
 
+    def slurm_fills_or_empties(self) -> None:
+        self.is_full = not self.is_full
+
     def slurm_saves_or_crashes(self) -> None:
-        """After a crash ids are given out again, to strangers too."""
+        """After a crash ids are given out again, to strangers too, and for a moment nobody has seen it."""
         if self.choose((True, False, False)):
             self.slurm.save()
             return
         self.slurm.crash()
         for _ in range(self.choose((0, 1))):
             self.slurm.submit(UID, OTHERS, self.stage.now)
+        self.works(self.some_leader(), looks=False)
 
     def somebody_deletes_the_pod(self) -> None:
+        """The watch tells at once who has to act."""
         self.cluster.delete(self.stage.now, grace_s=self.choose((0, 30)))
+        self.works(self.some_leader(), looks=self.choose((True, False)))
 
     def somebody_breaks_the_glass(self) -> None:
         if self.cluster.when(lambda pod: pod.is_deleting):
@@ -229,7 +249,9 @@ class Storm:
             self.cluster.lift(names.GATE)
 
     def a_node_fills_or_empties(self) -> None:
+        """The extender hears of it at once, and has not read Slurm again."""
         self.cluster.fits[KUBE_NODES[self.choose(NODES)]] = self.choose(tuple(Fit))
+        self.works(self.stage.leaders[Actor.EXTENDER], looks=False)
 
     def a_node_comes_or_goes(self) -> None:
         node: SlurmNode = self.choose(NODES)
