@@ -46,7 +46,7 @@ docs: venv
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate
 lock:
 	$(LOCK) pyproject.toml -o requirements.txt
-	$(LOCK) pyproject.toml --group build --group lint --group test -c requirements.txt -o requirements-dev.txt
+	$(LOCK) pyproject.toml --group build --group bench --group lint --group test -c requirements.txt -o requirements-dev.txt
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

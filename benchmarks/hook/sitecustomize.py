@@ -20,7 +20,7 @@ def _profile() -> None:
 
     def toggle(*_: object) -> None:
         if not profiler.is_running:
-            profiler.reset()
+            profiler.reset()  # type: ignore[no-untyped-call]  # the library leaves it so
             profiler.start()
             return
         profiler.stop().save("draft.pyisession")
