@@ -47,6 +47,7 @@ MUTANTS = [
         file="lifecycle.py",
         before="if not pod.is_gated and pod.job_id is not None:",
         after="if False:",
+        trouble=("a deposed leader submits", "slurmctld crashes"),
     ),
     Mutant(
         name="takes a spare's end for the pod's",
