@@ -17,7 +17,6 @@ Manifest = dict[str, Any]
 
 SANDBOX = "sandbox.slurm-bridge.dev"
 """Prefix of the annotations by which KWOK plays a pod's life."""
-NEVER_BEFORE = "1970-01-01"
 PATIENCE_S = 30.0
 """For whatever should take a second or two, on a machine that has other things to do."""
 LIVE = frozenset({"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "STOPPED"})
@@ -46,11 +45,6 @@ class Job:
     def namespace(self) -> str:
         """The workload's; "" for a stranger's job."""
         return self.identity.namespace if self.identity else ""
-
-
-def workload(name: str, **spec: object) -> Manifest:
-    """A pod as a user writes it: see `Worlds.submit` for the ordinary one."""
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 
 
 def container(cpus: str = "1", memory: str = "64Mi", name: str = "main") -> Manifest:
@@ -100,12 +94,11 @@ class Worlds:
         cpus: str = "1",
         memory: str = "64Mi",
         annotations: Mapping[str, str] | None = None,
-        labels: Mapping[str, str] | None = None,
         by: Api | None = None,
         **spec: object,
     ) -> str:
         """Create an ordinary pod, as the administrator unless told otherwise; returns its uid."""
-        metadata = {"name": name, "annotations": dict(annotations or {}), "labels": labels or {}}
+        metadata = {"name": name, "annotations": dict(annotations or {})}
         body = {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -213,17 +206,11 @@ class Worlds:
 
     def accounted(self, *uids: str) -> list[Job]:
         """What sacct has of these workloads, oldest first; it keeps quiet about jobs that were held to their end."""
-        return [job for job in self._sacct() if job.uid in uids]
-
-    def accounted_in_namespace(self) -> list[Job]:
-        """What sacct has of all workloads of this namespace, oldest first."""
-        return [job for job in self._sacct() if job.namespace == self.namespace]
-
-    def _sacct(self) -> list[Job]:
         fields = "JobID,State,ExitCode,NodeList,Reason,End,AdminComment"
-        arguments = ("-X", "-P", "-n", "-S", NEVER_BEFORE, "-o", fields)
+        arguments = ("-X", "-P", "-n", "-S", "1970-01-01", "-o", fields)
         lines = self.sandbox.run("sacct", *arguments).splitlines()
-        return [_accounted(line.split("|", 6)) for line in lines]
+        jobs = [_accounted(line.split("|", 6)) for line in lines]
+        return [job for job in jobs if job.uid in uids]
 
     def await_live(
         self,
