@@ -6,7 +6,6 @@ amounts finer than a billionth are rounded up and amounts above 2^63 - 1 are cut
 
 import decimal
 import re
-from collections.abc import Mapping
 from decimal import Decimal
 from types import MappingProxyType
 
@@ -87,14 +86,3 @@ def whole_cores(milli_cpu: int) -> int:
 def mebibytes(memory_bytes: int) -> int:
     """Round bytes up to MiB, as Slurm counts memory."""
     return -(-memory_bytes // MIB)
-
-
-def are_equal(first: Mapping[str, str], second: Mapping[str, str]) -> bool:
-    """Compare two resource lists by amount: `{"cpu": "0.5"}` and `{"cpu": "500m"}` are equal.
-
-    Raises:
-        ValueError: one of the quantities is none.
-    """
-    return first.keys() == second.keys() and all(
-        parse(amount) == parse(second[name]) for name, amount in first.items()
-    )

@@ -177,11 +177,6 @@ def untaint(node: KubeNodeFacts, key: str) -> JsonPatch:
     return JsonPatch(operations)
 
 
-def label_node(node: KubeNodeFacts, labels: Mapping[str, str | None]) -> MergePatch:
-    """Set labels of a node; None takes one off."""
-    return MergePatch({"metadata": {"uid": node.uid, "labels": dict(labels)}})
-
-
 def _pin(pod: Pod, kube_node: KubeNode) -> list[Operation]:
     """Allow no node but this one, and keep every word the user wrote.
 

@@ -297,26 +297,6 @@ class Lease(Struct):
     spec: LeaseSpec = msgspec.field(default_factory=LeaseSpec)
 
 
-class ClientConfig(Struct):
-    """`admissionregistration/v1 WebhookClientConfig`."""
-
-    ca_bundle: str = ""
-
-
-class Webhook(Struct):
-    """`admissionregistration/v1 MutatingWebhook` and `ValidatingWebhook`."""
-
-    name: str
-    client_config: ClientConfig
-
-
-class WebhookConfiguration(Struct):
-    """`admissionregistration/v1 MutatingWebhookConfiguration` and `ValidatingWebhookConfiguration`."""
-
-    metadata: Metadata
-    webhooks: list[Webhook] = []
-
-
 class ApiResource(Struct):
     """`meta/v1 APIResource`; subresources have a "/" in their name."""
 

@@ -12,7 +12,7 @@ import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 import structlog
@@ -80,10 +80,6 @@ class ServerTls:
     def expires_at(self) -> datetime:
         """When the certificate that is served now ends."""
         return self._served.expires_at
-
-    def days_left(self, now: datetime) -> float:
-        """Until then; negative afterwards."""
-        return (self.expires_at - now) / timedelta(days=1)
 
     def fault(self, now: datetime) -> str | None:
         """What is wrong with it, for a health check; None if nothing is."""

@@ -120,11 +120,3 @@ def test_what_slurm_gives_covers_what_kubernetes_counts(amount: int) -> None:
     assert (quantities.mebibytes(amount) - 1) * quantities.MIB < amount
     assert quantities.whole_cores(amount) * 1000 >= amount
     assert (quantities.whole_cores(amount) - 1) * 1000 < amount
-
-
-def test_resource_lists_are_compared_by_amount() -> None:
-    assert quantities.are_equal(
-        {"cpu": "0.5", "memory": "1Gi"}, {"memory": "1024Mi", "cpu": "500m"}
-    )
-    assert not quantities.are_equal({"cpu": "1"}, {"cpu": "2"})
-    assert not quantities.are_equal({"cpu": "1"}, {"memory": "1"})

@@ -257,13 +257,3 @@ async def test_a_taint_is_refused_when_the_taints_have_changed(client: KubeClien
             await writes.patch_node(client, node, patches.taint(node, second))
     finally:
         await writes.patch_node(client, tainted, patches.untaint(tainted, first.key))
-
-
-async def test_labels_of_a_node_come_and_go(client: KubeClient) -> None:
-    node = await writes.get_node(client, KubeNode("node-0"))
-
-    labelled = await writes.patch_node(client, node, patches.label_node(node, {"a.b/c": "d"}))
-    cleaned = await writes.patch_node(client, labelled, patches.label_node(node, {"a.b/c": None}))
-
-    assert {**node.labels, "a.b/c": "d"} == labelled.labels
-    assert node.labels == cleaned.labels

@@ -8,11 +8,10 @@ import pytest
 from bridge.domain.ids import JobId, KubeNode, PodUid
 from bridge.domain.leases import LeaseRecord
 from bridge.domain.pods import Owner
-from bridge.kube import errors, objects, patches, webhooks, writes
+from bridge.kube import errors, objects, patches, writes
 from bridge.kube.client import KubeClient
 from bridge.kube.events import Event, EventType, Reporter, create_event
 from bridge.kube.leases import KubeLeases
-from bridge.kube.webhooks import WebhookKind
 from sandbox.client import Sandbox
 from tests.kube.conftest import Calls, CreatePod
 from tests.kube.manifests import container, pod
@@ -190,45 +189,6 @@ async def test_no_name_leads_to_another_object(client: KubeClient, calls: Calls)
             client, namespace="default", name="a?dryRun=All#", uid=OTHER_UID, kube_node=HERE
         )
     assert [("POST pods/binding", "not_found")] == calls
-
-
-@pytest.mark.parametrize("kind", WebhookKind)
-async def test_a_ca_bundle_is_written_once(
-    client: KubeClient, control_plane: Sandbox, namespace: str, kind: WebhookKind
-) -> None:
-    path = f"/apis/admissionregistration.k8s.io/v1/{kind.value}"
-    singular = kind.value.removesuffix("s")
-    api_kind = {
-        "mutatingwebhookconfiguration": "MutatingWebhookConfiguration",
-        "validatingwebhookconfiguration": "ValidatingWebhookConfiguration",
-    }[singular]
-    hooks = [
-        {
-            "name": f"{part}.example.com",
-            "admissionReviewVersions": ["v1"],
-            "sideEffects": "None",
-            "clientConfig": {"url": f"https://127.0.0.1:9/{part}"},
-            "namespaceSelector": {"matchLabels": {"nobody": "has-this"}},
-        }
-        for part in ("first", "second")
-    ]
-    body = {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": api_kind,
-        "metadata": {"name": namespace},
-        "webhooks": hooks,
-    }
-    control_plane.admin.create(path, body)
-    ca_pem = control_plane.admin.get("/api/v1/namespaces/kube-system/configmaps/kube-root-ca.crt")[
-        "data"
-    ]["ca.crt"].encode()
-
-    written = [await webhooks.set_ca_bundle(client, kind, namespace, ca_pem) for _ in range(2)]
-
-    assert [True, False] == written
-    found = control_plane.admin.get(f"{path}/{namespace}")["webhooks"]
-    assert 2 == sum("caBundle" in hook["clientConfig"] for hook in found)
-    control_plane.admin.delete(f"{path}/{namespace}")
 
 
 RECORD = LeaseRecord(
