@@ -33,8 +33,8 @@ _LONGEST_PAUSE_S = 5.0
 _STALE_AFTER_S = 15.0
 """Without a successful reading for so long, the leader is not ready: one slow answer, or a restart of Slurm's, is no news."""
 
-_REASONS_PER_S = 5.0
-"""Steady rate of asking why jobs wait. One GET costs slurmrestd 2 ms, so this is 1 % of a core, for any number of jobs."""
+_REASONS_PER_S = 2.0
+"""Steady rate of asking why jobs wait. One GET costs slurmrestd 1 to 2 ms: a few thousandths of a core, for any number of jobs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
