@@ -56,7 +56,9 @@ def submit(case: Case) -> Decision:
 def tell_why(case: JobCase) -> Decision:
     """Wait; Tell why, once it has taken a moment."""
     job = case.job
-    age = case.facts.now - (job.submitted_at or case.pod.created_at)
+    if job.submitted_at is None:  # our own submit's answer, not looked at since
+        return wait("Slurm has just got its placeholder", retry=case.policy.tell_after)
+    age = case.facts.now - job.submitted_at
     if age < case.policy.tell_after:
         return wait("Slurm has just got its placeholder", retry=case.policy.tell_after - age)
     reason = reasons.condition_reason(job.reason)
@@ -329,7 +331,7 @@ def _backoff_left(case: Case) -> timedelta:
 
 def _back_off(case: Case, remaining: timedelta) -> Decision:
     if refusal := case.facts.refusal:
-        text = f"Slurm refuses the placeholder: {refusal.text}"
+        text = f"its placeholder is refused: {refusal.text}"
         return _say(case, "SubmitRefused", text, retry=remaining)
     return wait("its last placeholder ended a moment ago: back off", retry=remaining)
 

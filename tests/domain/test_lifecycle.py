@@ -165,6 +165,11 @@ class TestTelling:
         assert (Wait(),) == decision.actions
         assert POLICY.tell_after - SECOND == decision.retry_after
 
+    def test_is_silent_about_what_was_submitted_and_not_looked_at(self) -> None:
+        noted = replace(build.waiting(), sluid=None, submitted_at=None)
+
+        assert (Wait(),) == actions(build.facts(build.gated(), noted))
+
     def test_labels_the_pod_and_says_slurms_reason_in_words(self) -> None:
         tell = only_tell(build.facts(build.gated(), build.waiting("QOSMaxGRESPerUser")))
 

@@ -123,7 +123,7 @@ def test_what_slurm_refuses_is_told_and_tried_again_when_the_pod_is_mended(world
     uid = worlds.submit("lost", annotations={**_NO_PARTITION, **played(seconds=1)})
 
     told = worlds.await_pod("lost", lambda pod: condition(pod).get("reason") == "SubmitRefused")
-    words = "Slurm refuses the placeholder: Invalid partition name specified"
+    words = "its placeholder is refused: Invalid partition name specified"
     assert words == condition(told)["message"] == worlds.await_event("lost", "SubmitRefused")
     assert is_gated(told)
     assert [] == worlds.jobs(uid)
