@@ -8,18 +8,15 @@ from functools import partial
 from bridge.domain import registration
 from bridge.domain.actions import Submit
 from bridge.domain.facts import Policy
-from bridge.domain.ids import PodUid, SlurmNode
+from bridge.domain.ids import SlurmNode
 from bridge.domain.pods import Pod
 from bridge.runtime import lifetime, logging, settings
-from bridge.runtime.actuator import Actuator
 from bridge.runtime.lease import Accession
 from bridge.runtime.mirror import Mirror
-from bridge.runtime.placeholders import Placeholders
-from bridge.runtime.pods import PodLoop
 from bridge.runtime.program import Program, opened
 from bridge.runtime.settings import Settings
+from bridge.runtime.term import Term
 from bridge.runtime.workqueue import WorkQueue
-from bridge.slurm.discovery import Discovery
 from controllers.kube_nodes import KubeNodes
 from controllers.nodes import NodeController
 from controllers.orphans import Orphans
@@ -50,17 +47,17 @@ async def control(
 ) -> None:
     """Run the controllers for as long as we lead."""
     await mirror.synced()
-    queue: WorkQueue[PodUid] = WorkQueue(rng=program.rng)
-    poll_s = program.settings.controllers.poll_interval_s
-    placeholders = Placeholders(
-        Discovery(program.slurm, program.cluster, clock=program.clock.monotonic),
-        pace=program.pace(busy_s=poll_s, idle_s=poll_s),
-        clock=program.clock,
-        metrics=program.metrics,
-        wake=lambda uid: queue.add(PodUid(uid)),
+    placement, controllers = program.settings.placement, program.settings.controllers
+    poll_s = controllers.poll_interval_s
+    term = Term(program, mirror, busy_s=poll_s, idle_s=poll_s)
+    policy = Policy(
+        bind_deadline=timedelta(seconds=placement.bind_deadline_s),
+        start_deadline=timedelta(seconds=controllers.start_deadline_s),
+        restore_deadline=timedelta(seconds=controllers.restore_deadline_s),
+        tell_after=timedelta(seconds=placement.tell_after_s),
+        poll_interval=timedelta(seconds=poll_s),
     )
-    program.health.register("slurm", placeholders.health)
-    endings = pod_loop(program, mirror, placeholders, queue)
+    endings = term.loop(Endings(KubeNodes(mirror.kube_nodes)), policy, submit=place_nothing)
     nodes = NodeController(
         kube=program.kube,
         slurm=program.slurm,
@@ -76,51 +73,14 @@ async def control(
         slurm=program.slurm,
         cluster=program.cluster,
         pods=mirror.pods,
-        placeholders=placeholders,
-        interval_s=program.settings.controllers.orphan_interval_s,
+        placeholders=term.placeholders,
+        interval_s=controllers.orphan_interval_s,
         clock=program.clock,
     )
     async with asyncio.TaskGroup() as group:
-        group.create_task(endings.run(stop, workers=program.settings.controllers.workers))
+        group.create_task(endings.run(stop, workers=controllers.workers))
         group.create_task(nodes.run(stop))
         group.create_task(orphans.run(stop))
-
-
-def pod_loop(
-    program: Program,
-    mirror: Mirror,
-    placeholders: Placeholders,
-    queue: WorkQueue[PodUid],
-) -> PodLoop:
-    """Put the loop over placed pods together."""
-    actuator = Actuator(
-        kube=program.kube,
-        slurm=program.slurm,
-        completer=program.completer,
-        placeholders=placeholders,
-        pods=mirror.pods,
-        submit=place_nothing,
-        reporter=program.reporter,
-        clock=program.clock,
-        metrics=program.metrics,
-    )
-    placement, controllers = program.settings.placement, program.settings.controllers
-    return PodLoop(
-        Endings(KubeNodes(mirror.kube_nodes)),
-        pods=mirror.pods,
-        queue=queue,
-        placeholders=placeholders,
-        actuator=actuator,
-        policy=Policy(
-            bind_deadline=timedelta(seconds=placement.bind_deadline_s),
-            start_deadline=timedelta(seconds=controllers.start_deadline_s),
-            restore_deadline=timedelta(seconds=controllers.restore_deadline_s),
-            tell_after=timedelta(seconds=placement.tell_after_s),
-            poll_interval=timedelta(seconds=controllers.poll_interval_s),
-        ),
-        clock=program.clock,
-        metrics=program.metrics,
-    )
 
 
 async def place_nothing(pod: Pod, _action: Submit) -> None:

@@ -7,21 +7,16 @@ from functools import partial
 
 from bridge.domain import request
 from bridge.domain.facts import Policy
-from bridge.domain.ids import PodUid
 from bridge.kube.objects import Objects
 from bridge.runtime import lifetime, logging, settings
-from bridge.runtime.actuator import Actuator
 from bridge.runtime.lease import Accession
 from bridge.runtime.lifetime import Part
 from bridge.runtime.mirror import Mirror
-from bridge.runtime.placeholders import Placeholders
-from bridge.runtime.pods import PodLoop
 from bridge.runtime.program import Program, opened
 from bridge.runtime.serve import bind, serve
 from bridge.runtime.settings import Settings
+from bridge.runtime.term import Term
 from bridge.runtime.tls import ServerTls
-from bridge.runtime.workqueue import WorkQueue
-from bridge.slurm.discovery import Discovery
 from extender import app
 from extender.bridged import Bridged
 from extender.owners import Owners
@@ -73,29 +68,22 @@ async def place(
     """Place pods for as long as we lead."""
     await mirror.synced()
     placement = program.settings.placement
-    queue: WorkQueue[PodUid] = WorkQueue(rng=program.rng)
-    discovery = Discovery(program.slurm, program.cluster, clock=program.clock.monotonic)
-    placeholders = Placeholders(
-        discovery,
-        pace=program.pace(busy_s=placement.poll_interval_s, idle_s=placement.idle_poll_interval_s),
-        clock=program.clock,
-        metrics=program.metrics,
-        wake=lambda uid: queue.add(PodUid(uid)),
+    term = Term(
+        program, mirror, busy_s=placement.poll_interval_s, idle_s=placement.idle_poll_interval_s
     )
-    program.health.register("slurm", placeholders.health)
     bridged = Bridged(
         program.slurm,
         cluster=program.cluster,
         pods=mirror.pods,
         kube_nodes=mirror.kube_nodes,
         bound=mirror.bound,
-        placeholders=placeholders,
+        placeholders=term.placeholders,
         clock=program.clock,
     )
     submitter = Submitter(
         program.slurm,
-        discovery=discovery,
-        placeholders=placeholders,
+        discovery=term.discovery,
+        placeholders=term.placeholders,
         bridged=bridged,
         owners=Owners(Objects(program.kube), program.clock),
         policy=request_policy(program),
@@ -103,38 +91,20 @@ async def place(
         clock=program.clock,
         metrics=program.metrics,
     )
-    actuator = Actuator(
-        kube=program.kube,
-        slurm=program.slurm,
-        completer=program.completer,
-        placeholders=placeholders,
+    side = Placement(
         pods=mirror.pods,
-        submit=submitter.submit,
-        reporter=program.reporter,
-        clock=program.clock,
-        metrics=program.metrics,
+        bridged=bridged,
+        submitter=submitter,
+        accession=accession,
+        leads_since=program.clock.now(),
     )
-    loop = PodLoop(
-        Placement(
-            pods=mirror.pods,
-            bridged=bridged,
-            submitter=submitter,
-            accession=accession,
-            leads_since=program.clock.now(),
-        ),
-        pods=mirror.pods,
-        queue=queue,
-        placeholders=placeholders,
-        actuator=actuator,
-        policy=Policy(
-            tell_after=timedelta(seconds=placement.tell_after_s),
-            avoid_node=timedelta(seconds=placement.avoid_node_s),
-            bind_deadline=timedelta(seconds=placement.bind_deadline_s),
-            poll_interval=timedelta(seconds=placement.poll_interval_s),
-        ),
-        clock=program.clock,
-        metrics=program.metrics,
+    policy = Policy(
+        tell_after=timedelta(seconds=placement.tell_after_s),
+        avoid_node=timedelta(seconds=placement.avoid_node_s),
+        bind_deadline=timedelta(seconds=placement.bind_deadline_s),
+        poll_interval=timedelta(seconds=placement.poll_interval_s),
     )
+    loop = term.loop(side, policy, submit=submitter.submit)
     await loop.run(stop, workers=placement.workers)
 
 

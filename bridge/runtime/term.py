@@ -1,0 +1,55 @@
+"""One term of leadership over pods: what the extender and the controllers put together in the same way."""
+
+from bridge.domain.facts import Policy
+from bridge.domain.ids import PodUid
+from bridge.runtime.actuator import Actuator, SubmitFor
+from bridge.runtime.mirror import Mirror
+from bridge.runtime.placeholders import Placeholders
+from bridge.runtime.pods import PodLoop, Side
+from bridge.runtime.program import Program
+from bridge.runtime.workqueue import WorkQueue
+from bridge.slurm.discovery import Discovery
+
+
+class Term:
+    """A queue of pods, and a picture of Slurm that wakes them; dropped when the term ends."""
+
+    def __init__(self, program: Program, mirror: Mirror, *, busy_s: float, idle_s: float) -> None:
+        """busy_s, idle_s: how often Slurm is read while something waits, and while nothing does."""
+        self._program = program
+        self._mirror = mirror
+        queue: WorkQueue[PodUid] = WorkQueue(rng=program.rng)
+        self._queue = queue
+        self.discovery = Discovery(program.slurm, program.cluster, clock=program.clock.monotonic)
+        self.placeholders = Placeholders(
+            self.discovery,
+            pace=program.pace(busy_s=busy_s, idle_s=idle_s),
+            clock=program.clock,
+            metrics=program.metrics,
+            wake=lambda uid: queue.add(PodUid(uid)),
+        )
+        program.health.register("slurm", self.placeholders.health)
+
+    def loop(self, side: Side, policy: Policy, *, submit: SubmitFor) -> PodLoop:
+        """Put the loop over one side's pods together."""
+        program = self._program
+        return PodLoop(
+            side,
+            pods=self._mirror.pods,
+            queue=self._queue,
+            placeholders=self.placeholders,
+            actuator=Actuator(
+                kube=program.kube,
+                slurm=program.slurm,
+                completer=program.completer,
+                placeholders=self.placeholders,
+                pods=self._mirror.pods,
+                submit=submit,
+                reporter=program.reporter,
+                clock=program.clock,
+                metrics=program.metrics,
+            ),
+            policy=policy,
+            clock=program.clock,
+            metrics=program.metrics,
+        )
