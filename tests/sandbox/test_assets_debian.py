@@ -2,7 +2,6 @@
 
 import contextlib
 import lzma
-import os
 import re
 import shutil
 import tempfile
@@ -22,6 +21,7 @@ from sandbox.assets.progress import Teller
 from tests.sandbox import debian_mirror
 from tests.sandbox.debian_mirror import Built
 from tests.sandbox.openpgp import Key
+from tests.servers import is_offline
 
 NOW = SystemClock().now()  # gpgv looks at the machine's clock, and cannot be told another
 WEB = download.web({"http": ""}, pauses_s=(0, 0, 0))
@@ -92,7 +92,7 @@ def key() -> Key:
 
 @pytest.fixture
 def archive(tmp_path: Path, key: Key) -> Iterator[Archive]:
-    if shutil.which("gpgv") is None and os.environ.get("SANDBOX_OFFLINE"):
+    if shutil.which("gpgv") is None and is_offline():
         pytest.skip("without gpgv the verifier is a wheel from the network")
     with archive_of(tmp_path, key, age=timedelta(days=1)) as served:
         yield served

@@ -1,6 +1,5 @@
 """The real programs: from the cache, fetched or built once. Only these tests may need the network."""
 
-import os
 import subprocess
 import sys
 from datetime import timedelta
@@ -15,12 +14,7 @@ from sandbox.assets.errors import FetchError
 from sandbox.assets.progress import Teller
 from sandbox.assets.signature import Verifier
 from tests.sandbox.openpgp import Key
-
-
-def is_offline() -> bool:
-    """Told so, or on a machine without any route (its table has only a head line)."""
-    routes = Path("/proc/net/route").read_text().splitlines()[1:]
-    return bool(os.environ.get("SANDBOX_OFFLINE")) or not routes
+from tests.servers import is_offline
 
 
 @pytest.fixture(scope="module")
