@@ -42,6 +42,7 @@ class Moment(enum.Enum):
 
 class _Metadata(msgspec.Struct):
     name: str
+    version: str = msgspec.field(name="resourceVersion")
     finalizers: tuple[str, ...] = ()
 
 
@@ -198,12 +199,15 @@ class Pods:
         return spread([self._moments[until][n] - since for n in named])
 
     async def _watch(self, version: str) -> None:
-        async with self._kube.stream(
-            self._path, params={"resourceVersion": version}, idle_timeout_s=_WATCH_IDLE_S
-        ) as lines:
-            async for line in lines:
-                self._note(_event.decode(line), time.perf_counter())
-        raise SandboxError(f"the watch of {self._path} ended while it was needed")
+        """Follow the pods; the API server ends a watch that is read too slowly, so go on where it ended."""
+        while True:
+            async with self._kube.stream(
+                self._path, params={"resourceVersion": version}, idle_timeout_s=_WATCH_IDLE_S
+            ) as lines:
+                async for line in lines:
+                    event = _event.decode(line)
+                    version = event.object.metadata.version
+                    self._note(event, time.perf_counter())
 
     def _note(self, event: _Event, now: float) -> None:
         pod = event.object
