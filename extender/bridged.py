@@ -1,12 +1,13 @@
 """The nodes that both worlds know, and what Kubernetes' books say of them: where a pod may go, and whether it fits."""
 
+import asyncio
 from collections.abc import Mapping
 
 from bridge.domain import candidates, fit, nodes
 from bridge.domain.candidates import Pool
 from bridge.domain.ids import ClusterId, KubeNode, PodUid, SlurmNode
 from bridge.domain.jobs import JobPhase
-from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts
+from bridge.domain.nodes import KubeNodeFacts
 from bridge.domain.pods import BoundPod, Pod
 from bridge.kube.cache import Cache
 from bridge.runtime.clock import Clock
@@ -45,6 +46,7 @@ class Bridged:
         )
         self._named_in_slurm = kube_nodes.index(lambda node: [nodes.slurm_name(node)])
         kube_nodes.subscribe(self._edited)
+        self._listing = asyncio.Lock()
         self._pool: Pool | None = None
         self._pool_until = 0.0
 
@@ -54,11 +56,14 @@ class Bridged:
         Raises:
             SlurmError: Slurm's nodes could not be read.
         """
-        if self._pool is None or self._clock.monotonic() > self._pool_until:
-            listed: tuple[SlurmNodeFacts, ...] = await slurm_nodes.listing(self._slurm)
-            self._pool = candidates.pool(self._kube_nodes.values(), listed, self._cluster)
-            self._pool_until = self._clock.monotonic() + _POOL_LASTS_S
-        return self._pool
+        async with self._listing:  # one list for all who submit at the moment
+            pool = self._pool
+            if pool is None or self._clock.monotonic() > self._pool_until:
+                listed = await slurm_nodes.listing(self._slurm)
+                pool = candidates.pool(self._kube_nodes.values(), listed, self._cluster)
+                self._pool = pool
+                self._pool_until = self._clock.monotonic() + _POOL_LASTS_S
+            return pool
 
     def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
         """The Kubernetes node of that Slurm name; None if there is none."""
