@@ -20,6 +20,7 @@ from bridge.domain.registration import (
     Delete,
     Drain,
     NodeAction,
+    NodeDecision,
     RemoveTaint,
     SetAddress,
     SetFeatures,
@@ -73,6 +74,7 @@ class NodeController:
         self._settings = settings
         self._clock = clock
         self._metrics = metrics
+        self._said: dict[SlurmNode, str] = {}
 
     async def run(self, stop: asyncio.Event) -> None:
         """Keep nodes in step until told to stop; nothing is concluded before both caches are whole."""
@@ -108,10 +110,21 @@ class NodeController:
             slurm_node,
             self._settings,
         )
+        if kube_node and registration.is_wanted(kube_node):
+            self._say(name, decision)
+        else:
+            self._said.pop(name, None)
         for action in decision.actions:
             await self._act(kube_node, action)
             _log.info("node.acted", action=type(action).__name__, reason=decision.reason)
         return None if decision.is_settled and not decision.actions else _AGAIN
+
+    def _say(self, name: SlurmNode, decision: NodeDecision) -> None:
+        """Why nothing is done for a wanted node, once: what keeps it out of Slurm is for somebody to mend."""
+        if decision.actions or self._said.get(name) == decision.reason:
+            return
+        self._said[name] = decision.reason
+        _log.info("node.left", reason=decision.reason)
 
     async def _read(self, name: SlurmNode) -> SlurmNodeFacts | None:
         try:
