@@ -69,7 +69,11 @@ async def place(
     await mirror.synced()
     placement = program.settings.placement
     term = Term(
-        program, mirror, busy_s=placement.poll_interval_s, idle_s=placement.idle_poll_interval_s
+        program,
+        mirror,
+        busy_s=placement.poll_interval_s,
+        idle_s=placement.idle_poll_interval_s,
+        asks_why=True,
     )
     bridged = Bridged(
         program.slurm,

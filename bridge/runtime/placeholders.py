@@ -48,7 +48,7 @@ class Pace:
     quiet_s: float
     """For so long a submit without a reply may still be accepted."""
     first_reasons_per_s: float
-    """How many jobs a second may be asked about that were never asked about."""
+    """How many jobs a second may be asked about that were never asked about; 0: none is asked about at all."""
     reasons_after_s: float
     """Jobs that wait less than this are not asked about at all."""
 
@@ -202,6 +202,8 @@ class _Turns:
         self._last = 0.0
 
     def due(self, waiting: Iterator[SlurmJob], now: float) -> tuple[JobId, ...]:
+        if not self._pace.first_reasons_per_s:
+            return ()
         ids = {job.id for job in waiting}
         self._asked_at = {job: at for job, at in self._asked_at.items() if job in ids}
         self._since = {job: self._since.get(job, now) for job in ids}

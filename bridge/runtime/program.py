@@ -55,14 +55,14 @@ class Program:
         )
         return Completer(self.slurm, controller, self.clock)
 
-    def pace(self, *, busy_s: float, idle_s: float) -> Pace:
-        """How often this program reads Slurm."""
+    def pace(self, *, busy_s: float, idle_s: float, asks_why: bool) -> Pace:
+        """How often this program reads Slurm; asks_why: also for the reasons why jobs wait."""
         placement = self.settings.placement
         return Pace(
             busy_s=busy_s,
             idle_s=idle_s,
             quiet_s=placement.quiet_period_s,
-            first_reasons_per_s=placement.tells_per_second,
+            first_reasons_per_s=placement.tells_per_second if asks_why else 0,
             reasons_after_s=placement.tell_after_s,
         )
 

@@ -14,8 +14,18 @@ from bridge.slurm.discovery import Discovery
 class Term:
     """A queue of pods, and a picture of Slurm that wakes them; dropped when the term ends."""
 
-    def __init__(self, program: Program, mirror: Mirror, *, busy_s: float, idle_s: float) -> None:
-        """busy_s, idle_s: how often Slurm is read while something waits, and while nothing does."""
+    def __init__(
+        self, program: Program, mirror: Mirror, *, busy_s: float, idle_s: float, asks_why: bool
+    ) -> None:
+        """Put the queue and the picture together.
+
+        Args:
+            program: the process.
+            mirror: what it keeps of Kubernetes.
+            busy_s: how often Slurm is read while something waits.
+            idle_s: how often it is read otherwise.
+            asks_why: whether somebody will be told why jobs wait: one request for each.
+        """
         self._program = program
         self._mirror = mirror
         queue: WorkQueue[PodUid] = WorkQueue(rng=program.rng)
@@ -23,7 +33,7 @@ class Term:
         self.discovery = Discovery(program.slurm, program.cluster, clock=program.clock.monotonic)
         self.placeholders = Placeholders(
             self.discovery,
-            pace=program.pace(busy_s=busy_s, idle_s=idle_s),
+            pace=program.pace(busy_s=busy_s, idle_s=idle_s, asks_why=asks_why),
             clock=program.clock,
             metrics=program.metrics,
             wake=lambda uid: queue.add(PodUid(uid)),
