@@ -41,6 +41,7 @@ fmt: venv
 docs: venv
 	$(BIN)/python -c 'from bridge.runtime import settings; print(settings.reference(), end="")' > docs/settings.md
 	$(BIN)/python -m bridge.domain.lifecycle_page > docs/lifecycle.md
+	$(BIN)/python -m bridge.domain.reasons_page > docs/reasons.md
 
 # Rewrites the locks: hashes, no index address (needs uv on PATH).
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate

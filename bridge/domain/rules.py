@@ -28,6 +28,7 @@ from bridge.domain.ids import JobId, KubeNode, SlurmNode
 from bridge.domain.jobs import JobEnd, SlurmJob
 from bridge.domain.pods import Pod
 from bridge.domain.view import Evidence
+from bridge.domain.waiting_reasons import NOT_LOOKED_AT
 
 SUBMITTED_AGAIN_AFTER = frozenset({JobEnd.NODE_FAIL, JobEnd.PREEMPTED, JobEnd.BOOT_FAIL})
 """Ends that nobody meant for the pod: a waiting one is submitted again."""
@@ -62,7 +63,7 @@ def tell_why(case: JobCase) -> Decision:
     if age < case.policy.tell_after:
         return wait("Slurm has just got its placeholder", retry=case.policy.tell_after - age)
     reason = reasons.condition_reason(job.reason)
-    if reason == reasons.NOT_LOOKED_AT and age < _UNEXPLAINED:
+    if reason == NOT_LOOKED_AT and age < _UNEXPLAINED:
         return wait("Slurm has not said yet why it waits", retry=_UNEXPLAINED - age)
     if job.held and not reason.startswith("JobHeld"):
         reason = "JobHeld"

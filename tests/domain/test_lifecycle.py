@@ -175,7 +175,7 @@ class TestTelling:
 
         assert tell.job_id == build.JOB_ID
         assert tell.reason == "QOSMaxGRESPerUser"
-        assert "limit of its QOS (QOSMaxGRESPerUser)" in tell.message
+        assert "limit of its QOS for one user (QOSMaxGRESPerUser)" in tell.message
 
     def test_says_nothing_twice(self) -> None:
         facts = build.facts(build.gated(), build.waiting())

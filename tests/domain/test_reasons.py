@@ -28,24 +28,6 @@ def test_makes_a_condition_reason_of_what_slurm_says(slurm: str, reason: str) ->
     assert reason == reasons.condition_reason(slurm)
 
 
-@pytest.mark.parametrize(
-    ("reason", "words"),
-    [
-        ("Priority", "higher priority"),
-        ("Resources", "nothing that it fits on is free"),
-        ("JobHeldAdmin", "administrator holds it"),
-        ("JobHeldUser", "user holds it"),
-        ("QOSMaxJobsPerUserLimit", "limit of its QOS"),
-        ("QOSGrpCpuLimit", "everybody under its QOS"),
-        ("AssocGrpGRES", "account"),
-        ("AssocMaxJobsLimit", "account"),
-        ("SomethingNew", "SomethingNew"),
-    ],
-)
-def test_explains_common_reasons_and_passes_unknown_ones_on(reason: str, words: str) -> None:
-    assert words in reasons.explain(reason)
-
-
 def test_says_all_that_slurm_knows_of_a_job_that_waits() -> None:
     job = replace(
         build.waiting("Resources"),
@@ -56,6 +38,18 @@ def test_says_all_that_slurm_knows_of_a_job_that_waits() -> None:
     assert reasons.why_it_waits(job, build.NOW) == (
         "Slurm job 4711 waits: nothing that it fits on is free (Resources), Slurm says: waiting for nodes;"
         " expected start about 2026-05-04 12:15 UTC"
+    )
+
+
+def test_says_what_can_be_done() -> None:
+    assert reasons.why_it_waits(build.waiting("JobHeldUser"), build.NOW) == (
+        "Slurm job 4711 waits: its user holds it (JobHeldUser); release it: scontrol release"
+    )
+
+
+def test_passes_on_what_it_does_not_know() -> None:
+    assert reasons.why_it_waits(build.waiting("SomethingNew"), build.NOW) == (
+        "Slurm job 4711 waits: SomethingNew (SomethingNew)"
     )
 
 
