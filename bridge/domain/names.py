@@ -31,6 +31,25 @@ FINALIZER = "slurm-bridge.dev/placeholder"
 ALLOCATED_CONDITION = "slurm-bridge.dev/Allocated"
 """Pod condition. False: the reason is Slurm's, in CamelCase. True: the message names job and node."""
 
+FROZEN_PREFIXES = (
+    "slurm-bridge.dev/",
+    REQUEST_PREFIX,
+    "scheduler.slinky.slurm.net/",
+    "slinky.slurm.net/",
+    "scheduling.x-k8s.io/",
+    "kueue.x-k8s.io/pod-group-",
+    "jobset.sigs.k8s.io/jobset-",
+    "jobset.sigs.k8s.io/replicatedjob-",
+    "jobset.sigs.k8s.io/job-",
+    "jobset.sigs.k8s.io/group-",
+    "jobset.sigs.k8s.io/global-",
+    "leaderworkerset.sigs.k8s.io/",
+)
+"""Beginnings of the pod labels and annotations that nobody but us changes after CREATE: an admission policy of the chart.
+
+All keys of ours, and those by which workload controllers mark a group: what went into a placeholder stays what it was.
+"""
+
 MANAGED_NODE_TAINT = "slinky.slurm.net/managed-node"
 """Node taint that keeps other pods off the nodes Slurm hands out."""
 

@@ -287,13 +287,19 @@ def test_policies_speak_of_the_keys_of_the_domain(chart: Rendered) -> None:
     policies = chart.of_kind("ValidatingAdmissionPolicy")
 
     for policy, keys in {
-        "keys": (names.GATE, names.FINALIZER, names.JOB_ID_LABEL, names.NODE_ANNOTATION),
+        "keys": (names.GATE, names.FINALIZER, *names.FROZEN_PREFIXES),
         "bypass": (names.GATE, names.FINALIZER, names.JOB_ID_LABEL, names.NODE_ANNOTATION),
         "elsewhere": (names.GATE, names.FINALIZER, names.ENABLED_LABEL),
         "taint": (names.MANAGED_NODE_TAINT,),
     }.items():
         expressions = json.dumps(policies[f"slurm-bridge-{policy}"]["spec"])
         assert [f"'{key}'" in expressions for key in keys] == [True] * len(keys)
+
+
+def test_keys_of_ours_are_frozen() -> None:
+    ours = (names.JOB_ID_LABEL, names.NODE_ANNOTATION, names.REQUEST_PREFIX, names.ENABLED_LABEL)
+
+    assert all(key.startswith(names.FROZEN_PREFIXES) for key in ours)
 
 
 def test_no_taint_no_taint_policy(render: Render) -> None:

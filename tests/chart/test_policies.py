@@ -1,5 +1,6 @@
 """What the policies protect in bridged namespaces, on a real API server, with the credentials of real users and programs."""
 
+import uuid
 from typing import Any
 
 import pytest
@@ -112,6 +113,63 @@ def test_waiting_pod_keeps_its_keys(
     path = pods(cluster.bridged, waiting)
 
     assert because in refusal(cluster.known(who), "PATCH", path, change)
+
+
+ASKED = f"{names.REQUEST_PREFIX}account"
+GROUP = "scheduling.x-k8s.io/pod-group"
+OURS_TO_BE = "slurm-bridge.dev/identity"
+
+
+@pytest.mark.parametrize(
+    ("field", "key"),
+    [
+        ("annotations", ASKED),
+        ("annotations", f"{names.REQUEST_PREFIX}timelimit"),
+        ("annotations", OURS_TO_BE),
+        ("annotations", "kueue.x-k8s.io/pod-group-total-count"),
+        ("labels", OURS_TO_BE),
+        ("labels", GROUP),
+        ("labels", "jobset.sigs.k8s.io/jobset-uid"),
+        ("labels", "leaderworkerset.sigs.k8s.io/group-key"),
+    ],
+)
+@pytest.mark.parametrize("who", ["alice", "admin"])
+def test_what_went_into_the_job_stays_as_it_was(
+    cluster: Cluster, waiting: str, assigned: str, who: str, field: str, key: str
+) -> None:
+    """Whether the key is added, changed or taken away; an ordinary one beside it does not help."""
+    before = {"labels": {GROUP: "mine"}, "annotations": {ASKED: "mine"}}
+    asks = cluster.create(pod(f"asks-{uuid.uuid4().hex[:6]}", metadata=before))
+    change = {"metadata": {field: {key: "stolen", "team": "a"}}}
+
+    for name in (waiting, assigned, asks):
+        assert f"metadata: {key}: " in refusal(
+            cluster.known(who), "PATCH", pods(cluster.bridged, name), change
+        )
+    for was, its in before.items():
+        gone = {"metadata": {was: dict.fromkeys(its)}}
+        assert next(iter(its)) in refusal(
+            cluster.known(who), "PATCH", pods(cluster.bridged, asks), gone
+        )
+
+
+def test_a_pod_gets_no_other_owner(cluster: Cluster, waiting: str) -> None:
+    path = pods(cluster.bridged, waiting)
+    adopted = {"metadata": owned_by("ReplicaSet")}
+    kubernetes = cluster.user(
+        "system:serviceaccount:kube-system:replicaset-controller", "system:masters"
+    )
+
+    for who in ("alice", "admin"):
+        assert "metadata.ownerReferences" in refusal(cluster.known(who), "PATCH", path, adopted)
+    assert refusal(kubernetes, "PATCH", path, adopted) == ""
+
+
+def test_an_owned_pod_can_be_orphaned(cluster: Cluster) -> None:
+    name = cluster.create(pod("owned", metadata=owned_by("ReplicaSet")))
+    orphaned = {"metadata": {"ownerReferences": None}}
+
+    assert refusal(cluster.user(), "PATCH", pods(cluster.bridged, name), orphaned) == ""
 
 
 @pytest.mark.parametrize("value", ["7", None])

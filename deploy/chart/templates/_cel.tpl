@@ -63,3 +63,16 @@ t.?effect.orValue('') in ['', '{{ .root.Values.config.controllers.taint_effect }
 {{- end }}
 {{- join " &&\n" $terms }}
 {{- end }}
+
+{{/* Keys of one map of metadata that differ and are frozen. (dict "root" $ "old" "variables.oldLabels" "new" "variables.labels") */}}
+{{- define "slurm-bridge.cel.frozenAndChanged" -}}
+({{ .old }}.map(k, k) + {{ .new }}.map(k, k).filter(k, !(k in {{ .old }}))).filter(k,
+{{ .old }}[?k] != {{ .new }}[?k] &&
+{{ include "slurm-bridge.frozenPrefixes" .root | fromJsonArray | include "slurm-bridge.cel.list" }}.exists(p, k.startsWith(p)))
+{{- end }}
+
+{{/* The requester is one of Kubernetes' own controllers, which adopt pods and collect owners. */}}
+{{- define "slurm-bridge.cel.isKubeController" -}}
+request.userInfo.username.startsWith('system:serviceaccount:kube-system:') ||
+request.userInfo.username == 'system:kube-controller-manager'
+{{- end }}

@@ -6,6 +6,27 @@
 {{- define "slurm-bridge.nodeAnnotation" -}}slinky.slurm.net/slurm-node{{- end }}
 {{- define "slurm-bridge.managedNodeTaint" -}}slinky.slurm.net/managed-node{{- end }}
 
+{{/*
+Beginnings of the labels and annotations that say what a pod asks of Slurm, for whom, and with which others: all of ours, and
+those by which the field's workload controllers mark a group. JSON.
+*/}}
+{{- define "slurm-bridge.frozenPrefixes" -}}
+{{- list
+  "slurm-bridge.dev/"
+  "slurmjob.slinky.slurm.net/"
+  "scheduler.slinky.slurm.net/"
+  "slinky.slurm.net/"
+  "scheduling.x-k8s.io/"
+  "kueue.x-k8s.io/pod-group-"
+  "jobset.sigs.k8s.io/jobset-"
+  "jobset.sigs.k8s.io/replicatedjob-"
+  "jobset.sigs.k8s.io/job-"
+  "jobset.sigs.k8s.io/group-"
+  "jobset.sigs.k8s.io/global-"
+  "leaderworkerset.sigs.k8s.io/"
+  | toJson }}
+{{- end }}
+
 {{/* The release's name is the prefix of every object; cluster-wide ones too, so two releases need two names. */}}
 {{- define "slurm-bridge.name" -}}
 {{- if contains .Chart.Name .Release.Name }}{{ .Release.Name | trunc 40 | trimSuffix "-" }}
