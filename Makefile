@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := bridge webhook extender controllers sandbox benchmarks tests
 
-.PHONY: venv demo test check bench fmt docs lock clean
+.PHONY: venv demo test check bench fmt docs site lock clean
 
 venv: .venv/ready
 
@@ -32,6 +32,7 @@ check: venv
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 fmt: venv
 	$(BIN)/ruff format $(SOURCES)
@@ -43,11 +44,16 @@ docs: venv
 	$(BIN)/python -m bridge.domain.lifecycle_page > docs/lifecycle.md
 	$(BIN)/python -m bridge.domain.reasons_page > docs/reasons.md
 
+# The documentation as a site, in ./site; make site SITE=serve shows it while one writes.
+SITE := build --strict
+site: venv
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(SITE)
+
 # Rewrites the locks: hashes, no index address (needs uv on PATH).
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate
 lock:
 	$(LOCK) pyproject.toml -o requirements.txt
-	$(LOCK) pyproject.toml --group build --group bench --group lint --group test -c requirements.txt -o requirements-dev.txt
+	$(LOCK) pyproject.toml --group build --group bench --group docs --group lint --group test -c requirements.txt -o requirements-dev.txt
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
