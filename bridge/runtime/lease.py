@@ -50,9 +50,10 @@ class Accession(enum.Enum):
     """How a leader came to lead: what its predecessor may have left under way."""
 
     ORDERLY = "orderly"
-    """Nobody led before, or the last one released the lease when its work was over."""
+    """Nobody led before, or the last one released the lease after its work had ended by itself."""
     SEIZED = "seized"
-    """The last one stopped renewing: it may have died, or hang, in the middle of a write. Also without an election."""
+    """The last one stopped renewing: it may have died, hung or been cut off in the middle of a write. Also without an
+    election."""
 
 
 Body = Callable[[asyncio.Event, Accession], Awaitable[None]]
@@ -112,7 +113,8 @@ async def lead(
     """Run `on_lead` whenever, and only while, we lead; returns at `stop`, or after `on_lead` has ended by itself.
 
     At `stop` the lease is kept until the body has ended, and then released, so that the next one need not wait. A body
-    that loses the lease is cancelled; it must end at once.
+    that loses the lease is cancelled; it must end at once. After a body that was cut off, by that or by its own error,
+    the lease is left to run out: a write of its may still be under way, and the next one has to know (`Accession.SEIZED`).
 
     Args:
         store: Where the lease is.
@@ -132,16 +134,20 @@ async def lead(
     contender = _Contender(
         store, name=name, identity=identity, settings=settings, clock=clock, rng=rng
     )
+    cut_off = False
     try:
         while await contender.campaign(stop):
             _log.info("lease.acquired", lease=name, identity=identity)
+            cut_off = True
             with _told(metrics, name):
                 has_ended = await contender.reign(on_lead, stop)
             if has_ended:
+                cut_off = False
                 return
             _log.warning("lease.lost", lease=name, identity=identity)
     finally:
-        await contender.release()
+        if not cut_off:
+            await contender.release()
 
 
 class _Contender:

@@ -5,6 +5,7 @@ sender has given up or stands still arrives all the same. Whatever the network d
 """
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -27,6 +28,10 @@ class Lost(PeerError):
     """No answer came."""
 
     transient = True
+
+
+class Failed(Exception):
+    """A body's own error."""
 
 
 class Conflict(PeerError):
@@ -97,6 +102,8 @@ class Contender:
     settings: LeaderElection = SETTINGS
     body_ends_after_s: float | None = None
     """The body ends by itself; None: when it is told to."""
+    body_fails: bool = False
+    """When it ends, it is by an error."""
     unwinding_s: float = 0.0
     """How long the body takes to end, told or cancelled."""
     frozen: list[tuple[float, float]] = field(default_factory=list)
@@ -117,6 +124,10 @@ class Contender:
         self.election.at(when_s, lambda: self.process.freeze(seconds))
 
     async def _main(self) -> None:
+        with contextlib.suppress(Failed, ExceptionGroup):  # the process ends with it
+            await self._contend()
+
+    async def _contend(self) -> None:
         await lease.lead(
             _Store(self),
             name="extender",
@@ -142,6 +153,8 @@ class Contender:
             await asyncio.sleep(self.unwinding_s)
             self.is_leading = False
             self.election.reigns.append(Reign(who=self.name, began_s=began_s, ended_s=world.now_s))
+        if self.body_fails:
+            raise Failed
 
 
 class Election:

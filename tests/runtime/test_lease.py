@@ -133,6 +133,18 @@ class TestLeading:
         assert election.server.record is not None
         assert "" == election.server.record.holder
 
+    def test_what_a_body_that_failed_had_under_way_the_next_one_is_told_of(
+        self, election: Election
+    ) -> None:
+        election.contender("a", body_ends_after_s=30.0, body_fails=True)
+        election.run(until_s=5)
+        second = election.contender("b")
+        election.run(until_s=30 - LONGEST_RETRY_S + DURATION_S)
+
+        assert not second.is_leading, "the lease was released although a write may be under way"
+        election.run(until_s=30 + DURATION_S + 2 * LONGEST_RETRY_S)
+        assert [Accession.SEIZED] == second.accessions
+
     def test_without_election_it_leads_at_once_and_asks_nobody(self, election: Election) -> None:
         alone = election.contender("a", settings=LeaderElection(enabled=False))
         election.run(until_s=60)
@@ -162,6 +174,26 @@ class TestTrouble:
 
         assert second.name == next(r.who for r in election.reigns if r.began_s > 5)
         assert cut_off_at_s < reign.ended_s <= cut_off_at_s + SETTINGS.renew_deadline_s
+
+    def test_a_body_that_was_cut_off_leaves_the_lease_to_run_out(self) -> None:
+        """Told to stop just then, with the API server back: the next one still has to know."""
+        cut_off_at_s, back_at_s = 60.0, 70.9
+        election = Election(
+            lambda who, at_s: Fate(
+                request_s=None if who == "a" and cut_off_at_s <= at_s < back_at_s else 0
+            )
+        )
+        first = election.contender("a")
+        election.run(until_s=5)
+        second = election.contender("b")
+        first.stop_at(71)
+        election.run(until_s=120)
+        election.world.close()
+
+        (reign,) = (reign for reign in election.reigns if reign.who == "a")
+        assert reign.ended_s < 71, "it was to be cut off before it was told to stop"
+        assert first.process.task.done()
+        assert [Accession.SEIZED] == second.accessions
 
     def test_an_outage_shorter_than_the_deadline_changes_nothing(self) -> None:
         election = Election(lambda _who, at_s: Fate(request_s=None if 60 <= at_s < 66 else 0))
