@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final, Self, TypeVar
 
 import aiohttp
-import httpx
 import msgspec
 from httpx_aiohttp import AiohttpTransport
 
@@ -82,15 +81,10 @@ class SlurmClient:
         def session() -> aiohttp.ClientSession:
             return aiohttp.ClientSession(connector=Connector(limit=connections))
 
-        async with httpx.AsyncClient(
-            base_url=url,
-            transport=AiohttpTransport(client=session),
-            # Half of the deadline: then a server that cannot be reached is told from a reply that got lost.
-            timeout=httpx.Timeout(None, connect=request_timeout_s / 2),
-            headers={"User-Agent": "slurm-bridge"},
-            trust_env=False,
-        ) as http:
-            transport = Transport(http, TokenFile(Path(token_file)), timeout_s=request_timeout_s)
+        async with AiohttpTransport(client=session) as http:
+            transport = Transport(
+                http, url, TokenFile(Path(token_file)), timeout_s=request_timeout_s
+            )
             yield cls(transport, connections=connections, on_call=on_call)
 
     @property

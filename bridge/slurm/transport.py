@@ -1,4 +1,8 @@
-"""One HTTP exchange with slurmrestd: token, deadline, and whether a request that failed had left us."""
+"""One HTTP exchange with slurmrestd: token, deadline, and whether a request that failed had left us.
+
+Requests go straight to httpx's transport: its client (redirects, cookies, authentication, a default of everything merged
+into each request) costs as much again as the exchange itself, and slurmrestd needs none of it.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,6 +19,9 @@ REFUSED_TOKEN: Final = (401, 511)
 """slurmrestd's refusal, and slurmctld's; an expired token gets the latter."""
 
 NOT_FOUND: Final = 404
+
+_HEADERS: Final = {"User-Agent": "slurm-bridge"}
+_HEADERS_WITH_BODY: Final = {**_HEADERS, "Content-Type": "application/json"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,10 +40,16 @@ class Reply:
 class Transport:
     """Sends requests; knows nothing of what they mean."""
 
-    def __init__(self, http: httpx.AsyncClient, token: TokenFile, *, timeout_s: float) -> None:
+    def __init__(
+        self, http: httpx.AsyncBaseTransport, url: str, token: TokenFile, *, timeout_s: float
+    ) -> None:
+        """url: slurmrestd's, without a path."""
         self.token = token
         self._http = http
+        self._url = url.rstrip("/")
         self._timeout_s = timeout_s
+        # Half of the deadline: then a server that cannot be reached is told from a reply that got lost.
+        self._extensions = {"timeout": httpx.Timeout(None, connect=timeout_s / 2).as_dict()}
 
     async def exchange(
         self,
@@ -55,13 +68,17 @@ class Transport:
             LostReply: it was sent, and no whole answer came back.
         """
         token = self.token.read()
-        request = self._http.build_request(
-            method,
-            path,
-            params=list(params) or None,
-            content=content,
-            headers={"Content-Type": "application/json"} if content is not None else None,
-        )
+        try:
+            request = httpx.Request(
+                method,
+                f"{self._url}{path}",
+                params=list(params) or None,
+                content=content,
+                headers=_HEADERS if content is None else _HEADERS_WITH_BODY,
+                extensions=self._extensions,
+            )
+        except httpx.InvalidURL as error:
+            raise Unavailable(operation, f"slurmrestd's URL {self._url}: {error}") from error
         reply = await self._send(operation, request, token)
         if reply.status in REFUSED_TOKEN and (renewed := self.token.read(again=True)) != token:
             reply = await self._send(operation, request, renewed)
@@ -72,7 +89,11 @@ class Transport:
         where = f"slurmrestd at {request.url.scheme}://{request.url.netloc.decode()}"
         try:
             async with asyncio.timeout(self._timeout_s):
-                response = await self._http.send(request)
+                response = await self._http.handle_async_request(request)
+                try:
+                    body = await response.aread()
+                finally:
+                    await response.aclose()
         except TimeoutError as error:
             raise LostReply(
                 operation, f"no answer from {where} in {self._timeout_s:g} s"
@@ -82,7 +103,7 @@ class Transport:
                 raise Unavailable(operation, f"cannot reach {where}: {error}") from error
             # Not what the error says of itself: aiohttp's may repeat the request, token and all.
             raise LostReply(operation, f"{where} broke off ({type(error).__name__})") from error
-        return Reply(status=response.status_code, body=response.content)
+        return Reply(status=response.status_code, body=body)
 
 
 def _never_left(error: Exception) -> bool:
