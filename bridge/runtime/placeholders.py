@@ -77,6 +77,8 @@ class Placeholders:
         self._trouble = ""
         self._asked = asyncio.Event()
         self._waiting_for_news: set[str] = set()
+        self._is_questioned = False
+        """Somebody waited for the last reading: two in a row may be needed to answer."""
         self._reasons = _Turns(pace)
         metrics.watch_snapshot_age(self._age_s)
 
@@ -150,7 +152,8 @@ class Placeholders:
         news, self._waiting_for_news = self._waiting_for_news, set()
         try:
             snapshot = await self._discovery.refresh(
-                reasons_for=self._reasons.due(self._waiting(), self._clock.monotonic())
+                reasons_for=self._reasons.due(self._waiting(), self._clock.monotonic()),
+                surely=bool(news) or self._is_questioned,
             )
         except SlurmError as error:
             self._failed(error)
@@ -159,11 +162,13 @@ class Placeholders:
         if self._trouble:
             _log.info("slurm.reachable_again", after_s=round(self._age_s(), 1))
         self._trouble, self._read_at = "", self._clock.monotonic()
+        self._is_questioned = bool(news)
         self._book.read(snapshot)
         before, self._snapshot = self._snapshot, snapshot
         for uid in news.union(_changed(before, snapshot)):
             self._wake(uid)
-        self._metrics.placeholders(Counter(job.phase.value for job in snapshot.jobs.values()))
+        if before is None or before.jobs is not snapshot.jobs:
+            self._metrics.placeholders(Counter(job.phase.value for job in snapshot.jobs.values()))
 
     def _failed(self, error: SlurmError) -> None:
         self._book.failed()
@@ -225,6 +230,8 @@ class _Turns:
 def _changed(before: Snapshot | None, after: Snapshot) -> Iterator[str]:
     """The workloads of whose placeholders the two readings say different things."""
     old = before.by_uid if before else {}
+    if old is after.by_uid:
+        return
     for uid, jobs in after.by_uid.items():
         if old.get(uid) != jobs:
             yield uid

@@ -6,22 +6,30 @@ of ours whose state has changed. A job is classified by its `admin_comment`, whi
 only root and SlurmUser can write.
 
 That an id means the same job as before holds as long as slurmctld has not been restarted: after a crash it may give the ids
-of the last seconds to others. So every reading also asks when slurmctld started; if that has changed, all ids are new. (It
-seems to start at midnight UTC, too, when it sets its counters to zero: then every job is looked at again, once a day.)
+of the last seconds to others. So a reading that brings news, or is to answer a question, also asks when slurmctld started;
+if that has changed, all ids are new. (It seems to start at midnight UTC, too, when it sets its counters to zero: then every
+job is looked at again, once a day.) A reading that only repeats the last one, and that nobody asked for, concludes nothing:
+there that question is put now and then.
 """
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from bridge.domain.ids import ClusterId, JobId
-from bridge.domain.jobs import JobPhase, SlurmJob
+from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.placeholder import Identity
 from bridge.slurm import jobs, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger
 from bridge.slurm.errors import NotFound
+from bridge.slurm.jobs import Listing
+
+_TRUSTED_S = 10.0
+"""For so long ids are trusted without asking, as long as every reading repeats the one before."""
+
+_COMPLETED = frozenset({"COMPLETED"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +72,13 @@ class Discovery:
         self._clock = clock
         self._concurrency = concurrency
         self._reading = asyncio.Lock()
+        self._last: Snapshot | None = None
+        """The last one; None once something of it has changed."""
         self._sequence = 0
+        self._listing: Listing | None = None
+        """Of the last whole reading."""
         self._controller_start = 0
+        self._trusted_until = 0.0
         self._must_forget = False
         self._ours: dict[JobId, SlurmJob] = {}
         self._strangers: set[JobId] = set()
@@ -79,6 +92,7 @@ class Discovery:
             return
         self._strangers.discard(job_id)
         self._noted[job_id] = self._clock()
+        self._last = None
         self._ours[job_id] = SlurmJob(
             id=job_id,
             sluid=None,
@@ -91,36 +105,59 @@ class Discovery:
         """Trust no id any more: the next reading looks at every job again. Call it on becoming leader."""
         self._must_forget = True
 
-    async def refresh(self, *, reasons_for: Collection[JobId] = ()) -> Snapshot:
+    async def refresh(
+        self, *, reasons_for: Collection[JobId] = (), surely: bool = True
+    ) -> Snapshot:
         """Read Slurm once.
 
         Args:
             reasons_for: Waiting jobs whose reason and expected start are wanted fresh, too.
+            surely: Something will be concluded from this reading even if it repeats the last one.
 
         Raises:
             SlurmError: the reading is not whole; what was classified meanwhile is kept.
         """
         async with self._reading:
             began = self._clock()
-            seen = await jobs.states(self._client)
-            await self._forget_if_ids_may_be_others(seen)
-            vanished = self._vanished(seen, began)
-            changed = [id_ for id_, states in seen.items() if self._needs_look(id_, states)]
-            wanted = (id_ for id_ in reasons_for if id_ in seen and id_ in self._ours)
-            await self._look_at(dict.fromkeys([*changed, *wanted, *vanished]))
+            listed = await jobs.listing(self._client, before=self._listing)
+            is_repeated = listed is self._listing and not self._noted and not self._must_forget
+            if surely or not is_repeated or began >= self._trusted_until:
+                is_repeated &= not await self._forgot_what_may_be_others(listed.states)
+                self._trusted_until = began + _TRUSTED_S
+            news = () if is_repeated else self._news(listed.states, began)
+            wanted = (id_ for id_ in reasons_for if id_ in listed.states and id_ in self._ours)
+            self._listing = None
+            if await self._look_at(dict.fromkeys([*news, *wanted])):
+                self._listing = listed
             return self._snapshot(began)
 
-    async def _forget_if_ids_may_be_others(self, seen: Mapping[JobId, frozenset[str]]) -> None:
+    async def _forgot_what_may_be_others(self, seen: Mapping[JobId, frozenset[str]]) -> bool:
         """Asked after the states: if nothing has changed by then, the states are of the slurmctld we know."""
         answer = await self._client.call("diag", "GET", "/diag/", answer=wire.Diagnosis)
         start = answer.statistics.req_time_start.positive or 0
-        if self._must_forget or start != self._controller_start:
-            for id_ in self._ours.keys() - (self._noted.keys() - seen.keys()):
-                del self._ours[id_]
-            self._strangers.clear()
-            self._unreadable.clear()
-            self._controller_start = start
-            self._must_forget = False
+        if not self._must_forget and start == self._controller_start:
+            return False
+        for id_ in self._ours.keys() - (self._noted.keys() - seen.keys()):
+            del self._ours[id_]
+        self._strangers.clear()
+        self._unreadable.clear()
+        self._controller_start = start
+        self._must_forget = False
+        self._last = None
+        return True
+
+    def _news(self, seen: Mapping[JobId, frozenset[str]], began: float) -> list[JobId]:
+        """The jobs to look at; a state that says it all is taken in without a look."""
+        vanished = self._vanished(seen, began)
+        for id_, states in seen.items():
+            known = self._ours.get(id_)
+            if known is not None and known.states != states and _has_just_completed(known, states):
+                self._ours[id_] = replace(
+                    known, phase=JobPhase.ENDED, states=states, end=JobEnd.COMPLETED
+                )
+        self._last = None
+        changed = [id_ for id_, states in seen.items() if self._needs_look(id_, states)]
+        return [*changed, *vanished]
 
     def _vanished(self, seen: Mapping[JobId, frozenset[str]], began: float) -> list[JobId]:
         """Drop what Slurm does not list any more; return those of ours that were alive, for a last look."""
@@ -141,27 +178,26 @@ class Discovery:
         known = self._ours.get(id_)
         return known is None or known.states != states
 
-    async def _look_at(self, ids: Iterable[JobId]) -> None:
-        """Read jobs one by one, some at a time."""
+    async def _look_at(self, ids: Iterable[JobId]) -> bool:
+        """Read jobs one by one, some at a time; False if one of them was gone."""
         queue = iter(ids)
 
-        async def take() -> None:
-            for id_ in queue:
-                await self._look(id_)
+        async def take() -> bool:
+            return all([await self._look(id_) for id_ in queue])
 
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(self._concurrency):
-                    group.create_task(take())
+                takers = [group.create_task(take()) for _ in range(self._concurrency)]
         except ExceptionGroup as failures:  # the first says it all: they speak of the same server
             raise failures.exceptions[0] from None
+        return all(taker.result() for taker in takers)
 
-    async def _look(self, id_: JobId) -> None:
+    async def _look(self, id_: JobId) -> bool:
         try:
             found = await jobs.job(self._client, id_)
         except NotFound:
             found = None
-        self._ours.pop(id_, None)
+        before = self._ours.pop(id_, None)
         match found:
             case SlurmJob() if found.identity.cluster == self._cluster:
                 self._ours[id_] = found
@@ -171,9 +207,20 @@ class Discovery:
                 self._strangers.add(id_)
             case None:
                 pass
+        if self._ours.get(id_) != before:
+            self._last = None
+        return found is not None
 
     def _snapshot(self, began: float) -> Snapshot:
         self._sequence += 1
+        self._last = (
+            replace(self._last, sequence=self._sequence, began_monotonic=began)
+            if self._last
+            else self._picture(began)
+        )
+        return self._last
+
+    def _picture(self, began: float) -> Snapshot:
         by_uid: dict[str, tuple[SlurmJob, ...]] = {}
         for id_ in sorted(self._ours):
             job = self._ours[id_]
@@ -185,3 +232,8 @@ class Discovery:
             by_uid=MappingProxyType(by_uid),
             unreadable=MappingProxyType(dict(self._unreadable)),
         )
+
+
+def _has_just_completed(known: SlurmJob, states: frozenset[str]) -> bool:
+    """It ran, and now says COMPLETED and nothing else: exit code 0, and no cause of ours, which only a cancel has."""
+    return known.phase is JobPhase.RUNNING and known.sluid is not None and states == _COMPLETED

@@ -6,7 +6,10 @@ either, pass the sluid as soon as it is known.
 
 import enum
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from bridge.domain import placeholder
 from bridge.domain.ids import JobId, Sluid
@@ -26,6 +29,17 @@ from bridge.slurm.errors import (
 
 BATCH: Final = 1000
 """Ids per /jobs/state/ request: its cost grows faster than their number, and a URL of 119 kB is refused."""
+
+
+_states = msgspec.json.Decoder(list[wire.JobState] | None)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Base states and flags of all jobs, as Slurm listed them."""
+
+    body: bytes
+    states: Mapping[JobId, frozenset[str]]
 
 
 class Ending(enum.Enum):
@@ -82,20 +96,25 @@ async def job(client: SlurmClient, ref: JobId | Sluid) -> SlurmJob | Stranger:
     raise Malformed("job.get", f"the answer does not have job {ref}")
 
 
-async def states(
-    client: SlurmClient, ids: Collection[JobId] | None = None
-) -> Mapping[JobId, frozenset[str]]:
-    """Read base states and flags, of all jobs or of some; whoever is unknown is simply missing.
+async def listing(client: SlurmClient, *, before: Listing | None = None) -> Listing:
+    """Read base states and flags of all jobs; where nothing has changed, `before` itself comes back.
 
-    Never takes a sluid: slurmrestd would answer with all jobs. Tasks of arrays are left out.
+    10 000 jobs are 380 kB: 0.1 ms to compare, 15 ms to read. Tasks of arrays are left out.
     """
-    if ids is None:
-        return await _states(client, ())
+    body = await _listed(client, ())
+    return before if before and before.body == body else Listing(body, _read_states(body))
+
+
+async def states(client: SlurmClient, ids: Collection[JobId]) -> Mapping[JobId, frozenset[str]]:
+    """Read base states and flags of some jobs; whoever is unknown is simply missing.
+
+    Never takes a sluid: slurmrestd would answer with all jobs.
+    """
     found: dict[JobId, frozenset[str]] = {}
     wanted = sorted(ids)
     for start in range(0, len(wanted), BATCH):
         batch = wanted[start : start + BATCH]
-        found |= await _states(client, [("job_id", str(id_)) for id_ in batch])
+        found |= _read_states(await _listed(client, [("job_id", str(id_)) for id_ in batch]))
     return found
 
 
@@ -154,16 +173,22 @@ async def set_identity(
     )
 
 
-async def _states(
-    client: SlurmClient, params: Sequence[tuple[str, str]]
-) -> dict[JobId, frozenset[str]]:
+async def _listed(client: SlurmClient, params: Sequence[tuple[str, str]]) -> bytes:
     answer = await client.call(
         "job.states", "GET", "/jobs/state/", params=params, answer=wire.States
     )
-    if answer.jobs is None:
+    return bytes(answer.jobs)
+
+
+def _read_states(body: bytes) -> dict[JobId, frozenset[str]]:
+    try:
+        listed = _states.decode(body)
+    except msgspec.DecodeError as error:
+        raise Malformed("job.states", str(error)) from error
+    if listed is None:
         raise Malformed("job.states", "the answer has no list of jobs")
-    found = ((decode.job_id(each.job_id), each.state) for each in answer.jobs)
-    return {id_: frozenset(state) for id_, state in found if id_ is not None}
+    found = ((decode.job_id(each.job_id), frozenset(each.state)) for each in listed)
+    return {id_: state for id_, state in found if id_ is not None}
 
 
 def _remarks(answer: wire.Answer) -> str:

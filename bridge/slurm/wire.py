@@ -57,9 +57,9 @@ class JobState(Struct, frozen=True):
 
 
 class States(Answer, frozen=True):
-    """GET /jobs/state/."""
+    """GET /jobs/state/; `jobs` is a list of `JobState`, or null, left unread: most answers repeat the last one."""
 
-    jobs: list[JobState] | None = None
+    jobs: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class StepId(Struct, frozen=True):

@@ -57,7 +57,7 @@ async def test_a_server_too_old_or_too_new_is_told_with_what_it_offers(slurm: Sa
         proxy.inject(NO_PATH, "GET", "/ping", times=len(PARSERS))
         async with SlurmClient.open(proxy.url, token_file=slurm.token_file) as client:
             with pytest.raises(TooOld) as error:
-                await jobs.states(client)
+                await jobs.listing(client)
 
     assert "offers v0.0.42, v0.0.43, v0.0.44, v0.0.45" in str(error.value)
     assert "needs Slurm 25.05 or newer" in str(error.value)
@@ -70,9 +70,9 @@ async def test_a_slurmrestd_replaced_by_an_older_one_is_spoken_to_in_its_version
         Proxy.to(slurm.slurmrestd_url) as proxy,
         SlurmClient.open(proxy.url, token_file=slurm.token_file) as client,
     ):
-        await jobs.states(client)
+        await jobs.listing(client)
         proxy.inject(NO_PATH, path="/v0.0.45/", times=2)
-        await jobs.states(client)
+        await jobs.listing(client)
 
     assert proxy.requests[-1].startswith("GET /slurm/v0.0.44/jobs/state")
 
@@ -98,7 +98,7 @@ async def test_slurm_may_be_down_when_we_start(slurm: Sandbox, unused_url: str) 
 async def test_a_wrong_url_is_unavailability_that_names_it(slurm: Sandbox) -> None:
     async with SlurmClient.open("slurmrestd:6820", token_file=slurm.token_file) as client:
         with pytest.raises(Unavailable, match="slurmrestd"):
-            await jobs.states(client)
+            await jobs.listing(client)
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ async def test_an_expired_token_is_unauthorized(slurm: Sandbox, tmp_path: Path) 
     file.write_text(slurm.token(now=EXPIRED))
     async with SlurmClient.open(slurm.slurmrestd_url, token_file=file) as client:
         with pytest.raises(Unauthorized) as error:
-            await jobs.states(client)
+            await jobs.listing(client)
 
     assert (511, 1007) == (error.value.status, error.value.error_number)
 
@@ -123,9 +123,9 @@ async def test_a_renewed_token_file_is_read_by_the_next_call(
     file.write_text(slurm.token(now=EXPIRED))
     async with SlurmClient.open(slurm.slurmrestd_url, token_file=file) as client:
         with pytest.raises(Unauthorized):
-            await jobs.states(client)
+            await jobs.listing(client)
         file.write_text(slurm.token() + "\n")
-        await jobs.states(client)
+        await jobs.listing(client)
 
 
 async def test_a_token_file_that_looks_unchanged_is_read_again_when_slurm_refuses(
@@ -140,7 +140,7 @@ async def test_a_token_file_that_looks_unchanged_is_read_again_when_slurm_refuse
         assert len(expired) == len(good)
         file.write_text(good)
         os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-        await jobs.states(client)
+        await jobs.listing(client)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ async def test_a_token_file_that_holds_none_is_unauthorized_and_named(
         file.write_bytes(content)
     async with SlurmClient.open(slurm.slurmrestd_url, token_file=file) as client:
         with pytest.raises(Unauthorized) as error:
-            await jobs.states(client)
+            await jobs.listing(client)
 
     assert words in str(error.value)
     assert str(file) in str(error.value)
@@ -167,7 +167,7 @@ async def test_no_error_shows_the_token(slurm: Sandbox, tmp_path: Path) -> None:
     file.write_text(expired := slurm.token(now=EXPIRED))
     async with SlurmClient.open(slurm.slurmrestd_url, token_file=file) as client:
         with pytest.raises(Unauthorized) as error:
-            await jobs.states(client)
+            await jobs.listing(client)
 
     assert expired not in repr(error.value)
 
@@ -213,7 +213,7 @@ async def test_whatever_comes_back_is_one_of_our_errors(
         # Twice: aiohttp itself repeats a GET whose kept connection turns out to be dead.
         proxy.inject(fault, "GET", "/jobs/state", times=2)
         with pytest.raises(SlurmError) as error:
-            await jobs.states(client)
+            await jobs.listing(client)
 
     assert expected is type(error.value)
     if expected is not Malformed or fault.answer is None:
@@ -225,7 +225,7 @@ async def test_metrics_hear_of_every_call(slurm: Sandbox) -> None:
     async with SlurmClient.open(
         slurm.slurmrestd_url, token_file=slurm.token_file, on_call=lambda *call: calls.append(call)
     ) as client:
-        await jobs.states(client)
+        await jobs.listing(client)
         with pytest.raises(SlurmError):
             await nodes.node(client, SlurmNode("nobody"))
 
@@ -248,7 +248,7 @@ async def test_a_cancelled_call_is_counted_as_cancelled(slurm: Sandbox) -> None:
         proxy.inject(faults.slow(30), "GET", "/jobs/state")
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.3):
-                await jobs.states(client)
+                await jobs.listing(client)
 
     assert ["cancelled"] == calls
 
@@ -263,7 +263,7 @@ async def test_waiting_for_a_connection_is_not_the_servers_delay(slurm: Sandbox)
     ):
         await client.dialect()
         proxy.inject(faults.slow(0.2), "GET", "/jobs/state", times=6)
-        await asyncio.gather(*(jobs.states(client) for _ in range(6)))
+        await asyncio.gather(*(jobs.listing(client) for _ in range(6)))
 
     assert 6 == proxy.count("GET", "/jobs/state")
 
@@ -294,6 +294,6 @@ async def test_a_submit_that_never_got_beyond_the_version_is_not_a_lost_one(
 
 async def test_a_restarted_slurmrestd_is_spoken_to_without_an_error(slurm: Sandbox) -> None:
     async with SlurmClient.open(slurm.slurmrestd_url, token_file=slurm.token_file) as client:
-        await jobs.states(client)
+        await jobs.listing(client)
         slurm.restart("slurmrestd")
-        await jobs.states(client)
+        await jobs.listing(client)

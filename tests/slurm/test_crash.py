@@ -64,7 +64,7 @@ async def test_everything_is_unavailable_while_slurmctld_is_down_and_resumes_by_
                 jobs.submit(client, spec()),
                 nodes.create(client, node),
                 complete.complete(client, controller, job_id, Outcome(), sluid=None),
-                jobs.states(client),
+                jobs.listing(client),
                 jobs.job(client, job_id),
                 jobs.cancel(client, job_id),
                 nodes.listing(client),
@@ -182,7 +182,7 @@ async def test_ended_jobs_are_dropped_when_slurm_forgets_them(
     assert JobPhase.WAITING is before.jobs[second].phase
 
     end_s = time.monotonic() + PURGE_DEADLINE_S
-    while {first, second} & (await jobs.states(client)).keys():
+    while {first, second} & (await jobs.listing(client)).states.keys():
         assert time.monotonic() < end_s, "Slurm has not purged them"
         await asyncio.sleep(0.2)
 

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from bridge.domain.actions import Outcome
 from bridge.domain.ids import ClusterId, JobId
 from bridge.domain.jobs import JobEnd, JobPhase
 from bridge.domain.placeholder import Identity
-from bridge.slurm import encode, jobs, wire
+from bridge.slurm import complete, encode, jobs, wire
 from bridge.slurm.client import SlurmClient
+from bridge.slurm.complete import Controller
 from bridge.slurm.discovery import Discovery, Snapshot
 from bridge.slurm.errors import LostReply, SlurmError
 from sandbox.client import Sandbox
@@ -94,6 +96,37 @@ async def test_a_reading_without_news_costs_two_small_requests(
     assert ["/jobs/state/", "/diag/"] == [line.partition("/v0.0.45")[2] for line in proxy.requests]
 
 
+async def test_a_reading_nobody_asked_for_that_repeats_the_last_one_costs_one_and_is_trusted_for_a_while(
+    watching: SlurmClient, submit: Submit, proxy: Proxy
+) -> None:
+    now_s = 0.0
+    discovery = Discovery(watching, CLUSTER, clock=lambda: now_s)
+    await submit(spec(hold=True))
+    first = await discovery.refresh()
+    proxy.requests.clear()
+
+    now_s = 9.9
+    second = await discovery.refresh(surely=False)
+    assert [0, 1] == [proxy.count("GET", "/diag"), proxy.count("GET", STATES)]
+    assert (first.jobs, first.by_uid) == (second.jobs, second.by_uid)
+    assert (first.sequence + 1, 9.9) == (second.sequence, second.began_monotonic)
+
+    now_s = 10.0
+    await discovery.refresh(surely=False)
+    assert [1, 2] == [proxy.count("GET", "/diag"), proxy.count("GET", STATES)]
+
+
+async def test_news_is_never_believed_without_asking_when_slurmctld_started(
+    discovery: Discovery, submit: Submit, proxy: Proxy
+) -> None:
+    await discovery.refresh()
+    job_id = await submit(spec(hold=True))
+    proxy.requests.clear()
+
+    assert job_id in (await discovery.refresh(surely=False)).jobs
+    assert 1 == proxy.count("GET", "/diag")
+
+
 async def test_our_own_submit_is_known_at_once_and_looked_at_when_it_starts(
     discovery: Discovery, client: SlurmClient, submit: Submit, proxy: Proxy
 ) -> None:
@@ -145,6 +178,26 @@ async def test_the_end_is_looked_at_once_and_tells_the_cause(
 
     assert (JobPhase.ENDED, JobEnd.CANCELLED, cancelled) == (ended.phase, ended.end, ended.identity)
     assert 1 == proxy.count("GET", f"{LOOK}{job_id}?")
+
+
+async def test_a_placeholder_that_ran_and_completed_needs_no_look(
+    discovery: Discovery,
+    client: SlurmClient,
+    submit: Submit,
+    proxy: Proxy,
+    controller: Controller,
+) -> None:
+    whose = identity()
+    job_id = await submit(spec(whose))
+    running = (await refresh_until_phase(discovery, whose, JobPhase.RUNNING)).jobs[job_id]
+    await complete.complete(client, controller, job_id, Outcome(), sluid=running.sluid)
+    proxy.requests.clear()
+
+    ended = (await discovery.refresh()).jobs[job_id]
+
+    assert (JobPhase.ENDED, JobEnd.COMPLETED, 0) == (ended.phase, ended.end, ended.exit_code)
+    assert (running.sluid, running.nodes) == (ended.sluid, ended.nodes)
+    assert 0 == proxy.count("GET", LOOK)
 
 
 async def test_reasons_are_read_again_for_whom_they_are_wanted(

@@ -220,7 +220,7 @@ async def test_a_submit_whose_reply_got_lost_says_so_and_is_found_by_identity(
             await jobs.submit(behind_proxy, spec(whose, hold=True))
     assert 1 == proxy.count("POST", "/job/submit")
 
-    newest = max(await jobs.states(client))
+    newest = max((await jobs.listing(client)).states)
     job = await jobs.job(client, newest)
     assert isinstance(job, SlurmJob)
     assert whose == job.identity
@@ -300,7 +300,7 @@ async def test_states_are_read_of_all_jobs_or_of_some(client: SlurmClient, submi
 
     some = await jobs.states(client, {held, running, NEVER_WAS})
     assert {held: {"PENDING"}, running: {"RUNNING"}} == some
-    assert some.items() <= (await jobs.states(client)).items()
+    assert some.items() <= (await jobs.listing(client)).states.items()
     assert {} == await jobs.states(client, [])
 
 
