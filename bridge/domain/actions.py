@@ -80,8 +80,11 @@ class Assign:
     """One JSON patch: job id, node, pin, gate removed; guarded by uid and gate. From then on the controllers own the pod."""
 
     job_id: JobId
+    sluid: Sluid | None
     slurm_node: SlurmNode
     kube_node: KubeNode
+    grant: str
+    """The text of `names.GRANT_ANNOTATION`; "" where Slurm did not say enough."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -136,10 +136,16 @@ def _preset(pod: Draft) -> Iterator[Fault]:
             f"metadata.labels[{names.JOB_ID_LABEL}]",
             "leave it out: slurm-bridge writes it when the pod has a Slurm job",
         )
-    if names.NODE_ANNOTATION in pod.annotations:
+    for annotation in (names.NODE_ANNOTATION, names.SLUID_ANNOTATION, names.GRANT_ANNOTATION):
+        if annotation in pod.annotations:
+            yield Fault(
+                f"metadata.annotations[{annotation}]",
+                "leave it out: slurm-bridge writes it when Slurm has chosen a node",
+            )
+    if names.WHEN_LOST_ANNOTATION in pod.annotations:
         yield Fault(
-            f"metadata.annotations[{names.NODE_ANNOTATION}]",
-            "leave it out: slurm-bridge writes it when Slurm has chosen a node",
+            f"metadata.annotations[{names.WHEN_LOST_ANNOTATION}]",
+            "leave it out: it is an operator's answer once Slurm has lost the pod's job",
         )
 
 

@@ -4,6 +4,7 @@ import enum
 from dataclasses import dataclass
 from datetime import datetime
 
+from bridge.domain.grant import Grant
 from bridge.domain.ids import JobId, Sluid, SlurmNode
 from bridge.domain.placeholder import Identity
 
@@ -66,3 +67,9 @@ class SlurmJob:
     """When waiting: the back-fill scheduler's estimate."""
     time_limit_min: int | None = None
     """None is unlimited."""
+    grant: Grant | None = None
+    """Of a running one: what Slurm granted."""
+
+    def is_named(self, job_id: JobId | None, sluid: Sluid | None) -> bool:
+        """Whether it is the job that was called so: job ids are re-used, so a sluid decides where both sides have one."""
+        return self.id == job_id and (None in (sluid, self.sluid) or sluid == self.sluid)

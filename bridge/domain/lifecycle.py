@@ -250,7 +250,7 @@ def placeholder(pod: Pod, view: View) -> SlurmJob | None:
     only a cache: a placeholder that has nodes goes before one that waits, the oldest before younger ones.
     """
     if not pod.is_gated and pod.job_id is not None:
-        own = [job for job in view.jobs if job.id == pod.job_id]
+        own = [job for job in view.jobs if job.is_named(pod.job_id, pod.sluid)]
         return min(own, key=lambda job: job.phase is JobPhase.ENDED, default=None)
     if view.live:
         return min(view.live, key=_seniority)

@@ -22,6 +22,15 @@ JOB_ID_LABEL = "scheduler.slinky.slurm.net/slurm-jobid"
 NODE_ANNOTATION = "slinky.slurm.net/slurm-node"
 """Pod annotation: the Kubernetes node that Slurm chose. Written once, never changed."""
 
+SLUID_ANNOTATION = "slurm-bridge.dev/slurm-sluid"
+"""Pod annotation: the placeholder's SLUID, which names that job for ever; a job id may be another job's after a crash of slurmctld."""
+
+GRANT_ANNOTATION = "slurm-bridge.dev/slurm-grant"
+"""Pod annotation: what Slurm granted (`bridge.domain.grant`), to ask for the same again should Slurm lose the placeholder."""
+
+WHEN_LOST_ANNOTATION = "slurm-bridge.dev/when-lost"
+"""Pod annotation, an operator's word where nobody knows whether a lost placeholder had ended: `restore` or `let-go`."""
+
 GATE = "slurm-bridge.dev/placement"
 """Pod scheduling gate: waits for Slurm. As long as it is on, the extender's leader owns the pod."""
 

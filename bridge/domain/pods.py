@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from bridge.domain import names
 from bridge.domain.demand import Demand
-from bridge.domain.ids import JobId, KubeNode, PodUid
+from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid
 
 
 class Phase(enum.Enum):
@@ -201,6 +201,17 @@ class Pod:
         """The placeholder's id as our label says; a cache, verified by the placeholder's own identity."""
         text = self.labels.get(names.JOB_ID_LABEL, "")
         return JobId(int(text)) if text.isascii() and text.isdecimal() else None
+
+    @property
+    def sluid(self) -> Sluid | None:
+        """The placeholder's SLUID as we wrote it down; None where Slurm has none (data parser v0.0.43)."""
+        text = self.annotations.get(names.SLUID_ANNOTATION)
+        return Sluid(text) if text else None
+
+    @property
+    def placed_by(self) -> str:
+        """What names the placeholder it was placed by: its SLUID, or its job id where there is no SLUID; "" if there is none."""
+        return self.sluid or self.labels.get(names.JOB_ID_LABEL, "")
 
     @property
     def has_started(self) -> bool:

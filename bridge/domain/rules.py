@@ -7,7 +7,7 @@ The first line of a rule's docstring is its text in `docs/lifecycle.md`. No rule
 from datetime import timedelta
 from typing import assert_never
 
-from bridge.domain import backoff, names, outcome, reasons
+from bridge.domain import backoff, grant, names, outcome, reasons
 from bridge.domain.actions import (
     Action,
     Assign,
@@ -87,7 +87,13 @@ def assign(case: JobCase) -> Decision:
         case Fit.FITS:
             return do(
                 f"Slurm job {job.id} runs on {job.nodes[0]}: assign {node}",
-                Assign(job_id=job.id, slurm_node=job.nodes[0], kube_node=node),
+                Assign(
+                    job_id=job.id,
+                    sluid=job.sluid,
+                    slurm_node=job.nodes[0],
+                    kube_node=node,
+                    grant=grant.encode(job.identity, job.grant) if job.grant else "",
+                ),
             )
         case Fit.TERMINATING:
             return _await_room(case, node)

@@ -18,7 +18,7 @@ from datetime import datetime
 
 from bridge.domain import names
 from bridge.domain.actions import Cause
-from bridge.domain.ids import JobId, KubeNode
+from bridge.domain.ids import JobId, KubeNode, Sluid
 from bridge.domain.nodes import KubeNodeFacts, Taint
 from bridge.domain.pods import NodeTerm, Phase, Pod
 from bridge.kube.times import rfc3339
@@ -49,19 +49,33 @@ class MergePatch:
 Patch = JsonPatch | MergePatch
 
 
-def assign(pod: Pod, *, job_id: JobId, kube_node: KubeNode) -> JsonPatch:
+def assign(
+    pod: Pod, *, job_id: JobId, kube_node: KubeNode, sluid: Sluid | None, grant: str
+) -> JsonPatch:
     """Pin a gated pod to its node, write job and node down, and remove our gate.
+
+    Args:
+        pod: which.
+        job_id: of its placeholder.
+        kube_node: where it goes.
+        sluid: of its placeholder; None is written as "", over whatever may stand there.
+        grant: what Slurm granted (`bridge.domain.grant`).
 
     Raises:
         ValueError: our gate is not on.
     """
     gate = _gate(pod)
+    notes = {
+        names.NODE_ANNOTATION: str(kube_node),
+        names.SLUID_ANNOTATION: sluid or "",
+        names.GRANT_ANNOTATION: grant,
+    }
     return JsonPatch(
         [
             _is_still(pod),
             _test(f"{gate}/name", names.GATE),
-            *_entry("labels", pod.labels, names.JOB_ID_LABEL, str(job_id)),
-            *_entry("annotations", pod.annotations, names.NODE_ANNOTATION, kube_node),
+            *_entries("labels", pod.labels, {names.JOB_ID_LABEL: str(job_id)}),
+            *_entries("annotations", pod.annotations, notes),
             *_pin(pod, kube_node),
             _remove(gate),
         ]
@@ -88,7 +102,7 @@ def label_job_id(pod: Pod, job_id: JobId) -> JsonPatch:
         [
             _is_still(pod),
             _test(f"{_gate(pod)}/name", names.GATE),
-            *_entry("labels", pod.labels, names.JOB_ID_LABEL, str(job_id)),
+            *_entries("labels", pod.labels, {names.JOB_ID_LABEL: str(job_id)}),
         ]
     )
 
@@ -222,11 +236,11 @@ def _condition(
     return condition
 
 
-def _entry(field: str, entries: Mapping[str, str], key: str, value: str) -> list[Operation]:
-    """Set one entry of `metadata.labels` or `metadata.annotations`, which are absent while empty."""
+def _entries(field: str, entries: Mapping[str, str], wanted: Mapping[str, str]) -> list[Operation]:
+    """Set entries of `metadata.labels` or `metadata.annotations`, which are absent while empty."""
     if not entries:
-        return _create(f"/metadata/{field}", {key: value})
-    return [_add(f"/metadata/{field}/{_escape(key)}", value)]
+        return _create(f"/metadata/{field}", dict(wanted))
+    return [_add(f"/metadata/{field}/{_escape(key)}", text) for key, text in wanted.items()]
 
 
 def _is_still(found: Pod | KubeNodeFacts) -> Operation:

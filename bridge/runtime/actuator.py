@@ -97,10 +97,11 @@ class Actuator:
                 await self._cancel(pod, action)
             case Complete():
                 await self._complete(pod, action)
-            case Assign(job_id=job_id, kube_node=kube_node):
-                return await self._patch(
-                    pod, patches.assign(pod, job_id=job_id, kube_node=kube_node)
+            case Assign(job_id=job_id, kube_node=kube_node, sluid=sluid, grant=grant):
+                assigned = patches.assign(
+                    pod, job_id=job_id, kube_node=kube_node, sluid=sluid, grant=grant
                 )
+                return await self._patch(pod, assigned)
             case Tell():
                 return await self._tell(pod, action)
             case Evict():
@@ -163,7 +164,7 @@ class Actuator:
             now = await writes.get_pod(self._kube, pod.namespace, pod.name)
         except kube_errors.NotFound:
             return False
-        return now.uid == pod.uid and not now.is_gated and now.job_id == job.id
+        return now.uid == pod.uid and not now.is_gated and job.is_named(now.job_id, now.sluid)
 
     # -- Kubernetes -------------------------------------------------------------------------------
 

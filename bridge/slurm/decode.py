@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from bridge.domain import hostlist, placeholder
+from bridge.domain.grant import Grant
 from bridge.domain.ids import ClusterId, JobId, Sluid, SlurmNode
 from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.nodes import SlurmNodeFacts
@@ -65,6 +66,7 @@ def job(wired: wire.Job) -> SlurmJob | Stranger:
         time_limit_min=None if unlimited else wired.time_limit.positive,
         exit_code=wired.exit_code.return_code.positive or 0,
         signal=wired.exit_code.signal.id.positive or 0,
+        grant=_grant(wired) if phase is JobPhase.RUNNING else None,
     )
 
 
@@ -114,6 +116,34 @@ def node(wired: wire.Node) -> SlurmNodeFacts:
         reason=wired.reason,
         topology=wired.topology,
         comment=wired.comment,
+    )
+
+
+def _grant(wired: wire.Job) -> Grant | None:
+    """None: somebody made it a job that we could not ask for again, with memory per CPU for one."""
+    memory_mib, started_s = wired.memory_per_node.positive, wired.start_time.positive
+    if memory_mib is None or started_s is None or not (wired.user_name and wired.group_name):
+        return None
+    nodes, tasks = wired.node_count.positive or 1, wired.tasks.positive or 1
+    cpus_per_task = wired.cpus_per_task.positive or 1
+    return Grant(
+        name=wired.name,
+        user=wired.user_name,
+        group=wired.group_name,
+        account=wired.account,
+        partition=wired.partition,
+        qos=wired.qos,
+        reservation=wired.resv_name,
+        wckey=wired.wckey,
+        licenses=wired.licenses,
+        mcs_label=wired.mcs_label,
+        nodes=nodes,
+        tasks=tasks,
+        cpus_per_task=max(cpus_per_task, (wired.cpus.positive or 0) // tasks if nodes == 1 else 0),
+        memory_mib_per_node=memory_mib,
+        gres_per_node=wired.tres_per_node,
+        started_s=started_s,
+        time_limit_min=None if wired.time_limit.infinite else wired.time_limit.positive,
     )
 
 

@@ -98,6 +98,22 @@ class Job(Struct, frozen=True):
     end_time: Number = NONE
     time_limit: Number = NONE
     exit_code: ExitCode = ExitCode()
+    name: str = ""
+    user_name: str = ""
+    group_name: str = ""
+    account: str = ""
+    partition: str = ""
+    qos: str = ""
+    resv_name: str = ""
+    wckey: str = ""
+    licenses: str = ""
+    mcs_label: str = ""
+    node_count: Number = NONE
+    cpus: Number = NONE
+    tasks: Number = NONE
+    cpus_per_task: Number = NONE
+    memory_per_node: Number = NONE
+    tres_per_node: str = ""
 
 
 class Jobs(Answer, frozen=True):

@@ -146,6 +146,15 @@ def test_nobody_writes_our_label_or_annotation(pod: Draft) -> None:
 
 
 @pytest.mark.parametrize(
+    "key", [names.SLUID_ANNOTATION, names.GRANT_ANNOTATION, names.WHEN_LOST_ANNOTATION]
+)
+def test_nobody_forges_what_a_restore_goes_by(key: str) -> None:
+    (text,) = texts(replace(HANDED_OVER, annotations={key: "restore"}))
+
+    assert text.startswith(f"metadata.annotations[{key}]: leave it out")
+
+
+@pytest.mark.parametrize(
     ("pod", "path", "advice"),
     [
         pytest.param(

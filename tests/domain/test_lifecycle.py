@@ -17,7 +17,7 @@ from bridge.domain.actions import (
     Wait,
 )
 from bridge.domain.facts import Decision, Facts, Fit, Refusal
-from bridge.domain.ids import JobId, SlurmNode
+from bridge.domain.ids import JobId, Sluid, SlurmNode
 from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.pods import Pod
 from tests.domain import lifecycle_builders as build
@@ -234,7 +234,11 @@ class TestAssigning:
 
     def test_assigns_the_node_that_slurm_chose(self) -> None:
         expected = Assign(
-            job_id=build.JOB_ID, slurm_node=build.SLURM_NODE, kube_node=build.KUBE_NODE
+            job_id=build.JOB_ID,
+            sluid=Sluid("sluid-4711"),
+            slurm_node=build.SLURM_NODE,
+            kube_node=build.KUBE_NODE,
+            grant="",
         )
 
         assert (expected,) == actions(self.facts(Fit.FITS))

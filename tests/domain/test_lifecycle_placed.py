@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from bridge.domain import names
 from bridge.domain.actions import (
     Action,
     Cancel,
@@ -12,6 +13,7 @@ from bridge.domain.actions import (
     Complete,
     Evict,
     Outcome,
+    OwnCause,
     Release,
     Tell,
     Wait,
@@ -110,6 +112,16 @@ class TestPlaced:
         facts = replace(build.facts(build.bound(), build.job()), kube_node=None)
 
         assert only_tell(facts).allocated
+
+    def test_another_job_that_got_the_id_of_its_lost_one_is_a_spare(self) -> None:
+        """A deposed leader's submit for this very pod, after a crash of slurmctld has freed the id."""
+        pod = build.bound()
+        pod = replace(pod, annotations={**pod.annotations, names.SLUID_ANNOTATION: "lost"})
+        late = build.job()
+
+        cancel = Cancel(job_id=late.id, sluid=late.sluid, cause=OwnCause.SPARE)
+
+        assert (cancel,) == actions(build.facts(pod, late))
 
     @pytest.mark.parametrize("pod", [build.placed(), build.bound()], ids=["placed", "bound"])
     def test_waits_for_its_placeholder_to_come_back(self, pod: Pod) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from bridge.domain import names
-from bridge.domain.ids import JobId, KubeNode
+from bridge.domain.ids import JobId, KubeNode, Sluid
 from bridge.domain.pods import NodeTerm, Pod, Requirement
 from bridge.kube import errors, patches, writes
 from bridge.kube.client import KubeClient
@@ -13,6 +13,7 @@ from tests.kube.manifests import expression, pod, preferred, required
 
 NODE = KubeNode("node-2")
 JOB = JobId(4711)
+SLUID = Sluid("s40SM7ZBZ6HW00")
 
 PIN = Requirement(key="metadata.name", operator="In", values=(NODE,))
 SSD = Requirement(key="disk", operator="In", values=("ssd",))
@@ -34,7 +35,7 @@ POD_AFFINITY = {
 
 
 def assignment(pod: Pod) -> patches.JsonPatch:
-    return patches.assign(pod, job_id=JOB, kube_node=NODE)
+    return patches.assign(pod, job_id=JOB, kube_node=NODE, sluid=SLUID, grant="granted")
 
 
 @pytest.mark.parametrize(
@@ -129,21 +130,27 @@ async def test_assign_leaves_other_gates_labels_and_annotations_alone(
 
     assert ("example.com/before", "example.com/after") == assigned.gates
     assert {"app": "x", names.JOB_ID_LABEL: "4711"} == assigned.labels
-    assert {"example.com/note": "~/y", names.NODE_ANNOTATION: NODE} == assigned.annotations
+    assert {
+        "example.com/note": "~/y",
+        names.NODE_ANNOTATION: NODE,
+        names.SLUID_ANNOTATION: SLUID,
+        names.GRANT_ANNOTATION: "granted",
+    } == assigned.annotations
 
 
 async def test_a_second_assign_is_refused(client: KubeClient, create_pod: CreatePod) -> None:
     created = create_pod(pod("a"))
     await writes.patch_pod(client, created, assignment(created))
 
+    second = patches.assign(
+        created, job_id=JobId(4712), kube_node=KubeNode("x"), sluid=None, grant=""
+    )
     with pytest.raises(errors.Conflict) as refusal:
-        await writes.patch_pod(
-            client, created, patches.assign(created, job_id=JobId(4712), kube_node=KubeNode("x"))
-        )
+        await writes.patch_pod(client, created, second)
 
     assert (422, "Invalid") == (refusal.value.status, refusal.value.reason)
     now = await writes.get_pod(client, created.namespace, "a")
-    assert (JOB, NODE) == (now.job_id, now.assigned_node)
+    assert (JOB, NODE, SLUID) == (now.job_id, now.assigned_node, now.sluid)
 
 
 @pytest.mark.parametrize(

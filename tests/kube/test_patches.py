@@ -22,7 +22,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def assignment(pod: Pod) -> patches.JsonPatch:
-    return patches.assign(pod, job_id=JOB, kube_node=NODE)
+    return patches.assign(pod, job_id=JOB, kube_node=NODE, sluid=None, grant="")
 
 
 @pytest.mark.parametrize(

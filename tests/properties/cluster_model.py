@@ -73,7 +73,11 @@ class Cluster:
         self.change(
             gates=tuple(gate for gate in pod.gates if gate != names.GATE),
             labels={**pod.labels, names.JOB_ID_LABEL: str(job_id)},
-            annotations={**pod.annotations, names.NODE_ANNOTATION: node},
+            annotations={
+                **pod.annotations,
+                names.NODE_ANNOTATION: node,
+                names.SLUID_ANNOTATION: placed_by or "",
+            },
         )
 
     def tell(self, tell: Tell) -> None:

@@ -50,8 +50,6 @@ class Slurm:
     """Never goes back: a sluid is never used again."""
     reachable: bool = True
     saved: tuple[dict[Sluid, Job], int] = field(default_factory=lambda: ({}, 1))
-    ids: dict[Sluid, JobId] = field(default_factory=dict)
-    """Of all jobs there ever were."""
     ever_ended: set[Sluid] = field(default_factory=set)
     set_back: set[Sluid] = field(default_factory=set)
     """Came back from a crash in an earlier state than they had reached."""
@@ -83,7 +81,6 @@ class Slurm:
             identity=identity,
         )
         self.jobs[sluid] = Job(seen, by, avoid)
-        self.ids[sluid] = seen.id
         self.next_id += 1
         return self.jobs[sluid]
 

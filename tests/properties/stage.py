@@ -165,7 +165,7 @@ class Stage:
     def cancel_requests(self, agent: Agent, action: Cancel) -> Iterator[Write]:
         job_id, sluid, cause = action.job_id, action.sluid, action.cause
         if cause is not None:
-            if self.cluster.when(lambda pod: not pod.is_gated and pod.job_id == job_id):
+            if self.cluster.when(lambda pod: not pod.is_gated and pod.sluid == sluid):
                 return
             yield Write(lambda: self.record(job_id, sluid, cause), to_slurm=True)
         yield Write(lambda: self.end(agent, job_id, sluid, None), to_slurm=True)
@@ -257,19 +257,17 @@ class Stage:
 
     def evict(self, decided_on: Pod, action: Evict) -> None:
         """Nothing dies on doubt."""
-        pod, ids = self.cluster.pod, self.slurm.ids
+        pod = self.cluster.pod
         if pod is None or (action.if_unchanged and pod != decided_on):
             return
         assert not pod.is_gated, "a gated pod was deleted"
         assert self.cluster.placed_by is not None
-        same_id = {sluid for sluid in ids if ids[sluid] == ids[self.cluster.placed_by]}
         never_ran = not pod.is_bound and action.cause in (Cause.NOT_BOUND, Cause.LOST)
         # A kubelet that has said nothing for the whole start deadline: nothing more can be known.
         never_ran |= pod.phase is Phase.PENDING and action.if_unchanged
-        # A deposed leader's submit can get the very id that a crash has freed: a label alone cannot tell.
-        is_mistaken = bool(same_id & self.excused - {self.cluster.placed_by})
-        is_over = bool(same_id & (self.slurm.ever_ended | self.slurm.set_back))
-        assert never_ran or is_over or is_mistaken, "evicted on doubt"
+        # A deposed leader's submit can get the very id that a crash has freed: the sluid on the pod tells them apart.
+        is_over = self.cluster.placed_by in self.slurm.ever_ended | self.slurm.set_back
+        assert never_ran or is_over, "evicted on doubt"
         self.cluster.delete(self.now)
 
     def end_pod(self) -> None:

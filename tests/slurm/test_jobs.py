@@ -1,9 +1,11 @@
 """Placeholders against the real slurmrestd, its odd answers included (each is named by what Slurm does)."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from bridge.domain.grant import Grant
 from bridge.domain.ids import JobId, Sluid, SlurmNode
 from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.slurm import encode, jobs, wire
@@ -88,6 +90,41 @@ async def test_everything_a_spec_can_ask_for_is_what_slurm_notes(
         "WorkDir=/",
     ):
         assert expected in shown
+
+
+async def test_what_slurm_granted_is_read_of_a_running_job(
+    client: SlurmClient, submit: Submit
+) -> None:
+    asked = spec(cpus_per_task=2, memory_mib_per_node=200, gres_per_node="gres/gpu:1")
+    waiting = await jobs.job(client, await submit(replace(asked, hold=True)))
+    running = await in_phase(client, await submit(asked), JobPhase.RUNNING)
+
+    assert isinstance(waiting, SlurmJob)
+    assert waiting.grant is None
+    assert running.started_at is not None
+    assert (
+        Grant(
+            name="train",
+            user=USER,
+            group=USER,
+            partition="slurm-bridge",
+            cpus_per_task=2,
+            memory_mib_per_node=200,
+            gres_per_node="gres/gpu:1",
+            started_s=int(running.started_at.timestamp()),
+            time_limit_min=60,
+        )
+        == running.grant
+    )
+
+
+async def test_a_whole_node_was_granted_with_all_its_cpus(
+    client: SlurmClient, submit: Submit
+) -> None:
+    running = await in_phase(client, await submit(spec(exclusive=True)), JobPhase.RUNNING)
+
+    assert running.grant is not None
+    assert 8 == running.grant.cpus_per_task
 
 
 async def test_one_of_several_required_nodes_is_taken(client: SlurmClient, submit: Submit) -> None:

@@ -1,0 +1,87 @@
+"""What Slurm granted a placeholder: enough to ask for the very same again, should Slurm ever lose it.
+
+It is written on each pod when that gets its node (`names.GRANT_ANNOTATION`), because nothing else keeps it: slurmctld's
+state is what was lost, `admin_comment` reaches slurmdbd only when a job ends, and an owner may ask for something else by
+then. The pods an identity names are left out of the text: whoever reads it finds the members by what they carry.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import UTC, datetime
+
+from bridge.domain import placeholder
+from bridge.domain.placeholder import Identity, UnreadableIdentityError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """A running placeholder's size, for whom it runs, and for how long. "" is Slurm's default or nothing."""
+
+    name: str
+    user: str
+    group: str
+    account: str = ""
+    partition: str = ""
+    qos: str = ""
+    reservation: str = ""
+    wckey: str = ""
+    licenses: str = ""
+    mcs_label: str = ""
+    nodes: int = 1
+    tasks: int = 1
+    cpus_per_task: int = 1
+    """On a single node so many as Slurm gave, which is all of them where the job has the node for itself."""
+    memory_mib_per_node: int
+    gres_per_node: str = ""
+    started_s: int
+    """Unix time."""
+    time_limit_min: int | None = None
+    """None is unlimited."""
+
+    @property
+    def started_at(self) -> datetime:
+        """When Slurm started it."""
+        return datetime.fromtimestamp(self.started_s, UTC)
+
+
+def encode(identity: Identity, grant: Grant) -> str:
+    """Write both for a pod's annotation: compact ASCII JSON, about 500 bytes however many pods the workload has."""
+    whose = json.loads(placeholder.encode(replace(identity, pods=())))
+    defaults = {field.name: field.default for field in fields(Grant)}
+    what = {key: value for key, value in asdict(grant).items() if value != defaults[key]}
+    return json.dumps({"identity": whose, "grant": what}, separators=(",", ":"))
+
+
+def decode(text: str) -> tuple[Identity, Grant] | None:
+    """Read a pod's annotation; None: there is none, or not one that this version can read."""
+    try:
+        document = json.loads(text)
+        identity = placeholder.decode(json.dumps(document["identity"]))
+        grant = _grant(document["grant"])
+    except (ValueError, TypeError, KeyError, RecursionError, UnreadableIdentityError):
+        return None
+    return None if identity is None else (identity, grant)
+
+
+def _grant(document: Mapping[str, object]) -> Grant:
+    """Read what `encode` wrote; what a later version added is not ours to read.
+
+    Raises:
+        TypeError: something is missing, or is of another type.
+    """
+    known = {field.name for field in fields(Grant)}
+    values = {key: value for key, value in document.items() if key in known}
+    for key, value in values.items():
+        if type(value) is not _type_of(key):
+            raise TypeError(f"{key} is {value!r}")
+    return Grant(**values)  # type: ignore[arg-type]  # each has just been looked at
+
+
+_NUMBERS = frozenset(
+    ("nodes", "tasks", "cpus_per_task", "memory_mib_per_node", "started_s", "time_limit_min")
+)
+
+
+def _type_of(key: str) -> type:
+    return int if key in _NUMBERS else str

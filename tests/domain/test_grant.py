@@ -1,0 +1,72 @@
+"""What Slurm granted, as it is written on pods."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from bridge.domain import grant
+from bridge.domain.grant import Grant
+from bridge.domain.ids import ClusterId, PodUid
+from bridge.domain.placeholder import Identity
+
+WHOSE = Identity(
+    cluster=ClusterId("c"), kind="Pod", namespace="ns", name="train", uid="u", pods=(PodUid("u"),)
+)
+SMALL = Grant(
+    name="train", user="alice", group="team", memory_mib_per_node=512, started_s=1795275332
+)
+LARGE = replace(
+    SMALL,
+    account="a",
+    partition="p",
+    qos="q",
+    reservation="r",
+    wckey="w",
+    licenses="l:1",
+    mcs_label="m",
+    nodes=4,
+    tasks=8,
+    cpus_per_task=2,
+    gres_per_node="gres/gpu:a100:2",
+    time_limit_min=60,
+)
+
+
+@pytest.mark.parametrize("granted", [SMALL, LARGE], ids=["small", "large"])
+def test_what_was_written_is_read(granted: Grant) -> None:
+    assert (replace(WHOSE, pods=()), granted) == grant.decode(grant.encode(WHOSE, granted))
+
+
+def test_the_text_does_not_grow_with_the_workload() -> None:
+    many = replace(WHOSE, pods=tuple(PodUid(f"pod-{number}") for number in range(1000)))
+
+    assert grant.encode(WHOSE, LARGE) == grant.encode(many, LARGE)
+
+
+def test_what_a_later_version_added_is_left_alone() -> None:
+    document = json.loads(grant.encode(WHOSE, SMALL))
+    document["grant"]["burst_buffer"] = {"size": 1}
+
+    assert (replace(WHOSE, pods=()), SMALL) == grant.decode(json.dumps(document))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"memory_mib_per_node": None}, id="no memory, which Slurm reads as all of it"),
+        pytest.param({"cpus_per_task": "2"}, id="text for a number"),
+        pytest.param({"tasks": True}, id="yes for a number"),
+        pytest.param({"user": 0}, id="a number for text"),
+    ],
+)
+def test_what_is_damaged_is_not_guessed_at(change: dict[str, object]) -> None:
+    document = json.loads(grant.encode(WHOSE, SMALL))
+    document["grant"] |= change
+
+    assert grant.decode(json.dumps(document)) is None
+
+
+@pytest.mark.parametrize("text", ["", "null", "[]", "{}", '{"identity":{},"grant":{}}'])
+def test_what_we_never_wrote_is_not_read(text: str) -> None:
+    assert grant.decode(text) is None
