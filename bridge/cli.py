@@ -3,6 +3,7 @@
 import typer
 
 from bridge import __version__
+from bridge.commands import plugin
 from sandbox import cli as sandbox_cli
 from sandbox import demo
 
@@ -12,6 +13,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Slurm schedules your ordinary Kubernetes pods.",
 )
+app.registered_commands += plugin.app.registered_commands
 app.add_typer(sandbox_cli.app, name="sandbox")
 app.command("demo")(demo.run)
 

@@ -59,10 +59,10 @@ def job(wired: wire.Job) -> SlurmJob | Stranger:
         nodes=nodes,
         identity=identity,
         held=is_waiting and wired.priority.set and wired.priority.number == 0,
-        submitted_at=_moment(wired.submit_time),
-        started_at=None if is_waiting else _moment(wired.start_time),
-        ends_at=None if is_waiting or unlimited else _moment(wired.end_time),
-        expected_start=_moment(wired.start_time) if "PENDING" in states else None,
+        submitted_at=moment(wired.submit_time),
+        started_at=None if is_waiting else moment(wired.start_time),
+        ends_at=None if is_waiting or unlimited else moment(wired.end_time),
+        expected_start=moment(wired.start_time) if "PENDING" in states else None,
         time_limit_min=None if unlimited else wired.time_limit.positive,
         exit_code=wired.exit_code.return_code.positive or 0,
         signal=wired.exit_code.signal.id.positive or 0,
@@ -147,6 +147,7 @@ def _grant(wired: wire.Job) -> Grant | None:
     )
 
 
-def _moment(number: wire.Number) -> datetime | None:
+def moment(number: wire.Number) -> datetime | None:
+    """Read a time; 0 and "not set" are none."""
     seconds = number.positive
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

@@ -65,7 +65,7 @@ def test_a_pod_that_an_administrator_holds_is_told_so_and_starts_when_released(
 
     told = worlds.await_pod("held", lambda pod: condition(pod).get("reason") == "JobHeldAdmin")
     expected = f"Slurm job {job.id} waits: an administrator holds it (JobHeldAdmin)"
-    assert expected == condition(told)["message"]
+    assert condition(told)["message"].startswith(expected)
 
     worlds.scancel(strangers["node-1"])
     worlds.scontrol("release", str(job.id))

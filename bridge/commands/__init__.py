@@ -1,0 +1,1 @@
+"""What people ask: `slurm-bridge why`, `queue`, `nodes` …, also as `kubectl slurm …`. Reads only."""

@@ -1,0 +1,148 @@
+"""What a person who looks may reach: the API server by kubeconfig, and Slurm where there is a token for it.
+
+Without Slurm's side every command still says what Kubernetes knows; `--slurm-url` and `--slurm-token-file`, or the
+variables that Slurm's own tools use, add the other half.
+"""
+
+import asyncio
+import contextlib
+import os
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+from kubernetes_asyncio.config import ConfigException, list_kube_config_contexts
+
+from bridge import __version__
+from bridge.domain.errors import PeerError
+from bridge.domain.nodes import SlurmNodeFacts
+from bridge.domain.queue import QueuedJob
+from bridge.kube.client import KubeClient
+from bridge.kube.errors import ConfigurationError
+from bridge.slurm import nodes, queue
+from bridge.slurm.client import SlurmClient
+from bridge.slurm.errors import SlurmError
+
+_TIMEOUT_S = 10.0
+
+T = TypeVar("T")
+
+Kubeconfig = Annotated[
+    str,
+    typer.Option(
+        envvar="KUBECONFIG", help="Of whoever looks.", show_default="~/.kube/config", metavar="FILE"
+    ),
+]
+Namespace = Annotated[
+    str, typer.Option("--namespace", "-n", show_default="the kubeconfig's", metavar="NAME")
+]
+SlurmUrl = Annotated[
+    str, typer.Option("--slurm-url", envvar="SLURMRESTD_URL", help="Of slurmrestd.", metavar="URL")
+]
+SlurmTokenFile = Annotated[
+    str,
+    typer.Option(help="Holds a Slurm token; else the variable SLURM_JWT.", metavar="FILE"),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """The open clients."""
+
+    kube: KubeClient
+    slurm: SlurmClient | None
+    """None where there is no token for Slurm."""
+
+    async def queue(self) -> tuple[QueuedJob, ...] | None:
+        """Read all of Slurm's jobs; None where Slurm cannot be asked, or does not answer: that is said, no error.
+
+        Half an answer is better than none: what Kubernetes knows is shown all the same.
+        """
+        return None if self.slurm is None else await _or_none(queue.listing(self.slurm))
+
+    async def slurm_nodes(self) -> tuple[SlurmNodeFacts, ...] | None:
+        """Read all of Slurm's nodes; None as above."""
+        return None if self.slurm is None else await _or_none(nodes.listing(self.slurm))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """How to reach both."""
+
+    kubeconfig: str
+    slurm_url: str
+    slurm_token_file: str
+
+    @property
+    def namespace(self) -> str:
+        """What the kubeconfig says where `-n` does not."""
+        try:
+            _, current = list_kube_config_contexts(self._kubeconfig)
+        except ConfigException:
+            return "default"
+        return str((current or {"context": {}})["context"].get("namespace") or "default")
+
+    @property
+    def _kubeconfig(self) -> str:
+        return self.kubeconfig or str(Path("~/.kube/config").expanduser())
+
+    @contextlib.asynccontextmanager
+    async def opened(self) -> AsyncIterator[Access]:
+        """Open the clients.
+
+        Raises:
+            ConfigurationError: the kubeconfig is missing or makes no sense.
+        """
+        async with contextlib.AsyncExitStack() as stack:
+            kube = await stack.enter_async_context(
+                KubeClient.open(
+                    self._kubeconfig,
+                    request_timeout_s=_TIMEOUT_S,
+                    user_agent=f"slurm-bridge-cli/{__version__}",
+                )
+            )
+            token = self.slurm_token_file or stack.enter_context(_token_of_the_environment())
+            slurm = None
+            if self.slurm_url and token:
+                slurm = await stack.enter_async_context(
+                    SlurmClient.open(self.slurm_url, token_file=token, request_timeout_s=_TIMEOUT_S)
+                )
+            yield Access(kube=kube, slurm=slurm)
+
+
+def run(way: Way, ask: Callable[[Access], Awaitable[T]]) -> T:
+    """Ask both systems something; what they refuse is one line on standard error, exit code 1."""
+
+    async def asked() -> T:
+        async with way.opened() as access:
+            return await ask(access)
+
+    try:
+        return asyncio.run(asked())
+    except (PeerError, ConfigurationError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from None
+
+
+async def _or_none(answer: Awaitable[T]) -> T | None:
+    try:
+        return await answer
+    except SlurmError as error:
+        typer.echo(f"warning: Slurm's side is missing: {error}", err=True)
+        return None
+
+
+@contextlib.contextmanager
+def _token_of_the_environment() -> Iterator[str]:
+    """Put SLURM_JWT into a private file: the client reads tokens from files only."""
+    token = os.environ.get("SLURM_JWT", "")
+    if not token:
+        yield ""
+        return
+    with tempfile.NamedTemporaryFile("w", prefix="slurm-token-") as file:
+        file.write(token)
+        file.flush()
+        yield file.name

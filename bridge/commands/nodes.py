@@ -1,0 +1,47 @@
+"""`nodes`: both worlds' nodes side by side. Exit code 2 where they do not fit together."""
+
+import typer
+
+from bridge.commands import access, output
+from bridge.commands.access import Access, Kubeconfig, SlurmTokenFile, SlurmUrl, Way
+from bridge.commands.output import Column, Format, FormatOption
+from bridge.domain import node_overview
+from bridge.domain.node_overview import NodeRow
+from bridge.kube import decode, lists
+
+MISMATCH = 2
+"""Exit code."""
+
+COLUMNS = (
+    Column("NODE", "kube_node"),
+    Column("SLURM", "slurm_node"),
+    Column("KUBERNETES", "kubernetes"),
+    Column("STATE", "slurm"),
+    Column("CPUS", "slurm_cpus"),
+    Column("USED", "used_cpus"),
+    Column("ALLOCATABLE", "cpus", wide=True),
+    Column("MIB", "slurm_memory_mib", wide=True),
+    Column("ALLOCATABLE MIB", "memory_mib", wide=True),
+    Column("GRES", "gres"),
+    Column("REASON", "reason"),
+    Column("MISMATCH", "mismatch"),
+)
+
+
+def command(
+    *,
+    form: FormatOption = Format.TABLE,
+    kubeconfig: Kubeconfig = "",
+    slurm_url: SlurmUrl = "",
+    slurm_token_file: SlurmTokenFile = "",
+) -> None:
+    """Show the nodes of both worlds, and where they do not fit together."""
+    way = Way(kubeconfig=kubeconfig, slurm_url=slurm_url, slurm_token_file=slurm_token_file)
+    found = access.run(way, _ask)
+    output.table(found, COLUMNS, form, nothing="no node is handed to Slurm")
+    raise typer.Exit(MISMATCH if any(row.mismatch for row in found) else 0)
+
+
+async def _ask(opened: Access) -> list[NodeRow]:
+    kube_nodes = await lists.listing(opened.kube, decode.NODES)
+    return list(node_overview.rows(kube_nodes, await opened.slurm_nodes()))

@@ -1,0 +1,130 @@
+"""How answers are printed: a table that fits the terminal, `-o wide` with more columns, `-o json` and `-o yaml` for scripts."""
+
+import dataclasses
+import enum
+import json
+import sys
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+import typer
+import yaml
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+_PIPE_WIDTH = 200
+"""Columns where the output is no terminal: nothing has to be folded."""
+
+
+class Format(enum.StrEnum):
+    """What `-o` takes."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+
+
+FormatOption = Annotated[Format, typer.Option("--output", "-o", help="How to print it.")]
+
+_STYLES = {
+    "RUNNING": "green",
+    "COMPLETED": "green",
+    "PENDING": "yellow",
+    "FAILED": "red",
+    "ok": "green",
+    "fault": "red",
+    "warning": "yellow",
+    "not checked": "dim",
+}
+"""Words of a cell that get a colour, on a terminal only."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Column:
+    """One column: the row's field, and whether only `-o wide` shows it."""
+
+    title: str
+    field: str
+    wide: bool = False
+
+
+def console() -> Console:
+    """Colours on a terminal only (and never with NO_COLOR), whole lines into a pipe."""
+    return Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH, highlight=False)
+
+
+def table(rows: Sequence[Any], columns: Sequence[Column], form: Format, *, nothing: str) -> None:
+    """Print rows (dataclasses) in the format wanted; `nothing` is said on standard error where there are none."""
+    match form:
+        case Format.JSON | Format.YAML:
+            document([plain(row) for row in rows], form)
+        case Format.TABLE | Format.WIDE:
+            if not rows:
+                typer.echo(nothing, err=True)
+                return
+            console().print(drawn(rows, columns, wide=form is Format.WIDE))
+
+
+def drawn(rows: Sequence[Any], columns: Sequence[Column], *, wide: bool) -> Table:
+    """Draw the table."""
+    shown = [column for column in columns if wide or not column.wide]
+    grid = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
+    for column in shown:
+        grid.add_column(column.title, overflow="fold", no_wrap=column is not shown[-1])
+    for row in rows:
+        grid.add_row(*(_cell(getattr(row, column.field)) for column in shown))
+    return grid
+
+
+def document(content: object, form: Format) -> None:
+    """Print data for a script."""
+    if form is Format.YAML:
+        typer.echo(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), nl=False)
+    else:
+        typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
+
+
+def plain(row: Any) -> dict[str, object]:
+    """A row as JSON takes it."""
+    return {key: _plain(value) for key, value in dataclasses.asdict(row).items()}
+
+
+def duration(span: timedelta) -> str:
+    """A span as kubectl writes ages: two units at most."""
+    seconds = max(int(span.total_seconds()), 0)
+    units = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
+    for n, (size, unit) in enumerate(units):
+        if seconds >= size:
+            rest = seconds % size // units[n + 1][0] if n + 1 < len(units) else 0
+            return f"{seconds // size}{unit}{f'{rest}{units[n + 1][1]}' if rest else ''}"
+    return "0s"
+
+
+def _plain(value: object) -> object:
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case list() | tuple() | set() | frozenset():
+            return [_plain(each) for each in value]
+        case timedelta():
+            return value.total_seconds()
+        case _:
+            return str(value)
+
+
+def _cell(value: object) -> Text:
+    match value:
+        case None | "":
+            text = "-"
+        case list() | tuple():
+            text = ",".join(map(str, value)) or "-"
+        case datetime():
+            text = f"{value:%m-%d %H:%M}"
+        case timedelta():
+            text = duration(value)
+        case _:
+            text = str(value)
+    return Text(text, style=_STYLES.get(text, ""))

@@ -1,0 +1,20 @@
+"""`kubectl slurm …`: a program `kubectl-slurm` on PATH is a plugin of kubectl."""
+
+import typer
+
+from bridge.commands import nodes, queue, why
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="What Slurm makes of your pods.",
+)
+app.command("why")(why.command)
+app.command("queue")(queue.command)
+app.command("nodes")(nodes.command)
+
+
+def main() -> None:
+    """Run the plugin."""
+    app(prog_name="kubectl slurm")

@@ -1,0 +1,67 @@
+"""`why POD`: what it waits for, who is ahead, what to do. Exit code 3 while it waits, so that scripts can tell."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from bridge.commands import access, output
+from bridge.commands.access import Access, Kubeconfig, Namespace, SlurmTokenFile, SlurmUrl, Way
+from bridge.commands.output import Format, FormatOption
+from bridge.domain import names, why
+from bridge.domain.why import Answer, Situation, Stage
+from bridge.kube import objects, writes
+from bridge.kube.errors import Forbidden
+
+WAITS = 3
+"""Exit code."""
+
+
+def command(
+    pod: Annotated[str, typer.Argument(help="Its name, or NAMESPACE/NAME.")],
+    *,
+    namespace: Namespace = "",
+    form: FormatOption = Format.TABLE,
+    kubeconfig: Kubeconfig = "",
+    slurm_url: SlurmUrl = "",
+    slurm_token_file: SlurmTokenFile = "",
+) -> None:
+    """Say why a pod waits, who is ahead of it and what can be done."""
+    way = Way(kubeconfig=kubeconfig, slurm_url=slurm_url, slurm_token_file=slurm_token_file)
+    where, _, name = pod.rpartition("/")
+    where = where or namespace or way.namespace
+    found = access.run(way, lambda opened: _ask(opened, where, name))
+    if form in (Format.JSON, Format.YAML):
+        output.document({"pod": f"{where}/{name}", **output.plain(found)}, form)
+    else:
+        _print(f"{where}/{name}", found)
+    raise typer.Exit(WAITS if found.stage is Stage.WAITS else 0)
+
+
+async def _ask(opened: Access, namespace: str, name: str) -> Answer:
+    pod = await writes.get_pod(opened.kube, namespace, name)
+    try:
+        labels = (await objects.get_namespace(opened.kube, namespace)).labels
+    except (
+        Forbidden
+    ):  # ordinary users may not read namespaces, and it matters for pods of others only
+        labels = {}
+    return why.answer(
+        Situation(
+            pod=pod,
+            now=datetime.now(UTC),  # noqa: TID251  # a command looks once, and now
+            namespace_is_selected=labels.get(names.ENABLED_LABEL) == "true",
+            queue=await opened.queue(),
+        )
+    )
+
+
+def _print(pod: str, found: Answer) -> None:
+    screen = output.console()
+    screen.print(Text.assemble((pod, "bold"), f" {found.state}"))
+    lines = [("why", found.why), ("what to do", found.next_step), *found.details]
+    width = max(len(name) for name, _ in lines)
+    for name, text in lines:
+        if text:
+            screen.print(Text.assemble("  ", (name.ljust(width), "dim"), "  ", text))

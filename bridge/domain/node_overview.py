@@ -1,0 +1,114 @@
+"""Both worlds' nodes side by side, and where they do not agree: for people who look."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from bridge.domain import names, nodes
+from bridge.domain.ids import KubeNode, SlurmNode
+from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts
+
+_CLOSED = frozenset({"DRAIN", "DRAINING", "DRAINED", "DOWN", "FAIL", "FAILING", "NOT_RESPONDING"})
+"""States in which Slurm starts nothing on a node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRow:
+    """One machine."""
+
+    kube_node: KubeNode | None
+    slurm_node: SlurmNode | None
+    kubernetes: str
+    """`Ready`, `NotReady`, `Ready,cordoned` …; "" where Kubernetes has no such node."""
+    slurm: str
+    """`IDLE+EXTERNAL` …; "" where Slurm has none, or was not asked."""
+    cpus: int
+    """Allocatable in Kubernetes, whole ones."""
+    slurm_cpus: int
+    used_cpus: int
+    """By Slurm's jobs."""
+    memory_mib: int
+    slurm_memory_mib: int
+    gres: str
+    reason: str
+    """Slurm's, of a drain or worse."""
+    mismatch: str
+    """What does not fit together; "" is fine."""
+
+
+def rows(
+    kube_nodes: Iterable[KubeNodeFacts], slurm_nodes: Sequence[SlurmNodeFacts] | None
+) -> Sequence[NodeRow]:
+    """Pair the nodes by Slurm's name; only those that Slurm has or should have."""
+    by_name = {node.name: node for node in slurm_nodes or ()}
+    found = []
+    for node in kube_nodes:
+        name = nodes.slurm_name(node)
+        twin = by_name.pop(name, None)
+        if twin is not None or _is_wanted(node):
+            found.append(_row(node, name, twin, is_slurm_known=slurm_nodes is not None))
+    found.extend(_row(None, twin.name, twin, is_slurm_known=True) for twin in by_name.values())
+    return sorted(found, key=lambda row: (row.kube_node or "~", row.slurm_node or ""))
+
+
+def _is_wanted(node: KubeNodeFacts) -> bool:
+    return names.EXTERNAL_NODE_LABEL in node.labels or names.SLURM_NODE_NAME_LABEL in node.labels
+
+
+def _row(
+    node: KubeNodeFacts | None,
+    name: SlurmNode,
+    twin: SlurmNodeFacts | None,
+    *,
+    is_slurm_known: bool,
+) -> NodeRow:
+    return NodeRow(
+        kube_node=node.name if node else None,
+        slurm_node=twin.name if twin else name,
+        kubernetes=_kubernetes(node) if node else "",
+        slurm="+".join(sorted(twin.states, key=_base_first)) if twin else "",
+        cpus=node.allocatable.milli_cpu // 1000 if node else 0,
+        slurm_cpus=twin.cpus if twin else 0,
+        used_cpus=twin.alloc_cpus if twin else 0,
+        memory_mib=node.allocatable.memory_bytes >> 20 if node else 0,
+        slurm_memory_mib=twin.memory_mib if twin else 0,
+        gres=twin.gres if twin else "",
+        reason=twin.reason if twin else "",
+        mismatch="; ".join(_mismatches(node, twin)) if is_slurm_known else "",
+    )
+
+
+def _kubernetes(node: KubeNodeFacts) -> str:
+    ready = "Ready" if node.is_ready else "NotReady"
+    return f"{ready},cordoned" if node.is_unschedulable else ready
+
+
+def _mismatches(node: KubeNodeFacts | None, twin: SlurmNodeFacts | None) -> list[str]:
+    if node is None:
+        ours = twin is not None and any(
+            feature.startswith(names.CLUSTER_FEATURE) for feature in twin.features
+        )
+        return ["registered by a slurm-bridge, but no node of this cluster"] if ours else []
+    if twin is None:
+        return [f"labelled, but Slurm has no such node: kubectl describe node {node.name}"]
+    is_open = not twin.states & _CLOSED
+    is_external = "EXTERNAL" in twin.states
+    checks = (
+        (not node.is_ready and is_open, "not ready, but Slurm offers it"),
+        (node.is_unschedulable and is_open, "cordoned, but Slurm offers it"),
+        (is_external and not _is_wanted(node), "no longer labelled, but still in Slurm"),
+        (
+            is_external and twin.cpus * 1000 > node.allocatable.milli_cpu,
+            "Slurm offers more CPUs than Kubernetes has",
+        ),
+        (
+            is_external and twin.memory_mib > node.allocatable.memory_bytes >> 20,
+            "Slurm offers more memory than Kubernetes has",
+        ),
+        ("NOT_RESPONDING" in twin.states, "Slurm tried to reach a slurmd there"),
+    )
+    return [text for is_so, text in checks if is_so]
+
+
+def _base_first(state: str) -> tuple[bool, str]:
+    base = {"IDLE", "MIXED", "ALLOCATED", "DOWN", "UNKNOWN", "FUTURE", "ERROR"}
+    return (state not in base, state)

@@ -1,0 +1,159 @@
+"""Slurm's queue as people look at it: every job, ours or not, with what decides about its turn."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from bridge.domain import names
+from bridge.domain.ids import JobId, SlurmNode
+from bridge.domain.jobs import JobPhase
+from bridge.domain.placeholder import Identity
+from bridge.domain.pods import Phase, Pod
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuedJob:
+    """One job of `squeue`."""
+
+    id: JobId
+    name: str = ""
+    user: str = ""
+    account: str = ""
+    partition: str = ""
+    """Several are separated by commas: the job takes the first that can start it."""
+    qos: str = ""
+    state: str = ""
+    """Base state: PENDING, RUNNING …"""
+    phase: JobPhase
+    reason: str = ""
+    """Slurm's state reason; "" if it says None."""
+    reason_text: str = ""
+    priority: int = 0
+    """0: held."""
+    tres: str = ""
+    """What it asks for, as Slurm writes it: `cpu=4,mem=8G,node=1,gres/gpu=2`."""
+    nodes: tuple[SlurmNode, ...] = ()
+    submitted_at: datetime | None = None
+    started_at: datetime | None = None
+    """Of a waiting job: the back-fill scheduler's estimate."""
+    ends_at: datetime | None = None
+    identity: Identity | None = None
+    """Set for a placeholder."""
+
+    @property
+    def partitions(self) -> frozenset[str]:
+        """Where it may run."""
+        return frozenset(self.partition.split(","))
+
+    @property
+    def gpus(self) -> int:
+        """How many GPUs it asks for."""
+        for part in self.tres.split(","):
+            key, _, count = part.partition("=")
+            if key == "gres/gpu" and count.isdecimal():
+                return int(count)
+        return 0
+
+
+def ahead_of(job: QueuedJob, queue: Iterable[QueuedJob]) -> Sequence[QueuedJob]:
+    """Say who goes first: waiting jobs of a higher priority (or the same, and older) in one of its partitions.
+
+    Back-fill may still start a small one earlier.
+    """
+    first = (
+        other
+        for other in queue
+        if other.phase is JobPhase.WAITING
+        and other.id != job.id
+        and other.priority > 0
+        and other.partitions & job.partitions
+        and (-other.priority, other.id) < (-job.priority, job.id)
+    )
+    return sorted(first, key=lambda other: (-other.priority, other.id))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A workload and its placeholder, side by side."""
+
+    namespace: str
+    workload: str
+    """`Pod/train`, `Job/sweep` …"""
+    pods: int
+    """Those that exist now."""
+    running: int
+    """Of these."""
+    job: JobId | None = None
+    """None: Slurm has no placeholder, or was not asked."""
+    state: str = ""
+    """Slurm's base state."""
+    reason: str = ""
+    """Why it waits, in Slurm's word; of a pod without a placeholder, its condition's."""
+    user: str = ""
+    account: str = ""
+    partition: str = ""
+    priority: int | None = None
+    gpus: int = 0
+    nodes: tuple[SlurmNode, ...] = ()
+    age: timedelta
+    start: datetime | None = None
+    """When it started; the estimate where it waits."""
+
+
+def entries(
+    pods: Iterable[Pod], queue: Sequence[QueuedJob] | None, now: datetime
+) -> Sequence[Entry]:
+    """Put pods and placeholders together: what waits first, in Slurm's order, then what runs.
+
+    Ended placeholders, and pods that have ended, are left out.
+    """
+    alive = {pod.uid: pod for pod in pods if not pod.is_terminal}
+    found = []
+    for job in queue or ():
+        if job.identity is None or job.phase is JobPhase.ENDED:
+            continue
+        members = [alive.pop(uid) for uid in job.identity.pods if uid in alive]
+        found.append(_entry(job, job.identity, members, now))
+    found.sort(key=lambda entry: (entry.state != "PENDING", -(entry.priority or 0), entry.job or 0))
+    return [*(_alone(pod, now) for pod in sorted(alive.values(), key=_age)), *found]
+
+
+def _entry(job: QueuedJob, identity: Identity, members: Sequence[Pod], now: datetime) -> Entry:
+    since = min((pod.created_at for pod in members), default=job.submitted_at or now)
+    return Entry(
+        namespace=identity.namespace,
+        workload=f"{identity.kind}/{identity.name}",
+        pods=len(members),
+        running=sum(pod.phase is Phase.RUNNING for pod in members),
+        job=job.id,
+        state=job.state,
+        reason=job.reason if job.phase is JobPhase.WAITING else "",
+        user=job.user,
+        account=job.account,
+        partition=job.partition,
+        priority=job.priority,
+        gpus=job.gpus,
+        nodes=job.nodes,
+        age=now - since,
+        start=job.started_at,
+    )
+
+
+def _alone(pod: Pod, now: datetime) -> Entry:
+    """A pod without a placeholder that we know of."""
+    told = pod.condition(names.ALLOCATED_CONDITION)
+    node = pod.kube_node or pod.assigned_node
+    return Entry(
+        namespace=pod.namespace,
+        workload=f"Pod/{pod.name}",
+        pods=1,
+        running=int(pod.phase is Phase.RUNNING),
+        job=pod.job_id,
+        reason=told.reason if told is not None and told.status == "False" else "",
+        nodes=(SlurmNode(node),) if node else (),
+        age=now - pod.created_at,
+    )
+
+
+def _age(pod: Pod) -> datetime:
+    return pod.created_at

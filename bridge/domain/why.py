@@ -1,0 +1,237 @@
+"""Why a pod is where it is: one answer out of what both systems say of it, for a person who looks.
+
+The services decide by `lifecycle`; this only tells. It may know less than they do (a user without access to Slurm), and
+then says what the pod itself carries.
+"""
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import assert_never
+
+from bridge.domain import lifecycle, names, outcome, reasons, waiting_reasons
+from bridge.domain.jobs import JobPhase
+from bridge.domain.lifecycle import Row
+from bridge.domain.pods import Pod
+from bridge.domain.queue import QueuedJob, ahead_of
+from bridge.domain.waiting_reasons import Explanation
+
+_SHOWN_AHEAD = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What was found out."""
+
+    pod: Pod
+    now: datetime
+    namespace_is_selected: bool
+    """Slurm places what is created in the pod's namespace."""
+    queue: Sequence[QueuedJob] | None = None
+    """All of Slurm's jobs; None where Slurm was not asked."""
+
+
+class Stage(enum.StrEnum):
+    """Where a pod is, for scripts."""
+
+    NOT_OURS = "not ours"
+    WAITS = "waits"
+    STARTS = "starts"
+    RUNS = "runs"
+    ENDS = "ends"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One pod's state in words."""
+
+    stage: Stage
+    state: str
+    """Continues a sentence that begins with the pod's name: `waits in Slurm`."""
+    why: str = ""
+    next_step: str = ""
+    """"" where there is nothing to do."""
+    details: tuple[tuple[str, str], ...] = field(default=())
+    """What else is known, name and text."""
+
+
+def answer(situation: Situation) -> Answer:
+    """Say what the pod waits for, or how it ended."""
+    pod, job = situation.pod, _job(situation)
+    if not pod.is_ours:
+        return _not_ours(situation)
+    details = (*_slurm(situation, job), *_kubernetes(pod))
+    return replace(_said(situation, job), details=details)
+
+
+def _said(situation: Situation, job: QueuedJob | None) -> Answer:
+    pod = situation.pod
+    match lifecycle.row_of(pod, node_is_gone=False):
+        case Row.GATED:
+            return _gated(situation, job)
+        case Row.UNPLACED:
+            return Answer(
+                stage=Stage.WAITS,
+                state="can not be placed",
+                why="its gate was removed by hand before Slurm gave it a node",
+                next_step="create the pod again",
+            )
+        case Row.PLACED:
+            return _placed(pod)
+        case Row.BOUND:
+            return _bound(pod, job)
+        case Row.GATED_DELETING | Row.STOPPING | Row.DELETED:
+            return Answer(
+                stage=Stage.ENDS,
+                state="ends",
+                why="it was deleted" if pod.is_deleting else "it has ended",
+            )
+        case Row.TERMINAL:
+            return _ended(pod)
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _job(situation: Situation) -> QueuedJob | None:
+    """The pod's placeholder: the one that names it, a live one before ended ones, the newest of those."""
+    uid = situation.pod.uid
+    mine = [
+        job
+        for job in situation.queue or ()
+        if job.identity is not None and uid in job.identity.pods
+    ]
+    return max(mine, key=lambda job: (job.phase is not JobPhase.ENDED, job.id), default=None)
+
+
+def _not_ours(situation: Situation) -> Answer:
+    namespace = situation.pod.namespace
+    if situation.namespace_is_selected:
+        why = (
+            "it is older than its namespace's label, or of a kind that passes Slurm by (DaemonSet)"
+        )
+        step = "create it again if Slurm is to place it"
+    else:
+        why = f"namespace {namespace} is not handed to Slurm"
+        step = (
+            f"kubectl label namespace {namespace} {names.ENABLED_LABEL}=true, then create it again"
+        )
+    return Answer(
+        stage=Stage.NOT_OURS,
+        state="is not Slurm's to place",
+        why=why,
+        next_step=step,
+        details=(("scheduler", situation.pod.scheduler_name),),
+    )
+
+
+def _gated(situation: Situation, job: QueuedJob | None) -> Answer:
+    pod = situation.pod
+    told = pod.condition(names.ALLOCATED_CONDITION)
+    if job is not None and job.phase is JobPhase.WAITING:
+        found = _reason(job)
+        return Answer(
+            stage=Stage.WAITS, state="waits in Slurm", why=found.words, next_step=found.next_step
+        )
+    if pod.has_foreign_gate:
+        others = ", ".join(gate for gate in pod.gates if gate != names.GATE)
+        return Answer(
+            stage=Stage.WAITS,
+            state="waits for others",
+            why=f"scheduling gates are on that are not ours: {others}",
+            next_step="whoever put them there removes them",
+        )
+    if told is not None:
+        return Answer(stage=Stage.WAITS, state="waits", why=f"{told.message} ({told.reason})")
+    return Answer(
+        stage=Stage.WAITS,
+        state="waits to be submitted",
+        why="Slurm has no placeholder for it yet",
+        next_step="if this lasts: kubectl slurm doctor",
+    )
+
+
+def _reason(job: QueuedJob) -> Explanation:
+    reason = reasons.condition_reason(job.reason)
+    found = waiting_reasons.explain(reason) or Explanation(reason)
+    name = f" ({job.reason})" if job.reason else ""
+    text = f", Slurm says: {job.reason_text}" if job.reason_text else ""
+    return Explanation(f"{found.words}{name}{text}", found.next_step)
+
+
+def _placed(pod: Pod) -> Answer:
+    scheduled = pod.condition("PodScheduled")
+    message = scheduled.message if scheduled is not None else ""
+    return Answer(
+        stage=Stage.STARTS,
+        state="is being bound",
+        why=message or f"kube-scheduler has not bound it to {pod.assigned_node} yet",
+        next_step="" if not message else "it is given back to Slurm at the bind deadline",
+    )
+
+
+def _bound(pod: Pod, job: QueuedJob | None) -> Answer:
+    troubles = [f"{c.name}: {c.reason} {c.message}".strip() for c in pod.containers if c.reason]
+    if not pod.has_started:
+        return Answer(
+            stage=Stage.STARTS,
+            state="starts",
+            why="; ".join(troubles) or f"the kubelet of {pod.kube_node} has not started it yet",
+            next_step=f"kubectl -n {pod.namespace} describe pod {pod.name}" if troubles else "",
+        )
+    told = pod.condition(names.ALLOCATED_CONDITION)
+    if job is not None and job.phase is JobPhase.ENDED:
+        return Answer(
+            stage=Stage.ENDS,
+            state="is about to be evicted",
+            why=f"Slurm job {job.id} is {job.state}",
+        )
+    if told is not None and told.status == "False":
+        return Answer(stage=Stage.RUNS, state="runs", why=f"{told.message} ({told.reason})")
+    return Answer(stage=Stage.RUNS, state="runs")
+
+
+def _ended(pod: Pod) -> Answer:
+    told = pod.condition("DisruptionTarget")
+    how = outcome.in_words(outcome.of(pod))
+    if told is not None:
+        return Answer(stage=Stage.ENDED, state="has ended", why=f"{told.message} ({told.reason})")
+    return Answer(
+        stage=Stage.ENDED, state="has ended", why=f"{pod.reason}: {how}" if pod.reason else how
+    )
+
+
+def _slurm(situation: Situation, job: QueuedJob | None) -> Sequence[tuple[str, str]]:
+    if situation.queue is None:
+        known = situation.pod.job_id
+        return (("Slurm job", f"{known} (Slurm was not asked)"),) if known else ()
+    if job is None:
+        return (("Slurm job", "none"),)
+    found = [
+        ("Slurm job", f"{job.id} {job.state}"),
+        ("asks for", job.tres),
+        ("as", _fields(user=job.user, account=job.account, partition=job.partition, qos=job.qos)),
+    ]
+    if job.phase is JobPhase.WAITING:
+        ahead = ahead_of(job, situation.queue)
+        first = ", ".join(f"{other.id} of {other.user}" for other in ahead[:_SHOWN_AHEAD])
+        more = ", …" if len(ahead) > _SHOWN_AHEAD else ""
+        found.append(("priority", str(job.priority)))
+        found.append(("ahead of it", f"{len(ahead)} ({first}{more})" if ahead else "nobody"))
+        if job.started_at is not None and job.started_at > situation.now:
+            found.append(("expected start", f"{job.started_at:%Y-%m-%d %H:%M} UTC"))
+    elif job.ends_at is not None and job.phase is not JobPhase.ENDED:
+        found.append(("ends by", f"{job.ends_at:%Y-%m-%d %H:%M} UTC"))
+    return [(name, text) for name, text in found if text]
+
+
+def _kubernetes(pod: Pod) -> Sequence[tuple[str, str]]:
+    node = pod.kube_node or pod.assigned_node
+    return [
+        (name, text) for name, text in (("phase", pod.phase.value), ("node", node or "")) if text
+    ]
+
+
+def _fields(**named: str) -> str:
+    return ", ".join(f"{name} {text}" for name, text in named.items() if text)

@@ -1,0 +1,45 @@
+"""One list of objects, for who looks once; what goes on looking uses `bridge.kube.watch`."""
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from bridge.kube import decode, paths
+from bridge.kube.client import NO_PARAMS, KubeClient
+from bridge.kube.decode import Kind
+
+T = TypeVar("T")
+
+_PAGE = 500
+
+
+async def listing(
+    client: KubeClient, kind: Kind[T], *, namespace: str = "", params: Mapping[str, str] = NO_PARAMS
+) -> list[T]:
+    """Read all objects of a kind, page by page.
+
+    Args:
+        client: the API server.
+        kind: of `bridge.kube.decode`.
+        namespace: "" for all.
+        params: selectors.
+
+    Raises:
+        KubeError: it could not be read, or changed so much meanwhile that a page is gone (410): ask again.
+    """
+    path = _path(kind.path, namespace)
+    found: list[T] = []
+    token = ""
+    while True:
+        query = {**params, "limit": str(_PAGE), **({"continue": token} if token else {})}
+        page = decode.page(path, await client.request("GET", path, params=query))
+        found.extend(map(kind.read, page.items))
+        token = page.metadata.continue_
+        if not token:
+            return found
+
+
+def _path(collection: str, namespace: str) -> str:
+    if not namespace:
+        return collection
+    root, _, plural = collection.rpartition("/")
+    return root + paths.of("namespaces", namespace, plural)

@@ -1,0 +1,78 @@
+"""Both worlds' nodes side by side."""
+
+from dataclasses import replace
+
+import pytest
+
+from bridge.domain import names, node_overview
+from bridge.domain.ids import KubeNode, SlurmNode
+from bridge.domain.nodes import Allocatable, KubeNodeFacts, SlurmNodeFacts
+
+KUBE = KubeNodeFacts(
+    name=KubeNode("k1"),
+    uid="u1",
+    labels={names.EXTERNAL_NODE_LABEL: "true"},
+    allocatable=Allocatable(milli_cpu=8000, memory_bytes=1 << 34),
+)
+SLURM = SlurmNodeFacts(
+    name=SlurmNode("k1"), states=frozenset({"IDLE", "EXTERNAL"}), cpus=8, memory_mib=16384
+)
+
+
+def test_pairs_nodes_by_slurms_name() -> None:
+    named = replace(KUBE, labels={names.SLURM_NODE_NAME_LABEL: "s1"})
+
+    (row,) = node_overview.rows([named], [replace(SLURM, name=SlurmNode("s1"))])
+
+    assert ("k1", "s1", "Ready", "IDLE+EXTERNAL", "") == (
+        row.kube_node,
+        row.slurm_node,
+        row.kubernetes,
+        row.slurm,
+        row.mismatch,
+    )
+
+
+@pytest.mark.parametrize(
+    ("kube", "slurm", "mismatch"),
+    [
+        (replace(KUBE, is_ready=False), SLURM, "not ready, but Slurm offers it"),
+        (replace(KUBE, is_unschedulable=True), SLURM, "cordoned, but Slurm offers it"),
+        (
+            replace(KUBE, is_unschedulable=True),
+            replace(SLURM, states=frozenset({"IDLE", "DRAIN", "EXTERNAL"})),
+            "",
+        ),
+        (replace(KUBE, labels={}), SLURM, "no longer labelled, but still in Slurm"),
+        (KUBE, replace(SLURM, cpus=9), "Slurm offers more CPUs than Kubernetes has"),
+        (KUBE, replace(SLURM, memory_mib=16385), "Slurm offers more memory than Kubernetes has"),
+        (
+            KUBE,
+            replace(SLURM, states=frozenset({"IDLE", "EXTERNAL", "NOT_RESPONDING"})),
+            "Slurm tried to reach a slurmd there",
+        ),
+        (KUBE, None, "labelled, but Slurm has no such node: kubectl describe node k1"),
+        (None, SLURM, ""),
+        (
+            None,
+            replace(SLURM, features=(f"{names.CLUSTER_FEATURE}=here",)),
+            "registered by a slurm-bridge, but no node of this cluster",
+        ),
+    ],
+)
+def test_says_what_does_not_fit_together(
+    kube: KubeNodeFacts | None, slurm: SlurmNodeFacts | None, mismatch: str
+) -> None:
+    (row,) = node_overview.rows([kube] if kube else [], [slurm] if slurm else [])
+
+    assert mismatch == row.mismatch
+
+
+def test_leaves_out_machines_that_are_kubernetes_own() -> None:
+    assert [] == node_overview.rows([replace(KUBE, labels={})], [])
+
+
+def test_finds_no_fault_where_slurm_was_not_asked() -> None:
+    (row,) = node_overview.rows([KUBE], None)
+
+    assert ("", "") == (row.slurm, row.mismatch)

@@ -1,0 +1,127 @@
+"""One answer out of what both systems say of a pod."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from bridge.domain import names, why
+from bridge.domain.ids import JobId, PodUid
+from bridge.domain.jobs import JobPhase
+from bridge.domain.pods import Condition, Container, Pod
+from bridge.domain.queue import QueuedJob
+from bridge.domain.why import Answer, Situation, Stage
+from tests.domain import lifecycle_builders as build
+
+IDENTITY = replace(build.waiting().identity, pods=(PodUid("pod-1"),))
+PENDING = QueuedJob(
+    id=JobId(4711),
+    state="PENDING",
+    phase=JobPhase.WAITING,
+    reason="JobHeldUser",
+    partition="gpu",
+    user="alice",
+    identity=IDENTITY,
+)
+RUNNING = replace(PENDING, state="RUNNING", phase=JobPhase.RUNNING, reason="")
+
+
+def said(pod: Pod, *queue: QueuedJob, selected: bool = True) -> Answer:
+    return why.answer(
+        Situation(pod=pod, now=build.NOW, namespace_is_selected=selected, queue=queue)
+    )
+
+
+def told(pod: Pod, kind: str, reason: str, message: str) -> Pod:
+    condition = Condition(type=kind, status="False", reason=reason, message=message)
+    return replace(pod, conditions=(condition,))
+
+
+@pytest.mark.parametrize(
+    ("pod", "queue", "stage", "words"),
+    [
+        (build.gated(), (PENDING,), Stage.WAITS, "its user holds it (JobHeldUser)"),
+        (build.gated(), (), Stage.WAITS, "no placeholder"),
+        (build.gated(foreign_gates=("kueue.x-k8s.io/admission",)), (), Stage.WAITS, "kueue"),
+        (
+            told(build.gated(), names.ALLOCATED_CONDITION, "SubmitRefused", "no such partition"),
+            (),
+            Stage.WAITS,
+            "no such partition (SubmitRefused)",
+        ),
+        (build.placed(), (RUNNING,), Stage.STARTS, "has not bound it to k1"),
+        (
+            told(build.placed(), "PodScheduled", "Unschedulable", "0/1 nodes are available"),
+            (RUNNING,),
+            Stage.STARTS,
+            "0/1 nodes are available",
+        ),
+        (build.bound(), (RUNNING,), Stage.RUNS, ""),
+        (
+            build.bound(),
+            (replace(RUNNING, state="CANCELLED", phase=JobPhase.ENDED),),
+            Stage.ENDS,
+            "Slurm job 4711 is CANCELLED",
+        ),
+        (build.deleting(build.bound()), (RUNNING,), Stage.ENDS, "deleted"),
+        (build.deleting(build.gated()), (PENDING,), Stage.ENDS, "deleted"),
+        (build.failed(3), (), Stage.ENDED, "exit code 3"),
+        (
+            told(build.failed(), "DisruptionTarget", "SlurmCancelled", "job 1 was cancelled"),
+            (),
+            Stage.ENDED,
+            "job 1 was cancelled (SlurmCancelled)",
+        ),
+        (replace(build.placed(), annotations={}), (), Stage.WAITS, "removed by hand"),
+    ],
+)
+def test_says_where_a_pod_is_and_why(
+    pod: Pod, queue: tuple[QueuedJob, ...], stage: Stage, words: str
+) -> None:
+    found = said(pod, *queue)
+
+    assert stage is found.stage
+    assert words in found.why
+
+
+def test_says_why_the_kubelet_does_not_start_it() -> None:
+    stuck = Container(name="main", reason="ImagePullBackOff", message="not found")
+    pod = replace(build.bound(), phase=build.placed().phase, containers=(stuck,))
+
+    found = said(pod, RUNNING)
+
+    assert (Stage.STARTS, "main: ImagePullBackOff not found") == (found.stage, found.why)
+    assert "kubectl -n team-a describe pod train" == found.next_step
+
+
+@pytest.mark.parametrize(("selected", "words"), [(True, "older than"), (False, "not handed")])
+def test_says_why_a_pod_is_none_of_ours(*, selected: bool, words: str) -> None:
+    pod = replace(build.bound(), finalizers=(), scheduler_name="default-scheduler")
+
+    found = said(pod, selected=selected)
+
+    assert Stage.NOT_OURS is found.stage
+    assert words in found.why
+
+
+def test_says_who_is_ahead_and_when_it_may_start() -> None:
+    start = build.NOW + timedelta(minutes=5)
+    job = replace(PENDING, priority=5, started_at=start)
+    ahead = [replace(PENDING, id=JobId(n), priority=9, user="bob", identity=None) for n in range(4)]
+
+    details = dict(said(build.gated(), job, *ahead).details)
+
+    assert "4 (0 of bob, 1 of bob, 2 of bob, …)" == details["ahead of it"]
+    assert "2026-05-04 12:06 UTC" == details["expected start"]
+
+
+def test_takes_the_placeholder_that_counts() -> None:
+    spare = replace(PENDING, id=JobId(9), state="CANCELLED", phase=JobPhase.ENDED)
+
+    assert "4711 PENDING" == dict(said(build.gated(), spare, PENDING).details)["Slurm job"]
+
+
+def test_says_that_slurm_was_not_asked() -> None:
+    situation = Situation(pod=build.bound(), now=build.NOW, namespace_is_selected=True)
+
+    assert ("Slurm job", "4711 (Slurm was not asked)") in why.answer(situation).details
