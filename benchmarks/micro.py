@@ -27,7 +27,7 @@ from sandbox.errors import SandboxError
 ROOT = Path(__file__).parents[1]
 WEBHOOK = "webhook alone"
 FILTER = "filter alone"
-CACHES = "decoding pods into both caches"
+CACHES = "decoding pods into the cache"
 
 _CALLS_PER_S = 200
 _LASTS_S = 10
@@ -65,7 +65,7 @@ async def filter_nodes(sandbox: Sandbox, pod: bytes) -> Micro:
 
 
 def caches(pod: bytes) -> Micro:
-    """A long list of pods into the two caches that hold pods of ours, in a process of its own."""
+    """A long list of our pods into the cache that holds them, in a process of its own."""
     done = subprocess.run(
         (sys.executable, "-m", "benchmarks.caches", str(_LISTED_PODS)),
         cwd=ROOT,

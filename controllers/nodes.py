@@ -63,7 +63,7 @@ class NodeController:
         clock: Clock,
         metrics: Metrics,
     ) -> None:
-        """bound: every pod that has a node."""
+        """bound: every pod of others that has a node; a DaemonSet's is never ours."""
         self._kube = kube
         self._slurm = slurm
         self._cache = kube_nodes

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from bridge.domain import candidates, fit, nodes
 from bridge.domain.candidates import Pool
-from bridge.domain.ids import ClusterId, KubeNode, PodUid, SlurmNode
+from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
 from bridge.domain.jobs import JobPhase
 from bridge.domain.nodes import KubeNodeFacts
 from bridge.domain.pods import BoundPod, Pod
@@ -33,17 +33,14 @@ class Bridged:
         placeholders: Placeholders,
         clock: Clock,
     ) -> None:
-        """pods: ours; bound: every pod of the cluster that has a node."""
+        """pods: ours; bound: every other pod of the cluster that has a node."""
         self._slurm = slurm
         self._cluster = cluster
-        self._pods = pods
         self._placeholders = placeholders
         self._kube_nodes = kube_nodes
         self._clock = clock
         self._bound_on = bound.index(lambda pod: [pod.kube_node])
-        self._assigned_to = pods.index(
-            lambda pod: [pod.assigned_node] if pod.assigned_node and not pod.is_bound else []
-        )
+        self._ours_on = pods.index(_node_taken)
         self._named_in_slurm = kube_nodes.index(lambda node: [nodes.slurm_name(node)])
         kube_nodes.subscribe(self._edited)
         self._listing = asyncio.Lock()
@@ -72,24 +69,29 @@ class Bridged:
 
     def check(self, pod: Pod, kube_node: KubeNode) -> fit.Answer:
         """Look whether Kubernetes can take the pod there."""
-        bound = [other for other in self._bound_on.get(kube_node) if other.uid != pod.uid]
+        ours = [other for other in self._ours_on.get(kube_node) if other.uid != pod.uid]
         tenants = fit.tenants(
-            bound,
-            (other for other in self._assigned_to.get(kube_node) if other.uid != pod.uid),
-            outlived={other.uid for other in bound if self._is_outlived(other.uid)},
+            self._bound_on.get(kube_node),
+            ours,
+            outlived={other.uid for other in ours if self._is_outlived(other)},
         )
         return fit.check(pod, self._kube_nodes.get(kube_node), tenants)
 
-    def _is_outlived(self, uid: PodUid) -> bool:
+    def _is_outlived(self, pod: Pod) -> bool:
         """Its placeholder is over: Slurm has given its room away, and the controllers are about to evict it."""
-        pod = self._pods.get(uid)
-        job = self._placeholders.job(pod.job_id) if pod and pod.job_id else None
-        return job is not None and job.identity.uid == uid and job.phase is JobPhase.ENDED
+        job = self._placeholders.job(pod.job_id) if pod.is_bound and pod.job_id else None
+        return job is not None and job.identity.uid == pod.uid and job.phase is JobPhase.ENDED
 
     def _edited(self, old: KubeNodeFacts | None, new: KubeNodeFacts | None) -> None:
         """Make the pool anew where a node came, went or was edited."""
         if _of_interest(old) != _of_interest(new):
             self._pool = None
+
+
+def _node_taken(pod: Pod) -> list[str]:
+    """Where a pod of ours takes room: bound, or pinned there."""
+    node = pod.kube_node or pod.assigned_node
+    return [node] if node else []
 
 
 def _of_interest(node: KubeNodeFacts | None) -> tuple[Mapping[str, str], object] | None:

@@ -40,20 +40,18 @@ def tenants(
     """What counts on one node.
 
     Args:
-        bound: the pods that Kubernetes has bound to the node; ended ones are charged no more.
-        assigned: our pods that were pinned to it and may not be among the bound ones yet.
+        bound: the pods of others that Kubernetes has bound to the node; ended ones are charged no more.
+        assigned: our pods that are pinned or bound to it.
         outlived: our pods whose placeholder is over: they are evicted at any moment.
     """
-    charged: dict[PodUid, BoundPod | Pod] = {pod.uid: pod for pod in bound}
-    for pinned in assigned:
-        charged.setdefault(pinned.uid, pinned)
+    charged: list[BoundPod | Pod] = [*bound, *assigned]
     return tuple(
         Tenant(
             demand=pod.demand,
             host_ports=pod.host_ports,
             is_deleting=pod.is_deleting or pod.uid in outlived,
         )
-        for pod in charged.values()
+        for pod in charged
         if not pod.is_terminal
     )
 

@@ -5,6 +5,7 @@ amounts finer than a billionth are rounded up and amounts above 2^63 - 1 are cut
 """
 
 import decimal
+import functools
 import re
 from decimal import Decimal
 from types import MappingProxyType
@@ -46,8 +47,9 @@ _FINEST = Decimal("1e-9")
 _LARGEST = Decimal(2**63 - 1)
 
 
+@functools.lru_cache(maxsize=1024)
 def parse(text: str) -> Decimal:
-    """Read a quantity.
+    """Read a quantity; remembered, as a cluster's pods ask for the same few amounts again and again.
 
     Raises:
         ValueError: it is none; the message shows it and says what is accepted.

@@ -95,7 +95,7 @@ PODS = Kind(
 BOUND_PODS = Kind(
     path="/api/v1/pods", read=bound_pod, key=lambda p: p.uid, version=lambda p: p.resource_version
 )
-"""Pods as their nodes' books see them, by uid; to be selected by `spec.nodeName!=`."""
+"""Pods as their nodes' books see them, by uid; to be selected by `spec.nodeName!=`, without ours, which the other cache has."""
 NODES = Kind(
     path="/api/v1/nodes", read=node, key=lambda n: n.name, version=lambda n: n.resource_version
 )

@@ -1,4 +1,7 @@
-"""What a program keeps of Kubernetes in memory: our pods, all nodes, and every pod that has a node."""
+"""What a program keeps of Kubernetes in memory: our pods, all nodes, and every other pod that has a node.
+
+No pod is in both caches: each event of a pod is sent, and read, once.
+"""
 
 from typing import TypeVar
 
@@ -21,15 +24,15 @@ class Mirror:
         """Those that ask for our scheduler."""
         self.kube_nodes: Cache[KubeNodeFacts] = Cache(NODES)
         self.bound: Cache[BoundPod] = Cache(BOUND_PODS)
-        """Every pod of the cluster that has a node, ours too."""
+        """Every other pod of the cluster that has a node."""
 
     def parts(self, program: Program) -> tuple[Part, ...]:
         """Keep the caches up to date; the program's readiness depends on it."""
-        ours = f"spec.schedulerName={program.settings.scheduler_name}"
+        name = program.settings.scheduler_name
         return (
-            _part(program, "pods", self.pods, ours),
+            _part(program, "pods", self.pods, f"spec.schedulerName={name}"),
             _part(program, "nodes", self.kube_nodes),
-            _part(program, "bound pods", self.bound, "spec.nodeName!="),
+            _part(program, "other pods", self.bound, f"spec.nodeName!=,spec.schedulerName!={name}"),
         )
 
     async def synced(self) -> None:

@@ -203,10 +203,9 @@ def test_host_ports_on_different_addresses_go_together() -> None:
     assert Answer(Fit.FITS) == fit.check(pod, NODE, [other])
 
 
-def test_tenants_are_the_bound_and_the_assigned_each_once() -> None:
+def test_tenants_are_the_bound_and_the_assigned_that_have_not_ended() -> None:
     bound = [bound_pod("a"), bound_pod("b", is_terminal=True), bound_pod("c", is_deleting=True)]
     assigned = [
-        build.pod(uid=PodUid("a")),
         build.pod(uid=PodUid("d"), host_ports=(WEB_PORT,)),
         build.pod(uid=PodUid("e"), phase=Phase.FAILED),
     ]
@@ -221,8 +220,8 @@ def test_tenants_are_the_bound_and_the_assigned_each_once() -> None:
 
 
 def test_a_pod_that_outlives_its_placeholder_is_on_its_way_out() -> None:
-    bound = [bound_pod("stays"), bound_pod("outlived")]
+    ours = [build.pod(uid=PodUid("stays")), build.pod(uid=PodUid("outlived"))]
 
-    leaving = [each.is_deleting for each in fit.tenants(bound, (), outlived={PodUid("outlived")})]
+    leaving = [each.is_deleting for each in fit.tenants((), ours, outlived={PodUid("outlived")})]
 
     assert [False, True] == leaving
