@@ -54,6 +54,8 @@ async def control(
         bind_deadline=timedelta(seconds=placement.bind_deadline_s),
         start_deadline=timedelta(seconds=controllers.start_deadline_s),
         restore_deadline=timedelta(seconds=controllers.restore_deadline_s),
+        overtime=timedelta(minutes=program.settings.slurm.over_time_limit_min),
+        evict_suspended=controllers.suspended == "evict",
         tell_after=timedelta(seconds=placement.tell_after_s),
         poll_interval=timedelta(seconds=poll_s),
     )

@@ -14,6 +14,8 @@ class Cause(enum.Enum):
     NODE_FAIL = "SlurmNodeFail"
     TIME_LIMIT = "SlurmTimeLimit"
     """The pod's own doing: no DisruptionTarget, it counts as a failure."""
+    SUSPENDED = "SlurmSuspended"
+    """An administrator suspended it, and the settings say that its pods go then."""
     DEADLINE = "SlurmDeadline"
     NOT_BOUND = "SlurmBindDeadline"
     """kube-scheduler did not bind it in time although Slurm holds its node."""
@@ -44,13 +46,15 @@ class OwnCause(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How the containers ended, as Slurm is told: exactly one of the three, or all unset for success."""
+    """How the containers ended, as Slurm is told: exactly one of the four, or all unset for success."""
 
     exit_code: int = 0
     """1…255: FAILED n:0."""
     signal: int = 0
     """1…64: FAILED 0:n."""
     out_of_memory: bool = False
+    timed_out: bool = False
+    """TIMEOUT: the limit has been reached, or Slurm makes COMPLETED of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,9 +113,24 @@ class Complete:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetTimeLimit:
+    """Change a running placeholder's time limit as root, and record in its identity what it is without us."""
+
+    job_id: JobId
+    sluid: Sluid | None
+    minutes: int
+    """What Slurm is told."""
+    true_min: int
+    """What it is without us; nothing is recorded where that is the same."""
+    expected_min: int
+    """Only if Slurm still shows this one: an administrator's change stands."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evict:
     """Status patch with the cause, then DELETE with uid precondition and an Event.
 
+    The cause is a DisruptionTarget, or our own condition where the pod is to blame: it says later how the job ended.
     The placeholder is not ended with it: that follows when the pod's containers are gone.
     """
 
@@ -142,4 +161,4 @@ class Wait:
     """Nothing to do until something changes or the decision's retry time comes."""
 
 
-Action = Submit | Tell | Assign | Cancel | Complete | Evict | EndPod | Release | Wait
+Action = Submit | Tell | Assign | Cancel | Complete | SetTimeLimit | Evict | EndPod | Release | Wait

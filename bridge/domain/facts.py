@@ -67,6 +67,10 @@ class Policy:
     bind_deadline: timedelta = timedelta(minutes=2)
     start_deadline: timedelta = timedelta(minutes=30)
     restore_deadline: timedelta = timedelta(minutes=10)
+    overtime: timedelta = timedelta(0)
+    """Slurm's OverTimeLimit: so long after its limit a job may go on."""
+    evict_suspended: bool = False
+    """Whether the pods of a suspended placeholder go, or stay."""
     tell_after: timedelta = timedelta(seconds=2)
     avoid_node: timedelta = timedelta(minutes=5)
     """For so long a node that Kubernetes could not take is excluded from new submits."""

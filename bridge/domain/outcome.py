@@ -4,7 +4,8 @@
 exited; a pod that was deleted while it ran was cancelled, whatever its containers made of the SIGTERM.
 """
 
-from bridge.domain.actions import Outcome
+from bridge.domain import names
+from bridge.domain.actions import Cause, Outcome
 from bridge.domain.pods import Container, ContainerState, Phase, Pod
 
 NO_EXIT_CODE = 255
@@ -36,6 +37,8 @@ def in_words(outcome: Outcome) -> str:
     """Tell an outcome to people."""
     if outcome.out_of_memory:
         return "out of memory"
+    if outcome.timed_out:
+        return "time limit"
     if outcome.signal:
         return f"signal {outcome.signal}"
     return f"exit code {outcome.exit_code}"
@@ -54,6 +57,14 @@ def ended_by_itself(pod: Pod) -> bool:
     return bool(ended) and all(
         c.finished_at is not None and c.finished_at < deleted_at for c in ended
     )
+
+
+def evicted_for(pod: Pod) -> Cause | None:
+    """Why we evicted it, where we blamed the pod itself: our own condition says so. None: we did not, or did for another cause."""
+    said = pod.condition(names.ALLOCATED_CONDITION)
+    if said is None or said.status == "True":
+        return None
+    return next((c for c in Cause if c.value == said.reason and not c.is_disruption), None)
 
 
 def _has_failed(container: Container) -> bool:

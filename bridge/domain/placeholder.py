@@ -32,6 +32,10 @@ class Identity:
     """Why we cancelled it ourselves, written before the cancel; "" otherwise. Such an end is ours to answer: submit again."""
     ended: str = ""
     """How its pod ended, in words, where Slurm could not be told and the job is CANCELLED instead; "" otherwise."""
+    limit_min: int | None = None
+    """Its true time limit, while we have extended it (`time_limits`); goes with `extended_min`."""
+    extended_min: int | None = None
+    """The limit that we set: while Slurm shows another one, somebody has changed it since, and `limit_min` is void."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +107,8 @@ def encode(identity: Identity) -> str:
         document["cause"] = identity.cause
     if identity.ended:
         document["ended"] = identity.ended
+    if identity.limit_min is not None and identity.extended_min is not None:
+        document["limit"] = [identity.limit_min, identity.extended_min]
     return json.dumps(document, separators=(",", ":"))
 
 
@@ -143,6 +149,7 @@ def _identity(document: Mapping[str, object], cluster: ClusterId) -> Identity:
             f"the identity is damaged: expected text in {', '.join(wrong) or 'pods'}",
             cluster=cluster,
         )
+    limit_min, extended_min = _limits(document.get("limit"), cluster)
     return Identity(
         cluster=cluster,
         kind=str(texts["kind"]),
@@ -152,4 +159,18 @@ def _identity(document: Mapping[str, object], cluster: ClusterId) -> Identity:
         pods=tuple(PodUid(pod) for pod in pods),
         cause=str(texts["cause"]),
         ended=str(texts["ended"]),
+        limit_min=limit_min,
+        extended_min=extended_min,
     )
+
+
+def _limits(value: object, cluster: ClusterId) -> tuple[int, int] | tuple[None, None]:
+    match value:
+        case None:
+            return None, None
+        case [int(limit_min), int(extended_min)]:
+            return limit_min, extended_min
+        case _:
+            raise UnreadableIdentityError(
+                "the identity is damaged: expected two numbers in limit", cluster=cluster
+            )

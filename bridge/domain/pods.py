@@ -132,6 +132,8 @@ class Pod:
     """`status.startTime`: the kubelet has accepted the pod."""
     deadline_s: int | None = None
     """`spec.activeDeadlineSeconds`."""
+    grace_s: int = 30
+    """`spec.terminationGracePeriodSeconds`."""
     restart_policy: str = "Always"
     deletion_at: datetime | None = None
     """`metadata.deletionTimestamp`: when the grace period ends (or ended); None while the pod may live."""

@@ -7,7 +7,7 @@ The first line of a rule's docstring is its text in `docs/lifecycle.md`. No rule
 from datetime import timedelta
 from typing import assert_never
 
-from bridge.domain import backoff, grant, names, outcome, reasons
+from bridge.domain import backoff, grant, names, outcome, reasons, time_limits
 from bridge.domain.actions import (
     Action,
     Assign,
@@ -16,8 +16,10 @@ from bridge.domain.actions import (
     Complete,
     EndPod,
     Evict,
+    Outcome,
     OwnCause,
     Release,
+    SetTimeLimit,
     Submit,
     Tell,
     Wait,
@@ -27,6 +29,7 @@ from bridge.domain.facts import Decision, Fit
 from bridge.domain.ids import JobId, KubeNode, SlurmNode
 from bridge.domain.jobs import JobEnd, SlurmJob
 from bridge.domain.pods import Pod
+from bridge.domain.time_limits import TimeLimit
 from bridge.domain.view import Evidence
 from bridge.domain.waiting_reasons import NOT_LOOKED_AT
 
@@ -136,9 +139,12 @@ def await_binding(case: JobCase) -> Decision:
 
 
 def confirm(case: JobCase) -> Decision:
-    """Wait; Tell once that it is allocated; nothing of it started by the start deadline: Evict."""
+    """Wait; Tell once that it is allocated; near its time limit: SetTimeLimit, Evict at the limit; nothing of it started by the start deadline: Evict."""
     if _is_elsewhere(case):
         return _move(case)
+    limit = _limit(case)
+    if limit is not None and (ending := _at_its_limit(case, limit)):
+        return ending
     remaining = None if case.pod.has_started else case.policy.start_deadline - case.dwelt
     if remaining is not None and remaining <= timedelta(0):
         text = (
@@ -147,7 +153,10 @@ def confirm(case: JobCase) -> Decision:
         )
         return do(text, Evict(cause=Cause.NOT_STARTED, message=text, if_unchanged=True))
     text = f"Slurm job {case.job.id} holds node {case.pod.kube_node}"
-    return _say(case, "Allocated", text, allocated=True, retry=remaining)
+    spans = [remaining] if remaining is not None else []
+    if limit is not None:
+        spans.append(min(limit.extension_due_at, limit.runs_out_at) - case.facts.now)
+    return _say(case, "Allocated", text, allocated=True, retry=min(spans, default=None))
 
 
 def await_restore(case: JobCase) -> Decision:
@@ -185,6 +194,14 @@ def evict(case: JobCase) -> Decision:
     return do(text, Evict(cause=reasons.cause_of(end), message=text))
 
 
+def keep_suspended(case: JobCase) -> Decision:
+    """Wait, Tell; where the settings say so: Evict."""
+    if case.policy.evict_suspended:
+        text = f"Slurm job {case.job.id} was suspended"
+        return do(text, Evict(cause=Cause.SUSPENDED, message=text))
+    return tell_paused(case)
+
+
 def tell_paused(case: JobCase) -> Decision:
     """Wait, Tell."""
     text = f"Slurm job {case.job.id} is suspended: it goes on when somebody resumes it"
@@ -208,18 +225,38 @@ def let_stop(case: Case) -> Decision:
     return wait(f"containers may still run on {case.pod.kube_node}")
 
 
+def hold(case: JobCase) -> Decision:
+    """Wait; near its time limit: SetTimeLimit."""
+    limit = _limit(case)
+    if limit is None:
+        return let_stop(case)
+    remaining = limit.extension_due_at - case.facts.now
+    if remaining <= timedelta(0):
+        return _extend(case, limit)
+    return wait(f"containers may still run on {case.pod.kube_node}", retry=remaining)
+
+
 def complete(case: JobCase) -> Decision:
-    """Complete with the outcome; deleted before it ended, never bound or its node gone: Cancel."""
+    """Complete with the outcome; evicted at its time limit: SetTimeLimit back, then Complete; deleted before it ended, never bound or its node gone: Cancel."""
     pod = case.pod
     if not pod.is_bound:
         return do("pod ended without ever running", _cancel(case.job))
     if not pod.containers_are_gone:
         return do("pod's node is gone and nobody knows how it ended", _cancel(case.job))
-    if not outcome.ended_by_itself(pod):
-        return do("pod was deleted while it ran", _cancel(case.job))
-    how = outcome.of(pod)
-    action = Complete(job_id=case.job.id, sluid=case.job.sluid, outcome=how)
-    return do(f"pod has ended: {outcome.in_words(how)}", action)
+    if outcome.evicted_for(pod) or not outcome.ended_by_itself(pod):
+        return settle(case)
+    return _complete(case, outcome.of(pod))
+
+
+def settle(case: JobCase) -> Decision:
+    """Evicted at its time limit: SetTimeLimit back, then Complete; never started: Complete; else Cancel."""
+    match outcome.evicted_for(case.pod):
+        case Cause.TIME_LIMIT:
+            return _time_out(case)
+        case Cause.NOT_STARTED:
+            return _complete(case, Outcome(exit_code=outcome.NO_EXIT_CODE))
+        case _:
+            return do("pod was deleted", _cancel(case.job))
 
 
 def cancel(case: JobCase) -> Decision:
@@ -234,6 +271,52 @@ def release(case: Case) -> Decision:
     if not case.facts.view.surely_none:
         return wait("not sure yet that nothing is left in Slurm", retry=case.policy.poll_interval)
     return do("nothing of it is left in Slurm: release the pod", Release())
+
+
+# --- time limits -----------------------------------------------------------------------------------------------------
+
+
+def _at_its_limit(case: JobCase, limit: TimeLimit) -> Decision | None:
+    """Extend the job in time, then evict the pod when its true limit is reached; None while neither is due."""
+    if case.facts.now >= limit.extension_due_at:
+        return _extend(case, limit)
+    if case.facts.now < limit.runs_out_at:
+        return None
+    text = f"Slurm job {case.job.id} reached its time limit"
+    return do(text, Evict(cause=Cause.TIME_LIMIT, message=text, if_unchanged=True))
+
+
+def _extend(case: JobCase, limit: TimeLimit) -> Decision:
+    grace = timedelta(seconds=max(case.pod.grace_s, case.pod.deletion_grace_s))
+    minutes = limit.extended_min(case.facts.now, grace)
+    text = f"Slurm would end job {case.job.id} before its containers: extend it to {minutes} min"
+    return do(text, _set_time_limit(case.job, limit, minutes))
+
+
+def _time_out(case: JobCase) -> Decision:
+    """Give the job its true limit back; once that is over for Slurm too, to complete it is to time it out."""
+    limit = _limit(case)
+    if limit is not None and limit.is_extended:
+        text = "pod was evicted at its time limit: set the limit back"
+        return do(text, _set_time_limit(case.job, limit, limit.true_min))
+    if limit is not None and case.facts.now < limit.runs_out_at + time_limits.SETTLED:
+        remaining = limit.runs_out_at + time_limits.SETTLED - case.facts.now
+        return wait("its time limit is over in a moment", retry=remaining)
+    return _complete(case, Outcome(timed_out=True))
+
+
+def _limit(case: JobCase) -> TimeLimit | None:
+    return time_limits.of(case.job, case.policy.overtime)
+
+
+def _set_time_limit(job: SlurmJob, limit: TimeLimit, minutes: int) -> SetTimeLimit:
+    return SetTimeLimit(
+        job_id=job.id,
+        sluid=job.sluid,
+        minutes=minutes,
+        true_min=limit.true_min,
+        expected_min=limit.shown_min,
+    )
 
 
 # --- before the table ------------------------------------------------------------------------------------------------
@@ -291,6 +374,11 @@ def _say(
         return wait(text, retry=retry)
     tell = Tell(job_id=job_id, reason=reason, message=text, allocated=allocated)
     return Decision(actions=(tell,), reason=text, retry_after=retry)
+
+
+def _complete(case: JobCase, how: Outcome) -> Decision:
+    action = Complete(job_id=case.job.id, sluid=case.job.sluid, outcome=how)
+    return do(f"pod has ended: {outcome.in_words(how)}", action)
 
 
 def _cancel(job: SlurmJob, cause: OwnCause | None = None) -> Cancel:

@@ -189,8 +189,10 @@ def _to_pod(wired: wire.Pod) -> pods.Pod:
         reason=status.reason,
         start_time=status.start_time,
         deadline_s=spec.active_deadline_seconds,
+        grace_s=spec.termination_grace_period_seconds,
         restart_policy=spec.restart_policy,
         deletion_at=meta.deletion_timestamp,
+        deletion_grace_s=meta.deletion_grace_period_seconds,
         containers=_containers(spec, status),
         conditions=tuple(
             [
@@ -328,6 +330,7 @@ def _container(
             message=ended.message,
             exit_code=ended.exit_code,
             signal=ended.signal,
+            finished_at=ended.finished_at,
             started_before=ended.started_at is not None or status.restart_count > 0,
             init=init,
             restartable_init=restartable_init,

@@ -126,10 +126,13 @@ def allocated_condition(
     return MergePatch({"metadata": {"uid": pod.uid}, "status": {"conditions": [allocated]}})
 
 
-def disruption_target(
+def evicted(
     pod: Pod, cause: Cause, message: str, now: datetime, *, if_unchanged: bool = False
 ) -> MergePatch:
-    """Say that the pod has to go through no fault of its own (status); its DELETE comes next.
+    """Say why the pod has to go (status); its DELETE comes next.
+
+    Through no fault of its own: DisruptionTarget. Else our own condition says it, which no podFailurePolicy takes for
+    a disruption; the kubelet leaves both alone.
 
     Args:
         pod: which.
@@ -141,8 +144,23 @@ def disruption_target(
     guard: dict[str, str] = {"uid": pod.uid}
     if if_unchanged:
         guard["resourceVersion"] = pod.resource_version
-    disrupted = _disrupted(pod, cause, message, now)
-    return MergePatch({"metadata": guard, "status": {"conditions": [disrupted]}})
+    conditions = [
+        _condition(
+            pod, names.ALLOCATED_CONDITION, "False", reason=cause.value, message=message, now=now
+        )
+    ]
+    if cause.is_disruption:
+        conditions.append(_disrupted(pod, cause, message, now))
+    return MergePatch({"metadata": guard, "status": {"conditions": conditions}})
+
+
+def fail(pod: Pod) -> JsonPatch:
+    """Let the pod's end count as a failure even if it answers SIGTERM with exit code 0; its DELETE comes next.
+
+    A kubelet calls a pod Failed, DeadlineExceeded, whose `activeDeadlineSeconds` are over, whatever its containers say
+    (pkg/kubelet/active_deadline.go; the status of a terminating pod asks it too). The field may be set or lowered.
+    """
+    return JsonPatch([_is_still(pod), _add("/spec/activeDeadlineSeconds", 1)])
 
 
 def end_pod(pod: Pod, cause: Cause, message: str, now: datetime) -> MergePatch:

@@ -34,6 +34,7 @@ class Metadata(Struct):
     creation_timestamp: datetime
     namespace: str = ""
     deletion_timestamp: datetime | None = None
+    deletion_grace_period_seconds: int = 0
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     owner_references: list[OwnerReference] = []
@@ -145,6 +146,7 @@ class PodSpec(Struct):
     resources: Resources | None = None
     restart_policy: str = "Always"
     active_deadline_seconds: int | None = None
+    termination_grace_period_seconds: int = 30
 
 
 class Waiting(Struct):
@@ -166,6 +168,7 @@ class Terminated(Struct):
     reason: str = ""
     message: str = ""
     started_at: datetime | None = None
+    finished_at: datetime | None = None
 
 
 class ContainerState(Struct):

@@ -19,6 +19,7 @@ from bridge.domain.actions import (
     EndPod,
     Evict,
     Release,
+    SetTimeLimit,
     Submit,
     Tell,
     Wait,
@@ -97,6 +98,8 @@ class Actuator:
                 await self._cancel(pod, action)
             case Complete():
                 await self._complete(pod, action)
+            case SetTimeLimit():
+                await self._set_time_limit(pod, action)
             case Assign(job_id=job_id, kube_node=kube_node, sluid=sluid, grant=grant):
                 assigned = patches.assign(
                     pod, job_id=job_id, kube_node=kube_node, sluid=sluid, grant=grant
@@ -142,6 +145,22 @@ class Actuator:
         finally:
             self._placeholders.wrote(pod.uid)
 
+    async def _set_time_limit(self, pod: Pod, action: SetTimeLimit) -> None:
+        try:
+            job = await self._verified(pod, action.job_id, action.sluid)
+            if job is None:
+                return
+            await jobs.set_time_limit(
+                self._slurm,
+                job,
+                minutes=action.minutes,
+                true_min=action.true_min,
+                expected_min=action.expected_min,
+            )
+        finally:
+            self._placeholders.changed(action.job_id)
+            self._placeholders.wrote(pod.uid)
+
     async def _verified(self, pod: Pod, job_id: JobId, sluid: Sluid | None) -> SlurmJob | None:
         """The placeholder that was meant, and no other job that has its id by now; None if it is gone.
 
@@ -185,15 +204,12 @@ class Actuator:
 
     async def _evict(self, pod: Pod, action: Evict) -> None:
         """Say why, then delete. Not the Eviction API: a PodDisruptionBudget cannot keep a node that is someone else's."""
-        if action.cause.is_disruption:
-            disrupted = patches.disruption_target(
-                pod,
-                action.cause,
-                action.message,
-                self._clock.now(),
-                if_unchanged=action.if_unchanged,
-            )
-            pod = await self._patch_status(pod, disrupted)
+        evicted = patches.evicted(
+            pod, action.cause, action.message, self._clock.now(), if_unchanged=action.if_unchanged
+        )
+        pod = await self._patch_status(pod, evicted)
+        if not action.cause.is_disruption:
+            pod = await self._patch(pod, patches.fail(pod))
         with self._writing_to(pod):
             await writes.delete_pod(
                 self._kube,

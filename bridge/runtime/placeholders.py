@@ -108,6 +108,10 @@ class Placeholders:
         self._waiting_for_news.add(uid)
         self._asked.set()
 
+    def changed(self, job_id: JobId) -> None:
+        """Note that something of a placeholder was changed that its state does not show."""
+        self._discovery.note_changed(job_id)
+
     def patched(self, pod: Pod) -> None:
         """Note a write to the pod itself, decided on this version of it; call it in a `finally`."""
         self._book.patched(pod.uid, version=pod.resource_version, at=self._clock.monotonic())

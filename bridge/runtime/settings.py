@@ -137,6 +137,9 @@ class Slurm(Section):
     group: str = Field("", description="Group of the jobs; goes with user, both or neither.")
     account: str = Field("", description="Account of the jobs; empty: the user's default.")
     mcs_label: str = Field("", description="MCS label of the jobs; empty: none.")
+    over_time_limit_min: Annotated[int, Field(ge=0)] = Field(
+        0, description="Slurm's OverTimeLimit, which pods get besides their time limit too."
+    )
 
     @model_validator(mode="after")
     def _user_goes_with_group(self) -> Self:
@@ -229,6 +232,9 @@ class Controllers(Section):
     )
     restore_deadline_s: Seconds = Field(
         600, description="How long a lost placeholder may wait for its nodes to be given back."
+    )
+    suspended: Literal["keep", "evict"] = Field(
+        "keep", description="What becomes of the pods of a placeholder that somebody suspends."
     )
     node_features: Annotated[tuple[str, ...], BeforeValidator(_split)] = Field(
         (), description="Node label keys published as Slurm features; * and ? match."

@@ -78,7 +78,7 @@ async def complete(
     *,
     sluid: Sluid | None,
 ) -> Ending:
-    """End a job with an outcome: COMPLETED, FAILED n:0, FAILED 0:n or OUT_OF_MEMORY; one that still waits becomes CANCELLED.
+    """End a job with an outcome: COMPLETED, FAILED n:0, FAILED 0:n, OUT_OF_MEMORY, TIMEOUT; one that waits becomes CANCELLED.
 
     With a sluid exactly that job is meant, whatever the id names by now (Slurm >= 25.11).
 
@@ -103,6 +103,7 @@ async def complete(
 def wait_status(outcome: Outcome) -> int:
     """Write an outcome as Slurm takes it: exit code << 8 | signal, as wait(2) does.
 
+    There is no status for a reached time limit: success after the limit is TIMEOUT (src/slurmctld/job_mgr.c, job_complete).
     What does not fit becomes exit code 255: never success, and never the signal 127, which Slurm takes for one.
     """
     if outcome.out_of_memory:

@@ -23,7 +23,7 @@ from bridge.domain.placeholder import Identity
 from bridge.slurm import jobs, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger
-from bridge.slurm.errors import NotFound
+from bridge.slurm.errors import NotFound, SlurmError
 from bridge.slurm.jobs import Listing
 
 _TRUSTED_S = 10.0
@@ -84,6 +84,7 @@ class Discovery:
         self._strangers: set[JobId] = set()
         self._unreadable: dict[JobId, str] = {}
         self._noted: dict[JobId, float] = {}
+        self._changed: set[JobId] = set()
 
     def note_submitted(self, job_id: JobId, identity: Identity) -> None:
         """Take in our own submit's answer: it needs no closer look before it starts."""
@@ -101,6 +102,10 @@ class Discovery:
             identity=identity,
         )
 
+    def note_changed(self, job_id: JobId) -> None:
+        """Take in that we have changed something its state does not show: the next reading looks at it again."""
+        self._changed.add(job_id)
+
     def reset(self) -> None:
         """Trust no id any more: the next reading looks at every job again. Call it on becoming leader."""
         self._must_forget = True
@@ -111,7 +116,7 @@ class Discovery:
         """Read Slurm once.
 
         Args:
-            reasons_for: Waiting jobs whose reason and expected start are wanted fresh, too.
+            reasons_for: Jobs to look at although their state is the same: why they wait, when they end.
             surely: Something will be concluded from this reading even if it repeats the last one.
 
         Raises:
@@ -125,10 +130,16 @@ class Discovery:
                 is_repeated &= not await self._forgot_what_may_be_others(listed.states)
                 self._trusted_until = began + _TRUSTED_S
             news = () if is_repeated else self._news(listed.states, began)
-            wanted = (id_ for id_ in reasons_for if id_ in listed.states and id_ in self._ours)
+            changed, self._changed = self._changed, set()
+            asked = (*reasons_for, *changed)
+            wanted = (id_ for id_ in asked if id_ in listed.states and id_ in self._ours)
             self._listing = None
-            if await self._look_at(dict.fromkeys([*news, *wanted])):
-                self._listing = listed
+            try:
+                if await self._look_at(dict.fromkeys([*news, *wanted])):
+                    self._listing = listed
+            except SlurmError:
+                self._changed |= changed
+                raise
             return self._snapshot(began)
 
     async def _forgot_what_may_be_others(self, seen: Mapping[JobId, frozenset[str]]) -> bool:

@@ -6,7 +6,7 @@ either, pass the sluid as soon as it is known.
 
 import enum
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
@@ -153,23 +153,64 @@ async def set_identity(
         Rejected: it has ended (2084), or an excluded node of it was deleted (2018).
         SlurmError: it was not written.
     """
-    held = await job(client, job_id)
-    is_ours = (
-        isinstance(held, SlurmJob)
-        and (held.identity.cluster, held.identity.uid) == (identity.cluster, identity.uid)
-        and sluid in (None, held.sluid)
-    )
-    if not is_ours:
-        raise NotFound(
-            "job.set_identity",
-            f"job {job_id} is not the placeholder of {identity.kind} {identity.namespace}/{identity.name}",
-        )
+    await _held(client, job_id, identity, sluid, operation="job.set_identity")
     await client.call(
         "job.set_identity",
         "POST",
         f"/job/{job_id}",
         body={"admin_comment": placeholder.encode(identity)},
         answer=wire.Answer,
+    )
+
+
+async def set_time_limit(
+    client: SlurmClient, placeholder_: SlurmJob, *, minutes: int, true_min: int, expected_min: int
+) -> bool:
+    """Change a placeholder's time limit as root, and record in the same request what it is without us.
+
+    Returns whether it was done: an administrator may have changed the limit since it was `expected_min`, and that stands.
+
+    Raises:
+        NotFound: the id is not (any more) this workload's placeholder.
+        Rejected: it has ended (2084), or an excluded node of it was deleted (2018).
+        SlurmError: it was not changed.
+    """
+    operation = "job.set_time_limit"
+    held = await _held(
+        client,
+        placeholder_.id,
+        placeholder_.identity,
+        placeholder_.sluid,
+        operation=operation,
+    )
+    if held.time_limit_min != expected_min:
+        return False
+    recorded = (None, None) if minutes == true_min else (true_min, minutes)
+    identity = replace(held.identity, limit_min=recorded[0], extended_min=recorded[1])
+    body = {
+        "admin_comment": placeholder.encode(identity),
+        "time_limit": {"set": True, "infinite": False, "number": minutes},
+    }
+    await client.call(
+        operation, "POST", f"/job/{held.id}", body=body, answer=wire.Answer
+    )
+    return True
+
+
+async def _held(
+    client: SlurmClient, job_id: JobId, identity: Identity, sluid: Sluid | None, *, operation: str
+) -> SlurmJob:
+    """The workload's placeholder as Slurm has it now: an update takes only a job id, which may be another's by now."""
+    held = await job(client, job_id)
+    if (
+        isinstance(held, SlurmJob)
+        and (held.identity.cluster, held.identity.uid) == (identity.cluster, identity.uid)
+        and sluid in (None, held.sluid)
+    ):
+        return held
+    raise NotFound(
+        operation,
+        f"job {job_id} is not the placeholder of {identity.kind} {identity.namespace}/{identity.name}",
     )
 
 

@@ -57,7 +57,7 @@ async def test_a_namesake_gets_no_status(client: KubeClient, create_pod: CreateP
         patches.allocated_condition(
             other, is_allocated=False, reason="Priority", message="", now=NOON
         ),
-        patches.disruption_target(other, Cause.PREEMPTED, "", NOON),
+        patches.evicted(other, Cause.PREEMPTED, "", NOON),
         patches.end_pod(other, Cause.CANCELLED, "", NOON),
     ):
         with pytest.raises(errors.Conflict):
@@ -174,7 +174,7 @@ async def test_a_disruption_may_be_for_one_version_only(
     labelled = await writes.patch_pod(client, created, patches.label_job_id(created, JOB))
 
     def disruption(of: Pod) -> patches.MergePatch:
-        return patches.disruption_target(of, Cause.NODE_FAIL, "", NOON, if_unchanged=True)
+        return patches.evicted(of, Cause.NODE_FAIL, "", NOON, if_unchanged=True)
 
     with pytest.raises(errors.Conflict):
         await writes.patch_pod_status(client, created, disruption(created))
@@ -222,7 +222,7 @@ async def test_a_condition_written_meanwhile_by_somebody_else_survives(
         content_type=STRATEGIC_MERGE_PATCH,
     )
 
-    patch = patches.disruption_target(created, Cause.PREEMPTED, "preempted", NOON)
+    patch = patches.evicted(created, Cause.PREEMPTED, "preempted", NOON)
     patched = await writes.patch_pod_status(client, created, patch)
 
     assert {"PodScheduled", "example.com/Checked", "DisruptionTarget"} == {
