@@ -92,4 +92,8 @@ AccountingStorageHost=127.0.0.1
 AccountingStoragePort={instance.ports["slurmdbd"]}
 AccountingStorageEnforce=associations,limits,qos
 AccountingStorageTRES=gres/gpu
+
+# A QOS that names another in Preempt= may end its jobs; by CANCEL at once: a grace time would signal external nodes.
+PreemptType=preempt/qos
+PreemptMode=CANCEL
 """

@@ -92,14 +92,8 @@ class Actuator:
     async def _act(self, pod: Pod, action: Action) -> Pod:
         """Carry out one action; returns the pod as our own write left it."""
         match action:
-            case Submit():
-                await self._submit(pod, action)
-            case Cancel():
-                await self._cancel(pod, action)
-            case Complete():
-                await self._complete(pod, action)
-            case SetTimeLimit():
-                await self._set_time_limit(pod, action)
+            case Submit() | Cancel() | Complete() | SetTimeLimit():
+                await self._act_in_slurm(pod, action)
             case Assign(job_id=job_id, kube_node=kube_node, sluid=sluid, grant=grant):
                 assigned = patches.assign(
                     pod, job_id=job_id, kube_node=kube_node, sluid=sluid, grant=grant
@@ -122,6 +116,21 @@ class Actuator:
         return pod
 
     # -- Slurm ------------------------------------------------------------------------------------
+
+    async def _act_in_slurm(
+        self, pod: Pod, action: Submit | Cancel | Complete | SetTimeLimit
+    ) -> None:
+        match action:
+            case Submit():
+                await self._submit(pod, action)
+            case Cancel():
+                await self._cancel(pod, action)
+            case Complete():
+                await self._complete(pod, action)
+            case SetTimeLimit():
+                await self._set_time_limit(pod, action)
+            case unreachable:
+                assert_never(unreachable)
 
     async def _cancel(self, pod: Pod, action: Cancel) -> None:
         try:

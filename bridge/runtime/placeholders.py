@@ -1,14 +1,15 @@
 """What an elected leader knows of our placeholders in Slurm, kept up to date on a budget.
 
 One reading serves everybody who waits: `/jobs/state/` whole, plus one GET for each job that is new or has changed. The
-budget has three parts: readings follow each other at the busy or the idle pace, and the pause after a slow one is twice
+budget has four parts: readings follow each other at the busy or the idle pace, and the pause after a slow one is twice
 its time, within limits; a write or a question asks for the next one early; and Slurm's *reasons* for letting jobs wait,
-which no list has, are read in turn, a few a second, however many jobs wait.
+which no list has, are read in turn, a few a second, however many jobs wait; and so are the limits of those that run.
 """
 
 import asyncio
+import bisect
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 import structlog
@@ -37,6 +38,11 @@ _REASONS_PER_S = 2.0
 """Steady rate of asking why jobs wait. One GET costs slurmrestd 1 to 2 ms: a few thousandths of a core, for any number of jobs."""
 
 
+_LIMITS_PER_S = 5.0
+"""Rate of looking whether an administrator has changed a running job's time limit: none is missed for longer than a fifth
+of a second per job."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
     """How often Slurm is asked; all in seconds but the rate."""
@@ -51,6 +57,8 @@ class Pace:
     """How many jobs a second may be asked about that were never asked about; 0: none is asked about at all."""
     reasons_after_s: float
     """Jobs that wait less than this are not asked about at all."""
+    limits: bool = False
+    """Whether running jobs are looked at in turn: their limits change without their states."""
 
 
 class Placeholders:
@@ -80,6 +88,7 @@ class Placeholders:
         self._is_questioned = False
         """Somebody waited for the last reading: two in a row may be needed to answer."""
         self._reasons = _Turns(pace)
+        self._limits = _Round()
         metrics.watch_snapshot_age(self._age_s)
 
     # -- what reconcilers ask and say -------------------------------------------------------------
@@ -156,7 +165,7 @@ class Placeholders:
         news, self._waiting_for_news = self._waiting_for_news, set()
         try:
             snapshot = await self._discovery.refresh(
-                reasons_for=self._reasons.due(self._waiting(), self._clock.monotonic()),
+                reasons_for=self._due(self._clock.monotonic()),
                 surely=bool(news) or self._is_questioned,
             )
         except SlurmError as error:
@@ -173,6 +182,11 @@ class Placeholders:
             self._wake(uid)
         if before is None or before.jobs is not snapshot.jobs:
             self._metrics.placeholders(Counter(job.phase.value for job in snapshot.jobs.values()))
+
+    def _due(self, now: float) -> tuple[JobId, ...]:
+        """Whom to look at although its state is the same."""
+        limited = self._limited() if self._pace.limits else ()
+        return (*self._reasons.due(self._waiting(), now), *self._limits.due(limited, now))
 
     def _failed(self, error: SlurmError) -> None:
         self._book.failed()
@@ -196,6 +210,10 @@ class Placeholders:
     def _waiting(self) -> Iterator[SlurmJob]:
         jobs = self._snapshot.jobs.values() if self._snapshot else ()
         return (job for job in jobs if job.phase is JobPhase.WAITING)
+
+    def _limited(self) -> list[JobId]:
+        jobs = self._snapshot.jobs.values() if self._snapshot else ()
+        return [job.id for job in jobs if job.phase is JobPhase.RUNNING and job.ends_at is not None]
 
     def _age_s(self) -> float:
         return self._clock.monotonic() - self._read_at
@@ -229,6 +247,22 @@ class _Turns:
         )[: max(1, round(elapsed_s * _REASONS_PER_S))]
         self._asked_at.update(dict.fromkeys((*new, *old), now))
         return (*new, *old)
+
+
+class _Round:
+    """Whose turn it is to be looked at, by ascending ids, round and round."""
+
+    def __init__(self) -> None:
+        self._last: JobId = JobId(0)
+        self._at = 0.0
+
+    def due(self, ids: Collection[JobId], now: float) -> tuple[JobId, ...]:
+        elapsed_s, self._at = min(1.0, now - self._at), now
+        ordered = sorted(ids)
+        start = bisect.bisect_right(ordered, self._last)
+        turn = (ordered[start:] + ordered[:start])[: max(1, round(elapsed_s * _LIMITS_PER_S))]
+        self._last = turn[-1] if turn else self._last
+        return tuple(turn)
 
 
 def _changed(before: Snapshot | None, after: Snapshot) -> Iterator[str]:

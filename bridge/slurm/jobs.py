@@ -191,9 +191,7 @@ async def set_time_limit(
         "admin_comment": placeholder.encode(identity),
         "time_limit": {"set": True, "infinite": False, "number": minutes},
     }
-    await client.call(
-        operation, "POST", f"/job/{held.id}", body=body, answer=wire.Answer
-    )
+    await client.call(operation, "POST", f"/job/{held.id}", body=body, answer=wire.Answer)
     return True
 
 

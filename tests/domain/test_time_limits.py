@@ -31,7 +31,9 @@ def limited(
     return replace(plain, time_limit_min=shown_min, ends_at=NOW + left, identity=identity)
 
 
-def decide(pod: Pod, job: SlurmJob, *, now: datetime = NOW, policy: Policy | None = None) -> Decision:
+def decide(
+    pod: Pod, job: SlurmJob, *, now: datetime = NOW, policy: Policy | None = None
+) -> Decision:
     facts = Facts(pod=pod, view=build.view(job), now=now, kube_node=build.KUBE_NODE)
     return lifecycle.decide(facts, policy or build.POLICY)
 

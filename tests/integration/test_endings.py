@@ -23,15 +23,21 @@ from tests.integration.worlds import (
 from tests.servers import fresh_namespace
 
 _EVICTED_WITHIN_S = 5.0
+_LIMITED = {"slurmjob.slinky.slurm.net/timelimit": "1"}
+_STOPS_WITHIN_S = 6.0
+_LIMIT_S = 90.0
+"""A minute, and somewhat more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slow:
-    """What takes its time: slurmctld looks for time limits twice a minute, the Job controller backs off for 10 s."""
+    """What takes its time: the shortest time limit is a minute, the Job controller backs off for 10 s."""
 
     worlds: Worlds
     too_long: str
-    """Uid of a pod that has reached its time limit."""
+    """Uid of a pod whose time limit an administrator brings forward."""
+    limited: str
+    """Uid of a Job's pod that reaches its time limit of a minute."""
     work: int
     """The placeholder of a Job's first pod, cancelled."""
 
@@ -41,11 +47,15 @@ def slow(full_sandbox: Sandbox) -> Iterator[Slow]:
     """Begun before the first test here, looked at by the last ones."""
     with fresh_namespace(full_sandbox, labels={names.ENABLED_LABEL: "true"}) as namespace:
         worlds = Worlds(full_sandbox, namespace)
-        too_long = worlds.submit("too-long")
-        full_sandbox.admin.create(
-            f"/apis/batch/v1/namespaces/{namespace}/jobs",
-            _job("work", annotations=played(seconds=3)),
-        )
+        too_long = worlds.submit("too-long", annotations=_LIMITED)
+        lives = {
+            "work": played(seconds=3),
+            "limited": {**_LIMITED, **played(stop_seconds=_STOPS_WITHIN_S, stop_exit_code=0)},
+        }
+        for name, annotations in lives.items():
+            full_sandbox.admin.create(
+                f"/apis/batch/v1/namespaces/{namespace}/jobs", _job(name, annotations=annotations)
+            )
         limited = worlds.await_phase("too-long", "Running")
         worlds.scontrol("update", f"JobId={job_id(limited)}", "EndTime=now")
         first = worlds.await_one_pod(
@@ -53,7 +63,10 @@ def slow(full_sandbox: Sandbox) -> Iterator[Slow]:
         )
         work = worlds.live(first["metadata"]["uid"])[0].id
         worlds.scancel(work)
-        yield Slow(worlds, too_long, work)
+        pod = worlds.await_one_pod(
+            "job-name=limited", lambda pod: pod["status"]["phase"] == "Running"
+        )
+        yield Slow(worlds, too_long, pod["metadata"]["uid"], work)
         worlds.clear()
 
 
@@ -178,7 +191,7 @@ def test_a_container_that_is_restarted_keeps_its_pods_placeholder(worlds: Worlds
     assert "COMPLETED" == worlds.await_accounted(uid).state
 
 
-def test_a_time_limit_is_the_pods_own_failure(slow: Slow) -> None:
+def test_a_limit_that_an_administrator_brought_forward_ends_the_pod(slow: Slow) -> None:
     worlds, uid = slow.worlds, slow.too_long
 
     note = worlds.await_event("too-long", Cause.TIME_LIMIT.value, deadline_s=60)
@@ -189,6 +202,27 @@ def test_a_time_limit_is_the_pods_own_failure(slow: Slow) -> None:
     assert "TIMEOUT" == job.state
 
 
+def test_a_time_limit_is_the_pods_own_failure_and_its_node_is_free_when_its_containers_are_gone(
+    slow: Slow,
+) -> None:
+    worlds = slow.worlds
+    evicted = worlds.await_one_pod(
+        "job-name=limited", lambda pod: "deletionTimestamp" in pod["metadata"], _LIMIT_S
+    )
+    job = worlds.live(slow.limited)[0]
+    with worlds.strangers_on(evicted["spec"]["nodeName"]):  # returns when the node is theirs
+        ended = worlds.await_accounted(slow.limited)
+
+    told = condition(evicted)
+    assert ("False", "SlurmTimeLimit") == (told["status"], told["reason"])
+    assert {} == condition(evicted, "DisruptionTarget")
+    assert ("TIMEOUT", "0:0", job.id) == (ended.state, ended.exit_code, ended.id)
+    assert ended.ended_at is not None
+    assert ended.ended_at >= _deleted_at(evicted) + timedelta(seconds=_STOPS_WITHIN_S)
+    assert "00:01:00" == worlds.time_limit(job.id)
+    worlds.await_job("limited", "Failed")
+
+
 def test_a_job_is_finished_by_a_second_pod_where_slurm_ended_the_first(slow: Slow) -> None:
     worlds = slow.worlds
 
@@ -196,7 +230,7 @@ def test_a_job_is_finished_by_a_second_pod_where_slurm_ended_the_first(slow: Slo
 
     worlds.await_one_pod("job-name=work", is_released)
     jobs = [job for job in worlds.queue() if job.namespace == worlds.namespace]
-    ends = {job.id: job.state for job in jobs if job.uid != slow.too_long}
+    ends = {job.id: job.state for job in jobs if job.uid not in (slow.too_long, slow.limited)}
     assert "CANCELLED" == ends.pop(slow.work)
     assert ["COMPLETED"] == list(ends.values())
 

@@ -59,6 +59,7 @@ def played(
     exit_code: int = 0,
     reason: str = "",
     stop_seconds: float | None = None,
+    stop_exit_code: int | None = None,
 ) -> dict[str, str]:
     """Annotations that say how KWOK plays a pod; without seconds it runs until it is deleted."""
     notes = {
@@ -66,6 +67,7 @@ def played(
         "exit-code": exit_code or None,
         "reason": reason or None,
         "stop-seconds": stop_seconds,
+        "stop-exit-code": stop_exit_code,
     }
     return {f"{SANDBOX}/{key}": str(value) for key, value in notes.items() if value is not None}
 
@@ -148,14 +150,19 @@ class Worlds:
 
         return _first(found, deadline_s, self.sandbox)
 
-    def await_one_pod(self, selector: str, is_so: Callable[[Manifest], object]) -> Manifest:
+    def await_one_pod(
+        self,
+        selector: str,
+        is_so: Callable[[Manifest], object],
+        deadline_s: float = PATIENCE_S,
+    ) -> Manifest:
         """The first pod with these labels that is so."""
 
         def found() -> Manifest | None:
             listed = self.sandbox.admin.get(f"{self.path}/pods", labelSelector=selector)
             return next((pod for pod in listed["items"] if is_so(pod)), None)
 
-        return _first(found, PATIENCE_S, self.sandbox)
+        return _first(found, deadline_s, self.sandbox)
 
     def await_job(self, name: str, kind: str) -> None:
         """Wait until a Job has this condition."""
@@ -211,6 +218,11 @@ class Worlds:
         lines = self.sandbox.run("sacct", *arguments).splitlines()
         jobs = [_accounted(line.split("|", 6)) for line in lines]
         return [job for job in jobs if job.uid in uids]
+
+    def time_limit(self, job_id: int) -> str:
+        """What sacct says of it, [days-]hours:minutes:seconds."""
+        limit = ("sacct", "-X", "-P", "-n", "-S", "1970-01-01", "-o", "Timelimit")
+        return self.sandbox.run(*limit, "-j", str(job_id)).strip()
 
     def await_live(
         self,

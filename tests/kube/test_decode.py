@@ -69,6 +69,7 @@ def test_everything_a_decision_looks_at_is_read() -> None:
         "tolerations": [{"key": "k", "operator": "Exists", "effect": "NoExecute"}, {}],
         "nodeName": "node-1",
         "activeDeadlineSeconds": 60,
+        "terminationGracePeriodSeconds": 90,
         "restartPolicy": "Never",
     }
     status = {
@@ -94,6 +95,7 @@ def test_everything_a_decision_looks_at_is_read() -> None:
         status,
         ownerReferences=owners,
         deletionTimestamp=NEW,
+        deletionGracePeriodSeconds=45,
     )
 
     assert read_pod(manifest) == Pod(
@@ -127,8 +129,10 @@ def test_everything_a_decision_looks_at_is_read() -> None:
         reason="Evicted",
         start_time=NOON,
         deadline_s=60,
+        grace_s=90,
         restart_policy="Never",
         deletion_at=NOON,
+        deletion_grace_s=45,
         containers=(Container(name="main"),),
         conditions=(Condition(type="Ready", status="False", reason="R", message="m"),),
     )
@@ -210,13 +214,23 @@ def test_host_ports_are_those_of_containers_that_go_on_running() -> None:
             id="waits to start again",
         ),
         pytest.param(
-            {"state": {"terminated": {"exitCode": 137, "reason": "OOMKilled", "startedAt": NEW}}},
+            {
+                "state": {
+                    "terminated": {
+                        "exitCode": 137,
+                        "reason": "OOMKilled",
+                        "startedAt": NEW,
+                        "finishedAt": NEW,
+                    }
+                }
+            },
             Container(
                 name="main",
                 state=ContainerState.TERMINATED,
                 exit_code=137,
                 reason="OOMKilled",
                 started_before=True,
+                finished_at=NOON,
             ),
             id="was killed",
         ),

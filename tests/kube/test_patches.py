@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bridge.domain import names
+from bridge.domain import names, outcome
 from bridge.domain.actions import Cause
 from bridge.domain.ids import JobId, KubeNode, PodUid
 from bridge.domain.nodes import Taint
@@ -14,7 +14,7 @@ from bridge.kube import errors, patches, writes
 from bridge.kube.client import STRATEGIC_MERGE_PATCH, KubeClient
 from sandbox.client import Sandbox
 from tests.kube.conftest import CreatePod
-from tests.kube.manifests import pod
+from tests.kube.manifests import Manifest, pod
 
 NODE = KubeNode("node-2")
 JOB = JobId(4711)
@@ -183,6 +183,31 @@ async def test_a_disruption_may_be_for_one_version_only(
     assert disrupted.condition("DisruptionTarget") is not None
 
 
+async def test_a_pod_that_is_to_blame_is_told_so_by_our_condition_alone(
+    client: KubeClient, create_pod: CreatePod
+) -> None:
+    created = create_pod(pod("a"))
+
+    told = await writes.patch_pod_status(
+        client, created, patches.evicted(created, Cause.TIME_LIMIT, "over", NOON)
+    )
+
+    assert told.condition("DisruptionTarget") is None
+    assert Cause.TIME_LIMIT is outcome.evicted_for(told)
+
+
+@pytest.mark.parametrize("own", [{}, {"activeDeadlineSeconds": 3600}])
+async def test_a_pods_deadline_is_brought_forward_so_that_its_end_is_a_failure(
+    client: KubeClient, create_pod: CreatePod, own: Manifest
+) -> None:
+    created = create_pod(pod("a", **own))
+
+    failing = await writes.patch_pod(client, created, patches.fail(created))
+    again = await writes.patch_pod(client, failing, patches.fail(failing))
+
+    assert [1, 1] == [failing.deadline_s, again.deadline_s]
+
+
 async def test_a_condition_moves_its_time_only_with_its_status(
     client: KubeClient, control_plane: Sandbox, create_pod: CreatePod
 ) -> None:
@@ -225,9 +250,8 @@ async def test_a_condition_written_meanwhile_by_somebody_else_survives(
     patch = patches.evicted(created, Cause.PREEMPTED, "preempted", NOON)
     patched = await writes.patch_pod_status(client, created, patch)
 
-    assert {"PodScheduled", "example.com/Checked", "DisruptionTarget"} == {
-        c.type for c in patched.conditions
-    }
+    ours = {names.ALLOCATED_CONDITION, "DisruptionTarget"}
+    assert {"PodScheduled", "example.com/Checked", *ours} == {c.type for c in patched.conditions}
 
 
 async def test_a_taint_comes_changes_and_goes_among_others(client: KubeClient) -> None:

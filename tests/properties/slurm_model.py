@@ -2,7 +2,7 @@
 
 import copy
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from bridge.domain.ids import ClusterId, JobId, PodUid, Sluid, SlurmNode
@@ -35,6 +35,18 @@ class Job:
 
     def change(self, **changes: Any) -> None:
         self.seen = replace(self.seen, **changes)
+
+    def set_time_limit(self, minutes: int, *, true_min: int | None = None) -> None:
+        """Slurm moves the end with the limit; what we record comes with it, an administrator records nothing."""
+        before, ends_at = self.seen.time_limit_min, self.seen.ends_at
+        assert before is not None
+        assert ends_at is not None
+        identity = self.seen.identity
+        if true_min is not None:
+            ours = (None, None) if minutes == true_min else (true_min, minutes)
+            identity = replace(identity, limit_min=ours[0], extended_min=ours[1])
+        moved = ends_at + timedelta(minutes=minutes - before)
+        self.change(time_limit_min=minutes, ends_at=moved, identity=identity)
 
     def record(self, cause: str) -> None:
         self.change(identity=replace(self.seen.identity, cause=cause))

@@ -18,6 +18,7 @@ from bridge.domain.actions import (
     Outcome,
     OwnCause,
     Release,
+    SetTimeLimit,
     Submit,
     Tell,
     Wait,
@@ -155,6 +156,8 @@ class Stage:
                 yield Write(do, to_slurm=True, is_submit=True)
             case Complete(job_id=job_id, sluid=sluid, outcome=outcome):
                 yield Write(lambda: self.end(agent, job_id, sluid, outcome), to_slurm=True)
+            case SetTimeLimit():
+                yield Write(lambda: self.set_time_limit(action), to_slurm=True)
             case Cancel():
                 yield from self.cancel_requests(agent, action)
             case Tell() | Assign() | Evict() | EndPod() | Release() | Wait():
@@ -216,6 +219,12 @@ class Stage:
     def record(self, job_id: JobId, sluid: Sluid | None, cause: str) -> None:
         if job := self.slurm.find(job_id, sluid):
             job.record(cause)
+
+    def set_time_limit(self, action: SetTimeLimit) -> None:
+        """Only if Slurm still shows what was expected."""
+        job = self.slurm.find(action.job_id, action.sluid)
+        if job is not None and job.is_live and job.seen.time_limit_min == action.expected_min:
+            job.set_time_limit(action.minutes, true_min=action.true_min)
 
     def end(
         self, agent: Agent, job_id: JobId, sluid: Sluid | None, outcome: Outcome | None

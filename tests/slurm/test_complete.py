@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bridge.domain import time_limits
 from bridge.domain.actions import Outcome
 from bridge.domain.ids import JobId, Sluid
 from bridge.domain.jobs import JobEnd, JobPhase
@@ -54,6 +55,20 @@ async def test_a_running_placeholder_ends_as_its_pod_did(
     job = await in_phase(client, running.id, JobPhase.ENDED)
     assert Ending.ENDED is ending
     assert expected == (job.end, job.exit_code, job.signal)
+
+
+async def test_success_after_the_time_limit_is_a_timeout(
+    client: SlurmClient, controller: Controller, submit: Submit, slurm: Sandbox
+) -> None:
+    running = await in_phase(client, await submit(spec()), JobPhase.RUNNING)
+    slurm.run("scontrol", "update", f"JobId={running.id}", "EndTime=now")
+    await asyncio.sleep(time_limits.SETTLED.total_seconds())  # Slurm compares whole seconds
+
+    await complete.complete(
+        client, controller, running.id, Outcome(timed_out=True), sluid=running.sluid
+    )
+
+    assert JobEnd.TIMEOUT is (await in_phase(client, running.id, JobPhase.ENDED)).end
 
 
 @pytest.mark.parametrize("protocol", [43, 44, 45])

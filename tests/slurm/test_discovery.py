@@ -200,6 +200,24 @@ async def test_a_placeholder_that_ran_and_completed_needs_no_look(
     assert 0 == proxy.count("GET", LOOK)
 
 
+async def test_what_was_changed_is_looked_at_once_more_although_its_state_is_the_same(
+    discovery: Discovery, client: SlurmClient, submit: Submit, proxy: Proxy
+) -> None:
+    whose = identity()
+    job_id = await submit(spec(whose, hold=True))
+    await discovery.refresh()
+    await jobs.set_identity(client, job_id, changed := identity(whose.uid, cause="Misfit"))
+    proxy.requests.clear()
+
+    unaware = await discovery.refresh()
+    discovery.note_changed(job_id)
+    aware = await discovery.refresh()
+    await discovery.refresh()
+
+    assert [whose, changed] == [each.jobs[job_id].identity for each in (unaware, aware)]
+    assert 1 == proxy.count("GET", f"{LOOK}{job_id}?")
+
+
 async def test_reasons_are_read_again_for_whom_they_are_wanted(
     discovery: Discovery, submit: Submit, proxy: Proxy
 ) -> None:

@@ -1,10 +1,12 @@
 """Placeholders against the real slurmrestd, its odd answers included (each is named by what Slurm does)."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from bridge.domain import time_limits
 from bridge.domain.grant import Grant
 from bridge.domain.ids import JobId, Sluid, SlurmNode
 from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
@@ -400,6 +402,55 @@ async def test_an_identity_is_never_written_onto_another_workloads_job(
     job = await jobs.job(client, job_id)
     assert isinstance(job, SlurmJob)
     assert theirs == job.identity
+
+
+async def limited_and_running(client: SlurmClient, submit: Submit) -> SlurmJob:
+    return await in_phase(client, await submit(spec(time_limit_min=10)), JobPhase.RUNNING)
+
+
+async def test_an_extended_job_ends_later_and_remembers_its_true_limit(
+    client: SlurmClient, submit: Submit
+) -> None:
+    running = await limited_and_running(client, submit)
+
+    await jobs.set_time_limit(client, running, minutes=13, true_min=10, expected_min=10)
+
+    extended = await in_phase(client, running.id, JobPhase.RUNNING)
+    before, after = (time_limits.of(job, timedelta(0)) for job in (running, extended))
+    assert before is not None
+    assert after is not None
+    assert (13, 10, True) == (after.shown_min, after.true_min, after.is_extended)
+    assert before.runs_out_at == after.runs_out_at == before.slurm_ends_at
+    assert timedelta(minutes=3) == after.slurm_ends_at - before.slurm_ends_at
+
+    await jobs.set_time_limit(client, extended, minutes=10, true_min=10, expected_min=13)
+
+    back = await in_phase(client, running.id, JobPhase.RUNNING)
+    assert (running.identity, running.ends_at) == (back.identity, back.ends_at)
+
+
+async def test_a_time_limit_that_an_administrator_changed_stands(
+    client: SlurmClient, submit: Submit, slurm: Sandbox
+) -> None:
+    running = await limited_and_running(client, submit)
+    slurm.run("scontrol", "update", f"JobId={running.id}", "TimeLimit=20")
+
+    done = await jobs.set_time_limit(client, running, minutes=13, true_min=10, expected_min=10)
+
+    now = await in_phase(client, running.id, JobPhase.RUNNING)
+    assert (False, 20, running.identity) == (done, now.time_limit_min, now.identity)
+
+
+async def test_the_time_limit_of_another_workloads_job_is_left_alone(
+    client: SlurmClient, submit: Submit
+) -> None:
+    running = await limited_and_running(client, submit)
+    mistaken = replace(running, identity=identity())
+
+    with pytest.raises(NotFound):
+        await jobs.set_time_limit(client, mistaken, minutes=13, true_min=10, expected_min=10)
+
+    assert running == await jobs.job(client, running.id)
 
 
 async def test_the_identity_of_a_finished_job_cannot_be_written(
