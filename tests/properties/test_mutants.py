@@ -76,14 +76,14 @@ MUTANTS = [
     Mutant(
         name="gives the nodes back while containers stop",
         file="lifecycle.py",
-        before="running=rules.let_stop,",
+        before="running=rules.hold,",
         after="running=rules.cancel,",
     ),
     Mutant(
         name="forgets to evict a bound pod",
         file="lifecycle.py",
-        before="running=rules.confirm,\n            paused=rules.tell_paused,\n            ended=rules.evict,",
-        after="running=rules.confirm,\n            paused=rules.tell_paused,\n            ended=rules.tell_paused,",
+        before="running=rules.confirm,\n            paused=rules.keep_suspended,\n            ended=rules.evict,",
+        after="running=rules.confirm,\n            paused=rules.keep_suspended,\n            ended=rules.tell_paused,",
     ),
     Mutant(
         name="evicts what Slurm does not know",
@@ -140,13 +140,13 @@ MUTANTS = [
     Mutant(
         name="completes what was deleted while it ran",
         file="rules.py",
-        before="if not outcome.ended_by_itself(pod):",
+        before="if outcome.evicted_for(pod) or not outcome.ended_by_itself(pod):",
         after="if False:",
     ),
     Mutant(
         name="cancels what ended by itself",
         file="rules.py",
-        before="if not outcome.ended_by_itself(pod):",
+        before="if outcome.evicted_for(pod) or not outcome.ended_by_itself(pod):",
         after="if True:",
     ),
     Mutant(
