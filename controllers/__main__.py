@@ -17,6 +17,7 @@ from bridge.runtime.program import Program, opened
 from bridge.runtime.settings import Settings
 from bridge.runtime.term import Term
 from bridge.runtime.workqueue import WorkQueue
+from controllers.certificates import Certificates, Issued
 from controllers.kube_nodes import KubeNodes
 from controllers.nodes import NodeController
 from controllers.orphans import Orphans
@@ -37,9 +38,17 @@ async def run(configured: Settings, stop: asyncio.Event) -> None:
         await lifetime.run_parts(
             program.health_part(),
             *mirror.parts(program),
-            program.leader_part(partial(control, program, mirror)),
+            program.leader_part(partial(lead, program, mirror)),
             stop=stop,
         )
+
+
+async def lead(program: Program, mirror: Mirror, stop: asyncio.Event, accession: Accession) -> None:
+    """Do what one of us does, for as long as we lead; certificates wait for nobody."""
+    async with asyncio.TaskGroup() as group:
+        if signing := certificates_of(program):
+            group.create_task(signing.run(stop))
+        group.create_task(control(program, mirror, stop, accession))
 
 
 async def control(
@@ -83,6 +92,21 @@ async def control(
         group.create_task(endings.run(stop, workers=controllers.workers))
         group.create_task(nodes.run(stop))
         group.create_task(orphans.run(stop))
+
+
+def certificates_of(program: Program) -> Certificates | None:
+    """What signs our own certificates; None where others do."""
+    configured = program.settings.certificates
+    if not configured.release:
+        return None
+    issued = Issued(
+        release=configured.release,
+        namespace=program.settings.kubernetes.namespace,
+        hosts={part: frozenset(hosts) for part, hosts in configured.hosts.items()},
+        authority_lifetime=timedelta(seconds=configured.authority_lifetime_s),
+        lifetime=timedelta(seconds=configured.lifetime_s),
+    )
+    return Certificates(program.kube, issued, clock=program.clock, metrics=program.metrics)
 
 
 async def place_nothing(pod: Pod, _action: Submit) -> None:

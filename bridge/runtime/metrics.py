@@ -98,6 +98,10 @@ class Metrics:
             "certificate_expiry_timestamp_seconds", "When the served certificate ends, Unix time."
         )
 
+        self._authority_expires_s = self._gauge(
+            "authority_expiry_timestamp_seconds", "When the newest CA of ours ends, Unix time."
+        )
+
     def slurm_call(self, operation: str, seconds: float, outcome: str) -> None:
         """A request to Slurm ended: `bridge.slurm`'s `on_call` hook."""
         self._slurm_requests.labels(operation, outcome).inc()
@@ -161,6 +165,10 @@ class Metrics:
     def watch_certificate(self, expires_at: Callable[[], datetime]) -> None:
         """Ask for the end of the served certificate at every scrape."""
         self._certificate_expires_s.set_function(lambda: expires_at().timestamp())
+
+    def authority(self, ends_at: datetime) -> None:
+        """The leader has looked at the CA."""
+        self._authority_expires_s.set(ends_at.timestamp())
 
     def exposition(self) -> bytes:
         """Everything, in Prometheus' text format (`CONTENT_TYPE`)."""

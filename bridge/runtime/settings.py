@@ -248,6 +248,36 @@ class Controllers(Section):
     )
 
 
+class Certificates(Section):
+    """Certificates that the controllers' leader signs itself, for webhook, extender and kube-scheduler."""
+
+    release: str = Field(
+        "",
+        pattern=r"^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)?$",
+        description="Beginning of the names of its Secrets and webhook configurations; empty: others sign.",
+    )
+    hosts: Annotated[dict[str, tuple[str, ...]], BeforeValidator(_parse_map)] = Field(
+        default_factory=dict,
+        description="Names and addresses each part is called by; one without any gets a client's certificate.",
+    )
+    lifetime_s: Count = Field(
+        90 * 86400, description="Life of a certificate; renewed when two thirds of it are over."
+    )
+    authority_lifetime_s: Count = Field(
+        3650 * 86400,
+        description="Life of the CA; its successor is published at half of it and signs from two thirds on.",
+    )
+
+    @model_validator(mode="after")
+    def _certificates_fit_in_the_rest_of_a_ca(self) -> Self:
+        if self.authority_lifetime_s < 3 * self.lifetime_s:
+            raise ValueError(
+                f"authority_lifetime_s must be at least three times lifetime_s, "
+                f"found {self.authority_lifetime_s} and {self.lifetime_s}"
+            )
+        return self
+
+
 class LeaderElection(Section):
     """Which replica acts; renewed in time or given up. All replicas need the same values."""
 
@@ -300,6 +330,7 @@ class Settings(Section):
     webhook: Webhook = Webhook()
     extender: Extender = Extender()
     controllers: Controllers = Controllers()
+    certificates: Certificates = Certificates()
     leader_election: LeaderElection = LeaderElection()
     health: Health = Health()
 

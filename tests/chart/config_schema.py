@@ -16,6 +16,7 @@ CHART_OWNED = {
     "slurm": ("token_file",),
     "webhook": ("listen", "cert_file", "key_file"),
     "extender": ("listen", "cert_file", "key_file", "client_ca_file"),
+    "certificates": ("release", "hosts"),
     "health": ("listen",),
 }
 """Settings the chart writes itself or leaves at their default, as its Deployments and Services agree with them."""

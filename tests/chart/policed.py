@@ -119,23 +119,26 @@ class Cluster:
             self.callers[key] = Api(self.sandbox.user_kubeconfig(name, *groups))
         return self.callers[key]
 
+    def credentials(self, component: str) -> Path:
+        """A kubeconfig with a token of a component's service account, which has no right but the chart's."""
+        account = f"/api/v1/namespaces/{self.ours}/serviceaccounts/{RELEASE}-{component}"
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}
+        token = self.admin.create(f"{account}/token", request)["status"]["token"]
+        instance = self.sandbox.instance
+        file = instance.kube / f"chart-{component}"
+        file.write_text(token)
+        return kubeconfig.with_token_file(
+            file.with_suffix(".kubeconfig"),
+            server=instance.url("apiserver", "https"),
+            ca=(instance.kube / "ca.crt").read_bytes(),
+            token_file=file,
+        )
+
     def program(self, component: str) -> Api:
-        """By a token of its service account, with no right but the chart's."""
+        """One of our programs."""
         key = ("program", component)
         if key not in self.callers:
-            account = f"/api/v1/namespaces/{self.ours}/serviceaccounts/{RELEASE}-{component}"
-            request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}
-            token = self.admin.create(f"{account}/token", request)["status"]["token"]
-            instance = self.sandbox.instance
-            file = instance.kube / f"chart-{component}"
-            file.write_text(token)
-            path = kubeconfig.with_token_file(
-                file.with_suffix(".kubeconfig"),
-                server=instance.url("apiserver", "https"),
-                ca=(instance.kube / "ca.crt").read_bytes(),
-                token_file=file,
-            )
-            self.callers[key] = Api(path)
+            self.callers[key] = Api(self.credentials(component))
         return self.callers[key]
 
     def known(self, who: str) -> Api:

@@ -1,9 +1,9 @@
 """The chart's objects on a real API server, and its profile in the real kube-scheduler."""
 
-import base64
 import json
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,16 @@ import pytest
 import yaml
 
 from bridge.domain import names
+from bridge.kube.client import KubeClient
+from bridge.runtime.clock import SystemClock
+from bridge.runtime.metrics import Metrics
+from controllers.certificates import Certificates, Issued
 from sandbox import assets
 from sandbox.client import Sandbox
 from tests.chart.conftest import Render
 from tests.chart.policed import OUTSIDE, make_namespaces
 from tests.chart.rendering import CHART, REQUIRED, Rendered
+from tests.runtime.certificates import Authority
 
 ALL = {
     "networkPolicy": {"enabled": True},
@@ -60,7 +65,7 @@ def test_api_server_takes_every_object(
     assert said.count("created (server dry run)") == len(chart.manifests)
 
 
-def test_certificates_are_kept_over_upgrades(
+async def test_certificates_are_kept_over_upgrades(
     control_plane: Sandbox, namespace: str, helm: Path, tmp_path: Path
 ) -> None:
     def run(verb: str, *arguments: str) -> None:
@@ -79,26 +84,43 @@ def test_certificates_are_kept_over_upgrades(
         (webhook,) = control_plane.admin.get(f"{admission}/slurm-bridge")["webhooks"]
         return [
             webhook["clientConfig"]["caBundle"],
-            *(secret["data"] for secret in secrets if secret["type"] == "kubernetes.io/tls"),
+            *(s["data"] for s in secrets if s["metadata"]["name"].startswith("slurm-bridge-")),
         ]
 
     run("install", str(CHART), f"--values={REQUIRED}")
     try:
+        await sign(control_plane.kubeconfig, namespace)
         installed = certificates()
         run("upgrade", str(CHART), f"--values={REQUIRED}", "--set=webhook.replicas=3")
         upgraded = certificates()
     finally:
         run("uninstall", "--wait")
 
-    assert len(installed) == 4
+    assert len(installed) == 5
     assert upgraded == installed
+
+
+async def sign(kubeconfig: Path, namespace: str) -> None:
+    """What the controllers do first."""
+    issued = Issued(
+        release="slurm-bridge",
+        namespace=namespace,
+        hosts={"webhook": frozenset({"w"}), "extender": frozenset({"e"}), "scheduler": frozenset()},
+        authority_lifetime=timedelta(days=300),
+        lifetime=timedelta(days=90),
+    )
+    opened = KubeClient.open(str(kubeconfig), request_timeout_s=10, user_agent="controllers/test")
+    async with opened as kube:
+        signing = Certificates(kube, issued, clock=SystemClock(), metrics=Metrics("controllers"))
+        while await signing.look():
+            pass
 
 
 def test_scheduler_takes_its_profile(
     control_plane: Sandbox, chart: Rendered, render: Render, tmp_path: Path
 ) -> None:
-    for name, data in chart.of_kind("Secret")["slurm-bridge-scheduler-tls"]["data"].items():
-        (tmp_path / name).write_bytes(base64.b64decode(data))
+    Authority().issue("scheduler").write(tmp_path, "tls")
+    (tmp_path / "ca.crt").write_bytes(Authority().certificate)
     scheduler = {"kubeconfig": str(control_plane.kubeconfig), "tlsDirectory": str(tmp_path)}
     chart = render(OUTSIDE | {"scheduler": scheduler})
     profile = tmp_path / "scheduler.yaml"

@@ -1,103 +1,71 @@
-"""Certificates that helm makes: each part proves who it is to those, and only those, that trust it."""
+"""Who signs the certificates, what is written where, and what is mounted. What the controllers sign: tests/runtime/test_pki.py."""
 
-import base64
-import ssl
-from collections.abc import Callable
-from pathlib import Path
+from typing import Any
 
-import pytest
 import yaml
 
+from bridge.runtime.settings import Certificates
 from tests.chart.conftest import Render
 from tests.chart.rendering import Rendered
 
-EXTENDER = "slurm-bridge-extender.slurm-bridge.svc"
 WEBHOOK = "slurm-bridge-webhook.slurm-bridge.svc"
-
-Folder = Callable[[str], Path]
-
-
-@pytest.fixture
-def secret(chart: Rendered, tmp_path: Path) -> Folder:
-    """A component's Secret as a pod sees it."""
-
-    def mount(component: str) -> Path:
-        folder = tmp_path / component
-        folder.mkdir(exist_ok=True)
-        for name, data in chart.of_kind("Secret")[f"slurm-bridge-{component}-tls"]["data"].items():
-            (folder / name).write_bytes(base64.b64decode(data))
-        return folder
-
-    return mount
+SECRETS = {
+    "slurm-bridge-ca",
+    "slurm-bridge-webhook-tls",
+    "slurm-bridge-extender-tls",
+    "slurm-bridge-scheduler-tls",
+}
 
 
-def server(folder: Path, *, clients: Path | None = None) -> ssl.SSLContext:
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=clients)
-    context.load_cert_chain(folder / "tls.crt", folder / "tls.key")
-    if clients is not None:
-        context.verify_mode = ssl.CERT_REQUIRED
-    context.verify_flags |= ssl.VERIFY_X509_STRICT  # the default from Python 3.13 on
-    return context
+def configured(chart: Rendered) -> dict[str, Any]:
+    config = yaml.safe_load(chart.config("slurm-bridge-config", "config.yaml"))
+    certificates: dict[str, Any] = config["certificates"]
+    return certificates
 
 
-def client(*, ca: str, identity: Path | None = None) -> ssl.SSLContext:
-    context = ssl.create_default_context(cadata=ca)
-    context.verify_flags |= ssl.VERIFY_X509_STRICT
-    if identity is not None:
-        context.load_cert_chain(identity / "tls.crt", identity / "tls.key")
-    return context
+def test_secrets_are_made_empty_and_the_controllers_may_fill_these_only(chart: Rendered) -> None:
+    role = chart.of_kind("Role")["slurm-bridge-certificates"]
+    (rule,) = role["rules"]
+    binding = chart.of_kind("RoleBinding")["slurm-bridge-certificates"]
+
+    assert SECRETS == set(chart.of_kind("Secret"))
+    assert not [s for s in chart.of_kind("Secret").values() if s.keys() & {"data", "stringData"}]
+    assert SECRETS == set(rule["resourceNames"])
+    assert ["get", "patch"] == rule["verbs"]
+    assert ["slurm-bridge-controllers"] == [s["name"] for s in binding["subjects"]]
 
 
-def shake_hands(calling: ssl.SSLContext, called: ssl.SSLContext, host: str) -> None:
-    """A TLS handshake in memory.
-
-    Raises:
-        ssl.SSLError: one side does not trust the other.
-    """
-    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    ends = [
-        calling.wrap_bio(to_client, to_server, server_hostname=host),
-        called.wrap_bio(to_server, to_client, server_side=True),
-    ]
-    for end in ends * 3:
-        try:
-            end.do_handshake()
-        except ssl.SSLWantReadError:
-            continue
+def test_nobody_mounts_the_cas_key(chart: Rendered) -> None:
+    assert "slurm-bridge-ca" not in yaml.safe_dump([*chart.of_kind("Deployment").values()])
 
 
-def ca(folder: Path) -> str:
-    return (folder / "ca.crt").read_text()
+def test_certificates_are_for_the_names_that_are_called(chart: Rendered, render: Render) -> None:
+    url = {"url": "https://10.0.0.7:8443"}
+    outside = render({"webhook": url, "extender": url})
+    extender = "slurm-bridge-extender.slurm-bridge.svc"
+
+    assert {
+        "webhook": [WEBHOOK, f"{WEBHOOK}.cluster.local"],
+        "extender": [extender, f"{extender}.cluster.local"],
+        "scheduler": [],
+    } == Certificates(**configured(chart)).model_dump(mode="json")["hosts"]
+    assert ["10.0.0.7"] == configured(outside)["hosts"]["webhook"]
+    assert ["10.0.0.7"] == configured(outside)["hosts"]["extender"]
 
 
-def test_api_server_trusts_the_webhook(chart: Rendered, secret: Folder) -> None:
-    webhooks = chart.of_kind("ValidatingWebhookConfiguration")["slurm-bridge"]["webhooks"]
-    bundle = base64.b64decode(webhooks[0]["clientConfig"]["caBundle"]).decode()
+def test_pods_wait_for_their_certificates(chart: Rendered) -> None:
+    """A volume that names its keys is not mounted before they are there."""
+    mounted = {
+        name: [item["key"] for item in volume["secret"]["items"]]
+        for name, deployment in chart.of_kind("Deployment").items()
+        for volume in deployment["spec"]["template"]["spec"]["volumes"]
+        if volume["name"] == "tls"
+    }
 
-    shake_hands(client(ca=bundle), server(secret("webhook")), WEBHOOK)
-
-
-def test_scheduler_and_extender_trust_each_other(secret: Folder) -> None:
-    extender, scheduler = secret("extender"), secret("scheduler")
-
-    shake_hands(
-        client(ca=ca(scheduler), identity=scheduler),
-        server(extender, clients=extender / "ca.crt"),
-        EXTENDER,
-    )
-
-
-@pytest.mark.parametrize("caller", [None, "webhook", "extender"])
-def test_extender_trusts_nobody_else(secret: Folder, caller: str | None) -> None:
-    extender = secret("extender")
-    identity = secret(caller) if caller else None
-
-    with pytest.raises(ssl.SSLError):
-        shake_hands(
-            client(ca=ca(secret("scheduler")), identity=identity),
-            server(extender, clients=extender / "ca.crt"),
-            EXTENDER,
-        )
+    assert {
+        f"slurm-bridge-{component}": ["tls.crt", "tls.key", "ca.crt"]
+        for component in ("webhook", "extender", "scheduler")
+    } == mounted
 
 
 def test_cert_manager_keeps_servers_and_client_apart(render: Render) -> None:

@@ -56,6 +56,11 @@ def granted(*grants: tuple[str, str, tuple[str, ...]]) -> set[tuple[str, str, st
 
 
 OWN_CLUSTER_ID = {("", "namespaces", "get", "kube-system")}
+OWN_WEBHOOKS = {
+    ("admissionregistration.k8s.io", f"{kind}webhookconfigurations", verb, "slurm-bridge")
+    for kind in ("mutating", "validating")
+    for verb in ("get", "patch")
+}
 
 
 def test_extender_has_the_rights_of_its_table(chart: Rendered) -> None:
@@ -80,7 +85,7 @@ def test_extender_has_the_rights_of_its_table(chart: Rendered) -> None:
     assert expected == rights(chart, "ClusterRole", "slurm-bridge-extender")
 
 
-def test_controllers_have_the_rights_of_their_table(chart: Rendered) -> None:
+def test_controllers_have_the_rights_of_their_table(chart: Rendered, render: Render) -> None:
     expected = OWN_CLUSTER_ID | granted(
         ("", "pods", (*READ, "patch", "delete")),
         ("", "pods/status", ("patch",)),
@@ -88,7 +93,10 @@ def test_controllers_have_the_rights_of_their_table(chart: Rendered) -> None:
         ("events.k8s.io", "events", ("create",)),
     )
 
-    assert expected == rights(chart, "ClusterRole", "slurm-bridge-controllers")
+    assert expected | OWN_WEBHOOKS == rights(chart, "ClusterRole", "slurm-bridge-controllers")
+    assert expected == rights(
+        render({"tls": {"mode": "certManager"}}), "ClusterRole", "slurm-bridge-controllers"
+    )
 
 
 @pytest.mark.parametrize("component", ["extender", "controllers", "scheduler"])
@@ -228,7 +236,7 @@ def checksum(chart: Rendered, component: str) -> str:
     ("values", "restarted"),
     [
         pytest.param({"config": {"slurm": {"partition": "gpu"}}}, set(PROGRAMS), id="settings"),
-        pytest.param({"extender": {"url": "https://10.0.0.1"}}, {"scheduler"}, id="profile"),
+        pytest.param({"scheduler": {"leaderElect": False}}, {"scheduler"}, id="profile"),
         pytest.param({"webhook": {"replicas": 3}}, set(), id="neither"),
     ],
 )
@@ -315,7 +323,11 @@ def test_without_workloads_there_is_nothing_that_runs(render: Render, chart: Ren
     assert {"Deployment", "PodDisruptionBudget", "Secret", "Service"} == (
         {m["kind"] for m in chart.manifests} - kinds
     )
-    assert chart.of_kind("ClusterRole") == outside.of_kind("ClusterRole")
+    for component in ("extender", "controllers"):
+        name = f"slurm-bridge-{component}"
+        assert rights(chart, "ClusterRole", name) - OWN_WEBHOOKS == rights(
+            outside, "ClusterRole", name
+        )
     assert chart.of_kind("ValidatingAdmissionPolicy") == outside.of_kind(
         "ValidatingAdmissionPolicy"
     )

@@ -30,7 +30,11 @@ from tests.chart.rendering import CHART, HelmError
             "'/tls/secrets/webhook'",
             id="given-secret-without-its-name",
         ),
-        pytest.param({"workloads": {"enabled": False}}, "'/tls/mode'", id="secrets-for-nobody"),
+        pytest.param(
+            {"workloads": {"enabled": False}, "tls": {"mode": "certManager"}},
+            "'/tls/mode'",
+            id="secrets-for-nobody",
+        ),
         pytest.param(
             {"namespaceSelector": {"matchLabels": {names.ENABLED_LABEL: None}}},
             "'/namespaceSelector'",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import yaml
@@ -18,6 +18,13 @@ from tests.runtime.certificates import Authority, Pair
 from tests.servers import wait_until
 
 JSON = "application/json"
+
+
+class Addresses(NamedTuple):
+    """Where a process of its own answers."""
+
+    url: str
+    health_url: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +38,6 @@ class Webhook:
     """The certificate that has been on disk since it first answered."""
     folder: Path
     http: httpx.Client
-    process: subprocess.Popen[bytes]
 
     @property
     def log(self) -> str:
@@ -55,51 +61,63 @@ class Webhook:
 
 
 @contextmanager
-def running_webhook(folder: Path) -> Iterator[Webhook]:
-    """Start it and wait until it answers; at the end it must stop when told, with exit code 0."""
-    authority = Authority()
-    cert_file, key_file = authority.issue("webhook").write(folder, "webhook")
+def webhook_process(
+    folder: Path, *, cert_file: str, key_file: str, **settings: object
+) -> Iterator[Addresses]:
+    """Start one and wait until it is ready; at the end it must stop when told, with exit code 0."""
     port, health_port = ports.choose(("webhook", "health"), dice=random.Random()).values()  # noqa: S311  # no secret
-    settings = {
+    config = folder / "config.yaml"
+    configured = {
         "webhook": {"listen": f"127.0.0.1:{port}", "cert_file": cert_file, "key_file": key_file},
         "health": {"listen": f"127.0.0.1:{health_port}"},
-        "placement": {"allowed_fields": ["nice"]},
         "log": {"format": "json"},
+        **settings,
     }
-    config = folder / "config.yaml"
-    config.write_text(yaml.safe_dump(settings))
-    trusting = ssl.create_default_context(cadata=authority.certificate.decode())
+    config.write_text(yaml.safe_dump(configured))
     command = [sys.executable, "-m", "webhook", "--config", str(config)]
     with (
         (folder / "log").open("wb") as output,
         subprocess.Popen(command, stdout=output, stderr=output) as process,
-        httpx.Client(verify=trusting, trust_env=False) as http,
     ):
-        running = Webhook(
-            url=f"https://127.0.0.1:{port}",
-            health_url=f"http://127.0.0.1:{health_port}",
-            authority=authority,
-            renewed=authority.issue("webhook"),
-            folder=folder,
-            http=http,
-            process=process,
-        )
+        running = Addresses(f"https://127.0.0.1:{port}", f"http://127.0.0.1:{health_port}")
         try:
-            wait_until(lambda: _answers(running), 30)
-            running.renewed.write(folder, "webhook")
+            wait_until(lambda: _is_ready(running, process, folder), 30)
             yield running
         finally:
-            http.close()  # an open connection would be waited for
             process.terminate()
             exit_code = process.wait(30)
-        assert 0 == exit_code, running.log
+        assert 0 == exit_code, (folder / "log").read_text()
 
 
-def _answers(running: Webhook) -> bool:
-    assert running.process.poll() is None, running.log
-    try:
-        return running.http.get(f"{running.health_url}/readyz").is_success and bool(
-            running.http.get(running.url)
+@contextmanager
+def running_webhook(folder: Path) -> Iterator[Webhook]:
+    """Start it with a client that trusts it; its certificate is replaced as soon as it answers."""
+    authority = Authority()
+    cert_file, key_file = authority.issue("webhook").write(folder, "webhook")
+    trusting = ssl.create_default_context(cadata=authority.certificate.decode())
+    settings = {"placement": {"allowed_fields": ["nice"]}}
+    with (
+        webhook_process(folder, cert_file=cert_file, key_file=key_file, **settings) as addresses,
+        httpx.Client(
+            verify=trusting, trust_env=False
+        ) as http,  # closed first: it would be waited for
+    ):
+        renewed = authority.issue("webhook")
+        http.get(addresses.url)
+        renewed.write(folder, "webhook")
+        yield Webhook(
+            url=addresses.url,
+            health_url=addresses.health_url,
+            authority=authority,
+            renewed=renewed,
+            folder=folder,
+            http=http,
         )
+
+
+def _is_ready(running: Addresses, process: subprocess.Popen[bytes], folder: Path) -> bool:
+    assert process.poll() is None, (folder / "log").read_text()
+    try:
+        return httpx.get(f"{running.health_url}/readyz", trust_env=False).is_success
     except httpx.TransportError:
         return False

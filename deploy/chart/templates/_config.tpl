@@ -7,6 +7,9 @@
   "webhook" $tls
   "extender" (merge (dict "client_ca_file" "/etc/slurm-bridge/tls/ca.crt") $tls)
 }}
+{{- if eq .Values.tls.mode "managed" }}
+{{- $_ := set $chart "certificates" (dict "release" (include "slurm-bridge.name" .) "hosts" (include "slurm-bridge.tlsHosts" . | fromYaml)) }}
+{{- end }}
 {{- toYaml (mergeOverwrite (deepCopy .Values.config) $chart) }}
 {{- end }}
 

@@ -104,7 +104,7 @@ spec:
         configMap: {name: {{ include "slurm-bridge.name" .root }}-config}
       {{- if .serves }}
       - name: tls
-        secret: {secretName: {{ include "slurm-bridge.tlsSecret" . }}, defaultMode: 0440}
+        secret: {{- include "slurm-bridge.tlsVolume" . | nindent 10 }}
       {{- end }}
       {{- if .slurm }}
       - name: slurm
@@ -113,6 +113,16 @@ spec:
           defaultMode: 0440
           items: [{key: {{ .root.Values.slurmToken.key }}, path: token}]
       {{- end }}
+{{- end }}
+
+{{/* A component's certificates as a volume; naming the keys makes its pods wait until they are there. */}}
+{{- define "slurm-bridge.tlsVolume" -}}
+secretName: {{ include "slurm-bridge.tlsSecret" . }}
+defaultMode: 0440
+items:
+{{- range $file := list "tls.crt" "tls.key" "ca.crt" }}
+- {key: {{ $file }}, path: {{ $file }}}
+{{- end }}
 {{- end }}
 
 {{/* Service of a program that serves TLS: (dict "root" $ "component" "webhook") */}}

@@ -1,0 +1,83 @@
+"""Which CAs the API server trusts when it calls our webhooks: the caBundle of our own webhook configurations."""
+
+import base64
+import binascii
+import enum
+from dataclasses import dataclass
+
+import msgspec
+
+from bridge.kube import decode, paths, wire
+from bridge.kube.client import JSON_PATCH, KubeClient
+
+
+class Kind(enum.Enum):
+    """The two kinds of webhook configurations, by their plurals."""
+
+    MUTATING = "mutatingwebhookconfigurations"
+    VALIDATING = "validatingwebhookconfigurations"
+
+
+class _ClientConfig(wire.Struct):
+    ca_bundle: str = ""
+
+
+class _Webhook(wire.Struct):
+    name: str
+    client_config: _ClientConfig
+
+
+class _Configuration(wire.Struct):
+    metadata: wire.Identity
+    webhooks: list[_Webhook] = msgspec.field(default_factory=list)
+
+
+_configuration = msgspec.json.Decoder(_Configuration)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trust:
+    """One webhook configuration as it was read."""
+
+    kind: Kind
+    name: str
+    webhooks: tuple[str, ...]
+    bundles: tuple[bytes, ...]
+    """PEM, one for each webhook; b"" where there is none yet."""
+
+
+async def get(client: KubeClient, kind: Kind, name: str) -> Trust:
+    """Read a configuration.
+
+    Raises:
+        NotFound: there is none of that name.
+    """
+    body = await client.request("GET", _path(kind, name))
+    found = decode.decoded(_configuration, kind.value, body)
+    try:
+        bundles = tuple(base64.b64decode(w.client_config.ca_bundle) for w in found.webhooks)
+    except binascii.Error as error:
+        raise decode.malformed(f"{kind.value} {name}", error) from error
+    webhooks = tuple(webhook.name for webhook in found.webhooks)
+    return Trust(kind=kind, name=name, webhooks=webhooks, bundles=bundles)
+
+
+async def publish(client: KubeClient, trust: Trust, bundle: bytes) -> None:
+    """Have the API server trust these CAs, all of them, for all webhooks of the configuration.
+
+    Raises:
+        Conflict: its webhooks are others by now.
+    """
+    encoded = base64.b64encode(bundle).decode()
+    patch: list[dict[str, object]] = []
+    for index, webhook in enumerate(trust.webhooks):
+        patch += [
+            {"op": "test", "path": f"/webhooks/{index}/name", "value": webhook},
+            {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": encoded},
+        ]
+    path = _path(trust.kind, trust.name)
+    await client.request("PATCH", path, body=patch, content_type=JSON_PATCH)
+
+
+def _path(kind: Kind, name: str) -> str:
+    return paths.of("apis", "admissionregistration.k8s.io", "v1", kind.value, name)
