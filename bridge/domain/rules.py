@@ -139,7 +139,7 @@ def await_binding(case: JobCase) -> Decision:
 
 
 def confirm(case: JobCase) -> Decision:
-    """Wait; Tell once that it is allocated; near its time limit: SetTimeLimit, Evict at the limit; nothing of it started by the start deadline: Evict."""
+    """Wait; Tell, in a while, that it is allocated; near its time limit: SetTimeLimit, Evict at the limit; nothing of it started by the start deadline: Evict."""
     if _is_elsewhere(case):
         return _move(case)
     limit = _limit(case)
@@ -156,6 +156,8 @@ def confirm(case: JobCase) -> Decision:
     spans = [remaining] if remaining is not None else []
     if limit is not None:
         spans.append(min(limit.extension_due_at, limit.runs_out_at) - case.facts.now)
+    if case.pod.condition(names.ALLOCATED_CONDITION) is None and case.dwelt < _CONFIRMED_AFTER:
+        return wait(text, retry=min([_CONFIRMED_AFTER - case.dwelt, *spans]))
     return _say(case, "Allocated", text, allocated=True, retry=min(spans, default=None))
 
 
@@ -338,6 +340,9 @@ def finish_cancel(job: SlurmJob) -> Decision:
 # --- words and pieces ------------------------------------------------------------------------------------------------
 
 _SOON = timedelta(seconds=1)
+
+_CONFIRMED_AFTER = timedelta(seconds=5)
+"""Label and annotation say it already: a pod that is over by then is spared the write."""
 
 _UNEXPLAINED = timedelta(seconds=15)
 """For so long a reason is awaited before the pod is told that there is none: Slurm's next pass gives one."""

@@ -216,15 +216,27 @@ class TestTelling:
 
     def test_never_touches_the_label_of_a_placed_pod(self) -> None:
         for job in (build.job(JobPhase.PAUSED), build.waiting(), build.job()):
-            assert only_tell(build.facts(build.bound(), job)).job_id is None
+            facts = replace(build.facts(build.bound(), job), since=NOW - 5 * SECOND)
+            assert only_tell(facts).job_id is None
 
-    def test_confirms_the_allocation_of_a_bound_pod_once(self) -> None:
+    def test_confirms_the_allocation_of_a_bound_pod_once_and_not_of_one_that_is_over_soon(
+        self,
+    ) -> None:
         facts = build.facts(build.bound(), build.job())
+        just_bound = decide(facts)
+        assert ((Wait(),), 5 * SECOND) == (just_bound.actions, just_bound.retry_after)
 
+        facts = replace(facts, since=NOW - 5 * SECOND)
         tell = only_tell(facts)
 
         assert tell.allocated
         assert (Wait(),) == actions(replace(facts, pod=told(facts.pod, tell)))
+
+
+    def test_what_a_pod_says_of_its_waiting_is_corrected_at_once(self) -> None:
+        waited = only_tell(build.facts(build.gated(), build.waiting()))
+
+        assert only_tell(build.facts(told(build.bound(), waited), build.job())).allocated
 
 
 class TestAssigning:
