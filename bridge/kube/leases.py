@@ -33,15 +33,15 @@ class KubeLeases:
         """
         await self._client.request("POST", self._path, body=self._body(name, record))
 
-    async def replace(self, name: str, record: LeaseRecord) -> None:
-        """Write a lease that was read as `record.resource_version`.
+    async def replace(self, name: str, record: LeaseRecord) -> LeaseRecord:
+        """Write a lease that was read as `record.resource_version`; returns it as written.
 
         Raises:
             Conflict: it has been written since.
             NotFound: it is gone.
         """
         path = self._path + paths.of(name)
-        await self._client.request("PUT", path, body=self._body(name, record))
+        return _record(await self._client.request("PUT", path, body=self._body(name, record)))
 
     def _body(self, name: str, record: LeaseRecord) -> dict[str, object]:
         metadata = {"name": name, "namespace": self._namespace}

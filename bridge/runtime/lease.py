@@ -11,7 +11,7 @@ import asyncio
 import enum
 import random
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
@@ -41,8 +41,8 @@ class LeaseStore(Protocol):
         """Create one; an error if it exists already."""
         ...
 
-    async def replace(self, name: str, record: LeaseRecord) -> None:
-        """Write one; an error if its resourceVersion is no longer the record's."""
+    async def replace(self, name: str, record: LeaseRecord) -> LeaseRecord:
+        """Write one, and return it as written; an error if its resourceVersion is no longer the record's."""
         ...
 
 
@@ -170,6 +170,8 @@ class _Contender:
         self._clock = clock
         self._rng = rng
         self._attempt_s = settings.renew_deadline_s / 2  # a call that hangs leaves time for another
+        self._held: LeaseRecord | None = None
+        """As our last write left it; None where that is not known."""
         self._seen: LeaseRecord | None = None
         self._seen_at = clock.monotonic()
         self._leads_until = self._seen_at
@@ -244,27 +246,36 @@ class _Contender:
         return held
 
     async def _read_and_write(self) -> bool:
+        held, self._held = self._held, None
+        if held is not None:
+            with suppress(PeerError):  # it is another's now, or the last reply got lost: look
+                self._held = self._seen = await self._write(held)
+                return True
         record = await self._store.get(self._name)
         if record != self._seen:
             self._seen, self._seen_at = record, self._clock.monotonic()
         verdict = claim(record, self._identity, self._clock.monotonic() - self._seen_at)
         if verdict is Claim.FOLLOW:
             return False
-        ours = held_by(
-            self._identity,
-            record,
-            self._clock.now(),
-            duration_s=self._settings.lease_duration_s,
-        )
         self._may_hold = True
         if verdict is not Claim.RENEW:
             is_orderly = record is None or not record.holder
             self._accession = Accession.ORDERLY if is_orderly else Accession.SEIZED
-        if verdict is Claim.CREATE:
-            await self._store.create(self._name, ours)
-        else:
-            await self._store.replace(self._name, ours)
+        self._held = await self._write(record)
         return True
+
+    async def _write(self, before: LeaseRecord | None) -> LeaseRecord | None:
+        """Hold it from now on; returns the lease as written, None where only a read tells."""
+        ours = held_by(
+            self._identity,
+            before,
+            self._clock.now(),
+            duration_s=self._settings.lease_duration_s,
+        )
+        if before is None:
+            await self._store.create(self._name, ours)
+            return None
+        return await self._store.replace(self._name, ours)
 
     def _retry_s(self) -> float:
         return self._settings.retry_period_s * self._rng.uniform(1, RENEW_JITTER)

@@ -232,7 +232,6 @@ class TestTelling:
         assert tell.allocated
         assert (Wait(),) == actions(replace(facts, pod=told(facts.pod, tell)))
 
-
     def test_what_a_pod_says_of_its_waiting_is_corrected_at_once(self) -> None:
         waited = only_tell(build.facts(build.gated(), build.waiting()))
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -75,6 +76,7 @@ def in_cell(row: Row, column: Column) -> Facts:
         pod=PODS[row],
         view=VIEWS[column],
         now=build.NOW,
+        since=build.NOW - timedelta(seconds=10),
         kube_node=build.KUBE_NODE,
         fit=Fit.FITS,
     )

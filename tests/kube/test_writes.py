@@ -219,7 +219,8 @@ async def test_a_lease_is_written_by_one_of_two(client: KubeClient, namespace: s
     found = await leases.get("extender")
     assert found is not None
 
-    await leases.replace("extender", replace(found, holder=""))
+    written = await leases.replace("extender", replace(found, holder=""))
+    assert written == await leases.get("extender")
     with pytest.raises(errors.Conflict):
         await leases.replace("extender", replace(found, holder="extender-1"))
 

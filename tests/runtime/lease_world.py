@@ -69,14 +69,15 @@ class ApiServer:
             raise Conflict("AlreadyExists")
         self._write(record)
 
-    def replace(self, record: LeaseRecord) -> None:
+    def replace(self, record: LeaseRecord) -> LeaseRecord:
         self.calls += 1
         if self.record is None or self.record.resource_version != record.resource_version:
             raise Conflict("the object has been modified")
-        self._write(record)
+        return self._write(record)
 
-    def _write(self, record: LeaseRecord) -> None:
+    def _write(self, record: LeaseRecord) -> LeaseRecord:
         self.record = replace(record, resource_version=str(self.calls))
+        return self.record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,5 +225,5 @@ class _Store:
     async def create(self, _name: str, record: LeaseRecord) -> None:
         await self._election.call(self._contender, lambda: self._server.create(record))
 
-    async def replace(self, _name: str, record: LeaseRecord) -> None:
-        await self._election.call(self._contender, lambda: self._server.replace(record))
+    async def replace(self, _name: str, record: LeaseRecord) -> LeaseRecord:
+        return await self._election.call(self._contender, lambda: self._server.replace(record))

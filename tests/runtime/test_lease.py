@@ -152,11 +152,11 @@ class TestLeading:
         assert alone.is_leading
         assert 0 == election.server.calls
 
-    def test_a_renewal_costs_two_calls_every_retry_period(self, election: Election) -> None:
+    def test_a_renewal_costs_one_call_every_retry_period(self, election: Election) -> None:
         election.contender("a")
         election.run(until_s=1000)
 
-        assert election.server.calls <= 2 * (1 + 1000 / SETTINGS.retry_period_s)
+        assert election.server.calls <= 4 + 1000 / SETTINGS.retry_period_s
 
 
 class TestTrouble:
