@@ -22,6 +22,8 @@ CHART = Path(__file__).parents[1] / "deploy" / "chart"
 NAMESPACE = "slurm-bridge"
 RELEASE = "slurm-bridge"
 _TIMEOUT_S = 60
+_HURRIED = {"lease_duration_s": 4, "renew_deadline_s": 3, "retry_period_s": 0.5}
+"""Leases are taken over within seconds instead of the usual quarter of a minute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,12 +133,7 @@ def _values(instance: Instance, user: Identity) -> dict[str, Any]:
                 "account": nss.JOB_USER.name if instance.options.accounting else "",
             },
             "controllers": {"orphan_interval_s": 2},
-            # Takes over from a killed leader within seconds instead of the usual quarter of a minute.
-            "leader_election": {
-                "lease_duration_s": 4,
-                "renew_deadline_s": 3,
-                "retry_period_s": 0.5,
-            },
+            "leader_election": _HURRIED if instance.options.hurried_leases else {},
         },
         "tls": {
             "mode": "secret",

@@ -21,6 +21,8 @@ class Options:
     """KWOK nodes that are none of Slurm's business: plain-0 …"""
     node_cpus: int = 8
     node_memory_mib: int = 32 * 1024
+    hurried_leases: bool = True
+    """A killed leader's place is taken within seconds; False: the production timings, which cost less."""
     node_gpus: int = 4
     """Of the resource nvidia.com/gpu; in Slurm gres/gpu. Plain nodes have none."""
 
