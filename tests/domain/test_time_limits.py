@@ -34,7 +34,8 @@ def limited(
 def decide(
     pod: Pod, job: SlurmJob, *, now: datetime = NOW, policy: Policy | None = None
 ) -> Decision:
-    facts = Facts(pod=pod, view=build.view(job), now=now, kube_node=build.KUBE_NODE)
+    since = now - timedelta(minutes=1)
+    facts = Facts(pod=pod, view=build.view(job), now=now, since=since, kube_node=build.KUBE_NODE)
     return lifecycle.decide(facts, policy or build.POLICY)
 
 
