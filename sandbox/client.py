@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Self
 
 from bridge.runtime.clock import SystemClock
-from sandbox import control, environment, instance, kubernetes, launch, running, slurm_rest
+from sandbox import control, detours, environment, instance, kubernetes, launch, running, slurm_rest
 from sandbox.api import Api
 from sandbox.control import PartStatus, Reply, Request
+from sandbox.detours import Detours
 from sandbox.errors import SandboxError
 from sandbox.instance import SUPERVISOR, Instance
 from sandbox.options import Options
@@ -123,6 +124,12 @@ class Sandbox:
     def resume(self, part: str) -> None:
         """Let a paused part go on."""
         self._ask(Request(verb="resume", part=part))
+
+    def detour(self, ways: Detours) -> None:
+        """Let services reach parts by other ports, or by their own again with {}; restarts those that speak to both sides."""
+        detours.write(self.instance, ways)
+        for service in ("extender", "controllers"):
+            self.restart(service)
 
     @property
     def kubeconfig(self) -> Path:

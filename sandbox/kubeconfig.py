@@ -27,6 +27,15 @@ def with_token_file(
     return _write(path, server=server, ca=ca, user={"tokenFile": str(token_file)}, owner=owner)
 
 
+def copied(path: Path, copy: Path, *, server: str) -> Path:
+    """The caller's kubeconfig, leading to this address: a copy where it leads elsewhere."""
+    content = json.loads(path.read_text())
+    if content["clusters"][0]["cluster"]["server"] == server:
+        return path
+    content["clusters"][0]["cluster"]["server"] = server
+    return write_private(copy, json.dumps(content, indent=2))
+
+
 def _write(
     path: Path, *, server: str, ca: bytes, user: dict[str, str], owner: Identity | None
 ) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from sandbox import chart, identity, kubernetes, probes, slurm_rest
+from sandbox import chart, detours, identity, kubeconfig, kubernetes, probes, slurm_rest
 from sandbox.chart import Rendered
 from sandbox.instance import Instance
 from sandbox.part import Part
@@ -50,10 +50,20 @@ def _configure(instance: Instance, rendered: Rendered, name: str) -> None:
     """Give the service its settings: the chart's, with the paths and addresses a pod would have of its own."""
     chart.apply(instance)
     folder = instance.bridge / name
+    ports = detours.ports(instance, name)
+    credentials = kubeconfig.copied(
+        chart.credentials(instance, name),
+        folder / "kubeconfig.detour",
+        server=f"https://127.0.0.1:{ports['apiserver']}",
+    )
     pair = {"cert_file": str(folder / "tls.crt"), "key_file": str(folder / "tls.key")}
     local = {
-        "kubernetes": {"kubeconfig": str(folder / "kubeconfig")},
-        "slurm": {"token_file": str(slurm_rest.token_file(instance))},
+        "kubernetes": {"kubeconfig": str(credentials)},
+        "slurm": {
+            "token_file": str(slurm_rest.token_file(instance)),
+            "url": f"http://127.0.0.1:{ports['slurmrestd']}",
+            "controller_port": ports["slurmctld"],
+        },
         "webhook": {**pair, "listen": f"127.0.0.1:{instance.ports['webhook']}"},
         "extender": {
             **pair,
@@ -65,7 +75,6 @@ def _configure(instance: Instance, rendered: Rendered, name: str) -> None:
     for section, here in local.items():
         local[section] = {**rendered.settings.get(section, {}), **here}
     (folder / "config.yaml").write_text(yaml.safe_dump({**rendered.settings, **local}))
-    chart.credentials(instance, name)
 
 
 def _scheduler(instance: Instance, programs: Path, rendered: Rendered) -> Part:

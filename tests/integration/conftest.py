@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from sandbox.client import Sandbox
+from tests.fault_bench import FaultBench, fault_bench
 from tests.integration.worlds import Worlds
 from tests.servers import fresh_namespace
 
@@ -24,3 +25,10 @@ def elsewhere(full_sandbox: Sandbox) -> Iterator[Worlds]:
         worlds = Worlds(full_sandbox, name)
         yield worlds
         worlds.clear()
+
+
+@pytest.fixture(scope="module")
+def bench(full_sandbox: Sandbox) -> Iterator[FaultBench]:
+    """The services behind proxies for the tests of one file; each begins and ends without faults."""
+    with fault_bench(full_sandbox) as bench:
+        yield bench
