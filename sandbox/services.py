@@ -57,7 +57,7 @@ def _configure(instance: Instance, rendered: Rendered, name: str) -> None:
         server=f"https://127.0.0.1:{ports['apiserver']}",
     )
     pair = {"cert_file": str(folder / "tls.crt"), "key_file": str(folder / "tls.key")}
-    local = {
+    local: dict[str, dict[str, object]] = {
         "kubernetes": {"kubeconfig": str(credentials)},
         "slurm": {
             "token_file": str(slurm_rest.token_file(instance)),

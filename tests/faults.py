@@ -36,6 +36,8 @@ class Fault:
     """Only so many bytes of the answer, then the connection closes."""
     delay_s: float = 0
     """Before the answer."""
+    arrives_after_s: float | None = None
+    """So long after the answer the server does it all the same; None: it never does."""
     then: Callable[[], object] | None = None
     """Done when the server has done its part, and before the client hears of it."""
 
@@ -60,6 +62,11 @@ def answers(
         f"Content-Length: {len(content)}\r\n\r\n"
     )
     return Fault(reaches_server=reaches_server, answer=head.encode() + content)
+
+
+def late(seconds: float, fault: Fault = LOST_REQUEST) -> Fault:
+    """The client is told, or believes, that nothing was done; then it is."""
+    return replace(fault, reaches_server=False, arrives_after_s=seconds)
 
 
 def slow(seconds: float) -> Fault:
@@ -100,6 +107,7 @@ class Proxy:
         self._writers: set[asyncio.StreamWriter] = set()
         self._exchanges: set[_Exchange] = set()
         self._serving: set[asyncio.Task[None]] = set()
+        self._late = asyncio.TaskGroup()
         self._loop = asyncio.get_running_loop()
 
     @classmethod
@@ -123,13 +131,14 @@ class Proxy:
         parts = urlsplit(url)
         host, port = parts.hostname or "127.0.0.1", parts.port or 80
         proxy = cls(host, port, framing or http_message, upstream_tls)
-        server = await asyncio.start_server(proxy._serve, "127.0.0.1", 0, ssl=tls)
-        proxy.port = server.sockets[0].getsockname()[1]
-        try:
-            yield proxy
-        finally:
-            server.close()
-            await proxy._end()
+        async with proxy._late:
+            server = await asyncio.start_server(proxy._serve, "127.0.0.1", 0, ssl=tls)
+            proxy.port = server.sockets[0].getsockname()[1]
+            try:
+                yield proxy
+            finally:
+                server.close()
+                await proxy._end()
 
     @property
     def url(self) -> str:
@@ -217,6 +226,8 @@ class Proxy:
         await asyncio.sleep(fault.delay_s)
         if fault.then is not None:
             fault.then()
+        if fault.arrives_after_s is not None:
+            self._send_late(request, fault.arrives_after_s)
         with self._under_way(line) as exchange:
             if not await _deliver(first, pieces, writer, exchange, fault.cut_at):
                 return False
@@ -233,6 +244,20 @@ class Proxy:
                     self._orders.remove(order)
                 return line, order.fault
         return line, PASSED_ON
+
+    def _send_late(self, request: bytes, after_s: float) -> None:
+        async def send() -> None:
+            await asyncio.sleep(after_s)
+            with contextlib.suppress(OSError, EOFError):
+                reader, writer = await asyncio.open_connection(
+                    *self._target, ssl=self._upstream_tls
+                )
+                writer.write(request)
+                async for _ in self._framing(reader):
+                    pass
+                writer.close()
+
+        self._late.create_task(send())
 
     @contextlib.contextmanager
     def _under_way(self, line: str) -> Iterator[_Exchange]:

@@ -6,6 +6,7 @@ import pytest
 
 from sandbox.client import Sandbox
 from tests.fault_bench import FaultBench, fault_bench
+from tests.integration.residents import Residents, moved_in
 from tests.integration.worlds import Worlds
 from tests.servers import fresh_namespace
 
@@ -25,6 +26,13 @@ def elsewhere(full_sandbox: Sandbox) -> Iterator[Worlds]:
         worlds = Worlds(full_sandbox, name)
         yield worlds
         worlds.clear()
+
+
+@pytest.fixture(scope="module")
+def residents(full_sandbox: Sandbox) -> Iterator[Residents]:
+    """One pod that runs and one that waits, while the tests of one file make trouble."""
+    with moved_in(full_sandbox) as residents:
+        yield residents
 
 
 @pytest.fixture(scope="module")

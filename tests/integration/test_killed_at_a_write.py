@@ -1,8 +1,8 @@
-"""Our services are killed at every write of a pod's life, just before it is done and just after: it is done once."""
+"""Every write of a pod's life goes wrong, and at every one our services are killed: it is done, and done once."""
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -78,23 +78,32 @@ LIVES = [
 
 
 @pytest.mark.parametrize(
-    "fault",
+    ("fault", "dies"),
     [
-        pytest.param(faults.LOST_REQUEST, id="before"),
-        pytest.param(faults.LOST_REPLY, id="after"),
+        pytest.param(faults.LOST_REQUEST, True, id="killed before it"),
+        pytest.param(faults.LOST_REPLY, True, id="killed after it"),
+        pytest.param(faults.LOST_REQUEST, False, id="lost"),
+        pytest.param(faults.LOST_REPLY, False, id="done without a reply"),
+        pytest.param(replace(faults.TRUNCATED, cut_at=90), False, id="half a reply"),
+        pytest.param(
+            faults.answers(500, "{}", reaches_server=True), False, id="done and called an error"
+        ),
     ],
 )
-def test_a_service_dies_at_each_write(worlds: Worlds, bench: FaultBench, fault: Fault) -> None:
-    deaths: list[Write] = []
+def test_each_write_goes_wrong(
+    worlds: Worlds, bench: FaultBench, fault: Fault, *, dies: bool
+) -> None:
+    struck: list[Write] = []
 
     def strike(write: Write, name: str) -> None:
-        def die() -> None:
-            deaths.append(write)
-            bench.kill(write.service)
+        def note() -> None:
+            struck.append(write)
+            if dies:
+                bench.kill(write.service)
 
         of_a_pod = write.peer == "apiserver"
         path = f"{worlds.path}/pods/{name}{write.path}$" if of_a_pod else write.path
-        bench.link(write.service, write.peer).inject(fault.and_then(die), write.method, path)
+        bench.link(write.service, write.peer).inject(fault.and_then(note), write.method, path)
 
     uids = {}
     for life in LIVES:
@@ -109,7 +118,7 @@ def test_a_service_dies_at_each_write(worlds: Worlds, bench: FaultBench, fault: 
         return all(map(is_released, pods))
 
     wait_until(over, _OVER_WITHIN_S, sandbox=worlds.sandbox)
-    assert Counter() == Counter(write for life in LIVES for write in life.writes) - Counter(deaths)
+    assert Counter() == Counter(write for life in LIVES for write in life.writes) - Counter(struck)
     assert [] == [job for uid in uids.values() for job in worlds.jobs(uid) if job.state in LIVE]
     ended = {name: [job.state for job in worlds.accounted(uid)] for name, uid in uids.items()}
     assert {life.name: [life.ends] for life in LIVES if life.ends} == {
