@@ -49,6 +49,7 @@ MailProg=/bin/true
 ReturnToService=2
 MessageTimeout=5
 MinJobAge=300
+EnforcePartLimits=ALL
 MetricsType=metrics/openmetrics
 
 # External nodes come and go: the table must have room for them.

@@ -1,0 +1,95 @@
+"""`doctor`: finds what is wrong with an installation, and says the fix. Exit code 2 where it finds a fault."""
+
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from bridge.commands import access, examine_slurm, output
+from bridge.commands.access import Access, Kubeconfig, SlurmTokenFile, SlurmUrl, Way
+from bridge.commands.examine_kube import KubeExaminer
+from bridge.commands.output import Format, FormatOption
+from bridge.domain.doctor import between, findings, kube, slurm
+from bridge.domain.doctor.between import BothFacts
+from bridge.domain.doctor.findings import Finding, Verdict
+
+FAULTY = 2
+"""Exit code."""
+
+_STYLES = {
+    Verdict.OK: "green",
+    Verdict.WARNING: "yellow",
+    Verdict.FAULT: "bold red",
+    Verdict.NOT_CHECKED: "dim",
+}
+
+
+def command(
+    *,
+    release_namespace: Annotated[
+        str, typer.Option(help="Where slurm-bridge is installed.", metavar="NAME")
+    ] = "slurm-bridge",
+    form: FormatOption = Format.TABLE,
+    kubeconfig: Kubeconfig = "",
+    slurm_url: SlurmUrl = "",
+    slurm_token_file: SlurmTokenFile = "",
+) -> None:
+    """Find what is wrong with the installation, and say the fix. Changes nothing."""
+    way = Way(kubeconfig=kubeconfig, slurm_url=slurm_url, slurm_token_file=slurm_token_file)
+    found = access.run(way, lambda opened: _examine(opened, way, release_namespace))
+    if form in (Format.JSON, Format.YAML):
+        output.document([output.plain(finding) for finding in found], form)
+    else:
+        _print(found)
+    is_faulty = any(finding.verdict is Verdict.FAULT for finding in found)
+    raise typer.Exit(FAULTY if is_faulty else 0)
+
+
+async def _examine(opened: Access, way: Way, release: str) -> Sequence[Finding]:
+    now = datetime.now(UTC)  # noqa: TID251  # a command looks once, and now
+    kubernetes = await KubeExaminer(opened.kube, release=release, now=now).examine()
+    facts, slurm_nodes = await examine_slurm.examine(
+        opened.slurm,
+        url=way.slurm_url,
+        token=_token(way),
+        partition=kubernetes.settings.slurm.partition,
+        has_gpus=any(
+            node.allocatable.extended.get(resource)
+            for node in kubernetes.nodes
+            for resource in kubernetes.settings.controllers.gpu_resources
+        ),
+        now=now,
+    )
+    both = BothFacts(
+        kube_nodes=kubernetes.nodes, slurm_nodes=slurm_nodes, cluster=kubernetes.cluster
+    )
+    return [
+        *findings.report(kube.CHECKS, kubernetes.facts),
+        *findings.report(slurm.CHECKS, facts),
+        *findings.report(between.CHECKS, both),
+    ]
+
+
+def _token(way: Way) -> str:
+    if way.slurm_token_file:
+        return Path(way.slurm_token_file).read_text(encoding="ascii").strip()
+    return os.environ.get("SLURM_JWT", "")
+
+
+def _print(found: Sequence[Finding]) -> None:
+    screen = output.console()
+    width = max(len(finding.check) for finding in found)
+    for finding in found:
+        mark = Text(finding.verdict.value.ljust(len(Verdict.NOT_CHECKED)), _STYLES[finding.verdict])
+        screen.print(Text.assemble(mark, "  ", finding.check.ljust(width), "  ", finding.found))
+        if finding.fix:
+            screen.print(
+                Text.assemble(" " * (len(Verdict.NOT_CHECKED) + width + 4), (finding.fix, "cyan"))
+            )
+    bad = sum(finding.verdict is Verdict.FAULT for finding in found)
+    doubtful = sum(finding.verdict is Verdict.WARNING for finding in found)
+    screen.print(f"{len(found)} checks, {bad} faults, {doubtful} warnings")

@@ -1,0 +1,255 @@
+"""Gathers what `doctor` wants to know of Kubernetes. Writes nothing: what it creates, it creates as a dry run."""
+
+import tempfile
+from asyncio import gather
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import yaml
+
+from bridge.domain import names
+from bridge.domain.doctor.kube import PROGRAMS, KubeFacts
+from bridge.domain.doctor.rights import RIGHTS, Right
+from bridge.domain.ids import ClusterId
+from bridge.domain.nodes import KubeNodeFacts
+from bridge.kube import decode, lists, objects, paths
+from bridge.kube.client import KubeClient
+from bridge.kube.errors import Forbidden, KubeError, NotFound
+from bridge.runtime import settings_sources
+from bridge.runtime.settings import Settings
+
+Json = Mapping[str, Any]
+T = TypeVar("T")
+
+_OURS = "app.kubernetes.io/name=slurm-bridge"
+_DRY_RUN = {"dryRun": "All"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubeExamined:
+    """What was found, and what the other side's questions need of it."""
+
+    facts: KubeFacts
+    settings: Settings
+    """The defaults where they may not be read or are not valid."""
+    nodes: Sequence[KubeNodeFacts]
+    cluster: ClusterId | None
+
+
+class KubeExaminer:
+    """One look at one cluster."""
+
+    def __init__(self, client: KubeClient, *, release: str, now: datetime) -> None:
+        """release: the namespace slurm-bridge is installed in."""
+        self._client = client
+        self._release = release
+        self._now = now
+
+    async def examine(self) -> KubeExamined:
+        """Look at everything; what may not be read is left open.
+
+        Raises:
+            KubeError: the API server does not answer.
+        """
+        version = await self._get("/version")
+        faults, settings = await self._settings()
+        selected = await self._readable(self._selected())
+        skew_s = await self._readable(self._skew_s())
+        webhooks, policies, leases, denied = await gather(
+            self._readable(self._webhooks()),
+            self._readable(self._policies()),
+            self._readable(self._lease_ages(skew_s or 0.0)),
+            self._readable(self._denied()),
+        )
+        admission, scheduler, nodes, cluster = await gather(
+            self._admission(selected or ()),
+            self._scheduler(),
+            lists.listing(self._client, decode.NODES),
+            self._cluster(settings),
+        )
+        return KubeExamined(
+            facts=KubeFacts(
+                version=(int(version["major"]), int(version["minor"].rstrip("+"))),
+                skew_s=skew_s,
+                release=self._release,
+                settings_faults=faults,
+                scheduler_name=settings.scheduler_name,
+                scheduler=scheduler,
+                webhooks=webhooks,
+                admission=admission,
+                policies=policies,
+                lease_ages=leases,
+                denied=denied,
+                selected_namespaces=None if selected is None else len(selected),
+            ),
+            settings=settings,
+            nodes=nodes,
+            cluster=cluster,
+        )
+
+    # -- what the chart installed -----------------------------------------------------------------
+
+    async def _settings(self) -> tuple[Sequence[str] | None, Settings]:
+        text = await self._config_map("config", "config.yaml")
+        if text is None:
+            return None, Settings()
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write(text)
+            file.flush()
+            try:
+                read = settings_sources.read(
+                    Settings,
+                    config=Path(file.name),
+                    environment={},
+                    prefix="SLURM_BRIDGE_",
+                    secrets_dir=None,
+                )
+            except settings_sources.Invalid as error:
+                place = f"ConfigMap of namespace {self._release}"
+                return [fault.replace(file.name, place) for fault in error.faults], Settings()
+        return (), read
+
+    async def _scheduler(self) -> Json | None:
+        text = await self._config_map("scheduler", "scheduler.yaml")
+        found = None if text is None else yaml.safe_load(text)
+        return found if isinstance(found, dict) else None
+
+    async def _config_map(self, component: str, key: str) -> str | None:
+        selector = f"{_OURS},app.kubernetes.io/component={component}"
+        try:
+            path = paths.collection("v1", "configmaps", self._release)
+            found = await self._get(path, labelSelector=selector)
+        except (Forbidden, NotFound):
+            return None
+        return next((item["data"][key] for item in found["items"] if key in item["data"]), None)
+
+    async def _webhooks(self) -> frozenset[str]:
+        return frozenset(
+            [
+                kind
+                for kind in ("mutating", "validating")
+                if await self._ours(
+                    "admissionregistration.k8s.io/v1", f"{kind}webhookconfigurations"
+                )
+            ]
+        )
+
+    async def _policies(self) -> frozenset[str]:
+        group = "admissionregistration.k8s.io/v1"
+        there = await self._ours(group, "validatingadmissionpolicies")
+        bindings = await self._ours(group, "validatingadmissionpolicybindings")
+        bound = {binding["spec"]["policyName"] for binding in bindings}
+        called = {policy["metadata"]["name"] for policy in there}
+        return frozenset(name.rpartition("-")[2] for name in called & bound)
+
+    async def _ours(self, group: str, plural: str) -> Sequence[Json]:
+        found = await self._get(paths.collection(group, plural), labelSelector=_OURS)
+        items: Sequence[Json] = found["items"]
+        return items
+
+    # -- does it work -----------------------------------------------------------------------------
+
+    async def _selected(self) -> Sequence[str]:
+        label = f"{names.ENABLED_LABEL}=true"
+        found = await self._get("/api/v1/namespaces", labelSelector=label)
+        return [item["metadata"]["name"] for item in found["items"]]
+
+    async def _admission(self, selected: Sequence[str]) -> str | None:
+        """Create a pod as a dry run: it passes the webhook and the policies, and is never stored."""
+        if not selected or not await self._may_create_pods(selected[0]):
+            return None
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"generateName": "slurm-bridge-doctor-"},
+            "spec": {"containers": [{"name": "main", "image": "none"}]},
+        }
+        path = paths.collection("v1", "pods", selected[0])
+        try:
+            body = await self._client.request("POST", path, body=pod, params=_DRY_RUN)
+        except KubeError as error:
+            return str(error)
+        gates = msgspec.json.decode(body)["spec"].get("schedulingGates", [])
+        is_ours = {"name": names.GATE} in gates
+        return "" if is_ours else f"it came out without the gate {names.GATE}"
+
+    async def _may_create_pods(self, namespace: str) -> bool:
+        attributes = {"verb": "create", "resource": "pods", "namespace": namespace}
+        return await self._review("selfsubjectaccessreviews", "SelfSubjectAccessReview", attributes)
+
+    async def _skew_s(self) -> float:
+        """What is created, if only as a dry run, says what time it is there."""
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "clock-"}}
+        path = paths.collection("v1", "configmaps", self._release)
+        made = msgspec.json.decode(
+            await self._client.request("POST", path, body=body, params=_DRY_RUN)
+        )
+        at = datetime.fromisoformat(made["metadata"]["creationTimestamp"])
+        return (at - self._now).total_seconds()
+
+    async def _lease_ages(self, skew_s: float) -> Mapping[str, float | None]:
+        ages: dict[str, float | None] = {}
+        for program in PROGRAMS:
+            path = paths.collection("coordination.k8s.io/v1", "leases", self._release)
+            try:
+                spec = (await self._get(path + paths.of(f"slurm-bridge-{program}")))["spec"]
+            except NotFound:
+                spec = {}
+            if not spec.get("holderIdentity"):
+                ages[program] = None
+                continue
+            renewed = datetime.fromisoformat(spec["renewTime"])
+            age_s = (self._now - renewed).total_seconds() + skew_s
+            ages[program] = max(age_s - spec["leaseDurationSeconds"], 0.0)
+        return ages
+
+    # -- rights, and the rest ---------------------------------------------------------------------
+
+    async def _denied(self) -> Sequence[str]:
+        answers = await gather(*map(self._is_allowed, RIGHTS))
+        return [right.words for right, allowed in zip(RIGHTS, answers, strict=True) if not allowed]
+
+    async def _is_allowed(self, right: Right) -> bool:
+        resource, _, subresource = right.resource.partition("/")
+        attributes = {
+            "verb": right.verb,
+            "group": right.group,
+            "resource": resource,
+            "subresource": subresource,
+            "name": right.name,
+            "namespace": self._release if right.is_own else "",
+        }
+        account = f"system:serviceaccount:{self._release}:slurm-bridge-{right.program}"
+        groups = ["system:serviceaccounts", f"system:serviceaccounts:{self._release}"]
+        return await self._review(
+            "subjectaccessreviews", "SubjectAccessReview", attributes, user=account, groups=groups
+        )
+
+    async def _review(
+        self, plural: str, kind: str, attributes: Json, **who: str | Sequence[str]
+    ) -> bool:
+        group = "authorization.k8s.io/v1"
+        spec = {"resourceAttributes": attributes, **who}
+        body = {"apiVersion": group, "kind": kind, "spec": spec}
+        answer = await self._client.request("POST", paths.collection(group, plural), body=body)
+        return bool(msgspec.json.decode(answer)["status"]["allowed"])
+
+    async def _cluster(self, settings: Settings) -> ClusterId | None:
+        if settings.cluster_id:
+            return ClusterId(settings.cluster_id)
+        found = await self._readable(objects.get_namespace(self._client, "kube-system"))
+        return ClusterId(found.uid) if found else None
+
+    async def _readable(self, answer: Awaitable[T]) -> T | None:
+        """None for what whoever looks may not read, or what is not there."""
+        try:
+            return await answer
+        except (Forbidden, NotFound):
+            return None
+
+    async def _get(self, path: str, **params: str) -> Any:
+        return msgspec.json.decode(await self._client.request("GET", path, params=params))

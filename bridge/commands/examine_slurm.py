@@ -1,0 +1,84 @@
+"""Gathers what `doctor` wants to know of Slurm; asks only."""
+
+import base64
+import binascii
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from bridge.domain.doctor.slurm import SlurmFacts, Trouble
+from bridge.domain.nodes import SlurmNodeFacts
+from bridge.slurm import inspection, nodes
+from bridge.slurm.client import SlurmClient
+from bridge.slurm.errors import SlurmError, TooOld, Unauthorized, Unavailable
+
+
+async def examine(
+    client: SlurmClient | None,
+    *,
+    url: str,
+    token: str,
+    partition: str,
+    has_gpus: bool,
+    now: datetime,
+) -> tuple[SlurmFacts, Sequence[SlurmNodeFacts] | None]:
+    """Look at Slurm, and list its nodes; None for these where it does not answer."""
+    facts = SlurmFacts(
+        url=url,
+        now=now,
+        token_expires_at=expires_at(token),
+        partition=partition,
+        has_gpus=has_gpus,
+        trouble=Trouble.NOT_SET,
+        words="give --slurm-url and --slurm-token-file, or SLURMRESTD_URL and SLURM_JWT",
+    )
+    if client is None:
+        return facts, None
+    try:
+        release = (await client.dialect()).release
+        facts = replace(facts, trouble=None, words="", release=release)
+        # A ping answers whatever the token; what slurmctld itself has to answer says whether it is good.
+        at_s = await inspection.time_s(client)
+        found = await nodes.listing(client)
+        return replace(
+            facts,
+            skew_s=None if at_s is None else at_s - now.timestamp(),
+            partitions=await inspection.partitions(client),
+            slurm_nodes=len(found),
+            conf=await inspection.conf(client),
+        ), found
+    except Unavailable as error:
+        if facts.trouble is None and not await _controller_responds(client):
+            return replace(facts, controller_responds=False), None
+        return _troubled(facts, error), None
+    except SlurmError as error:
+        return _troubled(facts, error), None
+
+
+async def _controller_responds(client: SlurmClient) -> bool:
+    try:
+        return await inspection.controller_responds(client)
+    except SlurmError:
+        return True  # it is slurmrestd that fails
+
+
+def expires_at(token: str) -> datetime | None:
+    """Read a JWT's `exp` claim (RFC 7519); None where there is none, or no token."""
+    try:
+        _, claims, _ = token.split(".")
+        padded = claims + "=" * (-len(claims) % 4)
+        return datetime.fromtimestamp(int(json.loads(base64.urlsafe_b64decode(padded))["exp"]), UTC)
+    except (ValueError, KeyError, TypeError, OverflowError, binascii.Error):
+        return None
+
+
+def _troubled(facts: SlurmFacts, error: SlurmError) -> SlurmFacts:
+    match error:
+        case Unauthorized():
+            trouble = Trouble.REFUSED
+        case TooOld():
+            trouble = Trouble.TOO_OLD
+        case _:
+            trouble = Trouble.UNREACHABLE
+    return replace(facts, trouble=trouble, words=str(error))

@@ -1,0 +1,112 @@
+"""What has to fit on both sides: nodes and their names, and whose Slurm it is."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bridge.domain import names, node_overview, nodes
+from bridge.domain.doctor.findings import Check, Said, fault, not_checked, ok, warning
+from bridge.domain.ids import ClusterId
+from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BothFacts:
+    """The nodes of both sides."""
+
+    kube_nodes: Sequence[KubeNodeFacts]
+    slurm_nodes: Sequence[SlurmNodeFacts] | None
+    """None: Slurm was not asked, or did not answer."""
+    cluster: ClusterId | None
+    """Who we are in Slurm; None where that may not be read."""
+
+
+def _handed_over(facts: BothFacts) -> Said:
+    count = sum(map(_is_wanted, facts.kube_nodes))
+    if not count:
+        return warning(
+            "no node is handed to Slurm",
+            f"kubectl label node NAME {names.EXTERNAL_NODE_LABEL}=true",
+        )
+    return ok(f"{count} nodes are handed to Slurm")
+
+
+def _one_name_each(facts: BothFacts) -> Said:
+    count = Counter(nodes.slurm_name(node) for node in facts.kube_nodes if _is_wanted(node))
+    twice = sorted(name for name, times in count.items() if times > 1)
+    if twice:
+        return fault(
+            f"several Kubernetes nodes claim one Slurm node: {', '.join(twice)}",
+            f"give each a {names.SLURM_NODE_NAME_LABEL} label of its own",
+        )
+    return ok("every node has a Slurm name of its own")
+
+
+def _own_nodes(facts: BothFacts) -> Said:
+    if facts.slurm_nodes is None or facts.cluster is None:
+        return not_checked("Slurm's nodes, or this cluster's id, are not known")
+    ours = {nodes.slurm_name(node) for node in facts.kube_nodes if _is_wanted(node)}
+    mark = nodes.cluster_feature(facts.cluster)
+    others = [
+        node.name
+        for node in facts.slurm_nodes
+        if node.name in ours
+        and mark not in node.features
+        and any(feature.startswith(names.CLUSTER_FEATURE) for feature in node.features)
+    ]
+    if others:
+        return fault(
+            f"another cluster registered these names in Slurm: {_some(others)}",
+            f"this may be the wrong Slurm (slurm.url), or give the nodes other names ({names.SLURM_NODE_NAME_LABEL})",
+        )
+    return ok("no other cluster has our nodes' names")
+
+
+def _fit_together(facts: BothFacts) -> Said:
+    if facts.slurm_nodes is None:
+        return not_checked("Slurm's nodes are not known")
+    wrong = [
+        f"{row.kube_node or row.slurm_node}: {row.mismatch}"
+        for row in node_overview.rows(facts.kube_nodes, facts.slurm_nodes)
+        if row.mismatch
+    ]
+    if wrong:
+        return fault(_some(wrong), "kubectl slurm nodes -o wide; kubectl describe node says more")
+    return ok("the nodes of both sides fit together")
+
+
+def _drained(facts: BothFacts) -> Said:
+    if facts.slurm_nodes is None:
+        return not_checked("Slurm's nodes are not known")
+    ours = {nodes.slurm_name(node) for node in facts.kube_nodes if _is_wanted(node)}
+    closed = [
+        f"{node.name} ({node.reason})"
+        for node in facts.slurm_nodes
+        if node.name in ours and node.states & {"DRAIN", "DOWN", "FAIL"}
+    ]
+    if closed:
+        return warning(
+            f"drained or down in Slurm: {_some(closed)}",
+            "when it is mended: scontrol update … state=resume",
+        )
+    return ok("no node of ours is drained or down")
+
+
+def _is_wanted(node: KubeNodeFacts) -> bool:
+    return names.EXTERNAL_NODE_LABEL in node.labels or names.SLURM_NODE_NAME_LABEL in node.labels
+
+
+def _some(texts: Sequence[str]) -> str:
+    more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
+    return f"{', '.join(texts[:_SHOWN])}{more}"
+
+
+CHECKS: Sequence[Check[BothFacts]] = (
+    Check("nodes", _handed_over),
+    Check("node names", _one_name_each),
+    Check("whose nodes", _own_nodes),
+    Check("nodes on both sides", _fit_together),
+    Check("drained nodes", _drained),
+)

@@ -1,0 +1,190 @@
+"""Kubernetes' side: is everything of the chart there, does it work, who acts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bridge.domain import names
+from bridge.domain.doctor.findings import Check, Said, fault, not_checked, ok, warning
+
+_OLDEST = (1, 30)
+"""ValidatingAdmissionPolicy is v1 since."""
+
+_SKEW_S = 5.0
+
+POLICIES = ("binding", "bypass", "elsewhere", "keys", "resize")
+"""Ends of the names of the chart's policies; `taint` is there only with a taint."""
+
+PROGRAMS = ("extender", "controllers")
+"""Those that elect a leader."""
+
+_UPGRADE = "helm upgrade slurm-bridge deploy/chart: it puts back what is missing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubeFacts:
+    """What the API server said; None where it was not to be read."""
+
+    version: tuple[int, int]
+    skew_s: float | None
+    """Its clock less ours."""
+    release: str
+    """The namespace slurm-bridge is installed in."""
+    settings_faults: Sequence[str] | None
+    """Of the settings file in its ConfigMap."""
+    scheduler_name: str = names.SCHEDULER_NAME
+    scheduler: Mapping[str, Any] | None = None
+    """kube-scheduler's configuration in its ConfigMap."""
+    webhooks: frozenset[str] | None = None
+    """Which configurations are there: `mutating`, `validating`."""
+    admission: str | None = None
+    """What a dry-run CREATE of a pod in a selected namespace met; "" if it came out as ours; None: not tried."""
+    policies: frozenset[str] | None = None
+    """Ends of the names of those that are there, and bound."""
+    lease_ages: Mapping[str, float | None] | None = None
+    """Per program: seconds since its leader renewed, above the lease's duration; None for no leader."""
+    denied: Sequence[str] | None = None
+    """Rights that a service account needs and has not: `controllers: delete pods`."""
+    selected_namespaces: int | None = None
+
+
+def _version(facts: KubeFacts) -> Said:
+    said = f"Kubernetes {facts.version[0]}.{facts.version[1]}"
+    if facts.version < _OLDEST:
+        return fault(f"{said} has no admission policies", "upgrade to 1.30 or newer")
+    return ok(said)
+
+
+def _clock(facts: KubeFacts) -> Said:
+    if facts.skew_s is None:
+        return not_checked("the API server did not say what time it is")
+    if abs(facts.skew_s) > _SKEW_S:
+        return fault(
+            f"the API server's clock is {facts.skew_s:+.0f} s from this machine's",
+            "let chrony or ntpd set both clocks: leases and times depend on them",
+        )
+    return ok("the API server's clock agrees with this machine's")
+
+
+def _settings(facts: KubeFacts) -> Said:
+    if facts.settings_faults is None:
+        return fault(
+            f"there is no ConfigMap of settings in namespace {facts.release}",
+            "helm install slurm-bridge deploy/chart, or name its namespace with --release-namespace",
+        )
+    if facts.settings_faults:
+        return fault("; ".join(facts.settings_faults), "mend config in the chart's values")
+    return ok("the settings are valid")
+
+
+def _profile(facts: KubeFacts) -> Said:
+    if facts.scheduler is None:
+        return not_checked("kube-scheduler's configuration is in no ConfigMap of ours")
+    faults = [*_profile_faults(facts), *_extender_faults(facts.scheduler)]
+    if faults:
+        return fault("; ".join(faults), _UPGRADE)
+    return ok(f"profile {facts.scheduler_name} asks the extender")
+
+
+def _profile_faults(facts: KubeFacts) -> Sequence[str]:
+    profiles = (facts.scheduler or {}).get("profiles") or []
+    mine = [one for one in profiles if one.get("schedulerName") == facts.scheduler_name]
+    if not mine:
+        return [f"kube-scheduler has no profile {facts.scheduler_name}"]
+    disabled = {
+        plugin.get("name")
+        for point in (mine[0].get("plugins") or {}).values()
+        for plugin in (point or {}).get("disabled") or []
+    }
+    needed = {"SchedulingGates", "NodeAffinity", "NodeResourcesFit", "*"}
+    return [
+        f"the profile disables {name}: pods would be bound without asking Slurm"
+        for name in sorted(disabled & needed)
+    ]
+
+
+def _extender_faults(scheduler: Mapping[str, Any]) -> Sequence[str]:
+    extenders = scheduler.get("extenders") or []
+    asked = [one for one in extenders if one.get("filterVerb") and one.get("bindVerb")]
+    if not asked:
+        return ["no extender filters and binds"]
+    return ["the extender is ignorable: pods would be bound without it"] * bool(
+        asked[0].get("ignorable")
+    )
+
+
+def _webhooks(facts: KubeFacts) -> Said:
+    if facts.webhooks is None:
+        return not_checked("webhook configurations may not be read")
+    absent = sorted({"mutating", "validating"} - facts.webhooks)
+    if absent:
+        return fault(f"no {' and no '.join(absent)} webhook configuration of ours", _UPGRADE)
+    return ok("both webhook configurations are there")
+
+
+def _admission(facts: KubeFacts) -> Said:
+    if facts.admission is None:
+        return not_checked("there is no namespace to try it in, or no right to create pods there")
+    if facts.admission:
+        return fault(
+            f"a pod created for a test met: {facts.admission}",
+            "kubectl -n "
+            f"{facts.release} get pods,endpointslices: the webhook has to run, and its certificate to be signed by the "
+            "caBundle of its configuration (tls.mode)",
+        )
+    return ok("a pod created for a test came out gated")
+
+
+def _policies(facts: KubeFacts) -> Said:
+    if facts.policies is None:
+        return not_checked("admission policies may not be read")
+    absent = [name for name in POLICIES if name not in facts.policies]
+    if absent:
+        return fault(f"policies are missing or not bound: {', '.join(absent)}", _UPGRADE)
+    return ok("the admission policies are there and bound")
+
+
+def _leaders(facts: KubeFacts) -> Said:
+    if facts.lease_ages is None:
+        return not_checked("leases may not be read")
+    silent = [name for name in PROGRAMS if facts.lease_ages.get(name) is None]
+    stale = {name: age for name, age in facts.lease_ages.items() if age is not None and age > 0}
+    words = [f"nobody leads the {name}" for name in silent]
+    words += [f"the leader of the {name} is silent for {age:.0f} s" for name, age in stale.items()]
+    if words:
+        logs = f"kubectl -n {facts.release} get pods; kubectl -n {facts.release} logs deploy/slurm-bridge-{{}}"
+        return fault("; ".join(words), logs.format([*silent, *stale][0]))
+    return ok("extender and controllers have a leader")
+
+
+def _rights(facts: KubeFacts) -> Said:
+    if facts.denied is None:
+        return not_checked("you may not ask what others may (subjectaccessreviews)")
+    if facts.denied:
+        return fault(f"rights are missing: {', '.join(facts.denied)}", _UPGRADE)
+    return ok("the service accounts have the rights they need")
+
+
+def _namespaces(facts: KubeFacts) -> Said:
+    if facts.selected_namespaces is None:
+        return not_checked("namespaces may not be listed")
+    if not facts.selected_namespaces:
+        return warning(
+            "no namespace is handed to Slurm",
+            f"kubectl label namespace NAME {names.ENABLED_LABEL}=true",
+        )
+    return ok(f"{facts.selected_namespaces} namespaces are handed to Slurm")
+
+
+CHECKS: Sequence[Check[KubeFacts]] = (
+    Check("Kubernetes", _version),
+    Check("Kubernetes clock", _clock),
+    Check("settings", _settings),
+    Check("scheduler profile", _profile),
+    Check("webhook configurations", _webhooks),
+    Check("webhook", _admission),
+    Check("policies", _policies),
+    Check("leaders", _leaders),
+    Check("rights", _rights),
+    Check("namespaces", _namespaces),
+)

@@ -1,0 +1,68 @@
+"""What the service accounts must be allowed; the chart's roles, as questions (a test holds the two together)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Right:
+    """One verb on one resource."""
+
+    program: str
+    verb: str
+    group: str
+    resource: str
+    """With its subresource: `pods/status`."""
+    name: str = ""
+    is_own: bool = False
+    """Only in the namespace slurm-bridge runs in."""
+
+    @property
+    def words(self) -> str:
+        """For people: `controllers: delete pods`."""
+        return f"{self.program}: {self.verb} {self.resource}"
+
+
+def _rights(
+    program: str,
+    group: str,
+    resource: str,
+    verbs: str,
+    *,
+    name: str = "",
+    is_own: bool = False,
+) -> Sequence[Right]:
+    return [
+        Right(program=program, verb=verb, group=group, resource=resource, name=name, is_own=is_own)
+        for verb in verbs.split()
+    ]
+
+
+_BOTH = tuple(
+    right
+    for program in ("extender", "controllers")
+    for right in (
+        *_rights(program, "", "pods", "get list watch patch"),
+        *_rights(program, "", "pods/status", "patch"),
+        *_rights(program, "", "nodes", "get list watch"),
+        *_rights(program, "events.k8s.io", "events", "create"),
+        *_rights(program, "", "namespaces", "get", name="kube-system"),
+        *_rights(
+            program,
+            "coordination.k8s.io",
+            "leases",
+            "get update",
+            name=f"slurm-bridge-{program}",
+            is_own=True,
+        ),
+        *_rights(program, "coordination.k8s.io", "leases", "create", is_own=True),
+    )
+)
+
+RIGHTS: Sequence[Right] = (
+    *_BOTH,
+    *_rights("extender", "", "pods/binding", "create"),
+    *_rights("controllers", "", "pods", "delete"),
+    *_rights("controllers", "", "nodes", "patch"),
+)
+"""Kinds that own pods are left out: they are the administrator's choice (`extender.workloadKinds`)."""

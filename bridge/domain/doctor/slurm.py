@@ -1,0 +1,287 @@
+"""Slurm's side: can it be reached, is it new enough, is it set up so that it is fast and true."""
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from bridge.domain.doctor.findings import Check, Said, fault, not_checked, ok, warning
+
+_NODES_SINCE = (25, 11)
+"""The first release whose slurmrestd creates nodes."""
+
+_TOKEN_SOON = timedelta(days=2)
+_SKEW_S = 5.0
+"""More than this, and moments of the two systems can no longer be compared."""
+_FORGETS_S = 60
+_FAST = ("batch_sched_delay", "sched_interval", "bf_interval")
+
+
+class Trouble(enum.Enum):
+    """Why slurmrestd gave no answer that counts."""
+
+    NOT_SET = "not set"
+    """No URL, or no token."""
+    UNREACHABLE = "unreachable"
+    REFUSED = "refused"
+    """It does not accept the token."""
+    TOO_OLD = "too old"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """One partition."""
+
+    name: str
+    state: str
+    """UP, DOWN, DRAIN or INACTIVE."""
+    nodes: int
+    is_default: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conf:
+    """What slurm.conf says, as slurmctld runs with it."""
+
+    scheduler_parameters: Sequence[str] = ()
+    """`bf_interval=1` …"""
+    gres_types: Sequence[str] = ()
+    enforce_part_limits: str = ""
+    max_node_count: int = 0
+    min_job_age_s: int = 0
+    select_type: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmFacts:
+    """What Slurm said."""
+
+    trouble: Trouble | None = None
+    words: str = ""
+    """Of the trouble."""
+    url: str = ""
+    release: tuple[int, int] = (0, 0)
+    controller_responds: bool = True
+    """slurmctld answers slurmrestd."""
+    skew_s: float | None = None
+    """slurmctld's clock less ours."""
+    token_expires_at: datetime | None = None
+    """None: unknown, or never."""
+    now: datetime
+    partitions: Sequence[Partition] = ()
+    partition: str = ""
+    """The one that the settings name; "" for Slurm's default."""
+    slurm_nodes: int = 0
+    has_gpus: bool = False
+    """Some Kubernetes node that is handed to Slurm has GPUs."""
+    conf: Conf | None = None
+    """None: this Slurm cannot tell (slurmrestd before 26.05)."""
+
+
+def _reachable(facts: SlurmFacts) -> Said:
+    match facts.trouble:
+        case None:
+            return ok(f"slurmrestd {facts.release[0]}.{facts.release[1]:02} at {facts.url}")
+        case Trouble.NOT_SET:
+            return not_checked(f"Slurm was not asked: {facts.words}")
+        case Trouble.UNREACHABLE:
+            return fault(
+                f"{facts.url} does not answer: {facts.words}",
+                "start slurmrestd, or mend slurm.url and the network between",
+            )
+        case Trouble.REFUSED:
+            return fault(
+                f"slurmrestd refuses the token: {facts.words}",
+                "renew it: scontrol token username=slurm lifespan=…, into the Secret of slurm.token_file",
+            )
+        case Trouble.TOO_OLD:
+            return fault(f"slurmrestd is too old: {facts.words}", "upgrade Slurm to 25.11 or newer")
+
+
+def _token(facts: SlurmFacts) -> Said:
+    if facts.trouble is Trouble.NOT_SET:
+        return not_checked("there is no token")
+    ends = facts.token_expires_at
+    if ends is None:
+        return ok("the token names no end")
+    left = ends - facts.now
+    step = "renew it: scontrol token username=slurm lifespan=…, into the Secret of slurm.token_file"
+    if left <= timedelta(0):
+        return fault(f"the token expired at {ends:%Y-%m-%d %H:%M} UTC", step)
+    if left < _TOKEN_SOON:
+        hours = left.total_seconds() / 3600
+        return warning(f"the token expires in {hours:.0f} h", step)
+    return ok(f"the token is good until {ends:%Y-%m-%d %H:%M} UTC")
+
+
+def _release(facts: SlurmFacts) -> Said:
+    if facts.trouble is not None:
+        return not_checked("Slurm did not answer")
+    said = f"Slurm {facts.release[0]}.{facts.release[1]:02}"
+    if facts.release < _NODES_SINCE:
+        return warning(
+            f"{said} cannot create nodes through slurmrestd",
+            "upgrade to 25.11 or newer, or run slurmd on the nodes",
+        )
+    return ok(f"{said} creates nodes and external jobs")
+
+
+def _controller(facts: SlurmFacts) -> Said:
+    if facts.trouble is not None:
+        return not_checked("slurmrestd did not answer")
+    if not facts.controller_responds:
+        return fault("slurmctld does not answer slurmrestd", "start slurmctld: scontrol ping")
+    return ok("slurmctld answers")
+
+
+def _clock(facts: SlurmFacts) -> Said:
+    if facts.skew_s is None:
+        return not_checked("slurmctld did not say what time it is")
+    if abs(facts.skew_s) > _SKEW_S:
+        return fault(
+            f"slurmctld's clock is {facts.skew_s:+.0f} s from this machine's",
+            "let chrony or ntpd set both clocks: tokens and times depend on them",
+        )
+    return ok("slurmctld's clock agrees with this machine's")
+
+
+def _partition_exists(facts: SlurmFacts) -> Said:
+    if not _answers(facts):
+        return not_checked("slurmctld did not answer")
+    if (found := _partition(facts)) is not None:
+        return ok(f"jobs go to partition {found.name}")
+    known = ", ".join(partition.name for partition in facts.partitions) or "none"
+    if facts.partition:
+        return fault(
+            f"there is no partition {facts.partition}; there are: {known}",
+            "mend slurm.partition in the settings, or add the partition to slurm.conf",
+        )
+    return fault(
+        f"no partition is the default; there are: {known}",
+        "set slurm.partition in the settings, or Default=YES in slurm.conf",
+    )
+
+
+def _partition_nodes(facts: SlurmFacts) -> Said:
+    found = _partition(facts)
+    if found is None:
+        return not_checked("its partition is not known")
+    if not found.nodes:
+        return fault(
+            f"partition {found.name} has no nodes",
+            f"label a node, or let it take ours: NodeSet=slurm-bridge Feature=slurm-bridge, PartitionName={found.name} "
+            "Nodes=slurm-bridge",
+        )
+    return ok(f"partition {found.name} has {found.nodes} nodes")
+
+
+def _partition_up(facts: SlurmFacts) -> Said:
+    found = _partition(facts)
+    if found is None:
+        return not_checked("its partition is not known")
+    if found.state != "UP":
+        return fault(
+            f"partition {found.name} is {found.state}: it starts nothing",
+            f"scontrol update partition={found.name} state=up",
+        )
+    return ok(f"partition {found.name} is UP")
+
+
+def _room(facts: SlurmFacts) -> Said:
+    if facts.conf is None:
+        return _no_conf()
+    most = facts.conf.max_node_count
+    fix = "raise MaxNodeCount in slurm.conf and restart slurmctld; it counts every record"
+    if most <= facts.slurm_nodes:
+        return fault(f"MaxNodeCount={most}, and Slurm has {facts.slurm_nodes} nodes already", fix)
+    return ok(f"MaxNodeCount={most} has room beside {facts.slurm_nodes} nodes")
+
+
+def _fast(facts: SlurmFacts) -> Said:
+    if facts.conf is None:
+        return _no_conf()
+    said = {one.partition("=")[0] for one in facts.conf.scheduler_parameters}
+    absent = [name for name in _FAST if name not in said]
+    if absent:
+        return warning(
+            f"SchedulerParameters lacks {', '.join(absent)}: pods wait seconds for free nodes",
+            "SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1 in slurm.conf; scontrol reconfigure",
+        )
+    return ok("Slurm's scheduler looks often")
+
+
+def _gres(facts: SlurmFacts) -> Said:
+    if facts.conf is None:
+        return _no_conf()
+    if facts.has_gpus and "gpu" not in facts.conf.gres_types:
+        return fault(
+            "GresTypes lacks gpu: Slurm silently forgets the GPUs of the nodes",
+            "GresTypes=gpu in slurm.conf, restart slurmctld, delete the nodes: they are registered again",
+        )
+    return ok(f"GresTypes={','.join(facts.conf.gres_types) or '(none)'}")
+
+
+def _limits(facts: SlurmFacts) -> Said:
+    if facts.conf is None:
+        return _no_conf()
+    if facts.conf.enforce_part_limits != "ALL":
+        return warning(
+            f"EnforcePartLimits={facts.conf.enforce_part_limits or 'NO'}: what can never run waits for ever",
+            "EnforcePartLimits=ALL in slurm.conf; scontrol reconfigure",
+        )
+    return ok("what can never run is refused at once")
+
+
+def _memory(facts: SlurmFacts) -> Said:
+    if facts.conf is None:
+        return _no_conf()
+    if facts.conf.min_job_age_s < _FORGETS_S:
+        return fault(
+            f"MinJobAge={facts.conf.min_job_age_s}: ended jobs are forgotten before their end is seen",
+            f"MinJobAge=300 in slurm.conf, at least {_FORGETS_S}; scontrol reconfigure",
+        )
+    return ok(f"ended jobs are remembered for {facts.conf.min_job_age_s} s")
+
+
+def _select(facts: SlurmFacts) -> Said:
+    if facts.conf is None:
+        return _no_conf()
+    if facts.conf.select_type != "select/cons_tres":
+        return fault(
+            f"SelectType={facts.conf.select_type}: nodes are not shared, GPUs not counted",
+            "SelectType=select/cons_tres, SelectTypeParameters=CR_Core_Memory in slurm.conf",
+        )
+    return ok("nodes are shared by CPU, memory and GPU")
+
+
+def _answers(facts: SlurmFacts) -> bool:
+    return facts.trouble is None and facts.controller_responds
+
+
+def _partition(facts: SlurmFacts) -> Partition | None:
+    wanted = facts.partition
+    return next(
+        (p for p in facts.partitions if (p.name == wanted if wanted else p.is_default)), None
+    )
+
+
+def _no_conf() -> Said:
+    return not_checked("slurmrestd cannot tell slurm.conf (before 26.05), or did not answer")
+
+
+CHECKS: Sequence[Check[SlurmFacts]] = (
+    Check("slurmrestd", _reachable),
+    Check("Slurm token", _token),
+    Check("Slurm release", _release),
+    Check("slurmctld", _controller),
+    Check("Slurm clock", _clock),
+    Check("partition", _partition_exists),
+    Check("partition's nodes", _partition_nodes),
+    Check("partition's state", _partition_up),
+    Check("MaxNodeCount", _room),
+    Check("SchedulerParameters", _fast),
+    Check("GresTypes", _gres),
+    Check("EnforcePartLimits", _limits),
+    Check("MinJobAge", _memory),
+    Check("SelectType", _select),
+)

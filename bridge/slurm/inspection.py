@@ -1,0 +1,106 @@
+"""How Slurm itself is set up: asked by a person who looks, never by a service."""
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from bridge.domain.doctor.slurm import Conf, Partition
+from bridge.slurm import wire
+from bridge.slurm.client import SlurmClient
+from bridge.slurm.errors import SlurmError, TooOld
+
+
+class _Pinged(Struct, frozen=True):
+    responding: bool = False
+
+
+class _Ping(wire.Answer, frozen=True):
+    pings: list[_Pinged] | None = None
+
+
+class _Time(Struct, frozen=True):
+    req_time: wire.Number = wire.NONE
+
+
+class _Diagnosis(wire.Answer, frozen=True):
+    statistics: _Time = _Time()
+
+
+class _Nodes(Struct, frozen=True):
+    total: int = 0
+
+
+class _State(Struct, frozen=True):
+    state: list[str] = []
+
+
+class _Partition(Struct, frozen=True):
+    name: str
+    nodes: _Nodes = _Nodes()
+    partition: _State = _State()
+    flags: list[str] = []
+
+
+class _Partitions(wire.Answer, frozen=True):
+    partitions: list[_Partition] | None = None
+
+
+class _Conf(Struct, frozen=True, rename="pascal"):
+    scheduler_parameters: list[str] = []
+    gres_types: list[str] = []
+    enforce_part_limits: list[str] = []
+    max_node_count: int = 0
+    min_job_age: int = 0
+    select_type: str = ""
+
+
+class _ConfAnswer(wire.Answer, frozen=True):
+    slurm_conf: dict[str, Any] | None = None
+
+
+async def controller_responds(client: SlurmClient) -> bool:
+    """Whether slurmctld, or one of its back-ups, answers slurmrestd."""
+    answer = await client.call("ping", "GET", "/ping/", answer=_Ping)
+    return any(ping.responding for ping in answer.pings or ())
+
+
+async def time_s(client: SlurmClient) -> float | None:
+    """Read slurmctld's clock: Unix time in whole seconds; None if it does not say."""
+    answer = await client.call("diag", "GET", "/diag/", answer=_Diagnosis)
+    return answer.statistics.req_time.positive
+
+
+async def partitions(client: SlurmClient) -> tuple[Partition, ...]:
+    """Read all partitions."""
+    answer = await client.call("partition.list", "GET", "/partitions/", answer=_Partitions)
+    return tuple(
+        Partition(
+            name=one.name,
+            state=next(iter(one.partition.state), ""),
+            nodes=one.nodes.total,
+            is_default="DEFAULT" in one.flags,
+        )
+        for one in answer.partitions or ()
+    )
+
+
+async def conf(client: SlurmClient) -> Conf | None:
+    """Read slurm.conf as slurmctld runs with it; None where slurmrestd cannot tell (before 26.05)."""
+    try:
+        answer = await client.call("conf", "GET", "/conf", answer=_ConfAnswer)
+        read = msgspec.convert(answer.slurm_conf or {}, _Conf)
+    except (TooOld, msgspec.ValidationError):
+        return None
+    except SlurmError as error:
+        if error.status == 404:  # noqa: PLR2004  # the path is unknown to older releases
+            return None
+        raise
+    return Conf(
+        scheduler_parameters=tuple(read.scheduler_parameters),
+        gres_types=tuple(read.gres_types),
+        enforce_part_limits=",".join(read.enforce_part_limits),
+        max_node_count=read.max_node_count,
+        min_job_age_s=read.min_job_age,
+        select_type=read.select_type,
+    )

@@ -1,0 +1,277 @@
+"""What the doctor says of facts; that it gets them right is shown on real clusters (tests/commands)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from bridge.domain import names, nodes
+from bridge.domain.doctor import between, findings, kube, slurm
+from bridge.domain.doctor.between import BothFacts
+from bridge.domain.doctor.findings import Check, Finding, Verdict
+from bridge.domain.doctor.kube import KubeFacts
+from bridge.domain.doctor.slurm import Conf, Partition, SlurmFacts, Trouble
+from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
+from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts
+from tests.domain.lifecycle_builders import NOW
+
+SCHEDULER: dict[str, Any] = {
+    "profiles": [{"schedulerName": names.SCHEDULER_NAME, "plugins": {"multiPoint": {}}}],
+    "extenders": [{"filterVerb": "filter", "bindVerb": "bind"}],
+}
+KUBE = KubeFacts(
+    version=(1, 36),
+    skew_s=0.4,
+    release="slurm-bridge",
+    settings_faults=(),
+    scheduler=SCHEDULER,
+    webhooks=frozenset({"mutating", "validating"}),
+    admission="",
+    policies=frozenset({*kube.POLICIES, "taint"}),
+    lease_ages={"extender": 0.0, "controllers": 0.0},
+    denied=(),
+    selected_namespaces=2,
+)
+SLURM = SlurmFacts(
+    url="http://slurmrestd:6820",
+    release=(26, 5),
+    skew_s=-0.5,
+    token_expires_at=NOW + timedelta(days=30),
+    now=NOW,
+    partitions=(Partition(name="all", state="UP", nodes=4, is_default=True),),
+    slurm_nodes=4,
+    has_gpus=True,
+    conf=Conf(
+        scheduler_parameters=("batch_sched_delay=0", "sched_interval=1", "bf_interval=1"),
+        gres_types=("gpu",),
+        enforce_part_limits="ALL",
+        max_node_count=100,
+        min_job_age_s=300,
+        select_type="select/cons_tres",
+    ),
+)
+CLUSTER = ClusterId("here")
+NODE = KubeNodeFacts(name=KubeNode("k1"), uid="u", labels={names.EXTERNAL_NODE_LABEL: "true"})
+TWIN = SlurmNodeFacts(
+    name=SlurmNode("k1"),
+    states=frozenset({"IDLE", "EXTERNAL"}),
+    features=(nodes.cluster_feature(CLUSTER),),
+)
+BOTH = BothFacts(kube_nodes=[NODE], slurm_nodes=[TWIN], cluster=CLUSTER)
+
+
+def report(facts: KubeFacts | SlurmFacts | BothFacts) -> Sequence[Finding]:
+    match facts:
+        case KubeFacts():
+            return findings.report(kube.CHECKS, facts)
+        case SlurmFacts():
+            return findings.report(slurm.CHECKS, facts)
+        case BothFacts():
+            return findings.report(between.CHECKS, facts)
+
+
+@pytest.mark.parametrize("facts", [KUBE, SLURM, BOTH])
+def test_finds_nothing_wrong_where_nothing_is(facts: KubeFacts | SlurmFacts | BothFacts) -> None:
+    assert {Verdict.OK} == {finding.verdict for finding in report(facts)}
+
+
+def scheduler(**changes: Any) -> dict[str, Any]:
+    return {**SCHEDULER, **changes}
+
+
+def profile(*disabled: str) -> dict[str, Any]:
+    plugins = {"multiPoint": {"disabled": [{"name": name} for name in disabled]}}
+    return scheduler(profiles=[{"schedulerName": names.SCHEDULER_NAME, "plugins": plugins}])
+
+
+@pytest.mark.parametrize(
+    ("facts", "check", "verdict", "words"),
+    [
+        (replace(KUBE, version=(1, 29)), "Kubernetes", Verdict.FAULT, "1.29"),
+        (replace(KUBE, skew_s=-90.0), "Kubernetes clock", Verdict.FAULT, "-90 s"),
+        (replace(KUBE, settings_faults=None), "settings", Verdict.FAULT, "no ConfigMap"),
+        (replace(KUBE, settings_faults=("x", "y")), "settings", Verdict.FAULT, "x; y"),
+        (
+            replace(KUBE, scheduler=scheduler(profiles=[])),
+            "scheduler profile",
+            Verdict.FAULT,
+            "no profile",
+        ),
+        (
+            replace(KUBE, scheduler=profile("SchedulingGates")),
+            "scheduler profile",
+            Verdict.FAULT,
+            "disables SchedulingGates",
+        ),
+        (
+            replace(KUBE, scheduler=scheduler(extenders=[])),
+            "scheduler profile",
+            Verdict.FAULT,
+            "no extender",
+        ),
+        (
+            replace(
+                KUBE,
+                scheduler=scheduler(extenders=[{**SCHEDULER["extenders"][0], "ignorable": True}]),
+            ),
+            "scheduler profile",
+            Verdict.FAULT,
+            "ignorable",
+        ),
+        (
+            replace(KUBE, webhooks=frozenset({"mutating"})),
+            "webhook configurations",
+            Verdict.FAULT,
+            "no validating",
+        ),
+        (replace(KUBE, admission="x509"), "webhook", Verdict.FAULT, "x509"),
+        (replace(KUBE, policies=frozenset({"keys"})), "policies", Verdict.FAULT, "binding, bypass"),
+        (
+            replace(KUBE, lease_ages={"extender": None, "controllers": 7.0}),
+            "leaders",
+            Verdict.FAULT,
+            "nobody leads the extender; the leader of the controllers is silent for 7 s",
+        ),
+        (
+            replace(KUBE, denied=("extender: patch pods",)),
+            "rights",
+            Verdict.FAULT,
+            "extender: patch pods",
+        ),
+        (replace(KUBE, selected_namespaces=0), "namespaces", Verdict.WARNING, "no namespace"),
+        (
+            replace(SLURM, trouble=Trouble.UNREACHABLE, words="refused"),
+            "slurmrestd",
+            Verdict.FAULT,
+            "does not answer: refused",
+        ),
+        (
+            replace(SLURM, trouble=Trouble.REFUSED, words="no"),
+            "slurmrestd",
+            Verdict.FAULT,
+            "refuses the token",
+        ),
+        (
+            replace(SLURM, trouble=Trouble.TOO_OLD, words="v0.0.42"),
+            "slurmrestd",
+            Verdict.FAULT,
+            "too old",
+        ),
+        (replace(SLURM, token_expires_at=NOW), "Slurm token", Verdict.FAULT, "expired"),
+        (
+            replace(SLURM, token_expires_at=NOW + timedelta(hours=5)),
+            "Slurm token",
+            Verdict.WARNING,
+            "in 5 h",
+        ),
+        (replace(SLURM, release=(25, 5)), "Slurm release", Verdict.WARNING, "25.05"),
+        (replace(SLURM, controller_responds=False), "slurmctld", Verdict.FAULT, "does not answer"),
+        (replace(SLURM, skew_s=61.0), "Slurm clock", Verdict.FAULT, "+61 s"),
+        (replace(SLURM, partition="gpu"), "partition", Verdict.FAULT, "no partition gpu"),
+        (replace(SLURM, partitions=()), "partition", Verdict.FAULT, "no partition is the default"),
+        (
+            replace(SLURM, partitions=(replace(SLURM.partitions[0], nodes=0),)),
+            "partition's nodes",
+            Verdict.FAULT,
+            "has no nodes",
+        ),
+        (
+            replace(SLURM, partitions=(replace(SLURM.partitions[0], state="DOWN"),)),
+            "partition's state",
+            Verdict.FAULT,
+            "is DOWN",
+        ),
+        (replace(SLURM, slurm_nodes=100), "MaxNodeCount", Verdict.FAULT, "100 nodes already"),
+        (
+            replace(BOTH, kube_nodes=[]),
+            "nodes",
+            Verdict.WARNING,
+            "no node is handed to Slurm",
+        ),
+        (
+            replace(
+                BOTH,
+                kube_nodes=[NODE, replace(NODE, labels={names.SLURM_NODE_NAME_LABEL: "k1"})],
+            ),
+            "node names",
+            Verdict.FAULT,
+            "claim one Slurm node: k1",
+        ),
+        (
+            replace(BOTH, cluster=ClusterId("elsewhere")),
+            "whose nodes",
+            Verdict.FAULT,
+            "another cluster registered these names in Slurm: k1",
+        ),
+        (replace(BOTH, slurm_nodes=[]), "nodes on both sides", Verdict.FAULT, "no such node"),
+        (
+            replace(
+                BOTH,
+                slurm_nodes=[
+                    replace(TWIN, states=frozenset({"IDLE", "DRAIN"}), reason="bad memory")
+                ],
+            ),
+            "drained nodes",
+            Verdict.WARNING,
+            "k1 (bad memory)",
+        ),
+    ],
+)
+def test_finds_what_is_wrong_and_says_the_fix(
+    facts: KubeFacts | SlurmFacts | BothFacts, check: str, verdict: Verdict, words: str
+) -> None:
+    (found,) = [finding for finding in report(facts) if finding.check == check]
+
+    assert verdict is found.verdict
+    assert words in found.found
+    assert found.fix
+
+
+@pytest.mark.parametrize(
+    ("change", "check", "verdict"),
+    [
+        ({"scheduler_parameters": ("bf_interval=1",)}, "SchedulerParameters", Verdict.WARNING),
+        ({"gres_types": ()}, "GresTypes", Verdict.FAULT),
+        ({"enforce_part_limits": "NO"}, "EnforcePartLimits", Verdict.WARNING),
+        ({"min_job_age_s": 10}, "MinJobAge", Verdict.FAULT),
+        ({"select_type": "select/linear"}, "SelectType", Verdict.FAULT),
+    ],
+)
+def test_reads_slurm_conf(change: dict[str, Any], check: str, verdict: Verdict) -> None:
+    assert SLURM.conf is not None
+    facts = replace(SLURM, conf=replace(SLURM.conf, **change))
+
+    (found,) = [finding for finding in report(facts) if finding.check == check]
+
+    assert verdict is found.verdict
+    assert found.fix
+
+
+def test_takes_nothing_for_well_that_nobody_looked_at() -> None:
+    blind_kube = replace(
+        KUBE,
+        skew_s=None,
+        scheduler=None,
+        webhooks=None,
+        admission=None,
+        policies=None,
+        lease_ages=None,
+        denied=None,
+        selected_namespaces=None,
+    )
+    blind_slurm = SlurmFacts(trouble=Trouble.NOT_SET, now=NOW)
+    blind_both = replace(BOTH, slurm_nodes=None)
+
+    said = [*report(blind_kube), *report(blind_slurm), *report(blind_both)]
+
+    looked_at = {finding.check for finding in said if finding.verdict is Verdict.OK}
+    assert {"Kubernetes", "settings", "nodes", "node names"} == looked_at
+    assert {Verdict.OK, Verdict.NOT_CHECKED} == {finding.verdict for finding in said}
+
+
+def test_every_check_has_a_name_of_its_own() -> None:
+    checks: list[Check[Any]] = [*kube.CHECKS, *slurm.CHECKS, *between.CHECKS]
+
+    assert len(checks) == len({check.name for check in checks})
