@@ -18,10 +18,13 @@ from bridge.runtime.settings import Settings
 from bridge.runtime.term import Term
 from bridge.runtime.workqueue import WorkQueue
 from controllers.certificates import Certificates, Issued
+from controllers.holdings import Holdings
+from controllers.inquiry import Inquiry
 from controllers.kube_nodes import KubeNodes
 from controllers.nodes import NodeController
 from controllers.orphans import Orphans
 from controllers.pods import Endings
+from controllers.restoring import Restorer
 
 
 def main() -> int:
@@ -58,7 +61,7 @@ async def control(
     await mirror.synced()
     placement, controllers = program.settings.placement, program.settings.controllers
     poll_s = controllers.poll_interval_s
-    term = Term(program, mirror, busy_s=poll_s, idle_s=poll_s, asks_why=False)
+    term = Term(program, mirror, busy_s=poll_s, idle_s=poll_s, limits=True)
     policy = Policy(
         bind_deadline=timedelta(seconds=placement.bind_deadline_s),
         start_deadline=timedelta(seconds=controllers.start_deadline_s),
@@ -68,7 +71,16 @@ async def control(
         tell_after=timedelta(seconds=placement.tell_after_s),
         poll_interval=timedelta(seconds=poll_s),
     )
-    endings = term.loop(Endings(KubeNodes(mirror.kube_nodes)), policy, submit=place_nothing)
+    inquiry = Inquiry(program.slurm, clock=program.clock, wake=term.wake)
+    restorer = Restorer(
+        program.slurm,
+        discovery=term.discovery,
+        placeholders=term.placeholders,
+        pods=mirror.pods,
+        kube_nodes=mirror.kube_nodes,
+        inquiry=inquiry,
+        clock=program.clock,
+    )
     nodes = NodeController(
         kube=program.kube,
         slurm=program.slurm,
@@ -76,9 +88,14 @@ async def control(
         bound=mirror.bound,
         queue=WorkQueue[SlurmNode](rng=program.rng),
         settings=registration_settings(program),
+        holdings=Holdings(mirror.pods, term.placeholders),
         clock=program.clock,
         metrics=program.metrics,
     )
+    side = Endings(
+        KubeNodes(mirror.kube_nodes), inquiry=inquiry, restorer=restorer, look_at=nodes.look_at
+    )
+    endings = term.loop(side, policy, submit=place_nothing, restore=restorer.restore)
     orphans = Orphans(
         kube=program.kube,
         slurm=program.slurm,
@@ -90,6 +107,7 @@ async def control(
     )
     async with asyncio.TaskGroup() as group:
         group.create_task(endings.run(stop, workers=controllers.workers))
+        group.create_task(inquiry.run(stop))
         group.create_task(nodes.run(stop))
         group.create_task(orphans.run(stop))
 

@@ -12,7 +12,7 @@ from typing import assert_never
 import structlog
 
 from bridge.domain import demand, nodes, registration
-from bridge.domain.ids import SlurmNode
+from bridge.domain.ids import KubeNode, SlurmNode
 from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.pods import BoundPod
 from bridge.domain.registration import (
@@ -37,6 +37,7 @@ from bridge.runtime.workqueue import WorkQueue
 from bridge.slurm import nodes as slurm_nodes
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import NotFound, SlurmError
+from controllers.holdings import Holdings
 from controllers.kube_nodes import KubeNodes
 
 _log = structlog.get_logger(__name__)
@@ -60,6 +61,7 @@ class NodeController:
         bound: Cache[BoundPod],
         queue: WorkQueue[SlurmNode],
         settings: registration.Settings,
+        holdings: Holdings,
         clock: Clock,
         metrics: Metrics,
     ) -> None:
@@ -72,6 +74,7 @@ class NodeController:
         self._daemons = bound.index(lambda pod: [pod.kube_node] if pod.is_of_the_node else [])
         self._queue = queue
         self._settings = settings
+        self._holdings = holdings
         self._clock = clock
         self._metrics = metrics
         self._said: dict[SlurmNode, str] = {}
@@ -94,6 +97,11 @@ class NodeController:
             )
             looking.cancel()
 
+    def look_at(self, kube_node: KubeNode) -> None:
+        """Ask for a look at one node."""
+        if node := self._cache.get(kube_node):
+            self._queue.add(nodes.slurm_name(node))
+
     async def reconcile(self, name: SlurmNode) -> timedelta | None:
         """Look at one node of both worlds, and do the next step.
 
@@ -109,6 +117,7 @@ class NodeController:
             demand.total(pod.demand for pod in daemons if not pod.is_terminal),
             slurm_node,
             self._settings,
+            hold=self._holdings.hold(kube_node, slurm_node),
         )
         if kube_node and registration.is_wanted(kube_node):
             self._say(name, decision)
@@ -189,5 +198,5 @@ class NodeController:
 
     def _pod_changed(self, old: BoundPod | None, new: BoundPod | None) -> None:
         pod = new or old
-        if pod is not None and pod.is_of_the_node and (node := self._cache.get(pod.kube_node)):
-            self._queue.add(nodes.slurm_name(node))
+        if pod is not None and pod.is_of_the_node:
+            self.look_at(pod.kube_node)

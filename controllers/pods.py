@@ -1,13 +1,23 @@
 """Endings: what the elected leader looks at from the moment a pod has its node until nothing of it is left in Slurm."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 
+from bridge.domain import lifecycle
 from bridge.domain.facts import Actor, Facts
-from bridge.domain.ids import PodUid
+from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.jobs import JobPhase
+from bridge.domain.lifecycle import Column, Row
 from bridge.domain.pods import Pod
 from bridge.domain.view import Past, View
+from controllers.inquiry import Inquiry
 from controllers.kube_nodes import KubeNodes
+from controllers.restoring import Restorer
+
+_UNHELD = {
+    (row, column) for row in (Row.PLACED, Row.BOUND) for column in (Column.NONE, Column.WAITING)
+}
 
 
 class Endings:
@@ -15,16 +25,34 @@ class Endings:
 
     actor = Actor.CONTROLLERS
 
-    def __init__(self, kube_nodes: KubeNodes) -> None:
+    def __init__(
+        self,
+        kube_nodes: KubeNodes,
+        *,
+        inquiry: Inquiry,
+        restorer: Restorer,
+        look_at: Callable[[KubeNode], None],
+    ) -> None:
+        """look_at: called with a node when Slurm turns out not to hold it for a pod, and whenever that changes."""
         self._kube_nodes = kube_nodes
+        self._inquiry = inquiry
+        self._restorer = restorer
+        self._look_at = look_at
+        self._unheld: dict[PodUid, Column] = {}
 
     def past(self, _pod: Pod) -> Past:
         """The extender had finished with it when it removed the gate."""
         return Past.HANDED_OVER
 
     def gather(self, pod: Pod, view: View, *, now: datetime, since: datetime) -> Facts:
-        """Look which node the placeholder holds, and whether the pod's own is still there."""
+        """Look which node the placeholder holds, whether the pod's own is still there, and what became of a lost one."""
         running = [job for job in view.live if job.phase is JobPhase.RUNNING and job.nodes]
+        row, column = lifecycle.cell(pod, view)
+        self._watch_hold(pod, row, column)
+        if (row, column) in _UNHELD and column is Column.NONE:
+            view = replace(view, evidence=self._inquiry.finding(pod).evidence)
+        else:
+            self._inquiry.forget(pod.uid)
         return Facts(
             pod=pod,
             view=view,
@@ -32,7 +60,19 @@ class Endings:
             since=since,
             kube_node=self._kube_nodes.behind(running[0].nodes[0]) if running else None,
             node_is_gone=pod.kube_node is not None and self._kube_nodes.is_gone(pod.kube_node),
+            refusal=self._restorer.refusal(pod),
         )
 
-    def forget(self, _uid: PodUid) -> None:
-        """Nothing is remembered."""
+    def forget(self, uid: PodUid) -> None:
+        """The pod is gone."""
+        self._inquiry.forget(uid)
+        self._unheld.pop(uid, None)
+
+    def _watch_hold(self, pod: Pod, row: Row, column: Column) -> None:
+        before = self._unheld.pop(pod.uid, None)
+        now = column if (row, column) in _UNHELD else None
+        if now is not None:
+            self._unheld[pod.uid] = now
+        node = pod.kube_node or pod.assigned_node
+        if before is not now and node is not None:
+            self._look_at(node)

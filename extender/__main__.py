@@ -6,7 +6,9 @@ from datetime import timedelta
 from functools import partial
 
 from bridge.domain import request
+from bridge.domain.actions import Restore
 from bridge.domain.facts import Policy
+from bridge.domain.pods import Pod
 from bridge.kube.objects import Objects
 from bridge.runtime import lifetime, logging, settings
 from bridge.runtime.lease import Accession
@@ -73,7 +75,7 @@ async def place(
         mirror,
         busy_s=placement.poll_interval_s,
         idle_s=placement.idle_poll_interval_s,
-        asks_why=True,
+        limits=False,
     )
     bridged = Bridged(
         program.slurm,
@@ -108,8 +110,17 @@ async def place(
         bind_deadline=timedelta(seconds=placement.bind_deadline_s),
         poll_interval=timedelta(seconds=placement.poll_interval_s),
     )
-    loop = term.loop(side, policy, submit=submitter.submit)
+    loop = term.loop(side, policy, submit=submitter.submit, restore=restore_nothing)
     await loop.run(stop, workers=placement.workers)
+
+
+async def restore_nothing(pod: Pod, _action: Restore) -> None:
+    """Refuse: the lifecycle's rows of gated pods have no Restore.
+
+    Raises:
+        AssertionError: always.
+    """
+    raise AssertionError(f"the extender was told to restore {pod.full_name}")
 
 
 def request_policy(program: Program) -> request.Policy:

@@ -92,6 +92,25 @@ class Assign:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Restore:
+    """Submit a placeholder in the place of the one Slurm lost, on the pods' very nodes, for the time that is left.
+
+    Once for all pods of a workload; like `Submit` never repeated after a lost reply before looking.
+    """
+
+    lost: str
+    """What named it (`Pod.placed_by`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adopt:
+    """Write the placeholder that stands in for the lost one on the pod; guarded by the lost one's id and SLUID."""
+
+    job_id: JobId
+    sluid: Sluid | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cancel:
     """Cancel a placeholder; ids are re-used, so the sluid is verified first when it is known."""
 
@@ -161,4 +180,17 @@ class Wait:
     """Nothing to do until something changes or the decision's retry time comes."""
 
 
-Action = Submit | Tell | Assign | Cancel | Complete | SetTimeLimit | Evict | EndPod | Release | Wait
+Action = (
+    Submit
+    | Tell
+    | Assign
+    | Restore
+    | Adopt
+    | Cancel
+    | Complete
+    | SetTimeLimit
+    | Evict
+    | EndPod
+    | Release
+    | Wait
+)

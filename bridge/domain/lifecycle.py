@@ -178,6 +178,8 @@ def _decide(facts: Facts, policy: Policy) -> Decision:
         return rules.wait("Slurm shows no placeholder, but not surely", retry=policy.poll_interval)
     if job is None:
         return TABLE[row].none(Case(facts=facts, policy=policy))
+    if row in (Row.PLACED, Row.BOUND) and rules.may_be_adopted(pod, job):
+        return rules.adopt(job)
     if row is Row.GATED and job.identity.cause and column is not Column.ENDED:
         return rules.finish_cancel(job)
     return _rule_for(job, TABLE[row])(JobCase(facts=facts, policy=policy, job=job))
@@ -246,12 +248,24 @@ def _has_stopped(pod: Pod, *, node_is_gone: bool) -> bool:
 def placeholder(pod: Pod, view: View) -> SlurmJob | None:
     """Pick the one that counts: the live one, else the one whose end counts.
 
-    A pod that was placed keeps the placeholder it was placed by and adopts no other. While it is gated its label is
+    A pod that was placed keeps the placeholder it was placed by; where Slurm lost that, one that says it stands in for it
+    counts, and no other. While it is gated its label is
     only a cache: a placeholder that has nodes goes before one that waits, the oldest before younger ones.
     """
     if not pod.is_gated and pod.job_id is not None:
         own = [job for job in view.jobs if job.is_named(pod.job_id, pod.sluid)]
-        return min(own, key=lambda job: job.phase is JobPhase.ENDED, default=None)
+        stand_ins = [
+            job
+            for job in view.jobs
+            if job.identity.restores
+            and job.identity.restores == pod.placed_by
+            and job.identity.cause != OwnCause.SPARE
+        ]
+        return min(
+            [*own, *sorted(stand_ins, key=_seniority)],
+            key=lambda job: job.phase is JobPhase.ENDED,
+            default=None,
+        )
     if view.live:
         return min(view.live, key=_seniority)
     ended = [job for job in view.ended if job.identity.cause != OwnCause.SPARE]

@@ -26,7 +26,8 @@ Before the table is asked:
 1. Slurm cannot be read → **Wait**. Nothing is concluded from silence.
 2. More than one live placeholder → **Cancel** the spare ones. A pod that was placed keeps the placeholder it was placed
    by and adopts no other; a gated one keeps the one that has nodes, else the oldest.
-3. A waiting pod's placeholder that carries a recorded cause → **Cancel**: we died between recording and cancelling.
+3. A placed pod's placeholder that stands in for one Slurm lost → **Adopt**: id and SLUID are written on the pod.
+4. A waiting pod's placeholder that carries a recorded cause → **Cancel**: we died between recording and cancelling.
 
 And after it: whatever is more than Wait is held back until Slurm has been read by a
 request that *began* after our own last write about this pod, and the pod is seen as that write left it

@@ -36,6 +36,8 @@ class Identity:
     """Its true time limit, while we have extended it (`time_limits`); goes with `extended_min`."""
     extended_min: int | None = None
     """The limit that we set: while Slurm shows another one, somebody has changed it since, and `limit_min` is void."""
+    restores: str = ""
+    """What named the placeholder that Slurm lost (`Pod.placed_by`), where this one stands in for it; "" otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +111,8 @@ def encode(identity: Identity) -> str:
         document["ended"] = identity.ended
     if identity.limit_min is not None and identity.extended_min is not None:
         document["limit"] = [identity.limit_min, identity.extended_min]
+    if identity.restores:
+        document["restores"] = identity.restores
     return json.dumps(document, separators=(",", ":"))
 
 
@@ -142,7 +146,7 @@ def _identity(document: Mapping[str, object], cluster: ClusterId) -> Identity:
     if not isinstance(pods, list):
         raise UnreadableIdentityError("the identity lists no pods", cluster=cluster)
     texts = {key: document.get(key) for key in ("kind", "namespace", "name", "uid")}
-    texts |= {key: document.get(key, "") for key in ("cause", "ended")}
+    texts |= {key: document.get(key, "") for key in ("cause", "ended", "restores")}
     wrong = sorted(key for key, value in texts.items() if not isinstance(value, str))
     if wrong or not all(isinstance(pod, str) for pod in pods):
         raise UnreadableIdentityError(
@@ -161,6 +165,7 @@ def _identity(document: Mapping[str, object], cluster: ClusterId) -> Identity:
         ended=str(texts["ended"]),
         limit_min=limit_min,
         extended_min=extended_min,
+        restores=str(texts["restores"]),
     )
 
 

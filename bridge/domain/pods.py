@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from bridge.domain import names
+from bridge.domain import grant, names
 from bridge.domain.demand import Demand
+from bridge.domain.grant import Grant
 from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid
+from bridge.domain.placeholder import Identity
 
 
 class Phase(enum.Enum):
@@ -214,6 +216,16 @@ class Pod:
     def placed_by(self) -> str:
         """What names the placeholder it was placed by: its SLUID, or its job id where there is no SLUID; "" if there is none."""
         return self.sluid or self.labels.get(names.JOB_ID_LABEL, "")
+
+    @property
+    def grant(self) -> tuple[Identity, Grant] | None:
+        """Whose placeholder it was placed by, and what Slurm granted that; None where it is not written on the pod."""
+        return grant.decode(self.annotations.get(names.GRANT_ANNOTATION, ""))
+
+    @property
+    def when_lost(self) -> str:
+        """An operator's word, `restore` or `let-go`; "" while there is none."""
+        return self.annotations.get(names.WHEN_LOST_ANNOTATION, "")
 
     @property
     def has_started(self) -> bool:

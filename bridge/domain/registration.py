@@ -14,6 +14,7 @@ from bridge.domain import demand, names, nodes, quantities
 from bridge.domain.demand import Demand
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
 from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec, Taint
+from bridge.domain.restore import Hold
 
 REASON_PREFIX = "slurm-bridge: "
 """How a drain's reason begins if the drain is ours."""
@@ -124,6 +125,8 @@ def decide(
     daemons: Demand,
     slurm_node: SlurmNodeFacts | None,
     settings: Settings,
+    *,
+    hold: Hold = Hold.HELD,
 ) -> NodeDecision:
     """Say what to do for one node.
 
@@ -132,6 +135,7 @@ def decide(
         daemons: what the pods that belong to the node ask for together (DaemonSets', static ones; `demand.total`).
         slurm_node: Slurm's node of that name (`nodes.slurm_name`); None: Slurm has none.
         settings: the administrator's.
+        hold: whether Slurm holds the node for the pods that run there.
     """
     if slurm_node and nodes.cluster_feature(settings.cluster) not in slurm_node.features:
         return NodeDecision(
@@ -148,11 +152,14 @@ def decide(
         if problem := _missing(wanted):
             return NodeDecision(actions=taint, reason=problem)
         # The taint comes first: nobody else is to use what Slurm is about to hand out.
-        drain = tuple(_drain(wanted.name, _unavailable(kube_node)))
+        drain = tuple(_drain(wanted.name, _unheld(hold) or _unavailable(kube_node)))
         return NodeDecision(
             actions=(*taint, Create(spec=wanted), *drain), reason="labelled, not in Slurm yet"
         )
-    change = _keep_in_step(kube_node, slurm_node, wanted)
+    if hold is Hold.HELD:
+        change = _keep_in_step(kube_node, slurm_node, wanted)
+    else:
+        change = _keep_for_pods(slurm_node, hold)
     return replace(change, actions=(*taint, *change.actions))
 
 
@@ -213,6 +220,25 @@ def _keep_in_step(
         actions.append(Undrain(slurm_node=name))
         reasons.append("available again")
     return NodeDecision(actions=tuple(actions), reason=", ".join(reasons) or "in step")
+
+
+def _keep_for_pods(slurm_node: SlurmNodeFacts, hold: Hold) -> NodeDecision:
+    """Pods run there whose placeholders Slurm has forgotten: no stranger starts before these do, cordoned or not."""
+    actions: tuple[NodeAction, ...] = ()
+    reason = "Slurm is to say more of the placeholders of its pods"
+    if hold is Hold.MISSING:
+        reason = _unheld(hold)
+        if "DRAIN" not in slurm_node.states:
+            actions = tuple(_drain(slurm_node.name, reason))
+    elif hold is Hold.RESTORING:
+        reason = "placeholders of its pods are to start there"
+        if _is_our_drain(slurm_node):
+            actions = (Undrain(slurm_node=slurm_node.name),)
+    return NodeDecision(actions=actions, reason=reason, is_settled=False)
+
+
+def _unheld(hold: Hold) -> str:
+    return "pods run here whose jobs Slurm has lost" if hold is Hold.MISSING else ""
 
 
 def _replace(slurm_node: SlurmNodeFacts, why: str) -> NodeDecision:

@@ -10,6 +10,7 @@ from typing import assert_never
 from bridge.domain import backoff, grant, names, outcome, reasons, time_limits
 from bridge.domain.actions import (
     Action,
+    Adopt,
     Assign,
     Cancel,
     Cause,
@@ -19,6 +20,7 @@ from bridge.domain.actions import (
     Outcome,
     OwnCause,
     Release,
+    Restore,
     SetTimeLimit,
     Submit,
     Tell,
@@ -27,7 +29,7 @@ from bridge.domain.actions import (
 from bridge.domain.cases import Case, JobCase
 from bridge.domain.facts import Decision, Fit
 from bridge.domain.ids import JobId, KubeNode, SlurmNode
-from bridge.domain.jobs import JobEnd, SlurmJob
+from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.pods import Pod
 from bridge.domain.time_limits import TimeLimit
 from bridge.domain.view import Evidence
@@ -162,29 +164,49 @@ def confirm(case: JobCase) -> Decision:
 
 
 def await_restore(case: JobCase) -> Decision:
-    """Tell; Wait until the restore deadline, then Evict."""
+    """Tell; others hold its node at the restore deadline: Evict."""
+    job = case.job
     remaining = case.policy.restore_deadline - case.dwelt
-    if remaining > timedelta(0):
-        text = f"Slurm job {case.job.id} waits again although its pod was placed: it should get its node back"
-        return _say(case, "PlaceholderWaits", text, retry=remaining)
-    text = f"Slurm job {case.job.id} did not get its node back within {_seconds(case.policy.restore_deadline)}"
-    return do(text, Evict(cause=Cause.LOST, message=text))
+    if remaining <= timedelta(0) and job.reason in _ROOM_IS_TAKEN:
+        text = f"Slurm job {job.id} did not get its node back within {_seconds(case.policy.restore_deadline)}: {job.reason}"
+        return do(text, Evict(cause=Cause.LOST, message=text))
+    why = f" ({job.reason})" if job.reason else ""
+    text = f"Slurm job {job.id} waits{why} although its pod was placed: it should get its node back"
+    return _say(case, "PlaceholderWaits", text, retry=max(remaining, _SOON))
 
 
 def keep_forgotten(case: Case) -> Decision:
-    """Wait, Tell PlaceholderLost; slurmdbd knows its end: Evict."""
+    """Evidence that Slurm lost it, or an operator's word: Restore; that it ended: Evict; neither: Wait, Tell PlaceholderLost."""
     job = f"Slurm job {case.pod.job_id}" if case.pod.job_id else "its placeholder"
     match case.facts.view.evidence:
+        case Evidence.PENDING:
+            return wait(f"Slurm does not know {job}: looking for what became of it", retry=_SOON)
         case Evidence.ENDED:
             text = f"{job} has ended and is purged, as slurmdbd knows"
             return do(text, Evict(cause=Cause.ENDED, message=text))
         case Evidence.LOST:
-            text = f"Slurm lost {job} without ending it: the pod is kept"
+            return _restore(case, f"Slurm lost {job} without ending it")
         case Evidence.NONE:
-            text = f"Slurm does not know {job}, nor whether it ended: the pod is kept until somebody deletes it"
+            return _ask_operator(case, f"Slurm does not know {job}, nor whether it ended")
         case unreachable:
             assert_never(unreachable)
-    return _say(case, "PlaceholderLost", text)
+
+
+def may_be_adopted(pod: Pod, job: SlurmJob) -> bool:
+    """It stands in for the pod's lost placeholder, and the pod does not say so yet."""
+    is_known = job.sluid is not None or job.phase is JobPhase.RUNNING
+    return (
+        is_known
+        and job.phase is not JobPhase.ENDED
+        and bool(job.identity.restores)
+        and not job.is_named(pod.job_id, pod.sluid)
+    )
+
+
+def adopt(job: SlurmJob) -> Decision:
+    """Adopt."""
+    text = f"Slurm job {job.id} stands in for the one that was lost"
+    return do(text, Adopt(job_id=job.id, sluid=job.sluid))
 
 
 def evict(case: JobCase) -> Decision:
@@ -344,6 +366,12 @@ _SOON = timedelta(seconds=1)
 _CONFIRMED_AFTER = timedelta(seconds=5)
 """Label and annotation say it already: a pod that is over by then is spared the write."""
 
+_ROOM_IS_TAKEN = ("Resources", "Priority")
+"""Slurm's reasons while others have what the job asks for. A drained node, a limit or a hold is for people to mend."""
+
+_ASKED_AGAIN = timedelta(minutes=1)
+"""How soon evidence is looked for again where there was none: slurmdbd may have been away."""
+
 _UNEXPLAINED = timedelta(seconds=15)
 """For so long a reason is awaited before the pod is told that there is none: Slurm's next pass gives one."""
 
@@ -379,6 +407,34 @@ def _say(
         return wait(text, retry=retry)
     tell = Tell(job_id=job_id, reason=reason, message=text, allocated=allocated)
     return Decision(actions=(tell,), reason=text, retry_after=retry)
+
+
+def _restore(case: Case, why: str) -> Decision:
+    if case.pod.grant is None:
+        text = f"{why}; what it was is not written on the pod, so it cannot be asked for again: the pod is kept"
+        return _keep(case, text)
+    if (refusal := case.facts.refusal) and (remaining := _backoff_left(case)):
+        return _keep(case, f"{why}; a new one is refused: {refusal.text}", retry=remaining)
+    return do(f"{why}: submit it again", Restore(lost=case.pod.placed_by))
+
+
+def _ask_operator(case: Case, doubt: str) -> Decision:
+    match case.pod.when_lost:
+        case "restore":
+            return _restore(case, f"{doubt}, and an operator said restore")
+        case "let-go":
+            text = f"{doubt}, and an operator said let-go"
+            return do(text, Evict(cause=Cause.LOST, message=text))
+        case _:
+            text = (
+                f"{doubt}: the pod is kept until an operator annotates it with "
+                f"{names.WHEN_LOST_ANNOTATION}=restore or =let-go"
+            )
+            return _keep(case, text, retry=_ASKED_AGAIN)
+
+
+def _keep(case: Case, text: str, *, retry: timedelta | None = None) -> Decision:
+    return _say(case, "PlaceholderLost", text, retry=retry)
 
 
 def _complete(case: JobCase, how: Outcome) -> Decision:

@@ -17,10 +17,12 @@ from bridge.domain.jobs import JobPhase, SlurmJob
 class Evidence(enum.Enum):
     """What else is known of a placeholder that slurmctld does not know (any more)."""
 
+    PENDING = "pending"
+    """It is being looked for."""
     NONE = "none"
     """Nothing: it may have been lost, or have ended and been purged."""
     LOST = "lost"
-    """It never ended: slurmdbd still says RUNNING or PENDING with end 0, or the job ids went backwards."""
+    """It never ended: slurmdbd has no end of it, or the job ids went backwards (`bridge.domain.restore`)."""
     ENDED = "ended"
     """slurmdbd knows its end."""
 
@@ -136,6 +138,10 @@ class Book:
         """
         marks = self._marks.get(uid, _UNWRITTEN)
         self._marks[uid] = replace(marks, patched=version, patched_until=at + self._quiet_s)
+
+    def knows(self, uid: str) -> bool:
+        """It has met this workload."""
+        return uid in self._marks
 
     def forget(self, uid: str) -> None:
         """The pod is gone, or no longer ours."""

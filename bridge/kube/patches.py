@@ -82,6 +82,32 @@ def assign(
     )
 
 
+def adopt(pod: Pod, *, job_id: JobId, sluid: Sluid | None) -> JsonPatch:
+    """Write the placeholder that stands in for the lost one on a placed pod; the operator's word has been heard by then.
+
+    Guarded by what named the lost one: a leader that was overtaken adopts nothing.
+    """
+    label, note, word = (
+        f"/metadata/{field}/{_escape(key)}"
+        for field, key in (
+            ("labels", names.JOB_ID_LABEL),
+            ("annotations", names.SLUID_ANNOTATION),
+            ("annotations", names.WHEN_LOST_ANNOTATION),
+        )
+    )
+    said = pod.annotations.get(names.WHEN_LOST_ANNOTATION)
+    return JsonPatch(
+        [
+            _is_still(pod),
+            _test(label, pod.labels.get(names.JOB_ID_LABEL)),
+            _test(note, pod.annotations.get(names.SLUID_ANNOTATION)),
+            _add(label, str(job_id)),
+            _add(note, sluid or ""),
+            *([_test(word, said), _remove(word)] if said is not None else []),
+        ]
+    )
+
+
 def release(pod: Pod) -> JsonPatch:
     """Remove our finalizer from among the others.
 

@@ -13,12 +13,14 @@ import structlog
 
 from bridge.domain.actions import (
     Action,
+    Adopt,
     Assign,
     Cancel,
     Complete,
     EndPod,
     Evict,
     Release,
+    Restore,
     SetTimeLimit,
     Submit,
     Tell,
@@ -47,6 +49,9 @@ _log = structlog.get_logger(__name__)
 SubmitFor = Callable[[Pod, Submit], Awaitable[None]]
 """How a placeholder is submitted: the extender's business, as only it places."""
 
+RestoreFor = Callable[[Pod, Restore], Awaitable[None]]
+"""How one that Slurm lost is submitted again: the controllers' business, as the pods are theirs by then."""
+
 
 class Actuator:
     """The hands of one leader."""
@@ -60,6 +65,7 @@ class Actuator:
         placeholders: Placeholders,
         pods: Cache[Pod],
         submit: SubmitFor,
+        restore: RestoreFor,
         reporter: Reporter,
         clock: Clock,
         metrics: Metrics,
@@ -70,6 +76,7 @@ class Actuator:
         self._placeholders = placeholders
         self._pods = pods
         self._submit = submit
+        self._restore = restore
         self._reporter = reporter
         self._clock = clock
         self._metrics = metrics
@@ -92,8 +99,10 @@ class Actuator:
     async def _act(self, pod: Pod, action: Action) -> Pod:
         """Carry out one action; returns the pod as our own write left it."""
         match action:
-            case Submit() | Cancel() | Complete() | SetTimeLimit():
+            case Submit() | Restore() | Cancel() | Complete() | SetTimeLimit():
                 await self._act_in_slurm(pod, action)
+            case Adopt(job_id=job_id, sluid=sluid):
+                return await self._patch(pod, patches.adopt(pod, job_id=job_id, sluid=sluid))
             case Assign(job_id=job_id, kube_node=kube_node, sluid=sluid, grant=grant):
                 assigned = patches.assign(
                     pod, job_id=job_id, kube_node=kube_node, sluid=sluid, grant=grant
@@ -118,11 +127,13 @@ class Actuator:
     # -- Slurm ------------------------------------------------------------------------------------
 
     async def _act_in_slurm(
-        self, pod: Pod, action: Submit | Cancel | Complete | SetTimeLimit
+        self, pod: Pod, action: Submit | Restore | Cancel | Complete | SetTimeLimit
     ) -> None:
         match action:
             case Submit():
                 await self._submit(pod, action)
+            case Restore():
+                await self._restore(pod, action)
             case Cancel():
                 await self._cancel(pod, action)
             case Complete():

@@ -54,7 +54,7 @@ class Pace:
     quiet_s: float
     """For so long a submit without a reply may still be accepted."""
     first_reasons_per_s: float
-    """How many jobs a second may be asked about that were never asked about; 0: none is asked about at all."""
+    """How many jobs a second may be asked about that were never asked about."""
     reasons_after_s: float
     """Jobs that wait less than this are not asked about at all."""
     limits: bool = False
@@ -186,7 +186,7 @@ class Placeholders:
     def _due(self, now: float) -> tuple[JobId, ...]:
         """Whom to look at although its state is the same."""
         limited = self._limited() if self._pace.limits else ()
-        return (*self._reasons.due(self._waiting(), now), *self._limits.due(limited, now))
+        return (*self._reasons.due(self._told_about(), now), *self._limits.due(limited, now))
 
     def _failed(self, error: SlurmError) -> None:
         self._book.failed()
@@ -206,6 +206,10 @@ class Placeholders:
         busy = bool(self._waiting_for_news) or any(self._waiting())
         pace_s = self._pace.busy_s if busy else self._pace.idle_s
         await pause(pace_s - shortest_s, self._asked)
+
+    def _told_about(self) -> Iterator[SlurmJob]:
+        """Of those that wait: the ones whose pods are in our hands, so that we tell them why."""
+        return (job for job in self._waiting() if self._book.knows(job.identity.uid))
 
     def _waiting(self) -> Iterator[SlurmJob]:
         jobs = self._snapshot.jobs.values() if self._snapshot else ()
@@ -229,8 +233,6 @@ class _Turns:
         self._last = 0.0
 
     def due(self, waiting: Iterator[SlurmJob], now: float) -> tuple[JobId, ...]:
-        if not self._pace.first_reasons_per_s:
-            return ()
         ids = {job.id for job in waiting}
         self._asked_at = {job: at for job, at in self._asked_at.items() if job in ids}
         self._since = {job: self._since.get(job, now) for job in ids}

@@ -55,16 +55,16 @@ class Program:
         )
         return Completer(self.slurm, controller, self.clock)
 
-    def pace(self, *, busy_s: float, idle_s: float, asks_why: bool) -> Pace:
-        """How often this program reads Slurm; asks_why: also why jobs wait, else also when those that run must end."""
+    def pace(self, *, busy_s: float, idle_s: float, limits: bool) -> Pace:
+        """How often this program reads Slurm; limits: also when those that run must end."""
         placement = self.settings.placement
         return Pace(
             busy_s=busy_s,
             idle_s=idle_s,
             quiet_s=placement.quiet_period_s,
-            first_reasons_per_s=placement.tells_per_second if asks_why else 0,
+            first_reasons_per_s=placement.tells_per_second,
             reasons_after_s=placement.tell_after_s,
-            limits=not asks_why,
+            limits=limits,
         )
 
     def health_part(self) -> Part:

@@ -1,8 +1,10 @@
 """One term of leadership over pods: what the extender and the controllers put together in the same way."""
 
+from collections.abc import Callable
+
 from bridge.domain.facts import Policy
 from bridge.domain.ids import PodUid
-from bridge.runtime.actuator import Actuator, SubmitFor
+from bridge.runtime.actuator import Actuator, RestoreFor, SubmitFor
 from bridge.runtime.mirror import Mirror
 from bridge.runtime.placeholders import Placeholders
 from bridge.runtime.pods import PodLoop, Side
@@ -15,7 +17,7 @@ class Term:
     """A queue of pods, and a picture of Slurm that wakes them; dropped when the term ends."""
 
     def __init__(
-        self, program: Program, mirror: Mirror, *, busy_s: float, idle_s: float, asks_why: bool
+        self, program: Program, mirror: Mirror, *, busy_s: float, idle_s: float, limits: bool
     ) -> None:
         """Put the queue and the picture together.
 
@@ -24,7 +26,7 @@ class Term:
             mirror: what it keeps of Kubernetes.
             busy_s: how often Slurm is read while something waits.
             idle_s: how often it is read otherwise.
-            asks_why: whether somebody will be told why jobs wait: one request for each.
+            limits: whether somebody acts on when running jobs must end.
         """
         self._program = program
         self._mirror = mirror
@@ -33,14 +35,18 @@ class Term:
         self.discovery = Discovery(program.slurm, program.cluster, clock=program.clock.monotonic)
         self.placeholders = Placeholders(
             self.discovery,
-            pace=program.pace(busy_s=busy_s, idle_s=idle_s, asks_why=asks_why),
+            pace=program.pace(busy_s=busy_s, idle_s=idle_s, limits=limits),
             clock=program.clock,
             metrics=program.metrics,
             wake=lambda uid: queue.add(PodUid(uid)),
         )
+        self.wake: Callable[[PodUid], None] = queue.add
+        """Asks for a look at one pod."""
         program.health.register("slurm", self.placeholders.health)
 
-    def loop(self, side: Side, policy: Policy, *, submit: SubmitFor) -> PodLoop:
+    def loop(
+        self, side: Side, policy: Policy, *, submit: SubmitFor, restore: RestoreFor
+    ) -> PodLoop:
         """Put the loop over one side's pods together."""
         program = self._program
         return PodLoop(
@@ -55,6 +61,7 @@ class Term:
                 placeholders=self.placeholders,
                 pods=self._mirror.pods,
                 submit=submit,
+                restore=restore,
                 reporter=program.reporter,
                 clock=program.clock,
                 metrics=program.metrics,

@@ -101,6 +101,7 @@ class SlurmClient:
         answer: type[A],
         params: Sequence[tuple[str, str]] = (),
         body: object = None,
+        plugin: str = "slurm",
     ) -> A:
         """Ask slurmrestd; return the answer if it is 200 and has no `errors`.
 
@@ -111,6 +112,7 @@ class SlurmClient:
             answer: What to read from the body.
             params: The query; keys may repeat.
             body: Sent as JSON.
+            plugin: `slurm` speaks to slurmctld, `slurmdb` to slurmdbd.
 
         Raises:
             SlurmError: what `bridge.slurm.errors` tells apart.
@@ -118,7 +120,9 @@ class SlurmClient:
         content = None if body is None else msgspec.json.encode(body)
         async with self._slots:
             with self.observed(operation):
-                reply = await self._ask(operation, method, path, params=params, content=content)
+                reply = await self._ask(
+                    operation, method, f"/{plugin}/{{}}{path}", params=params, content=content
+                )
                 return _read(operation, reply, answer)
 
     @contextmanager
@@ -163,7 +167,7 @@ class SlurmClient:
         dialect = await self.dialect()
         for _ in PARSERS:
             reply = await self._transport.exchange(
-                operation, method, f"/slurm/{dialect.parser}{path}", params=params, content=content
+                operation, method, path.format(dialect.parser), params=params, content=content
             )
             if not reply.is_unknown_path:
                 return reply
@@ -176,7 +180,7 @@ class SlurmClient:
                 break
         raise TooOld(
             operation,
-            f"slurmrestd {dialect.release[0]}.{dialect.release[1]:02} has no {method} {path} in {dialect.parser}:"
+            f"slurmrestd {dialect.release[0]}.{dialect.release[1]:02} has no {method} {path.format(dialect.parser)}:"
             " a newer Slurm is needed",
         )
 

@@ -201,6 +201,53 @@ class Diagnosis(Answer, frozen=True):
     statistics: Statistics = Statistics()
 
 
+class Numbers(Struct, frozen=True):
+    """Of slurm.conf."""
+
+    last_job_id: int = field(name="MaxJobId", default=0)
+
+
+class NumbersMeta(Struct, frozen=True):
+    """What `scontrol show config` tells besides."""
+
+    next_job_id: Number = field(name="NEXT_JOB_ID", default=NONE)
+
+
+class Configuration(Answer, frozen=True):
+    """GET /conf, since v0.0.45."""
+
+    slurm_conf: Numbers = Numbers()
+    slurm_conf_meta: NumbersMeta = NumbersMeta()
+
+
+class AccountedTime(Struct, frozen=True):
+    """Unix times; 0 is not yet."""
+
+    start: int = 0
+    end: int = 0
+    limit: Number = NONE
+
+
+class AccountedState(Struct, frozen=True):
+    """Base state and flags."""
+
+    current: list[str]
+
+
+class Accounted(Struct, frozen=True):
+    """slurmdbd's record of a job; `admin_comment` is not among it before the end."""
+
+    state: AccountedState
+    time: AccountedTime
+    kill_request_user: str = ""
+
+
+class AccountedJobs(Answer, frozen=True):
+    """GET /slurmdb/…/job/{ref}: an empty list and a warning where nothing is known."""
+
+    jobs: list[Accounted] | None = None
+
+
 class Paths(Struct, frozen=True):
     """GET /openapi/v3: which paths the server has."""
 

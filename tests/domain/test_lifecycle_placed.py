@@ -133,7 +133,8 @@ class TestPlaced:
 
     @pytest.mark.parametrize("pod", [build.placed(), build.bound()], ids=["placed", "bound"])
     def test_goes_when_its_placeholder_does_not_come_back_in_time(self, pod: Pod) -> None:
-        facts = replace(build.facts(pod, build.waiting()), since=NOW - POLICY.restore_deadline)
+        waiting = build.waiting("Resources")
+        facts = replace(build.facts(pod, waiting), since=NOW - POLICY.restore_deadline)
 
         (evict,) = actions(facts)
 
@@ -144,7 +145,7 @@ class TestPlaced:
         ("evidence", "expected"),
         [
             pytest.param(Evidence.NONE, Tell, id="kept without evidence"),
-            pytest.param(Evidence.LOST, Tell, id="kept when Slurm lost it"),
+            pytest.param(Evidence.LOST, Tell, id="kept when Slurm lost it, whatever it was"),
             pytest.param(Evidence.ENDED, Evict, id="evicted when slurmdbd knows its end"),
         ],
     )

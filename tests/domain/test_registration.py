@@ -23,6 +23,7 @@ from bridge.domain.registration import (
     Settings,
     Undrain,
 )
+from bridge.domain.restore import Hold
 from tests.domain import builders as build
 from tests.domain.builders import MARK
 
@@ -43,8 +44,9 @@ def decided(
     slurm_node: SlurmNodeFacts | None,
     daemons: Demand = NO_DAEMONS,
     settings: Settings = SETTINGS,
+    hold: Hold = Hold.HELD,
 ) -> list[NodeAction]:
-    return list(registration.decide(kube_node, daemons, slurm_node, settings).actions)
+    return list(registration.decide(kube_node, daemons, slurm_node, settings, hold=hold).actions)
 
 
 def drained(reason: str, **fields: Any) -> SlurmNodeFacts:
@@ -432,3 +434,58 @@ def _changed(
             return replace(slurm_node, features=features)
         case SetAddress(address=address):
             return replace(slurm_node, address=address)
+
+
+class TestPodsWithoutPlaceholders:
+    """Slurm has lost jobs whose pods run on: nobody else may start where they are."""
+
+    LOST = "slurm-bridge: pods run here whose jobs Slurm has lost"
+
+    def test_a_node_comes_back_drained(self) -> None:
+        create, drain = decided(build.kube_node(**TAINTED), None, hold=Hold.MISSING)
+
+        assert isinstance(create, Create)
+        assert Drain(slurm_node=NAME, reason=self.LOST) == drain
+
+    def test_a_node_is_drained_once(self) -> None:
+        kube_node = build.kube_node(**TAINTED)
+
+        assert [Drain(slurm_node=NAME, reason=self.LOST)] == decided(
+            kube_node, build.slurm_node(), hold=Hold.MISSING
+        )
+        assert [] == decided(kube_node, drained(self.LOST), hold=Hold.MISSING)
+
+    def test_nothing_is_taken_back_while_slurm_does_not_say(self) -> None:
+        kube_node = build.kube_node(**TAINTED)
+
+        assert [] == decided(kube_node, drained(self.LOST), hold=Hold.UNSURE)
+
+    @pytest.mark.parametrize("cordoned", [False, True])
+    def test_they_may_start_again_even_on_a_cordoned_node(self, *, cordoned: bool) -> None:
+        kube_node = build.kube_node(is_unschedulable=cordoned, **TAINTED)
+
+        assert [Undrain(slurm_node=NAME)] == decided(
+            kube_node, drained(self.LOST), hold=Hold.RESTORING
+        )
+
+    def test_an_administrators_drain_stands(self) -> None:
+        kube_node = build.kube_node(**TAINTED)
+
+        assert [] == decided(kube_node, drained("bad fan"), hold=Hold.RESTORING)
+
+    def test_a_node_is_not_made_anew_under_them(self) -> None:
+        smaller = build.slurm_node(cpus=1)
+
+        assert [] == decided(build.kube_node(**TAINTED), smaller, hold=Hold.RESTORING)
+
+    def test_it_is_looked_at_again(self) -> None:
+        for hold in (Hold.MISSING, Hold.RESTORING, Hold.UNSURE):
+            decision = registration.decide(
+                build.kube_node(**TAINTED), NO_DAEMONS, drained(self.LOST), SETTINGS, hold=hold
+            )
+            assert not decision.is_settled
+
+    def test_afterwards_all_is_as_before(self) -> None:
+        kube_node = build.kube_node(**TAINTED)
+
+        assert [Undrain(slurm_node=NAME)] == decided(kube_node, drained(self.LOST))

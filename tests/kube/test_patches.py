@@ -7,7 +7,7 @@ import pytest
 
 from bridge.domain import names, outcome
 from bridge.domain.actions import Cause
-from bridge.domain.ids import JobId, KubeNode, PodUid
+from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid
 from bridge.domain.nodes import Taint
 from bridge.domain.pods import Condition, Phase, Pod
 from bridge.kube import errors, patches, writes
@@ -31,6 +31,7 @@ def assignment(pod: Pod) -> patches.JsonPatch:
         pytest.param(assignment, id="assign"),
         pytest.param(patches.release, id="release"),
         pytest.param(lambda p: patches.label_job_id(p, JOB), id="label_job_id"),
+        pytest.param(lambda p: patches.adopt(p, job_id=JOB, sluid=None), id="adopt"),
     ],
 )
 async def test_a_namesake_is_never_patched(
@@ -65,6 +66,34 @@ async def test_a_namesake_gets_no_status(client: KubeClient, create_pod: CreateP
 
     now = await writes.get_pod(client, created.namespace, "a")
     assert created.resource_version == now.resource_version
+
+
+async def test_adopt_writes_the_job_that_stands_in_and_hears_the_operator(
+    client: KubeClient, create_pod: CreatePod
+) -> None:
+    lost = {names.SLUID_ANNOTATION: "lost", names.WHEN_LOST_ANNOTATION: "restore", "other": "x"}
+    created = create_pod(pod("a", labels={names.JOB_ID_LABEL: "1"}, annotations=lost))
+
+    adopted = await writes.patch_pod(
+        client, created, patches.adopt(created, job_id=JOB, sluid=Sluid("new"))
+    )
+
+    assert (JOB, "new", "") == (adopted.job_id, adopted.sluid, adopted.when_lost)
+    assert "x" == adopted.annotations["other"]
+
+
+async def test_who_was_overtaken_adopts_nothing(client: KubeClient, create_pod: CreatePod) -> None:
+    notes = {names.SLUID_ANNOTATION: "lost"}
+    created = create_pod(pod("a", labels={names.JOB_ID_LABEL: "1"}, annotations=notes))
+    first = patches.adopt(created, job_id=JOB, sluid=Sluid("new"))
+    await writes.patch_pod(client, created, first)
+
+    late = patches.adopt(created, job_id=JobId(1), sluid=Sluid("late"))
+    with pytest.raises(errors.Conflict):
+        await writes.patch_pod(client, created, late)
+
+    now = await writes.get_pod(client, created.namespace, "a")
+    assert (JOB, "new") == (now.job_id, now.sluid)
 
 
 async def test_release_removes_our_finalizer_and_no_other(

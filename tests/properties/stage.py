@@ -9,6 +9,7 @@ from typing import assert_never
 from bridge.domain import orphans
 from bridge.domain.actions import (
     Action,
+    Adopt,
     Assign,
     Cancel,
     Cause,
@@ -18,6 +19,7 @@ from bridge.domain.actions import (
     Outcome,
     OwnCause,
     Release,
+    Restore,
     SetTimeLimit,
     Submit,
     Tell,
@@ -162,6 +164,8 @@ class Stage:
                 yield from self.cancel_requests(agent, action)
             case Tell() | Assign() | Evict() | EndPod() | Release() | Wait():
                 yield from self.pod_requests(agent, facts, action)
+            case Restore() | Adopt():
+                raise AssertionError("there is no evidence in this world, so nothing is restored")
             case _:
                 assert_never(action)
 

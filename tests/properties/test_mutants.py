@@ -88,7 +88,7 @@ MUTANTS = [
     Mutant(
         name="evicts what Slurm does not know",
         file="rules.py",
-        before='return _say(case, "PlaceholderLost", text)',
+        before='return _say(case, "PlaceholderLost", text, retry=retry)',
         after="return do(text, Evict(cause=Cause.LOST, message=text))",
     ),
     Mutant(

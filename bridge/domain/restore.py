@@ -1,0 +1,154 @@
+"""Restore: pods live, and Slurm has forgotten their placeholder. Was it lost, and how is it brought back?
+
+*Lost* needs positive evidence, because a job that ended and was purged is absent in the same way. What counts, the best
+first: what slurmdbd says of that very job; that slurmctld is about to give out the job's id, or a lower one, again; that
+another job has its id. What is brought back is the same job, for the time that is left, on the very nodes of its pods.
+
+It has to win against strangers that wait for these nodes. So a node whose pods have no placeholder takes no jobs (it is
+drained); once their placeholders wait in Slurm, above everybody else by priority, the drain is taken back.
+"""
+
+import enum
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from bridge.domain.grant import Grant
+from bridge.domain.ids import JobId, PodUid, SlurmNode
+from bridge.domain.jobs import JobEnd
+from bridge.domain.lifecycle import Column, Row
+from bridge.domain.placeholder import Identity, PlaceholderSpec
+from bridge.domain.view import Evidence
+
+TOP_PRIORITY = 4_000_000_000
+"""Below NO_VAL (4294967294), above whatever a site's weights add up to. It has no effect once the job runs."""
+
+_WRAPS_NEAR = 0.1
+"""Slurm's ids begin again after the last: an id in the last tenth and a next one in the first may be just that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """What slurmdbd says of one job."""
+
+    states: frozenset[str]
+    started_at: datetime | None
+    ended_at: datetime | None
+    """None while slurmdbd has heard of no end."""
+    ended_by: str = ""
+    """Who cancelled it; "" for nobody."""
+    time_limit_min: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbering:
+    """How slurmctld numbers jobs."""
+
+    next_id: JobId
+    last_id: JobId
+    """After this one it begins again."""
+
+
+def verdict(record: Record) -> Evidence:
+    """Say whether slurmctld lost a job that it does not know, or whether the job had ended.
+
+    Two ends are none. `slurmctld -c` drops its state and calls every job cancelled, by nobody. And `sacctmgr show
+    runawayjobs` completes jobs that slurmctld does not know, in the second in which they began.
+    """
+    if record.ended_at is None:
+        return Evidence.LOST
+    if JobEnd.CANCELLED.value in record.states and record.started_at and not record.ended_by:
+        return Evidence.LOST
+    if JobEnd.COMPLETED.value in record.states and record.ended_at == record.started_at:
+        return Evidence.LOST
+    return Evidence.ENDED
+
+
+def went_backwards(job_id: JobId, numbering: Numbering) -> bool:
+    """Slurm gave this id out, and is going to give it out again: it has forgotten that it did."""
+    near = numbering.last_id * _WRAPS_NEAR
+    may_have_wrapped = job_id > numbering.last_id - near and numbering.next_id < near
+    return numbering.next_id <= job_id and not may_have_wrapped
+
+
+def placeholder(
+    identity: Identity,
+    grant: Grant,
+    *,
+    lost: str,
+    pods: Sequence[PodUid],
+    nodes: Sequence[SlurmNode],
+    record: Record | None,
+    now: datetime,
+) -> PlaceholderSpec:
+    """Ask for the same again.
+
+    Args:
+        identity: the lost placeholder's, as its pods carry it.
+        grant: what Slurm had granted it.
+        lost: what named it (`Pod.placed_by`).
+        pods: its pods that are still placed.
+        nodes: where these are, each once: what ended pods had is not asked for again.
+        record: what slurmdbd says of it: an administrator may have changed its time limit.
+        now: what the remaining time counts from.
+    """
+    tasks = math.ceil(grant.tasks * len(nodes) / grant.nodes)
+    return PlaceholderSpec(
+        identity=replace(identity, pods=tuple(pods), restores=lost),
+        name=grant.name,
+        user=grant.user,
+        group=grant.group,
+        account=grant.account,
+        partition=grant.partition,
+        qos=grant.qos,
+        reservation=grant.reservation,
+        wckey=grant.wckey,
+        nodes_min=len(nodes),
+        nodes_max=len(nodes),
+        tasks=tasks,
+        cpus_per_task=grant.cpus_per_task,
+        memory_mib_per_node=grant.memory_mib_per_node,
+        gres_per_node=grant.gres_per_node,
+        time_limit_min=_remaining_min(grant, record, now),
+        required_nodes=tuple(nodes),
+        licenses=grant.licenses,
+        priority=TOP_PRIORITY,
+        mcs_label=grant.mcs_label,
+    )
+
+
+def _remaining_min(grant: Grant, record: Record | None, now: datetime) -> int | None:
+    """At least a minute, in which Slurm itself ends what has run out meanwhile."""
+    began, limit_min = grant.started_at, grant.time_limit_min
+    if record is not None and record.started_at is not None:
+        began, limit_min = record.started_at, record.time_limit_min
+    if limit_min is None:
+        return None
+    return max(1, math.ceil(limit_min - (now - began).total_seconds() / 60))
+
+
+class Hold(enum.Enum):
+    """Whether Slurm holds a node for the pods that run there."""
+
+    HELD = "held"
+    """All of them have a placeholder that runs, or nobody is there."""
+    RESTORING = "restoring"
+    """Some placeholders are to start there; none is missing."""
+    UNSURE = "unsure"
+    """Slurm does not say, or not yet: nothing is changed."""
+    MISSING = "missing"
+    """Some pods have no placeholder: whatever Slurm starts there would share with them what it believes free."""
+
+
+_PLACED = (Row.PLACED, Row.BOUND)
+
+
+def hold(cells: Iterable[tuple[Row, Column]]) -> Hold:
+    """Say it of a node, from where its pods are in the lifecycle's table: the worst counts."""
+    columns = {column for row, column in cells if row in _PLACED}
+    if Column.NONE in columns:
+        return Hold.MISSING
+    if Column.UNKNOWN in columns:
+        return Hold.UNSURE
+    return Hold.RESTORING if Column.WAITING in columns else Hold.HELD

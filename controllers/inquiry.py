@@ -1,0 +1,133 @@
+"""Finds out what became of placeholders that live pods miss: the evidence without which nothing is concluded.
+
+Only what is missed is asked about, once for all pods of a placeholder, and two at a time: slurmdbd may be slow, and after
+a loss there are many.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import structlog
+
+from bridge.domain import restore
+from bridge.domain.ids import JobId, PodUid, Sluid
+from bridge.domain.pods import Pod
+from bridge.domain.restore import Record
+from bridge.domain.view import Evidence
+from bridge.runtime.clock import Clock
+from bridge.slurm import accounting, jobs
+from bridge.slurm.client import SlurmClient
+from bridge.slurm.errors import NotFound, SlurmError, TooOld
+
+_log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+_AT_A_TIME = 2
+_LASTS_S = 30.0
+"""So long an answer holds; then who still misses the placeholder asks again, and goes by the old answer meanwhile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What was found out about one placeholder."""
+
+    evidence: Evidence
+    record: Record | None = None
+    """What slurmdbd says of it; None where it was not asked, or had nothing to say."""
+
+
+_LOOKING = Finding(evidence=Evidence.PENDING)
+
+
+@dataclass(slots=True)
+class _Case:
+    job_id: JobId
+    sluid: Sluid | None
+    pods: set[PodUid] = field(default_factory=set)
+    finding: Finding = _LOOKING
+    until_s: float = 0.0
+    is_queued: bool = False
+
+
+class Inquiry:
+    """One leadership's questions and answers."""
+
+    def __init__(self, slurm: SlurmClient, *, clock: Clock, wake: Callable[[PodUid], None]) -> None:
+        """wake: called with the uid of each pod whose question was answered."""
+        self._slurm = slurm
+        self._clock = clock
+        self._wake = wake
+        self._cases: dict[str, _Case] = {}
+        self._missed_by: dict[PodUid, str] = {}
+        self._open: asyncio.Queue[_Case] = asyncio.Queue()
+        self._trouble = ""
+
+    def finding(self, pod: Pod) -> Finding:
+        """Say what is known of the placeholder that a pod misses; what is not, or no longer, is asked."""
+        if pod.job_id is None:
+            return Finding(evidence=Evidence.NONE)
+        if self._missed_by.get(pod.uid) != pod.placed_by:
+            self.forget(pod.uid)
+        case = self._cases.setdefault(pod.placed_by, _Case(pod.job_id, pod.sluid))
+        case.pods.add(pod.uid)
+        self._missed_by[pod.uid] = pod.placed_by
+        if not case.is_queued and self._clock.monotonic() >= case.until_s:
+            case.is_queued = True
+            self._open.put_nowait(case)
+        return case.finding
+
+    def forget(self, uid: PodUid) -> None:
+        """The pod is gone, or misses nothing."""
+        ref = self._missed_by.pop(uid, None)
+        if ref is not None:
+            self._cases[ref].pods.discard(uid)
+            if not self._cases[ref].pods:
+                del self._cases[ref]
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Answer until told to stop."""
+        async with asyncio.TaskGroup() as group:
+            asking = [group.create_task(self._answer_forever()) for _ in range(_AT_A_TIME)]
+            await stop.wait()
+            for task in asking:
+                task.cancel()
+
+    async def _answer_forever(self) -> None:
+        while True:
+            case = await self._open.get()
+            case.finding = await self._find_out(case.job_id, case.sluid)
+            case.until_s = self._clock.monotonic() + _LASTS_S
+            case.is_queued = False
+            for uid in case.pods:
+                self._wake(uid)
+
+    async def _find_out(self, job_id: JobId, sluid: Sluid | None) -> Finding:
+        record = await self._answer(accounting.record(self._slurm, sluid or job_id))
+        if record is not None:
+            return Finding(evidence=restore.verdict(record), record=record)
+        numbering = await self._answer(accounting.numbering(self._slurm))
+        if numbering is not None:
+            is_lost = restore.went_backwards(job_id, numbering)
+        else:
+            holder = await self._answer(self._holder(job_id))
+            is_lost = None not in (sluid, holder) and sluid != holder
+        return Finding(evidence=Evidence.LOST if is_lost else Evidence.NONE)
+
+    async def _holder(self, job_id: JobId) -> Sluid | None:
+        """The SLUID of whichever job has this id now."""
+        return (await jobs.job(self._slurm, job_id)).sluid
+
+    async def _answer(self, question: Coroutine[None, None, T | None]) -> T | None:
+        """None, too, where whoever was asked is not there: that is no evidence for anything."""
+        try:
+            return await question
+        except (NotFound, TooOld):
+            return None
+        except SlurmError as error:
+            if str(error) != self._trouble:
+                _log.warning("inquiry.unanswered", error=str(error))
+            self._trouble = str(error)
+            return None

@@ -1,0 +1,110 @@
+"""Submits placeholders again that Slurm has lost, once for all pods of each, onto the nodes where these are."""
+
+import structlog
+
+from bridge.domain import nodes, restore
+from bridge.domain.actions import Restore
+from bridge.domain.facts import Refusal
+from bridge.domain.ids import SlurmNode
+from bridge.domain.nodes import KubeNodeFacts
+from bridge.domain.placeholder import PlaceholderSpec
+from bridge.domain.pods import Pod
+from bridge.kube.cache import Cache
+from bridge.runtime.clock import Clock
+from bridge.runtime.placeholders import Placeholders
+from bridge.slurm import errors, jobs
+from bridge.slurm.client import SlurmClient
+from bridge.slurm.discovery import Discovery
+from controllers.inquiry import Inquiry
+
+_log = structlog.get_logger(__name__)
+
+
+class Restorer:
+    """One leadership's restoring; remembers refusals until the next accepted submit."""
+
+    def __init__(
+        self,
+        slurm: SlurmClient,
+        *,
+        discovery: Discovery,
+        placeholders: Placeholders,
+        pods: Cache[Pod],
+        kube_nodes: Cache[KubeNodeFacts],
+        inquiry: Inquiry,
+        clock: Clock,
+    ) -> None:
+        self._slurm = slurm
+        self._discovery = discovery
+        self._placeholders = placeholders
+        self._placed_by = pods.index(
+            lambda pod: [pod.placed_by] if pod.assigned_node and not pod.is_terminal else []
+        )
+        self._kube_nodes = kube_nodes
+        self._inquiry = inquiry
+        self._clock = clock
+        self._under_way: set[str] = set()
+        self._refusals: dict[str, Refusal] = {}
+
+    def refusal(self, pod: Pod) -> Refusal | None:
+        """What was said against a new placeholder in the place of this pod's; None since one was accepted."""
+        return self._refusals.get(pod.placed_by)
+
+    async def restore(self, pod: Pod, action: Restore) -> None:
+        """Submit it, or remember why not; for another member's sake it may be under way already.
+
+        Raises:
+            LostReply: it may have been accepted: whether it was, the next readings tell.
+            SlurmError: it was not submitted.
+        """
+        if action.lost in self._under_way:
+            return
+        spec = self._spec(pod, action)
+        if spec is None:
+            self._refuse(action.lost, "no node of its pods is in Kubernetes any more")
+            return
+        self._under_way.add(action.lost)
+        may_still_happen = False
+        try:
+            job_id = await jobs.submit(self._slurm, spec)
+        except errors.LostReply:
+            may_still_happen = True
+            raise
+        except errors.Rejected as refusal:
+            self._refuse(action.lost, refusal.words)
+        else:
+            self._discovery.note_submitted(job_id, spec.identity)
+            self._refusals.pop(action.lost, None)
+            _log.warning(
+                "placeholder.restored", job_id=job_id, lost=action.lost, nodes=spec.required_nodes
+            )
+        finally:
+            self._under_way.discard(action.lost)
+            self._placeholders.wrote(spec.identity.uid, may_still_happen=may_still_happen)
+
+    def _spec(self, pod: Pod, action: Restore) -> PlaceholderSpec | None:
+        members = self._placed_by.get(action.lost)
+        names = sorted({name for member in members if (name := self._slurm_node(member))})
+        if pod.grant is None or not names:
+            return None
+        identity, grant = pod.grant
+        return restore.placeholder(
+            identity,
+            grant,
+            lost=action.lost,
+            pods=sorted(member.uid for member in members),
+            nodes=names,
+            record=self._inquiry.finding(pod).record,
+            now=self._clock.now(),
+        )
+
+    def _slurm_node(self, pod: Pod) -> SlurmNode | None:
+        name = pod.kube_node or pod.assigned_node
+        node = self._kube_nodes.get(name) if name else None
+        return nodes.slurm_name(node) if node else None
+
+    def _refuse(self, lost: str, text: str) -> None:
+        before = self._refusals.get(lost)
+        attempts = before.attempts + 1 if before else 1
+        self._refusals[lost] = Refusal(attempts=attempts, at=self._clock.now(), text=text)
+        _log.warning("placeholder.restore_refused", lost=lost, text=text, attempts=attempts)

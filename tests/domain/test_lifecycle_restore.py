@@ -1,0 +1,182 @@
+"""What is done for a placed pod whose placeholder Slurm has forgotten, until another one stands in for it."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from bridge.domain import grant, names
+from bridge.domain.actions import Action, Adopt, Cancel, Cause, Evict, OwnCause, Restore, Tell, Wait
+from bridge.domain.facts import Facts, Refusal
+from bridge.domain.grant import Grant
+from bridge.domain.ids import Sluid
+from bridge.domain.jobs import JobEnd, SlurmJob
+from bridge.domain.pods import Pod
+from bridge.domain.view import Evidence
+from tests.domain import lifecycle_builders as build
+from tests.domain.lifecycle_builders import actions, decide, only_tell
+
+NOW = build.NOW
+POLICY = build.POLICY
+GRANTED = Grant(name="train", user="a", group="b", memory_mib_per_node=1, started_s=1)
+
+
+def noted(pod: Pod, **notes: str) -> Pod:
+    return replace(pod, annotations={**pod.annotations, **notes})
+
+
+def whole(pod: Pod) -> Pod:
+    """With all that the Assign writes."""
+    text = grant.encode(build.job().identity, GRANTED)
+    return noted(pod, **{names.SLUID_ANNOTATION: "sluid-4711", names.GRANT_ANNOTATION: text})
+
+
+PLACED = pytest.mark.parametrize(
+    "pod", [whole(build.placed()), whole(build.bound())], ids=["placed", "bound"]
+)
+
+
+def forgotten(pod: Pod, evidence: Evidence) -> Facts:
+    facts = build.facts(pod)
+    return replace(facts, view=replace(facts.view, evidence=evidence))
+
+
+def stand_in(job: SlurmJob, *, number: int = 9, cause: str = "") -> SlurmJob:
+    whose = replace(job.identity, restores="sluid-4711", cause=cause)
+    return replace(build.job(job.phase, number=number, end=job.end), identity=whose)
+
+
+@PLACED
+class TestForgotten:
+    def test_is_restored_on_evidence_that_it_was_lost(self, pod: Pod) -> None:
+        assert (Restore(lost="sluid-4711"),) == actions(forgotten(pod, Evidence.LOST))
+
+    def test_is_kept_while_evidence_is_looked_for(self, pod: Pod) -> None:
+        decision = decide(forgotten(pod, Evidence.PENDING))
+
+        assert (Wait(),) == decision.actions
+        assert decision.retry_after is not None
+
+    def test_is_kept_without_evidence_and_an_operator_is_asked(self, pod: Pod) -> None:
+        facts = forgotten(pod, Evidence.NONE)
+        tell = only_tell(facts)
+
+        assert "PlaceholderLost" == tell.reason
+        assert f"{names.WHEN_LOST_ANNOTATION}=restore or =let-go" in tell.message
+        assert decide(facts).retry_after is not None, "slurmdbd may come back"
+
+    @pytest.mark.parametrize(
+        ("word", "expected"), [("restore", Restore), ("let-go", Evict), ("perhaps", Tell)]
+    )
+    def test_an_operators_word_is_heard(self, pod: Pod, word: str, expected: type[Action]) -> None:
+        said = noted(pod, **{names.WHEN_LOST_ANNOTATION: word})
+
+        (action,) = actions(forgotten(said, Evidence.NONE))
+
+        assert isinstance(action, expected)
+
+    @pytest.mark.parametrize("word", ["restore", "let-go"])
+    def test_no_word_is_needed_where_there_is_evidence(self, pod: Pod, word: str) -> None:
+        said = noted(pod, **{names.WHEN_LOST_ANNOTATION: word})
+
+        assert (Restore(lost="sluid-4711"),) == actions(forgotten(said, Evidence.LOST))
+        (evict,) = actions(forgotten(said, Evidence.ENDED))
+        assert isinstance(evict, Evict)
+        assert Cause.ENDED is evict.cause
+
+    def test_is_kept_where_nobody_knows_what_it_was(self, pod: Pod) -> None:
+        unknown = noted(pod, **{names.GRANT_ANNOTATION: ""})
+
+        assert "PlaceholderLost" == only_tell(forgotten(unknown, Evidence.LOST)).reason
+
+    def test_is_kept_when_a_new_one_is_refused_and_told_why(self, pod: Pod) -> None:
+        refusal = Refusal(attempts=1, at=NOW, text="Invalid qos")
+        facts = replace(forgotten(pod, Evidence.LOST), refusal=refusal)
+
+        assert "Invalid qos" in only_tell(facts).message
+        late = replace(facts, now=NOW + timedelta(hours=1))
+        assert (Restore(lost="sluid-4711"),) == actions(late)
+
+    def test_nothing_is_restored_on_an_old_view(self, pod: Pod) -> None:
+        facts = forgotten(pod, Evidence.LOST)
+
+        assert (Wait(),) == actions(replace(facts, view=replace(facts.view, fresh=False)))
+
+
+@PLACED
+class TestStandIn:
+    def test_is_adopted_as_soon_as_it_is_known(self, pod: Pod) -> None:
+        job = stand_in(build.waiting())
+
+        assert (Adopt(job_id=job.id, sluid=job.sluid),) == actions(build.facts(pod, job))
+
+    def test_is_waited_for_while_only_our_own_submit_tells_of_it(self, pod: Pod) -> None:
+        job = replace(stand_in(build.waiting()), sluid=None)
+
+        assert "PlaceholderWaits" == only_tell(build.facts(pod, job)).reason
+
+    def test_of_another_pods_is_none(self, pod: Pod) -> None:
+        other = noted(pod, **{names.SLUID_ANNOTATION: "another"})
+        job = stand_in(build.waiting())
+
+        (cancel,) = actions(build.facts(other, job))
+
+        assert Cancel(job_id=job.id, sluid=job.sluid, cause=OwnCause.SPARE) == cancel
+
+    def test_is_a_spare_when_the_lost_one_comes_back(self, pod: Pod) -> None:
+        """Slurm's administrator found a newer state."""
+        job = stand_in(build.job())
+
+        (cancel,) = actions(build.facts(pod, job, build.job()))
+
+        assert Cancel(job_id=job.id, sluid=job.sluid, cause=OwnCause.SPARE) == cancel
+
+    def test_that_runs_goes_before_one_that_waits(self, pod: Pod) -> None:
+        runs, waits = stand_in(build.job(), number=10), stand_in(build.waiting(), number=9)
+
+        (cancel,) = actions(build.facts(pod, waits, runs))
+
+        assert isinstance(cancel, Cancel)
+        assert waits.id == cancel.job_id
+
+    def test_that_was_cancelled_takes_its_pod_along(self, pod: Pod) -> None:
+        (evict,) = actions(build.facts(pod, stand_in(build.ended(JobEnd.CANCELLED))))
+
+        assert isinstance(evict, Evict)
+        assert Cause.CANCELLED is evict.cause
+
+    def test_that_was_a_spare_says_nothing(self, pod: Pod) -> None:
+        spare = stand_in(build.ended(), cause=OwnCause.SPARE)
+
+        assert "PlaceholderLost" == only_tell(build.facts(pod, spare)).reason
+
+
+@PLACED
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        pytest.param("Resources", Evict, id="others have the room"),
+        pytest.param("Priority", Evict, id="others come first"),
+        pytest.param("ReqNodeNotAvail", Tell, id="an admin has drained the node"),
+        pytest.param("QOSMaxJobsPerUserLimit", Tell, id="a limit"),
+        pytest.param("JobHeldAdmin", Tell, id="held"),
+        pytest.param("", Tell, id="Slurm has not said"),
+    ],
+)
+def test_a_pod_goes_only_when_others_hold_its_node(
+    pod: Pod, reason: str, expected: type[Action]
+) -> None:
+    facts = replace(build.facts(pod, build.waiting(reason)), since=NOW - POLICY.restore_deadline)
+
+    (action,) = actions(facts)
+
+    assert isinstance(action, expected)
+
+
+def test_a_job_of_that_id_but_of_another_sluid_is_not_the_pods() -> None:
+    pod = whole(build.bound())
+    other = replace(build.job(), sluid=Sluid("another"))
+
+    (cancel,) = actions(build.facts(pod, other))
+
+    assert isinstance(cancel, Cancel)

@@ -1,0 +1,171 @@
+"""Whether Slurm lost a placeholder, what is asked for in its place, and which nodes take no strangers meanwhile."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from bridge.domain import restore
+from bridge.domain.grant import Grant
+from bridge.domain.ids import ClusterId, JobId, PodUid, SlurmNode
+from bridge.domain.lifecycle import Column, Row
+from bridge.domain.placeholder import Identity, PlaceholderSpec
+from bridge.domain.restore import Hold, Numbering, Record
+from bridge.domain.view import Evidence
+
+BEGAN = datetime(2026, 5, 4, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+WHOSE = Identity(
+    cluster=ClusterId("c"), kind="JobSet", namespace="ns", name="train", uid="w", pods=()
+)
+GRANT = Grant(
+    name="train",
+    user="alice",
+    group="team",
+    account="a",
+    qos="q",
+    nodes=2,
+    tasks=8,
+    cpus_per_task=3,
+    memory_mib_per_node=512,
+    gres_per_node="gres/gpu:2",
+    started_s=int(BEGAN.timestamp()),
+    time_limit_min=90,
+)
+RUNNING = Record(states=frozenset({"RUNNING"}), started_at=BEGAN, ended_at=None, time_limit_min=90)
+
+
+def ended(state: str, *, after: timedelta = HOUR, by: str = "") -> Record:
+    return replace(RUNNING, states=frozenset({state}), ended_at=BEGAN + after, ended_by=by)
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        pytest.param(RUNNING, Evidence.LOST, id="slurmdbd waits for its end"),
+        pytest.param(
+            replace(RUNNING, states=frozenset({"PENDING"}), started_at=None),
+            Evidence.LOST,
+            id="its start was lost too",
+        ),
+        pytest.param(ended("CANCELLED", by="root"), Evidence.ENDED, id="somebody cancelled it"),
+        pytest.param(ended("CANCELLED"), Evidence.LOST, id="slurmctld -c cancelled it"),
+        pytest.param(ended("COMPLETED"), Evidence.ENDED, id="it was completed"),
+        pytest.param(
+            ended("COMPLETED", after=timedelta(0)), Evidence.LOST, id="it was fixed as a runaway"
+        ),
+        pytest.param(ended("TIMEOUT"), Evidence.ENDED, id="its time was over"),
+        pytest.param(ended("NODE_FAIL"), Evidence.ENDED, id="its node failed"),
+        pytest.param(ended("PREEMPTED"), Evidence.ENDED, id="it was preempted"),
+    ],
+)
+def test_what_slurmdbd_says_is_evidence(record: Record, expected: Evidence) -> None:
+    assert expected is restore.verdict(record)
+
+
+def test_a_job_that_was_cancelled_before_it_began_has_ended() -> None:
+    assert Evidence.ENDED is restore.verdict(replace(ended("CANCELLED"), started_at=None))
+
+
+@pytest.mark.parametrize(
+    ("job_id", "next_id", "expected"),
+    [
+        pytest.param(7, 8, False, id="given out, the next one is another"),
+        pytest.param(7, 7, True, id="about to be given out again"),
+        pytest.param(7, 1, True, id="all is forgotten"),
+        pytest.param(995, 3, False, id="they may have begun again after the last"),
+        pytest.param(995, 300, True, id="too far to have begun again"),
+        pytest.param(500, 3, True, id="too early to have been among the last"),
+    ],
+)
+def test_job_ids_went_backwards(job_id: int, next_id: int, *, expected: bool) -> None:
+    numbering = Numbering(next_id=JobId(next_id), last_id=JobId(1000))
+
+    assert expected == restore.went_backwards(JobId(job_id), numbering)
+
+
+def asked(
+    *, nodes: tuple[str, ...] = ("n1", "n2"), record: Record | None = None, grant: Grant = GRANT
+) -> PlaceholderSpec:
+    return restore.placeholder(
+        WHOSE,
+        grant,
+        lost="s1",
+        pods=[PodUid("p1"), PodUid("p2")],
+        nodes=[SlurmNode(name) for name in nodes],
+        record=record,
+        now=BEGAN + HOUR + timedelta(seconds=30),
+    )
+
+
+def test_the_same_is_asked_for_again_on_the_very_nodes() -> None:
+    spec = asked()
+
+    assert ("n1", "n2") == spec.required_nodes
+    assert (2, 2, 8, 3) == (spec.nodes_min, spec.nodes_max, spec.tasks, spec.cpus_per_task)
+    assert (512, "gres/gpu:2") == (spec.memory_mib_per_node, spec.gres_per_node)
+    assert ("alice", "team", "a", "q") == (spec.user, spec.group, spec.account, spec.qos)
+    assert replace(WHOSE, pods=(PodUid("p1"), PodUid("p2")), restores="s1") == spec.identity
+
+
+def test_it_goes_before_everybody_who_waits() -> None:
+    assert restore.TOP_PRIORITY == asked().priority
+    assert restore.TOP_PRIORITY < 0xFFFFFFFE, "Slurm reads that as nothing"
+
+
+def test_what_ended_members_had_is_not_asked_for_again() -> None:
+    spec = asked(nodes=("n2",))
+
+    assert (1, 1, 4) == (spec.nodes_min, spec.nodes_max, spec.tasks)
+
+
+@pytest.mark.parametrize(
+    ("record", "limit_min", "expected"),
+    [
+        pytest.param(None, 90, 30, id="what is left of what was granted, rounded up"),
+        pytest.param(None, None, None, id="no limit"),
+        pytest.param(replace(RUNNING, time_limit_min=120), 90, 60, id="as an admin changed it"),
+        pytest.param(replace(RUNNING, time_limit_min=None), 90, None, id="an admin lifted it"),
+        pytest.param(
+            replace(RUNNING, started_at=None, time_limit_min=120), 90, 30, id="start unknown"
+        ),
+        pytest.param(None, 15, 1, id="over already: Slurm itself ends it"),
+    ],
+)
+def test_it_gets_the_time_that_is_left(
+    record: Record | None, limit_min: int | None, expected: int | None
+) -> None:
+    spec = asked(record=record, grant=replace(GRANT, time_limit_min=limit_min))
+
+    assert expected == spec.time_limit_min
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        pytest.param([], Hold.HELD, id="nobody is there"),
+        pytest.param([(Row.BOUND, Column.RUNNING)], Hold.HELD, id="runs"),
+        pytest.param([(Row.BOUND, Column.PAUSED)], Hold.HELD, id="suspended"),
+        pytest.param([(Row.BOUND, Column.ENDED)], Hold.HELD, id="given to others"),
+        pytest.param([(Row.PLACED, Column.NONE)], Hold.MISSING, id="placed, forgotten"),
+        pytest.param([(Row.STOPPING, Column.NONE)], Hold.HELD, id="goes anyway"),
+        pytest.param([(Row.GATED, Column.NONE)], Hold.HELD, id="waits for Slurm"),
+        pytest.param(
+            [(Row.BOUND, Column.RUNNING), (Row.BOUND, Column.WAITING)],
+            Hold.RESTORING,
+            id="one is to start",
+        ),
+        pytest.param(
+            [(Row.BOUND, Column.WAITING), (Row.BOUND, Column.UNKNOWN)],
+            Hold.UNSURE,
+            id="one is not known yet",
+        ),
+        pytest.param(
+            [(Row.BOUND, Column.UNKNOWN), (Row.BOUND, Column.NONE), (Row.BOUND, Column.RUNNING)],
+            Hold.MISSING,
+            id="one is forgotten",
+        ),
+    ],
+)
+def test_the_worst_of_a_nodes_pods_counts(cells: list[tuple[Row, Column]], expected: Hold) -> None:
+    assert expected is restore.hold(cells)

@@ -1,0 +1,81 @@
+"""What tells a lost job from one that ended: slurmdbd's record of it, and how slurmctld gives out ids."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from bridge.domain import restore
+from bridge.domain.ids import JobId, Sluid
+from bridge.domain.jobs import JobPhase
+from bridge.domain.restore import Record
+from bridge.domain.view import Evidence
+from bridge.slurm import accounting, jobs
+from bridge.slurm.client import SlurmClient
+from bridge.slurm.errors import SlurmError
+from sandbox import nss
+from sandbox.client import Sandbox
+from tests.slurm.conftest import Submit
+from tests.slurm.placeholders import in_phase, spec
+
+ACCOUNT = nss.JOB_USER.name
+DEADLINE_S = 10.0
+
+
+@pytest.fixture
+async def accounted(slurm_accounting: Sandbox) -> AsyncIterator[SlurmClient]:
+    async with SlurmClient.open(
+        slurm_accounting.slurmrestd_url, token_file=slurm_accounting.token_file
+    ) as opened:
+        yield opened
+
+
+async def record_once(client: SlurmClient, sluid: Sluid, *, ended: bool) -> Record:
+    """Slurmctld tells slurmdbd a moment later."""
+    async with asyncio.timeout(DEADLINE_S):
+        while True:
+            record = await accounting.record(client, sluid)
+            if record is not None and ended == (record.ended_at is not None):
+                return record
+            await asyncio.sleep(0.05)
+
+
+async def test_a_job_is_recorded_from_its_start_to_its_end(accounted: SlurmClient) -> None:
+    job_id = await jobs.submit(accounted, spec(user=ACCOUNT, group=ACCOUNT, account=ACCOUNT))
+    running = await in_phase(accounted, job_id, JobPhase.RUNNING)
+    assert running.sluid is not None
+
+    before = await record_once(accounted, running.sluid, ended=False)
+    await jobs.cancel(accounted, running.sluid)
+    after = await record_once(accounted, running.sluid, ended=True)
+
+    assert (frozenset({"RUNNING"}), running.started_at, 60) == (
+        before.states,
+        before.started_at,
+        before.time_limit_min,
+    )
+    assert Evidence.LOST is restore.verdict(before), "were slurmctld not to know it"
+    assert (frozenset({"CANCELLED"}), "root") == (after.states, after.ended_by)
+    assert Evidence.ENDED is restore.verdict(after)
+
+
+@pytest.mark.parametrize("ref", [JobId(999_999), Sluid("s0000000000001")])
+async def test_nothing_is_known_of_a_job_that_never_was(
+    accounted: SlurmClient, ref: JobId | Sluid
+) -> None:
+    assert await accounting.record(accounted, ref) is None
+
+
+async def test_the_next_id_is_the_next_jobs(client: SlurmClient, submit: Submit) -> None:
+    before = await accounting.numbering(client)
+
+    job_id = await submit(spec(hold=True))
+
+    assert before.next_id == job_id
+    assert job_id + 1 == (await accounting.numbering(client)).next_id
+    assert job_id < before.last_id
+
+
+async def test_without_slurmdbd_there_is_no_record(client: SlurmClient) -> None:
+    with pytest.raises(SlurmError):
+        await accounting.record(client, JobId(1))
