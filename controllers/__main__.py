@@ -12,6 +12,7 @@ from bridge.domain.ids import SlurmNode
 from bridge.domain.pods import Pod
 from bridge.runtime import lifetime, logging, settings
 from bridge.runtime.lease import Accession
+from bridge.runtime.lifetime import Part
 from bridge.runtime.mirror import Mirror
 from bridge.runtime.program import Program, opened
 from bridge.runtime.settings import Settings
@@ -25,6 +26,7 @@ from controllers.nodes import NodeController
 from controllers.orphans import Orphans
 from controllers.pods import Endings
 from controllers.restoring import Restorer
+from controllers.selftest import SelfTest
 
 
 def main() -> int:
@@ -41,9 +43,25 @@ async def run(configured: Settings, stop: asyncio.Event) -> None:
         await lifetime.run_parts(
             program.health_part(),
             *mirror.parts(program),
+            *self_test_parts(program),
             program.leader_part(partial(lead, program, mirror)),
             stop=stop,
         )
+
+
+def self_test_parts(program: Program) -> tuple[Part, ...]:
+    """Test the webhook, whoever leads; readiness depends on it."""
+    controllers = program.settings.controllers
+    if not controllers.self_test_namespace:
+        return ()
+    test = SelfTest(
+        program.kube,
+        namespace=controllers.self_test_namespace,
+        interval_s=controllers.self_test_interval_s,
+        metrics=program.metrics,
+    )
+    program.health.register("webhook", test.fault)
+    return (Part(name="self-test", run=test.run),)
 
 
 async def lead(program: Program, mirror: Mirror, stop: asyncio.Event, accession: Accession) -> None:

@@ -132,7 +132,7 @@ def _values(instance: Instance, user: Identity) -> dict[str, Any]:
                 "group": user.name,
                 "account": nss.JOB_USER.name if instance.options.accounting else "",
             },
-            "controllers": {"orphan_interval_s": 2},
+            "controllers": {"orphan_interval_s": 2, "self_test_interval_s": 10},
             "leader_election": _HURRIED if instance.options.hurried_leases else {},
         },
         "tls": {

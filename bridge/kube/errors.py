@@ -37,6 +37,7 @@ class KubeError(PeerError):
         reason: str = "",
         message: str = "",
         retry_after_s: float | None = None,
+        fields: frozenset[str] = frozenset(),
     ) -> None:
         answer = " ".join(str(part) for part in (status, reason) if part) or "no answer"
         super().__init__(f"{method} {path}: {answer}: {message or 'no details'}")
@@ -50,6 +51,8 @@ class KubeError(PeerError):
         self.message = message
         self.retry_after_s = retry_after_s
         """What the API server asks for; None where it does not say."""
+        self.fields = fields
+        """Paths of what is wrong, from `Status.details.causes`: of the API server's own validation, or a webhook's."""
 
 
 class Unavailable(KubeError):
@@ -173,6 +176,7 @@ def from_answer(
         reason=answer.reason,
         message=answer.message or f"an answer of {len(body)} bytes that is no Status object",
         retry_after_s=float(seconds) if seconds else None,
+        fields=frozenset(c.field for c in answer.details.causes) if answer.details else frozenset(),
     )
 
 

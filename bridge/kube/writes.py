@@ -4,6 +4,7 @@ Reads are quorum reads: no `resourceVersion`, so the API server answers with wha
 What a write returns is the object as written; hand it to `Cache.observe` with the version it was decided on as `base`.
 """
 
+from collections.abc import Mapping
 from typing import assert_never
 
 from bridge.domain.ids import KubeNode, PodUid
@@ -30,6 +31,18 @@ async def get_node(client: KubeClient, name: KubeNode) -> KubeNodeFacts:
         NotFound: there is none of that name.
     """
     return decode.node(await client.request("GET", paths.of("api", "v1", "nodes", name)))
+
+
+async def pretend_to_create_pod(
+    client: KubeClient, namespace: str, body: Mapping[str, object]
+) -> None:
+    """Create a pod for show (dry run): admission is real, nothing stays.
+
+    Raises:
+        KubeError: it would not be created.
+    """
+    path = paths.of("api", "v1", "namespaces", namespace, "pods")
+    await client.request("POST", path, body=body, params={"dryRun": "All"})
 
 
 async def patch_pod(client: KubeClient, pod: Pod, patch: Patch) -> Pod:

@@ -101,6 +101,10 @@ class Metrics:
         self._authority_expires_s = self._gauge(
             "authority_expiry_timestamp_seconds", "When the newest CA of ours ends, Unix time."
         )
+        self._webhook_works = self._gauge(
+            "webhook_works",
+            "1 if the API server got the webhook's answer at the last test, else 0.",
+        )
 
     def slurm_call(self, operation: str, seconds: float, outcome: str) -> None:
         """A request to Slurm ended: `bridge.slurm`'s `on_call` hook."""
@@ -169,6 +173,10 @@ class Metrics:
     def authority(self, ends_at: datetime) -> None:
         """The leader has looked at the CA."""
         self._authority_expires_s.set(ends_at.timestamp())
+
+    def webhook_works(self, works: bool) -> None:  # noqa: FBT001  # there is nothing else to say
+        """The webhook was tested through the API server."""
+        self._webhook_works.set(works)
 
     def exposition(self) -> bytes:
         """Everything, in Prometheus' text format (`CONTENT_TYPE`)."""

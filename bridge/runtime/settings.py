@@ -221,6 +221,14 @@ class Extender(Webhook):
 class Controllers(Section):
     """What happens after a pod has its node, and Slurm's picture of the nodes."""
 
+    self_test_namespace: str = Field(
+        "",
+        pattern=r"^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)?$",
+        description="Namespace in which the webhook is tested by a dry run; empty: it is not.",
+    )
+    self_test_interval_s: Seconds = Field(
+        60, description="How often the webhook is tested while it works."
+    )
     workers: Count = Field(16, description="Pods worked on at once.")
     poll_interval_s: Seconds = Field(1, description="How often Slurm is asked for job states.")
     orphan_interval_s: Seconds = Field(

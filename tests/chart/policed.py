@@ -202,7 +202,12 @@ def policies(
 ) -> list[Manifest]:
     """The chart's policies with their bindings, roles and accounts; no webhook, as none runs."""
     rendered = render(helm, {**OUTSIDE, **values}, release=release, namespace=namespace)
-    return [m for m in rendered.manifests if m["kind"] in _APPLIED]
+    here = {None, namespace, "kube-system"}
+    return [
+        m
+        for m in rendered.manifests
+        if m["kind"] in _APPLIED and m["metadata"].get("namespace") in here
+    ]
 
 
 @contextmanager

@@ -34,11 +34,14 @@ ALL = {
     },
 }
 NAMESPACE = "chart-dry-run"
+RELEASE = "dry-slurm-bridge"
+SELF_TEST_NAMESPACE = f"{RELEASE}-self-test"
+"""A dry run makes no namespace, and nothing can be made in one that is not there."""
 
 
 @pytest.fixture(scope="module")
 def namespace(control_plane: Sandbox) -> str:
-    make_namespaces(control_plane, {NAMESPACE: {}})
+    make_namespaces(control_plane, {NAMESPACE: {}, SELF_TEST_NAMESPACE: {}})
     return NAMESPACE
 
 
@@ -56,13 +59,14 @@ def test_api_server_takes_every_object(
     if "tls" in values:
         ca = (control_plane.instance.kube / "ca.crt").read_text()
         values = values | {"tls": {"mode": "secret", "caBundle": ca}}
-    chart = render(values, namespace=namespace)
+    chart = render(values, release=RELEASE, namespace=namespace)
 
     said = control_plane.kubectl(
         *("apply", "--dry-run=server", "--validate=strict", "--filename=-"), stdin=chart.text
     )
 
-    assert said.count("created (server dry run)") == len(chart.manifests)
+    assert said.count("created (server dry run)") == len(chart.manifests) - 1
+    assert f"namespace/{SELF_TEST_NAMESPACE} configured (server dry run)" in said
 
 
 async def test_certificates_are_kept_over_upgrades(

@@ -296,7 +296,15 @@ def test_policies_speak_of_the_keys_of_the_domain(chart: Rendered) -> None:
 
     for policy, keys in {
         "keys": (names.GATE, names.FINALIZER, *names.FROZEN_PREFIXES),
-        "bypass": (names.GATE, names.FINALIZER, names.JOB_ID_LABEL, names.NODE_ANNOTATION),
+        "bypass": (
+            names.GATE,
+            names.FINALIZER,
+            names.JOB_ID_LABEL,
+            names.NODE_ANNOTATION,
+            names.SLUID_ANNOTATION,
+            names.GRANT_ANNOTATION,
+            names.WHEN_LOST_ANNOTATION,
+        ),
         "elsewhere": (names.GATE, names.FINALIZER, names.ENABLED_LABEL),
         "taint": (names.MANAGED_NODE_TAINT,),
     }.items():

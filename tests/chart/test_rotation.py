@@ -78,7 +78,11 @@ def cluster(control_plane: Sandbox, helm: Path) -> Iterator[Cluster]:
     )
     values = {**OUTSIDE, "tls": {"mode": "managed"}}
     rendered = render(helm, values, release=RELEASE, namespace=ours)
-    manifests = [m for m in rendered.manifests if m["kind"] in NEEDED]
+    manifests = [
+        m
+        for m in rendered.manifests
+        if m["kind"] in NEEDED and m["metadata"].get("namespace") in {None, ours, "kube-system"}
+    ]
     apply(control_plane, manifests)
     cluster = Cluster(sandbox=control_plane, ours=ours, bridged=bridged, other="")
     try:

@@ -4,6 +4,7 @@
 {{- $chart := dict
   "kubernetes" (dict "namespace" .Release.Namespace)
   "slurm" (dict "token_file" "/etc/slurm-bridge/slurm/token")
+  "controllers" (dict "self_test_namespace" (include "slurm-bridge.selfTestNamespace" .))
   "webhook" $tls
   "extender" (merge (dict "client_ca_file" "/etc/slurm-bridge/tls/ca.crt") $tls)
 }}

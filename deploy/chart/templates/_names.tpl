@@ -4,6 +4,15 @@
 {{- define "slurm-bridge.finalizer" -}}slurm-bridge.dev/placeholder{{- end }}
 {{- define "slurm-bridge.jobIdLabel" -}}scheduler.slinky.slurm.net/slurm-jobid{{- end }}
 {{- define "slurm-bridge.nodeAnnotation" -}}slinky.slurm.net/slurm-node{{- end }}
+{{/* Annotations that only we write, and only after CREATE; when-lost is an operator's word. */}}
+{{- define "slurm-bridge.laterAnnotations" -}}
+{{- list
+  (include "slurm-bridge.nodeAnnotation" .)
+  "slurm-bridge.dev/slurm-sluid"
+  "slurm-bridge.dev/slurm-grant"
+  "slurm-bridge.dev/when-lost"
+  | toJson }}
+{{- end }}
 {{- define "slurm-bridge.managedNodeTaint" -}}slinky.slurm.net/managed-node{{- end }}
 
 {{/*
@@ -66,6 +75,21 @@ system:serviceaccount:{{ .root.Release.Namespace }}:{{ include "slurm-bridge.nam
 {{/* Namespaces that never match, as a JSON list; also a CEL list. */}}
 {{- define "slurm-bridge.excludedNamespaces" -}}
 {{ append .Values.excludedNamespaces .Release.Namespace | uniq | toJson }}
+{{- end }}
+
+{{/* Where the webhook is tested. */}}
+{{- define "slurm-bridge.selfTestNamespace" -}}
+{{ include "slurm-bridge.name" . }}-self-test
+{{- end }}
+
+{{/* Labels that make a namespace match the selector of bridged namespaces. */}}
+{{- define "slurm-bridge.selectedLabels" -}}
+{{- $labels := deepCopy .Values.namespaceSelector.matchLabels }}
+{{- range .Values.namespaceSelector.matchExpressions }}
+{{- if eq .operator "In" }}{{ $_ := set $labels .key (first .values) }}{{ end }}
+{{- if eq .operator "Exists" }}{{ $_ := set $labels .key "true" }}{{ end }}
+{{- end }}
+{{- toYaml $labels }}
 {{- end }}
 
 {{/* The selector of bridged namespaces. */}}

@@ -1,0 +1,56 @@
+"""Tests the webhook as everybody meets it, through the API server: at start-up and again and again.
+
+In a namespace of its own, selected like any other, where an admission policy lets nothing be created but for show.
+"""
+
+import asyncio
+
+import structlog
+
+from bridge.domain import selftest
+from bridge.kube import writes
+from bridge.kube.client import KubeClient
+from bridge.kube.errors import KubeError
+from bridge.runtime.clock import pause
+from bridge.runtime.metrics import Metrics
+
+_AGAIN_S = 2.0
+"""While it does not work."""
+
+_log = structlog.get_logger(__name__)
+
+
+class SelfTest:
+    """One process's testing."""
+
+    def __init__(
+        self, kube: KubeClient, *, namespace: str, interval_s: float, metrics: Metrics
+    ) -> None:
+        """interval_s: between tests while it works."""
+        self._kube = kube
+        self._namespace = namespace
+        self._interval_s = interval_s
+        self._metrics = metrics
+        self._fault = "not tested yet"
+
+    def fault(self) -> str | None:
+        """What was wrong the last time, for a health check."""
+        return self._fault or None
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Test until told to stop."""
+        while not stop.is_set():
+            before, self._fault = self._fault, await self._ask()
+            self._metrics.webhook_works(not self._fault)
+            if self._fault and self._fault != before:
+                _log.warning("webhook.broken", error=self._fault)
+            if before and not self._fault:
+                _log.info("webhook.works")
+            await pause(min(_AGAIN_S, self._interval_s) if self._fault else self._interval_s, stop)
+
+    async def _ask(self) -> str:
+        try:
+            await writes.pretend_to_create_pod(self._kube, self._namespace, selftest.POD)
+        except KubeError as error:
+            return selftest.judge(error.fields, str(error))
+        return selftest.judge(None, "")

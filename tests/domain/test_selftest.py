@@ -1,0 +1,37 @@
+"""The pod nobody but our webhook would refuse, and what follows from the answer."""
+
+import pytest
+
+from bridge.domain import admission, selftest
+from bridge.domain.admission import Draft
+from bridge.domain.ids import ClusterId
+from bridge.domain.request import Policy
+
+
+def test_our_webhook_refuses_it_and_for_nothing_else() -> None:
+    metadata = selftest.POD["metadata"]
+    assert isinstance(metadata, dict)
+    draft = Draft(name=metadata["name"], annotations=metadata["annotations"])
+
+    assert admission.mutate(draft).patch
+    verdict = admission.validate(draft, Policy(cluster=ClusterId("")))
+    assert [selftest.FAULT] == [fault.path for fault in verdict.faults]
+
+
+@pytest.mark.parametrize(
+    ("refused_fields", "complaint"),
+    [
+        (frozenset({selftest.FAULT}), ""),
+        (frozenset({selftest.FAULT, "metadata.namespace"}), ""),
+        (None, "does not ask the webhook"),
+        (frozenset(), "cannot be created: connection refused"),
+        (frozenset({"spec.containers"}), "cannot be created: connection refused"),
+    ],
+)
+def test_only_our_own_refusal_will_do(
+    refused_fields: frozenset[str] | None, complaint: str
+) -> None:
+    said = selftest.judge(refused_fields, "connection refused")
+
+    assert complaint in said
+    assert bool(complaint) == bool(said)
