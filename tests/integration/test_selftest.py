@@ -22,7 +22,9 @@ def ask(sandbox: Sandbox, path: str) -> tuple[int, str]:
 
 
 def works(sandbox: Sandbox) -> float:
-    (value,) = re.findall(r"^slurm_bridge_webhook_works (\S+)$", ask(sandbox, "/metrics")[1], re.MULTILINE)
+    (value,) = re.findall(
+        r"^slurm_bridge_webhook_works (\S+)$", ask(sandbox, "/metrics")[1], re.MULTILINE
+    )
     return float(value)
 
 
