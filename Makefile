@@ -43,6 +43,7 @@ docs: venv
 	$(BIN)/python -c 'from bridge.runtime import settings; print(settings.reference(), end="")' > docs/settings.md
 	$(BIN)/python -m bridge.domain.lifecycle_page > docs/lifecycle.md
 	$(BIN)/python -m bridge.domain.reasons_page > docs/reasons.md
+	$(BIN)/python -m bridge.runtime.metrics_page > docs/metrics.md
 
 # The documentation as a site, in ./site; make site SITE=serve shows it while one writes.
 SITE := build --strict

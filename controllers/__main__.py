@@ -122,6 +122,7 @@ async def control(
         placeholders=term.placeholders,
         interval_s=controllers.orphan_interval_s,
         clock=program.clock,
+        metrics=program.metrics,
     )
     async with asyncio.TaskGroup() as group:
         group.create_task(endings.run(stop, workers=controllers.workers))

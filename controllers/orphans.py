@@ -20,6 +20,7 @@ from bridge.kube import writes
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
 from bridge.runtime.clock import Clock
+from bridge.runtime.metrics import Metrics
 from bridge.runtime.placeholders import Placeholders
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
@@ -41,6 +42,7 @@ class Orphans:
         placeholders: Placeholders,
         interval_s: float,
         clock: Clock,
+        metrics: Metrics,
     ) -> None:
         """interval_s: between looks; an orphan is cancelled when it still is one at the next look."""
         self._kube = kube
@@ -50,6 +52,7 @@ class Orphans:
         self._placeholders = placeholders
         self._interval_s = interval_s
         self._clock = clock
+        self._metrics = metrics
         self._last = orphans.Judgement()
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -108,4 +111,5 @@ class Orphans:
         """By its sluid, which names no other job; without one it waits until it has been read."""
         if orphan.sluid is not None:
             await jobs.cancel(self._slurm, orphan.sluid)
+            self._metrics.orphan_cancelled()
             _log.warning("orphan.cancelled", job_id=orphan.job_id)

@@ -11,6 +11,7 @@ from typing import assert_never
 
 import structlog
 
+from bridge.domain import steps
 from bridge.domain.actions import (
     Action,
     Adopt,
@@ -90,11 +91,24 @@ class Actuator:
         try:
             for action in decision.actions:
                 self._metrics.decided(type(action).__name__)
-                pod = await self._act(pod, action)
+                before, pod = pod, await self._act(pod, action)
+                self._count(before, action)
                 if not isinstance(action, Wait):
                     _log.info("pod.acted", action=type(action).__name__, reason=decision.reason)
         except kube_errors.NotFound:
             _log.debug("pod.gone_already")
+
+    def _count(self, pod: Pod, action: Action) -> None:
+        """Tell the metrics what was done; `pod` is as it was before."""
+        match action:
+            case Assign(job_id=job_id) | Complete(job_id=job_id):
+                job = self._placeholders.job(job_id)
+                for step, seconds in steps.done(pod, action, job, self._clock.now()):
+                    self._metrics.stepped(step, seconds)
+            case Evict(cause=cause) | EndPod(cause=cause):
+                self._metrics.evicted(cause.value)
+            case _:
+                pass
 
     async def _act(self, pod: Pod, action: Action) -> Pod:
         """Carry out one action; returns the pod as our own write left it."""

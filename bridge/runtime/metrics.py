@@ -6,7 +6,8 @@ seconds and bytes, as Prometheus wants them.
 """
 
 import importlib.metadata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from prometheus_client import (
@@ -30,10 +31,22 @@ _WAIT_S = (0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3600, 14400,
 """From the fast path to a day in the queue."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """One metric, for the reference."""
+
+    name: str
+    kind: str
+    """counter, gauge or histogram."""
+    meaning: str
+    labels: tuple[str, ...]
+
+
 class Metrics:
     """What one process counts, on a registry of its own."""
 
     def __init__(self, program: str) -> None:
+        self.descriptions: list[Description] = []
         disable_created_metrics()  # type: ignore[no-untyped-call]  # else a second series for each
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
@@ -89,6 +102,24 @@ class Metrics:
         )
         self._bound_s = self._histogram(
             "pod_bound_seconds", "From a pod's CREATE to its Binding.", _WAIT_S
+        )
+        self._step_s = self._histogram(
+            "step_duration_seconds",
+            "Steps of a pod's life: queue (submit to start in Slurm), pin (start to un-gated), "
+            "complete (last container's end to Slurm told).",
+            _WAIT_S,
+            "step",
+        )
+        self._waiting = self._gauge(
+            "waiting_workloads",
+            "Workloads that wait in Slurm, by its reason as last read.",
+            "reason",
+        )
+        self._evictions = self._counter(
+            "evictions", "Pods that had to go although they had not ended, by cause.", "cause"
+        )
+        self._orphans = self._counter(
+            "orphans_cancelled", "Placeholders cancelled because their pods were gone for good."
         )
         self._leader = self._gauge("leader", "1 while this process leads, else 0.", "lease")
         self._snapshot_age_s = self._gauge(
@@ -150,6 +181,22 @@ class Metrics:
         """All placeholders of ours, counted anew."""
         _replace(self._placeholders, by_state)
 
+    def waiting(self, by_reason: Mapping[str, int]) -> None:
+        """All workloads that wait in Slurm, counted anew."""
+        _replace(self._waiting, by_reason)
+
+    def stepped(self, step: str, seconds: float) -> None:
+        """A step of a pod's life is done."""
+        self._step_s.labels(step).observe(seconds)
+
+    def evicted(self, cause: str) -> None:
+        """A pod was sent away, or ended at its gate."""
+        self._evictions.labels(cause).inc()
+
+    def orphan_cancelled(self) -> None:
+        """A placeholder without pods was cancelled."""
+        self._orphans.inc()
+
     def submitted(self, since_create_s: float) -> None:
         """A pod's placeholder was submitted."""
         self._submitted_s.observe(since_create_s)
@@ -183,16 +230,26 @@ class Metrics:
         return generate_latest(self._registry)
 
     def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
+        self._describe(f"{name}_total", "counter", meaning, labels)
         return Counter(f"slurm_bridge_{name}", meaning, labels, registry=self._registry)
 
     def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
+        self._describe(name, "gauge", meaning, labels)
         return Gauge(f"slurm_bridge_{name}", meaning, labels, registry=self._registry)
 
     def _histogram(
         self, name: str, meaning: str, buckets: tuple[float, ...], *labels: str
     ) -> Histogram:
+        self._describe(name, "histogram", meaning, labels)
         return Histogram(
             f"slurm_bridge_{name}", meaning, labels, buckets=buckets, registry=self._registry
+        )
+
+    def _describe(self, name: str, kind: str, meaning: str, labels: Sequence[str]) -> None:
+        self.descriptions.append(
+            Description(
+                name=f"slurm_bridge_{name}", kind=kind, meaning=meaning, labels=tuple(labels)
+            )
         )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from bridge.domain import reasons
 from bridge.domain.ids import JobId
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.pods import Pod
@@ -182,6 +183,9 @@ class Placeholders:
             self._wake(uid)
         if before is None or before.jobs is not snapshot.jobs:
             self._metrics.placeholders(Counter(job.phase.value for job in snapshot.jobs.values()))
+        self._metrics.waiting(
+            Counter(reasons.condition_reason(job.reason) for job in self._waiting())
+        )
 
     def _due(self, now: float) -> tuple[JobId, ...]:
         """Whom to look at although its state is the same."""

@@ -1,0 +1,41 @@
+"""How long the steps of a pod's life take, as seen when one has been done."""
+
+import enum
+from collections.abc import Iterator
+from datetime import datetime
+
+from bridge.domain.actions import Action, Assign, Complete
+from bridge.domain.jobs import SlurmJob
+from bridge.domain.pods import Pod
+
+
+class Step(enum.StrEnum):
+    """A stretch whose both ends are known to whoever does the second."""
+
+    QUEUE = "queue"
+    """From the placeholder's submit until Slurm started it."""
+    PIN = "pin"
+    """From Slurm's start until the pod was pinned and un-gated."""
+    COMPLETE = "complete"
+    """From the end of the last container until Slurm was told."""
+
+
+def done(
+    pod: Pod, action: Action, job: SlurmJob | None, now: datetime
+) -> Iterator[tuple[Step, float]]:
+    """Say which steps this action ended, in seconds; Slurm and the kubelet tell whole ones."""
+    match action:
+        case Assign() if job is not None and job.started_at is not None:
+            if job.submitted_at is not None:
+                yield Step.QUEUE, _seconds(job.submitted_at, job.started_at)
+            yield Step.PIN, _seconds(job.started_at, now)
+        case Complete():
+            ends = [c.finished_at for c in pod.containers if c.finished_at is not None]
+            if ends:
+                yield Step.COMPLETE, _seconds(max(ends), now)
+        case _:
+            pass
+
+
+def _seconds(since: datetime, until: datetime) -> float:
+    return max((until - since).total_seconds(), 0.0)

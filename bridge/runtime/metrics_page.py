@@ -1,0 +1,32 @@
+"""Writes `docs/metrics.md` from the metrics themselves: `python -m bridge.runtime.metrics_page > docs/metrics.md`."""
+
+import sys
+
+from bridge.runtime.metrics import Metrics
+
+_INTRODUCTION = """\
+# Metrics
+
+<!-- Generated: python -m bridge.runtime.metrics_page > docs/metrics.md -->
+
+Every program serves `/metrics` beside `/livez` and `/readyz` (setting `health.listen`), in Prometheus' text format: what
+concerns it has values, the rest is empty. `process_…` (CPU seconds, resident memory, open files) has the usual meaning.
+Slurm's own figures of jobs, nodes and partitions come from slurmctld (`MetricsType=metrics/openmetrics` in slurm.conf,
+port 6817); the chart's dashboard shows both.
+
+| metric | kind | labels | meaning |
+| --- | --- | --- | --- |
+"""
+
+
+def render() -> str:
+    """Write the page."""
+    rows = sorted(Metrics("reference").descriptions, key=lambda metric: metric.name)
+    return _INTRODUCTION + "".join(
+        f"| `{row.name}` | {row.kind} | {', '.join(f'`{label}`' for label in row.labels)} | {row.meaning} |\n"
+        for row in rows
+    )
+
+
+if __name__ == "__main__":
+    sys.stdout.write(render())
