@@ -5,22 +5,24 @@ import sys
 from datetime import timedelta
 from functools import partial
 
-from bridge.domain import request
 from bridge.domain.actions import Restore
 from bridge.domain.facts import Policy
 from bridge.domain.pods import Pod
+from bridge.domain.request import Defaults
 from bridge.kube.objects import Objects
 from bridge.runtime import lifetime, logging, settings
 from bridge.runtime.lease import Accession
 from bridge.runtime.lifetime import Part
 from bridge.runtime.mirror import Mirror
+from bridge.runtime.policy import PolicyFile
 from bridge.runtime.program import Program, opened
 from bridge.runtime.serve import bind, serve
-from bridge.runtime.settings import Settings
+from bridge.runtime.settings import Settings, Sources
 from bridge.runtime.term import Term
 from bridge.runtime.tls import ServerTls
 from extender import app
 from extender.bridged import Bridged
+from extender.identities import Identities
 from extender.owners import Owners
 from extender.placement import Placement
 from extender.submitting import Submitter
@@ -30,10 +32,10 @@ def main() -> int:
     """Run until a signal; returns the exit code."""
     configured = settings.load("extender", sys.argv[1:])
     logging.configure(configured.log, "extender")
-    return lifetime.run(partial(run, configured))
+    return lifetime.run(partial(run, configured, settings.sources("extender", sys.argv[1:])))
 
 
-async def run(configured: Settings, stop: asyncio.Event) -> None:
+async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> None:
     """Answer kube-scheduler, and place while we lead, until told to stop."""
     async with opened("extender", configured) as program:
         mirror = Mirror()
@@ -50,22 +52,28 @@ async def run(configured: Settings, stop: asyncio.Event) -> None:
             clock=program.clock,
             metrics=program.metrics,
         )
+        policy = PolicyFile(sources, configured, program.metrics)
         sock = bind(configured.extender.listen)
         await lifetime.run_parts(
             program.health_part(),
             Part(name="certificates", run=tls.run),
+            Part(name="policy", run=policy.run),
             *mirror.parts(program),
             Part(
                 name="extender",
                 run=lambda its_stop: serve(extender, sock, stop=its_stop, tls=tls.context),
             ),
-            program.leader_part(partial(place, program, mirror)),
+            program.leader_part(partial(place, program, mirror, policy)),
             stop=stop,
         )
 
 
 async def place(
-    program: Program, mirror: Mirror, stop: asyncio.Event, accession: Accession
+    program: Program,
+    mirror: Mirror,
+    policy_file: PolicyFile,
+    stop: asyncio.Event,
+    accession: Accession,
 ) -> None:
     """Place pods for as long as we lead."""
     await mirror.synced()
@@ -86,13 +94,20 @@ async def place(
         placeholders=term.placeholders,
         clock=program.clock,
     )
+    owners = Owners(Objects(program.kube), program.clock)
     submitter = Submitter(
         program.slurm,
         discovery=term.discovery,
         placeholders=term.placeholders,
         bridged=bridged,
-        owners=Owners(Objects(program.kube), program.clock),
-        policy=request_policy(program),
+        owners=owners,
+        identities=Identities(
+            program.kube,
+            policy=lambda: policy_file.current,
+            owners=owners,
+            clock=program.clock,
+        ),
+        defaults=request_defaults(program),
         concurrency=placement.submit_concurrency,
         clock=program.clock,
         metrics=program.metrics,
@@ -123,20 +138,15 @@ async def restore_nothing(pod: Pod, _action: Restore) -> None:
     raise AssertionError(f"the extender was told to restore {pod.full_name}")
 
 
-def request_policy(program: Program) -> request.Policy:
-    """What the administrator lets users ask of Slurm."""
-    slurm, placement = program.settings.slurm, program.settings.placement
-    return request.Policy(
+def request_defaults(program: Program) -> Defaults:
+    """What pods get that do not say otherwise."""
+    placement = program.settings.placement
+    return Defaults(
         cluster=program.cluster,
-        user=slurm.user,
-        group=slurm.group,
-        account=slurm.account,
-        partition=slurm.partition,
-        mcs_label=slurm.mcs_label,
+        mcs_label=program.settings.slurm.mcs_label,
         default_cpus=placement.default_cpus,
         default_memory_mib=placement.default_memory_mib,
         default_time_limit_min=placement.default_time_limit_min,
-        allowed_fields=frozenset(placement.allowed_fields),
         gpu_resources=program.settings.controllers.gpu_resources,
     )
 

@@ -4,7 +4,7 @@ Read once per owner and remembered by its uid; an edit of a live owner is seen w
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import structlog
 
@@ -48,6 +48,25 @@ class Owners:
             merged = {**found.annotations, **merged}
             owner = found.owner
         return merged
+
+    async def creator(
+        self, pod: Pod, annotation: str, *, is_controller: Callable[[str], bool]
+    ) -> str:
+        """Find the recorded creator of the nearest owner that no controller has made; "" where it is not recorded.
+
+        Not simply the root's: anybody can write somebody else's object into the owners of their own.
+
+        Raises:
+            KubeError: the API server could not be asked.
+        """
+        owner = pod.owner
+        for _ in range(_DEEPEST):
+            found = await self._read(owner, pod.namespace) if owner else None
+            who = found.annotations.get(annotation, "") if found else ""
+            if found is None or not is_controller(who):
+                return who
+            owner = found.owner
+        return ""
 
     async def _read(self, owner: Owner, namespace: str) -> KubeObject | None:
         now = self._clock.monotonic()

@@ -70,7 +70,7 @@ class Placement:
     def _edited(self, old: Pod | None, new: Pod | None) -> None:
         """What was refused is not what is asked now."""
         if old and new and _asks(old) != _asks(new):
-            self._submitter.forget(new.uid)
+            self._submitter.retry(new.uid)
 
 
 def _asks(pod: Pod) -> dict[str, str]:

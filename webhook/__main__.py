@@ -5,14 +5,15 @@ import sys
 from functools import partial
 
 from bridge.domain.ids import ClusterId
-from bridge.domain.request import Policy
+from bridge.domain.request import Defaults
 from bridge.runtime import health, lifetime, logging, settings
 from bridge.runtime.clock import SystemClock
 from bridge.runtime.health import Health
 from bridge.runtime.lifetime import Part
 from bridge.runtime.metrics import Metrics
+from bridge.runtime.policy import PolicyFile
 from bridge.runtime.serve import bind, serve
-from bridge.runtime.settings import Settings
+from bridge.runtime.settings import Settings, Sources
 from bridge.runtime.tls import ServerTls
 from webhook import app
 
@@ -21,10 +22,10 @@ def main() -> int:
     """Run until a signal; returns the exit code."""
     configured = settings.load("webhook", sys.argv[1:])
     logging.configure(configured.log, "webhook")
-    return lifetime.run(partial(run, configured))
+    return lifetime.run(partial(run, configured, settings.sources("webhook", sys.argv[1:])))
 
 
-async def run(configured: Settings, stop: asyncio.Event) -> None:
+async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> None:
     """Serve the webhook, and how it is, until told to stop."""
     clock = SystemClock()
     metrics = Metrics("webhook")
@@ -32,8 +33,12 @@ async def run(configured: Settings, stop: asyncio.Event) -> None:
     metrics.watch_certificate(lambda: tls.expires_at)
     state = Health()
     state.register("certificate", lambda: tls.fault(clock.now()))
+    policy = PolicyFile(sources, configured, metrics)
     webhook = app.create(
-        policy=_policy(configured), scheduler_name=configured.scheduler_name, metrics=metrics
+        defaults=_defaults(configured),
+        policy=lambda: policy.current,
+        scheduler_name=configured.scheduler_name,
+        metrics=metrics,
     )
 
     async def serve_health(stop: asyncio.Event) -> None:
@@ -46,16 +51,16 @@ async def run(configured: Settings, stop: asyncio.Event) -> None:
     await lifetime.run_parts(
         Part(name="health", run=serve_health),
         Part(name="certificates", run=tls.run),
+        Part(name="policy", run=policy.run),
         Part(name="webhook", run=serve_webhook),
         stop=stop,
     )
 
 
-def _policy(configured: Settings) -> Policy:
-    """What can be judged from the pod alone; users, accounts and defaults are placement's."""
-    return Policy(
+def _defaults(configured: Settings) -> Defaults:
+    """What can be judged from the pod alone; defaults are placement's."""
+    return Defaults(
         cluster=ClusterId(configured.cluster_id),
-        allowed_fields=frozenset(configured.placement.allowed_fields),
         gpu_resources=configured.controllers.gpu_resources,
     )
 

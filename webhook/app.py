@@ -13,7 +13,8 @@ from fastapi import FastAPI, Request, Response
 
 from bridge.domain import admission
 from bridge.domain.admission import Draft, Verdict
-from bridge.domain.request import Policy
+from bridge.domain.policy import Policy
+from bridge.domain.request import Defaults
 from bridge.runtime.metrics import Metrics
 from webhook import wire
 
@@ -22,15 +23,21 @@ JSON = "application/json"
 _log = structlog.get_logger(__name__)
 
 
-def create(*, policy: Policy, scheduler_name: str, metrics: Metrics) -> FastAPI:
-    """Build the ASGI application."""
+def create(
+    *, defaults: Defaults, policy: Callable[[], Policy], scheduler_name: str, metrics: Metrics
+) -> FastAPI:
+    """Build the ASGI application; the policy is asked for with each review."""
 
     async def mutate(request: Request) -> Response:
-        return await _answer(request, lambda pod: admission.mutate(pod, scheduler_name), metrics)
+        return await _answer(
+            request, lambda pod: admission.mutate(pod, policy(), scheduler_name), metrics
+        )
 
     async def validate(request: Request) -> Response:
         return await _answer(
-            request, lambda pod: admission.validate(pod, policy, scheduler_name), metrics
+            request,
+            lambda pod: admission.validate(pod, defaults, policy(), scheduler_name),
+            metrics,
         )
 
     app = FastAPI(title="slurm-bridge webhook", docs_url=None, redoc_url=None, openapi_url=None)

@@ -11,10 +11,11 @@ from http import HTTPStatus
 
 import msgspec
 
-from bridge.domain import demand
+from bridge.domain import demand, permit
 from bridge.domain.admission import Draft, Verdict
 from bridge.domain.faults import Fault
 from bridge.domain.pods import Toleration
+from bridge.domain.policy import Requester
 
 API_VERSION = "admission.k8s.io/v1"
 
@@ -37,12 +38,18 @@ class _Kind(_Struct):
     kind: str = ""
 
 
+class _User(_Struct):
+    username: str = ""
+    groups: list[str] = []
+
+
 class _Request(_Struct):
     uid: str
     operation: str = ""
     kind: _Kind = msgspec.field(default_factory=_Kind)
     sub_resource: str = ""
     namespace: str = ""
+    user_info: _User = msgspec.field(default_factory=_User)
     object: msgspec.Raw = msgspec.Raw()
 
 
@@ -111,6 +118,8 @@ class _Spec(_Struct):
     resource_claims: list[msgspec.Raw] = []
     scheduler_name: str = ""
     node_name: str = ""
+    node_selector: dict[str, str] = {}
+    active_deadline_seconds: int | None = None
     scheduling_gates: list[_Gate] | None = None
     tolerations: list[_Toleration] | None = None
     topology_spread_constraints: list[_Spread] = []
@@ -132,6 +141,7 @@ class Review:
 
     uid: str
     namespace: str
+    requester: Requester
     is_new_pod: bool
     """A core/v1 Pod is created: nothing else is any business of ours."""
     document: bytes
@@ -159,6 +169,7 @@ def read(body: bytes) -> Review:
     return Review(
         uid=request.uid,
         namespace=request.namespace,
+        requester=Requester(user=request.user_info.username, groups=request.user_info.groups),
         is_new_pod=(request.operation, kind.group, kind.kind, request.sub_resource)
         == ("CREATE", "", "Pod", ""),
         document=bytes(request.object),
@@ -174,7 +185,7 @@ def draft(review: Review) -> Draft:
     if not review.document or review.document == b"null":
         raise MalformedPodError("request.object is missing")
     try:
-        return _draft(_pod.decode(review.document))
+        return _draft(_pod.decode(review.document), review)
     except (ValueError, RecursionError) as error:
         raise MalformedPodError(f"request.object is no pod: {error}") from error
 
@@ -228,7 +239,7 @@ def _invalid(faults: Sequence[Fault]) -> dict[str, object]:
     }
 
 
-def _draft(pod: _Pod) -> Draft:
+def _draft(pod: _Pod, review: Review) -> Draft:
     meta, spec = pod.metadata, pod.spec
     affinity = spec.affinity
     kinds = {
@@ -238,6 +249,8 @@ def _draft(pod: _Pod) -> Draft:
     }
     return Draft(
         name=meta.name or f"{meta.generate_name}…",
+        namespace=review.namespace,
+        requester=review.requester,
         labels=meta.labels,
         annotations=meta.annotations,
         owner_kinds=tuple(owner.kind for owner in meta.owner_references),
@@ -250,6 +263,13 @@ def _draft(pod: _Pod) -> Draft:
             demand.Resources(spec.resources.requests, spec.resources.limits)
             if spec.resources
             else None,
+        ),
+        deadline_s=spec.active_deadline_seconds,
+        node_choices=permit.node_choices(
+            has_selector=bool(spec.node_selector),
+            has_terms=_has_terms(
+                affinity.node_affinity.required_during_scheduling_ignored_during_execution
+            ),
         ),
         resource_claims=len(spec.resource_claims),
         hard_spreads=tuple(

@@ -11,11 +11,13 @@ a real DaemonSet's pod from a forged one. What by its shape is not ours to place
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from bridge.domain import names, overrides, request
+from bridge.domain import names, overrides, permit, request
 from bridge.domain.demand import Demand
 from bridge.domain.faults import Fault
+from bridge.domain.overrides import Overrides
 from bridge.domain.pods import Toleration
-from bridge.domain.request import Policy
+from bridge.domain.policy import Policy, Requester
+from bridge.domain.request import Defaults
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 """A static pod's image in the API: <https://kubernetes.io/docs/tasks/configure-pod-container/static-pod/>."""
@@ -36,12 +38,18 @@ class Draft:
 
     name: str = ""
     """For people: its name, or the beginning of the one it will get (`job-…`)."""
+    namespace: str = ""
+    requester: Requester = field(default_factory=Requester)
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     owner_kinds: tuple[str, ...] = ()
     scheduler_name: str = ""
     node_name: str = ""
     demand: Demand = field(default_factory=Demand)
+    deadline_s: int | None = None
+    """`spec.activeDeadlineSeconds`."""
+    node_choices: tuple[str, ...] = ()
+    """Paths in the spec that choose nodes."""
     resource_claims: int = 0
     hard_spreads: tuple[int, ...] = ()
     """Indices of the `topologySpreadConstraints` with DoNotSchedule."""
@@ -69,14 +77,16 @@ class Verdict:
         return not self.faults
 
 
-def mutate(pod: Draft, scheduler_name: str = names.SCHEDULER_NAME) -> Verdict:
-    """Hand the pod to Slurm: schedulerName, gate, finalizer, toleration, whichever of them it lacks."""
+def mutate(pod: Draft, policy: Policy, scheduler_name: str = names.SCHEDULER_NAME) -> Verdict:
+    """Hand the pod to Slurm: schedulerName, gate, finalizer, toleration, and on whose behalf; whichever of them it lacks."""
     if not is_ours_to_place(pod, scheduler_name):
         return Verdict()
-    return Verdict(patch=tuple(_operations(pod, scheduler_name)))
+    return Verdict(patch=tuple(_operations(pod, policy, scheduler_name)))
 
 
-def validate(pod: Draft, policy: Policy, scheduler_name: str = names.SCHEDULER_NAME) -> Verdict:
+def validate(
+    pod: Draft, defaults: Defaults, policy: Policy, scheduler_name: str = names.SCHEDULER_NAME
+) -> Verdict:
     """Tell everything that is wrong with the pod, as it is after every mutation."""
     preset = tuple(_preset(pod))
     if not is_ours_to_place(pod, scheduler_name):
@@ -85,8 +95,10 @@ def validate(pod: Draft, policy: Policy, scheduler_name: str = names.SCHEDULER_N
     return Verdict(
         faults=(
             *preset,
+            *_misattributed(pod),
             *malformed,
-            *request.faults(pod.demand, asked, policy),
+            *_not_permitted(pod, asked, policy),
+            *request.faults(pod.demand, asked, defaults),
             *_impossible(pod),
         ),
         warnings=tuple(_warnings(pod)),
@@ -103,7 +115,8 @@ def is_ours_to_place(pod: Draft, scheduler_name: str) -> bool:
     )
 
 
-def _operations(pod: Draft, scheduler_name: str) -> Iterator[Operation]:
+def _operations(pod: Draft, policy: Policy, scheduler_name: str) -> Iterator[Operation]:
+    yield from _attributed(pod, policy)
     if pod.scheduler_name != scheduler_name:
         yield {"op": "add", "path": "/spec/schedulerName", "value": scheduler_name}
     if names.GATE not in (pod.gates or ()):
@@ -113,6 +126,55 @@ def _operations(pod: Draft, scheduler_name: str) -> Iterator[Operation]:
     if not any(map(_tolerates_managed_nodes, pod.tolerations or ())):
         toleration = {"key": names.MANAGED_NODE_TAINT, "operator": "Exists"}
         yield _append("/spec/tolerations", toleration, pod.tolerations)
+
+
+def _attributed(pod: Draft, policy: Policy) -> Iterator[Operation]:
+    """Whatever the author has written there is overwritten."""
+    ours = _attribution(pod, policy)
+    if not pod.annotations:
+        yield {"op": "add", "path": "/metadata/annotations", "value": ours}
+        return
+    for key, value in ours.items():
+        if pod.annotations.get(key) != value:
+            yield {
+                "op": "add",
+                "path": f"/metadata/annotations/{key.replace('/', '~1')}",
+                "value": value,
+            }
+
+
+def _attribution(pod: Draft, policy: Policy) -> dict[str, str]:
+    return {
+        names.REQUESTER_ANNOTATION: pod.requester.user,
+        names.RULES_ANNOTATION: ",".join(
+            rule.name for rule in policy.candidates(pod.requester, pod.namespace)
+        ),
+    }
+
+
+def _misattributed(pod: Draft) -> Iterator[Fault]:
+    """Another webhook may have been at it since. The rules may differ: two replicas read a new policy at two moments."""
+    if pod.annotations.get(names.REQUESTER_ANNOTATION, pod.requester.user) != pod.requester.user:
+        yield Fault(
+            f"metadata.annotations[{names.REQUESTER_ANNOTATION}]",
+            f"expected {pod.requester.user!r}, as slurm-bridge had written it: look at the cluster's mutating webhooks",
+        )
+
+
+def _not_permitted(pod: Draft, asked: Overrides, policy: Policy) -> Iterator[Fault]:
+    """What no rule that may hold for the pod would allow, if it were only for the pod itself."""
+    if policy.acts_for_others(pod.requester):
+        return  # who it is for is known where owners are seen
+    rules = policy.candidates(pod.requester, pod.namespace)
+    if not rules:
+        yield Fault(permit.PATH, policy.nobody(pod.requester, pod.namespace))
+    ask = permit.Ask(overrides=asked, deadline_s=pod.deadline_s, node_choices=pod.node_choices)
+    answers = [
+        permit.decide(rule, ask, requester=pod.requester, namespace=pod.namespace) for rule in rules
+    ]
+    refusals = [answer for answer in answers if isinstance(answer, tuple)]
+    if len(refusals) == len(answers):
+        yield from dict.fromkeys(fault for refusal in refusals for fault in refusal)
 
 
 def _append(path: str, value: object, there: tuple[object, ...] | None) -> Operation:

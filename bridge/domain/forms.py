@@ -50,9 +50,9 @@ def number(value: str, *, least: int = 1) -> int:
     return int(value)
 
 
-def not_negative(value: str) -> int:
-    """Read a whole number, 0 included."""
-    return number(value, least=0)
+def integer(value: str) -> int:
+    """Read a whole number, 0 and below included."""
+    return -number(value[1:], least=0) if value.startswith("-") else number(value, least=0)
 
 
 def cpus(value: str) -> int:

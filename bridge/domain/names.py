@@ -59,6 +59,12 @@ FROZEN_PREFIXES = (
 All keys of ours, and those by which workload controllers mark a group: what went into a placeholder stays what it was.
 """
 
+REQUESTER_ANNOTATION = "slurm-bridge.dev/requester"
+"""Pod annotation: the authenticated user that created it. Written by the webhook at CREATE, over whatever stands there."""
+
+RULES_ANNOTATION = "slurm-bridge.dev/policy-rules"
+"""Pod annotation, like `REQUESTER_ANNOTATION`: the policy rules that match its requester, with commas between them."""
+
 MANAGED_NODE_TAINT = "slinky.slurm.net/managed-node"
 """Node taint that keeps other pods off the nodes Slurm hands out."""
 

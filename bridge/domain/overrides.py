@@ -5,7 +5,7 @@ allowed to ask for, and whether it fits the pod, is `bridge.domain.request`'s.
 """
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from types import MappingProxyType
@@ -78,7 +78,7 @@ _LINE = "one line of printable text, at most 1024 bytes"
 # fmt: off
 FIELDS = (
     Field("account", "account", forms.name, _NAME, "physics",
-          "account that is charged; only where the administrator allows it"),
+          "account that is charged; one that the policy allows"),
     Field("begin", "begin_at", forms.moment, _WHEN, "2026-12-24T18:00:00Z",
           "not before this moment"),
     Field("comment", "comment", forms.text, _LINE, "sweep 7, learning rate 0.1",
@@ -96,7 +96,7 @@ FIELDS = (
     Field("gres", "gres", forms.gres, "name[:type][:count], several with commas", "gpu:a100:2",
           "generic resources; replaces what follows from the containers' limits, at least as many"),
     Field("group-id", "group_id", forms.name, _NAME, "physicists",
-          "refused: the administrator configures the jobs' group"),
+          "the jobs' group, which the policy decides: anything else is refused"),
     Field("hold", "hold", forms.truth, "true or false", "true",
           "true: wait until somebody releases the job (scontrol release)"),
     Field("job-name", "job_name", forms.text, _LINE, "train-7",
@@ -109,22 +109,22 @@ FIELDS = (
           "memory, rounded up to MiB; at least what the containers request"),
     Field("min-nodes", "min_nodes", forms.number, "a whole number from 1", "1",
           "least nodes; a single pod has 1"),
-    Field("nice", "nice", forms.not_negative, "a whole number from 0", "100",
-          "lowers the priority by that much; only where the administrator allows it"),
+    Field("nice", "nice", forms.integer, "a whole number", "100",
+          "lowers the priority by that much, below 0 raises it; only where the policy allows it"),
     Field("partition", "partition", forms.name_list, "partition names with commas between them", "gpu",
           "where to run; default: the administrator's, else Slurm's"),
     Field("priority", "priority", forms.number, "a whole number from 1", "5000",
-          "the priority itself; only where the administrator allows it"),
+          "the priority itself; only where the policy allows it"),
     Field("qos", "qos", forms.name, _NAME, "high",
-          "quality of service; only where the administrator allows it"),
+          "quality of service; one that the policy allows"),
     Field("reservation", "reservation", forms.name_list, "reservation names with commas between them", "maintenance-test",
-          "run in this reservation; only where the administrator allows it"),
+          "run in this reservation; one that the policy allows"),
     Field("switches", "switches", forms.switches, "count[@longest wait], as sbatch's --switches", "1@60",
           "most leaf switches, and how long to wait for that"),
     Field("timelimit", "time_limit_min", forms.minutes, _TIME, "90",
           "time limit, rounded up to minutes; default: activeDeadlineSeconds, else the administrator's"),
     Field("user-id", "user_id", forms.name, _NAME, "alice",
-          "refused: the administrator configures the jobs' user"),
+          "the jobs' user, who the policy decides: anything else is refused"),
     Field("wckey", "wckey", forms.name, _NAME, "grant-42",
           "workload characterisation key"),
 )
@@ -154,9 +154,14 @@ def path(name: str) -> str:
 
 def parse(annotations: Mapping[str, str]) -> tuple[Overrides, tuple[Fault, ...]]:
     """Read what annotations ask for; every fault is told, and the rest still read."""
+    return read(requests(annotations))
+
+
+def read(asked: Mapping[str, str]) -> tuple[Overrides, tuple[Fault, ...]]:
+    """Read what is asked for by the names of the fields, as `requests` gives it."""
     values: dict[str, Any] = {}
     faults: list[Fault] = []
-    for name, value in _requests(annotations):
+    for name, value in sorted(asked.items()):
         field = _BY_NAME.get(name)
         if field is None:
             faults.append(Fault(path(name), _unknown(name)))
@@ -173,6 +178,16 @@ def parse(annotations: Mapping[str, str]) -> tuple[Overrides, tuple[Fault, ...]]
     return Overrides(**values), tuple(faults)
 
 
+def requests(annotations: Mapping[str, str]) -> dict[str, str]:
+    """Pick the annotations that ask something of Slurm, by the names of their fields."""
+    prefix = names.REQUEST_PREFIX
+    return {
+        key.removeprefix(prefix): value
+        for key, value in annotations.items()
+        if key.startswith(prefix)
+    }
+
+
 def reference() -> str:
     """Write the table of `docs/annotations.md`."""
     lines = [
@@ -187,13 +202,6 @@ def reference() -> str:
         *(f"| `{name}` | {why} |" for name, why in REFUSED.items()),
     ]
     return "\n".join(lines) + "\n"
-
-
-def _requests(annotations: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    prefix = names.REQUEST_PREFIX
-    for key in sorted(annotations):
-        if key.startswith(prefix):
-            yield key.removeprefix(prefix), annotations[key]
 
 
 def _unknown(name: str) -> str:

@@ -18,6 +18,21 @@ _VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Frozen:
+    """What was decided when the placeholder was first submitted."""
+
+    requester: str
+    """Who made the workload's pods, in Kubernetes."""
+    rule: str
+    """The policy rule that let them."""
+    user: str
+    account: str
+    asked: Mapping[str, str] = field(default_factory=dict)
+    """The request, pod's and owners', by the names of its fields: asked again if the placeholder has to be submitted again,
+    whatever the owners say by then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
     """Whose placeholder it is: stored in the job's `admin_comment`, which only root and SlurmUser can write."""
 
@@ -38,6 +53,8 @@ class Identity:
     """The limit that we set: while Slurm shows another one, somebody has changed it since, and `limit_min` is void."""
     restores: str = ""
     """What named the placeholder that Slurm lost (`Pod.placed_by`), where this one stands in for it; "" otherwise."""
+    frozen: Frozen | None = None
+    """None where the version that wrote it did not know of that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +130,14 @@ def encode(identity: Identity) -> str:
         document["limit"] = [identity.limit_min, identity.extended_min]
     if identity.restores:
         document["restores"] = identity.restores
+    if frozen := identity.frozen:
+        document["frozen"] = {
+            "requester": frozen.requester,
+            "rule": frozen.rule,
+            "user": frozen.user,
+            "account": frozen.account,
+            "asked": dict(frozen.asked),
+        }
     return json.dumps(document, separators=(",", ":"))
 
 
@@ -156,6 +181,7 @@ def _identity(document: Mapping[str, object], cluster: ClusterId) -> Identity:
     limit_min, extended_min = _limits(document.get("limit"), cluster)
     return Identity(
         cluster=cluster,
+        frozen=_frozen(document.get("frozen"), cluster),
         kind=str(texts["kind"]),
         namespace=str(texts["namespace"]),
         name=str(texts["name"]),
@@ -179,3 +205,24 @@ def _limits(value: object, cluster: ClusterId) -> tuple[int, int] | tuple[None, 
             raise UnreadableIdentityError(
                 "the identity is damaged: expected two numbers in limit", cluster=cluster
             )
+
+
+def _frozen(document: object, cluster: ClusterId) -> Frozen | None:
+    if document is None:
+        return None
+    members = document if isinstance(document, dict) else {}
+    asked = members.get("asked")
+    texts = {key: members.get(key) for key in ("requester", "rule", "user", "account")}
+    is_whole = isinstance(asked, dict) and all(isinstance(text, str) for text in asked.values())
+    if not (is_whole and all(isinstance(text, str) for text in texts.values())):
+        raise UnreadableIdentityError(
+            f"the identity is damaged: expected text in frozen.asked and {', '.join(texts)}",
+            cluster=cluster,
+        )
+    return Frozen(
+        requester=str(texts["requester"]),
+        rule=str(texts["rule"]),
+        user=str(texts["user"]),
+        account=str(texts["account"]),
+        asked=dict(asked or {}),
+    )

@@ -13,31 +13,20 @@ from bridge.domain.demand import Demand
 from bridge.domain.faults import Fault
 from bridge.domain.ids import ClusterId, SlurmNode
 from bridge.domain.overrides import Overrides
+from bridge.domain.permit import Permit
 from bridge.domain.placeholder import Identity, PlaceholderSpec
 from bridge.domain.pods import Pod
 
-RESTRICTED = ("account", "qos", "reservation", "priority", "nice")
-"""Fields that give a job what others lack; refused unless the administrator lists them.
-
-We submit as root, and Slurm grants root what it would refuse the user (a priority, another's reservation).
-"""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
-    """What the administrator has set: on whose account jobs run, defaults, and what users may choose."""
+class Defaults:
+    """What the administrator has set for everybody; who may have what is `bridge.domain.policy`'s."""
 
     cluster: ClusterId
-    user: str = ""
-    group: str = ""
-    account: str = ""
-    partition: str = ""
     mcs_label: str = ""
     default_cpus: int = 1
     default_memory_mib: int = 256
     default_time_limit_min: int | None = None
-    allowed_fields: frozenset[str] = frozenset()
-    """Which of `RESTRICTED` users may set."""
     gpu_resources: Mapping[str, str] = field(default_factory=dict)
     """Extended resource → GRES (`nvidia.com/gpu` → `gpu`, or with its type `gpu:a100`)."""
 
@@ -45,9 +34,10 @@ class Policy:
 def build(
     pod: Pod,
     asked: Overrides,
-    policy: Policy,
+    defaults: Defaults,
     pool: Pool,
     *,
+    permit: Permit,
     avoid: Sequence[SlurmNode] = (),
 ) -> PlaceholderSpec | tuple[Fault, ...]:
     """Write the placeholder of a single pod, or say everything that speaks against it.
@@ -55,17 +45,18 @@ def build(
     Args:
         pod: the pod.
         asked: the root owner's annotations with the pod's own laid over them (`Overrides.under`).
-        policy: the administrator's settings.
+        defaults: the administrator's settings.
         pool: the bridged nodes.
+        permit: what the policy has made of the request.
         avoid: nodes that Kubernetes could not take a moment ago.
     """
     where = candidates.choose(pod, pool, constraints=asked.constraints or "", avoid=avoid)
     problems = (Fault("spec", where.problem),) if where.problem else ()
-    if found := (*faults(pod.demand, asked, policy), *problems):
+    if found := (*faults(pod.demand, asked, defaults), *problems):
         return found
     return PlaceholderSpec(
         identity=Identity(
-            cluster=policy.cluster,
+            cluster=defaults.cluster,
             kind="Pod",
             namespace=pod.namespace,
             name=pod.name,
@@ -73,58 +64,44 @@ def build(
             pods=(pod.uid,),
         ),
         name=asked.job_name or pod.name,
-        user=policy.user,
-        group=policy.group,
-        account=asked.account or policy.account,
-        partition=asked.partition or policy.partition,
-        qos=asked.qos or "",
-        reservation=asked.reservation or "",
+        user=permit.user,
+        group=permit.group,
+        account=permit.account,
+        partition=permit.partition,
+        qos=permit.qos,
+        reservation=permit.reservation,
         wckey=asked.wckey or "",
-        cpus_per_task=asked.cpus_per_task or _cpus(pod.demand, policy),
-        memory_mib_per_node=asked.memory_mib_per_node or _memory_mib(pod.demand, policy),
+        cpus_per_task=asked.cpus_per_task or _cpus(pod.demand, defaults),
+        memory_mib_per_node=asked.memory_mib_per_node or _memory_mib(pod.demand, defaults),
         gres_per_node=asked.gres
-        or _gres_text(demand.gres(pod.demand.extended, policy.gpu_resources)),
-        time_limit_min=_time_limit_min(pod, asked, policy),
+        or _gres_text(demand.gres(pod.demand.extended, defaults.gpu_resources)),
+        time_limit_min=_time_limit_min(pod, asked, defaults, permit),
         exclusive=asked.exclusive or False,
         constraints=where.constraints,
         required_nodes=where.required_nodes,
         excluded_nodes=() if where.required_nodes else _avoidable(avoid, pool),
         licenses=asked.licenses or "",
-        priority=asked.priority,
-        nice=asked.nice,
+        priority=permit.priority,
+        nice=permit.nice,
         hold=asked.hold or False,
         begin_at=asked.begin_at,
         deadline_at=asked.deadline_at,
         dependency=asked.dependency or "",
         switches=asked.switches or "",
         comment=asked.comment or "",
-        mcs_label=policy.mcs_label,
+        mcs_label=defaults.mcs_label,
     )
 
 
-def faults(wanted: Demand, asked: Overrides, policy: Policy) -> tuple[Fault, ...]:
-    """Say what of a well-formed request is not allowed, or contradicts the pod it is for."""
+def faults(wanted: Demand, asked: Overrides, defaults: Defaults) -> tuple[Fault, ...]:
+    """Say what of a well-formed request contradicts the pod it is for."""
     return (
-        *_forbidden(asked, policy),
-        *_too_little(wanted, asked, policy),
+        *_too_little(wanted, asked, defaults),
         *_contradictions(asked),
     )
 
 
-def _forbidden(asked: Overrides, policy: Policy) -> Iterator[Fault]:
-    if asked.user_id is not None:
-        yield Fault(overrides.path("user-id"), "refused: the administrator sets the jobs' user")
-    if asked.group_id is not None:
-        yield Fault(overrides.path("group-id"), "refused: the administrator sets the jobs' group")
-    for name in RESTRICTED:
-        if getattr(asked, name) is not None and name not in policy.allowed_fields:
-            yield Fault(
-                overrides.path(name),
-                "refused: the administrator does not let users set it (placement.allowed_fields)",
-            )
-
-
-def _too_little(wanted: Demand, asked: Overrides, policy: Policy) -> Iterator[Fault]:
+def _too_little(wanted: Demand, asked: Overrides, defaults: Defaults) -> Iterator[Fault]:
     """Slurm would hand out again what the pod uses."""
     if asked.cpus_per_task is not None and asked.cpus_per_task < wanted.cpus:
         yield Fault(
@@ -139,7 +116,7 @@ def _too_little(wanted: Demand, asked: Overrides, policy: Policy) -> Iterator[Fa
         )
     if asked.gres is not None:
         has = _by_kind(_counts(asked.gres))
-        for kind, count in _by_kind(demand.gres(wanted.extended, policy.gpu_resources)).items():
+        for kind, count in _by_kind(demand.gres(wanted.extended, defaults.gpu_resources)).items():
             if has.get(kind, 0) < count:
                 yield Fault(
                     overrides.path("gres"),
@@ -161,20 +138,22 @@ def _contradictions(asked: Overrides) -> Iterator[Fault]:
         )
 
 
-def _cpus(wanted: Demand, policy: Policy) -> int:
-    return wanted.cpus if wanted.milli_cpu else policy.default_cpus
+def _cpus(wanted: Demand, defaults: Defaults) -> int:
+    return wanted.cpus if wanted.milli_cpu else defaults.default_cpus
 
 
-def _memory_mib(wanted: Demand, policy: Policy) -> int:
-    return wanted.memory_mib if wanted.memory_bytes else policy.default_memory_mib
+def _memory_mib(wanted: Demand, defaults: Defaults) -> int:
+    return wanted.memory_mib if wanted.memory_bytes else defaults.default_memory_mib
 
 
-def _time_limit_min(pod: Pod, asked: Overrides, policy: Policy) -> int | None:
+def _time_limit_min(pod: Pod, asked: Overrides, defaults: Defaults, permit: Permit) -> int | None:
+    """Asked for, or the default; a cap holds for the default, too, and where Slurm's own might be longer."""
+    limit, most = defaults.default_time_limit_min, permit.time_limit_max_min
     if asked.time_limit_min is not None:
-        return asked.time_limit_min
-    if pod.deadline_s is not None:
-        return max(1, -(-pod.deadline_s // 60))
-    return policy.default_time_limit_min
+        limit = asked.time_limit_min
+    elif pod.deadline_s is not None:
+        limit = max(1, -(-pod.deadline_s // 60))
+    return most if limit is None else limit if most is None else min(limit, most)
 
 
 def _gres_text(counts: Mapping[str, int]) -> str:

@@ -74,6 +74,16 @@ class Metrics:
         self._admission_review_s = self._histogram(
             "admission_review_duration_seconds", "Time one review took.", _CALL_S
         )
+        self._policy_reloads = self._counter(
+            "policy_reloads",
+            "Readings of the policy: loaded, or refused for its faults.",
+            "outcome",
+        )
+        self._policy_rules = self._gauge("policy_rules", "Rules of the policy in force.")
+        self._policy_is_current = self._gauge(
+            "policy_is_current",
+            "1 if the policy in force is what the settings file says, 0 if that has faults and the last good one is kept.",
+        )
         self._extender_calls = self._counter(
             "extender_calls", "Calls of kube-scheduler.", "verb", "outcome"
         )
@@ -151,6 +161,17 @@ class Metrics:
         """The webhook has answered."""
         self._admission_reviews.labels(verdict).inc()
         self._admission_review_s.observe(seconds)
+
+    def policy_loaded(self, rules: int) -> None:
+        """The policy of the settings file is in force."""
+        self._policy_reloads.labels("loaded").inc()
+        self._policy_rules.set(rules)
+        self._policy_is_current.set(1)
+
+    def policy_refused(self) -> None:
+        """The settings file has changed and has faults."""
+        self._policy_reloads.labels("refused").inc()
+        self._policy_is_current.set(0)
 
     def extender_call(self, verb: str, outcome: str, seconds: float) -> None:
         """The extender has answered."""

@@ -14,6 +14,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -27,7 +28,8 @@ from pydantic import (
 )
 
 from bridge.domain import names
-from bridge.runtime import settings_reference, settings_sources
+from bridge.runtime import settings_policy, settings_reference, settings_sources
+from bridge.runtime.settings_policy import Rule
 
 ENV_PREFIX = "SLURM_BRIDGE_"
 SECRETS_DIR_VARIABLE = "SLURM_BRIDGE_SECRETS_DIR"
@@ -64,14 +66,14 @@ def _null(value: object) -> object:
     return None if value == "null" else value
 
 
-def _parse_map(value: object) -> object:
-    """A map as one line of text: JSON."""
+def _parse_json(value: object) -> object:
+    """A map, or a list of them, as one line of text: JSON."""
     if not isinstance(value, str):
         return value
     try:
         return json.loads(value)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"must be a JSON object: {error}") from error
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"must be JSON: {error}") from error
 
 
 Address = Annotated[str, AfterValidator(_address)]
@@ -133,9 +135,14 @@ class Slurm(Section):
     )
     controller_port: Port = Field(6817, description="SlurmctldPort of slurmctld.")
     partition: str = Field("", description="Partition of the jobs; empty: Slurm's default.")
-    user: str = Field("", description="Slurm user of the jobs; empty: the token's.")
+    user: str = Field(
+        "", description="Slurm user of all jobs, without policy.rules; empty: pods are refused."
+    )
     group: str = Field("", description="Group of the jobs; goes with user, both or neither.")
-    account: str = Field("", description="Account of the jobs; empty: the user's default.")
+    account: str = Field(
+        "",
+        description="Account of all jobs, without policy.rules; empty: the user's default.",
+    )
     mcs_label: str = Field("", description="MCS label of the jobs; empty: none.")
     over_time_limit_min: Annotated[int, Field(ge=0)] = Field(
         0, description="Slurm's OverTimeLimit, which pods get besides their time limit too."
@@ -151,6 +158,24 @@ class Slurm(Section):
         return self
 
 
+class Policy(Section):
+    """Who may ask Slurm for what: docs/identity.md. Read again when the file changes, unlike all other settings."""
+
+    rules: Annotated[tuple[Rule, ...], BeforeValidator(_parse_json)] = Field(
+        (), description="The first that matches holds; no match: the pod is refused."
+    )
+    creator_annotation: str = Field(
+        "",
+        pattern=r"^([A-Za-z0-9][-A-Za-z0-9_./]{0,316})?$",
+        description="Annotation in which the cluster records who created an object; empty: it does not. "
+        "Whoever can forge it can be anybody.",
+    )
+    controllers: Annotated[tuple[str, ...], BeforeValidator(_split)] = Field(
+        ("system:serviceaccount:kube-system:*-controller", "system:kube-controller-manager"),
+        description="Users that create pods for others: with creator_annotation the creator of the owner counts instead; * and ? match.",
+    )
+
+
 class Placement(Section):
     """How the extender's leader gets pods their nodes."""
 
@@ -160,7 +185,8 @@ class Placement(Section):
         None, description="Time limit of a pod that sets none; null: the partition's."
     )
     allowed_fields: Annotated[tuple[OptionalField, ...], BeforeValidator(_split)] = Field(
-        (), description="Request fields that users may set besides the free ones."
+        (),
+        description="Request fields that users may set besides the free ones, without policy.rules.",
     )
     submit_concurrency: Count = Field(
         8, description="Submits under way at once; at most slurm.connections."
@@ -247,7 +273,7 @@ class Controllers(Section):
     node_features: Annotated[tuple[str, ...], BeforeValidator(_split)] = Field(
         (), description="Node label keys published as Slurm features; * and ? match."
     )
-    gpu_resources: Annotated[dict[str, str], BeforeValidator(_parse_map)] = Field(
+    gpu_resources: Annotated[dict[str, str], BeforeValidator(_parse_json)] = Field(
         default_factory=lambda: {"nvidia.com/gpu": "gpu", "amd.com/gpu": "gpu"},
         description="Extended resource names and the Slurm GRES they are.",
     )
@@ -334,6 +360,7 @@ class Settings(Section):
     log: Log = Log()
     kubernetes: Kubernetes = Kubernetes()
     slurm: Slurm = Slurm()
+    policy: Policy = Policy()
     placement: Placement = Placement()
     webhook: Webhook = Webhook()
     extender: Extender = Extender()
@@ -351,11 +378,53 @@ class Settings(Section):
             )
         return self
 
+    @model_validator(mode="after")
+    def _rules_go_together(self) -> Self:
+        found = settings_policy.problems(self.policy.rules, default_partition=self.slurm.partition)
+        if found:
+            raise ValueError("; ".join(f"policy.{each}" for each in found))
+        return self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Where a program's settings come from; may be read again and again."""
+
+    config: Path | None
+    secrets_dir: Path | None
+
+    def read(self) -> Settings:
+        """Read all of them anew.
+
+        Raises:
+            settings_sources.Invalid: with every fault.
+        """
+        return settings_sources.read(
+            Settings,
+            config=self.config,
+            environment=os.environ,
+            prefix=ENV_PREFIX,
+            secrets_dir=self.secrets_dir,
+        )
+
 
 def load(program: str, argv: Sequence[str]) -> Settings:
-    """Read the settings of a program; `argv` comes without the program's name.
+    """Read the settings of a program, as `sources` finds them.
 
     Exits with code 2 and every fault on standard error, with 0 after `--help`.
+    """
+    try:
+        return sources(program, argv).read()
+    except settings_sources.Invalid as error:
+        lines = (f"{program}: the settings have faults:", *error.faults)
+        sys.stderr.write("\n  ".join(lines) + f"\nAll settings: {program} --help\n")
+        sys.exit(2)
+
+
+def sources(program: str, argv: Sequence[str]) -> Sources:
+    """Find out where the settings come from; `argv` comes without the program's name.
+
+    Exits with code 2 if it makes no sense, with 0 after `--help`.
     """
     parser = argparse.ArgumentParser(
         prog=program,
@@ -373,18 +442,7 @@ def load(program: str, argv: Sequence[str]) -> Settings:
         help=f"directory of files named section__field, one value each [{SECRETS_DIR_VARIABLE}]",
     )
     arguments = parser.parse_args(argv)
-    try:
-        return settings_sources.read(
-            Settings,
-            config=arguments.config,
-            environment=os.environ,
-            prefix=ENV_PREFIX,
-            secrets_dir=arguments.secrets_dir,
-        )
-    except settings_sources.Invalid as error:
-        lines = (f"{program}: the settings have faults:", *error.faults)
-        sys.stderr.write("\n  ".join(lines) + f"\nAll settings: {program} --help\n")
-        sys.exit(2)
+    return Sources(config=arguments.config, secrets_dir=arguments.secrets_dir)
 
 
 def reference() -> str:

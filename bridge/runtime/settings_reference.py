@@ -5,7 +5,8 @@ import textwrap
 import types
 import typing
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 import annotated_types
 from pydantic import BaseModel
@@ -13,6 +14,9 @@ from pydantic.fields import FieldInfo
 
 UNITS = {"_s": "seconds", "_min": "minutes", "_mib": "MiB", "_per_second": "per second"}
 """What the end of a name says about its value."""
+
+REQUIRED = "required"
+"""In place of a default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +52,10 @@ def groups(model: type[BaseModel]) -> Iterator[Group]:
     for name, section in sections.items():
         rows = tuple(_row((name, inner), field) for inner, field in section.model_fields.items())
         yield Group(name=name, meaning=section.__doc__ or "", rows=rows)
+        for inner, field in section.model_fields.items():
+            if entry := _entry(field.annotation):
+                rows = tuple(_entry_rows(entry))
+                yield Group(name=f"{name}.{inner}[]", meaning=entry.__doc__ or "", rows=rows)
 
 
 def plain_text(model: type[BaseModel]) -> str:
@@ -56,7 +64,8 @@ def plain_text(model: type[BaseModel]) -> str:
     for group in groups(model):
         lines += ["", f"{group.name}:  # {group.meaning}"] if group.name else [""]
         for row in group.rows:
-            facts = ", ".join(filter(None, (row.accepts, row.unit, f"default {row.default}")))
+            default = "" if row.default == REQUIRED else "default "
+            facts = ", ".join(filter(None, (row.accepts, row.unit, default + row.default)))
             lines.append(f"{'  ' * len(row.name)}{row.name[-1]}: {facts}")
             lines.append(textwrap.indent(row.meaning, "  " * (len(row.name) + 2)))
     return "\n".join(lines)
@@ -85,13 +94,39 @@ def markdown(model: type[BaseModel], *, introduction: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _entry(kind: object) -> type[BaseModel] | None:
+    """The model of which a list has its entries, or None if it is another kind of setting."""
+    if typing.get_origin(kind) is not tuple:
+        return None
+    inner = typing.get_args(kind)[0]
+    return inner if _is_model(inner) else None
+
+
+def _entry_rows(model: type[BaseModel], *above: str) -> Iterator[Row]:
+    """The settings of an entry, those of its parts in their place."""
+    for name, field in model.model_fields.items():
+        part = next(filter(_is_model, (field.annotation, *typing.get_args(field.annotation))), None)
+        if part is None:
+            yield _row((*above, name), field)
+            continue
+        if type(None) in typing.get_args(field.annotation):
+            yield _row((*above, name), field)
+        for row in _entry_rows(part, *above, name):
+            meaning = f"{field.description} {row.meaning}".strip()
+            yield replace(row, meaning=meaning)
+
+
+def _is_model(kind: object) -> TypeGuard[type[BaseModel]]:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
 def _row(name: tuple[str, ...], field: FieldInfo) -> Row:
     default = field.get_default(call_default_factory=True)
     return Row(
         name=name,
         accepts=_accepts(field.annotation, field.metadata),
         unit=next((unit for end, unit in UNITS.items() if name[-1].endswith(end)), ""),
-        default=json.dumps(default),
+        default=REQUIRED if field.is_required() else json.dumps(default),
         meaning=field.description or "",
     )
 
@@ -108,11 +143,12 @@ def _accepts(kind: object, metadata: list[object]) -> str:
             inner, _none = typing.get_args(kind)
             return f"{_accepts(inner, metadata)}, or null"
         case origin if origin is tuple:
-            return f"list of {_accepts(typing.get_args(kind)[0], [])}"
+            inner = typing.get_args(kind)[0]
+            return f"list of {'entries' if _is_model(inner) else _accepts(inner, [])}"
         case origin if origin is dict:
             return "map of text to text"
         case _:
-            return _SCALARS[kind] + "".join(_bounds(metadata))
+            return "a map" if _is_model(kind) else _SCALARS[kind] + "".join(_bounds(metadata))
 
 
 _SCALARS: dict[object, str] = {bool: "true or false", int: "integer", float: "number", str: "text"}

@@ -197,10 +197,33 @@ def _nested(given: Mapping[Name, Given], model: type[BaseModel]) -> dict[str, An
 def _in_words(error: ValidationError, given: Mapping[Name, Given]) -> Iterator[str]:
     """Faults: values that are not accepted, where they stand; and rules that several break together."""
     for fault in error.errors(include_url=False):
-        name = tuple(str(part) for part in fault["loc"][:2])
-        item = given.get(name) or given.get(name[:1])
-        what = fault["msg"].removeprefix("Value error, ")
-        if item is None:
+        path = fault["loc"]
+        name = tuple(str(part) for part in path[:2])
+        what = _WORDS.get(fault["type"], fault["msg"].removeprefix("Value error, "))
+        known = next((each for each in (name, name[:1]) if each in given), None)
+        if known is None:
             yield f"{'.'.join(name)}: {what}" if name else what
-        else:
-            yield f"{item.place}: {what[0].lower()}{what[1:]}, found {fault['input']!r}"
+            continue
+        found = "" if fault["type"] == "missing" else f", found {_short(fault['input'])}"
+        where = _inside(given[known].place, known, path[len(known) :])
+        yield f"{where}: {what[0].lower()}{what[1:]}{found}"
+
+
+_WORDS = {"extra_forbidden": "no such setting", "missing": "is missing"}
+_SHOWN = 200
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _inside(place: str, name: Name, path: tuple[int | str, ...]) -> str:
+    """Where a part of a value stands: `policy.rules[3].account in config.yaml`."""
+    inner = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    dotted = ".".join(name)
+    return (
+        f"{dotted}{inner}{place.removeprefix(dotted)}"
+        if place.startswith(dotted)
+        else place + inner
+    )

@@ -26,11 +26,9 @@ CHART_OWNED = {
 def build() -> dict[str, Any]:
     """The JSON schema of `config`."""
     schema = Settings.model_json_schema()
-    properties = {}
-    for section, field in schema["properties"].items():
-        reference = field.get("$ref") or field.get("allOf", [{}])[0].get("$ref")
-        definition = schema["$defs"][reference.rpartition("/")[2]] if reference else field
-        properties[section] = _plain(definition)
+    properties = {
+        section: _plain(field, schema["$defs"]) for section, field in schema["properties"].items()
+    }
     for section, names in CHART_OWNED.items():
         for name in names:
             del properties[section]["properties"][name]
@@ -45,17 +43,19 @@ def build() -> dict[str, Any]:
     }
 
 
-def _plain(node: Any) -> Any:
-    """Without titles, defaults and class docstrings."""
+def _plain(node: Any, definitions: dict[str, Any]) -> Any:
+    """Without titles, defaults and class docstrings, and with definitions in their place."""
     if isinstance(node, list):
-        return [_plain(item) for item in node]
+        return [_plain(item, definitions) for item in node]
     if not isinstance(node, dict):
         return node
+    if reference := node.get("$ref") or node.get("allOf", [{}])[0].get("$ref"):
+        return _plain(definitions[reference.rpartition("/")[2]], definitions)
     dropped = ("title", "default") + (("description",) if "properties" in node else ())
     return {
-        key: {name: _plain(field) for name, field in value.items()}
+        key: {name: _plain(field, definitions) for name, field in value.items()}
         if key == "properties"
-        else _plain(value)
+        else _plain(value, definitions)
         for key, value in node.items()
         if key not in dropped
     }

@@ -10,9 +10,10 @@ import yaml
 
 from bridge.domain import names, overrides
 from bridge.domain.ids import ClusterId
-from bridge.domain.request import Policy
+from bridge.domain.request import Defaults
+from bridge.runtime import policy
 from bridge.runtime.metrics import Metrics
-from bridge.runtime.settings import Settings
+from bridge.runtime.settings import Settings, Slurm
 from sandbox.client import Sandbox
 from tests.chart.policed import make_namespaces
 from webhook import app
@@ -49,6 +50,8 @@ def test_api_server_takes_the_example(control_plane: Sandbox, namespace: str, pa
 async def test_webhook_takes_the_example(path: Path) -> None:
     manifest = load(path)
     pod = manifest if manifest["kind"] == "Pod" else manifest["spec"]["template"]
+    metadata = pod.get("metadata", {})
+    annotations = {**metadata.get("annotations", {}), names.REQUESTER_ANNOTATION: "alice"}
     review = {
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
@@ -56,12 +59,17 @@ async def test_webhook_takes_the_example(path: Path) -> None:
             "uid": "1",
             "operation": "CREATE",
             "kind": {"group": "", "version": "v1", "kind": "Pod"},
-            "object": {"metadata": {}, **pod},
+            "namespace": "research",
+            "userInfo": {"username": "alice", "groups": []},
+            "object": {**pod, "metadata": {**metadata, "annotations": annotations}},
         },
     }
-    policy = Policy(cluster=ClusterId(""), gpu_resources=Settings().controllers.gpu_resources)
+    settings = Settings(slurm=Slurm(user="kubernetes", group="kubernetes"))
     webhook = app.create(
-        policy=policy, scheduler_name=names.SCHEDULER_NAME, metrics=Metrics("webhook")
+        defaults=Defaults(cluster=ClusterId(""), gpu_resources=settings.controllers.gpu_resources),
+        policy=lambda: policy.compiled(settings),
+        scheduler_name=names.SCHEDULER_NAME,
+        metrics=Metrics("webhook"),
     )
     transport = httpx.ASGITransport(app=webhook)
     async with httpx.AsyncClient(transport=transport, base_url="https://webhook") as client:

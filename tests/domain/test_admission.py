@@ -9,17 +9,33 @@ from bridge.domain import admission, names
 from bridge.domain.admission import Draft, Operation, Verdict
 from bridge.domain.ids import ClusterId
 from bridge.domain.pods import Toleration
-from bridge.domain.request import Policy
+from bridge.domain.policy import Patterns, Policy, Range, Requester, Rule
+from bridge.domain.request import Defaults
 from tests.domain.builders import OUR_TOLERATION, demands
 
-POLICY = Policy(
-    cluster=ClusterId("c-1"),
-    allowed_fields=frozenset({"nice"}),
-    gpu_resources={"nvidia.com/gpu": "gpu"},
+DEFAULTS = Defaults(cluster=ClusterId("c-1"), gpu_resources={"nvidia.com/gpu": "gpu"})
+RULE = Rule(
+    name="physics",
+    source="policy rule physics",
+    namespaces=Patterns(["physics"]),
+    user="phys",
+    nice=Range(least=0, most=10),
 )
-ORDINARY = Draft(scheduler_name="default-scheduler", demand=demands())
+POLICY = Policy(rules=(RULE,))
+ALICE = Requester(user="alice", groups=("staff",))
+ATTRIBUTION = {
+    "slurm-bridge.dev/requester": "alice",
+    "slurm-bridge.dev/policy-rules": "physics",
+}
+ORDINARY = Draft(
+    namespace="physics",
+    requester=ALICE,
+    scheduler_name="default-scheduler",
+    demand=demands(),
+)
 HANDED_OVER = replace(
     ORDINARY,
+    annotations=ATTRIBUTION,
     scheduler_name=names.SCHEDULER_NAME,
     gates=(names.GATE,),
     finalizers=(names.FINALIZER,),
@@ -51,6 +67,7 @@ def add(path: str, value: object) -> Operation:
         pytest.param(
             ORDINARY,
             [
+                add("/metadata/annotations", ATTRIBUTION),
                 NAME,
                 add("/spec/schedulingGates", [GATE]),
                 add("/metadata/finalizers", [FINALIZER]),
@@ -67,6 +84,7 @@ def add(path: str, value: object) -> Operation:
                 tolerations=(Toleration(key="gpu", operator="Exists"),),
             ),
             [
+                add("/metadata/annotations", ATTRIBUTION),
                 NAME,
                 add("/spec/schedulingGates/-", GATE),
                 add("/metadata/finalizers/-", FINALIZER),
@@ -96,11 +114,11 @@ def add(path: str, value: object) -> Operation:
     ],
 )
 def test_a_pod_is_handed_over_to_slurm(pod: Draft, expected: list[Operation]) -> None:
-    assert Verdict(patch=tuple(expected)) == admission.mutate(pod)
+    assert Verdict(patch=tuple(expected)) == admission.mutate(pod, POLICY)
 
 
 def test_the_schedulers_name_is_a_setting() -> None:
-    (first, *_) = admission.mutate(replace(HANDED_OVER, scheduler_name=""), "slurm").patch
+    (first, *_) = admission.mutate(replace(HANDED_OVER, scheduler_name=""), POLICY, "slurm").patch
 
     assert {**NAME, "value": "slurm"} == first
 
@@ -110,20 +128,21 @@ def test_what_is_not_ours_to_place_is_left_alone(pod: Draft) -> None:
     """Policies refuse it to whom it is not allowed: they know the requester."""
     faulty = replace(pod, resource_claims=1)
 
-    assert Verdict() == admission.mutate(pod)
-    assert Verdict() == admission.validate(faulty, POLICY)
+    assert Verdict() == admission.mutate(pod, POLICY)
+    assert Verdict() == admission.validate(faulty, DEFAULTS, POLICY)
 
 
 def texts(pod: Draft) -> list[str]:
-    return [fault.text for fault in admission.validate(pod, POLICY).faults]
+    return [fault.text for fault in admission.validate(pod, DEFAULTS, POLICY).faults]
 
 
 def annotated(**fields: str) -> Mapping[str, str]:
-    return {f"{names.REQUEST_PREFIX}{name}": value for name, value in fields.items()}
+    asked = {f"{names.REQUEST_PREFIX}{name}": value for name, value in fields.items()}
+    return {**ATTRIBUTION, **asked}
 
 
 def test_an_ordinary_pod_is_allowed() -> None:
-    verdict = admission.validate(HANDED_OVER, POLICY)
+    verdict = admission.validate(HANDED_OVER, DEFAULTS, POLICY)
 
     assert Verdict() == verdict
     assert verdict.is_allowed
@@ -131,7 +150,11 @@ def test_an_ordinary_pod_is_allowed() -> None:
 
 @pytest.mark.parametrize("pod", [HANDED_OVER, *NOT_OURS[:1]])
 def test_nobody_writes_our_label_or_annotation(pod: Draft) -> None:
-    pod = replace(pod, labels={names.JOB_ID_LABEL: "1"}, annotations={names.NODE_ANNOTATION: "k1"})
+    pod = replace(
+        pod,
+        labels={names.JOB_ID_LABEL: "1"},
+        annotations={**ATTRIBUTION, names.NODE_ANNOTATION: "k1"},
+    )
 
     assert [
         (
@@ -223,7 +246,11 @@ def test_what_has_no_effect_is_warned_about() -> None:
     pod = replace(
         HANDED_OVER,
         preferences=("spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution",),
-        annotations={"slinky.slurm.net/timelimit": "5", "slinky.slurm.net/other": "x"},
+        annotations={
+            **ATTRIBUTION,
+            "slinky.slurm.net/timelimit": "5",
+            "slinky.slurm.net/other": "x",
+        },
     )
 
     assert (
@@ -235,4 +262,4 @@ def test_what_has_no_effect_is_warned_about() -> None:
             "metadata.annotations[slinky.slurm.net/timelimit]: has no effect, "
             "use slurmjob.slinky.slurm.net/timelimit"
         ),
-    ) == admission.validate(pod, POLICY).warnings
+    ) == admission.validate(pod, DEFAULTS, POLICY).warnings

@@ -10,24 +10,28 @@ from bridge.domain import candidates, names, overrides, request
 from bridge.domain.faults import Fault
 from bridge.domain.ids import SlurmNode
 from bridge.domain.overrides import Overrides
+from bridge.domain.permit import Permit
 from bridge.domain.placeholder import Identity, PlaceholderSpec
 from bridge.domain.pods import Pod
-from bridge.domain.request import Policy
+from bridge.domain.request import Defaults
 from tests.domain import builders as build
 from tests.domain.builders import MARK, demands
 
-POLICY = Policy(
-    cluster=build.CLUSTER,
+PERMIT = Permit(
+    requester="alice",
+    rule="everybody",
     user="kubernetes",
     group="kubernetes",
     account="k8s",
     partition="bridge",
+)
+DEFAULTS = Defaults(
+    cluster=build.CLUSTER,
     default_cpus=2,
     default_memory_mib=512,
     default_time_limit_min=60,
     gpu_resources={"nvidia.com/gpu": "gpu", "example.com/a100": "gpu:a100"},
 )
-EVERYTHING_ALLOWED = replace(POLICY, allowed_fields=frozenset(request.RESTRICTED))
 POOL = candidates.pool(
     [build.kube_node("k1"), build.kube_node("k2")],
     [build.slurm_node("k1"), build.slurm_node("k2")],
@@ -36,15 +40,21 @@ POOL = candidates.pool(
 
 
 def built(
-    pod: Pod, policy: Policy = POLICY, avoid: tuple[str, ...] = (), **asked: Any
+    pod: Pod,
+    defaults: Defaults = DEFAULTS,
+    *,
+    permit: Permit = PERMIT,
+    avoid: tuple[str, ...] = (),
+    **asked: Any,
 ) -> PlaceholderSpec:
-    found = request.build(pod, Overrides(**asked), policy, POOL, avoid=tuple(map(SlurmNode, avoid)))
+    avoided = tuple(map(SlurmNode, avoid))
+    found = request.build(pod, Overrides(**asked), defaults, POOL, permit=permit, avoid=avoided)
     assert isinstance(found, PlaceholderSpec), found
     return found
 
 
-def faults(pod: Pod, policy: Policy = POLICY, **asked: Any) -> list[str]:
-    found = request.build(pod, Overrides(**asked), policy, POOL)
+def faults(pod: Pod, **asked: Any) -> list[str]:
+    found = request.build(pod, Overrides(**asked), DEFAULTS, POOL, permit=PERMIT)
     assert not isinstance(found, PlaceholderSpec), found
     return [
         fault.text.replace(f"metadata.annotations[{names.REQUEST_PREFIX}", "[") for fault in found
@@ -81,7 +91,6 @@ def test_an_ordinary_pod_becomes_a_job_of_the_configured_user() -> None:
 def test_annotations_outweigh_everything() -> None:
     begin = datetime(2026, 12, 24, tzinfo=UTC)
     asked: dict[str, Any] = {
-        "account": "physics",
         "begin_at": begin,
         "comment": "sweep 7",
         "constraints": "a100",
@@ -96,16 +105,19 @@ def test_annotations_outweigh_everything() -> None:
         "max_nodes": 4,
         "memory_mib_per_node": 2048,
         "min_nodes": 1,
+        "switches": "1",
+        "time_limit_min": 5,
+        "wckey": "w",
+    }
+    granted: dict[str, Any] = {
+        "account": "physics",
         "nice": 10,
         "partition": "gpu",
         "priority": 7,
         "qos": "high",
         "reservation": "r1",
-        "switches": "1",
-        "time_limit_min": 5,
-        "wckey": "w",
     }
-    spec = built(build.pod(deadline_s=999), EVERYTHING_ALLOWED, **asked)
+    spec = built(build.pod(deadline_s=999), permit=replace(PERMIT, **granted), **asked)
 
     renamed = {"job_name", "gres", "constraints", "min_nodes", "max_nodes"}
     expected = {name: value for name, value in asked.items() if name not in renamed} | {
@@ -113,6 +125,7 @@ def test_annotations_outweigh_everything() -> None:
         "gres_per_node": "gres/gpu:a100:4",
         "constraints": f"{MARK}&a100",
     }
+    expected |= granted
     assert expected == {name: getattr(spec, name) for name in expected}
     assert (1, 1) == (spec.nodes_min, spec.nodes_max)
 
@@ -156,11 +169,13 @@ def test_defaults_are_for_what_a_pod_does_not_request(
 def test_the_time_limit_comes_from_annotation_deadline_or_default(
     deadline_s: int | None, asked_min: int | None, default_min: int | None, expected: int | None
 ) -> None:
-    policy = replace(POLICY, default_time_limit_min=default_min)
+    defaults = replace(DEFAULTS, default_time_limit_min=default_min)
 
     assert (
         expected
-        == built(build.pod(deadline_s=deadline_s), policy, time_limit_min=asked_min).time_limit_min
+        == built(
+            build.pod(deadline_s=deadline_s), defaults, time_limit_min=asked_min
+        ).time_limit_min
     )
 
 
@@ -170,22 +185,26 @@ def test_gpus_of_several_kinds_are_all_asked_for() -> None:
     assert "gres/gpu:2,gres/gpu:a100:1" == built(build.pod(demand=wanted)).gres_per_node
 
 
-@pytest.mark.parametrize("name", request.RESTRICTED)
-def test_what_gives_a_job_more_than_others_needs_the_administrators_leave(name: str) -> None:
-    asked: dict[str, Any] = {name: 5 if name in ("priority", "nice") else "x"}
+@pytest.mark.parametrize(
+    ("asked_min", "default_min", "most_min", "expected"),
+    [
+        pytest.param(None, None, 30, 30, id="Slurm's own default might be longer"),
+        pytest.param(None, 60, 30, 30, id="so is ours"),
+        pytest.param(None, 20, 30, 20, id="ours is shorter"),
+        pytest.param(10, 60, 30, 10, id="asked for less"),
+    ],
+)
+def test_no_job_gets_more_time_than_the_policy_allows(
+    asked_min: int | None, default_min: int | None, most_min: int, expected: int
+) -> None:
+    spec = built(
+        build.pod(),
+        replace(DEFAULTS, default_time_limit_min=default_min),
+        permit=replace(PERMIT, time_limit_max_min=most_min),
+        time_limit_min=asked_min,
+    )
 
-    assert [
-        f"[{name}]: refused: the administrator does not let users set it (placement.allowed_fields)"
-    ] == faults(build.pod(), **asked)
-    allowing = replace(POLICY, allowed_fields=frozenset({name}))
-    assert asked[name] == getattr(built(build.pod(), allowing, **asked), name)
-
-
-def test_nobody_chooses_the_slurm_user() -> None:
-    assert [
-        "[user-id]: refused: the administrator sets the jobs' user",
-        "[group-id]: refused: the administrator sets the jobs' group",
-    ] == faults(build.pod(), EVERYTHING_ALLOWED, user_id="root", group_id="root")
+    assert expected == spec.time_limit_min
 
 
 @pytest.mark.parametrize(
@@ -251,11 +270,9 @@ def test_contradictions_are_faults(asked: dict[str, Any], fault: str) -> None:
 def test_every_fault_is_told_at_once() -> None:
     pod = build.pod(node_selector={"zone": "nowhere"})
 
-    found = faults(pod, user_id="root", qos="high", memory_mib_per_node=1)
+    found = faults(pod, min_nodes=2, memory_mib_per_node=1)
 
-    assert ["[user-id]", "[qos]", "[mem-per-node]", "spec"] == [
-        text.split(": ")[0] for text in found
-    ]
+    assert ["[mem-per-node]", "[min-nodes]", "spec"] == [text.split(": ")[0] for text in found]
 
 
 def test_nodes_to_avoid_are_excluded_as_far_as_slurm_knows_them() -> None:
@@ -279,11 +296,6 @@ def test_names_of_candidates_need_no_exclusions() -> None:
 
 def test_faults_can_be_asked_without_a_node_in_sight() -> None:
     """The webhook does."""
-    found = request.faults(demands(), Overrides(qos="x"), POLICY)
+    found = request.faults(demands(), Overrides(min_nodes=2), DEFAULTS)
 
-    assert (
-        Fault(
-            overrides.path("qos"),
-            "refused: the administrator does not let users set it (placement.allowed_fields)",
-        ),
-    ) == found
+    assert (Fault(overrides.path("min-nodes"), "a single pod runs on 1 node, found 2"),) == found

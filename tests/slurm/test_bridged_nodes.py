@@ -13,10 +13,11 @@ from bridge.domain.candidates import Pool
 from bridge.domain.ids import SlurmNode
 from bridge.domain.jobs import JobPhase
 from bridge.domain.overrides import Overrides
+from bridge.domain.permit import Permit
 from bridge.domain.placeholder import PlaceholderSpec
 from bridge.domain.pods import Pod
 from bridge.domain.registration import Settings
-from bridge.domain.request import Policy
+from bridge.domain.request import Defaults
 from bridge.slurm import jobs, nodes
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import Rejected
@@ -31,7 +32,8 @@ SETTINGS = Settings(
     node_features=("zone", "rack", "node-role.kubernetes.io/*"),
     gpu_resources={"nvidia.com/gpu": "gpu:a100"},
 )
-POLICY = Policy(cluster=build.CLUSTER, user=USER, group=USER, gpu_resources=SETTINGS.gpu_resources)
+DEFAULTS = Defaults(cluster=build.CLUSTER, gpu_resources=SETTINGS.gpu_resources)
+PERMIT = Permit(requester="alice", rule="everybody", user=USER, group=USER)
 NOT_AVAILABLE = 2014
 """No node has all that is asked for."""
 
@@ -92,7 +94,8 @@ async def bridged(client: SlurmClient) -> AsyncIterator[Bridged]:
 
 
 def built(pod: Pod, pool: Pool, constraints: str = "") -> PlaceholderSpec:
-    spec = request.build(pod, Overrides(constraints=constraints or None), POLICY, pool)
+    asked = Overrides(constraints=constraints or None)
+    spec = request.build(pod, asked, DEFAULTS, pool, permit=PERMIT)
     assert isinstance(spec, PlaceholderSpec), spec
     return spec
 
@@ -217,14 +220,12 @@ async def test_every_annotation_is_understood_by_slurm(
         hold=True,
         job_name="train 7",
         memory_mib_per_node=2048,
-        nice=3,
-        partition="slurm-bridge",
         switches="1@60",
         time_limit_min=90,
         wckey="w",
     )
-    allowing = replace(POLICY, allowed_fields=frozenset(request.RESTRICTED))
-    spec = request.build(build.pod(), asked, allowing, bridged.pool)
+    permit = replace(PERMIT, nice=3, partition="slurm-bridge")
+    spec = request.build(build.pod(), asked, DEFAULTS, bridged.pool, permit=permit)
     assert isinstance(spec, PlaceholderSpec)
     shown = slurm.run("scontrol", "show", "job", str(await submit(spec)))
 

@@ -70,6 +70,7 @@ def webhook_process(
     configured = {
         "webhook": {"listen": f"127.0.0.1:{port}", "cert_file": cert_file, "key_file": key_file},
         "health": {"listen": f"127.0.0.1:{health_port}"},
+        "slurm": {"user": "kubernetes", "group": "kubernetes"},
         "log": {"format": "json"},
         **settings,
     }

@@ -110,7 +110,7 @@ def test_the_user_sees_every_fault_on_a_line_of_its_own(cluster: Cluster) -> Non
     for fault in (
         "metadata.annotations[slurmjob.slinky.slurm.net/timelimit]: expected minutes",
         "metadata.annotations[slurmjob.slinky.slurm.net/time]: no such field; did you mean timelimit?",
-        "metadata.annotations[slurmjob.slinky.slurm.net/user-id]: refused",
+        "metadata.annotations[slurmjob.slinky.slurm.net/user-id]: expected kubernetes",
         "spec.resourceClaims: cannot be honoured",
     ):
         assert any(fault in line for line in done.stderr.splitlines()), done.stderr

@@ -25,12 +25,30 @@ def patch_of(response: dict[str, Any]) -> dict[str, Any]:
     return {operation["path"]: operation["value"] for operation in operations}
 
 
+def written(name: str) -> dict[str, str]:
+    """On whose behalf a recorded pod is made, as the webhook notes it down."""
+    user = json.loads(recorded(name))["request"]["userInfo"]["username"]
+    return {names.REQUESTER_ANNOTATION: user, names.RULES_ANNOTATION: "slurm.user"}
+
+
+def attribution(name: str) -> dict[str, Any]:
+    """The same as operations of a patch."""
+    pod = json.loads(recorded(name))["request"]["object"]
+    if not pod["metadata"].get("annotations"):
+        return {"/metadata/annotations": written(name)}
+    return {
+        f"/metadata/annotations/{key.replace('/', '~1')}": value
+        for key, value in written(name).items()
+    }
+
+
 @pytest.mark.parametrize("name", ["pod", "pod-of-a-job"])
 def test_an_ordinary_pod_is_handed_over(webhook: Webhook, name: str) -> None:
     has_finalizers = name == "pod-of-a-job"
     response = webhook.review("/mutate", recorded(name))
 
     assert {
+        **attribution(name),
         "/spec/schedulerName": names.SCHEDULER_NAME,
         "/spec/schedulingGates": [GATE],
         **(
@@ -46,6 +64,7 @@ def test_an_ordinary_pod_is_handed_over(webhook: Webhook, name: str) -> None:
 
 def test_what_others_wrote_is_kept(webhook: Webhook) -> None:
     assert {
+        **attribution("rich-pod"),
         "/spec/schedulerName": names.SCHEDULER_NAME,
         "/spec/schedulingGates/-": GATE,
         "/metadata/finalizers/-": names.FINALIZER,
@@ -55,7 +74,7 @@ def test_what_others_wrote_is_kept(webhook: Webhook) -> None:
 
 def test_a_second_call_changes_nothing(webhook: Webhook) -> None:
     body = with_pod(
-        metadata={"finalizers": [names.FINALIZER]},
+        metadata={"finalizers": [names.FINALIZER], "annotations": written("pod")},
         spec={
             "schedulerName": names.SCHEDULER_NAME,
             "schedulingGates": [GATE],

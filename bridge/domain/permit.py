@@ -1,0 +1,235 @@
+"""What a rule makes of a request: the Slurm user and everything else that a user might want to be better off by.
+
+Decided on the effective request, owners' annotations included, before every submit; the webhook asks the same early, for the
+pod alone. Nothing a user writes gets into a Slurm user, group or account but through a rule.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from bridge.domain import overrides
+from bridge.domain.faults import Fault
+from bridge.domain.overrides import Overrides
+from bridge.domain.policy import Choice, Patterns, Range, Requester, Rule
+
+PATH = "policy"
+"""The path of faults that no field of the pod is to blame for."""
+
+_PLACEHOLDER = re.compile(r"\{(\w*)\}")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
+"""What a template may amount to. Not a number: Slurm takes one for a uid, and anybody may call a namespace 0."""
+_ACCOUNT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+_LICENSE_END = re.compile(r"[:@=]")
+_SHOWN = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A request, as far as rules look at it."""
+
+    overrides: Overrides
+    deadline_s: int | None = None
+    """The pod's `activeDeadlineSeconds`: the time limit, where no annotation says another."""
+    node_choices: tuple[str, ...] = ()
+    """Paths in the pod's spec that choose nodes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permit:
+    """What is sent to Slurm; "" and None leave a field to Slurm."""
+
+    requester: str
+    rule: str
+    user: str
+    group: str
+    account: str = ""
+    partition: str = ""
+    qos: str = ""
+    reservation: str = ""
+    priority: int | None = None
+    nice: int | None = None
+    time_limit_max_min: int | None = None
+
+
+def decide(
+    rule: Rule, ask: Ask, *, requester: Requester, namespace: str
+) -> Permit | tuple[Fault, ...]:
+    """Permit what is asked for, or name everything that the rule does not allow, with what it would."""
+    asked = ask.overrides
+    faults: list[Fault] = []
+    known = {"namespace": namespace, "user": requester.user}
+    user = _named(rule, "user", known, faults, template=rule.user, table=rule.user_table)
+    known["slurm_user"] = user
+    group = (
+        _named(rule, "group", known, faults, template=rule.group, table=rule.group_table)
+        if user
+        else ""
+    )
+    account = _account(rule, known, faults) if user else ""
+    faults += _others_name(rule, "user-id", asked.user_id, user)
+    faults += _others_name(rule, "group-id", asked.group_id, group)
+    choices = {
+        "account": Choice(default=account, allowed=rule.account.allowed),
+        "partition": rule.partition,
+        "qos": rule.qos,
+        "reservation": rule.reservation,
+    }
+    for name, choice in choices.items():
+        faults += _not_allowed(rule, name, getattr(asked, name), choice)
+    faults += _out_of_range(rule, "priority", asked.priority, rule.priority)
+    faults += _out_of_range(rule, "nice", asked.nice, rule.nice)
+    faults += _too_long(rule, ask)
+    faults += _not_shared(rule, ask)
+    if faults:
+        return tuple(faults)
+    return Permit(
+        requester=requester.user,
+        rule=rule.name,
+        user=user,
+        group=group,
+        account=asked.account or account,
+        partition=asked.partition or rule.partition.default,
+        qos=asked.qos or rule.qos.default,
+        reservation=asked.reservation or rule.reservation.default,
+        priority=asked.priority,
+        nice=asked.nice,
+        time_limit_max_min=rule.time_limit_max_min,
+    )
+
+
+def node_choices(*, has_selector: bool, has_terms: bool) -> tuple[str, ...]:
+    """Name what in a pod's spec chooses nodes."""
+    paths = {
+        "spec.nodeSelector": has_selector,
+        "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution": has_terms,
+    }
+    return tuple(path for path, is_there in paths.items() if is_there)
+
+
+def unknown_placeholders(template: str, known: frozenset[str]) -> tuple[str, ...]:
+    """Name what stands in braces and means nothing."""
+    return tuple(name for name in _PLACEHOLDER.findall(template) if name not in known)
+
+
+def _named(
+    rule: Rule,
+    what: str,
+    known: Mapping[str, str],
+    faults: list[Fault],
+    *,
+    template: str,
+    table: Mapping[str, str],
+) -> str:
+    """The Slurm user or group; "" with a fault where there is none."""
+    text = _filled(template, known)
+    if table:
+        if text not in table:
+            faults.append(Fault(PATH, f"refused: {rule.source} has no Slurm {what} for {text!r}"))
+        return table.get(text, "")
+    is_ours = text in (template, known.get("slurm_user"))
+    if not is_ours and (_NAME.fullmatch(text) is None or text == "root"):
+        faults.append(
+            Fault(PATH, f"refused: {rule.source} makes {text[:_SHOWN]!r} the Slurm {what}")
+        )
+        return ""
+    return text
+
+
+def _account(rule: Rule, known: Mapping[str, str], faults: list[Fault]) -> str:
+    template = rule.account.default
+    text = _filled(template, known)
+    is_ours = text in (template, known["slurm_user"])
+    if not is_ours and _ACCOUNT.fullmatch(text) is None:
+        faults.append(Fault(PATH, f"refused: {rule.source} makes {text[:_SHOWN]!r} the account"))
+    return text
+
+
+def _filled(template: str, known: Mapping[str, str]) -> str:
+    return _PLACEHOLDER.sub(lambda found: known.get(found[1], ""), template)
+
+
+def _others_name(rule: Rule, field: str, asked: str | None, granted: str) -> Iterator[Fault]:
+    if asked is not None and asked != granted:
+        yield Fault(
+            overrides.path(field), f"expected {granted or 'none'} ({rule.source}), found {asked!r}"
+        )
+
+
+def _not_allowed(rule: Rule, field: str, asked: str | None, choice: Choice) -> Iterator[Fault]:
+    """Several names with commas must all be allowed; the default may always be asked for."""
+    if asked is None or choice.is_open or asked == choice.default:
+        return
+    refused = [part for part in asked.split(",") if not _may(part, choice)]
+    if refused:
+        accepted = ", ".join(filter(None, dict.fromkeys((choice.default, *choice.allowed.texts))))
+        expected = f"expected {accepted}" if accepted else "refused: users may not set it"
+        yield Fault(
+            overrides.path(field), f"{expected} ({rule.source}), found {','.join(refused)!r}"
+        )
+
+
+def _may(name: str, choice: Choice) -> bool:
+    return name in choice.default.split(",") or choice.allowed.match(name)
+
+
+def _out_of_range(
+    rule: Rule, field: str, asked: int | None, allowed: Range | None
+) -> Iterator[Fault]:
+    if asked is None:
+        return
+    if allowed is None:
+        yield Fault(
+            overrides.path(field),
+            f"refused: users may not set it ({rule.source}), found {asked}",
+        )
+    elif not allowed.least <= asked <= allowed.most:
+        yield Fault(
+            overrides.path(field),
+            f"expected {allowed.least} to {allowed.most} ({rule.source}), found {asked}",
+        )
+
+
+def _too_long(rule: Rule, ask: Ask) -> Iterator[Fault]:
+    most = rule.time_limit_max_min
+    if most is None:
+        return
+    if ask.overrides.time_limit_min is not None:
+        path, asked_min = overrides.path("timelimit"), ask.overrides.time_limit_min
+    elif ask.deadline_s is not None:
+        path, asked_min = "spec.activeDeadlineSeconds", -(-ask.deadline_s // 60)
+    else:
+        return
+    if asked_min > most:
+        yield Fault(path, f"expected at most {most} minutes ({rule.source}), found {asked_min}")
+
+
+def _not_shared(rule: Rule, ask: Ask) -> Iterator[Fault]:
+    """What takes nodes or licences away from others."""
+    asked = ask.overrides
+    if asked.exclusive and not rule.exclusive:
+        yield Fault(overrides.path("exclusive"), f"refused: nodes are shared ({rule.source})")
+    if not rule.node_choice:
+        annotation = (overrides.path("constraints"),) if asked.constraints else ()
+        for path in (*annotation, *ask.node_choices):
+            yield Fault(path, f"refused: users may not choose nodes ({rule.source})")
+    if asked.licenses:
+        yield from _licenses(rule, asked.licenses)
+
+
+def _licenses(rule: Rule, asked: str) -> Iterator[Fault]:
+    parts = re.split(r"[,;|&+()]", asked)
+    refused = [part for part in parts if part and not _may_license(rule.licenses, part)]
+    if refused:
+        accepted = ", ".join(rule.licenses.texts)
+        expected = f"expected {accepted}" if accepted else "refused: users may not set it"
+        yield Fault(
+            overrides.path("licenses"), f"{expected} ({rule.source}), found {','.join(refused)!r}"
+        )
+
+
+def _may_license(allowed: Patterns, part: str) -> bool:
+    """`matlab@server:2` is allowed as `matlab`, or with its server as it stands."""
+    return any(
+        allowed.match(name) for name in (_LICENSE_END.split(part)[0], part.partition(":")[0])
+    )

@@ -1,0 +1,116 @@
+"""The policy that is in force: read again when the settings file changes, the last good one kept when it has faults.
+
+A ConfigMap that is mounted is replaced under our feet and sends no reliable file events, so the file is looked at every few
+seconds. Only the policy is taken from it; other settings need a restart.
+"""
+
+import asyncio
+from pathlib import Path
+
+import structlog
+
+from bridge.domain.forms import MAX_NUMBER
+from bridge.domain.policy import Choice as _Choice
+from bridge.domain.policy import Patterns, Policy, Range, Rule
+from bridge.runtime import settings_sources
+from bridge.runtime.clock import pause
+from bridge.runtime.metrics import Metrics
+from bridge.runtime.settings import Settings, Sources
+
+_log = structlog.get_logger(__name__)
+
+POLL_S = 2.0
+"""A look at the file's date costs nothing; the kubelet itself takes up to a minute to show a changed ConfigMap."""
+
+_ANYTHING = Patterns("*")
+_NUMBERS = {"priority": Range(least=1, most=MAX_NUMBER), "nice": Range(least=0, most=MAX_NUMBER)}
+
+Version = tuple[int, int, int]
+
+
+class PolicyFile:
+    """The rules of the moment."""
+
+    def __init__(self, sources: Sources, settings: Settings, metrics: Metrics) -> None:
+        """Begin with settings that have just been read from the sources."""
+        self._sources = sources
+        self._metrics = metrics
+        self._version = _version(sources.config)
+        self._rules = settings.policy
+        self.current = compiled(settings)
+        """The policy in force."""
+        metrics.policy_loaded(len(self.current.rules))
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Look at the file from time to time until told to stop."""
+        while not stop.is_set():
+            await pause(POLL_S, stop)
+            version = _version(self._sources.config)
+            if version != self._version:
+                self._version = version
+                await self.reload()
+
+    async def reload(self) -> None:
+        """Take what the file says now, if it has no faults at all."""
+        try:
+            # Not on the loop: a long file takes a second, and admission reviews do not wait so long.
+            settings = await asyncio.to_thread(self._sources.read)
+        except settings_sources.Invalid as error:
+            self._metrics.policy_refused()
+            _log.error("policy.reload_refused", faults=error.faults, rules=len(self.current.rules))
+            return
+        changed = compiled(settings)
+        self._metrics.policy_loaded(len(changed.rules))
+        if settings.policy != self._rules:
+            _log.info("policy.reloaded", rules=len(changed.rules), before=len(self.current.rules))
+        self._rules, self.current = settings.policy, changed
+
+
+def compiled(settings: Settings) -> Policy:
+    """Make the policy of the settings.
+
+    Without rules there is one of the settings before there were rules: everybody's jobs are one user's. Without even that
+    nobody has any: Slurm would take them for those of our token, whom no limit holds.
+    """
+    given, slurm = settings.policy, settings.slurm
+    rules = tuple(rule.compiled(default_partition=slurm.partition) for rule in given.rules)
+    if not rules and slurm.user:
+        rules = (_only_rule(settings),)
+    return Policy(
+        rules=rules,
+        creator_annotation=given.creator_annotation,
+        controllers=Patterns(given.controllers),
+        absence="neither policy.rules nor slurm.user is set",
+    )
+
+
+def _only_rule(settings: Settings) -> Rule:
+    slurm, fields = settings.slurm, settings.placement.allowed_fields
+
+    def choice(field: str, default: str = "") -> _Choice:
+        return _Choice(default=default, allowed=_ANYTHING if field in fields else Patterns())
+
+    def number(field: str) -> Range | None:
+        return _NUMBERS[field] if field in fields else None
+
+    return Rule(
+        name="slurm.user",
+        source="settings slurm.user and placement.allowed_fields",
+        user=slurm.user,
+        group=slurm.group,
+        account=choice("account", slurm.account),
+        partition=_Choice(default=slurm.partition, allowed=_ANYTHING),
+        qos=choice("qos"),
+        reservation=choice("reservation"),
+        priority=number("priority"),
+        nice=number("nice"),
+    )
+
+
+def _version(file: Path | None) -> Version | None:
+    """Tells one state of the file from another; None where there is none at the moment."""
+    try:
+        status = file.stat() if file else None
+    except OSError:
+        return None
+    return (status.st_ino, status.st_mtime_ns, status.st_size) if status else None

@@ -1,0 +1,181 @@
+"""The rules of the policy as they stand in the settings file, and as `bridge.domain.policy` has them."""
+
+from collections.abc import Mapping
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from bridge.domain import forms, permit, policy
+from bridge.domain.policy import Patterns
+
+_Text = Annotated[str, Field(min_length=1, max_length=256)]
+_Texts = tuple[_Text, ...]
+
+_ABOUT_USER = frozenset({"namespace", "user"})
+_ABOUT_GROUP = _ABOUT_USER | {"slurm_user"}
+
+
+class Entry(BaseModel):
+    """What all parts of a rule share: nothing unknown, nothing changed later."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Match(Entry):
+    """Whom a rule is for: everybody in all namespaces, unless it says less."""
+
+    namespaces: _Texts = Field((), description="Names of namespaces; * and ? match.")
+    namespace_labels: dict[str, str] = Field(
+        default_factory=dict, description="Labels that the namespace has, all of them."
+    )
+    users: _Texts = Field((), description="Kubernetes users who made the pod; * and ? match.")
+    groups: _Texts = Field((), description="Or their groups; * and ? match.")
+    service_accounts: Annotated[
+        tuple[Annotated[str, Field(pattern=r"^[^/:]+/[^/:]+$")], ...],
+        Field(description="Or service accounts as namespace/name; * and ? match."),
+    ] = ()
+
+
+class Choice(Entry):
+    """A field that users choose, within limits."""
+
+    default: str = Field("", description="Where the user says nothing; empty: Slurm's default.")
+    allowed: _Texts = Field((), description="What users may ask for besides; * and ? match.")
+
+
+class OpenChoice(Choice):
+    """The same, without limits unless some are set."""
+
+    allowed: _Texts = Field(("*",), description="What users may ask for besides; * and ? match.")
+
+
+class Range(Entry):
+    """A number that users choose, within limits."""
+
+    min: Annotated[int, Field(ge=-forms.MAX_NUMBER, le=forms.MAX_NUMBER)] = Field(
+        0, description="The least number."
+    )
+    max: Annotated[int, Field(ge=-forms.MAX_NUMBER, le=forms.MAX_NUMBER)] = Field(
+        description="The greatest number."
+    )
+
+    @model_validator(mode="after")
+    def _is_no_smaller(self) -> Self:
+        if self.min > self.max:
+            raise ValueError(f"max must be at least min, found {self.max} and {self.min}")
+        return self
+
+
+class Rule(Entry):
+    """One rule: whom it is for, whom their jobs run as in Slurm, and what they may ask of it."""
+
+    name: str = Field(
+        pattern=r"^[A-Za-z0-9][-A-Za-z0-9_.]{0,62}$",
+        description="For people who are refused, and on the pod; no two rules have the same.",
+    )
+    match: Match = Field(Match(), description="")
+    user: _Text = Field(
+        description="Slurm user or uid of the jobs: fixed, or a template with {namespace} or {user} (the Kubernetes user)."
+    )
+    user_table: dict[str, _Text] = Field(
+        default_factory=dict,
+        description="What user amounts to is looked up here, if there is a table; who is not in it is refused.",
+    )
+    group: _Text = Field(
+        "{slurm_user}",
+        description="Group or gid of the jobs, always sent with the user; a template with {slurm_user}, too.",
+    )
+    group_table: dict[str, _Text] = Field(
+        default_factory=dict, description="What group amounts to is looked up here, likewise."
+    )
+    account: Choice = Field(
+        Choice(), description="Account that is charged; the default may be a template."
+    )
+    partition: OpenChoice = Field(OpenChoice(), description="Partitions.")
+    qos: Choice = Field(Choice(), description="Quality of service.")
+    reservation: Choice = Field(Choice(), description="Reservations.")
+    priority: Range | None = Field(
+        None, description="Priorities users may set; null: none, Slurm computes it."
+    )
+    nice: Range | None = Field(
+        None, description="Nice values users may set, below 0 raises the priority; null: none."
+    )
+    time_limit_max_min: Annotated[int, Field(ge=1)] | None = Field(
+        None, description="Longest time limit; null: what Slurm allows."
+    )
+    exclusive: bool = Field(default=True, description="Whether users may ask for whole nodes.")
+    node_choice: bool = Field(
+        default=True,
+        description="Whether users may choose nodes: constraints, nodeSelector, required nodeAffinity.",
+    )
+    licenses: _Texts = Field(("*",), description="Licences users may ask for; * and ? match.")
+
+    @model_validator(mode="after")
+    def _templates_can_be_filled(self) -> Self:
+        for name, template, known in (
+            ("user", self.user, _ABOUT_USER),
+            ("group", self.group, _ABOUT_GROUP),
+            ("account.default", self.account.default, _ABOUT_GROUP),
+        ):
+            if unknown := permit.unknown_placeholders(template, known):
+                accepted = ", ".join(f"{{{each}}}" for each in sorted(known))
+                raise ValueError(
+                    f"{name} may have {accepted}, found {', '.join(f'{{{each}}}' for each in unknown)}"
+                )
+        return self
+
+    def compiled(self, *, default_partition: str) -> policy.Rule:
+        """The rule as it is asked."""
+        match, partition = self.match, self.partition
+        return policy.Rule(
+            name=self.name,
+            source=f"policy rule {self.name}",
+            namespaces=Patterns(match.namespaces),
+            namespace_labels=match.namespace_labels,
+            users=Patterns(match.users),
+            groups=Patterns(match.groups),
+            service_accounts=Patterns(match.service_accounts),
+            user=self.user,
+            user_table=self.user_table,
+            group=self.group,
+            group_table=self.group_table,
+            account=_choice(self.account),
+            partition=policy.Choice(
+                default=partition.default or default_partition, allowed=Patterns(partition.allowed)
+            ),
+            qos=_choice(self.qos),
+            reservation=_choice(self.reservation),
+            priority=_range(self.priority),
+            nice=_range(self.nice),
+            time_limit_max_min=self.time_limit_max_min,
+            exclusive=self.exclusive,
+            node_choice=self.node_choice,
+            licenses=Patterns(self.licenses),
+        )
+
+
+def problems(rules: tuple[Rule, ...], *, default_partition: str) -> list[str]:
+    """Say what is wrong with the rules together, or with the other settings."""
+    found: list[str] = []
+    seen: Mapping[str, int] = {}
+    for number, rule in enumerate(rules):
+        where = f"rules[{number}] ({rule.name})"
+        if rule.name in seen:
+            found.append(f"{where}: rules[{seen[rule.name]}] has the same name")
+        seen = {rule.name: number} | dict(seen)
+        if rule.match == Match() and number < len(rules) - 1:
+            found.append(f"{where}: it is for everybody, so no rule after it ever holds")
+        if "*" not in rule.partition.allowed and not (rule.partition.default or default_partition):
+            found.append(
+                f"{where}: partition.default or slurm.partition is needed where partitions are limited: "
+                "Slurm's own default might be another"
+            )
+    return found
+
+
+def _choice(given: Choice) -> policy.Choice:
+    return policy.Choice(default=given.default, allowed=Patterns(given.allowed))
+
+
+def _range(given: Range | None) -> policy.Range | None:
+    return None if given is None else policy.Range(least=given.min, most=given.max)
