@@ -304,6 +304,7 @@ def test_policies_speak_of_the_keys_of_the_domain(chart: Rendered) -> None:
             names.SLUID_ANNOTATION,
             names.GRANT_ANNOTATION,
             names.WHEN_LOST_ANNOTATION,
+            names.REQUESTER_ANNOTATION,
         ),
         "elsewhere": (names.GATE, names.FINALIZER, names.ENABLED_LABEL),
         "taint": (names.MANAGED_NODE_TAINT,),
@@ -313,7 +314,14 @@ def test_policies_speak_of_the_keys_of_the_domain(chart: Rendered) -> None:
 
 
 def test_keys_of_ours_are_frozen() -> None:
-    ours = (names.JOB_ID_LABEL, names.NODE_ANNOTATION, names.REQUEST_PREFIX, names.ENABLED_LABEL)
+    ours = (
+        names.JOB_ID_LABEL,
+        names.NODE_ANNOTATION,
+        names.REQUEST_PREFIX,
+        names.ENABLED_LABEL,
+        names.REQUESTER_ANNOTATION,
+        names.RULES_ANNOTATION,
+    )
 
     assert all(key.startswith(names.FROZEN_PREFIXES) for key in ours)
 

@@ -73,6 +73,11 @@ def assigned(cluster: Cluster) -> str:
             names.NODE_ANNOTATION,
             id="node-annotation",
         ),
+        pytest.param(
+            pod(metadata={"annotations": {names.REQUESTER_ANNOTATION: "bob"}}),
+            names.REQUESTER_ANNOTATION,
+            id="as-somebody-else",
+        ),
         pytest.param(pod(spec={"schedulingGates": []}), names.GATE, id="without-gate"),
         pytest.param(pod(metadata={"finalizers": []}), names.FINALIZER, id="without-finalizer"),
     ],

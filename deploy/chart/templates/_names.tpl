@@ -13,6 +13,7 @@
   "slurm-bridge.dev/when-lost"
   | toJson }}
 {{- end }}
+{{- define "slurm-bridge.requesterAnnotation" -}}slurm-bridge.dev/requester{{- end }}
 {{- define "slurm-bridge.managedNodeTaint" -}}slinky.slurm.net/managed-node{{- end }}
 
 {{/*
