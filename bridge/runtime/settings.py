@@ -290,7 +290,7 @@ class Certificates(Section):
         pattern=r"^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)?$",
         description="Beginning of the names of its Secrets and webhook configurations; empty: others sign.",
     )
-    hosts: Annotated[dict[str, tuple[str, ...]], BeforeValidator(_parse_map)] = Field(
+    hosts: Annotated[dict[str, tuple[str, ...]], BeforeValidator(_parse_json)] = Field(
         default_factory=dict,
         description="Names and addresses each part is called by; one without any gets a client's certificate.",
     )
