@@ -5,7 +5,10 @@ import pytest
 from bridge.domain import admission, selftest
 from bridge.domain.admission import Draft
 from bridge.domain.ids import ClusterId
-from bridge.domain.request import Policy
+from bridge.domain.policy import Policy, Rule
+from bridge.domain.request import Defaults
+
+EVERYBODY = Policy(rules=(Rule(name="everybody", source="a rule", user="u"),))
 
 
 def test_our_webhook_refuses_it_and_for_nothing_else() -> None:
@@ -13,9 +16,19 @@ def test_our_webhook_refuses_it_and_for_nothing_else() -> None:
     assert isinstance(metadata, dict)
     draft = Draft(name=metadata["name"], annotations=metadata["annotations"])
 
-    assert admission.mutate(draft).patch
-    verdict = admission.validate(draft, Policy(cluster=ClusterId("")))
+    assert admission.mutate(draft, EVERYBODY).patch
+    verdict = admission.validate(draft, Defaults(cluster=ClusterId("")), EVERYBODY)
     assert [selftest.FAULT] == [fault.path for fault in verdict.faults]
+
+
+def test_that_no_rule_is_for_us_does_not_matter() -> None:
+    metadata = selftest.POD["metadata"]
+    assert isinstance(metadata, dict)
+    draft = Draft(name=metadata["name"], annotations=metadata["annotations"])
+
+    verdict = admission.validate(draft, Defaults(cluster=ClusterId("")), Policy())
+
+    assert selftest.FAULT in {fault.path for fault in verdict.faults}
 
 
 @pytest.mark.parametrize(
