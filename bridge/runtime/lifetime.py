@@ -5,6 +5,7 @@ up is how we recover. SIGTERM or SIGINT asks everything to end, in order, within
 """
 
 import asyncio
+import gc
 import signal
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ def run(main: Main, *, deadline_s: float = DEADLINE_S) -> int:
 
     0: it was asked to end and did so in time. 1: it failed, or ended unasked, or not in time; the log says which.
     """
+    gc.freeze()  # modules stay: a full collection, which stops everything, need not go through them
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_supervise(main, deadline_s))
 
