@@ -27,6 +27,7 @@ _COUNTED = {
     "slurm_bridge_kube_requests_total": ("{service} → Kubernetes {operation}"),
     "slurm_bridge_extender_calls_total": ("kube-scheduler → {verb}"),
     "slurm_bridge_admission_reviews_total": ("API server → review"),
+    "slurm_bridge_reconciles_total": ("{service}: looks at {queue}"),
 }
 _SCRAPE_TIMEOUT_S = 10
 

@@ -139,7 +139,7 @@ class KubeClient:
             headers["Content-Type"] = content_type
             data = msgspec.json.encode(body)
         with self._observed(method, path, params):
-            async with self._send(
+            async with await self._send(
                 method, path, params=params, headers=headers, data=data, limits=self._timeout
             ) as response:
                 return await response.read()
@@ -165,14 +165,15 @@ class KubeClient:
         async with AsyncExitStack() as stack:
             with self._observed("GET", path, params):
                 response = await stack.enter_async_context(
-                    self._send("GET", path, params=params, headers={"Accept": JSON}, limits=limits)
+                    await self._send(
+                        "GET", path, params=params, headers={"Accept": JSON}, limits=limits
+                    )
                 )
             try:
                 yield _lines(path, response.content.iter_any())
             finally:
                 _abandon(response)
 
-    @asynccontextmanager
     async def _send(
         self,
         method: str,
@@ -182,29 +183,31 @@ class KubeClient:
         headers: dict[str, str],
         data: bytes | None = None,
         limits: aiohttp.ClientTimeout,
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
+    ) -> aiohttp.ClientResponse:
         """Send it, once more if 401 met a token that is no longer the newest; only a 2xx comes out."""
         authorization = await self._credentials.authorization()
-        for may_renew in (True, False):
+        may_renew = True
+        while True:
             if authorization:
                 headers["Authorization"] = authorization
-            async with self._session.request(
+            response = await self._session.request(
                 method,
                 URL(self._credentials.server + path, encoded=True),
-                params=params,
+                params=params or None,
                 data=data,
                 headers=headers,
                 timeout=limits,
                 allow_redirects=False,
                 proxy=self._credentials.proxy,
                 server_hostname=self._credentials.server_name,
-            ) as response:
-                if response.status < HTTPStatus.MULTIPLE_CHOICES:
-                    yield response
-                    return
+            )
+            if response.status < HTTPStatus.MULTIPLE_CHOICES:
+                return response
+            async with response:
                 answer = await response.read()
-                status, retry_after = response.status, response.headers.get("Retry-After", "")
+            status, retry_after = response.status, response.headers.get("Retry-After", "")
             if status == HTTPStatus.UNAUTHORIZED and may_renew:
+                may_renew = False
                 refused, authorization = authorization, await self._credentials.renewed()
                 if authorization != refused:
                     continue
