@@ -26,7 +26,11 @@ STAGES = Path(__file__).parent / "stages"
 GPU_RESOURCE = "nvidia.com/gpu"
 _PODS_PER_NODE = 500
 _NODES_READY_TIMEOUT_S = 30
+_NODE_READY_TIMEOUT_S = 0.1
+"""More for each: a thousand take KWOK and the controller manager their time."""
 _POLL_S = 0.05
+_LISTED_PER_S = 1000
+"""So that looking at many nodes does not keep the API server from making them ready."""
 
 
 def part(instance: Instance, programs: Path) -> Part:
@@ -64,11 +68,12 @@ def _create_nodes(instance: Instance) -> None:
             api.create("/api/v1/nodes", _slurm_node(instance, name))
         for name in options.plain_node_names:
             api.create("/api/v1/nodes", _node(name, size=_size(instance)))
-        deadline_s = time.monotonic() + _NODES_READY_TIMEOUT_S
+        count = len(options.node_names) + len(options.plain_node_names)
+        deadline_s = time.monotonic() + _NODES_READY_TIMEOUT_S + count * _NODE_READY_TIMEOUT_S
         while not all(_takes_pods(node) for node in api.get("/api/v1/nodes")["items"]):
             if time.monotonic() > deadline_s:
                 raise SandboxError(f"the nodes are not ready: see {instance.log('kwok')}")
-            time.sleep(_POLL_S)
+            time.sleep(max(_POLL_S, count / _LISTED_PER_S))
 
 
 def _takes_pods(node: Mapping[str, Any]) -> bool:

@@ -39,8 +39,8 @@ _REASONS_PER_S = 2.0
 """Steady rate of asking why jobs wait. One GET costs slurmrestd 1 to 2 ms: a few thousandths of a core, for any number of jobs."""
 
 
-_LIMITS_PER_S = 5.0
-"""Rate of looking whether an administrator has changed a running job's time limit: none is missed for longer than a fifth
+_LIMITS_PER_S = 2.0
+"""Rate of looking whether an administrator has changed a running job's time limit: none is missed for longer than half
 of a second per job."""
 
 
@@ -263,10 +263,13 @@ class _Round:
         self._at = 0.0
 
     def due(self, ids: Collection[JobId], now: float) -> tuple[JobId, ...]:
-        elapsed_s, self._at = min(1.0, now - self._at), now
+        share = int(min(1.0, now - self._at) * _LIMITS_PER_S)
+        if not share:
+            return ()
+        self._at = now
         ordered = sorted(ids)
         start = bisect.bisect_right(ordered, self._last)
-        turn = (ordered[start:] + ordered[:start])[: max(1, round(elapsed_s * _LIMITS_PER_S))]
+        turn = (ordered[start:] + ordered[:start])[:share]
         self._last = turn[-1] if turn else self._last
         return tuple(turn)
 
