@@ -42,6 +42,7 @@ async def run(configured: Settings, stop: asyncio.Event) -> None:
         mirror = Mirror()
         await lifetime.run_parts(
             program.health_part(),
+            program.token_part(),
             *mirror.parts(program),
             *self_test_parts(program),
             program.leader_part(partial(lead, program, mirror)),

@@ -56,6 +56,7 @@ async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> No
         sock = bind(configured.extender.listen)
         await lifetime.run_parts(
             program.health_part(),
+            program.token_part(),
             Part(name="certificates", run=tls.run),
             Part(name="policy", run=policy.run),
             *mirror.parts(program),

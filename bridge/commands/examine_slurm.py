@@ -1,17 +1,15 @@
 """Gathers what `doctor` wants to know of Slurm; asks only."""
 
-import base64
-import binascii
-import json
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from bridge.domain.doctor.slurm import SlurmFacts, Trouble
 from bridge.domain.nodes import SlurmNodeFacts
 from bridge.slurm import inspection, nodes
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import SlurmError, TooOld, Unauthorized, Unavailable
+from bridge.slurm.token import expires_at
 
 
 async def examine(
@@ -61,16 +59,6 @@ async def _controller_responds(client: SlurmClient) -> bool:
         return await inspection.controller_responds(client)
     except SlurmError:
         return True  # it is slurmrestd that fails
-
-
-def expires_at(token: str) -> datetime | None:
-    """Read a JWT's `exp` claim (RFC 7519); None where there is none, or no token."""
-    try:
-        _, claims, _ = token.split(".")
-        padded = claims + "=" * (-len(claims) % 4)
-        return datetime.fromtimestamp(int(json.loads(base64.urlsafe_b64decode(padded))["exp"]), UTC)
-    except (ValueError, KeyError, TypeError, OverflowError, binascii.Error):
-        return None
 
 
 def _troubled(facts: SlurmFacts, error: SlurmError) -> SlurmFacts:

@@ -6,6 +6,7 @@ seconds and bytes, as Prometheus wants them.
 """
 
 import importlib.metadata
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -142,6 +143,10 @@ class Metrics:
         self._authority_expires_s = self._gauge(
             "authority_expiry_timestamp_seconds", "When the newest CA of ours ends, Unix time."
         )
+        self._token_expires_s = self._gauge(
+            "slurm_token_expiry_timestamp_seconds",
+            "When the Slurm token ends, Unix time; +Inf: it does not say.",
+        )
         self._webhook_works = self._gauge(
             "webhook_works",
             "1 if the API server got the webhook's answer at the last test, else 0.",
@@ -245,6 +250,15 @@ class Metrics:
     def webhook_works(self, works: bool) -> None:  # noqa: FBT001  # there is nothing else to say
         """The webhook was tested through the API server."""
         self._webhook_works.set(works)
+
+    def watch_token(self, expires_at: Callable[[], datetime | None]) -> None:
+        """Ask for the end of the Slurm token at every scrape."""
+
+        def timestamp() -> float:
+            ends_at = expires_at()
+            return math.inf if ends_at is None else ends_at.timestamp()
+
+        self._token_expires_s.set_function(timestamp)
 
     def exposition(self) -> bytes:
         """Everything, in Prometheus' text format (`CONTENT_TYPE`)."""

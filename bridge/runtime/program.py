@@ -8,6 +8,7 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 
 from bridge import __version__
 from bridge.domain.ids import ClusterId
@@ -25,8 +26,10 @@ from bridge.runtime.metrics import Metrics
 from bridge.runtime.placeholders import Pace
 from bridge.runtime.serve import bind, serve
 from bridge.runtime.settings import Settings
+from bridge.runtime.token_watch import TokenWatch
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import Controller
+from bridge.slurm.tls import ClientTls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +75,18 @@ class Program:
         app = health.app(self.health, self.metrics)
         sock = bind(self.settings.health.listen)
         return Part(name="health", run=lambda stop: serve(app, sock, stop=stop))
+
+    def token_part(self) -> Part:
+        """Say when the Slurm token ends, and warn well before."""
+        slurm = self.settings.slurm
+        self.metrics.watch_token(lambda: self.slurm.token.expires_at)
+        watch = TokenWatch(
+            lambda: self.slurm.token.expires_at,
+            warning=timedelta(seconds=slurm.token_warning_s),
+            file=slurm.token_file,
+            clock=self.clock,
+        )
+        return Part(name="token", run=watch.run)
 
     def leader_part(self, body: lease.Body) -> Part:
         """Run a body while this process leads.
@@ -122,6 +137,11 @@ async def opened(name: str, settings: Settings) -> AsyncIterator[Program]:
     slurm = SlurmClient.open(
         settings.slurm.url,
         token_file=settings.slurm.token_file,
+        tls=ClientTls(
+            ca_file=settings.slurm.ca_file,
+            cert_file=settings.slurm.cert_file,
+            key_file=settings.slurm.key_file,
+        ),
         connections=settings.slurm.connections,
         request_timeout_s=settings.slurm.request_timeout_s,
         on_call=metrics.slurm_call,

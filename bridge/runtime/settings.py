@@ -126,6 +126,16 @@ class Slurm(Section):
         min_length=1,
         description="File with the Slurm token (JWT); read again when it changes.",
     )
+    token_warning_s: Seconds = Field(
+        3 * 86400, description="How long before the token's end a warning is logged, hourly."
+    )
+    ca_file: str = Field(
+        "", description="CA to trust where url is https, PEM; empty: the system's."
+    )
+    cert_file: str = Field(
+        "", description="Our own certificate chain for slurmrestd, PEM; empty: none."
+    )
+    key_file: str = Field("", description="Its private key, PEM; goes with cert_file.")
     request_timeout_s: Seconds = Field(10, description="Limit of one request to slurmrestd.")
     connections: Count = Field(
         8, description="Most connections to slurmrestd; it serves 124 by default, from everybody."
@@ -147,6 +157,15 @@ class Slurm(Section):
     over_time_limit_min: Annotated[int, Field(ge=0)] = Field(
         0, description="Slurm's OverTimeLimit, which pods get besides their time limit too."
     )
+
+    @model_validator(mode="after")
+    def _certificate_goes_with_key(self) -> Self:
+        if bool(self.cert_file) != bool(self.key_file):
+            raise ValueError(
+                f"cert_file and key_file go together, "
+                f"found cert_file={self.cert_file!r}, key_file={self.key_file!r}"
+            )
+        return self
 
     @model_validator(mode="after")
     def _user_goes_with_group(self) -> Self:

@@ -23,6 +23,7 @@ from bridge.slurm.errors import (
     Unavailable,
     classify,
 )
+from bridge.slurm.tls import ClientTls
 from bridge.slurm.token import TokenFile
 from bridge.slurm.transport import Reply, Transport
 
@@ -63,6 +64,7 @@ class SlurmClient:
         url: str,
         *,
         token_file: Path | str,
+        tls: ClientTls | None = None,
         connections: int = 8,
         request_timeout_s: float = 10,
         on_call: OnCall = lambda _operation, _seconds, _outcome: None,
@@ -72,18 +74,20 @@ class SlurmClient:
         Args:
             url: Of slurmrestd, without a path: `http://slurmrestd:6820`.
             token_file: Holds a JWT of root or SlurmUser.
+            tls: For a URL with https; by default the system's CAs are trusted and no certificate is shown.
             connections: At most so many calls at a time, the others wait their turn. slurmrestd has 124 connections for
                 all its clients and never closes an idle one.
             request_timeout_s: For one call, without that wait.
             on_call: Where to report calls.
         """
+        trust = tls or ClientTls()
 
         def session() -> aiohttp.ClientSession:
-            return aiohttp.ClientSession(connector=Connector(limit=connections))
+            return aiohttp.ClientSession(connector=Connector(limit=connections, tls=trust.context))
 
         async with AiohttpTransport(client=session) as http:
             transport = Transport(
-                http, url, TokenFile(Path(token_file)), timeout_s=request_timeout_s
+                http, url, TokenFile(Path(token_file)), trust, timeout_s=request_timeout_s
             )
             yield cls(transport, connections=connections, on_call=on_call)
 

@@ -8,6 +8,7 @@ answer ends.
 
 import asyncio
 import functools
+import ssl
 import sys
 from typing import Any, Final
 
@@ -40,8 +41,8 @@ class FirstAnswer(ResponseHandler):
 class Connector(aiohttp.TCPConnector):
     """A pool of them."""
 
-    def __init__(self, *, limit: int) -> None:
-        super().__init__(limit=limit)
+    def __init__(self, *, limit: int, tls: ssl.SSLContext) -> None:
+        super().__init__(limit=limit, ssl=tls)
         # aiohttp has no public way to choose the protocol; without it every refusal is a parse error, and tests fail.
         self._factory = functools.partial(FirstAnswer, loop=self._loop)  # type: ignore[assignment]  # partial is invariant
 

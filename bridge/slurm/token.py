@@ -1,5 +1,9 @@
 """The token that every request carries: a Slurm JWT in a file that somebody else renews."""
 
+import base64
+import binascii
+import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 from bridge.slurm.errors import Unauthorized
@@ -30,3 +34,29 @@ class TokenFile:
         if not self._token:
             raise Unauthorized("token.read", f"{self._path} is empty, a Slurm JWT is expected")
         return self._token
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """When the token of the moment ends; None if it does not say, or there is none."""
+        try:
+            return expires_at(self.read())
+        except Unauthorized:
+            return None
+
+
+def expires_at(token: str) -> datetime | None:
+    """Read a JWT's `exp` claim (RFC 7519); None where there is none, or no token."""
+    try:
+        _, claims, _ = token.split(".")
+        padded = claims + "=" * (-len(claims) % 4)
+        return datetime.fromtimestamp(int(json.loads(base64.urlsafe_b64decode(padded))["exp"]), UTC)
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        OverflowError,
+        OSError,
+        RecursionError,
+        binascii.Error,
+    ):
+        return None

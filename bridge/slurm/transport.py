@@ -13,6 +13,7 @@ import aiohttp
 import httpx
 
 from bridge.slurm.errors import LostReply, Unavailable
+from bridge.slurm.tls import ClientTls
 from bridge.slurm.token import TokenFile
 
 REFUSED_TOKEN: Final = (401, 511)
@@ -41,10 +42,17 @@ class Transport:
     """Sends requests; knows nothing of what they mean."""
 
     def __init__(
-        self, http: httpx.AsyncBaseTransport, url: str, token: TokenFile, *, timeout_s: float
+        self,
+        http: httpx.AsyncBaseTransport,
+        url: str,
+        token: TokenFile,
+        tls: ClientTls,
+        *,
+        timeout_s: float,
     ) -> None:
         """url: slurmrestd's, without a path."""
         self.token = token
+        self._tls = tls
         self._http = http
         self._url = url.rstrip("/")
         self._timeout_s = timeout_s
@@ -99,6 +107,7 @@ class Transport:
                 operation, f"no answer from {where} in {self._timeout_s:g} s"
             ) from error
         except (httpx.HTTPError, aiohttp.ClientError) as error:
+            self._tls.reload()
             if _never_left(error):
                 raise Unavailable(operation, f"cannot reach {where}: {error}") from error
             # Not what the error says of itself: aiohttp's may repeat the request, token and all.

@@ -13,7 +13,7 @@ SCHEMA_FILE = Path(__file__).parents[2] / "deploy/chart/values.schema.json"
 
 CHART_OWNED = {
     "kubernetes": ("kubeconfig", "namespace"),
-    "slurm": ("token_file",),
+    "slurm": ("token_file", "ca_file", "cert_file", "key_file"),
     "webhook": ("listen", "cert_file", "key_file"),
     "extender": ("listen", "cert_file", "key_file", "client_ca_file"),
     "controllers": ("self_test_namespace",),

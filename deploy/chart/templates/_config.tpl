@@ -8,6 +8,13 @@
   "webhook" $tls
   "extender" (merge (dict "client_ca_file" "/etc/slurm-bridge/tls/ca.crt") $tls)
 }}
+{{- if .Values.slurmTls.existingSecret }}
+{{- $_ := set $chart.slurm "ca_file" "/etc/slurm-bridge/slurm-tls/ca.crt" }}
+{{- if .Values.slurmTls.clientCertificate }}
+{{- $_ := set $chart.slurm "cert_file" "/etc/slurm-bridge/slurm-tls/tls.crt" }}
+{{- $_ := set $chart.slurm "key_file" "/etc/slurm-bridge/slurm-tls/tls.key" }}
+{{- end }}
+{{- end }}
 {{- if eq .Values.tls.mode "managed" }}
 {{- $_ := set $chart "certificates" (dict "release" (include "slurm-bridge.name" .) "hosts" (include "slurm-bridge.tlsHosts" . | fromYaml)) }}
 {{- end }}

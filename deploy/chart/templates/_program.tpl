@@ -98,6 +98,9 @@ spec:
         {{- end }}
         {{- if .slurm }}
         - {name: slurm, mountPath: /etc/slurm-bridge/slurm, readOnly: true}
+        {{- if .root.Values.slurmTls.existingSecret }}
+        - {name: slurm-tls, mountPath: /etc/slurm-bridge/slurm-tls, readOnly: true}
+        {{- end }}
         {{- end }}
       volumes:
       - name: config
@@ -112,6 +115,10 @@ spec:
           secretName: {{ .root.Values.slurmToken.existingSecret }}
           defaultMode: 0440
           items: [{key: {{ .root.Values.slurmToken.key }}, path: token}]
+      {{- with .root.Values.slurmTls.existingSecret }}
+      - name: slurm-tls
+        secret: {secretName: {{ . }}, defaultMode: 0440}
+      {{- end }}
       {{- end }}
 {{- end }}
 

@@ -1,0 +1,55 @@
+"""Who has to renew the Slurm token hears of it in time."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import structlog
+
+from bridge.runtime.metrics import Metrics
+from bridge.runtime.token_watch import TokenWatch
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+class Frozen:
+    def now(self) -> datetime:
+        return NOW
+
+    def monotonic(self) -> float:
+        return 0.0
+
+    async def sleep(self, _seconds: float) -> None:
+        raise AssertionError("nobody waits here")
+
+
+def look(ends_at: datetime | None) -> list[Any]:
+    watch = TokenWatch(lambda: ends_at, warning=72 * HOUR, file="/etc/token", clock=Frozen())
+    with structlog.testing.capture_logs() as logs:
+        watch.look()
+    return [(log["log_level"], log["event"], log.get("in_hours")) for log in logs]
+
+
+@pytest.mark.parametrize(
+    ("ends_at", "said"),
+    [
+        (None, []),
+        (NOW + 73 * HOUR, []),
+        (NOW + 72 * HOUR, [("warning", "slurm_token.ends", 72)]),
+        (NOW + HOUR / 2, [("warning", "slurm_token.ends", 0)]),
+        (NOW, [("error", "slurm_token.ended", None)]),
+    ],
+)
+def test_the_nearer_the_end_the_louder(ends_at: datetime | None, said: list[Any]) -> None:
+    assert said == look(ends_at)
+
+
+@pytest.mark.parametrize(("ends_at", "shown"), [(NOW, "1.7802"), (None, "+Inf")])
+def test_the_end_is_a_metric(ends_at: datetime | None, shown: str) -> None:
+    metrics = Metrics("extender")
+    metrics.watch_token(lambda: ends_at)
+
+    assert f"slurm_bridge_slurm_token_expiry_timestamp_seconds {shown}" in (
+        metrics.exposition().decode()
+    )
