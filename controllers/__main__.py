@@ -7,6 +7,7 @@ from functools import partial
 
 from bridge.domain import registration
 from bridge.domain.actions import Submit
+from bridge.domain.breaker import Limits
 from bridge.domain.facts import Policy
 from bridge.domain.ids import SlurmNode
 from bridge.domain.pods import Pod
@@ -18,13 +19,14 @@ from bridge.runtime.program import Program, opened
 from bridge.runtime.settings import Settings
 from bridge.runtime.term import Term
 from bridge.runtime.workqueue import WorkQueue
+from controllers.breaker import Breaker
 from controllers.certificates import Certificates, Issued
 from controllers.holdings import Holdings
 from controllers.inquiry import Inquiry
 from controllers.kube_nodes import KubeNodes
 from controllers.nodes import NodeController
 from controllers.orphans import Orphans
-from controllers.pods import Endings
+from controllers.pods import Endings, wake_with_nodes
 from controllers.restoring import Restorer
 from controllers.selftest import SelfTest
 
@@ -90,6 +92,16 @@ async def control(
         tell_after=timedelta(seconds=placement.tell_after_s),
         poll_interval=timedelta(seconds=poll_s),
     )
+    breaker = Breaker(
+        Limits(share=controllers.eviction_share, always=controllers.eviction_always),
+        pods=mirror.pods,
+        placeholders=term.placeholders,
+        kube=program.kube,
+        namespace=program.settings.kubernetes.namespace,
+        clock=program.clock,
+        metrics=program.metrics,
+    )
+    program.health.register("evictions", breaker.health)
     inquiry = Inquiry(program.slurm, clock=program.clock, wake=term.wake)
     restorer = Restorer(
         program.slurm,
@@ -112,8 +124,13 @@ async def control(
         metrics=program.metrics,
     )
     side = Endings(
-        KubeNodes(mirror.kube_nodes), inquiry=inquiry, restorer=restorer, look_at=nodes.look_at
+        KubeNodes(mirror.kube_nodes),
+        breaker=breaker,
+        inquiry=inquiry,
+        restorer=restorer,
+        look_at=nodes.look_at,
     )
+    wake_with_nodes(mirror, term.wake)
     endings = term.loop(side, policy, submit=place_nothing, restore=restorer.restore)
     orphans = Orphans(
         kube=program.kube,
@@ -130,6 +147,7 @@ async def control(
         group.create_task(inquiry.run(stop))
         group.create_task(nodes.run(stop))
         group.create_task(orphans.run(stop))
+        group.create_task(breaker.run(stop))
 
 
 def certificates_of(program: Program) -> Certificates | None:

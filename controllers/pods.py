@@ -9,8 +9,11 @@ from bridge.domain.facts import Actor, Facts
 from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.jobs import JobPhase
 from bridge.domain.lifecycle import Column, Row
+from bridge.domain.nodes import KubeNodeFacts
 from bridge.domain.pods import Pod
 from bridge.domain.view import Past, View
+from bridge.runtime.mirror import Mirror
+from controllers.breaker import Breaker
 from controllers.inquiry import Inquiry
 from controllers.kube_nodes import KubeNodes
 from controllers.restoring import Restorer
@@ -29,12 +32,14 @@ class Endings:
         self,
         kube_nodes: KubeNodes,
         *,
+        breaker: Breaker,
         inquiry: Inquiry,
         restorer: Restorer,
         look_at: Callable[[KubeNode], None],
     ) -> None:
         """look_at: called with a node when Slurm turns out not to hold it for a pod, and whenever that changes."""
         self._kube_nodes = kube_nodes
+        self._breaker = breaker
         self._inquiry = inquiry
         self._restorer = restorer
         self._look_at = look_at
@@ -59,6 +64,7 @@ class Endings:
             now=now,
             since=since,
             kube_node=self._kube_nodes.behind(running[0].nodes[0]) if running else None,
+            evictions_held=not view.live and self._breaker.holds(),
             node_is_gone=pod.kube_node is not None and self._kube_nodes.is_gone(pod.kube_node),
             refusal=self._restorer.refusal(pod),
         )
@@ -76,3 +82,15 @@ class Endings:
         node = pod.kube_node or pod.assigned_node
         if before is not now and node is not None:
             self._look_at(node)
+
+
+def wake_with_nodes(mirror: Mirror, wake: Callable[[PodUid], None]) -> None:
+    """Have the pods of a node looked at when it is declared gone: nothing of theirs may change any more."""
+    by_node = mirror.pods.index(lambda pod: [pod.kube_node] if pod.kube_node else [])
+
+    def changed(old: KubeNodeFacts | None, new: KubeNodeFacts | None) -> None:
+        if old is not None and (new is None or old.taints != new.taints):
+            for pod in by_node.get(old.name):
+                wake(pod.uid)
+
+    mirror.kube_nodes.subscribe(changed)

@@ -120,7 +120,7 @@ def credentials(instance: Instance, component: str) -> Path:
 def _values(instance: Instance, user: Identity) -> dict[str, Any]:
     bridge = instance.bridge
     certificate = (bridge / "serving-ca.crt").read_text()
-    return {
+    values: dict[str, Any] = {
         "workloads": {"enabled": False},
         "config": {
             "slurm": {
@@ -148,6 +148,14 @@ def _values(instance: Instance, user: Identity) -> dict[str, Any]:
             "leaderElect": False,
         },
     }
+    for setting in instance.options.settings:
+        name, _, value = setting.partition("=")
+        *sections, field = name.split(".")
+        section = values["config"]
+        for each in sections:
+            section = section.setdefault(each, {})
+        section[field] = yaml.safe_load(value)
+    return values
 
 
 def _manifests(instance: Instance) -> Path:

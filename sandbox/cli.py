@@ -76,6 +76,10 @@ def up(
     bridge: Annotated[bool, typer.Option(help="Our three services.")] = True,
     kubernetes: Annotated[bool, typer.Option(help="The Kubernetes side.")] = True,
     slurm: Annotated[bool, typer.Option(help="The Slurm side.")] = True,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A setting of the bridge: controllers.start_deadline_s=20."),
+    ] = None,
     detach: Annotated[bool, typer.Option("--detach", help="Go on in the background.")] = False,
 ) -> None:
     """Start a sandbox; returns when everything answers (--detach), else runs until Ctrl-C."""
@@ -89,6 +93,7 @@ def up(
         node_cpus=node_cpus,
         node_memory_mib=node_memory_mib,
         node_gpus=node_gpus,
+        settings=tuple(settings or ()),
     )
     with _plainly():
         if detach:

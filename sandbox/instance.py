@@ -86,6 +86,7 @@ class Instance:
             raise SandboxError(
                 f"no sandbox in {root}: start one with 'slurm-bridge sandbox up --state {root}'"
             ) from None
+        facts["options"]["settings"] = tuple(facts["options"]["settings"])
         return cls(root=root, options=Options(**facts["options"]), ports=facts["ports"])
 
     @property

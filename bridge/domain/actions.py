@@ -32,6 +32,23 @@ class Cause(enum.Enum):
         """Not the pod's fault: a Job's podFailurePolicy may ignore it."""
         return self not in (Cause.TIME_LIMIT, Cause.NOT_STARTED)
 
+    @property
+    def is_on_slurms_word(self) -> bool:
+        """Nothing about the pod itself: what the circuit breaker counts and holds back."""
+        return self in _ON_SLURMS_WORD
+
+
+_ON_SLURMS_WORD = frozenset(
+    {
+        Cause.CANCELLED,
+        Cause.PREEMPTED,
+        Cause.NODE_FAIL,
+        Cause.DEADLINE,
+        Cause.LOST,
+        Cause.ENDED,
+    }
+)
+
 
 class OwnCause(enum.StrEnum):
     """Why we cancelled a placeholder whose pod lives on: recorded in it, so that its end is ours to answer."""

@@ -56,6 +56,8 @@ class Facts:
     """What does not fit, in words: `insufficient cpu (4 asked, 2 free)`."""
     node_is_gone: bool = False
     """The bound pod's node was deleted, or is tainted out of service: its containers cannot run any more."""
+    evictions_held: bool = False
+    """The circuit breaker is open: too many pods would go at once on Slurm's word."""
     refusal: Refusal | None = None
     """Set from a refused submit until the next accepted one."""
 

@@ -155,7 +155,7 @@ def cell(pod: Pod, view: View, *, node_is_gone: bool = False) -> tuple[Row, Colu
 
 def decide(facts: Facts, policy: Policy) -> Decision:
     """Say what to do next for this pod."""
-    decision = _decide(facts, policy)
+    decision = rules.hold_back(Case(facts=facts, policy=policy), _decide(facts, policy))
     harmless = decision.actions == (Wait(),)
     if facts.view.fresh or harmless:
         return decision

@@ -31,6 +31,9 @@ GRANT_ANNOTATION = "slurm-bridge.dev/slurm-grant"
 WHEN_LOST_ANNOTATION = "slurm-bridge.dev/when-lost"
 """Pod annotation, an operator's word where nobody knows whether a lost placeholder had ended: `restore` or `let-go`."""
 
+EVICT_UNTIL_ANNOTATION = "slurm-bridge.dev/evict-until"
+"""On our own namespace, by an operator: until then any number of pods may be evicted at once."""
+
 GATE = "slurm-bridge.dev/placement"
 """Pod scheduling gate: waits for Slurm. As long as it is on, the extender's leader owns the pod."""
 

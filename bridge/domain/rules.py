@@ -297,6 +297,23 @@ def release(case: Case) -> Decision:
     return do("nothing of it is left in Slurm: release the pod", Release())
 
 
+# --- after the table -------------------------------------------------------------------------------------------------
+
+
+def hold_back(case: Case, decision: Decision) -> Decision:
+    """Tell instead of Evict while the circuit breaker is open; what never ran may go."""
+    evict = next((action for action in decision.actions if isinstance(action, Evict)), None)
+    if not (case.facts.evictions_held and case.pod.is_bound and evict):
+        return decision
+    if not evict.cause.is_on_slurms_word:
+        return decision
+    text = (
+        f"{evict.message}, and so many others lost theirs that an operator has to allow the evictions: "
+        "see the log of slurm-bridge's controllers"
+    )
+    return _say(case, "EvictionHeldBack", text, retry=_HELD_BACK_RETRY)
+
+
 # --- time limits -----------------------------------------------------------------------------------------------------
 
 
@@ -371,6 +388,9 @@ _ROOM_IS_TAKEN = ("Resources", "Priority")
 
 _ASKED_AGAIN = timedelta(minutes=1)
 """How soon evidence is looked for again where there was none: slurmdbd may have been away."""
+
+_HELD_BACK_RETRY = timedelta(seconds=5)
+"""A safety net: the breaker closes for what no event of this pod's tells of."""
 
 _UNEXPLAINED = timedelta(seconds=15)
 """For so long a reason is awaited before the pod is told that there is none: Slurm's next pass gives one."""

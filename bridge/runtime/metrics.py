@@ -108,6 +108,9 @@ class Metrics:
         self._placeholders = self._gauge(
             "placeholders", "Placeholders of ours in Slurm, by state.", "state"
         )
+        self._evictions_held_back = self._gauge(
+            "evictions_held_back", "Pods that the circuit breaker keeps; 0 while it is closed."
+        )
         self._submitted_s = self._histogram(
             "pod_submitted_seconds", "From a pod's CREATE to its placeholder's submit.", _WAIT_S
         )
@@ -222,6 +225,10 @@ class Metrics:
     def orphan_cancelled(self) -> None:
         """A placeholder without pods was cancelled."""
         self._orphans.inc()
+
+    def evictions_held_back(self, pods: int) -> None:
+        """The circuit breaker has counted."""
+        self._evictions_held_back.set(pods)
 
     def submitted(self, since_create_s: float) -> None:
         """A pod's placeholder was submitted."""

@@ -286,6 +286,12 @@ class Controllers(Section):
     restore_deadline_s: Seconds = Field(
         600, description="How long a lost placeholder may wait for its nodes to be given back."
     )
+    eviction_share: Annotated[float, Field(gt=0, le=1)] = Field(
+        0.3, description="Share of the running pods that may be evicted at once on Slurm's word."
+    )
+    eviction_always: Count = Field(
+        20, description="So many may be evicted at once whatever share of them that is."
+    )
     suspended: Literal["keep", "evict"] = Field(
         "keep", description="What becomes of the pods of a placeholder that somebody suspends."
     )

@@ -56,6 +56,8 @@ def granted(*grants: tuple[str, str, tuple[str, ...]]) -> set[tuple[str, str, st
 
 
 OWN_CLUSTER_ID = {("", "namespaces", "get", "kube-system")}
+OPERATORS_WORD = {("", "namespaces", "get", "slurm-bridge")}
+"""An annotation of slurm-bridge's own namespace, for the circuit breaker."""
 OWN_WEBHOOKS = {
     ("admissionregistration.k8s.io", f"{kind}webhookconfigurations", verb, "slurm-bridge")
     for kind in ("mutating", "validating")
@@ -87,11 +89,15 @@ def test_extender_has_the_rights_of_its_table(chart: Rendered) -> None:
 
 
 def test_controllers_have_the_rights_of_their_table(chart: Rendered, render: Render) -> None:
-    expected = OWN_CLUSTER_ID | granted(
-        ("", "pods", (*READ, "patch", "delete")),
-        ("", "pods/status", ("patch",)),
-        ("", "nodes", (*READ, "patch")),
-        ("events.k8s.io", "events", ("create",)),
+    expected = (
+        OWN_CLUSTER_ID
+        | OPERATORS_WORD
+        | granted(
+            ("", "pods", (*READ, "patch", "delete")),
+            ("", "pods/status", ("patch",)),
+            ("", "nodes", (*READ, "patch")),
+            ("events.k8s.io", "events", ("create",)),
+        )
     )
 
     assert expected | OWN_WEBHOOKS == rights(chart, "ClusterRole", "slurm-bridge-controllers")

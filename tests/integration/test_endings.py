@@ -17,6 +17,7 @@ from tests.integration.worlds import (
     container,
     is_released,
     job_id,
+    job_manifest,
     moment,
     played,
 )
@@ -53,9 +54,7 @@ def slow(full_sandbox: Sandbox) -> Iterator[Slow]:
             "limited": {**_LIMITED, **played(stop_seconds=_STOPS_WITHIN_S, stop_exit_code=0)},
         }
         for name, annotations in lives.items():
-            full_sandbox.admin.create(
-                f"/apis/batch/v1/namespaces/{namespace}/jobs", _job(name, annotations=annotations)
-            )
+            worlds.create_job(job_manifest(name, annotations=annotations))
         limited = worlds.await_phase("too-long", "Running")
         worlds.scontrol("update", f"JobId={job_id(limited)}", "EndTime=now")
         first = worlds.await_one_pod(
@@ -233,23 +232,6 @@ def test_a_job_is_finished_by_a_second_pod_where_slurm_ended_the_first(slow: Slo
     ends = {job.id: job.state for job in jobs if job.uid not in (slow.too_long, slow.limited)}
     assert "CANCELLED" == ends.pop(slow.work)
     assert ["COMPLETED"] == list(ends.values())
-
-
-def _job(name: str, *, annotations: dict[str, str]) -> Manifest:
-    """A disruption does not count as a failure, and it may have none."""
-    template = {
-        "metadata": {"annotations": annotations},
-        "spec": {"restartPolicy": "Never", "containers": [container()]},
-    }
-    ignored = {"type": "DisruptionTarget", "status": "True"}
-    return {
-        "metadata": {"name": name},
-        "spec": {
-            "backoffLimit": 0,
-            "podFailurePolicy": {"rules": [{"action": "Ignore", "onPodConditions": [ignored]}]},
-            "template": template,
-        },
-    }
 
 
 def _deleted_at(pod: Manifest) -> datetime:

@@ -42,6 +42,11 @@ class Job:
         return self.identity.uid if self.identity else ""
 
     @property
+    def is_live(self) -> bool:
+        """Not over."""
+        return self.state in LIVE
+
+    @property
     def namespace(self) -> str:
         """The workload's; "" for a stranger's job."""
         return self.identity.namespace if self.identity else ""
@@ -70,6 +75,23 @@ def played(
         "stop-exit-code": stop_exit_code,
     }
     return {f"{SANDBOX}/{key}": str(value) for key, value in notes.items() if value is not None}
+
+
+def job_manifest(name: str, *, annotations: dict[str, str]) -> Manifest:
+    """A Job for which a disruption does not count as a failure, and which may have none."""
+    template = {
+        "metadata": {"annotations": annotations},
+        "spec": {"restartPolicy": "Never", "containers": [container()]},
+    }
+    ignored = {"type": "DisruptionTarget", "status": "True"}
+    return {
+        "metadata": {"name": name},
+        "spec": {
+            "backoffLimit": 0,
+            "podFailurePolicy": {"rules": [{"action": "Ignore", "onPodConditions": [ignored]}]},
+            "template": template,
+        },
+    }
 
 
 def _first(found: Callable[[], T | None], deadline_s: float, sandbox: Sandbox) -> T:
@@ -164,6 +186,10 @@ class Worlds:
 
         return _first(found, deadline_s, self.sandbox)
 
+    def create_job(self, manifest: Manifest) -> None:
+        """As `kubectl create` does."""
+        self.sandbox.admin.create(f"/apis/batch/v1/namespaces/{self.namespace}/jobs", manifest)
+
     def await_job(self, name: str, kind: str) -> None:
         """Wait until a Job has this condition."""
         path = f"/apis/batch/v1/namespaces/{self.namespace}/jobs/{name}"
@@ -254,9 +280,10 @@ class Worlds:
         return self.sandbox.run("scontrol", *arguments)
 
     @contextmanager
-    def strangers_on(self, *nodes: str) -> Iterator[dict[str, int]]:
+    def strangers_on(self, *nodes: str, options: Sequence[str] = ()) -> Iterator[dict[str, int]]:
         """Jobs of Slurm's other users that have these nodes for themselves, by node; those that are left go in the end."""
-        whole = ("sbatch", "--parsable", "--external", "--exclusive", "--job-name=stranger")
+        command = ("sbatch", "--parsable", "--external", "--exclusive", "--job-name=stranger")
+        whole = (*command, *options)
         jobs = {node: int(self.sandbox.run(*whole, f"--nodelist={node}").strip()) for node in nodes}
         ids = set(jobs.values())
         try:

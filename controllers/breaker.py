@@ -1,0 +1,124 @@
+"""Keeps the circuit breaker: looks whether too many pods would go at once, and listens for an operator's word.
+
+The word is an annotation of slurm-bridge's own namespace, read only while something is held back.
+"""
+
+import asyncio
+from datetime import datetime, timedelta
+
+import structlog
+
+from bridge.domain import breaker, lifecycle, names
+from bridge.domain.breaker import Limits, Tally
+from bridge.domain.jobs import SlurmJob
+from bridge.domain.pods import Pod
+from bridge.domain.view import View
+from bridge.kube import objects
+from bridge.kube.cache import Cache
+from bridge.kube.client import KubeClient
+from bridge.kube.errors import KubeError
+from bridge.runtime.clock import Clock
+from bridge.runtime.metrics import Metrics
+from bridge.runtime.placeholders import Placeholders
+
+_log = structlog.get_logger(__name__)
+
+LISTEN_S = 5.0
+"""Between looks at the namespace while something is held back."""
+
+
+class Breaker:
+    """One leadership's."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        *,
+        pods: Cache[Pod],
+        placeholders: Placeholders,
+        kube: KubeClient,
+        namespace: str,
+        clock: Clock,
+        metrics: Metrics,
+    ) -> None:
+        """namespace: slurm-bridge's own, which carries the operator's word."""
+        self._limits = limits
+        self._pods = pods
+        self._placeholders = placeholders
+        self._kube = kube
+        self._namespace = namespace
+        self._clock = clock
+        self._metrics = metrics
+        self._counted = -1
+        """Sequence number of the reading that was counted last."""
+        self._held: Tally | None = None
+        """Set while evictions are held back."""
+        self._allowed_until: datetime | None = None
+        self._misheard = ""
+
+    def holds(self) -> bool:
+        """Say whether Slurm's word alone must not evict a pod now; counted once for each reading of Slurm."""
+        snapshot = self._placeholders.snapshot
+        if snapshot is not None and snapshot.sequence != self._counted:
+            self._counted = snapshot.sequence
+            pods = ((pod, self._placeholder(pod)) for pod in self._pods.values())
+            self._set(breaker.tally(pods, self._clock.now()))
+        return self._held is not None
+
+    def health(self) -> str | None:
+        """Say what is held back; None if nothing is."""
+        if self._held is None:
+            return None
+        return f"{self._what(self._held)}; {self._advice()}{self._misheard}"
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Listen for the operator's word while something is held back, until told to stop."""
+        async with asyncio.TaskGroup() as group:
+            listening = group.create_task(self._listen_forever())
+            await stop.wait()
+            listening.cancel()
+
+    async def _listen_forever(self) -> None:
+        while True:
+            await self._clock.sleep(LISTEN_S)
+            if self.holds():
+                await self.listen()
+
+    async def listen(self) -> None:
+        """Read the operator's word once."""
+        try:
+            namespace = await objects.get_namespace(self._kube, self._namespace)
+            word = namespace.annotations.get(names.EVICT_UNTIL_ANNOTATION)
+            self._allowed_until = breaker.evict_until(word) if word else None
+            self._misheard = ""
+        except (KubeError, ValueError) as error:
+            self._misheard = f" (the word could not be read: {error})"
+            _log.warning("evictions.word_unreadable", error=str(error))
+        self._counted = -1
+
+    def _placeholder(self, pod: Pod) -> SlurmJob | None:
+        return lifecycle.placeholder(pod, View(jobs=self._placeholders.jobs(pod)))
+
+    def _set(self, tally: Tally) -> None:
+        is_too_much = tally.is_too_much(self._limits)
+        is_allowed = self._allowed_until is not None and self._clock.now() < self._allowed_until
+        before, self._held = self._held, tally if is_too_much and not is_allowed else None
+        self._metrics.evictions_held_back(self._held.bereft if self._held else 0)
+        if self._held and not before:
+            _log.error("evictions.held_back", what=self._what(tally), advice=self._advice())
+        elif before and not self._held:
+            why = "an operator allows them" if is_too_much else "the placeholders are there again"
+            _log.warning("evictions.go_on", why=why)
+
+    def _what(self, tally: Tally) -> str:
+        return (
+            f"{tally.bereft} of {tally.running} running pods have lost their placeholder, more than "
+            f"may go at once ({self._limits.share:.0%}, or {self._limits.always}): none is evicted"
+        )
+
+    def _advice(self) -> str:
+        until = self._clock.now() + timedelta(minutes=10)
+        return (
+            "see what happened to Slurm; if they shall go: kubectl annotate --overwrite namespace "
+            f"{self._namespace} {names.EVICT_UNTIL_ANNOTATION}={until:%Y-%m-%dT%H:%M:%SZ}"
+        )

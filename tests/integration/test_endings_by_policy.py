@@ -1,0 +1,116 @@
+"""Endings that the administrator's settings decide: with small numbers, in a sandbox of its own."""
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from bridge.domain import names
+from bridge.domain.actions import Cause
+from sandbox.client import Sandbox
+from sandbox.options import Options
+from tests.integration.worlds import Worlds, condition, played
+from tests.servers import fresh_namespace, running_sandbox, wait_until
+
+_OPTIONS = Options(
+    accounting=True,
+    nodes=2,
+    plain_nodes=0,
+    settings=(
+        "controllers.start_deadline_s=5",
+        "controllers.suspended=evict",
+        "controllers.eviction_share=0.5",
+        "controllers.eviction_always=2",
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with running_sandbox(_OPTIONS) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def here(sandbox: Sandbox) -> Iterator[Worlds]:
+    with fresh_namespace(sandbox, labels={names.ENABLED_LABEL: "true"}) as name:
+        worlds = Worlds(sandbox, name)
+        yield worlds
+        worlds.clear()
+
+
+def test_a_pod_that_never_starts_gives_its_allocation_back(here: Worlds) -> None:
+    stuck = {"sandbox.slurm-bridge.dev/waiting-reason": "ImagePullBackOff"}
+    uid = here.submit("stuck", annotations=stuck)
+
+    note = here.await_event("stuck", Cause.NOT_STARTED.value)
+
+    here.await_gone("stuck")
+    ended = here.await_accounted(uid)
+    assert ("FAILED", "255:0") == (ended.state, ended.exit_code)
+    assert "not started on node-" in note
+    assert "ImagePullBackOff" in note
+
+
+def test_a_suspended_pod_goes_where_the_settings_say_so(here: Worlds) -> None:
+    uid = here.submit("suspended")
+    here.await_phase("suspended", "Running")
+
+    here.scontrol("suspend", str(here.live(uid)[0].id))
+
+    evicted = here.await_pod("suspended", lambda pod: "deletionTimestamp" in pod["metadata"])
+    assert "SlurmSuspended" == condition(evicted, "DisruptionTarget")["reason"]
+    here.await_gone("suspended")
+    assert "CANCELLED" == here.await_accounted(uid).state
+
+
+def test_many_are_not_evicted_at_once_before_an_operator_says_so(
+    here: Worlds, sandbox: Sandbox
+) -> None:
+    pods = [f"pod-{number}" for number in range(4)]
+    uids = {name: here.submit(name, annotations=played(stop_seconds=1)) for name in pods}
+    for name in pods:
+        here.await_phase(name, "Running")
+    jobs = {name: here.live(uid)[0].id for name, uid in uids.items()}
+    doomed, survivor = pods[:3], pods[3]
+
+    sandbox.run("scancel", *(str(jobs[name]) for name in doomed))
+
+    for name in doomed:
+        told = here.await_pod(name, lambda pod: condition(pod).get("reason") == "EvictionHeldBack")
+        assert f"Slurm job {jobs[name]} was cancelled in Slurm" in condition(told)["message"]
+    await_readiness(sandbox, 503, "3 of 4 running pods have lost their placeholder")
+    sandbox.restart("controllers", signal="KILL", wait=False)
+    await_readiness(sandbox, 503, f"{names.EVICT_UNTIL_ANNOTATION}=")
+    for name in pods:
+        assert "deletionTimestamp" not in here.await_pod(name, bool)["metadata"]
+    metrics = httpx.get(f"{sandbox.instance.url('controllers-health')}/metrics", trust_env=False)
+    assert "slurm_bridge_evictions_held_back 3.0" in metrics.text
+
+    allow_evictions(sandbox)
+
+    for name in doomed:
+        here.await_gone(name)
+        assert "CANCELLED" == here.await_accounted(uids[name]).state
+    assert "Running" == here.await_pod(survivor, bool)["status"]["phase"]
+    await_readiness(sandbox, 200, "[+] evictions: ok")
+
+
+def allow_evictions(sandbox: Sandbox) -> None:
+    """What the log and readiness tell an operator to do."""
+    answer = httpx.get(f"{sandbox.instance.url('controllers-health')}/readyz", trust_env=False)
+    _, _, advice = answer.text.partition("kubectl ")
+    sandbox.kubectl(*advice.splitlines()[0].split())
+
+
+def await_readiness(sandbox: Sandbox, status: int, says: str) -> None:
+    url = f"{sandbox.instance.url('controllers-health')}/readyz"
+
+    def says_so() -> bool:
+        try:
+            answer = httpx.get(url, trust_env=False)
+        except httpx.TransportError:
+            return False  # it is just being restarted
+        return answer.status_code == status and says in answer.text
+
+    wait_until(says_so, 40, sandbox=sandbox)
