@@ -69,7 +69,7 @@ def _earlier(path: Path | None, shape: Shape) -> Run | None:
     if path is None:
         return None
     run = results.read(path.read_bytes())
-    if run.shape != shape:
+    if not run.shape.is_like(shape):
         raise ValueError(f"{path} holds a run of {run.shape}, this one would be of {shape}")
     return run
 

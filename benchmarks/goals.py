@@ -8,6 +8,7 @@ from benchmarks.meter import SERVICES
 from benchmarks.results import Run
 
 _PLAIN_TIMES, _PLAIN_PLUS_S = 4, 2
+_MORE_NODES_TIMES = 1.2
 _SLURM_CALLS_PER_POD = 4
 _PYTHON_MS_PER_POD = 6
 _WAITING_CPU_SHARE = 1 / 40
@@ -34,8 +35,8 @@ class Goal:
         return self.found == self.limit if self.is_exact else self.found <= self.limit
 
 
-def goals(run: Run) -> Iterator[Goal]:
-    """Every goal, with what was found."""
+def goals(run: Run, before: Run | None = None) -> Iterator[Goal]:
+    """Every goal, with what was found; one on fewer nodes says what the nodes cost."""
     plain, bound = run.phases[scenarios.PLAIN], run.phases[scenarios.BOUND]
     life, waiting, freed = (
         run.phases[name] for name in (scenarios.LIFE, scenarios.WAITING, scenarios.FREED)
@@ -46,6 +47,13 @@ def goals(run: Run) -> Iterator[Goal]:
         limit=_PLAIN_TIMES * plain.wall_s + _PLAIN_PLUS_S,
         unit="s",
     )
+    if before and before.shape.nodes < run.shape.nodes:
+        yield Goal(
+            name=f"all bound, {run.shape.nodes} nodes instead of {before.shape.nodes}",
+            found=bound.wall_s,
+            limit=_MORE_NODES_TIMES * before.phases[scenarios.BOUND].wall_s,
+            unit="s",
+        )
     yield Goal(
         name="filter calls per pod",
         found=bound.usage.calls_of("filter") / bound.pods,

@@ -22,7 +22,7 @@ def show(console: Console, run: Run, before: Run | None) -> None:
         _cpu(run),
         _memory(run),
         _calls(run),
-        _goals(run),
+        _goals(run, before),
     ]
     if before:
         tables.append(_changes(before, run))
@@ -88,9 +88,9 @@ def _calls(run: Run) -> Table:
     return table
 
 
-def _goals(run: Run) -> Table:
+def _goals(run: Run, before: Run | None) -> Table:
     table = _table("goals (2 cores)", "found", "goal", "")
-    for goal in goals(run):
+    for goal in goals(run, before):
         verdict = "[green]reached[/]" if goal.is_reached else "[red]missed[/]"
         unit = f" {goal.unit}".rstrip()
         limit = f"{'=' if goal.is_exact else '≤'} {goal.limit:.2f}{unit}"

@@ -74,12 +74,16 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
-    """What was measured: only runs of the same shape can be compared."""
+    """What was measured: only runs of the same shape can be compared, but for the number of nodes."""
 
     pods: int
     nodes: int
     waiting_s: float
     is_profiled: bool
+
+    def is_like(self, other: "Shape") -> bool:
+        """Whether the figures of both say something about each other."""
+        return msgspec.structs.replace(self, nodes=other.nodes) == other
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,7 +144,7 @@ def compare(before: Run, now: Run) -> list[Change]:
     Raises:
         ValueError: they did not measure the same.
     """
-    if before.shape != now.shape:
+    if not before.shape.is_like(now.shape):
         raise ValueError(f"the stored run measured {before.shape}, this one {now.shape}")
     old, new = figures(before), figures(now)
     return [Change(name=name, before=old[name], now=new[name]) for name in new if name in old]

@@ -87,5 +87,19 @@ def test_less_than_one_filter_call_per_pod_is_a_fault_of_the_measurement() -> No
     assert "filter calls per pod" in {goal.name for goal in goals(run) if not goal.is_reached}
 
 
+@pytest.mark.parametrize(("wall_s", "is_reached"), [(6.0, True), (6.1, False)])
+def test_ten_times_the_nodes_may_cost_a_fifth(wall_s: float, is_reached: bool) -> None:
+    before = msgspec.structs.replace(RUN, phases={**RUN.phases, scenarios.BOUND: phase(5.0)})
+    shape = msgspec.structs.replace(RUN.shape, nodes=1000)
+    many = msgspec.structs.replace(
+        RUN, shape=shape, phases={**RUN.phases, scenarios.BOUND: phase(wall_s)}
+    )
+
+    verdicts = {goal.name: goal.is_reached for goal in goals(many, before)}
+
+    assert is_reached is verdicts["all bound, 1000 nodes instead of 100"]
+    assert not [name for name in found(RUN) if "instead of" in name]
+
+
 def test_memory_is_the_most_that_was_seen() -> None:
     assert 100.0 == found(RUN)["memory of extender"].found
