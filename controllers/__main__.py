@@ -5,11 +5,12 @@ import sys
 from datetime import timedelta
 from functools import partial
 
-from bridge.domain import registration
+from bridge.domain import node_state, registration
 from bridge.domain.actions import Submit
 from bridge.domain.breaker import Limits
 from bridge.domain.facts import Policy
 from bridge.domain.ids import SlurmNode
+from bridge.domain.node_spec import Publishing
 from bridge.domain.pods import Pod
 from bridge.runtime import lifetime, logging, settings
 from bridge.runtime.lease import Accession
@@ -24,6 +25,7 @@ from controllers.certificates import Certificates, Issued
 from controllers.holdings import Holdings
 from controllers.inquiry import Inquiry
 from controllers.kube_nodes import KubeNodes
+from controllers.naming import naming
 from controllers.nodes import NodeController
 from controllers.orphans import Orphans
 from controllers.pods import Endings, wake_with_nodes
@@ -116,10 +118,14 @@ async def control(
         kube=program.kube,
         slurm=program.slurm,
         kube_nodes=mirror.kube_nodes,
+        pods=mirror.pods,
         bound=mirror.bound,
         queue=WorkQueue[SlurmNode](rng=program.rng),
+        naming=partial(naming, program.slurm, term.placeholders),
         settings=registration_settings(program),
         holdings=Holdings(mirror.pods, term.placeholders),
+        interval_s=controllers.node_interval_s,
+        reporter=program.reporter,
         clock=program.clock,
         metrics=program.metrics,
     )
@@ -178,10 +184,17 @@ def registration_settings(program: Program) -> registration.Settings:
     """How the administrator wants nodes to look in Slurm."""
     controllers = program.settings.controllers
     return registration.Settings(
-        cluster=program.cluster,
+        publishing=Publishing(
+            cluster=program.cluster,
+            node_features=controllers.node_features,
+            gpu_resources=controllers.gpu_resources,
+            gpu_type_labels=controllers.gpu_type_labels,
+        ),
+        policy=node_state.Policy(
+            drain_conditions=frozenset(controllers.drain_conditions),
+            cordons=controllers.cordon_drained_nodes,
+        ),
         scheduler_name=program.settings.scheduler_name,
-        node_features=controllers.node_features,
-        gpu_resources=controllers.gpu_resources,
         taint_effect=controllers.taint_effect,
     )
 

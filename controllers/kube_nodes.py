@@ -18,13 +18,18 @@ class KubeNodes:
 
     def behind(self, slurm_node: SlurmNode) -> KubeNode | None:
         """The Kubernetes node of that Slurm name; None if there is none."""
-        found = self._by_slurm_name.get(slurm_node)
-        return found[0].name if found else None
+        found = self.facts(slurm_node)
+        return found.name if found else None
 
     def facts(self, slurm_node: SlurmNode) -> KubeNodeFacts | None:
         """The same, whole."""
-        found = self._by_slurm_name.get(slurm_node)
-        return found[0] if found else None
+        return nodes.holder(self._by_slurm_name.get(slurm_node))
+
+    def rivals(self, slurm_node: SlurmNode) -> list[KubeNodeFacts]:
+        """Those that are to be in Slurm under a name that another one has."""
+        claimants = self._by_slurm_name.get(slurm_node)
+        held_by = nodes.holder(claimants)
+        return [node for node in claimants if node is not held_by and nodes.is_wanted(node)]
 
     def is_gone(self, kube_node: KubeNode) -> bool:
         """The node was deleted, or declared out of service: nothing runs there any more."""

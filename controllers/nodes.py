@@ -1,52 +1,53 @@
-"""The node controller: labelled Kubernetes nodes are external nodes of Slurm, of the size that is left for it.
+"""The node controller: nodes in step, both ways.
 
 Keyed by Slurm's name of the node, so that one that is gone from Kubernetes has a key too. Level-triggered, one step at a
-look (`bridge.domain.registration`); a change of a node or of what its DaemonSets take asks for a look, and so does time.
+look (`bridge.domain.registration`). A change of a node in either world, of what its DaemonSets take, or of the pods it
+loses asks for a look; where nothing changes, nothing is done but to read Slurm's list.
 """
 
 import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
-from typing import assert_never
 
 import structlog
 
-from bridge.domain import demand, nodes, registration
+from bridge.domain import demand, names, nodes, registration
 from bridge.domain.ids import KubeNode, SlurmNode
+from bridge.domain.jobs import SlurmJob
+from bridge.domain.node_actions import Create, SetCondition, SetTaint
+from bridge.domain.node_book import Unknown
 from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts
-from bridge.domain.pods import BoundPod
-from bridge.domain.registration import (
-    Create,
-    Delete,
-    Drain,
-    NodeAction,
-    NodeDecision,
-    RemoveTaint,
-    SetAddress,
-    SetFeatures,
-    SetTaint,
-    Undrain,
-)
-from bridge.kube import patches, writes
+from bridge.domain.pods import BoundPod, Pod
+from bridge.domain.registration import Node, NodeDecision, Refusal
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
+from bridge.kube.events import Reporter
 from bridge.runtime import worker
 from bridge.runtime.clock import Clock
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.workqueue import WorkQueue
-from bridge.slurm import nodes as slurm_nodes
 from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import NotFound, SlurmError
+from bridge.slurm.errors import Rejected
 from controllers.holdings import Holdings
 from controllers.kube_nodes import KubeNodes
+from controllers.node_hands import NodeHands
+from controllers.slurm_nodes import SlurmNodes
 
 _log = structlog.get_logger(__name__)
 
 _WORKERS = 4
-_AGAIN = timedelta(seconds=2)
-"""After an action, or while its jobs finish: what follows is decided at the next look."""
-_ALL_AGAIN_S = 30.0
-"""Slurm tells nobody of a change to a node."""
+_BUSY_AGAIN = timedelta(seconds=5)
+"""After Slurm refused to delete a node: a job has just started there, or a reservation names it."""
+_REFUSED_AGAIN = timedelta(seconds=60)
+"""After Slurm refused to create a node: somebody has to mend Slurm's configuration."""
+
+_REPEATABLE = (Create, SetTaint, SetCondition)
+"""What does no harm when it was decided on yesterday's news."""
+
+Naming = Callable[[SlurmNode], Awaitable[tuple[SlurmJob, ...]]]
+"""Finds the live placeholders that name a node, as required or as excluded."""
 
 
 class NodeController:
@@ -58,35 +59,69 @@ class NodeController:
         kube: KubeClient,
         slurm: SlurmClient,
         kube_nodes: Cache[KubeNodeFacts],
+        pods: Cache[Pod],
         bound: Cache[BoundPod],
         queue: WorkQueue[SlurmNode],
+        naming: Naming,
         settings: registration.Settings,
         holdings: Holdings,
+        interval_s: float,
+        reporter: Reporter,
         clock: Clock,
         metrics: Metrics,
     ) -> None:
-        """bound: every pod of others that has a node; a DaemonSet's is never ours."""
-        self._kube = kube
-        self._slurm = slurm
+        """Start with nothing known of Slurm.
+
+        Args:
+            kube: the API server.
+            slurm: slurmrestd.
+            kube_nodes: all of them.
+            pods: ours.
+            bound: every pod of others that has a node; a DaemonSet's is never ours.
+            queue: names to look at.
+            naming: finds placeholders that stand in the way of a deletion.
+            settings: the administrator's.
+            holdings: whether Slurm holds a node for its pods.
+            interval_s: between two lists of Slurm's nodes.
+            reporter: of Events.
+            clock: time.
+            metrics: where it is counted.
+        """
         self._cache = kube_nodes
         self._kube_nodes = KubeNodes(kube_nodes)
         self._bound = bound
-        self._daemons = bound.index(lambda pod: [pod.kube_node] if pod.is_of_the_node else [])
+        self._pods = pods
+        self._ours_on = pods.index(lambda pod: [pod.kube_node] if pod.kube_node else [])
+        self._daemons_on = bound.index(lambda pod: [pod.kube_node] if pod.is_of_the_node else [])
         self._queue = queue
+        self._naming = naming
         self._settings = settings
         self._holdings = holdings
-        self._clock = clock
         self._metrics = metrics
+        self._slurm_nodes = SlurmNodes(slurm, interval_s=interval_s, clock=clock, wake=queue.add)
+        self._hands = NodeHands(
+            kube=kube,
+            slurm=slurm,
+            kube_nodes=kube_nodes,
+            slurm_nodes=self._slurm_nodes,
+            reporter=reporter,
+            clock=clock,
+        )
+        self._clock = clock
+        self._refusals: dict[SlurmNode, tuple[Refusal, float]] = {}
         self._said: dict[SlurmNode, str] = {}
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Keep nodes in step until told to stop; nothing is concluded before both caches are whole."""
+        """Keep nodes in step until told to stop; nothing is concluded before the caches are whole."""
         await self._cache.synced.wait()
+        await self._pods.synced.wait()
         await self._bound.synced.wait()
         self._cache.subscribe(self._node_changed)
-        self._bound.subscribe(self._pod_changed)
+        self._pods.subscribe(self._pod_changed)
+        self._bound.subscribe(self._other_pod_changed)
+        self._metrics.watch_nodes(self._states)
         async with asyncio.TaskGroup() as group:
-            looking = group.create_task(self._look_at_all())
+            reading = group.create_task(self._slurm_nodes.run())
             await worker.run(
                 self._queue,
                 self.reconcile,
@@ -95,7 +130,7 @@ class NodeController:
                 stop=stop,
                 metrics=self._metrics,
             )
-            looking.cancel()
+            reading.cancel()
 
     def look_at(self, kube_node: KubeNode) -> None:
         """Ask for a look at one node."""
@@ -109,85 +144,70 @@ class NodeController:
             KubeError, SlurmError: try again after a back-off.
         """
         structlog.contextvars.bind_contextvars(slurm_node=name)
+        listed = self._slurm_nodes.get(name)
+        if isinstance(listed, Unknown):
+            return None  # the next list wakes it
+        node = await self._gather(name, listed)
+        decision = registration.decide(node, self._settings)
+        if not all(isinstance(action, _REPEATABLE) for action in decision.actions):
+            # A list is older than it looks, and what follows cannot be taken back: see the node itself.
+            node = await self._gather(name, await self._slurm_nodes.read(name))
+            decision = registration.decide(node, self._settings)
+        self._say(name, decision)
+        for rival in self._kube_nodes.rivals(name):
+            for action in registration.yield_to(rival, node.kube_node or rival).actions:
+                await self._hands.act(action)
+        return await self._carry_out(name, decision)
+
+    async def _gather(self, name: SlurmNode, slurm_node: SlurmNodeFacts | None) -> Node:
         kube_node = self._kube_nodes.facts(name)
-        slurm_node = await self._read(name)
-        daemons = self._daemons.get(kube_node.name) if kube_node else []
-        decision = registration.decide(
-            kube_node,
-            demand.total(pod.demand for pod in daemons if not pod.is_terminal),
-            slurm_node,
-            self._settings,
+        daemons = self._daemons_on.get(kube_node.name) if kube_node else []
+        ours = self._ours_on.get(kube_node.name) if kube_node else []
+        ours = [pod for pod in ours if not pod.is_terminal]
+        is_leaving = slurm_node is not None and not nodes.is_wanted(kube_node)
+        return Node(
+            kube_node=kube_node,
+            slurm_node=slurm_node,
+            daemons=demand.total(pod.demand for pod in daemons if not pod.is_terminal),
+            is_given_up=bool(ours) and all(pod.is_deleting for pod in ours),
+            named_by=await self._naming(name) if is_leaving else (),
             hold=self._holdings.hold(kube_node, slurm_node),
+            refusal=self._refusal(name),
         )
-        if kube_node and registration.is_wanted(kube_node):
-            self._say(name, decision)
-        else:
-            self._said.pop(name, None)
-        for action in decision.actions:
-            await self._act(kube_node, action)
-            _log.info("node.acted", action=type(action).__name__, reason=decision.reason)
-        return None if decision.is_settled and not decision.actions else _AGAIN
+
+    async def _carry_out(self, name: SlurmNode, decision: NodeDecision) -> timedelta | None:
+        try:
+            for action in decision.actions:
+                if not await self._hands.act(action):
+                    return _BUSY_AGAIN
+                _log.info("node.acted", action=type(action).__name__, reason=decision.reason)
+        except Rejected as refusal:
+            if decision.wanted is None:
+                raise
+            refused = Refusal(spec=decision.wanted, words=refusal.words)
+            self._refusals[name] = (refused, self._clock.monotonic())
+            _log.warning("node.refused", error=str(refusal))
+            self._queue.add_after(name, _REFUSED_AGAIN.total_seconds())
+            return timedelta()  # to say so on the node
+        return decision.again
+
+    def _refusal(self, name: SlurmNode) -> Refusal | None:
+        """The last one, for as long as it is not worth trying again."""
+        refusal, at = self._refusals.get(name, (None, 0.0))
+        if refusal and self._clock.monotonic() - at >= _REFUSED_AGAIN.total_seconds():
+            del self._refusals[name]
+            return None
+        return refusal
 
     def _say(self, name: SlurmNode, decision: NodeDecision) -> None:
-        """Why nothing is done for a wanted node, once: what keeps it out of Slurm is for somebody to mend."""
+        """Why nothing is done for a node, once: what keeps it out of Slurm is for somebody to mend."""
         if decision.actions or self._said.get(name) == decision.reason:
             return
+        if self._kube_nodes.facts(name) is None:
+            self._said.pop(name, None)
+            return
         self._said[name] = decision.reason
-        _log.info("node.left", reason=decision.reason)
-
-    async def _read(self, name: SlurmNode) -> SlurmNodeFacts | None:
-        try:
-            return await slurm_nodes.node(self._slurm, name)
-        except NotFound:
-            return None
-
-    async def _act(self, kube_node: KubeNodeFacts | None, action: NodeAction) -> None:
-        match action:
-            case Create(spec=spec):
-                await slurm_nodes.create(self._slurm, spec)
-            case Delete(slurm_node=name):
-                await slurm_nodes.delete(self._slurm, name)
-            case Drain(slurm_node=name, reason=reason):
-                await slurm_nodes.drain(self._slurm, name, reason)
-            case Undrain(slurm_node=name):
-                await slurm_nodes.undrain(self._slurm, name)
-            case SetFeatures(slurm_node=name, features=features):
-                await slurm_nodes.set_features(self._slurm, name, features)
-            case SetAddress(slurm_node=name, address=address):
-                await slurm_nodes.set_address(self._slurm, name, address)
-            case SetTaint() | RemoveTaint():
-                await self._taint(kube_node, action)
-            case unreachable:
-                assert_never(unreachable)
-
-    async def _taint(self, kube_node: KubeNodeFacts | None, action: SetTaint | RemoveTaint) -> None:
-        if kube_node is None:
-            return  # it went while we looked
-        match action:
-            case SetTaint(taint=taint):
-                patch = patches.taint(kube_node, taint)
-            case RemoveTaint(key=key):
-                patch = patches.untaint(kube_node, key)
-            case unreachable:
-                assert_never(unreachable)
-        await writes.patch_node(self._kube, kube_node, patch)
-
-    async def _look_at_all(self) -> None:
-        """Queue every node of either world, again and again."""
-        mark = nodes.cluster_feature(self._settings.cluster)
-        while True:
-            try:
-                listed = await slurm_nodes.listing(self._slurm)
-            except SlurmError as error:
-                _log.warning("nodes.unread", error=str(error))
-            else:
-                for slurm_node in listed:
-                    if mark in slurm_node.features:
-                        self._queue.add(slurm_node.name)
-            for kube_node in self._cache.values():
-                if registration.is_wanted(kube_node):
-                    self._queue.add(nodes.slurm_name(kube_node))
-            await self._clock.sleep(_ALL_AGAIN_S)
+        _log.debug("node.left", reason=decision.reason)
 
     def _node_changed(self, old: KubeNodeFacts | None, new: KubeNodeFacts | None) -> None:
         if old and new and replace(old, resource_version=new.resource_version) == new:
@@ -196,7 +216,22 @@ class NodeController:
             if node is not None:
                 self._queue.add(nodes.slurm_name(node))
 
-    def _pod_changed(self, old: BoundPod | None, new: BoundPod | None) -> None:
+    def _pod_changed(self, _: Pod | None, pod: Pod | None) -> None:
+        """Only on a node that is not ready it matters what becomes of our pods."""
+        node = self._cache.get(pod.kube_node) if pod and pod.kube_node else None
+        if node is not None and not node.is_ready:
+            self._queue.add(nodes.slurm_name(node))
+
+    def _other_pod_changed(self, old: BoundPod | None, new: BoundPod | None) -> None:
         pod = new or old
         if pod is not None and pod.is_of_the_node:
             self.look_at(pod.kube_node)
+
+    def _states(self) -> Counter[str]:
+        """How many of the nodes that Slurm shall have are how there."""
+        said = (
+            node.condition(names.SLURM_STATE_CONDITION)
+            for node in self._cache.values()
+            if nodes.is_wanted(node)
+        )
+        return Counter(condition.reason if condition else "NotRegistered" for condition in said)

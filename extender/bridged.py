@@ -64,8 +64,8 @@ class Bridged:
 
     def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
         """The Kubernetes node of that Slurm name; None if there is none."""
-        found = self._named_in_slurm.get(slurm_node)
-        return found[0].name if found else None
+        found = nodes.holder(self._named_in_slurm.get(slurm_node))
+        return found.name if found else None
 
     def check(self, pod: Pod, kube_node: KubeNode) -> fit.Answer:
         """Look whether Kubernetes can take the pod there."""

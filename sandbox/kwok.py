@@ -6,6 +6,8 @@ Annotations on a pod, all under `sandbox.slurm-bridge.dev/`:
 - `exit-code` (default 0) and `reason` (such as OOMKilled): how its containers end; `exit-code.NAME` for one container;
 - `stop-seconds` (default 1): how long its containers take to stop when it is deleted, at most the grace period;
 - `waiting-reason` (such as ImagePullBackOff): it never starts.
+
+On a node: `kubelet: dead` keeps it from being made Ready again.
 """
 
 import time

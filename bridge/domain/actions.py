@@ -59,6 +59,8 @@ class OwnCause(enum.StrEnum):
     """Another controller's gate kept the pod from using it: submit again when that gate is gone."""
     SPARE = "spare"
     """A second placeholder of one workload: its end says nothing about the pod."""
+    NODE_REMOVED = "node removed"
+    """The only node it could go to leaves Slurm: submit again for those that are left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,10 +69,15 @@ def pool(
     """Pair the nodes of both worlds."""
     mark = nodes.cluster_feature(cluster)
     ours = {node.name: node for node in slurm_nodes if mark in node.features}
+    claims: dict[SlurmNode, list[KubeNodeFacts]] = {}
+    for kube_node in kube_nodes:
+        # One that is about to leave Slurm is no place for a job that begins to wait.
+        if nodes.is_wanted(kube_node) and (name := nodes.slurm_name(kube_node)) in ours:
+            claims.setdefault(name, []).append(kube_node)
     pairs = {
-        name: BridgedNode(kube=kube_node, slurm=ours[name])
-        for kube_node in kube_nodes
-        if (name := nodes.slurm_name(kube_node)) in ours
+        name: BridgedNode(kube=held_by, slurm=ours[name])
+        for name, claimants in claims.items()
+        if (held_by := nodes.holder(claimants))
     }
     return Pool(
         cluster_feature=mark,

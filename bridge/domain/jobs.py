@@ -56,6 +56,9 @@ class SlurmJob:
     reason_text: str = ""
     """Slurm's own words (`state_description`), often empty."""
     nodes: tuple[SlurmNode, ...] = ()
+    required_nodes: tuple[SlurmNode, ...] = ()
+    """As asked for, not what it got. Once one of these or of the next is deleted, Slurm refuses every update of the job."""
+    excluded_nodes: tuple[SlurmNode, ...] = ()
     identity: Identity
     held: bool = False
     """Priority 0: an administrator or the user holds it."""

@@ -77,6 +77,21 @@ SLURM_NODE_NAME_LABEL = "slinky.slurm.net/slurm-nodename"
 EXTERNAL_NODE_LABEL = "scheduler.slinky.slurm.net/external-node"
 """Node label, "true": register this node in Slurm as an external node."""
 
+HYBRID_NODE_LABEL = "slurm-bridge.dev/hybrid-node"
+"""Node label, "true": a slurmd runs on this node too; the record in Slurm is its own, we mark it and share the machine."""
+
+WEIGHT_ANNOTATION = "slurm-bridge.dev/weight"
+"""Node annotation: Slurm fills the nodes of the lowest weight first; 1 where there is none."""
+
+THREADS_ANNOTATION = "slurm-bridge.dev/threads-per-core"
+"""Node annotation: CPUs that are threads of one core, which Slurm then gives out together; 1 where there is none."""
+
+CORDON_ANNOTATION = "slurm-bridge.dev/cordoned"
+"""Node annotation: the cordon is ours, and why. Somebody else's cordon has none, and is never lifted by us."""
+
+SLURM_STATE_CONDITION = "slurm-bridge.dev/SlurmState"
+"""Node condition. True: Slurm starts jobs there. False: it does not; reason and message say why, who and since when."""
+
 PARTITIONS_ANNOTATION = "scheduler.slinky.slurm.net/external-node-partitions"
 """Node annotation: comma-separated partitions; they become Slurm features of the same names."""
 

@@ -1,10 +1,16 @@
 """Nodes as both worlds report them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from bridge.domain import names
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
+
+NAME_TAKEN = "NameTaken"
+"""Reason of the condition on a node whose Slurm name another node has."""
+
+_BUSY_STATES = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,6 +20,17 @@ class Taint:
     key: str
     value: str = ""
     effect: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeCondition:
+    """One of `status.conditions`, without its times: a heartbeat changes nothing here."""
+
+    type: str
+    status: str
+    """True, False or Unknown."""
+    reason: str = ""
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +59,14 @@ class KubeNodeFacts:
     is_ready: bool = True
     """Condition Ready is True."""
     is_deleting: bool = False
+    conditions: tuple[NodeCondition, ...] = ()
     allocatable: Allocatable = field(default_factory=Allocatable)
     internal_ip: str = ""
     """The first address of type InternalIP; "" while the kubelet has reported none."""
+
+    def condition(self, kind: str) -> NodeCondition | None:
+        """The condition of that type, or None."""
+        return next((c for c in self.conditions if c.type == kind), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +86,26 @@ class SlurmNodeFacts:
     """Lazily counted by slurmctld: may be a second old."""
     alloc_memory_mib: int = 0
     reason: str = ""
-    """Why it is drained or down, without Slurm's `[user@time]`."""
+    """Why it is drained or down, without Slurm's `[user@time]`; "" where nobody gave one."""
+    reason_by: str = ""
+    """Slurm user who set it."""
+    reason_at: datetime | None = None
+    reservation: str = ""
+    """The reservation it is in now."""
+    partitions: tuple[str, ...] = ()
     topology: str = ""
-    comment: str = ""
+    weight: int = 1
+    threads_per_core: int = 1
+
+    @property
+    def is_external(self) -> bool:
+        """It has no slurmd: the record is a bridge's."""
+        return "EXTERNAL" in self.states
+
+    @property
+    def is_busy(self) -> bool:
+        """By counters that may be a second old: Slurm itself refuses to delete a busy node."""
+        return bool(self.alloc_cpus or self.alloc_memory_mib or self.states & _BUSY_STATES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,11 +127,50 @@ class SlurmNodeSpec:
     """`topo-switch:s1`."""
     weight: int = 1
     """Slurm fills the nodes of the lowest weight first."""
+    threads_per_core: int = 1
+    """Above 1 Slurm gives whole cores, so many CPUs at a time."""
 
 
 def slurm_name(kube_node: KubeNodeFacts) -> SlurmNode:
     """Slurm's name of a Kubernetes node: its label says it, otherwise they are the same."""
     return SlurmNode(kube_node.labels.get(names.SLURM_NODE_NAME_LABEL) or kube_node.name)
+
+
+def is_external(kube_node: KubeNodeFacts) -> bool:
+    """Whether an administrator wants an external node of Slurm for it: labelled, with whatever value but "false"."""
+    return not kube_node.is_deleting and _says_yes(kube_node, names.EXTERNAL_NODE_LABEL)
+
+
+def is_hybrid(kube_node: KubeNodeFacts) -> bool:
+    """Whether the machine runs a slurmd too, whose record in Slurm we only mark; such a label wins over the other one."""
+    return not kube_node.is_deleting and _says_yes(kube_node, names.HYBRID_NODE_LABEL)
+
+
+def is_wanted(kube_node: KubeNodeFacts | None) -> bool:
+    """Whether Slurm shall place pods on it, in either way."""
+    return kube_node is not None and (is_external(kube_node) or is_hybrid(kube_node))
+
+
+def holder(claimants: Iterable[KubeNodeFacts]) -> KubeNodeFacts | None:
+    """Say which of the Kubernetes nodes with one Slurm name is behind it; None: there is none.
+
+    Every process says the same: one that is wanted before one that is not, then the one that has been told that Slurm has
+    it, then by name.
+    """
+    return min(
+        claimants,
+        key=lambda node: (not is_wanted(node), not _was_told_so(node), node.name),
+        default=None,
+    )
+
+
+def _was_told_so(kube_node: KubeNodeFacts) -> bool:
+    said = kube_node.condition(names.SLURM_STATE_CONDITION)
+    return said is not None and said.reason != NAME_TAKEN
+
+
+def _says_yes(kube_node: KubeNodeFacts, label: str) -> bool:
+    return kube_node.labels.get(label, "false") != "false"
 
 
 def cluster_feature(cluster: ClusterId) -> str:

@@ -1,258 +1,337 @@
-"""Nodes in step: which Kubernetes nodes are external nodes of Slurm, how big they are, and when they take no new jobs.
+"""Nodes in step: which Kubernetes nodes are nodes of Slurm, how big they are there, and how they leave again.
 
 Level-triggered and one step at a time: `decide` looks at one node of both worlds and says what to do now; what follows a
-deletion or a creation is decided at the next look. Only Slurm nodes with this cluster's mark are ever touched, and a
-drain is only taken back if it was ours.
+deletion or a creation is decided at the next look. Only Slurm nodes with this cluster's mark are ever touched; the mark
+is a feature, because that is created with the node and outlives slurmctld. Who may say whether the node takes work:
+`bridge.domain.node_state`.
 """
 
-import fnmatch
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
-from bridge.domain import demand, names, nodes, quantities
+from bridge.domain import demand, names, node_spec, node_state, nodes
 from bridge.domain.demand import Demand
-from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
-from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec, Taint
+from bridge.domain.ids import KubeNode, SlurmNode
+from bridge.domain.jobs import JobPhase, SlurmJob
+from bridge.domain.node_actions import (
+    Create,
+    Delete,
+    Drain,
+    NodeAction,
+    RemoveCondition,
+    RemoveTaint,
+    Rename,
+    SetAddress,
+    SetCondition,
+    SetFeatures,
+    SetTaint,
+    SetTopology,
+    SetWeight,
+    Uncordon,
+    Undrain,
+    Withdraw,
+)
+from bridge.domain.node_spec import Publishing
+from bridge.domain.node_state import REASON_PREFIX, Policy
+from bridge.domain.nodes import (
+    KubeNodeFacts,
+    NodeCondition,
+    SlurmNodeFacts,
+    SlurmNodeSpec,
+    Taint,
+)
 from bridge.domain.restore import Hold
 
-REASON_PREFIX = "slurm-bridge: "
-"""How a drain's reason begins if the drain is ours."""
-
-_PLAIN = re.compile(r"[A-Za-z0-9_.:/-]+")
-_BUSY_STATES = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
+SOON = timedelta(seconds=1)
+LATER = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What the administrator has set."""
 
-    cluster: ClusterId
+    publishing: Publishing
+    policy: Policy = field(default_factory=Policy)
     scheduler_name: str = names.SCHEDULER_NAME
-    node_features: tuple[str, ...] = ()
-    """Label keys to publish as features; `*` and `?` match."""
-    gpu_resources: Mapping[str, str] = field(default_factory=dict)
-    """Extended resource → GRES (`nvidia.com/gpu` → `gpu`, or with its type `gpu:a100`)."""
     taint_effect: str = "NoSchedule"
     """"" for no taint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Create:
-    """Create an external node; one of that name may be there already."""
+class Refusal:
+    """Slurm does not take a node as it is described."""
 
     spec: SlurmNodeSpec
+    words: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delete:
-    """Delete a Slurm node; Slurm refuses while jobs run there, then it is tried again at the next look."""
+class Node:
+    """One node as both worlds have it now."""
 
-    slurm_node: SlurmNode
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drain:
-    """Let running jobs finish and start no others."""
-
-    slurm_node: SlurmNode
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Undrain:
-    """Take our own drain back."""
-
-    slurm_node: SlurmNode
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetFeatures:
-    """Replace a Slurm node's features, available and active ones."""
-
-    slurm_node: SlurmNode
-    features: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetAddress:
-    """Replace a Slurm node's NodeAddr."""
-
-    slurm_node: SlurmNode
-    address: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetTaint:
-    """Put our taint on the Kubernetes node, or replace one with the same key."""
-
-    kube_node: KubeNode
-    taint: Taint
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveTaint:
-    """Take our taint off the Kubernetes node."""
-
-    kube_node: KubeNode
-    key: str = names.MANAGED_NODE_TAINT
-
-
-NodeAction = Create | Delete | Drain | Undrain | SetFeatures | SetAddress | SetTaint | RemoveTaint
+    kube_node: KubeNodeFacts | None
+    """None: there is none behind this Slurm node."""
+    slurm_node: SlurmNodeFacts | None
+    """None: Slurm has none of that name."""
+    daemons: Demand = field(default_factory=lambda: demand.total([]))
+    """What the pods that belong to the node ask for together (DaemonSets', static ones; `demand.total`)."""
+    is_given_up: bool = False
+    """It has pods of ours, and Kubernetes is deleting every one of them."""
+    named_by: tuple[SlurmJob, ...] = ()
+    """Live placeholders of ours that name it, as required or as excluded."""
+    hold: Hold = Hold.HELD
+    """Whether Slurm holds the node for the pods that run there."""
+    refusal: Refusal | None = None
+    """What Slurm said last against it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeDecision:
     """What to do for one node, in order, and why in one sentence."""
 
-    actions: tuple[NodeAction, ...]
+    actions: tuple[NodeAction, ...] = ()
     reason: str
-    is_settled: bool = True
-    """False: it waits for the node's jobs, whose end nobody announces."""
+    wanted: SlurmNodeSpec | None = None
+    """What the actions lead to; Slurm may refuse it."""
+    again: timedelta | None = None
+    """When to look again where nobody will announce what it waits for."""
 
 
-def is_wanted(kube_node: KubeNodeFacts | None) -> bool:
-    """Whether an administrator wants this node in Slurm: labelled, with whatever value but "false"."""
-    return (
-        kube_node is not None
-        and not kube_node.is_deleting
-        and kube_node.labels.get(names.EXTERNAL_NODE_LABEL, "false") != "false"
+def decide(node: Node, settings: Settings) -> NodeDecision:
+    """Say what to do for one node."""
+    kube_node, slurm_node = node.kube_node, node.slurm_node
+    if slurm_node is not None and _is_strange(slurm_node, kube_node, settings):
+        return _leave_alone(kube_node, slurm_node)
+    if kube_node is None or not nodes.is_wanted(kube_node):
+        return _take_out(node, settings)
+    if faults := node_spec.faults(kube_node):
+        text = "; ".join(fault.text for fault in faults)
+        return _cannot(kube_node, slurm_node, "InvalidAnnotation", text)
+    if nodes.is_hybrid(kube_node):
+        return _share(node, kube_node, settings)
+    wanted = node_spec.spec(kube_node, node.daemons, settings.publishing)
+    if slurm_node is None:
+        return _create(node, kube_node, wanted, settings)
+    if not slurm_node.is_external:
+        text = f"the record of {slurm_node.name} is a slurmd's: label the node {names.HYBRID_NODE_LABEL}"
+        return _cannot(kube_node, slurm_node, nodes.NAME_TAKEN, text)
+    change = _keep_in_step(node, kube_node, slurm_node, wanted, settings)
+    is_refused = node.refusal is not None and node.refusal.spec == wanted
+    refusal = node.refusal if is_refused else None
+    return _with_kube_side(change, kube_node, slurm_node, settings, refusal=refusal)
+
+
+def yield_to(kube_node: KubeNodeFacts, holder: KubeNodeFacts) -> NodeDecision:
+    """Say what to do for a node whose Slurm name another one has."""
+    text = (
+        f"node {holder.name} has the Slurm name {nodes.slurm_name(holder)} already: give one of them another "
+        f"name with the label {names.SLURM_NODE_NAME_LABEL}"
     )
+    return _cannot(kube_node, None, nodes.NAME_TAKEN, text)
 
 
-def decide(
-    kube_node: KubeNodeFacts | None,
-    daemons: Demand,
-    slurm_node: SlurmNodeFacts | None,
-    settings: Settings,
-    *,
-    hold: Hold = Hold.HELD,
+def _is_strange(
+    slurm_node: SlurmNodeFacts, kube_node: KubeNodeFacts | None, settings: Settings
+) -> bool:
+    """Not ours, and not a slurmd's that we are to mark."""
+    if nodes.cluster_feature(settings.publishing.cluster) in slurm_node.features:
+        return False
+    is_anothers = any(f.startswith(f"{names.CLUSTER_FEATURE}=") for f in slurm_node.features)
+    is_slurmds = not slurm_node.is_external and not is_anothers
+    return not (is_slurmds and kube_node is not None and nodes.is_hybrid(kube_node))
+
+
+def _leave_alone(kube_node: KubeNodeFacts | None, slurm_node: SlurmNodeFacts) -> NodeDecision:
+    text = f"Slurm node {slurm_node.name} is not this cluster's: left alone"
+    if kube_node is None or not nodes.is_wanted(kube_node):
+        return NodeDecision(actions=tuple(_let_go(kube_node)), reason=text)
+    return _cannot(kube_node, None, nodes.NAME_TAKEN, text)
+
+
+def _cannot(
+    kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts | None, reason: str, text: str
 ) -> NodeDecision:
-    """Say what to do for one node.
-
-    Args:
-        kube_node: the Kubernetes node; None: there is none behind this Slurm node.
-        daemons: what the pods that belong to the node ask for together (DaemonSets', static ones; `demand.total`).
-        slurm_node: Slurm's node of that name (`nodes.slurm_name`); None: Slurm has none.
-        settings: the administrator's.
-        hold: whether Slurm holds the node for the pods that run there.
-    """
-    if slurm_node and nodes.cluster_feature(settings.cluster) not in slurm_node.features:
-        return NodeDecision(
-            actions=tuple(_untaint(kube_node)),
-            reason=f"Slurm node {slurm_node.name} is not this cluster's: left alone",
-        )
-    if kube_node is None or not is_wanted(kube_node):
-        return _take_out(kube_node, slurm_node)
-    if problem := _problem(kube_node):
-        return NodeDecision(actions=(), reason=problem)
-    wanted = spec(kube_node, daemons, settings)
-    taint = tuple(_taint(kube_node, settings))
+    """Say so on the node. The taint is for what Slurm hands out, so it goes where Slurm has nothing."""
+    actions = [*_tell(kube_node, node_state.problem(reason, text))]
     if slurm_node is None:
-        if problem := _missing(wanted):
-            return NodeDecision(actions=taint, reason=problem)
-        # The taint comes first: nobody else is to use what Slurm is about to hand out.
-        drain = tuple(_drain(wanted.name, _unheld(hold) or _unavailable(kube_node)))
-        return NodeDecision(
-            actions=(*taint, Create(spec=wanted), *drain), reason="labelled, not in Slurm yet"
-        )
-    if hold is Hold.HELD:
-        change = _keep_in_step(kube_node, slurm_node, wanted)
-    else:
-        change = _keep_for_pods(slurm_node, hold)
-    return replace(change, actions=(*taint, *change.actions))
+        actions += [*_untaint(kube_node), *_uncordon(kube_node)]
+    return NodeDecision(actions=tuple(actions), reason=text)
 
 
-def spec(kube_node: KubeNodeFacts, daemons: Demand, settings: Settings) -> SlurmNodeSpec:
-    """Describe the node as Slurm shall see it: what is left beside the pods that belong to it."""
-    allocatable = kube_node.allocatable
-    left = {
-        name: count - daemons.extended.get(name, 0) for name, count in allocatable.extended.items()
-    }
-    kinds = demand.gres(
-        {name: count for name, count in left.items() if count > 0}, settings.gpu_resources
+def _create(
+    node: Node, kube_node: KubeNodeFacts, wanted: SlurmNodeSpec, settings: Settings
+) -> NodeDecision:
+    if problem := _missing(wanted):
+        return _cannot(kube_node, None, "NotRegistered", problem)
+    if node.refusal and node.refusal.spec == wanted:
+        text = f"Slurm refuses the node: {node.refusal.words}"
+        return _cannot(kube_node, None, "Refused", text)
+    why = _unheld(node.hold) or node_state.unavailable(kube_node, settings.policy)
+    drain = [Drain(slurm_node=wanted.name, reason=REASON_PREFIX + why)] if why else []
+    # The taint comes first: nobody else is to use what Slurm is about to hand out.
+    taint = _taint(kube_node, settings)
+    return NodeDecision(
+        actions=(*taint, Create(spec=wanted), *drain),
+        reason="labelled, not in Slurm yet",
+        wanted=wanted,
     )
-    # Slurm takes one kind with its files for a node without slurmd (a second one: "Invalid argument").
-    gres, gres_conf = _gres(*min(kinds.items())) if kinds else ("", "")
-    return SlurmNodeSpec(
-        name=nodes.slurm_name(kube_node),
-        address=kube_node.internal_ip,
-        cpus=max(0, allocatable.milli_cpu - daemons.milli_cpu) // 1000,
-        memory_mib=max(0, allocatable.memory_bytes - daemons.memory_bytes) // quantities.MIB,
-        features=tuple(dict.fromkeys(_features(kube_node, settings))),
-        gres=gres,
-        gres_conf=gres_conf,
-        topology=kube_node.annotations.get(names.TOPOLOGY_ANNOTATION, ""),
-    )
-
-
-def _take_out(kube_node: KubeNodeFacts | None, slurm_node: SlurmNodeFacts | None) -> NodeDecision:
-    """Running jobs finish first; the taint stays until Slurm has let go."""
-    if slurm_node is None:
-        return NodeDecision(actions=tuple(_untaint(kube_node)), reason="not wanted, not in Slurm")
-    why = "no longer wanted" if kube_node else "gone from Kubernetes"
-    return _replace(slurm_node, why)
 
 
 def _keep_in_step(
-    kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec
+    node: Node,
+    kube_node: KubeNodeFacts,
+    slurm_node: SlurmNodeFacts,
+    wanted: SlurmNodeSpec,
+    settings: Settings,
 ) -> NodeDecision:
-    name = slurm_node.name
-    why = _unavailable(kube_node)
-    # What others have taken out of service takes no jobs as it is; made anew it would.
-    if not _is_out_of_service_by_others(slurm_node):
+    """What Slurm can change, it is told, also while jobs run; the rest waits until none does."""
+    if node.hold is not Hold.HELD:
+        return _keep_for_pods(slurm_node, node.hold)
+    policy = settings.policy
+    is_down = "DOWN" in slurm_node.states
+    # What is out of service by others, or lost, takes no jobs as it is; made anew it would.
+    if not is_down and not node_state.is_by_others(slurm_node):
         if shrunk := _must_shrink(slurm_node, wanted):
             return _replace(slurm_node, shrunk)
-        if not why and not _is_busy(slurm_node) and (grown := _may_grow(slurm_node, wanted)):
+        is_idle = not node_state.unavailable(kube_node, policy) and not slurm_node.is_busy
+        if is_idle and (grown := _may_grow(slurm_node, wanted)):
             return _replace(slurm_node, grown)
-    actions: list[NodeAction] = []
-    reasons: list[str] = []
-    if set(slurm_node.features) != set(wanted.features):
-        actions.append(SetFeatures(slurm_node=name, features=wanted.features))
-        reasons.append("its features changed")
-    if wanted.address and slurm_node.address != wanted.address:
-        actions.append(SetAddress(slurm_node=name, address=wanted.address))
-        reasons.append("its address changed")
-    if why and "DRAIN" not in slurm_node.states:
-        actions.extend(_drain(name, why))
-        reasons.append(why)
-    if not why and _is_our_drain(slurm_node):
-        actions.append(Undrain(slurm_node=name))
-        reasons.append("available again")
-    return NodeDecision(actions=tuple(actions), reason=", ".join(reasons) or "in step")
+    is_refused = node.refusal is not None and node.refusal.spec == wanted
+    changes = () if is_refused else tuple(_changes(slurm_node, wanted))
+    state = node_state.to_slurm(kube_node, slurm_node, is_given_up=node.is_given_up, policy=policy)
+    reasons = [*(["its description changed"] if changes else []), state.reason]
+    return NodeDecision(
+        actions=(*changes, *state.actions),
+        reason=", ".join(filter(None, reasons)) or "in step",
+        wanted=wanted,
+    )
 
 
 def _keep_for_pods(slurm_node: SlurmNodeFacts, hold: Hold) -> NodeDecision:
     """Pods run there whose placeholders Slurm has forgotten: no stranger starts before these do, cordoned or not."""
     actions: tuple[NodeAction, ...] = ()
     reason = "Slurm is to say more of the placeholders of its pods"
+    is_drained = "DRAIN" in slurm_node.states
     if hold is Hold.MISSING:
         reason = _unheld(hold)
-        if "DRAIN" not in slurm_node.states:
-            actions = tuple(_drain(slurm_node.name, reason))
+        if not is_drained and not node_state.is_by_others(slurm_node):
+            actions = (Drain(slurm_node=slurm_node.name, reason=REASON_PREFIX + reason),)
     elif hold is Hold.RESTORING:
         reason = "placeholders of its pods are to start there"
-        if _is_our_drain(slurm_node):
+        if is_drained and not node_state.is_by_others(slurm_node):
             actions = (Undrain(slurm_node=slurm_node.name),)
-    return NodeDecision(actions=actions, reason=reason, is_settled=False)
+    return NodeDecision(actions=actions, reason=reason, again=SOON)
 
 
 def _unheld(hold: Hold) -> str:
     return "pods run here whose jobs Slurm has lost" if hold is Hold.MISSING else ""
 
 
+def _share(node: Node, kube_node: KubeNodeFacts, settings: Settings) -> NodeDecision:
+    """A slurmd's node: only our features are put beside its own, and drains pass both ways."""
+    slurm_node = node.slurm_node
+    if slurm_node is None:
+        text = f"no slurmd has registered as {nodes.slurm_name(kube_node)}"
+        return _cannot(kube_node, None, "NotRegistered", text)
+    if slurm_node.is_external:
+        return _replace(slurm_node, "its own slurmd is to register")
+    ours = node_spec.spec(kube_node, node.daemons, settings.publishing).features
+    wanted = node_spec.shared_features(slurm_node, ours, settings.publishing)
+    actions: list[NodeAction] = []
+    if set(wanted) != set(slurm_node.features):
+        actions.append(SetFeatures(slurm_node=slurm_node.name, features=wanted))
+    if node.hold is not Hold.HELD:
+        return _with_kube_side(
+            _keep_for_pods(slurm_node, node.hold), kube_node, slurm_node, settings
+        )
+    state = node_state.to_slurm(kube_node, slurm_node, is_given_up=False, policy=settings.policy)
+    change = NodeDecision(actions=(*actions, *state.actions), reason=state.reason or "shared")
+    return _with_kube_side(change, kube_node, slurm_node, settings)
+
+
+def _take_out(node: Node, settings: Settings) -> NodeDecision:
+    """Running jobs finish first; the taint stays until Slurm has let go."""
+    slurm_node = node.slurm_node
+    if slurm_node is None:
+        return NodeDecision(
+            actions=tuple(_let_go(node.kube_node)), reason="not wanted, not in Slurm"
+        )
+    if not slurm_node.is_external:
+        return _unshare(node.kube_node, slurm_node, settings)
+    why = "no longer wanted" if node.kube_node else "gone from Kubernetes"
+    decision = _replace(slurm_node, why)
+    if not any(isinstance(action, Delete) for action in decision.actions):
+        return decision
+    drain = tuple(action for action in decision.actions if isinstance(action, Drain))
+    # Slurm refuses every update of a job that names a node which is gone (2018), and a running one keeps its lists.
+    if rewritten := tuple(_without(slurm_node.name, node.named_by)):
+        text = f"{why}, jobs that wait name it"
+        return NodeDecision(actions=(*drain, *rewritten), reason=text, again=SOON)
+    if node.named_by:
+        jobs = ", ".join(str(job.id) for job in node.named_by[:5])
+        text = f"{why}, running jobs exclude it: {jobs}"
+        return NodeDecision(actions=drain, reason=text, again=LATER)
+    return decision
+
+
+def _unshare(
+    kube_node: KubeNodeFacts | None, slurm_node: SlurmNodeFacts, settings: Settings
+) -> NodeDecision:
+    """The record stays with its slurmd, without our words."""
+    features = node_spec.shared_features(slurm_node, (), settings.publishing)
+    ready = KubeNodeFacts(name=KubeNode(""), uid="")
+    lifted = node_state.to_slurm(ready, slurm_node, is_given_up=False, policy=settings.policy)
+    return NodeDecision(
+        actions=(
+            *lifted.actions,
+            SetFeatures(slurm_node=slurm_node.name, features=features),
+            *_let_go(kube_node),
+        ),
+        reason="no longer wanted, its slurmd stays",
+    )
+
+
 def _replace(slurm_node: SlurmNodeFacts, why: str) -> NodeDecision:
     """What Slurm cannot change on a node: drain, delete when idle; the next look creates it anew if it is wanted."""
-    drain = () if "DRAIN" in slurm_node.states else tuple(_drain(slurm_node.name, why))
-    if _is_busy(slurm_node):
-        reason = f"{why}, its jobs finish first"
-        return NodeDecision(actions=drain, reason=reason, is_settled=False)
-    return NodeDecision(actions=(*drain, Delete(slurm_node=slurm_node.name)), reason=why)
+    drain: tuple[Drain, ...] = ()
+    if "DRAIN" not in slurm_node.states and not node_state.is_by_others(slurm_node):
+        drain = (Drain(slurm_node=slurm_node.name, reason=REASON_PREFIX + why),)
+    if slurm_node.is_busy:
+        return NodeDecision(actions=drain, reason=f"{why}, its jobs finish first")
+    delete = Delete(slurm_node=slurm_node.name)
+    return NodeDecision(actions=(*drain, delete), reason=why, again=timedelta())
 
 
-def _drain(slurm_node: SlurmNode, why: str) -> Iterator[Drain]:
-    if why:
-        yield Drain(slurm_node=slurm_node, reason=REASON_PREFIX + why)
+def _without(name: SlurmNode, jobs: tuple[SlurmJob, ...]) -> Iterator[Rename | Withdraw]:
+    """What makes waiting placeholders forget a node."""
+    for job in jobs:
+        if job.phase is not JobPhase.WAITING:
+            continue
+        required = tuple(node for node in job.required_nodes if node != name)
+        if job.required_nodes and not required:
+            yield Withdraw(job_id=job.id, sluid=job.sluid)
+        else:
+            yield Rename(
+                job_id=job.id,
+                sluid=job.sluid,
+                required_nodes=required,
+                excluded_nodes=tuple(node for node in job.excluded_nodes if node != name),
+            )
+
+
+def _changes(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> Iterator[NodeAction]:
+    """What Slurm can change on a node as it is."""
+    name = slurm_node.name
+    if set(slurm_node.features) != set(wanted.features):
+        yield SetFeatures(slurm_node=name, features=wanted.features)
+    if wanted.address and slurm_node.address != wanted.address:
+        yield SetAddress(slurm_node=name, address=wanted.address)
+    parts = node_spec.topology_parts
+    if parts(slurm_node.topology) != parts(wanted.topology):
+        yield SetTopology(slurm_node=name, topology=wanted.topology)
+    if slurm_node.weight != wanted.weight:
+        yield SetWeight(slurm_node=name, weight=wanted.weight)
 
 
 def _must_shrink(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> str:
@@ -261,9 +340,12 @@ def _must_shrink(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> str:
         return f"Slurm has {slurm_node.cpus} CPUs, Kubernetes has {wanted.cpus} left"
     if slurm_node.memory_mib > wanted.memory_mib:
         return f"Slurm has {slurm_node.memory_mib} MiB, Kubernetes has {wanted.memory_mib} left"
-    if _plain_gres(slurm_node.gres) != wanted.gres:
+    if slurm_node.threads_per_core != wanted.threads_per_core:
+        return f"Slurm has {slurm_node.threads_per_core} threads per core, not {wanted.threads_per_core}"
+    if node_spec.plain_gres(slurm_node.gres) != wanted.gres:
         return f"Slurm has GRES {slurm_node.gres!r}, Kubernetes has {wanted.gres!r}"
-    if _partition_features(slurm_node.features) != _partition_features(wanted.features):
+    in_partitions = node_spec.partition_features
+    if in_partitions(slurm_node.features) != in_partitions(wanted.features):
         # Partitions made of a NodeSet do not follow a live change of features.
         return "its partitions changed"
     return ""
@@ -280,28 +362,66 @@ def _may_grow(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> str:
     return ""
 
 
-def _unavailable(kube_node: KubeNodeFacts) -> str:
-    if kube_node.is_unschedulable:
-        return "cordoned in Kubernetes"
-    return "" if kube_node.is_ready else "not ready in Kubernetes"
-
-
-def _problem(kube_node: KubeNodeFacts) -> str:
-    """What an administrator wrote on the node that Slurm cannot take."""
-    for key in (names.PARTITIONS_ANNOTATION, names.TOPOLOGY_ANNOTATION):
-        parts = [part.strip() for part in kube_node.annotations.get(key, "").split(",")]
-        wrong = [part for part in parts if part and not _PLAIN.fullmatch(part)]
-        if wrong:
-            return f"metadata.annotations[{key}]: expected names with commas between, found {wrong[0]!r}"
-    return ""
-
-
 def _missing(wanted: SlurmNodeSpec) -> str:
     if not wanted.address:
         return "the kubelet has reported no InternalIP"
     if not wanted.cpus or not wanted.memory_mib:
         return "nothing is left of it beside the DaemonSets' pods"
     return ""
+
+
+# -- the Kubernetes node --------------------------------------------------------------------------
+
+
+def _with_kube_side(
+    change: NodeDecision,
+    kube_node: KubeNodeFacts,
+    slurm_node: SlurmNodeFacts,
+    settings: Settings,
+    *,
+    refusal: Refusal | None = None,
+) -> NodeDecision:
+    """The taint first, what Slurm says of the node last."""
+    actions = (
+        *_taint(kube_node, settings),
+        *change.actions,
+        *node_state.to_kube(kube_node, slurm_node, settings.policy),
+        *_tell(kube_node, _condition(kube_node, slurm_node, refusal)),
+    )
+    return replace(change, actions=actions)
+
+
+def _condition(
+    kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts, refusal: Refusal | None
+) -> NodeCondition:
+    said = node_state.condition(slurm_node)
+    if refusal and said.status == "True":
+        text = f"Slurm refuses a change of the node: {refusal.words}"
+        return replace(said, reason="ChangeRefused", message=text)
+    missing = [p for p in node_spec.partitions(kube_node) if p not in slurm_node.partitions]
+    if said.status != "True" or not missing or not slurm_node.is_external:
+        return said
+    text = (
+        f"Slurm has no partition {', '.join(missing)} that takes nodes with a feature of that name"
+    )
+    if not slurm_node.partitions:
+        return node_state.problem("NoPartition", text)
+    return replace(said, reason="PartitionMissing", message=text)
+
+
+def _tell(kube_node: KubeNodeFacts, condition: NodeCondition) -> Iterator[NodeAction]:
+    if kube_node.condition(condition.type) != condition:
+        yield SetCondition(kube_node=kube_node.name, condition=condition)
+
+
+def _let_go(kube_node: KubeNodeFacts | None) -> Iterator[NodeAction]:
+    """Leave nothing of ours on a Kubernetes node."""
+    if kube_node is None:
+        return
+    yield from _untaint(kube_node)
+    yield from _uncordon(kube_node)
+    if kube_node.condition(names.SLURM_STATE_CONDITION) is not None:
+        yield RemoveCondition(kube_node=kube_node.name)
 
 
 def _taint(kube_node: KubeNodeFacts, settings: Settings) -> Iterator[NodeAction]:
@@ -317,53 +437,11 @@ def _taint(kube_node: KubeNodeFacts, settings: Settings) -> Iterator[NodeAction]
         yield SetTaint(kube_node=kube_node.name, taint=wanted)
 
 
-def _untaint(kube_node: KubeNodeFacts | None) -> Iterator[NodeAction]:
-    if kube_node and any(taint.key == names.MANAGED_NODE_TAINT for taint in kube_node.taints):
+def _untaint(kube_node: KubeNodeFacts) -> Iterator[NodeAction]:
+    if any(taint.key == names.MANAGED_NODE_TAINT for taint in kube_node.taints):
         yield RemoveTaint(kube_node=kube_node.name)
 
 
-def _features(kube_node: KubeNodeFacts, settings: Settings) -> Iterator[str]:
-    """Our marks, the partitions the node belongs to, and the chosen labels."""
-    yield names.BRIDGED_FEATURE
-    yield nodes.cluster_feature(settings.cluster)
-    listed = kube_node.annotations.get(names.PARTITIONS_ANNOTATION, "")
-    yield from filter(None, map(str.strip, listed.split(",")))
-    for key, value in sorted(kube_node.labels.items()):
-        if any(fnmatch.fnmatchcase(key, pattern) for pattern in settings.node_features):
-            yield f"{key}={value}"
-
-
-def _partition_features(features: tuple[str, ...]) -> frozenset[str]:
-    """Those a NodeSet may be made of; what came from labels has a `=`."""
-    return frozenset(feature for feature in features if "=" not in feature)
-
-
-def _gres(name: str, count: int) -> tuple[str, str]:
-    """`gpu:a100:2` and its GresConf; the files are names for counting, nothing opens them."""
-    kind, _, model = name.partition(":")
-    files = ",".join(f"file={kind}-{index}" for index in range(count))
-    return (
-        f"{name}:{count}",
-        f"count={count},name={kind}," + (f"type={model}," if model else "") + files,
-    )
-
-
-def _plain_gres(text: str) -> str:
-    """Without the sockets that Slurm adds: `gpu:a100:4(S:0-1)`."""
-    return re.sub(r"\([^)]*\)", "", text)
-
-
-def _is_our_drain(slurm_node: SlurmNodeFacts) -> bool:
-    return "DRAIN" in slurm_node.states and slurm_node.reason.startswith(REASON_PREFIX)
-
-
-def _is_out_of_service_by_others(slurm_node: SlurmNodeFacts) -> bool:
-    out_of_service = slurm_node.states & {"DRAIN", "DOWN", "FAIL"}
-    return bool(out_of_service) and not slurm_node.reason.startswith(REASON_PREFIX)
-
-
-def _is_busy(slurm_node: SlurmNodeFacts) -> bool:
-    """By counters that may be a second old: Slurm itself refuses to delete a busy node."""
-    return bool(
-        slurm_node.alloc_cpus or slurm_node.alloc_memory_mib or slurm_node.states & _BUSY_STATES
-    )
+def _uncordon(kube_node: KubeNodeFacts) -> Iterator[NodeAction]:
+    if names.CORDON_ANNOTATION in kube_node.annotations:
+        yield Uncordon(kube_node=kube_node.name)

@@ -233,6 +233,10 @@ def _to_node(wired: wire.Node) -> nodes.KubeNodeFacts:
         is_unschedulable=spec.unschedulable,
         is_ready=any(c.type == "Ready" and c.status == "True" for c in status.conditions),
         is_deleting=meta.deletion_timestamp is not None,
+        conditions=tuple(
+            nodes.NodeCondition(type=c.type, status=c.status, reason=c.reason, message=c.message)
+            for c in status.conditions
+        ),
         allocatable=_allocatable(status.allocatable),
         internal_ip=next((a.address for a in status.addresses if a.type == "InternalIP"), ""),
     )

@@ -19,7 +19,7 @@ from datetime import datetime
 from bridge.domain import names
 from bridge.domain.actions import Cause
 from bridge.domain.ids import JobId, KubeNode, Sluid
-from bridge.domain.nodes import KubeNodeFacts, Taint
+from bridge.domain.nodes import KubeNodeFacts, NodeCondition, Taint
 from bridge.domain.pods import NodeTerm, Phase, Pod
 from bridge.kube.times import rfc3339
 
@@ -233,6 +233,51 @@ def untaint(node: KubeNodeFacts, key: str) -> JsonPatch:
         if old.key == key:
             operations += [*_taint_is(index, old), _remove(f"/spec/taints/{index}")]
     return JsonPatch(operations)
+
+
+def cordon(node: KubeNodeFacts, why: str) -> JsonPatch:
+    """Cordon a node that nobody has cordoned, and say beside it that the cordon is ours."""
+    return JsonPatch(
+        [
+            _is_still(node),
+            *_create("/spec/unschedulable", value=True),
+            *_entries("annotations", node.annotations, {names.CORDON_ANNOTATION: why}),
+        ]
+    )
+
+
+def uncordon(node: KubeNodeFacts) -> JsonPatch:
+    """Take our mark off a node, and with it the cordon if that still is there."""
+    mark = f"/metadata/annotations/{_escape(names.CORDON_ANNOTATION)}"
+    operations = [
+        _is_still(node),
+        _test(mark, node.annotations[names.CORDON_ANNOTATION]),
+        _remove(mark),
+    ]
+    if node.is_unschedulable:
+        operations += [_test("/spec/unschedulable", value=True), _remove("/spec/unschedulable")]
+    return JsonPatch(operations)
+
+
+def node_condition(node: KubeNodeFacts, wanted: NodeCondition, now: datetime) -> MergePatch:
+    """Say on a node what it is in Slurm (status); the kubelet's own conditions stay."""
+    condition: Operation = {
+        "type": wanted.type,
+        "status": wanted.status,
+        "reason": wanted.reason,
+        "message": wanted.message,
+        "lastHeartbeatTime": rfc3339(now),
+    }
+    old = node.condition(wanted.type)
+    if old is None or old.status != wanted.status:
+        condition["lastTransitionTime"] = rfc3339(now)
+    return MergePatch({"metadata": {"uid": node.uid}, "status": {"conditions": [condition]}})
+
+
+def remove_node_condition(node: KubeNodeFacts, kind: str) -> MergePatch:
+    """Take a condition away again (status)."""
+    removal = {"$patch": "delete", "type": kind}
+    return MergePatch({"metadata": {"uid": node.uid}, "status": {"conditions": [removal]}})
 
 
 def _pin(pod: Pod, kube_node: KubeNode) -> list[Operation]:

@@ -70,6 +70,12 @@ async def patch_node(client: KubeClient, node: KubeNodeFacts, patch: Patch) -> K
     return decode.node(await _patch(client, paths.of("api", "v1", "nodes", node.name), patch))
 
 
+async def patch_node_status(client: KubeClient, node: KubeNodeFacts, patch: Patch) -> KubeNodeFacts:
+    """Apply a patch made for this node's status; like `patch_node`."""
+    path = f"{paths.of('api', 'v1', 'nodes', node.name)}/status"
+    return decode.node(await _patch(client, path, patch))
+
+
 async def bind(
     client: KubeClient, *, namespace: str, name: str, uid: PodUid, kube_node: KubeNode
 ) -> None:

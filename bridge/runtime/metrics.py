@@ -6,9 +6,16 @@ seconds and bytes, as Prometheus wants them.
 """
 
 import importlib.metadata
+<<<<<<< HEAD
 import math
+=======
+<<<<<<< HEAD
+>>>>>>> d70809c (Keep nodes in step both ways, each side's word its own)
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+=======
+from collections.abc import Callable, Iterator, Mapping
+>>>>>>> 7defe25 (Keep nodes in step both ways, each side's word its own)
 from datetime import datetime
 
 from prometheus_client import (
@@ -22,6 +29,9 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from typing_extensions import override
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
@@ -105,6 +115,8 @@ class Metrics:
         self._pods = self._gauge(
             "pods", "Pods in this leader's hands, by their row of docs/lifecycle.md.", "row"
         )
+        self._nodes = _Nodes()
+        self._registry.register(self._nodes)
         self._placeholders = self._gauge(
             "placeholders", "Placeholders of ours in Slurm, by state.", "state"
         )
@@ -185,6 +197,10 @@ class Metrics:
         """The extender has answered."""
         self._extender_calls.labels(verb, outcome).inc()
         self._extender_call_s.labels(verb).observe(seconds)
+
+    def watch_nodes(self, states: Callable[[], Mapping[str, int]]) -> None:
+        """Ask at every scrape how many nodes are how in Slurm."""
+        self._nodes.states = states
 
     def watch_queue(self, queue: str, depth: Callable[[], int]) -> None:
         """Ask for a queue's depth at every scrape."""
@@ -300,3 +316,21 @@ def _replace(gauge: Gauge, counts: Mapping[str, int]) -> None:
     gauge.clear()
     for label, count in counts.items():
         gauge.labels(label).set(count)
+
+
+class _Nodes(Collector):
+    """Nodes by what they are in Slurm, counted at each scrape."""
+
+    def __init__(self) -> None:
+        self.states: Callable[[], Mapping[str, int]] = dict
+
+    @override
+    def collect(self) -> Iterator[Metric]:
+        gauge = GaugeMetricFamily(
+            "slurm_bridge_nodes",
+            "Nodes that Slurm shall have, by the reason of their condition SlurmState.",
+            labels=["state"],
+        )
+        for state, count in self.states().items():
+            gauge.add_metric([state], count)
+        yield gauge

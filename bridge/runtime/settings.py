@@ -302,6 +302,20 @@ class Controllers(Section):
         default_factory=lambda: {"nvidia.com/gpu": "gpu", "amd.com/gpu": "gpu"},
         description="Extended resource names and the Slurm GRES they are.",
     )
+    gpu_type_labels: Annotated[tuple[str, ...], BeforeValidator(_split)] = Field(
+        ("nvidia.com/gpu.product", "amd.com/gpu.product-name"),
+        description="Node labels that name the type of a GRES without one; the first there is counts.",
+    )
+    node_interval_s: Seconds = Field(
+        5, description="How often Slurm's list of nodes is read while nothing changes."
+    )
+    drain_conditions: Annotated[tuple[str, ...], BeforeValidator(_split)] = Field(
+        (), description="Types of node conditions that drain the node in Slurm while they are True."
+    )
+    cordon_drained_nodes: bool = Field(
+        default=False,
+        description="Cordon nodes that somebody else has drained, downed or failed in Slurm.",
+    )
     taint_effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute", ""] = Field(
         "NoSchedule", description="Effect of the managed-node taint; empty: no taint."
     )

@@ -43,7 +43,10 @@ def job(wired: wire.Job) -> SlurmJob | Stranger:
     states = frozenset(wired.job_state)
     try:
         phase = phase_of(states)
-        nodes = tuple(SlurmNode(name) for name in hostlist.expand(wired.nodes))
+        nodes, required, excluded = (
+            tuple(SlurmNode(name) for name in hostlist.expand(text))
+            for text in (wired.nodes, wired.required_nodes, wired.excluded_nodes)
+        )
     except ValueError as error:
         return Stranger(id=id_, sluid=sluid, unreadable=str(error), cluster=identity.cluster)
     is_waiting = phase is JobPhase.WAITING
@@ -57,6 +60,8 @@ def job(wired: wire.Job) -> SlurmJob | Stranger:
         reason="" if wired.state_reason == "None" else wired.state_reason,
         reason_text=wired.state_description,
         nodes=nodes,
+        required_nodes=required,
+        excluded_nodes=excluded,
         identity=identity,
         held=is_waiting and wired.priority.set and wired.priority.number == 0,
         submitted_at=moment(wired.submit_time),
@@ -114,8 +119,13 @@ def node(wired: wire.Node) -> SlurmNodeFacts:
         alloc_cpus=wired.alloc_cpus,
         alloc_memory_mib=wired.alloc_memory,
         reason=wired.reason,
+        reason_by=wired.reason_set_by_user,
+        reason_at=moment(wired.reason_changed_at),
+        reservation=wired.reservation,
+        partitions=tuple(wired.partitions),
         topology=wired.topology,
-        comment=wired.comment,
+        weight=wired.weight,
+        threads_per_core=wired.threads,
     )
 
 

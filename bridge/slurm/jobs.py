@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from bridge.domain import placeholder
-from bridge.domain.ids import JobId, Sluid
+from bridge.domain.ids import JobId, Sluid, SlurmNode
 from bridge.domain.jobs import SlurmJob
 from bridge.domain.placeholder import Identity, PlaceholderSpec
 from bridge.slurm import decode, encode, wire
@@ -193,6 +193,32 @@ async def set_time_limit(
     }
     await client.call(operation, "POST", f"/job/{held.id}", body=body, answer=wire.Answer)
     return True
+
+
+async def set_node_lists(
+    client: SlurmClient,
+    job_id: JobId,
+    *,
+    sluid: Sluid | None,
+    required: Sequence[SlurmNode],
+    excluded: Sequence[SlurmNode],
+) -> None:
+    """Replace the nodes that a waiting job must have some of, and those it must not have; no limit is lifted by that.
+
+    Raises:
+        NotFound: that job is gone, or the id is another one's by now.
+        Rejected: it does not wait any more (2073), or a node is unknown (2018).
+        SlurmError: it was not written.
+    """
+    held = await job(client, job_id)
+    if not isinstance(held, SlurmJob) or sluid not in (None, held.sluid):
+        raise NotFound("job.set_node_lists", f"job {job_id} is another one by now")
+    # An empty list would change nothing; the empty name is none.
+    body: dict[str, Sequence[str]] = {
+        "required_nodes": required or [""],
+        "excluded_nodes": excluded or [""],
+    }
+    await client.call("job.set_node_lists", "POST", f"/job/{job_id}", body=body, answer=wire.Answer)
 
 
 async def _held(

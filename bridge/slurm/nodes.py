@@ -146,6 +146,20 @@ async def set_address(client: SlurmClient, name: SlurmNode, address: str) -> Non
     await _update(client, "node.set_address", name, {"address": [address]})
 
 
+async def set_topology(client: SlurmClient, name: SlurmNode, topology: str) -> None:
+    """Move it in the topology, live; "" takes it out.
+
+    Raises:
+        Rejected: there is no such switch or block (2178).
+    """
+    await _update(client, "node.set_topology", name, {"topology_str": topology})
+
+
+async def set_weight(client: SlurmClient, name: SlurmNode, weight: int) -> None:
+    """Replace its weight."""
+    await _update(client, "node.set_weight", name, {"weight": weight})
+
+
 async def _update(
     client: SlurmClient, operation: str, name: SlurmNode, changes: Mapping[str, object]
 ) -> None:

@@ -92,6 +92,8 @@ class Job(Struct, frozen=True):
     state_reason: str = ""
     state_description: str = ""
     nodes: str = ""
+    required_nodes: str = ""
+    excluded_nodes: str = ""
     priority: Number = NONE
     submit_time: Number = NONE
     start_time: Number = NONE
@@ -154,8 +156,13 @@ class Node(Struct, frozen=True):
     alloc_cpus: int = 0
     alloc_memory: int = 0
     reason: str = ""
+    reason_set_by_user: str = ""
+    reason_changed_at: Number = NONE
+    reservation: str = ""
+    partitions: list[str] = field(default_factory=list)
     topology: str = ""
-    comment: str = ""
+    weight: int = 1
+    threads: int = 1
 
 
 class Nodes(Answer, frozen=True):

@@ -96,6 +96,7 @@ def test_controllers_have_the_rights_of_their_table(chart: Rendered, render: Ren
             ("", "pods", (*READ, "patch", "delete")),
             ("", "pods/status", ("patch",)),
             ("", "nodes", (*READ, "patch")),
+            ("", "nodes/status", ("patch",)),
             ("events.k8s.io", "events", ("create",)),
         )
     )

@@ -53,6 +53,23 @@ def test_any_pod_is_limited_to_the_nodes_of_this_cluster() -> None:
     assert constraints(MARK) == candidates.choose(build.pod(), pool())
 
 
+def test_a_node_that_is_to_leave_slurm_is_no_candidate() -> None:
+    """A job that waits for it by name would stand in the way of its deletion."""
+    leaving = build.kube_node("k1", labels={names.EXTERNAL_NODE_LABEL: "false"})
+    found = candidates.pool([leaving], [build.slurm_node("k1")], build.CLUSTER)
+
+    assert {} == found.nodes
+
+
+def test_of_two_nodes_with_one_slurm_name_every_process_takes_the_same() -> None:
+    label = {names.SLURM_NODE_NAME_LABEL: "s1"}
+    rivals = [build.kube_node("b", labels=label), build.kube_node("a", labels=label)]
+
+    for order in (rivals, rivals[::-1]):
+        found = candidates.pool(order, [build.slurm_node("s1")], build.CLUSTER)
+        assert "a" == found.kube_node(SlurmNode("s1"))
+
+
 @pytest.mark.parametrize(
     ("pod", "expected"),
     [

@@ -7,31 +7,42 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain import demand, names, registration
+from bridge.domain import demand, names, node_spec, node_state, nodes, registration
 from bridge.domain.demand import Demand
 from bridge.domain.ids import KubeNode, SlurmNode
-from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec, Taint
-from bridge.domain.registration import (
+from bridge.domain.jobs import JobPhase, SlurmJob
+from bridge.domain.node_actions import (
     Create,
     Delete,
     Drain,
     NodeAction,
+    RemoveCondition,
     RemoveTaint,
+    Rename,
     SetAddress,
+    SetCondition,
     SetFeatures,
     SetTaint,
-    Settings,
+    SetTopology,
+    SetWeight,
+    Uncordon,
     Undrain,
+    Withdraw,
 )
+from bridge.domain.node_spec import Publishing
+from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec, Taint
+from bridge.domain.registration import Node, NodeDecision, Refusal, Settings
 from bridge.domain.restore import Hold
 from tests.domain import builders as build
+from tests.domain import lifecycle_builders
 from tests.domain.builders import MARK
 
-SETTINGS = Settings(
+PUBLISHING = Publishing(
     cluster=build.CLUSTER,
     node_features=("topology.kubernetes.io/*", "disk"),
     gpu_resources={"nvidia.com/gpu": "gpu:a100"},
 )
+SETTINGS = Settings(publishing=PUBLISHING)
 NO_DAEMONS = demand.total([])
 TAINT = Taint(key=names.MANAGED_NODE_TAINT, value=names.SCHEDULER_NAME, effect="NoSchedule")
 TAINTED: dict[str, Any] = {"taints": (TAINT,)}
@@ -39,14 +50,37 @@ NAME = SlurmNode("k1")
 BUSY: dict[str, Any] = {"alloc_cpus": 2, "states": frozenset({"MIXED", "EXTERNAL"})}
 
 
+def look(
+    kube_node: KubeNodeFacts | None,
+    slurm_node: SlurmNodeFacts | None,
+    daemons: Demand = NO_DAEMONS,
+    settings: Settings = SETTINGS,
+    **more: Any,
+) -> NodeDecision:
+    return registration.decide(
+        Node(kube_node=kube_node, slurm_node=slurm_node, daemons=daemons, **more), settings
+    )
+
+
 def decided(
     kube_node: KubeNodeFacts | None,
     slurm_node: SlurmNodeFacts | None,
     daemons: Demand = NO_DAEMONS,
     settings: Settings = SETTINGS,
-    hold: Hold = Hold.HELD,
+    **more: Any,
 ) -> list[NodeAction]:
-    return list(registration.decide(kube_node, daemons, slurm_node, settings, hold=hold).actions)
+    """Without what is said on the node about it: that has tests of its own."""
+    actions = look(kube_node, slurm_node, daemons, settings, **more).actions
+    return [action for action in actions if not isinstance(action, SetCondition)]
+
+
+def told(
+    kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts | None, **more: Any
+) -> tuple[str, str, str]:
+    """Status, reason and message that the node gets."""
+    said = [a for a in look(kube_node, slurm_node, **more).actions if isinstance(a, SetCondition)]
+    condition = said[0].condition
+    return (condition.status, condition.reason, condition.message)
 
 
 def drained(reason: str, **fields: Any) -> SlurmNodeFacts:
@@ -92,13 +126,13 @@ def test_a_labelled_node_is_tainted_then_created() -> None:
 def test_gpus_that_daemons_hold_are_not_handed_out() -> None:
     daemons = demand.total([build.demands(**{"nvidia.com/gpu": "1"})])
 
-    assert "gpu:a100:3" == registration.spec(build.kube_node(gpus=4), daemons, SETTINGS).gres
-    assert "" == registration.spec(build.kube_node(gpus=1), daemons, SETTINGS).gres
+    assert "gpu:a100:3" == node_spec.spec(build.kube_node(gpus=4), daemons, PUBLISHING).gres
+    assert "" == node_spec.spec(build.kube_node(gpus=1), daemons, PUBLISHING).gres
 
 
 def test_a_gres_without_type_has_none_in_its_files() -> None:
-    settings = replace(SETTINGS, gpu_resources={"nvidia.com/gpu": "gpu"})
-    spec = registration.spec(build.kube_node(gpus=1), NO_DAEMONS, settings)
+    publishing = replace(PUBLISHING, gpu_resources={"nvidia.com/gpu": "gpu"})
+    spec = node_spec.spec(build.kube_node(gpus=1), NO_DAEMONS, publishing)
 
     assert ("gpu:1", "count=1,name=gpu,file=gpu-0") == (spec.gres, spec.gres_conf)
 
@@ -106,7 +140,7 @@ def test_a_gres_without_type_has_none_in_its_files() -> None:
 def test_slurms_name_may_be_another() -> None:
     kube_node = build.kube_node("k1.example.com", labels={names.SLURM_NODE_NAME_LABEL: "s1"})
 
-    assert SlurmNode("s1") == registration.spec(kube_node, NO_DAEMONS, SETTINGS).name
+    assert SlurmNode("s1") == node_spec.spec(kube_node, NO_DAEMONS, PUBLISHING).name
 
 
 @pytest.mark.parametrize(
@@ -136,18 +170,15 @@ def test_slurms_name_may_be_another() -> None:
 def test_a_node_that_cannot_be_described_is_not_created(
     kube_node: KubeNodeFacts, daemons: Demand, reason: str
 ) -> None:
-    decision = registration.decide(kube_node, daemons, None, SETTINGS)
+    tainted = replace(kube_node, taints=(TAINT,))
 
-    assert reason == decision.reason
-    assert not any(isinstance(action, Create) for action in decision.actions)
+    assert reason == look(tainted, None, daemons).reason == told(tainted, None, daemons=daemons)[2]
+    assert [RemoveTaint(kube_node=KubeNode("k1"))] == decided(tainted, None, daemons)
 
 
 def test_a_node_in_step_is_left_alone() -> None:
-    decision = registration.decide(
-        build.kube_node(**TAINTED), NO_DAEMONS, build.slurm_node(), SETTINGS
-    )
-
-    assert ((), "in step") == (decision.actions, decision.reason)
+    assert [] == decided(build.kube_node(**TAINTED), build.slurm_node())
+    assert "in step" == look(build.kube_node(**TAINTED), build.slurm_node()).reason
 
 
 @pytest.mark.parametrize(
@@ -228,7 +259,8 @@ def test_what_others_took_out_of_service_is_not_made_anew(state: str, cpus: int)
     assert [Drain, Delete] == [
         type(action)
         for action in decided(
-            build.kube_node(**TAINTED), replace(slurm_node, cpus=9, states=frozenset({"IDLE"}))
+            build.kube_node(**TAINTED),
+            replace(slurm_node, cpus=9, states=frozenset({"IDLE", "EXTERNAL"})),
         )
     ]
 
@@ -339,6 +371,242 @@ def test_slurm_nodes_that_are_not_ours_are_never_touched(
     assert [] == decided(kube_node, build.slurm_node(features=features, cpus=99))
 
 
+def test_what_slurm_can_change_is_changed_in_place() -> None:
+    kube_node = build.kube_node(
+        annotations={names.TOPOLOGY_ANNOTATION: "t:s2,b:b1", names.WEIGHT_ANNOTATION: "7"},
+        **TAINTED,
+    )
+    slurm_node = build.slurm_node(topology="t:s1", weight=1, **BUSY)
+
+    assert [
+        SetTopology(slurm_node=NAME, topology="t:s2,b:b1"),
+        SetWeight(slurm_node=NAME, weight=7),
+    ] == decided(kube_node, slurm_node)
+    assert [] == decided(kube_node, replace(slurm_node, topology="b:b1,t:s2", weight=7))
+
+
+def test_threads_of_one_core_are_given_out_together() -> None:
+    kube_node = build.kube_node(cpus=7, annotations={names.THREADS_ANNOTATION: "2"}, **TAINTED)
+    spec = node_spec.spec(kube_node, NO_DAEMONS, PUBLISHING)
+
+    assert (6, 2) == (spec.cpus, spec.threads_per_core)
+    assert [Drain, Delete] == [
+        type(action) for action in decided(kube_node, build.slurm_node(cpus=6))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("labels", "resource", "gres"),
+    [
+        ({"nvidia.com/gpu.product": "NVIDIA-A100-80GB"}, "gpu", "gpu:nvidia-a100-80gb:2"),
+        ({"nvidia.com/gpu.product": "NVIDIA-A100-80GB"}, "gpu:a100", "gpu:a100:2"),
+        ({}, "gpu", "gpu:2"),
+    ],
+)
+def test_the_type_of_gpus_comes_from_the_nodes_labels(
+    labels: dict[str, str], resource: str, gres: str
+) -> None:
+    publishing = replace(
+        PUBLISHING,
+        gpu_resources={"nvidia.com/gpu": resource},
+        gpu_type_labels=("nvidia.com/gpu.product",),
+    )
+
+    found = node_spec.spec(build.kube_node(gpus=2, labels=labels), NO_DAEMONS, publishing)
+    assert gres == found.gres
+
+
+@pytest.mark.parametrize("weight", ["", "-1", "many", "4294967295", "1 State=DOWN"])
+def test_an_annotation_that_is_no_number_is_said_on_the_node(weight: str) -> None:
+    kube_node = build.kube_node(annotations={names.WEIGHT_ANNOTATION: weight})
+    status, reason, message = told(kube_node, None)
+
+    assert ("False", "InvalidAnnotation") == (status, reason)
+    assert message == (
+        f"metadata.annotations[slurm-bridge.dev/weight]: expected a whole number from 0 to 4294967294, "
+        f"found {weight!r}"
+    )
+    assert [] == decided(kube_node, None)
+
+
+def test_a_refused_node_is_not_created_again_as_it_is() -> None:
+    kube_node = build.kube_node(**TAINTED)
+    wanted = node_spec.spec(kube_node, NO_DAEMONS, PUBLISHING)
+    refusal = Refusal(spec=wanted, words="no such switch")
+
+    assert [RemoveTaint(kube_node=KubeNode("k1"))] == decided(kube_node, None, refusal=refusal)
+    assert ("False", "Refused", "Slurm refuses the node: no such switch") == told(
+        kube_node, None, refusal=refusal
+    )
+    changed = replace(refusal, spec=replace(wanted, cpus=1))
+    assert [Create(spec=wanted)] == decided(kube_node, None, refusal=changed)
+
+
+def test_a_refused_change_leaves_the_node_in_service() -> None:
+    kube_node = build.kube_node(annotations={names.TOPOLOGY_ANNOTATION: "t:nope"}, **TAINTED)
+    refusal = Refusal(
+        spec=node_spec.spec(kube_node, NO_DAEMONS, PUBLISHING), words="no such switch"
+    )
+
+    assert [] == decided(kube_node, build.slurm_node(), refusal=refusal)
+    assert ("True", "ChangeRefused", "Slurm refuses a change of the node: no such switch") == told(
+        kube_node, build.slurm_node(), refusal=refusal
+    )
+
+
+def test_a_partition_that_does_not_exist_is_said_on_the_node() -> None:
+    kube_node = build.kube_node(annotations={names.PARTITIONS_ANNOTATION: "gpu,typo"}, **TAINTED)
+    slurm_node = build.slurm_node("k1", "gpu", "typo")
+    text = "Slurm has no partition {} that takes nodes with a feature of that name"
+
+    assert ("True", "PartitionMissing", text.format("typo")) == told(
+        kube_node, replace(slurm_node, partitions=("gpu",))
+    )
+    assert ("False", "NoPartition", text.format("gpu, typo")) == told(kube_node, slurm_node)
+    status, reason, _ = told(kube_node, replace(slurm_node, partitions=("typo", "gpu")))
+    assert ("True", "InService") == (status, reason)
+
+
+def test_the_loser_of_a_name_is_told_and_left_to_others() -> None:
+    first = build.kube_node("a", labels={names.SLURM_NODE_NAME_LABEL: "s1"})
+    second = build.kube_node("b", labels={names.SLURM_NODE_NAME_LABEL: "s1"}, **TAINTED)
+    assert first is nodes.holder([second, first])
+
+    said, *rest = registration.yield_to(second, first).actions
+    assert isinstance(said, SetCondition)
+    assert nodes.NAME_TAKEN == said.condition.reason
+    assert "node a has the Slurm name s1 already" in said.condition.message
+    assert [RemoveTaint(kube_node=KubeNode("b"))] == rest
+
+
+def test_who_has_a_name_keeps_it() -> None:
+    """Whoever came first, also against one whose name comes first; and it goes with the label."""
+    label = {names.SLURM_NODE_NAME_LABEL: "s1"}
+    in_service = node_state.condition(build.slurm_node())
+    taken = node_state.problem(nodes.NAME_TAKEN, "")
+    old = build.kube_node("b", labels=label, conditions=(in_service,))
+    new = build.kube_node("a", labels=label, conditions=(taken,))
+
+    assert old is nodes.holder([new, old])
+    assert new is nodes.holder([new, unlabelled_as(old)])
+    assert nodes.holder([]) is None
+
+
+def unlabelled_as(kube_node: KubeNodeFacts) -> KubeNodeFacts:
+    return replace(kube_node, labels={**kube_node.labels, names.EXTERNAL_NODE_LABEL: "false"})
+
+
+class TestJobsThatNameANodeThatLeaves:
+    """Slurm refuses every update of a job that names a node which is gone."""
+
+    def test_waiting_ones_forget_it_before_it_goes(self) -> None:
+        job = replace(build_job(), required_nodes=(NAME, SlurmNode("k2")), excluded_nodes=(NAME,))
+
+        assert [
+            Rename(
+                job_id=job.id,
+                sluid=job.sluid,
+                required_nodes=(SlurmNode("k2"),),
+                excluded_nodes=(),
+            )
+        ] == decided(unlabelled(), drained("slurm-bridge: no longer wanted"), named_by=(job,))
+
+    def test_one_that_has_no_other_is_submitted_again(self) -> None:
+        job = replace(build_job(), required_nodes=(NAME,))
+
+        assert [Withdraw(job_id=job.id, sluid=job.sluid)] == decided(
+            None, drained("slurm-bridge: gone from Kubernetes"), named_by=(job,)
+        )
+
+    def test_the_record_stays_while_a_running_one_excludes_it(self) -> None:
+        """Its lists cannot be changed any more (2073)."""
+        job = replace(build_job(), phase=JobPhase.RUNNING, excluded_nodes=(NAME,))
+        decision = look(unlabelled(), drained("slurm-bridge: no longer wanted"), named_by=(job,))
+
+        assert ((), registration.LATER) == (decision.actions, decision.again)
+
+    def test_they_keep_a_node_that_comes_back_at_once(self) -> None:
+        job = replace(build_job(), required_nodes=(NAME,))
+        assert Delete(slurm_node=NAME) in decided(
+            build.kube_node(**TAINTED), build.slurm_node(cpus=9), named_by=(job,)
+        )
+
+
+def build_job() -> SlurmJob:
+    return lifecycle_builders.waiting()
+
+
+class TestHybrid:
+    """A slurmd's record: we only mark it, and drains pass both ways."""
+
+    KUBE = replace(
+        build.kube_node(labels={names.HYBRID_NODE_LABEL: "true", "disk": "ssd"}), taints=(TAINT,)
+    )
+
+    @staticmethod
+    def slurmds(*features: str, **fields: Any) -> SlurmNodeFacts:
+        states = frozenset({"IDLE"}) | fields.pop("states", frozenset())
+        return build.slurm_node(features=features, states=states, cpus=64, **fields)
+
+    def test_it_is_marked_beside_its_own_features(self) -> None:
+        (action,) = decided(self.KUBE, self.slurmds("fast", "disk=hdd"))
+
+        assert (
+            SetFeatures(slurm_node=NAME, features=("fast", "slurm-bridge", MARK, "disk=ssd"))
+            == action
+        )
+        assert [] == decided(self.KUBE, self.slurmds("fast", "slurm-bridge", MARK, "disk=ssd"))
+
+    def test_it_is_never_created_resized_deleted_or_declared_down(self) -> None:
+        marked = self.slurmds("slurm-bridge", MARK, "disk=ssd")
+        dead = replace(self.KUBE, is_ready=False)
+
+        assert [RemoveTaint(kube_node=KubeNode("k1"))] == decided(self.KUBE, None)
+        assert ("False", "NotRegistered") == told(self.KUBE, None)[:2]
+        assert [Drain(slurm_node=NAME, reason="slurm-bridge: not ready in Kubernetes")] == decided(
+            dead, marked, is_given_up=True
+        )
+
+    def test_without_the_label_it_is_as_it_was(self) -> None:
+        kube_node = replace(self.KUBE, labels={})
+        marked = self.slurmds(
+            "fast", "slurm-bridge", MARK, "disk=ssd", states=frozenset({"DRAIN"}), reason="ops"
+        )
+
+        assert [
+            SetFeatures(slurm_node=NAME, features=("fast",)),
+            RemoveTaint(kube_node=KubeNode("k1")),
+        ] == decided(kube_node, marked)
+
+    def test_another_clusters_is_left_alone(self) -> None:
+        theirs = self.slurmds("slurm-bridge", "slurm-bridge.dev/cluster=other")
+
+        assert [RemoveTaint(kube_node=KubeNode("k1"))] == decided(self.KUBE, theirs)
+        assert ("False", nodes.NAME_TAKEN) == told(self.KUBE, theirs)[:2]
+
+    def test_an_external_record_of_ours_makes_room(self) -> None:
+        assert Delete(slurm_node=NAME) in decided(self.KUBE, build.slurm_node())
+
+    def test_a_slurmds_record_is_not_taken_for_an_external_one(self) -> None:
+        kube_node = build.kube_node(**TAINTED)
+
+        assert ("False", nodes.NAME_TAKEN) == told(kube_node, self.slurmds("fast"))[:2]
+        assert [RemoveTaint(kube_node=KubeNode("k1"))] == decided(kube_node, self.slurmds("fast"))
+
+
+def test_nothing_of_ours_is_left_on_a_node_that_is_not_wanted() -> None:
+    kube_node = unlabelled(
+        annotations={names.CORDON_ANNOTATION: "ops"},
+        is_unschedulable=True,
+        conditions=(node_state.problem("Drained", ""),),
+        **TAINTED,
+    )
+
+    assert [RemoveTaint, Uncordon, RemoveCondition] == [
+        type(action) for action in decided(kube_node, None)
+    ]
+
+
 KUBE_NODES = st.none() | st.builds(
     lambda wanted, cpus, ready, cordoned, zone, tainted: build.kube_node(
         labels={names.EXTERNAL_NODE_LABEL: wanted, "disk": zone},
@@ -378,7 +646,7 @@ def test_repeated_looks_at_an_idle_node_come_to_rest(
             kube_node, slurm_node = _carried_out(action, kube_node, slurm_node)
 
     assert [] == decided(kube_node, slurm_node)
-    is_wanted = registration.is_wanted(kube_node)
+    is_wanted = nodes.is_wanted(kube_node)
     is_theirs = slurm_node is not None and MARK not in slurm_node.features
     if kube_node and not is_theirs:
         can_be_there = is_wanted and kube_node.allocatable.milli_cpu > 0
@@ -417,6 +685,8 @@ def _carried_out(
             assert slurm_node
             assert MARK in slurm_node.features, "touched a stranger's node"
             return kube_node, _changed(action, slurm_node)
+        case _:
+            raise AssertionError(f"not expected here: {action}")
 
 
 def _changed(
@@ -426,6 +696,7 @@ def _changed(
         case Delete():
             return None
         case Drain(reason=reason):
+            assert not node_state.is_by_others(slurm_node), "wrote over a stranger's drain"
             return replace(slurm_node, states=slurm_node.states | {"DRAIN"}, reason=reason)
         case Undrain():
             assert slurm_node.reason.startswith("slurm-bridge: "), "took a stranger's drain back"
@@ -480,10 +751,8 @@ class TestPodsWithoutPlaceholders:
 
     def test_it_is_looked_at_again(self) -> None:
         for hold in (Hold.MISSING, Hold.RESTORING, Hold.UNSURE):
-            decision = registration.decide(
-                build.kube_node(**TAINTED), NO_DAEMONS, drained(self.LOST), SETTINGS, hold=hold
-            )
-            assert not decision.is_settled
+            decision = look(build.kube_node(**TAINTED), drained(self.LOST), hold=hold)
+            assert decision.again is not None
 
     def test_afterwards_all_is_as_before(self) -> None:
         kube_node = build.kube_node(**TAINTED)

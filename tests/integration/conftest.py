@@ -6,6 +6,7 @@ import pytest
 
 from sandbox.client import Sandbox
 from tests.fault_bench import FaultBench, fault_bench
+from tests.integration.machines import Machine, a_machine
 from tests.integration.residents import Residents, moved_in
 from tests.integration.worlds import Worlds
 from tests.servers import fresh_namespace
@@ -40,3 +41,11 @@ def bench(full_sandbox: Sandbox) -> Iterator[FaultBench]:
     """The services behind proxies for the tests of one file; each begins and ends without faults."""
     with fault_bench(full_sandbox) as bench:
         yield bench
+
+
+@pytest.fixture
+def machine(full_sandbox: Sandbox) -> Iterator[Machine]:
+    """One more node, not labelled yet; in the end neither side has it."""
+    with a_machine(full_sandbox) as machine:
+        yield machine
+    machine.await_not_in_slurm()

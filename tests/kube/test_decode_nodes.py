@@ -3,7 +3,7 @@
 import json
 
 from bridge.domain.ids import KubeNode
-from bridge.domain.nodes import Allocatable, KubeNodeFacts, Taint
+from bridge.domain.nodes import Allocatable, KubeNodeFacts, NodeCondition, Taint
 from bridge.kube import decode
 
 NEW = "2026-01-01T12:00:00Z"
@@ -52,6 +52,10 @@ def test_a_node_is_read_with_what_it_has_left_for_pods() -> None:
         taints=(Taint(key="k", effect="NoSchedule"),),
         is_unschedulable=True,
         is_ready=True,
+        conditions=(
+            NodeCondition(type="MemoryPressure", status="False"),
+            NodeCondition(type="Ready", status="True"),
+        ),
         allocatable=Allocatable(
             milli_cpu=7910,
             memory_bytes=32 * 2**30,

@@ -8,7 +8,7 @@ import pytest
 from bridge.domain import names, outcome
 from bridge.domain.actions import Cause
 from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid
-from bridge.domain.nodes import Taint
+from bridge.domain.nodes import NodeCondition, Taint
 from bridge.domain.pods import Condition, Phase, Pod
 from bridge.kube import errors, patches, writes
 from bridge.kube.client import STRATEGIC_MERGE_PATCH, KubeClient
@@ -310,3 +310,41 @@ async def test_a_taint_is_refused_when_the_taints_have_changed(client: KubeClien
             await writes.patch_node(client, node, patches.taint(node, second))
     finally:
         await writes.patch_node(client, tainted, patches.untaint(tainted, first.key))
+
+
+async def test_a_cordon_of_ours_comes_and_goes_with_its_mark(client: KubeClient) -> None:
+    node = await writes.get_node(client, KubeNode("node-2"))
+    cordoned = await writes.patch_node(client, node, patches.cordon(node, "drained by ops"))
+    assert (True, "drained by ops") == (
+        cordoned.is_unschedulable,
+        cordoned.annotations[names.CORDON_ANNOTATION],
+    )
+    with pytest.raises(errors.Conflict):  # somebody else's cordon would become ours
+        await writes.patch_node(client, cordoned, patches.cordon(node, "again"))
+
+    lifted = await writes.patch_node(client, cordoned, patches.uncordon(cordoned))
+    assert (False, node.annotations) == (lifted.is_unschedulable, lifted.annotations)
+
+
+async def test_an_uncordon_of_somebodys_is_only_noted(client: KubeClient) -> None:
+    node = await writes.get_node(client, KubeNode("node-2"))
+    cordoned = await writes.patch_node(client, node, patches.cordon(node, "drained by ops"))
+    theirs = patches.JsonPatch([{"op": "remove", "path": "/spec/unschedulable"}])
+    lifted = await writes.patch_node(client, cordoned, theirs)
+
+    noted = await writes.patch_node(client, lifted, patches.uncordon(lifted))
+    assert (False, node.annotations) == (noted.is_unschedulable, noted.annotations)
+
+
+async def test_a_condition_stands_beside_the_kubelets(client: KubeClient) -> None:
+    node = await writes.get_node(client, KubeNode("node-2"))
+    wanted = NodeCondition(type="example.com/State", status="False", reason="Drained", message="x")
+
+    patch = patches.node_condition(node, wanted, NOON)
+    told = await writes.patch_node_status(client, node, patch)
+    assert (wanted, True) == (told.condition(wanted.type), told.is_ready)
+    assert {c.type for c in node.conditions} < {c.type for c in told.conditions}
+
+    removal = patches.remove_node_condition(told, wanted.type)
+    gone = await writes.patch_node_status(client, told, removal)
+    assert (None, True) == (gone.condition(wanted.type), gone.is_ready)

@@ -8,15 +8,17 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from bridge.domain import candidates, demand, names, registration, request
+from bridge.domain import candidates, demand, names, node_spec, registration, request
 from bridge.domain.candidates import Pool
 from bridge.domain.ids import SlurmNode
 from bridge.domain.jobs import JobPhase
+from bridge.domain.node_actions import SetCondition
+from bridge.domain.node_spec import Publishing
 from bridge.domain.overrides import Overrides
 from bridge.domain.permit import Permit
 from bridge.domain.placeholder import PlaceholderSpec
 from bridge.domain.pods import Pod
-from bridge.domain.registration import Settings
+from bridge.domain.registration import Node, Settings
 from bridge.domain.request import Defaults
 from bridge.slurm import jobs, nodes
 from bridge.slurm.client import SlurmClient
@@ -27,12 +29,13 @@ from tests.domain.builders import term
 from tests.slurm.conftest import Submit
 from tests.slurm.placeholders import USER, in_phase
 
-SETTINGS = Settings(
+PUBLISHING = Publishing(
     cluster=build.CLUSTER,
     node_features=("zone", "rack", "node-role.kubernetes.io/*"),
     gpu_resources={"nvidia.com/gpu": "gpu:a100"},
 )
-DEFAULTS = Defaults(cluster=build.CLUSTER, gpu_resources=SETTINGS.gpu_resources)
+SETTINGS = Settings(publishing=PUBLISHING)
+DEFAULTS = Defaults(cluster=build.CLUSTER, gpu_resources=PUBLISHING.gpu_resources)
 PERMIT = Permit(requester="alice", rule="everybody", user=USER, group=USER)
 NOT_AVAILABLE = 2014
 """No node has all that is asked for."""
@@ -86,7 +89,7 @@ class Bridged:
 @pytest.fixture
 async def bridged(client: SlurmClient) -> AsyncIterator[Bridged]:
     for kube_node in KUBE_NODES:
-        await nodes.create(client, registration.spec(kube_node, DAEMONS, SETTINGS))
+        await nodes.create(client, node_spec.spec(kube_node, DAEMONS, PUBLISHING))
     pool = candidates.pool(KUBE_NODES, await nodes.listing(client), build.CLUSTER)
     yield Bridged(client=client, pool=pool)
     for kube_node in KUBE_NODES:
@@ -106,8 +109,11 @@ async def test_a_node_as_slurm_reports_it_is_in_step_with_what_we_asked_for(
     """Otherwise every look would find something to do."""
     assert 4 == len(bridged.pool.nodes)
     for node in bridged.pool.nodes.values():
-        decision = registration.decide(node.kube, DAEMONS, node.slurm, SETTINGS)
-        assert ((), "in step") == (decision.actions, decision.reason)
+        both = Node(kube_node=node.kube, slurm_node=node.slurm, daemons=DAEMONS)
+        decision = registration.decide(both, SETTINGS)
+        (said,) = decision.actions
+        assert isinstance(said, SetCondition)
+        assert ("InService", "in step") == (said.condition.reason, decision.reason)
 
 
 async def test_our_mark_outlives_a_crash_of_slurmctld(
@@ -117,12 +123,13 @@ async def test_our_mark_outlives_a_crash_of_slurmctld(
     async with SlurmClient.open(
         fragile_slurm.slurmrestd_url, token_file=fragile_slurm.token_file
     ) as client:
-        await nodes.create(client, registration.spec(kube_node, DAEMONS, SETTINGS))
+        await nodes.create(client, node_spec.spec(kube_node, DAEMONS, PUBLISHING))
         fragile_slurm.run("scontrol", "reconfigure")  # writes the state at once
         fragile_slurm.restart("slurmctld", signal="KILL")
         found = await nodes.node(client, SlurmNode(kube_node.name))
 
-        assert () == registration.decide(kube_node, DAEMONS, found, SETTINGS).actions
+        both = Node(kube_node=kube_node, slurm_node=found, daemons=DAEMONS)
+        assert "in step" == registration.decide(both, SETTINGS).reason
         await nodes.delete(client, SlurmNode(kube_node.name))
 
 

@@ -1,0 +1,165 @@
+"""A Kubernetes node as Slurm shall see it: what is left of it beside the pods that belong to it."""
+
+import fnmatch
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from bridge.domain import demand, names, nodes, quantities
+from bridge.domain.demand import Demand
+from bridge.domain.faults import Fault
+from bridge.domain.ids import ClusterId
+from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec
+
+_PLAIN = re.compile(r"[A-Za-z0-9_.:/-]+")
+"""One word of node_conf, which cannot begin another key."""
+
+_LARGEST_WEIGHT = 2**32 - 2
+"""`man slurm.conf`, "Weight"."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publishing:
+    """What the administrator has set."""
+
+    cluster: ClusterId
+    node_features: tuple[str, ...] = ()
+    """Label keys to publish as features; `*` and `?` match."""
+    gpu_resources: Mapping[str, str] = field(default_factory=dict)
+    """Extended resource → GRES (`nvidia.com/gpu` → `gpu`, or with its type `gpu:a100`)."""
+    gpu_type_labels: tuple[str, ...] = ()
+    """Labels that name the GPUs' type, for a GRES without one; the first that a node has counts."""
+
+
+def faults(kube_node: KubeNodeFacts) -> tuple[Fault, ...]:
+    """What an administrator wrote on the node that Slurm cannot take."""
+    return (
+        *_words(kube_node, names.PARTITIONS_ANNOTATION),
+        *_words(kube_node, names.TOPOLOGY_ANNOTATION),
+        *_number(kube_node, names.WEIGHT_ANNOTATION, least=0, most=_LARGEST_WEIGHT),
+        *_number(kube_node, names.THREADS_ANNOTATION, least=1, most=1024),
+    )
+
+
+def spec(kube_node: KubeNodeFacts, daemons: Demand, publishing: Publishing) -> SlurmNodeSpec:
+    """Describe the node; only where there are no `faults`.
+
+    daemons: what the pods that belong to the node ask for together (DaemonSets', static ones).
+    """
+    allocatable = kube_node.allocatable
+    left = {
+        name: count - daemons.extended.get(name, 0) for name, count in allocatable.extended.items()
+    }
+    kinds = demand.gres(
+        {name: count for name, count in left.items() if count > 0}, publishing.gpu_resources
+    )
+    # Slurm takes one kind with its files for a node without slurmd (a second one: "Invalid argument").
+    gres, gres_conf = "", ""
+    if kinds:
+        name, count = min(kinds.items())
+        gres, gres_conf = _gres(_typed(name, kube_node, publishing), count)
+    threads = int(kube_node.annotations.get(names.THREADS_ANNOTATION, "1"))
+    cpus = max(0, allocatable.milli_cpu - daemons.milli_cpu) // 1000
+    return SlurmNodeSpec(
+        name=nodes.slurm_name(kube_node),
+        address=kube_node.internal_ip,
+        cpus=cpus // threads * threads,
+        memory_mib=max(0, allocatable.memory_bytes - daemons.memory_bytes) // quantities.MIB,
+        features=tuple(dict.fromkeys(_features(kube_node, publishing))),
+        gres=gres,
+        gres_conf=gres_conf,
+        topology=kube_node.annotations.get(names.TOPOLOGY_ANNOTATION, ""),
+        weight=int(kube_node.annotations.get(names.WEIGHT_ANNOTATION, "1")),
+        threads_per_core=threads,
+    )
+
+
+def partitions(kube_node: KubeNodeFacts) -> tuple[str, ...]:
+    """The partitions that an administrator wants it in."""
+    listed = kube_node.annotations.get(names.PARTITIONS_ANNOTATION, "")
+    return tuple(filter(None, map(str.strip, listed.split(","))))
+
+
+def shared_features(
+    slurm_node: SlurmNodeFacts, ours: Iterable[str], publishing: Publishing
+) -> tuple[str, ...]:
+    """Features of a node whose record is a slurmd's: what it had of its own, and ours instead of those we put there before."""
+    own = [
+        feature
+        for feature in slurm_node.features
+        if feature not in marks(publishing.cluster)
+        and not _is_published(feature.partition("=")[0], publishing)
+    ]
+    return tuple(dict.fromkeys([*own, *ours]))
+
+
+def marks(cluster: ClusterId) -> tuple[str, str]:
+    """The features that say a node is bridged, and by whom."""
+    return (names.BRIDGED_FEATURE, nodes.cluster_feature(cluster))
+
+
+def partition_features(features: Iterable[str]) -> frozenset[str]:
+    """Those a NodeSet may be made of; what came from labels has a `=`."""
+    return frozenset(feature for feature in features if "=" not in feature)
+
+
+def plain_gres(text: str) -> str:
+    """Without the sockets that Slurm adds: `gpu:a100:4(S:0-1)`."""
+    return re.sub(r"\([^)]*\)", "", text)
+
+
+def topology_parts(text: str) -> frozenset[str]:
+    """`topo-switch:s1,topo-block:b1` in no order."""
+    return frozenset(filter(None, map(str.strip, text.split(","))))
+
+
+def _features(kube_node: KubeNodeFacts, publishing: Publishing) -> Iterator[str]:
+    """Our marks, the partitions the node belongs to, and the chosen labels."""
+    yield from marks(publishing.cluster)
+    yield from partitions(kube_node)
+    for key, value in sorted(kube_node.labels.items()):
+        if _is_published(key, publishing):
+            yield f"{key}={value}"
+
+
+def _is_published(key: str, publishing: Publishing) -> bool:
+    return any(fnmatch.fnmatchcase(key, pattern) for pattern in publishing.node_features)
+
+
+def _typed(name: str, kube_node: KubeNodeFacts, publishing: Publishing) -> str:
+    """`gpu` and the label `nvidia.com/gpu.product: NVIDIA-A100` are `gpu:nvidia-a100`."""
+    if ":" in name:
+        return name
+    types = (kube_node.labels.get(label) for label in publishing.gpu_type_labels)
+    found = next(filter(None, types), "")
+    return f"{name}:{found.lower()}" if found else name
+
+
+def _gres(name: str, count: int) -> tuple[str, str]:
+    """`gpu:a100:2` and its GresConf; the files are names for counting, nothing opens them."""
+    kind, _, model = name.partition(":")
+    files = ",".join(f"file={kind}-{index}" for index in range(count))
+    return (
+        f"{name}:{count}",
+        f"count={count},name={kind}," + (f"type={model}," if model else "") + files,
+    )
+
+
+def _words(kube_node: KubeNodeFacts, key: str) -> Iterator[Fault]:
+    for part in map(str.strip, kube_node.annotations.get(key, "").split(",")):
+        if part and not _PLAIN.fullmatch(part):
+            yield Fault(
+                path=f"metadata.annotations[{key}]",
+                message=f"expected names with commas between, found {part!r}",
+            )
+
+
+def _number(kube_node: KubeNodeFacts, key: str, *, least: int, most: int) -> Iterator[Fault]:
+    text = kube_node.annotations.get(key)
+    if text is None:
+        return
+    if not (text.isascii() and text.isdecimal() and least <= int(text[:20]) <= most):
+        yield Fault(
+            path=f"metadata.annotations[{key}]",
+            message=f"expected a whole number from {least} to {most}, found {text!r}",
+        )

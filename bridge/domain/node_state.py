@@ -1,0 +1,172 @@
+"""Whether a node takes work, both ways, and whose word that is.
+
+A cordon, a node that is not ready and the listed conditions drain the Slurm node; Slurm's own DRAIN, DOWN and FAIL show
+on the Kubernetes node, and cordon it where the administrator wants that. Each side keeps a mark on what came from the
+other one: the reason of a drain of ours begins with `REASON_PREFIX`, a cordon of ours has an annotation beside it. What
+has no such mark is a person's (or a health check's) and is neither lifted nor written over; what has one is never taken
+for news. So there is no loop, and nothing has to be remembered.
+
+UNDRAIN, and RESUME from DOWN, clear state and reason together, so a state without a reason is somebody else's. One thing
+cannot be told: DRAIN without a reason *over* a drain of ours leaves our reason (measured with 26.05); scontrol insists on
+one, only REST does not. DOWN and FAIL over a drain of ours are told by the state.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bridge.domain import names
+from bridge.domain.node_actions import (
+    Cordon,
+    Down,
+    Drain,
+    NodeAction,
+    Resume,
+    Uncordon,
+    Undrain,
+)
+from bridge.domain.nodes import KubeNodeFacts, NodeCondition, SlurmNodeFacts
+
+REASON_PREFIX = "slurm-bridge: "
+"""How the reason of a drain or DOWN begins if it is ours."""
+
+CORDONED = "cordoned in Kubernetes"
+NOT_READY = "not ready in Kubernetes"
+GIVEN_UP = "not ready in Kubernetes, its pods were given up"
+
+OUT_OF_SERVICE = frozenset({"DRAIN", "DOWN", "FAIL"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What the administrator has set."""
+
+    drain_conditions: frozenset[str] = frozenset()
+    """Types of node conditions that drain the node while they are True."""
+    cordons: bool = False
+    """Whether what is out of service in Slurm is cordoned in Kubernetes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What to do, and why in one sentence; no action: nothing."""
+
+    actions: tuple[NodeAction, ...] = ()
+    reason: str = ""
+
+
+def unavailable(kube_node: KubeNodeFacts, policy: Policy) -> str:
+    """Say why Slurm shall start nothing there, as the reason of a drain; "": it may."""
+    if kube_node.is_unschedulable and names.CORDON_ANNOTATION not in kube_node.annotations:
+        return CORDONED
+    if not kube_node.is_ready:
+        return NOT_READY
+    for condition in sorted(kube_node.conditions, key=lambda each: each.type):
+        if condition.type in policy.drain_conditions and condition.status == "True":
+            return f"condition {condition.type}" + (
+                f" ({condition.reason})" if condition.reason else ""
+            )
+    return ""
+
+
+def to_slurm(
+    kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts, *, is_given_up: bool, policy: Policy
+) -> Wanted:
+    """Kubernetes' word to Slurm.
+
+    is_given_up: it has pods of ours, and Kubernetes is deleting every one of them.
+    """
+    name, states = slurm_node.name, slurm_node.states
+    if is_by_others(slurm_node):
+        return Wanted()
+    why = unavailable(kube_node, policy)
+    drain = Drain(slurm_node=name, reason=REASON_PREFIX + why)
+    if "DOWN" in states:
+        if not kube_node.is_ready:
+            return Wanted()
+        resume = Resume(slurm_node=name)
+        return Wanted(actions=(resume, drain) if why else (resume,), reason="ready again")
+    if not kube_node.is_ready and is_given_up and slurm_node.is_external:
+        return Wanted(
+            actions=(Down(slurm_node=name, reason=REASON_PREFIX + GIVEN_UP),), reason=GIVEN_UP
+        )
+    if why and ("DRAIN" not in states or slurm_node.reason != drain.reason):
+        return Wanted(actions=(drain,), reason=why)
+    if not why and "DRAIN" in states:
+        return Wanted(actions=(Undrain(slurm_node=name),), reason="available again")
+    return Wanted()
+
+
+def to_kube(
+    kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts | None, policy: Policy
+) -> Iterator[NodeAction]:
+    """Slurm's word to Kubernetes: a cordon of ours, or its end."""
+    is_marked = names.CORDON_ANNOTATION in kube_node.annotations
+    if policy.cordons and slurm_node is not None and is_by_others(slurm_node):
+        # Marked and yet schedulable: somebody has lifted our cordon, and that holds until Slurm has it in service again.
+        if not is_marked and not kube_node.is_unschedulable:
+            yield Cordon(kube_node=kube_node.name, reason=_out_of_service(slurm_node).message)
+    elif is_marked:
+        yield Uncordon(kube_node=kube_node.name)
+
+
+def condition(slurm_node: SlurmNodeFacts) -> NodeCondition:
+    """What `kubectl describe node` shall say of it."""
+    states = slurm_node.states
+    if "NOT_RESPONDING" in states and slurm_node.is_external:
+        return _no(
+            "NotResponding",
+            "something tried to reach a slurmd there; made anew as soon as no job runs there",
+        )
+    if states & OUT_OF_SERVICE:
+        return _out_of_service(slurm_node)
+    if "MAINTENANCE" in states:
+        return _no("Maintenance", _reservation(slurm_node))
+    if "RESERVED" in states:
+        return _no("Reserved", _reservation(slurm_node))
+    return NodeCondition(
+        type=names.SLURM_STATE_CONDITION,
+        status="True",
+        reason="InService",
+        message=f"Slurm starts jobs on node {slurm_node.name}",
+    )
+
+
+def problem(reason: str, message: str) -> NodeCondition:
+    """Say why the node is not in Slurm as it should be."""
+    return _no(reason, message)
+
+
+def is_by_others(slurm_node: SlurmNodeFacts) -> bool:
+    """A person or a health check took it out of service, not we."""
+    states, reason = slurm_node.states, slurm_node.reason
+    if "DOWN" in states:
+        return reason != REASON_PREFIX + GIVEN_UP
+    return "FAIL" in states or ("DRAIN" in states and not reason.startswith(REASON_PREFIX))
+
+
+def _out_of_service(slurm_node: SlurmNodeFacts) -> NodeCondition:
+    states = slurm_node.states
+    if "DOWN" in states:
+        word = "Down"
+    elif "DRAIN" in states:
+        word = "Draining" if slurm_node.is_busy else "Drained"
+    else:
+        word = "Failing"
+    parts = [slurm_node.reason or "no reason given"]
+    if slurm_node.reason and slurm_node.reason_by:
+        parts.append(f"by {slurm_node.reason_by}")
+    if slurm_node.reason_at:
+        parts.append(f"since {slurm_node.reason_at:%Y-%m-%dT%H:%M:%SZ}")
+    return _no(word, ", ".join(parts))
+
+
+def _reservation(slurm_node: SlurmNodeFacts) -> str:
+    if not slurm_node.reservation:
+        return "only jobs of a reservation start there"
+    return f"only jobs of reservation {slurm_node.reservation} start there"
+
+
+def _no(reason: str, message: str) -> NodeCondition:
+    return NodeCondition(
+        type=names.SLURM_STATE_CONDITION, status="False", reason=reason, message=message
+    )

@@ -1,0 +1,208 @@
+"""Carries out what was decided for a node: one request for each action, no questions."""
+
+from dataclasses import replace
+from typing import assert_never
+
+from bridge.domain.actions import OwnCause
+from bridge.domain.ids import SlurmNode
+from bridge.domain.jobs import SlurmJob
+from bridge.domain.node_actions import (
+    Cordon,
+    Create,
+    Delete,
+    Down,
+    Drain,
+    NodeAction,
+    RemoveCondition,
+    RemoveTaint,
+    Rename,
+    Resume,
+    SetAddress,
+    SetCondition,
+    SetFeatures,
+    SetTaint,
+    SetTopology,
+    SetWeight,
+    Uncordon,
+    Undrain,
+    Withdraw,
+)
+from bridge.domain.nodes import KubeNodeFacts, NodeCondition
+from bridge.kube import events, patches, writes
+from bridge.kube.cache import Cache
+from bridge.kube.client import KubeClient
+from bridge.kube.events import Event, EventType, Reporter
+from bridge.kube.patches import Patch
+from bridge.runtime.clock import Clock
+from bridge.slurm import jobs, nodes
+from bridge.slurm.client import SlurmClient
+from bridge.slurm.errors import NotFound
+from bridge.slurm.nodes import Deletion
+from controllers.slurm_nodes import SlurmNodes
+
+Description = SetFeatures | SetAddress | SetTopology | SetWeight
+OnSlurmNode = Create | Drain | Undrain | Down | Resume | Description
+OnJob = Rename | Withdraw
+OnKubeNode = SetTaint | RemoveTaint | Cordon | Uncordon | SetCondition | RemoveCondition
+
+
+class NodeHands:
+    """Both worlds' requests about nodes."""
+
+    def __init__(
+        self,
+        *,
+        kube: KubeClient,
+        slurm: SlurmClient,
+        kube_nodes: Cache[KubeNodeFacts],
+        slurm_nodes: SlurmNodes,
+        reporter: Reporter,
+        clock: Clock,
+    ) -> None:
+        self._kube = kube
+        self._slurm = slurm
+        self._kube_nodes = kube_nodes
+        self._slurm_nodes = slurm_nodes
+        self._reporter = reporter
+        self._clock = clock
+
+    async def act(self, action: NodeAction) -> bool:
+        """Do it; False: Slurm is not ready for it yet, and the rest has to wait too.
+
+        Raises:
+            KubeError, SlurmError: it was not done, or nobody knows.
+        """
+        match action:
+            case Delete(slurm_node=name):
+                return await self._delete(name)
+            case Rename() | Withdraw():
+                await self._on_job(action)
+            case (
+                SetTaint()
+                | RemoveTaint()
+                | Cordon()
+                | Uncordon()
+                | SetCondition()
+                | RemoveCondition()
+            ):
+                await self._on_kube_node(action)
+            case _:
+                await self._on_slurm_node(action)
+        return True
+
+    # -- Slurm ------------------------------------------------------------------------------------
+
+    async def _delete(self, name: SlurmNode) -> bool:
+        if await nodes.delete(self._slurm, name) is Deletion.BUSY:
+            return False
+        self._slurm_nodes.deleted(name)
+        return True
+
+    async def _on_slurm_node(self, action: OnSlurmNode) -> None:
+        name = action.spec.name if isinstance(action, Create) else action.slurm_node
+        try:
+            await self._change(action)
+        finally:
+            self._slurm_nodes.wrote(name)
+
+    async def _change(self, action: OnSlurmNode) -> None:
+        slurm = self._slurm
+        match action:
+            case Create(spec=spec):
+                await nodes.create(slurm, spec)
+            case Drain(slurm_node=name, reason=reason):
+                await nodes.drain(slurm, name, reason)
+            case Undrain(slurm_node=name):
+                await nodes.undrain(slurm, name)
+            case Down(slurm_node=name, reason=reason):
+                await nodes.down(slurm, name, reason)
+            case Resume(slurm_node=name):
+                await nodes.resume(slurm, name)
+            case _:
+                await self._describe(action)
+
+    async def _describe(self, action: Description) -> None:
+        slurm = self._slurm
+        match action:
+            case SetFeatures(slurm_node=name, features=features):
+                await nodes.set_features(slurm, name, features)
+            case SetAddress(slurm_node=name, address=address):
+                await nodes.set_address(slurm, name, address)
+            case SetTopology(slurm_node=name, topology=topology):
+                await nodes.set_topology(slurm, name, topology)
+            case SetWeight(slurm_node=name, weight=weight):
+                await nodes.set_weight(slurm, name, weight)
+            case unreachable:
+                assert_never(unreachable)
+
+    async def _on_job(self, action: OnJob) -> None:
+        """What has gone, started or ended meanwhile needs nothing any more."""
+        try:
+            match action:
+                case Rename(job_id=job_id, sluid=sluid):
+                    await jobs.set_node_lists(
+                        self._slurm,
+                        job_id,
+                        sluid=sluid,
+                        required=action.required_nodes,
+                        excluded=action.excluded_nodes,
+                    )
+                case Withdraw(job_id=job_id, sluid=sluid):
+                    held = await jobs.job(self._slurm, job_id)
+                    if not isinstance(held, SlurmJob) or sluid not in (None, held.sluid):
+                        return
+                    marked = replace(held.identity, cause=OwnCause.NODE_REMOVED)
+                    await jobs.set_identity(self._slurm, job_id, marked, sluid=held.sluid)
+                    await jobs.cancel(self._slurm, held.sluid or job_id)
+                case unreachable:
+                    assert_never(unreachable)
+        except NotFound:
+            return
+
+    # -- Kubernetes -------------------------------------------------------------------------------
+
+    async def _on_kube_node(self, action: OnKubeNode) -> None:
+        """Each patch is made for the node as the one before has left it."""
+        kube_node = self._kube_nodes.get(action.kube_node)
+        if kube_node is None:
+            return  # it went while we looked
+        match action:
+            case SetTaint(taint=taint):
+                await self._patch(kube_node, patches.taint(kube_node, taint))
+            case RemoveTaint(key=key):
+                await self._patch(kube_node, patches.untaint(kube_node, key))
+            case Cordon(reason=reason):
+                await self._patch(kube_node, patches.cordon(kube_node, reason))
+            case Uncordon():
+                await self._patch(kube_node, patches.uncordon(kube_node))
+            case SetCondition(condition=condition):
+                await self._tell(kube_node, condition)
+            case RemoveCondition(type=kind):
+                await self._patch_status(kube_node, patches.remove_node_condition(kube_node, kind))
+            case unreachable:
+                assert_never(unreachable)
+
+    async def _tell(self, kube_node: KubeNodeFacts, condition: NodeCondition) -> None:
+        """On the node; and as an Event where it is another matter than before."""
+        old = kube_node.condition(condition.type)
+        now = self._clock.now()
+        await self._patch_status(kube_node, patches.node_condition(kube_node, condition, now))
+        is_fine = condition.status == "True"
+        if (old is None and is_fine) or (old is not None and old.reason == condition.reason):
+            return
+        event = Event(
+            type=EventType.NORMAL if is_fine else EventType.WARNING,
+            action="SlurmState",
+            reason=condition.reason,
+            note=condition.message,
+            at=now,
+        )
+        await events.create_event(self._kube, kube_node, event, by=self._reporter)
+
+    async def _patch(self, kube_node: KubeNodeFacts, patch: Patch) -> None:
+        written = await writes.patch_node(self._kube, kube_node, patch)
+        self._kube_nodes.observe(written, base=kube_node.resource_version)
+
+    async def _patch_status(self, kube_node: KubeNodeFacts, patch: Patch) -> None:
+        written = await writes.patch_node_status(self._kube, kube_node, patch)
+        self._kube_nodes.observe(written, base=kube_node.resource_version)

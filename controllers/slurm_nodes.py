@@ -1,0 +1,99 @@
+"""Slurm's nodes as the node controller knows them: one list for all of them, on a budget.
+
+Slurm tells nobody of a change to a node, so the list is read again and again; whatever is decided is decided from it. Only
+before something is done to a node that Slurm has, that node is read by itself.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+import structlog
+
+from bridge.domain.ids import SlurmNode
+from bridge.domain.node_book import NodeBook, Unknown
+from bridge.domain.nodes import SlurmNodeFacts
+from bridge.runtime.clock import Clock, pause
+from bridge.slurm import nodes
+from bridge.slurm.client import SlurmClient
+from bridge.slurm.errors import NotFound, SlurmError
+
+_log = structlog.get_logger(__name__)
+
+_SHORTEST_PAUSE_S = 0.5
+"""Between two lists: what is written in that time shares the second one."""
+
+
+class SlurmNodes:
+    """One leadership's picture."""
+
+    def __init__(
+        self,
+        slurm: SlurmClient,
+        *,
+        interval_s: float,
+        clock: Clock,
+        wake: Callable[[SlurmNode], None],
+    ) -> None:
+        """wake: called with the name of each node of which something else is known now."""
+        self._slurm = slurm
+        self._interval_s = interval_s
+        self._clock = clock
+        self._wake = wake
+        self._book = NodeBook()
+        self._asked = asyncio.Event()
+        self._trouble = ""
+
+    def get(self, name: SlurmNode) -> SlurmNodeFacts | Unknown | None:
+        """The node as last read; None: there is none; unknown: it is being found out, and then it is woken."""
+        return self._book.get(name)
+
+    def values(self) -> Iterable[SlurmNodeFacts]:
+        """Every node of Slurm, strangers' too."""
+        return self._book.values()
+
+    async def read(self, name: SlurmNode) -> SlurmNodeFacts | None:
+        """Ask Slurm for one node, now.
+
+        Raises:
+            SlurmError: it could not be read.
+        """
+        began = self._clock.monotonic()
+        try:
+            node = await nodes.node(self._slurm, name)
+        except NotFound:
+            node = None
+        self._book.saw(name, node, at=began)
+        return node
+
+    def deleted(self, name: SlurmNode) -> None:
+        """Slurm has confirmed that there is no such node any more."""
+        self._book.saw(name, None, at=self._clock.monotonic())
+
+    def wrote(self, name: SlurmNode) -> None:
+        """Note that a write to a node is over, whatever came of it; call it in a `finally`."""
+        self._book.wrote(name, at=self._clock.monotonic())
+        self._asked.set()
+
+    async def run(self) -> None:
+        """Read the list again and again until cancelled."""
+        while True:
+            began = self._clock.monotonic()
+            self._asked.clear()
+            await self._read_all(began)
+            took_s = self._clock.monotonic() - began
+            shortest_s = max(_SHORTEST_PAUSE_S, 2 * took_s)
+            await self._clock.sleep(shortest_s)
+            if self._trouble or self._book.is_settled:
+                await pause(self._interval_s - shortest_s - took_s, self._asked)
+
+    async def _read_all(self, began: float) -> None:
+        try:
+            listed = await nodes.listing(self._slurm)
+        except SlurmError as error:
+            if str(error) != self._trouble:
+                _log.warning("nodes.unread", error=str(error))
+            self._trouble = str(error)
+            return
+        self._trouble = ""
+        for name in self._book.read(listed, began=began):
+            self._wake(name)
