@@ -187,7 +187,7 @@ def _keep_in_step(
 ) -> NodeDecision:
     """What Slurm can change, it is told, also while jobs run; the rest waits until none does."""
     if node.hold is not Hold.HELD:
-        return _keep_for_pods(slurm_node, node.hold)
+        return _keep_for_pods(node, kube_node, slurm_node, settings)
     policy = settings.policy
     is_down = "DOWN" in slurm_node.states
     # What is out of service by others, or lost, takes no jobs as it is; made anew it would.
@@ -208,8 +208,11 @@ def _keep_in_step(
     )
 
 
-def _keep_for_pods(slurm_node: SlurmNodeFacts, hold: Hold) -> NodeDecision:
+def _keep_for_pods(
+    node: Node, kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts, settings: Settings
+) -> NodeDecision:
     """Pods run there whose placeholders Slurm has forgotten: no stranger starts before these do, cordoned or not."""
+    hold = node.hold
     actions: tuple[NodeAction, ...] = ()
     reason = "Slurm is to say more of the placeholders of its pods"
     is_drained = "DRAIN" in slurm_node.states
@@ -221,6 +224,12 @@ def _keep_for_pods(slurm_node: SlurmNodeFacts, hold: Hold) -> NodeDecision:
         reason = "placeholders of its pods are to start there"
         if is_drained and not node_state.is_by_others(slurm_node):
             actions = (Undrain(slurm_node=slurm_node.name),)
+    else:  # a drain does no harm, whatever Slurm is about to say; to take one back might
+        state = node_state.to_slurm(
+            kube_node, slurm_node, is_given_up=False, policy=settings.policy
+        )
+        if all(isinstance(action, Drain) for action in state.actions):
+            actions = state.actions
     return NodeDecision(actions=actions, reason=reason, again=SOON)
 
 
@@ -242,9 +251,8 @@ def _share(node: Node, kube_node: KubeNodeFacts, settings: Settings) -> NodeDeci
     if set(wanted) != set(slurm_node.features):
         actions.append(SetFeatures(slurm_node=slurm_node.name, features=wanted))
     if node.hold is not Hold.HELD:
-        return _with_kube_side(
-            _keep_for_pods(slurm_node, node.hold), kube_node, slurm_node, settings
-        )
+        change = _keep_for_pods(node, kube_node, slurm_node, settings)
+        return _with_kube_side(change, kube_node, slurm_node, settings)
     state = node_state.to_slurm(kube_node, slurm_node, is_given_up=False, policy=settings.policy)
     change = NodeDecision(actions=(*actions, *state.actions), reason=state.reason or "shared")
     return _with_kube_side(change, kube_node, slurm_node, settings)

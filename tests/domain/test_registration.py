@@ -731,6 +731,13 @@ class TestPodsWithoutPlaceholders:
 
         assert [] == decided(kube_node, drained(self.LOST), hold=Hold.UNSURE)
 
+    def test_a_cordon_counts_at_once_all_the_same(self) -> None:
+        """On a busy node there is always a pod of which Slurm has not been read yet."""
+        kube_node = build.kube_node(is_unschedulable=True, **TAINTED)
+        drain = Drain(slurm_node=NAME, reason="slurm-bridge: cordoned in Kubernetes")
+
+        assert [drain] == decided(kube_node, build.slurm_node(), hold=Hold.UNSURE)
+
     @pytest.mark.parametrize("cordoned", [False, True])
     def test_they_may_start_again_even_on_a_cordoned_node(self, *, cordoned: bool) -> None:
         kube_node = build.kube_node(is_unschedulable=cordoned, **TAINTED)
