@@ -6,11 +6,8 @@ seconds and bytes, as Prometheus wants them.
 """
 
 import importlib.metadata
-<<<<<<< HEAD
-import math
-=======
-<<<<<<< HEAD
->>>>>>> d70809c (Keep nodes in step both ways, each side's word its own)
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 =======
