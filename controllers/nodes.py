@@ -98,7 +98,9 @@ class NodeController:
         self._settings = settings
         self._holdings = holdings
         self._metrics = metrics
-        self._slurm_nodes = SlurmNodes(slurm, interval_s=interval_s, clock=clock, wake=queue.add)
+        self._slurm_nodes = SlurmNodes(
+            slurm, interval_s=interval_s, clock=clock, wake=queue.add, on_read=self._count
+        )
         self._hands = NodeHands(
             kube=kube,
             slurm=slurm,
@@ -119,7 +121,6 @@ class NodeController:
         self._cache.subscribe(self._node_changed)
         self._pods.subscribe(self._pod_changed)
         self._bound.subscribe(self._other_pod_changed)
-        self._metrics.watch_nodes(self._states)
         async with asyncio.TaskGroup() as group:
             reading = group.create_task(self._slurm_nodes.run())
             await worker.run(
@@ -227,11 +228,12 @@ class NodeController:
         if pod is not None and pod.is_of_the_node:
             self.look_at(pod.kube_node)
 
-    def _states(self) -> Counter[str]:
+    def _count(self) -> None:
         """How many of the nodes that Slurm shall have are how there."""
         said = (
             node.condition(names.SLURM_STATE_CONDITION)
             for node in self._cache.values()
             if nodes.is_wanted(node)
         )
-        return Counter(condition.reason if condition else "NotRegistered" for condition in said)
+        states = (condition.reason if condition else "NotRegistered" for condition in said)
+        self._metrics.nodes(Counter(states))

@@ -33,12 +33,14 @@ class SlurmNodes:
         interval_s: float,
         clock: Clock,
         wake: Callable[[SlurmNode], None],
+        on_read: Callable[[], None],
     ) -> None:
-        """wake: called with the name of each node of which something else is known now."""
+        """wake: called with the name of each node of which something else is known now; on_read: after each list."""
         self._slurm = slurm
         self._interval_s = interval_s
         self._clock = clock
         self._wake = wake
+        self._on_read = on_read
         self._book = NodeBook()
         self._asked = asyncio.Event()
         self._trouble = ""
@@ -97,3 +99,4 @@ class SlurmNodes:
         self._trouble = ""
         for name in self._book.read(listed, began=began):
             self._wake(name)
+        self._on_read()

@@ -6,13 +6,9 @@ seconds and bytes, as Prometheus wants them.
 """
 
 import importlib.metadata
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-=======
-from collections.abc import Callable, Iterator, Mapping
->>>>>>> 7defe25 (Keep nodes in step both ways, each side's word its own)
 from datetime import datetime
 
 from prometheus_client import (
@@ -26,9 +22,6 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
-from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
-from typing_extensions import override
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
@@ -112,8 +105,11 @@ class Metrics:
         self._pods = self._gauge(
             "pods", "Pods in this leader's hands, by their row of docs/lifecycle.md.", "row"
         )
-        self._nodes = _Nodes()
-        self._registry.register(self._nodes)
+        self._nodes = self._gauge(
+            "nodes",
+            "Nodes that Slurm shall have, by the reason of their condition SlurmState.",
+            "state",
+        )
         self._placeholders = self._gauge(
             "placeholders", "Placeholders of ours in Slurm, by state.", "state"
         )
@@ -195,9 +191,9 @@ class Metrics:
         self._extender_calls.labels(verb, outcome).inc()
         self._extender_call_s.labels(verb).observe(seconds)
 
-    def watch_nodes(self, states: Callable[[], Mapping[str, int]]) -> None:
-        """Ask at every scrape how many nodes are how in Slurm."""
-        self._nodes.states = states
+    def nodes(self, by_state: Mapping[str, int]) -> None:
+        """Slurm's list of nodes was read."""
+        _replace(self._nodes, by_state)
 
     def watch_queue(self, queue: str, depth: Callable[[], int]) -> None:
         """Ask for a queue's depth at every scrape."""
@@ -313,21 +309,3 @@ def _replace(gauge: Gauge, counts: Mapping[str, int]) -> None:
     gauge.clear()
     for label, count in counts.items():
         gauge.labels(label).set(count)
-
-
-class _Nodes(Collector):
-    """Nodes by what they are in Slurm, counted at each scrape."""
-
-    def __init__(self) -> None:
-        self.states: Callable[[], Mapping[str, int]] = dict
-
-    @override
-    def collect(self) -> Iterator[Metric]:
-        gauge = GaugeMetricFamily(
-            "slurm_bridge_nodes",
-            "Nodes that Slurm shall have, by the reason of their condition SlurmState.",
-            labels=["state"],
-        )
-        for state, count in self.states().items():
-            gauge.add_metric([state], count)
-        yield gauge
