@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 
-from bridge.domain import lifecycle, outcome, reasons
+from bridge.domain import endings, lifecycle, outcome, reasons
 from bridge.domain.jobs import JobEnd
 from bridge.domain.lifecycle import Cells, Column, Row
 from bridge.domain.rules import SUBMITTED_AGAIN_AFTER
@@ -60,6 +60,21 @@ _COLUMNS = {
     Column.UNKNOWN: "unreachable, malformed, or absent but not yet surely",
 }
 
+_LIMITS = """\
+A time limit is reached gracefully: a minute before Slurm would end the job and free its node, it is extended by the pod's
+grace; at the true limit the pod is evicted; when its containers are gone, the limit is set back and the job completed.
+So the next job never meets dying containers, and `sacct` shows TIMEOUT with the limit it always had. It counts as a
+failure of the pod even if that answers SIGTERM with exit code 0. While it is extended, `squeue` shows the longer limit;
+so does `sacct` if the job ended in its last minute some other way. A limit that an administrator changes stands, before
+and after. Clocks of Slurm and Kubernetes have to agree within a second or so.
+
+While containers of a deleted pod still stop, its job is extended in the same way. A pod whose kubelet is dead keeps its
+allocation until its node is deleted or declared out of service, however long that takes: before, nobody can know.
+
+More than `controllers.eviction_share` of the running pods are not evicted at once on Slurm's word alone: see
+[failures.md](failures.md).
+"""
+
 _FORGOTTEN = f"""\
 A placeholder that Slurm does not know any more is no reason to kill a pod: it may have ended and been purged, or Slurm
 may have lost it. Without evidence the pod stays, with condition `PlaceholderLost`, until somebody decides.
@@ -67,7 +82,7 @@ may have lost it. Without evidence the pod stays, with condition `PlaceholderLos
 ## What Slurm is told of a pod's end
 
 Only when no container runs any more. The first failed container in spec order counts, init containers included;
-sidecars only where nothing else failed.
+sidecars (init containers that restart) only where nothing else failed, as they are ended when the others are done.
 
 | the pod | the job |
 | --- | --- |
@@ -76,6 +91,8 @@ sidecars only where nothing else failed.
 | killed by signal n, or exit code 128 + n with n up to 64 | FAILED 0:n |
 | exit code n | FAILED n:0 |
 | Failed although no container did (Evicted, NodeLost …) | FAILED {outcome.NO_EXIT_CODE}:0 |
+| evicted at its time limit | TIMEOUT |
+| evicted because it never started | FAILED {outcome.NO_EXIT_CODE}:0 |
 | deleted before it ended, or its node is gone and nobody knows | CANCELLED |
 """
 
@@ -98,6 +115,9 @@ def render() -> str:
                 ["column", "the placeholder"],
                 ([f"**{column.value}**", _COLUMNS[column]] for column in Column),
             ),
+            "## Every way it can end\n",
+            _table(["cause", "pod and owner see", "Slurm sees"], map(endings.row, endings.ENDINGS)),
+            _LIMITS,
             "## When the placeholder ends first\n",
             _table(
                 ["Slurm says", "a pod that waits", "a placed pod", "its fault?"],

@@ -79,6 +79,7 @@ def slow(full_sandbox: Sandbox) -> Iterator[Slow]:
     ],
     ids=["exit-0", "exit-3", "segmentation-fault", "out-of-memory"],
 )
+@pytest.mark.ending("exit-0", "exit-n", "signal", "oom")
 def test_a_pods_end_is_what_sacct_says(
     worlds: Worlds, life: dict[str, str], phase: str, state: str, exit_code: str
 ) -> None:
@@ -102,6 +103,7 @@ def test_the_first_failed_container_in_spec_order_is_the_pods_exit_code(worlds: 
     assert ("FAILED", "7:0") == (job.state, job.exit_code)
 
 
+@pytest.mark.ending("deleted")
 def test_a_deleted_pods_placeholder_ends_only_after_its_containers(worlds: Worlds) -> None:
     uid = worlds.submit("deleted", annotations=played(stop_seconds=3))
     worlds.await_phase("deleted", "Running")
@@ -116,6 +118,7 @@ def test_a_deleted_pods_placeholder_ends_only_after_its_containers(worlds: World
     assert job.ended_at >= _deleted_at(deleting) + timedelta(seconds=3)
 
 
+@pytest.mark.ending("deleted-waiting")
 def test_a_pod_deleted_while_it_waits_leaves_nothing(worlds: Worlds) -> None:
     uid = worlds.submit("never", cpus="8", annotations={"slurmjob.slinky.slurm.net/hold": "true"})
     worlds.await_live(uid)
@@ -138,6 +141,7 @@ def test_a_pod_that_cannot_start_holds_its_node_until_it_is_deleted(worlds: Worl
     assert "CANCELLED" == worlds.await_accounted(uid).state
 
 
+@pytest.mark.ending("cancelled")
 def test_scancel_of_a_running_placeholder_evicts_its_pod_and_says_why(worlds: Worlds) -> None:
     uid = worlds.submit("scancelled", annotations=played(stop_seconds=4))
     worlds.await_phase("scancelled", "Running")
@@ -159,6 +163,7 @@ def test_scancel_of_a_running_placeholder_evicts_its_pod_and_says_why(worlds: Wo
     assert "CANCELLED" == worlds.await_accounted(uid).state
 
 
+@pytest.mark.ending("cancelled-waiting")
 def test_a_pod_whose_waiting_placeholder_is_cancelled_fails_and_is_not_submitted_again(
     worlds: Worlds,
 ) -> None:
@@ -201,6 +206,7 @@ def test_a_limit_that_an_administrator_brought_forward_ends_the_pod(slow: Slow) 
     assert "TIMEOUT" == job.state
 
 
+@pytest.mark.ending("time-limit")
 def test_a_time_limit_is_the_pods_own_failure_and_its_node_is_free_when_its_containers_are_gone(
     slow: Slow,
 ) -> None:

@@ -27,6 +27,7 @@ _OUT_OF_SERVICE = {
 }
 
 
+@pytest.mark.ending("deleted", "deleted-waiting")
 def test_a_deleted_namespace_takes_its_pods_along_and_leaves_nothing(
     full_sandbox: Sandbox,
 ) -> None:
@@ -52,6 +53,7 @@ def test_a_deleted_namespace_takes_its_pods_along_and_leaves_nothing(
     )
 
 
+@pytest.mark.ending("deleted")
 def test_a_deleted_owner_takes_its_pod_along(worlds: Worlds) -> None:
     worlds.create_job(job_manifest("owner", annotations=played(stop_seconds=_STOPS_WITHIN_S)))
     pod = worlds.await_one_pod("job-name=owner", lambda pod: pod["status"]["phase"] == "Running")
@@ -63,6 +65,7 @@ def test_a_deleted_owner_takes_its_pod_along(worlds: Worlds) -> None:
     assert "CANCELLED" == ended.state
 
 
+@pytest.mark.ending("deleted")
 def test_a_drained_node_evicts_its_pod_by_the_eviction_api(worlds: Worlds) -> None:
     uid = worlds.submit("drained", annotations=played(stop_seconds=_STOPS_WITHIN_S))
     worlds.await_phase("drained", "Running")
@@ -84,6 +87,7 @@ def test_a_drained_node_evicts_its_pod_by_the_eviction_api(worlds: Worlds) -> No
 
 
 @pytest.mark.parametrize("how", ["out-of-service", "deleted"])
+@pytest.mark.ending("node-gone")
 def test_a_dead_kubelets_allocation_is_kept_until_its_node_is_declared_gone(
     worlds: Worlds, full_sandbox: Sandbox, how: str
 ) -> None:

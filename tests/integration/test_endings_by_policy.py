@@ -18,6 +18,7 @@ _OPTIONS = Options(
     plain_nodes=0,
     settings=(
         "controllers.start_deadline_s=5",
+        "placement.bind_deadline_s=5",
         "controllers.suspended=evict",
         "controllers.eviction_share=0.5",
         "controllers.eviction_always=2",
@@ -39,6 +40,7 @@ def here(sandbox: Sandbox) -> Iterator[Worlds]:
         worlds.clear()
 
 
+@pytest.mark.ending("never-started")
 def test_a_pod_that_never_starts_gives_its_allocation_back(here: Worlds) -> None:
     stuck = {"sandbox.slurm-bridge.dev/waiting-reason": "ImagePullBackOff"}
     uid = here.submit("stuck", annotations=stuck)
@@ -52,6 +54,24 @@ def test_a_pod_that_never_starts_gives_its_allocation_back(here: Worlds) -> None
     assert "ImagePullBackOff" in note
 
 
+@pytest.mark.ending("never-bound")
+def test_a_pod_that_is_never_bound_gives_its_allocation_back(
+    here: Worlds, sandbox: Sandbox
+) -> None:
+    sandbox.stop("bridge-scheduler")
+    try:
+        uid = here.submit("unbound")
+        evicted = here.await_pod("unbound", lambda pod: "DisruptionTarget" in str(pod["status"]))
+        here.await_gone("unbound")
+    finally:
+        sandbox.start("bridge-scheduler")
+
+    assert "nodeName" not in evicted["spec"]
+    assert "SlurmBindDeadline" == condition(evicted, "DisruptionTarget")["reason"]
+    assert "CANCELLED" == here.await_accounted(uid).state
+
+
+@pytest.mark.ending("suspended-evict")
 def test_a_suspended_pod_goes_where_the_settings_say_so(here: Worlds) -> None:
     uid = here.submit("suspended")
     here.await_phase("suspended", "Running")
@@ -64,6 +84,7 @@ def test_a_suspended_pod_goes_where_the_settings_say_so(here: Worlds) -> None:
     assert "CANCELLED" == here.await_accounted(uid).state
 
 
+@pytest.mark.ending("too-many")
 def test_many_are_not_evicted_at_once_before_an_operator_says_so(
     here: Worlds, sandbox: Sandbox
 ) -> None:

@@ -30,6 +30,7 @@ def urgent(full_sandbox: Sandbox) -> None:
 
 
 @pytest.mark.usefixtures("urgent")
+@pytest.mark.ending("preempted")
 def test_a_preempted_pod_is_a_disruption_and_its_jobs_next_pod_queues_again(
     worlds: Worlds,
 ) -> None:
@@ -51,6 +52,7 @@ def test_a_preempted_pod_is_a_disruption_and_its_jobs_next_pod_queues_again(
     assert "COMPLETED" == worlds.await_accounted(second["metadata"]["uid"]).state
 
 
+@pytest.mark.ending("node-fail")
 def test_a_pod_whose_slurm_node_fails_is_evicted(worlds: Worlds) -> None:
     uid = worlds.submit("down", annotations=played(stop_seconds=2))
     node = worlds.await_phase("down", "Running")["spec"]["nodeName"]
@@ -64,6 +66,7 @@ def test_a_pod_whose_slurm_node_fails_is_evicted(worlds: Worlds) -> None:
     assert "NODE_FAIL" == worlds.await_accounted(uid).state
 
 
+@pytest.mark.ending("suspended")
 def test_a_suspended_pod_runs_on_and_is_told_so_until_it_is_resumed(worlds: Worlds) -> None:
     uid = worlds.submit("suspended")
     node = worlds.await_phase("suspended", "Running")["spec"]["nodeName"]
@@ -96,6 +99,7 @@ def test_a_pod_that_ends_while_it_is_suspended_ends_as_it_did(worlds: Worlds) ->
         assert ("FAILED", "3:0") == (ended.state, ended.exit_code)
 
 
+@pytest.mark.ending("held")
 def test_what_an_administrator_changes_stands(worlds: Worlds) -> None:
     """Held while it waits, sent to another node with another limit and priority, let go, and limited anew as it runs."""
     uid = worlds.submit("waits", annotations={**_HELD, **played(seconds=6)})
