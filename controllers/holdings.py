@@ -20,7 +20,7 @@ class Holdings:
     def hold(self, kube_node: KubeNodeFacts | None, slurm_node: SlurmNodeFacts | None) -> Hold:
         """Say it of one node; what Slurm does not have it holds for nobody, whatever our last picture shows."""
         pods = self._on.get(kube_node.name) if kube_node else []
-        cells = [lifecycle.cell(pod, self._placeholders.view(pod)) for pod in pods]
+        cells = [lifecycle.cell(pod, self._placeholders.view(pod, pod.workload)) for pod in pods]
         if slurm_node is None:
             cells = [(row, lifecycle.Column.NONE) for row, _ in cells]
         return restore.hold(cells)

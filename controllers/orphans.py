@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import structlog
 
-from bridge.domain import orphans
+from bridge.domain import grouping, orphans
 from bridge.domain.actions import Cancel
 from bridge.domain.ids import ClusterId, PodUid
 from bridge.domain.jobs import SlurmJob
@@ -84,6 +84,7 @@ class Orphans:
             snapshot.jobs.values(),
             cluster=self._cluster,
             known={pod.uid for pod in self._pods.values()},
+            held={pod.job_id for pod in self._pods.values() if pod.job_id is not None},
         )
         self._last = orphans.judge(
             suspected,
@@ -99,6 +100,10 @@ class Orphans:
         """Ask the API server itself, not our cache, for the pods that these jobs name."""
         gone: set[PodUid] = set()
         for job in suspected:
+            if job.identity.kind != grouping.POD:  # named after its group, not after a pod
+                alive = await writes.pod_uids(self._kube, job.identity.namespace)
+                gone.update(uid for uid in job.identity.pods if uid not in alive)
+                continue
             try:
                 pod = await writes.get_pod(self._kube, job.identity.namespace, job.identity.name)
             except kube_errors.NotFound:

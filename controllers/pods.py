@@ -1,15 +1,18 @@
 """Endings: what the elected leader looks at from the moment a pod has its node until nothing of it is left in Slurm."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from bridge.domain import lifecycle
+from bridge.domain import grouping, lifecycle
+from bridge.domain.allocation import Seat
 from bridge.domain.facts import Actor, Facts
-from bridge.domain.ids import KubeNode, PodUid
+from bridge.domain.grouping import Membership
+from bridge.domain.ids import KubeNode, PodUid, SlurmNode
 from bridge.domain.jobs import JobPhase
 from bridge.domain.lifecycle import Column, Row
 from bridge.domain.nodes import KubeNodeFacts
+from bridge.domain.objects import KubeObject
 from bridge.domain.pods import Pod
 from bridge.domain.view import Past, View
 from bridge.runtime.mirror import Mirror
@@ -45,13 +48,41 @@ class Endings:
         self._look_at = look_at
         self._unheld: dict[PodUid, Column] = {}
 
+    def membership(self, pod: Pod) -> Membership:
+        """Say which workload a pod was placed with."""
+        return grouping.alone(pod) if pod.is_gated else grouping.placed(pod)
+
+    async def resolve(self, pod: Pod) -> Membership:
+        """Say the same: what is written on the pod counts."""
+        return self.membership(pod)
+
+    async def declared(self, _member: Membership) -> KubeObject | None:
+        """Ask nobody: the placeholder has its size."""
+        return None
+
+    def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
+        """The Kubernetes node of that Slurm name."""
+        return self._kube_nodes.behind(slurm_node)
+
     def past(self, _pod: Pod) -> Past:
         """The extender had finished with it when it removed the gate."""
         return Past.HANDED_OVER
 
-    def gather(self, pod: Pod, view: View, *, now: datetime, since: datetime) -> Facts:
+    def gather(
+        self,
+        pod: Pod,
+        view: View,
+        *,
+        uid: str,  # noqa: ARG002  # the extender's side needs it
+        now: datetime,
+        since: datetime,
+        seat: Seat | None = None,  # noqa: ARG002  # nothing is seated here
+        beside: Sequence[Pod] = (),  # noqa: ARG002
+    ) -> Facts:
         """Look which node the placeholder holds, whether the pod's own is still there, and what became of a lost one."""
         running = [job for job in view.live if job.phase is JobPhase.RUNNING and job.nodes]
+        held = [self._kube_nodes.behind(node) for job in running[:1] for node in job.nodes]
+        own = pod.kube_node or pod.assigned_node
         row, column = lifecycle.cell(pod, view)
         self._watch_hold(pod, row, column)
         if (row, column) in _UNHELD and column is Column.NONE:
@@ -63,13 +94,16 @@ class Endings:
             view=view,
             now=now,
             since=since,
-            kube_node=self._kube_nodes.behind(running[0].nodes[0]) if running else None,
+            kube_node=own if own in held else next(iter(held), None),
             evictions_held=not view.live and self._breaker.holds(),
             node_is_gone=pod.kube_node is not None and self._kube_nodes.is_gone(pod.kube_node),
             refusal=self._restorer.refusal(pod),
         )
 
-    def forget(self, uid: PodUid) -> None:
+    def forget(self, uid: str) -> None:
+        """Nothing is remembered of a workload."""
+
+    def forget_pod(self, uid: PodUid) -> None:
         """The pod is gone."""
         self._inquiry.forget(uid)
         self._unheld.pop(uid, None)

@@ -115,6 +115,8 @@ async def place(
     )
     side = Placement(
         pods=mirror.pods,
+        owners=owners,
+        placeholders=term.placeholders,
         bridged=bridged,
         submitter=submitter,
         accession=accession,

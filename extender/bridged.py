@@ -1,7 +1,7 @@
 """The nodes that both worlds know, and what Kubernetes' books say of them: where a pod may go, and whether it fits."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from bridge.domain import candidates, fit, nodes
 from bridge.domain.candidates import Pool
@@ -67,12 +67,12 @@ class Bridged:
         found = nodes.holder(self._named_in_slurm.get(slurm_node))
         return found.name if found else None
 
-    def check(self, pod: Pod, kube_node: KubeNode) -> fit.Answer:
-        """Look whether Kubernetes can take the pod there."""
+    def check(self, pod: Pod, kube_node: KubeNode, beside: Sequence[Pod] = ()) -> fit.Answer:
+        """Look whether Kubernetes can take the pod there, beside others that are about to get that node."""
         ours = [other for other in self._ours_on.get(kube_node) if other.uid != pod.uid]
         tenants = fit.tenants(
             self._bound_on.get(kube_node),
-            ours,
+            (*ours, *beside),
             outlived={other.uid for other in ours if self._is_outlived(other)},
         )
         return fit.check(pod, self._kube_nodes.get(kube_node), tenants)
@@ -80,7 +80,7 @@ class Bridged:
     def _is_outlived(self, pod: Pod) -> bool:
         """Its placeholder is over: Slurm has given its room away, and the controllers are about to evict it."""
         job = self._placeholders.job(pod.job_id) if pod.is_bound and pod.job_id else None
-        return job is not None and job.identity.uid == pod.uid and job.phase is JobPhase.ENDED
+        return job is not None and job.identity.uid == pod.workload and job.phase is JobPhase.ENDED
 
     def _edited(self, old: KubeNodeFacts | None, new: KubeNodeFacts | None) -> None:
         """Make the pool anew where a node came, went or was edited."""

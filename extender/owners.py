@@ -1,14 +1,18 @@
-"""What the owners of a pod ask of Slurm: annotations of its controllers, the nearest one winning.
+"""What stands above a pod: its controllers, and the objects that say how large a group is.
 
-Read once per owner and remembered by its uid; an edit of a live owner is seen when the memory of it is over.
+Read when asked for and remembered for a moment, so nothing is watched: a kind may be installed at any time. An edit of a
+live owner is seen when the memory of it is over.
 """
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 import structlog
 
-from bridge.domain.objects import KubeObject
+from bridge.domain import grouping
+from bridge.domain.grouping import Membership
+from bridge.domain.objects import KubeObject, Reference
 from bridge.domain.pods import Owner, Pod
 from bridge.kube import errors
 from bridge.kube.objects import Objects
@@ -16,11 +20,16 @@ from bridge.runtime.clock import Clock
 
 _log = structlog.get_logger(__name__)
 
+K = TypeVar("K")
+V = TypeVar("V")
+
 _DEEPEST = 5
 """Pod → ReplicaSet → Deployment, pod → Job → JobSet → …: deeper chains are somebody's loop."""
 
 _REMEMBERED = 4096
 _REMEMBERED_S = 30.0
+_SIZE_REMEMBERED_S = 2.0
+"""A gang's members come within a moment, and each asks how many there will be."""
 
 
 class Owners:
@@ -30,24 +39,80 @@ class Owners:
         self._objects = objects
         self._clock = clock
         self._known: OrderedDict[str, tuple[float, KubeObject | None]] = OrderedDict()
+        self._sizes: OrderedDict[Reference, tuple[float, KubeObject | None]] = OrderedDict()
+
+    async def membership(self, pod: Pod) -> Membership:
+        """Say which workload a pod is of.
+
+        Raises:
+            KubeError: the API server could not be asked.
+        """
+        owners = await self.chain(pod) if grouping.needs_owners(pod) else []
+        member = grouping.membership(pod, owners)
+        if member.kind != grouping.POD_GROUP or member.declared_by is None:
+            return member
+        group = member.declared_by
+        is_served = await self._objects.serves(group.api_version, group.kind)
+        try:
+            declared = await self._get(group) if is_served else None
+        except errors.Forbidden as error:
+            _log.warning("pod_group.unreadable", group=member.name, error=str(error))
+            declared, is_served = None, False
+        return grouping.settled(member, pod, declared, is_served=is_served)
+
+    async def declared(self, member: Membership) -> KubeObject | None:
+        """Read the object that says how large a group is, as it is now; None if there is none that we may read.
+
+        Raises:
+            KubeError: the API server could not be asked.
+        """
+        group = member.declared_by
+        if group is None:
+            return None
+        now = self._clock.monotonic()
+        if group in self._sizes and now - self._sizes[group][0] < _SIZE_REMEMBERED_S:
+            return self._sizes[group][1]
+        try:
+            found = await self._get(group)
+        except errors.Forbidden:
+            found = None
+        _remember(self._sizes, group, (now, found))
+        return found
 
     async def annotations(self, pod: Pod) -> Mapping[str, str]:
         """Merge the annotations of every controller above the pod, the nearest winning; the pod's own are left out.
-
-        A controller that is gone, or that we may not read, ends the chain.
 
         Raises:
             KubeError: the API server could not be asked.
         """
         merged: dict[str, str] = {}
+        for owner in await self.chain(pod):
+            merged = {**owner.annotations, **merged}
+        return merged
+
+    async def chain(self, pod: Pod) -> list[KubeObject]:
+        """List the controllers above the pod, the nearest first; one that is gone, or that we may not read, ends it.
+
+        Raises:
+            KubeError: the API server could not be asked.
+        """
+        chain: list[KubeObject] = []
         owner = pod.owner
-        for _ in range(_DEEPEST):
-            found = await self._read(owner, pod.namespace) if owner else None
+        while owner is not None and len(chain) < _DEEPEST:
+            found = await self._read(owner, pod.namespace)
             if found is None:
                 break
-            merged = {**found.annotations, **merged}
+            chain.append(found)
             owner = found.owner
-        return merged
+        return chain
+
+    async def _get(self, group: Reference) -> KubeObject | None:
+        try:
+            return await self._objects.get(
+                group.api_version, group.kind, group.namespace, group.name
+            )
+        except errors.NotFound:
+            return None
 
     async def creator(
         self, pod: Pod, annotation: str, *, is_controller: Callable[[str], bool]
@@ -79,8 +144,12 @@ class Owners:
             found = None
         if found is not None and found.uid != owner.uid:
             found = None  # re-created under the same name: not the one that made this pod
-        self._known[owner.uid] = (now, found)
-        self._known.move_to_end(owner.uid)
-        while len(self._known) > _REMEMBERED:
-            self._known.popitem(last=False)
+        _remember(self._known, owner.uid, (now, found))
         return found
+
+
+def _remember(memory: OrderedDict[K, V], key: K, value: V) -> None:
+    memory[key] = value
+    memory.move_to_end(key)
+    while len(memory) > _REMEMBERED:
+        memory.popitem(last=False)

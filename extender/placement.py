@@ -3,17 +3,23 @@
 A pod is the leader's from CREATE until the patch that removes our gate, its deletion included.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from bridge.domain import names
+from bridge.domain import grouping, names
+from bridge.domain.allocation import Seat
 from bridge.domain.facts import Actor, Facts
-from bridge.domain.ids import PodUid
+from bridge.domain.grouping import Membership
+from bridge.domain.ids import KubeNode, PodUid, SlurmNode
 from bridge.domain.jobs import JobPhase
+from bridge.domain.objects import KubeObject
 from bridge.domain.pods import Pod
 from bridge.domain.view import Past, View
 from bridge.kube.cache import Cache
 from bridge.runtime.lease import Accession
+from bridge.runtime.placeholders import Placeholders
 from extender.bridged import Bridged
+from extender.owners import Owners
 from extender.submitting import Submitter
 
 _HANDOVER = timedelta(seconds=2)
@@ -31,14 +37,38 @@ class Placement:
         pods: Cache[Pod],
         bridged: Bridged,
         submitter: Submitter,
+        owners: Owners,
+        placeholders: Placeholders,
         accession: Accession,
         leads_since: datetime,
     ) -> None:
         self._bridged = bridged
         self._submitter = submitter
+        self._owners = owners
+        self._placeholders = placeholders
         self._accession = accession
         self._leads_since = leads_since.astimezone(UTC)
         pods.subscribe(self._edited)
+
+    def membership(self, pod: Pod) -> Membership | None:
+        """Say which workload a gated pod is of, where its own words or the lack of owners tell."""
+        if grouping.needs_owners(pod) or grouping.is_declared(pod):
+            return None
+        return grouping.membership(pod, ())
+
+    async def resolve(self, pod: Pod) -> Membership:
+        """Find out which workload a gated pod is of; one that has a placeholder of its own stays with that."""
+        if any(job.phase is not JobPhase.ENDED for job in self._placeholders.of(pod.uid)):
+            return grouping.alone(pod)
+        return await self._owners.membership(pod)
+
+    async def declared(self, member: Membership) -> KubeObject | None:
+        """Read the object that says how large the group is."""
+        return await self._owners.declared(member)
+
+    def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
+        """The Kubernetes node of that Slurm name."""
+        return self._bridged.kube_node(slurm_node)
 
     def past(self, pod: Pod) -> Past:
         """Say whether a predecessor may have a submit for this pod in flight."""
@@ -47,11 +77,22 @@ class Placement:
         is_orderly = self._accession is Accession.ORDERLY
         return Past.HANDED_OVER if is_orderly else Past.IN_FLIGHT
 
-    def gather(self, pod: Pod, view: View, *, now: datetime, since: datetime) -> Facts:
+    def gather(
+        self,
+        pod: Pod,
+        view: View,
+        *,
+        uid: str,
+        now: datetime,
+        since: datetime,
+        seat: Seat | None = None,
+        beside: Sequence[Pod] = (),
+    ) -> Facts:
         """Look whether Kubernetes can take the pod on the node that Slurm chose, where it has."""
         running = [job for job in view.live if job.phase is JobPhase.RUNNING and job.nodes]
-        kube_node = self._bridged.kube_node(running[0].nodes[0]) if running else None
-        answer = self._bridged.check(pod, kube_node) if kube_node else None
+        slurm_node = seat.node if seat else running[0].nodes[0] if running else None
+        kube_node = self._bridged.kube_node(slurm_node) if slurm_node else None
+        answer = self._bridged.check(pod, kube_node, beside) if kube_node else None
         return Facts(
             pod=pod,
             view=view,
@@ -60,12 +101,15 @@ class Placement:
             kube_node=kube_node,
             fit=answer.fit if answer else None,
             fit_text=answer.text if answer else "",
-            refusal=self._submitter.refusal(pod.uid),
+            refusal=self._submitter.refusal(uid),
         )
 
-    def forget(self, uid: PodUid) -> None:
-        """The pod has been placed, or is gone."""
+    def forget(self, uid: str) -> None:
+        """The workload has been placed, or is gone."""
         self._submitter.forget(uid)
+
+    def forget_pod(self, uid: PodUid) -> None:
+        """Nothing is remembered of a pod."""
 
     def _edited(self, old: Pod | None, new: Pod | None) -> None:
         """What was refused is not what is asked now."""

@@ -1,12 +1,12 @@
 """Submits placeholders: the effective request is put together and checked here, before every submit."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import structlog
 
-from bridge.domain import overrides, request
+from bridge.domain import names, overrides, request
 from bridge.domain.actions import Submit
 from bridge.domain.facts import Refusal
 from bridge.domain.faults import Fault
@@ -55,20 +55,21 @@ class Submitter:
         self._slots = asyncio.Semaphore(concurrency)
         self._clock = clock
         self._metrics = metrics
-        self._refusals: dict[PodUid, Refusal] = {}
-        self._asked: dict[PodUid, Mapping[str, str]] = {}
-        """What was asked for when a pod was first submitted: Slurm may have forgotten that job by the next time."""
+        self._refusals: dict[str, Refusal] = {}
+        self._asked: dict[str, tuple[frozenset[PodUid], Mapping[str, str]]] = {}
+        """What was asked for when a workload was first submitted, and for whom: Slurm may have forgotten that job by the next
+        time."""
 
-    def refusal(self, uid: PodUid) -> Refusal | None:
-        """What was said against the pod's last submits; None since one was accepted."""
+    def refusal(self, uid: str) -> Refusal | None:
+        """What was said against the workload's last submits; None since one was accepted."""
         return self._refusals.get(uid)
 
-    def retry(self, uid: PodUid) -> None:
-        """The pod has been edited: what was refused is not what it asks for now."""
+    def retry(self, uid: str) -> None:
+        """The workload has been edited: what was refused is not what it asks for now."""
         self._refusals.pop(uid, None)
 
-    def forget(self, uid: PodUid) -> None:
-        """The pod has been placed, or is gone."""
+    def forget(self, uid: str) -> None:
+        """The workload has been placed, or is gone."""
         self._refusals.pop(uid, None)
         self._asked.pop(uid, None)
 
@@ -80,6 +81,7 @@ class Submitter:
             KubeError, SlurmError: it was not submitted.
         """
         may_still_happen = False
+        uid = action.gang.uid if action.gang else pod.uid
         try:
             spec = await self._spec(pod, action)
             async with self._slots:
@@ -88,51 +90,71 @@ class Submitter:
             may_still_happen = True
             raise
         except _Faulty as faulty:
-            self._refuse(pod, str(faulty))
+            self._refuse(uid, str(faulty))
         except errors.Rejected as refusal:
-            self._refuse(pod, refusal.words)
+            self._refuse(uid, refusal.words)
         else:
             self._discovery.note_submitted(job_id, spec.identity)
             if spec.identity.frozen:
-                self._asked[pod.uid] = spec.identity.frozen.asked
-            self._refusals.pop(pod.uid, None)
+                self._asked[uid] = (frozenset(spec.identity.pods), spec.identity.frozen.asked)
+            self._refusals.pop(uid, None)
             self._metrics.submitted(pod.waiting_time(self._clock.now()).total_seconds())
             _log.info("placeholder.submitted", job_id=job_id)
         finally:
-            self._placeholders.wrote(pod.uid, may_still_happen=may_still_happen)
+            self._placeholders.wrote(uid, may_still_happen=may_still_happen)
 
     async def _spec(self, pod: Pod, action: Submit) -> PlaceholderSpec:
-        texts = await self._request(pod)
+        members = action.gang.members if action.gang else (pod,)
+        texts = await self._request(action.gang.uid if action.gang else pod.uid, members)
         asked, faults = overrides.read(texts)
         if faults:
             raise _Faulty(faults)
-        permit = await self._identities.permit((pod,), asked)
+        permit = await self._identities.permit(members, asked)
         if isinstance(permit, tuple):
             raise _Faulty(permit)
         pool = await self._bridged.pool()
-        built = request.build(pod, asked, self._defaults, pool, permit=permit, avoid=action.avoid)
+        built = request.build(
+            pod,
+            asked,
+            self._defaults,
+            pool,
+            permit=permit,
+            avoid=action.avoid,
+            gang=action.gang,
+        )
         if isinstance(built, tuple):
             raise _Faulty(built)
         return replace(built, identity=replace(built.identity, frozen=_frozen(permit, texts)))
 
-    async def _request(self, pod: Pod) -> Mapping[str, str]:
-        """What it was submitted with before, or else what it and its owners say now."""
+    async def _request(self, uid: str, members: Sequence[Pod]) -> Mapping[str, str]:
+        """What they were submitted with before, or else what they and their owners say now."""
+        pods = {member.uid for member in members}
         former = [
             job.identity.frozen.asked
-            for job in self._placeholders.view(pod).jobs
-            if job.identity.frozen is not None
+            for job in self._placeholders.of(uid)
+            if job.identity.frozen is not None and not pods.isdisjoint(job.identity.pods)
         ]
         if former:
             return former[-1]
-        if pod.uid in self._asked:
-            return self._asked[pod.uid]
+        named, asked = self._asked.get(uid, (frozenset(), {}))
+        if not pods.isdisjoint(named):
+            return asked
+        texts = [await self._says(member) for member in members]
+        for member, text in zip(members, texts, strict=True):
+            if text != texts[0]:
+                path = f"metadata.annotations[{names.REQUEST_PREFIX}…]"
+                words = f"the pods of a gang ask for the same, {members[0].name} and {member.name} do not"
+                raise _Faulty((Fault(path, words),))
+        return texts[0]
+
+    async def _says(self, pod: Pod) -> Mapping[str, str]:
         owners = overrides.requests(await self._owners.annotations(pod))
         return {**owners, **overrides.requests(pod.annotations)}
 
-    def _refuse(self, pod: Pod, text: str) -> None:
-        before = self._refusals.get(pod.uid)
+    def _refuse(self, uid: str, text: str) -> None:
+        before = self._refusals.get(uid)
         attempts = before.attempts + 1 if before else 1
-        self._refusals[pod.uid] = Refusal(attempts=attempts, at=self._clock.now(), text=text)
+        self._refusals[uid] = Refusal(attempts=attempts, at=self._clock.now(), text=text)
         _log.warning("placeholder.refused", text=text, attempts=attempts)
 
 

@@ -3,7 +3,8 @@
 import enum
 from dataclasses import dataclass
 
-from bridge.domain.ids import JobId, KubeNode, Sluid, SlurmNode
+from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid, SlurmNode
+from bridge.domain.workload import Workload
 
 
 class Cause(enum.Enum):
@@ -57,6 +58,8 @@ class OwnCause(enum.StrEnum):
     """Kubernetes could not take the pod on the node: submit again, avoiding that node."""
     UNUSED = "unused"
     """Another controller's gate kept the pod from using it: submit again when that gate is gone."""
+    RESIZED = "resized"
+    """The gang has another size now: submit again."""
     SPARE = "spare"
     """A second placeholder of one workload: its end says nothing about the pod."""
     NODE_REMOVED = "node removed"
@@ -82,6 +85,8 @@ class Submit:
 
     avoid: tuple[SlurmNode, ...] = ()
     """Nodes that Kubernetes could not take a moment ago."""
+    gang: Workload | None = None
+    """All that it is for; None: the pod alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +104,16 @@ class Tell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What a member of a gang is told of its place, for the downward API."""
+
+    workload: str
+    rank: int
+    world_size: int
+    nodelist: tuple[KubeNode, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Assign:
     """One JSON patch: job id, node, pin, gate removed; guarded by uid and gate. From then on the controllers own the pod."""
 
@@ -108,6 +123,28 @@ class Assign:
     kube_node: KubeNode
     grant: str
     """The text of `names.GRANT_ANNOTATION`; "" where Slurm did not say enough."""
+    place: Place | None = None
+    """Of a member of a gang."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enlist:
+    """Write members into the identity of a placeholder that was submitted without them; always before they are assigned."""
+
+    job_id: JobId
+    sluid: Sluid | None
+    pods: tuple[PodUid, ...]
+    alive: frozenset[PodUid]
+    """Members that keep their entries; those of others are taken, and how these had failed is forgotten with them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """Write down how a member failed while others run on: its pod may be gone before they are."""
+
+    job_id: JobId
+    sluid: Sluid | None
+    outcome: Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,11 +176,13 @@ class Cancel:
     """Set where the pod lives on. Then, first, a GET of the pod (not from a cache) has to show that it was not placed
     by this very job meanwhile, and the cause is written into `admin_comment` (`Identity.cause`): the end is ours to
     answer."""
+    misfits: tuple[SlurmNode, ...] = ()
+    """With cause misfit, which of a gang's nodes it was; () all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Complete:
-    """End a running placeholder with its pod's real outcome."""
+    """End a running placeholder with its pods' real outcome; failures recorded in its identity count as well."""
 
     job_id: JobId
     sluid: Sluid | None
@@ -202,7 +241,9 @@ class Wait:
 Action = (
     Submit
     | Tell
+    | Enlist
     | Assign
+    | Record
     | Restore
     | Adopt
     | Cancel

@@ -198,7 +198,7 @@ def _preset(pod: Draft) -> Iterator[Fault]:
             f"metadata.labels[{names.JOB_ID_LABEL}]",
             "leave it out: slurm-bridge writes it when the pod has a Slurm job",
         )
-    for annotation in (names.NODE_ANNOTATION, names.SLUID_ANNOTATION, names.GRANT_ANNOTATION):
+    for annotation in names.WRITTEN_AT_THE_PIN:
         if annotation in pod.annotations:
             yield Fault(
                 f"metadata.annotations[{annotation}]",

@@ -57,6 +57,8 @@ class Candidates:
 
     constraints: str = ""
     required_nodes: tuple[SlurmNode, ...] = ()
+    excluded_nodes: tuple[SlurmNode, ...] = ()
+    """For a job of several nodes, instead of `required_nodes`: those mean all of them there."""
     problem: str = ""
     """Why there is no node at all; then the others are empty and nothing is to be submitted."""
 
@@ -116,6 +118,17 @@ def choose(
     by_name = [nodes.slurm_name(kube_node) for kube_node in suitable]
     left = [name for name in by_name if name not in avoid]
     return Candidates(constraints=constraints, required_nodes=tuple(sorted(left or by_name)))
+
+
+def of_several(where: Candidates, among: Pool, *, constraints: str = "") -> Candidates:
+    """Say the same for a job that may have several nodes."""
+    if not where.required_nodes:
+        return where
+    others = among.nodes.keys() - set(where.required_nodes)
+    combined = conjunction(among.cluster_feature, constraints)
+    if combined is None:
+        return Candidates(problem=f"constraints {constraints!r} cannot be joined with ours")
+    return Candidates(constraints=combined, excluded_nodes=tuple(sorted(others)))
 
 
 def matching(kube_nodes: Iterable[KubeNodeFacts], pod: Pod) -> tuple[KubeNodeFacts, ...]:

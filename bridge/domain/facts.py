@@ -74,6 +74,8 @@ class Policy:
     evict_suspended: bool = False
     """Whether the pods of a suspended placeholder go, or stay."""
     tell_after: timedelta = timedelta(seconds=2)
+    incomplete_after: timedelta = timedelta(minutes=1)
+    """For so long a gang's members may come in silence."""
     avoid_node: timedelta = timedelta(minutes=5)
     """For so long a node that Kubernetes could not take is excluded from new submits."""
     poll_interval: timedelta = timedelta(milliseconds=500)

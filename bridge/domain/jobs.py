@@ -4,6 +4,7 @@ import enum
 from dataclasses import dataclass
 from datetime import datetime
 
+from bridge.domain.allocation import Share
 from bridge.domain.grant import Grant
 from bridge.domain.ids import JobId, Sluid, SlurmNode
 from bridge.domain.placeholder import Identity
@@ -56,6 +57,11 @@ class SlurmJob:
     reason_text: str = ""
     """Slurm's own words (`state_description`), often empty."""
     nodes: tuple[SlurmNode, ...] = ()
+    """In Slurm's order, which follows its topology."""
+    tasks: int = 1
+    """How many pods it has room for."""
+    shares: tuple[Share, ...] = ()
+    """Of a running one: how many tasks find room on each node, in the same order."""
     required_nodes: tuple[SlurmNode, ...] = ()
     """As asked for, not what it got. Once one of these or of the next is deleted, Slurm refuses every update of the job."""
     excluded_nodes: tuple[SlurmNode, ...] = ()

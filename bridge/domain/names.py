@@ -103,3 +103,35 @@ BRIDGED_FEATURE = "slurm-bridge"
 
 CLUSTER_FEATURE = "slurm-bridge.dev/cluster"
 """Slurm node feature `<this>=<cluster id>`: our mark on a node. Features come with its creation and outlive slurmctld's restarts."""
+
+GANG_ANNOTATION = "slurm-bridge.dev/gang"
+"""Annotation of a Job, a JobSet or their pod template. "true": one placeholder for all pods; "false": one for each."""
+
+POD_GROUP_LABEL = "slurm-bridge.dev/pod-group"
+"""Pod label: the pods of a namespace with the same value are one gang; no controller or CRD is needed."""
+
+POD_GROUP_SIZE_ANNOTATION = "slurm-bridge.dev/pod-group-size"
+"""Annotation of such pods, or of the root owner of any kind, all of whose pods are one gang then: how many pods it has."""
+
+WORKLOAD_ANNOTATION = "slurm-bridge.dev/workload"
+"""Pod annotation, written at the pin of a gang's member: the workload's uid, as its placeholder's identity has it."""
+
+RANK_ANNOTATION = "slurm-bridge.dev/rank"
+"""Pod annotation, written at the pin of a gang's member: its slot in the allocation, 0 … world size - 1."""
+
+WORLD_SIZE_ANNOTATION = "slurm-bridge.dev/world-size"
+"""Pod annotation, written at the pin of a gang's member: how many slots the placeholder has."""
+
+NODELIST_ANNOTATION = "slurm-bridge.dev/nodelist"
+"""Pod annotation, written at the pin of a gang's member: the Kubernetes nodes of all slots, each once, in Slurm's order."""
+
+WRITTEN_AT_THE_PIN = (
+    NODE_ANNOTATION,
+    SLUID_ANNOTATION,
+    GRANT_ANNOTATION,
+    WORKLOAD_ANNOTATION,
+    RANK_ANNOTATION,
+    WORLD_SIZE_ANNOTATION,
+    NODELIST_ANNOTATION,
+)
+"""Pod annotations that say where Slurm has placed a pod: nobody but us writes them."""

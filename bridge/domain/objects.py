@@ -2,13 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from bridge.domain.pods import Owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeObject:
-    """A namespace, a Job, a pod's root owner …: `metadata` is all that is read of it."""
+    """A namespace, a Job, a pod's root owner …: `metadata`, and what else was asked for."""
+
+    api_version: str = ""
+    kind: str = ""
+    """Both where it was read by them."""
 
     uid: str
     name: str
@@ -19,3 +24,26 @@ class KubeObject:
     annotations: Mapping[str, str] = field(default_factory=dict)
     owner: Owner | None = None
     is_deleting: bool = False
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    """As the API server has it; {} where only the metadata was asked for."""
+    status: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """An object by its name."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+
+    @classmethod
+    def to(cls, found: KubeObject) -> "Reference":
+        """Refer to an object that was read by its kind."""
+        return cls(
+            api_version=found.api_version,
+            kind=found.kind,
+            namespace=found.namespace,
+            name=found.name,
+        )

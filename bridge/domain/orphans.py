@@ -28,14 +28,22 @@ class Judgement:
 
 
 def candidates(
-    jobs: Iterable[SlurmJob], *, cluster: ClusterId, known: AbstractSet[PodUid]
+    jobs: Iterable[SlurmJob],
+    *,
+    cluster: ClusterId,
+    known: AbstractSet[PodUid],
+    held: AbstractSet[JobId] = frozenset(),
 ) -> tuple[SlurmJob, ...]:
-    """Pick the live jobs of our cluster none of whose pods is in the cache: those worth asking the API server about."""
+    """Pick the live jobs of our cluster none of whose pods is in the cache: those worth asking the API server about.
+
+    held: jobs that pods in the cache were placed by; one that joined a gang may be missing from what was read of its job.
+    """
     return tuple(
         job
         for job in jobs
         if job.phase is not JobPhase.ENDED
         and job.identity.cluster == cluster
+        and job.id not in held
         and known.isdisjoint(job.identity.pods)
     )
 

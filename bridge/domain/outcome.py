@@ -4,8 +4,11 @@
 exited; a pod that was deleted while it ran was cancelled, whatever its containers made of the SIGTERM.
 """
 
+from collections.abc import Iterable
+
 from bridge.domain import names
 from bridge.domain.actions import Cause, Outcome
+from bridge.domain.placeholder import Identity
 from bridge.domain.pods import Container, ContainerState, Phase, Pod
 
 NO_EXIT_CODE = 255
@@ -42,6 +45,47 @@ def in_words(outcome: Outcome) -> str:
     if outcome.signal:
         return f"signal {outcome.signal}"
     return f"exit code {outcome.exit_code}"
+
+
+def encode(outcome: Outcome) -> str:
+    """Write a failure down: `exit 3`, `signal 9`, `oom`, `timeout`."""
+    if outcome.timed_out:
+        return "timeout"
+    if outcome.out_of_memory:
+        return "oom"
+    return f"signal {outcome.signal}" if outcome.signal else f"exit {outcome.exit_code}"
+
+
+def decode(text: str) -> Outcome:
+    """Read a failure; one that cannot be read was one all the same."""
+    kind, _, number = text.partition(" ")
+    count = int(number) if number.isascii() and number.isdecimal() else 0
+    if kind == "timeout":
+        return Outcome(timed_out=True)
+    if kind == "oom":
+        return Outcome(out_of_memory=True)
+    if kind == "signal" and count in range(1, _MAX_SIGNAL + 1):
+        return Outcome(signal=count)
+    return Outcome(exit_code=count if count in range(1, 256) else NO_EXIT_CODE)
+
+
+def recorded(identity: Identity) -> tuple[Outcome, ...]:
+    """How members ended that failed before the others, as the placeholder's identity says."""
+    return tuple(map(decode, identity.failed.values()))
+
+
+def is_failure(outcome: Outcome) -> bool:
+    """Whether it is anything but success."""
+    return outcome != Outcome()
+
+
+def worst(outcomes: Iterable[Outcome]) -> Outcome:
+    """Of a gang's members: time-out, out of memory, signals, the highest exit code; success only where all succeeded."""
+    return max(
+        outcomes,
+        key=lambda o: (o.timed_out, o.out_of_memory, o.signal > 0, o.exit_code, o.signal),
+        default=Outcome(),
+    )
 
 
 def ended_by_itself(pod: Pod) -> bool:

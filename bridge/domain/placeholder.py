@@ -5,8 +5,8 @@ every version has `cluster`.
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from bridge.domain.ids import ClusterId, PodUid, SlurmNode
@@ -38,11 +38,16 @@ class Identity:
 
     cluster: ClusterId
     kind: str
-    """The workload's kind: `Pod`, later Job, JobSet …"""
+    """The workload's kind: `Pod`, `Job`, `JobSet` …"""
     namespace: str
     name: str
     uid: str
     pods: tuple[PodUid, ...]
+    """Its members: a gang's in rank order. Who replaces a member takes its entry, before the pin."""
+    failed: Mapping[PodUid, str] = field(default_factory=dict)
+    """How members ended that failed while others ran on (`outcome.encode`): such a pod may be gone before the last one is."""
+    misfits: tuple[SlurmNode, ...] = ()
+    """With cause misfit: the nodes that Kubernetes could not use; () are all of the job's."""
     cause: str = ""
     """Why we cancelled it ourselves, written before the cancel; "" otherwise. Such an end is ours to answer: submit again."""
     ended: str = ""
@@ -72,14 +77,20 @@ class PlaceholderSpec:
     qos: str = ""
     reservation: str = ""
     wckey: str = ""
-    nodes_min: int = 1
-    nodes_max: int = 1
+    nodes_min: int | None = 1
+    nodes_max: int | None = 1
+    """None: as many as Slurm likes; tasks may share a node."""
     tasks: int = 1
+    """One for each pod."""
     cpus_per_task: int
-    memory_mib_per_node: int
-    """Never 0: Slurm reads 0 as the whole node."""
+    memory_mib_per_node: int | None = None
+    """One of the two is set, and never 0: Slurm reads 0 as the whole node. This one suits a single task."""
+    memory_mib_per_cpu: int | None = None
+    """With several tasks: whatever number of them shares a node, each has its memory there."""
     gres_per_node: str = ""
     """`gres/gpu:a100:2,gres/shard:1`."""
+    gres_per_task: str = ""
+    """The same, with several tasks."""
     time_limit_min: int | None = None
     exclusive: bool = False
     constraints: str = ""
@@ -97,6 +108,35 @@ class PlaceholderSpec:
     comment: str = ""
     mcs_label: str = ""
     extra: Mapping[str, str] = field(default_factory=dict)
+
+
+def enlist(identity: Identity, *, pods: Sequence[PodUid], alive: Collection[PodUid]) -> Identity:
+    """Write new members in; each takes the entry of one that is gone, and with it how that one had failed.
+
+    Args:
+        identity: as it is now.
+        pods: the new members.
+        alive: those that keep their entries.
+    """
+    listed = list(identity.pods)
+    dead = [pod for pod in listed if pod not in alive and pod not in pods]
+    free = iter(sorted(dead, key=lambda pod: pod not in identity.failed))
+    for pod in pods:
+        if pod in listed:
+            continue
+        if (gone := next(free, None)) is None:
+            listed.append(pod)
+        else:
+            listed[listed.index(gone)] = pod
+    failed = {pod: how for pod, how in identity.failed.items() if pod in listed}
+    return replace(identity, pods=tuple(listed), failed=failed)
+
+
+def record(identity: Identity, *, pod: PodUid, how: str) -> Identity:
+    """Write down how a member failed; one that has been replaced meanwhile counts no more."""
+    if pod not in identity.pods:
+        return identity
+    return replace(identity, failed={**identity.failed, pod: how})
 
 
 class UnreadableIdentityError(ValueError):
@@ -122,6 +162,10 @@ def encode(identity: Identity) -> str:
         "uid": identity.uid,
         "pods": identity.pods,
     }
+    if identity.failed:
+        document["failed"] = dict(identity.failed)
+    if identity.misfits:
+        document["misfits"] = identity.misfits
     if identity.cause:
         document["cause"] = identity.cause
     if identity.ended:
@@ -170,6 +214,7 @@ def _identity(document: Mapping[str, object], cluster: ClusterId) -> Identity:
     pods = document.get("pods")
     if not isinstance(pods, list):
         raise UnreadableIdentityError("the identity lists no pods", cluster=cluster)
+    failed, misfits = document.get("failed", {}), document.get("misfits", [])
     texts = {key: document.get(key) for key in ("kind", "namespace", "name", "uid")}
     texts |= {key: document.get(key, "") for key in ("cause", "ended", "restores")}
     wrong = sorted(key for key, value in texts.items() if not isinstance(value, str))
@@ -187,6 +232,10 @@ def _identity(document: Mapping[str, object], cluster: ClusterId) -> Identity:
         name=str(texts["name"]),
         uid=str(texts["uid"]),
         pods=tuple(PodUid(pod) for pod in pods),
+        failed={PodUid(pod): str(how) for pod, how in failed.items()}
+        if isinstance(failed, dict)
+        else {},
+        misfits=tuple(map(SlurmNode, map(str, misfits))) if isinstance(misfits, list) else (),
         cause=str(texts["cause"]),
         ended=str(texts["ended"]),
         limit_min=limit_min,

@@ -114,6 +114,8 @@ class Pod:
     finalizers: tuple[str, ...] = ()
     scheduler_name: str = names.SCHEDULER_NAME
     priority_class: str = ""
+    scheduling_group: str = ""
+    """`spec.schedulingGroup.podGroupName`: the in-tree PodGroup it is of; "" for none."""
     demand: Demand = field(default_factory=Demand)
     node_selector: Mapping[str, str] = field(default_factory=dict)
     node_terms: tuple[NodeTerm, ...] = ()
@@ -199,6 +201,17 @@ class Pod:
         """The node Slurm chose, as we wrote it down."""
         node = self.annotations.get(names.NODE_ANNOTATION)
         return KubeNode(node) if node else None
+
+    @property
+    def workload(self) -> str:
+        """Of a placed pod: the uid of the workload it was placed with, its own where it was placed alone."""
+        return self.annotations.get(names.WORKLOAD_ANNOTATION) or self.uid
+
+    @property
+    def rank(self) -> int | None:
+        """Of a placed member of a gang: its slot in the allocation."""
+        text = self.annotations.get(names.RANK_ANNOTATION, "")
+        return int(text) if text.isascii() and text.isdecimal() else None
 
     @property
     def job_id(self) -> JobId | None:

@@ -16,6 +16,7 @@ from bridge.domain.overrides import Overrides
 from bridge.domain.permit import Permit
 from bridge.domain.placeholder import Identity, PlaceholderSpec
 from bridge.domain.pods import Pod
+from bridge.domain.workload import Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,31 +40,36 @@ def build(
     *,
     permit: Permit,
     avoid: Sequence[SlurmNode] = (),
+    gang: Workload | None = None,
 ) -> PlaceholderSpec | tuple[Fault, ...]:
-    """Write the placeholder of a single pod, or say everything that speaks against it.
+    """Write the placeholder of a workload, or say everything that speaks against it.
 
     Args:
-        pod: the pod.
+        pod: the pod; of a gang the first member, and the others are like it.
         asked: the root owner's annotations with the pod's own laid over them (`Overrides.under`).
         defaults: the administrator's settings.
         pool: the bridged nodes.
         permit: what the policy has made of the request.
         avoid: nodes that Kubernetes could not take a moment ago.
+        gang: the workload, unless the pod is alone.
     """
     where = candidates.choose(pod, pool, constraints=asked.constraints or "", avoid=avoid)
+    if gang is not None:
+        where = candidates.of_several(where, pool, constraints=asked.constraints or "")
     problems = (Fault("spec", where.problem),) if where.problem else ()
-    if found := (*faults(pod.demand, asked, defaults), *problems):
+    tasks = gang.size if gang else 1
+    if found := (
+        *faults(pod.demand, asked, defaults, tasks=tasks),
+        *(_unlike(gang, defaults) if gang else ()),
+        *problems,
+    ):
         return found
+    cpus = asked.cpus_per_task or _cpus(pod.demand, defaults)
+    memory_mib = asked.memory_mib_per_node or _memory_mib(pod.demand, defaults)
+    gres = asked.gres or _gres_text(demand.gres(pod.demand.extended, defaults.gpu_resources))
     return PlaceholderSpec(
-        identity=Identity(
-            cluster=defaults.cluster,
-            kind="Pod",
-            namespace=pod.namespace,
-            name=pod.name,
-            uid=pod.uid,
-            pods=(pod.uid,),
-        ),
-        name=asked.job_name or pod.name,
+        identity=_identity(pod, gang, defaults),
+        name=asked.job_name or (gang.name if gang else pod.name),
         user=permit.user,
         group=permit.group,
         account=permit.account,
@@ -71,15 +77,21 @@ def build(
         qos=permit.qos,
         reservation=permit.reservation,
         wckey=asked.wckey or "",
-        cpus_per_task=asked.cpus_per_task or _cpus(pod.demand, defaults),
-        memory_mib_per_node=asked.memory_mib_per_node or _memory_mib(pod.demand, defaults),
-        gres_per_node=asked.gres
-        or _gres_text(demand.gres(pod.demand.extended, defaults.gpu_resources)),
+        nodes_min=asked.min_nodes if gang else 1,
+        nodes_max=asked.max_nodes if gang else 1,
+        tasks=tasks,
+        cpus_per_task=cpus,
+        memory_mib_per_node=None if gang else memory_mib,
+        memory_mib_per_cpu=-(-memory_mib // cpus) if gang else None,
+        gres_per_node="" if gang else gres,
+        gres_per_task=gres if gang else "",
         time_limit_min=_time_limit_min(pod, asked, defaults, permit),
         exclusive=asked.exclusive or False,
         constraints=where.constraints,
         required_nodes=where.required_nodes,
-        excluded_nodes=() if where.required_nodes else _avoidable(avoid, pool),
+        excluded_nodes=()
+        if where.required_nodes
+        else _avoidable((*where.excluded_nodes, *avoid), pool),
         licenses=asked.licenses or "",
         priority=permit.priority,
         nice=permit.nice,
@@ -93,12 +105,59 @@ def build(
     )
 
 
-def faults(wanted: Demand, asked: Overrides, defaults: Defaults) -> tuple[Fault, ...]:
-    """Say what of a well-formed request contradicts the pod it is for."""
+def faults(
+    wanted: Demand, asked: Overrides, defaults: Defaults, *, tasks: int | None = None
+) -> tuple[Fault, ...]:
+    """Say what of a well-formed request contradicts the pod it is for.
+
+    tasks: how many pods the placeholder is for; None where that is not known yet, at CREATE.
+    """
     return (
         *_too_little(wanted, asked, defaults),
-        *_contradictions(asked),
+        *_contradictions(asked, tasks),
     )
+
+
+def _identity(pod: Pod, gang: Workload | None, defaults: Defaults) -> Identity:
+    return Identity(
+        cluster=defaults.cluster,
+        kind=gang.kind if gang else "Pod",
+        namespace=pod.namespace,
+        name=gang.name if gang else pod.name,
+        uid=gang.uid if gang else pod.uid,
+        pods=tuple(member.uid for member in gang.members) if gang else (pod.uid,),
+    )
+
+
+def _unlike(gang: Workload, defaults: Defaults) -> Iterator[Fault]:
+    """One job has one kind of task."""
+    first, *others = gang.members
+    wanted = _shape(first, defaults)
+    for other in others:
+        if (found := _shape(other, defaults)) != wanted:
+            yield Fault(
+                "spec",
+                f"the pods of a gang ask for the same, but {first.name} asks for {_told(wanted)} and "
+                f"{other.name} for {_told(found)}",
+            )
+            return
+
+
+def _shape(pod: Pod, defaults: Defaults) -> tuple[object, ...]:
+    """What has to be alike for pods to be tasks of one job."""
+    return (
+        _cpus(pod.demand, defaults),
+        _memory_mib(pod.demand, defaults),
+        _gres_text(demand.gres(pod.demand.extended, defaults.gpu_resources)),
+        dict(pod.node_selector),
+        pod.node_terms,
+    )
+
+
+def _told(shape: tuple[object, ...]) -> str:
+    cpus, memory_mib, gres, selector, terms = shape
+    where = f" on nodes of {selector} {terms}" if selector or terms else ""
+    return f"{cpus} CPUs, {memory_mib}Mi{f', {gres}' if gres else ''}{where}"
 
 
 def _too_little(wanted: Demand, asked: Overrides, defaults: Defaults) -> Iterator[Fault]:
@@ -124,10 +183,15 @@ def _too_little(wanted: Demand, asked: Overrides, defaults: Defaults) -> Iterato
                 )
 
 
-def _contradictions(asked: Overrides) -> Iterator[Fault]:
+def _contradictions(asked: Overrides, tasks: int | None) -> Iterator[Fault]:
     least, most = asked.min_nodes or 1, asked.max_nodes
-    if least > 1:
-        yield Fault(overrides.path("min-nodes"), f"a single pod runs on 1 node, found {least}")
+    if tasks is not None and least > tasks:
+        run = (
+            "a single pod runs on 1 node"
+            if tasks == 1
+            else f"{tasks} pods run on {tasks} nodes at most"
+        )
+        yield Fault(overrides.path("min-nodes"), f"{run}, found {least}")
     elif most is not None and most < least:
         yield Fault(overrides.path("max-nodes"), f"expected at least {least}, found {most}")
     if asked.begin_at and asked.deadline_at and asked.deadline_at <= asked.begin_at:

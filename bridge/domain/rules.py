@@ -522,7 +522,7 @@ def _nodes_to_avoid(case: Case) -> tuple[SlurmNode, ...]:
                 for job in case.facts.view.ended
                 if job.identity.cause == OwnCause.MISFIT
                 and (job.started_at is None or job.started_at > oldest)
-                for node in job.nodes
+                for node in job.identity.misfits or job.nodes
             }
         )
     )

@@ -7,10 +7,11 @@ counts only from the moment it *began*. All moments are seconds of that process'
 
 import enum
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol, assert_never
 
+from bridge.domain.ids import PodUid
 from bridge.domain.jobs import JobPhase, SlurmJob
 
 
@@ -82,19 +83,29 @@ class _Marks:
 
     fresh_from: float
     none_from: float
-    patched: str = ""
-    """The pod's version that our last write to Kubernetes changed; what still shows it is older than that write."""
-    patched_until: float = -math.inf
 
 
 _UNWRITTEN = _Marks(-math.inf, -math.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class _Patch:
+    """Our last write to a pod."""
+
+    version: str
+    """The one it changed; what still shows it is older than that write."""
+    until: float
+
+
+Concerns = Callable[[SlurmJob], bool]
+"""Which of a workload's placeholders concern the pod in question: a group may be created again while the old one ends."""
 
 
 class Book:
     """One actor's own bookkeeping, from the beginning to the end of its leadership.
 
     Call `meet` when a workload comes into its hands, `wrote` when a write to Slurm about it is over (answered, refused
-    or lost: in a `finally`), `patched` after a write to its pod, `read` or `failed` after each look at Slurm in the
+    or lost: in a `finally`), `patched` after a write to a pod of it, `read` or `failed` after each look at Slurm in the
     order they began, `forget` when the workload is gone. On the view of a workload it never met nothing is done.
     """
 
@@ -102,6 +113,7 @@ class Book:
         """quiet_s: for so long a submit whose reply was lost may still be accepted."""
         self._quiet_s = quiet_s
         self._marks: dict[str, _Marks] = {}
+        self._patches: dict[PodUid, _Patch] = {}
         self._latest: Reading | None = None
         self._before: Reading | None = None
 
@@ -130,22 +142,25 @@ class Book:
             marks, fresh_from=at, none_from=max(marks.none_from, at + quiet_s)
         )
 
-    def patched(self, uid: str, *, version: str, at: float) -> None:
+    def patched(self, pod: PodUid, *, version: str, at: float) -> None:
         """Note a write to the pod itself, answered or lost, that was decided on this version of it.
 
         Until another version is shown the cache lags behind our own hand: a pod that we have just placed must not be
         taken for one that waits. If the write did not happen after all, the quiet period ends the waiting.
         """
-        marks = self._marks.get(uid, _UNWRITTEN)
-        self._marks[uid] = replace(marks, patched=version, patched_until=at + self._quiet_s)
+        self._patches[pod] = _Patch(version, at + self._quiet_s)
 
     def knows(self, uid: str) -> bool:
         """It has met this workload."""
         return uid in self._marks
 
     def forget(self, uid: str) -> None:
-        """The pod is gone, or no longer ours."""
+        """The workload is gone, or no longer ours."""
         self._marks.pop(uid, None)
+
+    def forget_pod(self, pod: PodUid) -> None:
+        """The pod is gone, or no longer ours."""
+        self._patches.pop(pod, None)
 
     def read(self, reading: Reading) -> None:
         """Take in a successful look at Slurm."""
@@ -155,35 +170,47 @@ class Book:
         """Take in a look that failed: what was absent before has to be absent twice again."""
         self._before = self._latest = None
 
-    def view(self, uid: str, *, version: str, evidence: Evidence = Evidence.NONE) -> View:
-        """Say what is known of this workload now, for a decision on this version (resourceVersion) of the pod."""
+    def view(
+        self,
+        uid: str,
+        *,
+        pod: PodUid,
+        version: str,
+        concerns: Concerns | None = None,
+        evidence: Evidence = Evidence.NONE,
+    ) -> View:
+        """Say what is known of this workload now, for a decision on this version (resourceVersion) of a pod of it."""
         marks = self._marks.get(uid)
         if self._latest is None or marks is None:
             return View(reachable=self._latest is not None)
         began = self._latest.began_monotonic
-        lags = version == marks.patched and began <= marks.patched_until
+        patch = self._patches.get(pod)
+        lags = patch is not None and version == patch.version and began <= patch.until
         return View(
-            jobs=_jobs(self._latest, uid),
+            jobs=_jobs(self._latest, uid, concerns),
             fresh=began > marks.fresh_from and not lags,
-            surely_none=self._has_none(uid, marks),
+            surely_none=self._has_none(uid, marks, concerns),
             evidence=evidence,
         )
 
-    def _has_none(self, uid: str, marks: _Marks) -> bool:
+    def _has_none(self, uid: str, marks: _Marks, concerns: Concerns | None) -> bool:
         """Absence needs two readings in a row, unless nobody ever wrote or Slurm itself still shows the end."""
         looks = [self._latest]
-        if marks.fresh_from > -math.inf and not any(map(_is_over, _jobs(self._latest, uid))):
+        if marks.fresh_from > -math.inf and not any(
+            map(_is_over, _jobs(self._latest, uid, concerns))
+        ):
             looks.append(self._before)
         return all(
             look is not None
             and look.began_monotonic > marks.none_from
-            and all(map(_is_over, _jobs(look, uid)))
+            and all(map(_is_over, _jobs(look, uid, concerns)))
             for look in looks
         )
 
 
-def _jobs(reading: Reading | None, uid: str) -> tuple[SlurmJob, ...]:
-    return reading.by_uid.get(uid, ()) if reading else ()
+def _jobs(reading: Reading | None, uid: str, concerns: Concerns | None) -> tuple[SlurmJob, ...]:
+    jobs = reading.by_uid.get(uid, ()) if reading else ()
+    return jobs if concerns is None else tuple(filter(concerns, jobs))
 
 
 def _is_over(job: SlurmJob) -> bool:

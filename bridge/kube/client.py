@@ -25,6 +25,8 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 """An `Accept` that makes the API server leave out everything but the metadata."""
+METADATA_ONLY_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+"""The same for a list."""
 
 OnCall = Callable[[str, float, str], None]
 """Told of every call: operation (`PATCH pods/status`, `LIST nodes`), seconds, outcome (`ok`, an error's `outcome`, `cancelled`)."""

@@ -73,10 +73,15 @@ def node(body: Json) -> nodes.KubeNodeFacts:
     return _read("Node", _node, _to_node, body)
 
 
-def kube_object(body: Json) -> KubeObject:
-    """Read the metadata of any object."""
-    meta = decoded(_any_object, "object", body).metadata
+def kube_object(body: Json, api_version: str = "", kind: str = "") -> KubeObject:
+    """Read the metadata of any object, and its spec and status where they were asked for."""
+    wired = decoded(_any_object, "object", body)
+    meta = wired.metadata
     return KubeObject(
+        api_version=api_version,
+        kind=kind,
+        spec=wired.spec,
+        status=wired.status,
         uid=meta.uid,
         name=meta.name,
         namespace=meta.namespace,
@@ -177,6 +182,7 @@ def _to_pod(wired: wire.Pod) -> pods.Pod:
         finalizers=tuple(meta.finalizers),
         scheduler_name=spec.scheduler_name,
         priority_class=spec.priority_class_name,
+        scheduling_group=spec.scheduling_group.pod_group_name if spec.scheduling_group else "",
         demand=_demand(spec),
         node_selector=spec.node_selector,
         node_terms=_node_terms(affinity) if affinity else (),

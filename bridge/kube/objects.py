@@ -1,4 +1,4 @@
-"""Any object's metadata, found by what an owner reference says of it: apiVersion, kind, name."""
+"""Any object, found by what an owner reference says of it: apiVersion, kind, name."""
 
 from typing import NamedTuple
 
@@ -7,6 +7,9 @@ import msgspec
 from bridge.domain.objects import KubeObject
 from bridge.kube import decode, errors, paths, wire
 from bridge.kube.client import METADATA_ONLY, KubeClient
+
+WHOLE = frozenset({"Job", "JobSet", "LeaderWorkerSet", "PodGroup"})
+"""Kinds that say how many pods there will be."""
 
 _resources = msgspec.json.Decoder(wire.ApiResourceList)
 
@@ -35,7 +38,7 @@ class Objects:
         self._known: dict[tuple[str, str], _Resource] = {}
 
     async def get(self, api_version: str, kind: str, namespace: str, name: str) -> KubeObject:
-        """Read an object's metadata.
+        """Read an object: its metadata, and of `WHOLE` kinds its spec and status, too.
 
         Args:
             api_version: `v1`, `batch/v1` …
@@ -51,8 +54,17 @@ class Objects:
         where = paths.collection(
             api_version, resource.plural, namespace if resource.is_namespaced else ""
         )
-        path = where + paths.of(name)
-        return decode.kube_object(await self._client.request("GET", path, accept=METADATA_ONLY))
+        accept = "application/json" if kind in WHOLE else METADATA_ONLY
+        body = await self._client.request("GET", where + paths.of(name), accept=accept)
+        return decode.kube_object(body, api_version, kind)
+
+    async def serves(self, api_version: str, kind: str) -> bool:
+        """Whether the API server knows that kind, now: one that is installed later is found then."""
+        try:
+            await self._resource(api_version, kind)
+        except errors.NotFound:
+            return False
+        return True
 
     async def _resource(self, api_version: str, kind: str) -> _Resource:
         root = paths.collection(api_version)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from bridge.domain import names
-from bridge.domain.actions import Cause
+from bridge.domain.actions import Cause, Place
 from bridge.domain.ids import JobId, KubeNode, Sluid
 from bridge.domain.nodes import KubeNodeFacts, NodeCondition, Taint
 from bridge.domain.pods import NodeTerm, Phase, Pod
@@ -50,7 +50,13 @@ Patch = JsonPatch | MergePatch
 
 
 def assign(
-    pod: Pod, *, job_id: JobId, kube_node: KubeNode, sluid: Sluid | None, grant: str
+    pod: Pod,
+    *,
+    job_id: JobId,
+    kube_node: KubeNode,
+    sluid: Sluid | None,
+    grant: str,
+    place: Place | None = None,
 ) -> JsonPatch:
     """Pin a gated pod to its node, write job and node down, and remove our gate.
 
@@ -60,6 +66,7 @@ def assign(
         kube_node: where it goes.
         sluid: of its placeholder; None is written as "", over whatever may stand there.
         grant: what Slurm granted (`bridge.domain.grant`).
+        place: of a member of a gang, for the downward API.
 
     Raises:
         ValueError: our gate is not on.
@@ -69,6 +76,7 @@ def assign(
         names.NODE_ANNOTATION: str(kube_node),
         names.SLUID_ANNOTATION: sluid or "",
         names.GRANT_ANNOTATION: grant,
+        **(_place(place) if place else {}),
     }
     return JsonPatch(
         [
@@ -106,6 +114,15 @@ def adopt(pod: Pod, *, job_id: JobId, sluid: Sluid | None) -> JsonPatch:
             *([_test(word, said), _remove(word)] if said is not None else []),
         ]
     )
+
+
+def _place(place: Place) -> Mapping[str, str]:
+    return {
+        names.WORKLOAD_ANNOTATION: place.workload,
+        names.RANK_ANNOTATION: str(place.rank),
+        names.WORLD_SIZE_ANNOTATION: str(place.world_size),
+        names.NODELIST_ANNOTATION: ",".join(place.nodelist),
+    }
 
 
 def release(pod: Pod) -> JsonPatch:

@@ -5,6 +5,7 @@ outside `bridge.kube.decode`. Structs are not tracked by the garbage collector: 
 """
 
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -130,6 +131,12 @@ class Toleration(Struct):
     effect: str = ""
 
 
+class SchedulingGroup(Struct):
+    """`core/v1 PodSchedulingGroup`, with the feature gate GenericWorkload."""
+
+    pod_group_name: str = ""
+
+
 class PodSpec(Struct):
     """`core/v1 PodSpec`."""
 
@@ -138,6 +145,7 @@ class PodSpec(Struct):
     scheduler_name: str = ""
     scheduling_gates: list[Named] = []
     priority_class_name: str = ""
+    scheduling_group: SchedulingGroup | None = None
     node_name: str = ""
     node_selector: dict[str, str] = {}
     affinity: Affinity | None = None
@@ -278,9 +286,11 @@ class Node(Struct):
 
 
 class AnyObject(Struct):
-    """`meta/v1 PartialObjectMetadata`, which every object is."""
+    """`meta/v1 PartialObjectMetadata`, which every object is; and of a few kinds what they are to be like."""
 
     metadata: Metadata
+    spec: dict[str, Any] = {}
+    status: dict[str, Any] = {}
 
 
 class LeaseSpec(Struct):

@@ -11,8 +11,11 @@ from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.nodes import KubeNodeFacts
 from bridge.domain.pods import Pod
 from bridge.kube import decode, errors, paths
-from bridge.kube.client import JSON_PATCH, STRATEGIC_MERGE_PATCH, KubeClient
+from bridge.kube.client import JSON_PATCH, METADATA_ONLY_LIST, STRATEGIC_MERGE_PATCH, KubeClient
 from bridge.kube.patches import JsonPatch, MergePatch, Patch
+
+_PAGE = 500
+"""Objects of a page, as client-go asks for."""
 
 
 async def get_pod(client: KubeClient, namespace: str, name: str) -> Pod:
@@ -22,6 +25,21 @@ async def get_pod(client: KubeClient, namespace: str, name: str) -> Pod:
         NotFound: nobody does.
     """
     return decode.pod(await client.request("GET", _pod_path(namespace, name)))
+
+
+async def pod_uids(client: KubeClient, namespace: str) -> frozenset[PodUid]:
+    """Ask for every pod of a namespace as it is now, not for what a cache of the API server's remembers."""
+    path = paths.of("api", "v1", "namespaces", namespace, "pods")
+    found: set[PodUid] = set()
+    params = {"limit": str(_PAGE)}
+    while True:
+        page = decode.page(
+            path, await client.request("GET", path, params=params, accept=METADATA_ONLY_LIST)
+        )
+        found.update(PodUid(decode.identity(item).uid) for item in page.items)
+        if not page.metadata.continue_:
+            return frozenset(found)
+        params["continue"] = page.metadata.continue_
 
 
 async def get_node(client: KubeClient, name: KubeNode) -> KubeNodeFacts:

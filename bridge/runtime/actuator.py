@@ -7,11 +7,12 @@ anew from what is then to be seen. A write to Slurm is noted in the book when it
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import assert_never
 
 import structlog
 
-from bridge.domain import steps
+from bridge.domain import outcome, placeholder, steps
 from bridge.domain.actions import (
     Action,
     Adopt,
@@ -19,7 +20,10 @@ from bridge.domain.actions import (
     Cancel,
     Complete,
     EndPod,
+    Enlist,
     Evict,
+    Outcome,
+    Record,
     Release,
     Restore,
     SetTimeLimit,
@@ -30,6 +34,7 @@ from bridge.domain.actions import (
 from bridge.domain.facts import Decision
 from bridge.domain.ids import JobId, Sluid
 from bridge.domain.jobs import SlurmJob
+from bridge.domain.placeholder import Identity
 from bridge.domain.pods import Pod
 from bridge.kube import errors as kube_errors
 from bridge.kube import events, patches, writes
@@ -82,8 +87,13 @@ class Actuator:
         self._clock = clock
         self._metrics = metrics
 
-    async def carry_out(self, pod: Pod, decision: Decision) -> None:
+    async def carry_out(self, pod: Pod, decision: Decision, *, workload: str) -> None:
         """Do one thing after the other; the first that fails ends it. A pod that is gone needs nothing more.
+
+        Args:
+            pod: which.
+            decision: what is to be done.
+            workload: the uid of the workload that the pod is of.
 
         Raises:
             KubeError, SlurmError: decide again later.
@@ -91,7 +101,7 @@ class Actuator:
         try:
             for action in decision.actions:
                 self._metrics.decided(type(action).__name__)
-                before, pod = pod, await self._act(pod, action)
+                before, pod = pod, await self._act(pod, action, workload)
                 self._count(before, action)
                 if not isinstance(action, Wait):
                     _log.info("pod.acted", action=type(action).__name__, reason=decision.reason)
@@ -110,16 +120,23 @@ class Actuator:
             case _:
                 pass
 
-    async def _act(self, pod: Pod, action: Action) -> Pod:
+    async def _act(self, pod: Pod, action: Action, workload: str) -> Pod:
         """Carry out one action; returns the pod as our own write left it."""
         match action:
-            case Submit() | Restore() | Cancel() | Complete() | SetTimeLimit():
-                await self._act_in_slurm(pod, action)
+            case (
+                Submit() | Restore() | Cancel() | Complete() | Enlist() | Record() | SetTimeLimit()
+            ):
+                await self._act_in_slurm(pod, action, workload)
             case Adopt(job_id=job_id, sluid=sluid):
                 return await self._patch(pod, patches.adopt(pod, job_id=job_id, sluid=sluid))
-            case Assign(job_id=job_id, kube_node=kube_node, sluid=sluid, grant=grant):
+            case Assign():
                 assigned = patches.assign(
-                    pod, job_id=job_id, kube_node=kube_node, sluid=sluid, grant=grant
+                    pod,
+                    job_id=action.job_id,
+                    kube_node=action.kube_node,
+                    sluid=action.sluid,
+                    grant=action.grant,
+                    place=action.place,
                 )
                 return await self._patch(pod, assigned)
             case Tell():
@@ -141,7 +158,10 @@ class Actuator:
     # -- Slurm ------------------------------------------------------------------------------------
 
     async def _act_in_slurm(
-        self, pod: Pod, action: Submit | Restore | Cancel | Complete | SetTimeLimit
+        self,
+        pod: Pod,
+        action: Submit | Restore | Cancel | Complete | Enlist | Record | SetTimeLimit,
+        workload: str,
     ) -> None:
         match action:
             case Submit():
@@ -149,39 +169,62 @@ class Actuator:
             case Restore():
                 await self._restore(pod, action)
             case Cancel():
-                await self._cancel(pod, action)
+                await self._cancel(pod, action, workload)
             case Complete():
-                await self._complete(pod, action)
+                await self._complete(action, workload)
+            case Enlist() | Record():
+                await self._amend(pod, action, workload)
             case SetTimeLimit():
-                await self._set_time_limit(pod, action)
+                await self._set_time_limit(action, workload)
             case unreachable:
                 assert_never(unreachable)
 
-    async def _cancel(self, pod: Pod, action: Cancel) -> None:
+    async def _cancel(self, pod: Pod, action: Cancel, workload: str) -> None:
         try:
-            job = await self._verified(pod, action.job_id, action.sluid)
+            job = await self._verified(action.job_id, action.sluid, workload)
             if job is None:
                 return
             if action.cause is not None:
                 if await self._was_placed_by(job, pod):
                     return
-                marked = replace(job.identity, cause=action.cause)
+                marked = replace(job.identity, cause=action.cause, misfits=action.misfits)
                 await jobs.set_identity(self._slurm, job.id, marked, sluid=job.sluid)
             await jobs.cancel(self._slurm, job.sluid or job.id)
         finally:
-            self._placeholders.wrote(pod.uid)
+            self._placeholders.wrote(workload)
 
-    async def _complete(self, pod: Pod, action: Complete) -> None:
+    async def _complete(self, action: Complete, workload: str) -> None:
         try:
-            job = await self._verified(pod, action.job_id, action.sluid)
+            job = await self._verified(action.job_id, action.sluid, workload)
             if job is not None:
-                await self._completer.complete(job, action.outcome)
+                await self._completer.complete(job, await self._worst(job, action.outcome))
         finally:
-            self._placeholders.wrote(pod.uid)
+            self._placeholders.wrote(workload)
 
-    async def _set_time_limit(self, pod: Pod, action: SetTimeLimit) -> None:
+    async def _worst(self, job: SlurmJob, how: Outcome) -> Outcome:
+        """Count what is recorded of members that ended before; a replacement may have taken that back since we read it."""
+        if not job.identity.failed:
+            return how
+        now = await jobs.job(self._slurm, job.sluid or job.id)
+        identity = now.identity if isinstance(now, SlurmJob) else job.identity
+        return outcome.worst([how, *outcome.recorded(identity)])
+
+    async def _amend(self, pod: Pod, action: Enlist | Record, workload: str) -> None:
+        """Change the identity as it is now: the other program may have changed it as well."""
         try:
-            job = await self._verified(pod, action.job_id, action.sluid)
+            job = await self._verified(action.job_id, action.sluid, workload)
+            if job is None:
+                return
+            await jobs.amend_identity(
+                self._slurm, job.id, job.identity, _amendment(pod, action), sluid=job.sluid
+            )
+        finally:
+            self._placeholders.changed(action.job_id)
+            self._placeholders.wrote(workload)
+
+    async def _set_time_limit(self, action: SetTimeLimit, workload: str) -> None:
+        try:
+            job = await self._verified(action.job_id, action.sluid, workload)
             if job is None:
                 return
             await jobs.set_time_limit(
@@ -193,9 +236,9 @@ class Actuator:
             )
         finally:
             self._placeholders.changed(action.job_id)
-            self._placeholders.wrote(pod.uid)
+            self._placeholders.wrote(workload)
 
-    async def _verified(self, pod: Pod, job_id: JobId, sluid: Sluid | None) -> SlurmJob | None:
+    async def _verified(self, job_id: JobId, sluid: Sluid | None, workload: str) -> SlurmJob | None:
         """The placeholder that was meant, and no other job that has its id by now; None if it is gone.
 
         A job id is re-used after a hard crash of slurmctld. One that was read with its sluid is safe; one that was only
@@ -208,7 +251,7 @@ class Actuator:
             found = await jobs.job(self._slurm, sluid or job_id)
         except slurm_errors.NotFound:
             return None
-        is_it = isinstance(found, SlurmJob) and found.identity.uid == pod.uid
+        is_it = isinstance(found, SlurmJob) and found.identity.uid == workload
         return found if is_it and isinstance(found, SlurmJob) else None
 
     async def _was_placed_by(self, job: SlurmJob, pod: Pod) -> bool:
@@ -285,3 +328,13 @@ class Actuator:
             await events.create_event(self._kube, pod, event, by=self._reporter)
         except kube_errors.KubeError as error:
             _log.warning("event.lost", error=str(error))
+
+
+def _amendment(pod: Pod, action: Enlist | Record) -> Callable[[Identity], Identity]:
+    match action:
+        case Enlist(pods=pods, alive=alive):
+            return partial(placeholder.enlist, pods=pods, alive=alive)
+        case Record(outcome=how):
+            return partial(placeholder.record, pod=pod.uid, how=outcome.encode(how))
+        case unreachable:
+            assert_never(unreachable)

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import structlog
 
 from bridge.domain import reasons
-from bridge.domain.ids import JobId
+from bridge.domain.ids import JobId, PodUid
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.pods import Pod
-from bridge.domain.view import Book, Past, View
+from bridge.domain.view import Book, Concerns, Past, View
 from bridge.runtime.clock import Clock, pause
 from bridge.runtime.metrics import Metrics
 from bridge.slurm.discovery import Discovery, Snapshot
@@ -98,10 +98,15 @@ class Placeholders:
         """Begin to keep book on a workload; the first time counts."""
         self._book.meet(uid, past, at=self._clock.monotonic())
 
-    def view(self, pod: Pod) -> View:
-        """Say what is surely known of a pod's placeholders; what is not yet, is asked for and wakes it."""
-        uid = pod.uid
-        view = self._book.view(uid, version=pod.resource_version)
+    def view(self, pod: Pod, uid: str, concerns: Concerns | None = None) -> View:
+        """Say what is surely known of a pod's placeholders; what is not yet, is asked for and wakes its workload.
+
+        Args:
+            pod: the pod.
+            uid: its workload's.
+            concerns: which of the workload's placeholders matter for it; None are all.
+        """
+        view = self._book.view(uid, pod=pod.uid, version=pod.resource_version, concerns=concerns)
         if not view.fresh:
             self._waiting_for_news.add(uid)
             self._asked.set()
@@ -134,6 +139,14 @@ class Placeholders:
         """The workload is no longer ours to watch."""
         self._book.forget(uid)
         self._waiting_for_news.discard(uid)
+
+    def forget_pod(self, uid: PodUid) -> None:
+        """The pod is no longer ours to watch."""
+        self._book.forget_pod(uid)
+
+    def of(self, uid: str) -> tuple[SlurmJob, ...]:
+        """A workload's placeholders as last read; what was written since may be missing."""
+        return self._snapshot.by_uid.get(uid, ()) if self._snapshot else ()
 
     def job(self, job_id: JobId) -> SlurmJob | None:
         """One of our placeholders as last read."""

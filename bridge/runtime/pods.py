@@ -1,21 +1,31 @@
-"""The loop over pods that the extender and the controllers have in common: gather, decide, act.
+"""The loop over workloads that the extender and the controllers have in common: gather, decide, act.
 
-Which pods are whose, the lifecycle says; what else there is to gather, each program says by its `Side`.
+Most workloads are single pods; a gang's members are looked at together. Which pods are whose, the lifecycle says; what
+else there is to gather, each program says by its `Side`.
 """
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
 import structlog
+from structlog.contextvars import bound_contextvars
 
-from bridge.domain import lifecycle
+from bridge.domain import gang, grouping, lifecycle, workload
+from bridge.domain.allocation import Seat
 from bridge.domain.dwell import Dwell
-from bridge.domain.facts import Actor, Facts, Policy
-from bridge.domain.ids import PodUid
+from bridge.domain.errors import PeerError
+from bridge.domain.facts import Actor, Decision, Facts, Policy
+from bridge.domain.gang import Member
+from bridge.domain.grouping import Membership
+from bridge.domain.ids import KubeNode, PodUid, SlurmNode
+from bridge.domain.jobs import SlurmJob
 from bridge.domain.lifecycle import Row
+from bridge.domain.objects import KubeObject
 from bridge.domain.pods import Pod
 from bridge.domain.view import Past, View
+from bridge.domain.workload import Groups, Workload
 from bridge.kube.cache import Cache
 from bridge.runtime import worker
 from bridge.runtime.actuator import Actuator
@@ -33,15 +43,55 @@ class Side(Protocol):
         """Whose pods these are."""
         ...
 
+    def membership(self, pod: Pod) -> Membership | None:
+        """Say which workload a pod is of; None where that takes a question to the API server."""
+        ...
+
+    async def resolve(self, pod: Pod) -> Membership:
+        """Find out which workload a pod is of."""
+        ...
+
+    async def declared(self, member: Membership) -> KubeObject | None:
+        """Read the object that declares a member's group, if one does; None if there is none."""
+        ...
+
     def past(self, pod: Pod) -> Past:
         """Whether somebody else may have a write about this pod in flight."""
         ...
 
-    def gather(self, pod: Pod, view: View, *, now: datetime, since: datetime) -> Facts:
-        """Put together everything the decision looks at."""
+    def gather(
+        self,
+        pod: Pod,
+        view: View,
+        *,
+        uid: str,
+        now: datetime,
+        since: datetime,
+        seat: Seat | None = None,
+        beside: Sequence[Pod] = (),
+    ) -> Facts:
+        """Put together everything the decision looks at.
+
+        Args:
+            pod: the pod.
+            view: of its placeholders.
+            uid: its workload's.
+            now: the time.
+            since: when it was first seen in its situation.
+            seat: a gang's member's place in the allocation, while it waits for its node.
+            beside: members that get the same node at the same time.
+        """
         ...
 
-    def forget(self, uid: PodUid) -> None:
+    def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
+        """The Kubernetes node of that Slurm name; None if nobody knows it."""
+        ...
+
+    def forget(self, uid: str) -> None:
+        """The workload is gone, or in the other program's hands."""
+        ...
+
+    def forget_pod(self, uid: PodUid) -> None:
         """The pod is gone, or in the other program's hands."""
         ...
 
@@ -54,7 +104,7 @@ class PodLoop:
         side: Side,
         *,
         pods: Cache[Pod],
-        queue: WorkQueue[PodUid],
+        queue: WorkQueue[str],
         placeholders: Placeholders,
         actuator: Actuator,
         policy: Policy,
@@ -71,9 +121,14 @@ class PodLoop:
         self._metrics = metrics
         self._dwell = Dwell()
         self._rows: dict[PodUid, Row] = {}
+        self._groups = Groups()
+        self._memberships: dict[PodUid, Membership] = {}
+        """Of gated pods, as far as they are known: what they follow from does not change after CREATE."""
+        self._departed: dict[str, set[PodUid]] = {}
+        """Pods that are gone or another's, by their workload: to be forgotten when nobody works on that."""
 
     async def run(self, stop: asyncio.Event, *, workers: int) -> None:
-        """Work on pods until told to stop."""
+        """Work on workloads until told to stop."""
         self._pods.subscribe(self._changed)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._placeholders.run(stop))
@@ -86,39 +141,202 @@ class PodLoop:
                 metrics=self._metrics,
             )
 
-    async def reconcile(self, uid: PodUid) -> timedelta | None:
-        """Look at one pod, and do what has to be done; returns when to look again without an event.
+    async def reconcile(self, uid: str) -> timedelta | None:
+        """Look at one workload, and do what has to be done; returns when to look again without an event.
 
         Raises:
             KubeError, SlurmError: try again after a back-off.
         """
-        pod = self._pods.get(uid)
-        if pod is None or lifecycle.actor(pod) is not self._side.actor:
-            self._forget(uid)
+        for departed in self._departed.pop(uid, ()):
+            self._forget(departed)
+        if not await self._is_resolved(uid):
             return None
+        if (key := self._groups.key(PodUid(uid))) not in (None, uid):
+            self._queue.add(str(key))  # somebody has news of one member
+            return None
+        members = self._groups.members(uid)
+        mine = [pod for _, pod in members if self._is_mine(pod)]
+        if not mine:
+            self._placeholders.forget(uid)
+            self._side.forget(uid)
+            return None
+        pasts = {self._side.past(pod) for pod in mine}
+        self._placeholders.meet(uid, next(past for past in _WORST_FIRST if past in pasts))
+        if members[0][0].is_gang:
+            return await self._together(uid, members)
+        return await self._alone(*members[0])
+
+    # -- a single pod -----------------------------------------------------------------------------
+
+    async def _alone(self, member: Membership, pod: Pod) -> timedelta | None:
         structlog.contextvars.bind_contextvars(pod=pod.full_name)
-        self._placeholders.meet(uid, self._side.past(pod))
-        decision = lifecycle.decide(self._gather(pod), self._policy)
-        await self._actuator.carry_out(pod, decision)
+        view = self._placeholders.view(pod, pod.uid)
+        now = self._clock.now()
+        facts = self._side.gather(
+            pod, view, uid=pod.uid, now=now, since=self._since(pod, view, now)
+        )
+        decision = lifecycle.decide(facts, self._policy)
+        decision = gang.without_claim(pod, decision, member.faults)
+        await self._actuator.carry_out(pod, decision, workload=pod.uid)
         return decision.retry_after
 
-    def _gather(self, pod: Pod) -> Facts:
-        now = self._clock.now()
-        view = self._placeholders.view(pod)
-        cell = lifecycle.cell(pod, view)
-        self._count(pod.uid, cell[0])
-        since = self._dwell.since(pod.uid, cell, now)
-        return self._side.gather(pod, view, now=now, since=since)
+    # -- a gang -----------------------------------------------------------------------------------
+
+    async def _together(
+        self, uid: str, members: Sequence[tuple[Membership, Pod]]
+    ) -> timedelta | None:
+        declared = await self._side.declared(members[0][0])
+        members = self._groups.members(uid)  # as they are after the question
+        waiting = [each for each in members if gang.is_waiting(each[1])]
+        wanted = workload.evaluate(waiting, declared) if waiting else None
+        pods = workload.in_order(members)
+        structlog.contextvars.bind_contextvars(workload=uid)
+        looks = self._looks(uid, pods, wanted)
+        decisions = gang.agree(
+            looks,
+            wanted,
+            self._policy,
+            now=self._clock.now(),
+            is_fresh=all(look.is_fresh for look in looks),
+        )
+        await self._carry_out(uid, decisions)
+        return min(
+            (decision.retry_after for _, decision in decisions if decision.retry_after is not None),
+            default=None,
+        )
+
+    def _looks(self, uid: str, pods: Sequence[Pod], wanted: Workload | None) -> list[Member]:
+        """Decide for each member as if it were alone with the placeholder."""
+        jobs = self._placeholders.of(uid)
+        seats: Mapping[PodUid, Seat] | None = None
+        placed: dict[SlurmNode, list[Pod]] = {}
+        looks: list[Member] = []
+        for pod in pods:
+            if not self._is_mine(pod):
+                looks.append(gang.others(pod, jobs))
+                continue
+            view = self._placeholders.view(pod, uid, gang.concerns(pod, pods, jobs))
+            now = self._clock.now()
+            since = self._since(pod, view, now)
+            job = lifecycle.placeholder(pod, view)
+            seat = None
+            if wanted is not None and job is not None and gang.needs_seat(pod, job):
+                seats = seats if seats is not None else gang.seats(job, pods, wanted)
+                seat = seats.get(pod.uid)
+                if seat is None:
+                    if gang.is_surplus(job, pods):
+                        self._set_apart(pod)
+                    else:
+                        looks.append(gang.unseated(pod, job, view))
+                    continue
+            beside = placed.setdefault(seat.node, []) if seat else []
+            facts = self._side.gather(
+                pod, view, uid=uid, now=now, since=since, seat=seat, beside=beside
+            )
+            decision = lifecycle.decide(facts, self._policy)
+            if seat is not None and job is not None:
+                beside.append(pod)
+                decision = gang.seated(decision, seat, job, uid, self._nodelist(job))
+            looks.append(
+                Member(
+                    pod=pod,
+                    row=lifecycle.row_of(pod, node_is_gone=facts.node_is_gone),
+                    job=job,
+                    decision=decision,
+                    dwelt=now - since,
+                    is_fresh=view.fresh,
+                )
+            )
+        return looks
+
+    async def _carry_out(self, uid: str, decisions: Sequence[tuple[Pod, Decision]]) -> None:
+        """What concerns the placeholder first, one after the other; then every member's own, at once."""
+        first = [each for each in decisions if gang.leads(each[1])]
+        for pod, decision in first:
+            await self._one(uid, pod, decision)
+        rest = [each for each in decisions if not gang.leads(each[1])]
+        failures: list[PeerError] = []
+
+        async def one(pod: Pod, decision: Decision) -> None:
+            try:
+                await self._one(uid, pod, decision)
+            except PeerError as error:  # the others' turn all the same
+                failures.append(error)
+
+        async with asyncio.TaskGroup() as group:
+            for pod, decision in rest:
+                if not gang.is_idle(decision):
+                    group.create_task(one(pod, decision))
+        if failures:
+            raise failures[0]
+
+    async def _one(self, uid: str, pod: Pod, decision: Decision) -> None:
+        with bound_contextvars(pod=pod.full_name):
+            await self._actuator.carry_out(pod, decision, workload=uid)
+
+    def _nodelist(self, job: SlurmJob) -> tuple[KubeNode, ...]:
+        found = (self._side.kube_node(node) for node in job.nodes)
+        return tuple(node for node in found if node is not None)
+
+    # -- which pods, and since when ---------------------------------------------------------------
+
+    async def _is_resolved(self, uid: str) -> bool:
+        """Find out which workload a new pod is of; False if it is not its own."""
+        pod = self._pods.get(uid)
+        if pod is None or not self._is_mine(pod) or self._membership(pod) is not None:
+            return True
+        member = await self._side.resolve(pod)
+        pod = self._pods.get(uid)
+        if pod is None or not self._is_mine(pod):
+            return True
+        self._memberships[pod.uid] = member
+        self._groups.put(pod, member)
+        if member.key == uid:
+            return True
+        self._queue.add(member.key)
+        return False
+
+    def _set_apart(self, pod: Pod) -> None:
+        """A gang has no slot for it: it is a workload of its own."""
+        self._memberships[pod.uid] = alone = grouping.alone(pod)
+        self._groups.put(pod, alone)
+        self._queue.add(alone.key)
+
+    def _membership(self, pod: Pod) -> Membership | None:
+        if not pod.is_gated:
+            return grouping.placed(pod)
+        return self._memberships.get(pod.uid) or self._side.membership(pod)
 
     def _changed(self, old: Pod | None, new: Pod | None) -> None:
-        """Queue the pod if it is, or was, this side's."""
-        mine = [pod for pod in (old, new) if pod and lifecycle.actor(pod) is self._side.actor]
-        if mine:
-            self._queue.add(mine[-1].uid)
+        """Queue the pod's workload if any of it is, or was, this side's."""
+        was_mine = old is not None and self._is_mine(old)
+        if new is not None:
+            member = self._membership(new) or grouping.alone(new)
+            left = self._groups.put(new, member)
+            if left is not None:
+                self._queue.add(left)
+            key: str | None = member.key
+        else:
+            key = self._groups.remove(old.uid) if old is not None else None
+        if key is None:
+            return
+        if old is not None and was_mine and (new is None or not self._is_mine(new)):
+            self._departed.setdefault(key, set()).add(old.uid)
+        if was_mine or any(self._is_mine(pod) for _, pod in self._groups.members(key)):
+            self._queue.add(key)
+
+    def _is_mine(self, pod: Pod) -> bool:
+        return lifecycle.actor(pod) is self._side.actor
+
+    def _since(self, pod: Pod, view: View, now: datetime) -> datetime:
+        cell = lifecycle.cell(pod, view)
+        self._count(pod.uid, cell[0])
+        return self._dwell.since(pod.uid, cell, now)
 
     def _forget(self, uid: PodUid) -> None:
-        self._placeholders.forget(uid)
-        self._side.forget(uid)
+        self._memberships.pop(uid, None)
+        self._placeholders.forget_pod(uid)
+        self._side.forget_pod(uid)
         self._dwell.forget(uid)
         self._count(uid, None)
 
@@ -128,6 +346,9 @@ class PodLoop:
             self._rows[uid] = row
         if row is not before:
             self._metrics.pod_moved(_label(before), _label(row))
+
+
+_WORST_FIRST = (Past.IN_FLIGHT, Past.HANDED_OVER, Past.NOTHING)
 
 
 def _label(row: Row | None) -> str | None:

@@ -30,7 +30,7 @@ class Term:
         """
         self._program = program
         self._mirror = mirror
-        queue: WorkQueue[PodUid] = WorkQueue(rng=program.rng)
+        queue: WorkQueue[str] = WorkQueue(rng=program.rng)
         self._queue = queue
         self.discovery = Discovery(program.slurm, program.cluster, clock=program.clock.monotonic)
         self.placeholders = Placeholders(
@@ -38,7 +38,7 @@ class Term:
             pace=program.pace(busy_s=busy_s, idle_s=idle_s, limits=limits),
             clock=program.clock,
             metrics=program.metrics,
-            wake=lambda uid: queue.add(PodUid(uid)),
+            wake=queue.add,
         )
         self.wake: Callable[[PodUid], None] = queue.add
         """Asks for a look at one pod."""

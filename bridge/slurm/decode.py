@@ -1,10 +1,14 @@
 """slurmrestd's structs to the domain's words: the only place that knows how Slurm writes a job or a node."""
 
+import re
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
 from bridge.domain import hostlist, placeholder
+from bridge.domain.allocation import Share
 from bridge.domain.grant import Grant
 from bridge.domain.ids import ClusterId, JobId, Sluid, SlurmNode
 from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
@@ -62,6 +66,8 @@ def job(wired: wire.Job) -> SlurmJob | Stranger:
         nodes=nodes,
         required_nodes=required,
         excluded_nodes=excluded,
+        tasks=wired.tasks.positive or 1,
+        shares=() if is_waiting else tuple(_shares(wired, nodes)),
         identity=identity,
         held=is_waiting and wired.priority.set and wired.priority.number == 0,
         submitted_at=moment(wired.submit_time),
@@ -73,6 +79,42 @@ def job(wired: wire.Job) -> SlurmJob | Stranger:
         signal=wired.exit_code.signal.id.positive or 0,
         grant=_grant(wired) if phase is JobPhase.RUNNING else None,
     )
+
+
+def _shares(wired: wire.Job, nodes: tuple[SlurmNode, ...]) -> Iterator[Share]:
+    """Say how many tasks find room on each node; nothing where that takes the detail and the answer has none.
+
+    Slurm does not tell how many tasks it put on a node. CPUs, memory and GRES allocated there do.
+    """
+    tasks = wired.tasks.positive or 1
+    if len(nodes) in (1, tasks):
+        for node in nodes:
+            yield Share(node=node, tasks=tasks // len(nodes))
+        return
+    allocations = wired.job_resources.nodes if wired.job_resources else None
+    by_name = {each.name: each for each in (allocations.allocation if allocations else None) or ()}
+    gres = _gres(wired.tres_per_task)
+    details = dict(zip(nodes, wired.gres_detail, strict=False)) if gres else {}
+    for node in nodes:
+        if (given := by_name.get(node)) is None:
+            continue
+        cpus = wired.cpus_per_task.positive or 1
+        rooms = [given.cpus.count // cpus]
+        if per_cpu := wired.memory_per_cpu.positive:
+            rooms.append(given.memory.allocated // (per_cpu * cpus))
+        has = _gres(details.get(node, ""))
+        rooms += [has.get(kind, 0) // count for kind, count in gres.items()]
+        yield Share(node=node, tasks=min(rooms))
+
+
+def _gres(text: str) -> dict[str, int]:
+    """Count GRES by kind, types left out: of `gres/gpu:a100:2,gres/shard:1`, or of `gpu:a100:2(IDX:0-1)`."""
+    counts: Counter[str] = Counter()
+    for part in re.sub(r"\([^)]*\)", "", text).split(","):
+        name, *rest = part.removeprefix("gres/").split(":")
+        if name:
+            counts[name] += int(rest[-1]) if rest and rest[-1].isdecimal() else 1
+    return dict(counts)
 
 
 def phase_of(states: frozenset[str]) -> JobPhase:

@@ -5,7 +5,7 @@ either, pass the sluid as soon as it is known.
 """
 
 import enum
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -13,7 +13,7 @@ import msgspec
 
 from bridge.domain import placeholder
 from bridge.domain.ids import JobId, Sluid, SlurmNode
-from bridge.domain.jobs import SlurmJob
+from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.placeholder import Identity, PlaceholderSpec
 from bridge.slurm import decode, encode, wire
 from bridge.slurm.client import SlurmClient
@@ -85,13 +85,19 @@ async def job(client: SlurmClient, ref: JobId | Sluid) -> SlurmJob | Stranger:
         NotFound: there is none (any more).
         SlurmError: it could not be read.
     """
-    # SHOW_ALL leaves out the per-core detail, which may be 300 kB.
-    answer = await client.call(
-        "job.get", "GET", f"/job/{ref}", params=[("flags", "ALL")], answer=wire.Jobs
-    )
+    # SHOW_ALL leaves out the per-core detail, which may be 300 kB: only where tasks share nodes it has to be seen.
+    found = decode.job(await _job(client, ref, [("flags", "ALL")]))
+    is_shared = isinstance(found, SlurmJob) and found.phase is JobPhase.RUNNING and not found.shares
+    return decode.job(await _job(client, ref, [])) if is_shared else found
+
+
+async def _job(
+    client: SlurmClient, ref: JobId | Sluid, params: Sequence[tuple[str, str]]
+) -> wire.Job:
+    answer = await client.call("job.get", "GET", f"/job/{ref}", params=params, answer=wire.Jobs)
     for wired in answer.jobs or ():  # a het leader's answer has its components too
         if ref in (wired.job_id, wired.step_id.sluid):
-            return decode.job(wired)
+            return wired
     # Not "not found", which Slurm says with 404: on that, pods are given up.
     raise Malformed("job.get", f"the answer does not have job {ref}")
 
@@ -144,7 +150,21 @@ async def cancel(client: SlurmClient, ref: JobId | Sluid) -> Ending:
 async def set_identity(
     client: SlurmClient, job_id: JobId, identity: Identity, *, sluid: Sluid | None = None
 ) -> None:
-    """Write a placeholder's identity anew, and nothing else: root's update of a size would lift the limit on it.
+    """Write a placeholder's identity anew; otherwise as `amend_identity`."""
+    await amend_identity(client, job_id, identity, lambda _: identity, sluid=sluid)
+
+
+async def amend_identity(
+    client: SlurmClient,
+    job_id: JobId,
+    known: Identity,
+    amend: Callable[[Identity], Identity],
+    *,
+    sluid: Sluid | None = None,
+) -> None:
+    """Change a placeholder's identity as it is now, and nothing else: root's update of a size would lift the limit on it.
+
+    Nothing is written where nothing changes.
 
     Slurm takes only a job id here, so the job is read first: it must be this workload's placeholder.
 
@@ -153,7 +173,10 @@ async def set_identity(
         Rejected: it has ended (2084), or an excluded node of it was deleted (2018).
         SlurmError: it was not written.
     """
-    await _held(client, job_id, identity, sluid, operation="job.set_identity")
+    held = await _held(client, job_id, known, sluid, operation="job.set_identity")
+    identity = amend(held.identity)
+    if identity == held.identity:
+        return
     await client.call(
         "job.set_identity",
         "POST",

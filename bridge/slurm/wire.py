@@ -81,6 +81,38 @@ class ExitCode(Struct, frozen=True):
     signal: Signal = Signal()
 
 
+class Cpus(Struct, frozen=True):
+    """CPUs allocated on a node."""
+
+    count: int = 0
+
+
+class Memory(Struct, frozen=True):
+    """MiB allocated on a node."""
+
+    allocated: int = 0
+
+
+class NodeAllocation(Struct, frozen=True):
+    """What a job has on one node; only where the answer has the detail."""
+
+    name: str
+    cpus: Cpus = Cpus()
+    memory: Memory = Memory()
+
+
+class Allocations(Struct, frozen=True):
+    """By node, in Slurm's order."""
+
+    allocation: list[NodeAllocation] | None = None
+
+
+class JobResources(Struct, frozen=True):
+    """What a running job has."""
+
+    nodes: Allocations | None = None
+
+
 class Job(Struct, frozen=True):
     """One of GET /job/{id}: a het leader's answer has all components."""
 
@@ -94,6 +126,13 @@ class Job(Struct, frozen=True):
     nodes: str = ""
     required_nodes: str = ""
     excluded_nodes: str = ""
+    tasks: Number = NONE
+    cpus_per_task: Number = NONE
+    memory_per_cpu: Number = NONE
+    tres_per_task: str = ""
+    job_resources: JobResources | None = None
+    gres_detail: list[str] = field(default_factory=list)
+    """`gpu:a100:2(IDX:0-1)` for each node that has some, in their order; several kinds with commas."""
     priority: Number = NONE
     submit_time: Number = NONE
     start_time: Number = NONE
@@ -112,8 +151,6 @@ class Job(Struct, frozen=True):
     mcs_label: str = ""
     node_count: Number = NONE
     cpus: Number = NONE
-    tasks: Number = NONE
-    cpus_per_task: Number = NONE
     memory_per_node: Number = NONE
     tres_per_node: str = ""
 

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from bridge.domain.ids import PodUid
 from bridge.domain.jobs import JobEnd, SlurmJob
 from bridge.domain.view import Book, Evidence, Past, View
 from tests.domain import lifecycle_builders as build
 
-UID = "pod-1"
+UID = PodUid("pod-1")
 QUIET_S = 10.0
 
 
@@ -44,7 +45,7 @@ SURELY_NONE = (True, True)
 
 
 def test_nothing_is_known_before_the_first_reading() -> None:
-    assert View(reachable=False) == a_book().view(UID, version="1")
+    assert View(reachable=False) == a_book().view(UID, pod=UID, version="1")
 
 
 def test_a_failed_reading_takes_everything_back() -> None:
@@ -52,7 +53,7 @@ def test_a_failed_reading_takes_everything_back() -> None:
     book.read(absent(1.0))
     book.failed()
 
-    assert View(reachable=False) == book.view(UID, version="1")
+    assert View(reachable=False) == book.view(UID, pod=UID, version="1")
 
 
 def test_a_workload_it_never_met_is_nothing_to_act_on() -> None:
@@ -60,21 +61,21 @@ def test_a_workload_it_never_met_is_nothing_to_act_on() -> None:
     book.read(absent(1.0))
     book.read(absent(2.0))
 
-    assert told(book.view(UID, version="1")) == NOT_FRESH
+    assert told(book.view(UID, pod=UID, version="1")) == NOT_FRESH
 
 
 def test_a_workload_that_nobody_wrote_about_surely_has_none_at_once() -> None:
     book = a_book(Past.NOTHING, at=5.0)
     book.read(absent(1.0))
 
-    assert told(book.view(UID, version="1")) == SURELY_NONE
+    assert told(book.view(UID, pod=UID, version="1")) == SURELY_NONE
 
 
 def test_a_placeholder_that_a_deposed_leader_submitted_is_seen_all_the_same() -> None:
     book = a_book(Past.NOTHING)
     book.read(shown(1.0, build.waiting()))
 
-    view = book.view(UID, version="1")
+    view = book.view(UID, pod=UID, version="1")
     assert told(view) == FRESH
     assert (build.waiting(),) == view.jobs
 
@@ -97,7 +98,7 @@ class TestAfterAWrite:
         write(book)
         for reading in readings:
             book.read(reading)
-        return told(book.view(UID, version="1"))
+        return told(book.view(UID, pod=UID, version="1"))
 
     def test_what_was_read_before_says_nothing(
         self, write: Callable[[Book], None], settled_at: float
@@ -138,17 +139,17 @@ def test_absence_while_a_lost_submit_may_still_be_accepted_does_not_count() -> N
     book.read(absent(5.0 + QUIET_S))
     book.read(absent(5.1 + QUIET_S))
 
-    assert told(book.view(UID, version="1")) == FRESH
+    assert told(book.view(UID, pod=UID, version="1")) == FRESH
 
 
 def test_a_live_one_that_vanishes_has_to_be_absent_twice() -> None:
     book = a_book(Past.HANDED_OVER)
     book.read(shown(1.0, build.job()))
     book.read(absent(2.0))
-    once = book.view(UID, version="1")
+    once = book.view(UID, pod=UID, version="1")
     book.read(absent(3.0))
 
-    assert [told(once), told(book.view(UID, version="1"))] == [FRESH, SURELY_NONE]
+    assert [told(once), told(book.view(UID, pod=UID, version="1"))] == [FRESH, SURELY_NONE]
 
 
 def test_absence_on_both_sides_of_a_failed_reading_is_absence_once() -> None:
@@ -157,27 +158,27 @@ def test_absence_on_both_sides_of_a_failed_reading_is_absence_once() -> None:
     book.failed()
     book.read(absent(2.0))
 
-    assert told(book.view(UID, version="1")) == FRESH
+    assert told(book.view(UID, pod=UID, version="1")) == FRESH
 
 
 def test_what_another_program_wrote_counts_as_written_when_we_met_it() -> None:
     book = a_book(Past.HANDED_OVER, at=5.0)
     book.read(shown(4.0, build.ended(JobEnd.NODE_FAIL)))
-    early = book.view(UID, version="1")
+    early = book.view(UID, pod=UID, version="1")
     book.read(shown(5.5, build.ended(JobEnd.NODE_FAIL)))
 
-    assert [told(early), told(book.view(UID, version="1"))] == [NOT_FRESH, SURELY_NONE]
+    assert [told(early), told(book.view(UID, pod=UID, version="1"))] == [NOT_FRESH, SURELY_NONE]
 
 
 def test_a_predecessors_submit_may_still_turn_up_for_a_while() -> None:
     book = a_book(Past.IN_FLIGHT, at=5.0)
     book.read(absent(6.0))
     book.read(absent(7.0))
-    early = book.view(UID, version="1")
+    early = book.view(UID, pod=UID, version="1")
     book.read(absent(15.1))
     book.read(absent(15.2))
 
-    assert [told(early), told(book.view(UID, version="1"))] == [FRESH, SURELY_NONE]
+    assert [told(early), told(book.view(UID, pod=UID, version="1"))] == [FRESH, SURELY_NONE]
 
 
 def test_an_answered_write_does_not_shorten_the_quiet_time_of_a_lost_one() -> None:
@@ -187,7 +188,7 @@ def test_an_answered_write_does_not_shorten_the_quiet_time_of_a_lost_one() -> No
     book.read(absent(7.0))
     book.read(absent(8.0))
 
-    assert told(book.view(UID, version="1")) == FRESH
+    assert told(book.view(UID, pod=UID, version="1")) == FRESH
 
 
 def test_meeting_it_again_changes_nothing() -> None:
@@ -195,7 +196,7 @@ def test_meeting_it_again_changes_nothing() -> None:
     book.meet(UID, Past.IN_FLIGHT, at=3.0)
     book.read(absent(1.0))
 
-    assert told(book.view(UID, version="1")) == SURELY_NONE
+    assert told(book.view(UID, pod=UID, version="1")) == SURELY_NONE
 
 
 def test_what_was_forgotten_is_nothing_to_act_on() -> None:
@@ -204,14 +205,14 @@ def test_what_was_forgotten_is_nothing_to_act_on() -> None:
     book.forget(UID)
     book.forget(UID)
 
-    assert told(book.view(UID, version="1")) == NOT_FRESH
+    assert told(book.view(UID, pod=UID, version="1")) == NOT_FRESH
 
 
 def test_hands_evidence_through() -> None:
     book = a_book()
     book.read(absent(1.0))
 
-    assert book.view(UID, version="1", evidence=Evidence.LOST).evidence is Evidence.LOST
+    assert book.view(UID, pod=UID, version="1", evidence=Evidence.LOST).evidence is Evidence.LOST
 
 
 class TestAfterAWriteToThePod:
@@ -223,16 +224,16 @@ class TestAfterAWriteToThePod:
         return book
 
     def test_the_version_it_was_decided_on_is_nothing_to_act_on(self) -> None:
-        assert not self.a_patched_book().view(UID, version="1").fresh
+        assert not self.a_patched_book().view(UID, pod=UID, version="1").fresh
 
     def test_the_next_version_is(self) -> None:
-        assert self.a_patched_book().view(UID, version="2").fresh
+        assert self.a_patched_book().view(UID, pod=UID, version="2").fresh
 
     def test_so_is_the_old_one_when_the_write_surely_did_not_happen(self) -> None:
         book = self.a_patched_book()
         book.read(absent(2.1 + QUIET_S))
 
-        assert book.view(UID, version="1").fresh
+        assert book.view(UID, pod=UID, version="1").fresh
 
     def test_it_says_nothing_about_slurm(self) -> None:
-        assert self.a_patched_book().view(UID, version="1").surely_none
+        assert self.a_patched_book().view(UID, pod=UID, version="1").surely_none

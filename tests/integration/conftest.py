@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from bridge.domain import names
 from sandbox.client import Sandbox
 from tests.fault_bench import FaultBench, fault_bench
 from tests.integration.machines import Machine, a_machine
@@ -49,3 +50,12 @@ def machine(full_sandbox: Sandbox) -> Iterator[Machine]:
     with a_machine(full_sandbox) as machine:
         yield machine
     machine.await_not_in_slurm()
+
+
+@pytest.fixture
+def others(full_sandbox: Sandbox) -> Iterator[Worlds]:
+    """A second fresh namespace that Slurm places."""
+    with fresh_namespace(full_sandbox, labels={names.ENABLED_LABEL: "true"}) as name:
+        worlds = Worlds(full_sandbox, name)
+        yield worlds
+        worlds.clear()

@@ -63,6 +63,7 @@ class Agent:
         self.pod = pod
         if pod is None:
             self.book.forget(UID)
+            self.book.forget_pod(UID)
             self.dwell.forget(UID)
         elif lifecycle.actor(pod) is self.actor:
             self.book.meet(UID, self.past, at=now)
@@ -78,7 +79,7 @@ class Agent:
         pod = self.pod
         if pod is None or lifecycle.actor(pod) is not self.actor:
             return None
-        view = self.book.view(UID, version=pod.resource_version)
+        view = self.book.view(UID, pod=UID, version=pod.resource_version)
         gone = pod.kube_node in cluster.lost_nodes
         job = lifecycle.placeholder(pod, view)
         slurm_node = job.nodes[0] if job is not None and job.nodes else None

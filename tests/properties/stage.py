@@ -15,9 +15,11 @@ from bridge.domain.actions import (
     Cause,
     Complete,
     EndPod,
+    Enlist,
     Evict,
     Outcome,
     OwnCause,
+    Record,
     Release,
     Restore,
     SetTimeLimit,
@@ -166,6 +168,8 @@ class Stage:
                 yield from self.pod_requests(agent, facts, action)
             case Restore() | Adopt():
                 raise AssertionError("there is no evidence in this world, so nothing is restored")
+            case Enlist() | Record():
+                raise AssertionError("a single pod has no gang")
             case _:
                 assert_never(action)
 

@@ -1,0 +1,327 @@
+"""What a gang's members agree on: the placeholder's affairs once, assignment together, ends one by one."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import timedelta
+
+from bridge.domain import gang, grouping, lifecycle, names, placeholder, workload
+from bridge.domain.actions import (
+    Action,
+    Assign,
+    Cancel,
+    Complete,
+    EndPod,
+    Enlist,
+    Outcome,
+    OwnCause,
+    Record,
+    Release,
+    SetTimeLimit,
+    Submit,
+    Tell,
+)
+from bridge.domain.allocation import Share
+from bridge.domain.facts import Facts, Fit, Policy
+from bridge.domain.gang import Member
+from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid, SlurmNode
+from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
+from bridge.domain.pods import Phase, Pod
+from bridge.domain.workload import Workload
+from tests.domain import gang_builders as build
+from tests.domain import lifecycle_builders as lives
+
+NOW = build.CREATED + timedelta(seconds=30)
+UID = "pod-group/team-a/ring"
+POLICY = Policy()
+N1, N2 = SlurmNode("n1"), SlurmNode("n2")
+
+
+def waiting(name: str, size: int = 3) -> Pod:
+    return build.labelled(name, "ring", str(size))
+
+
+def placed(name: str, rank: int) -> Pod:
+    return build.placed(waiting(name), UID, rank)
+
+
+def running(name: str, rank: int) -> Pod:
+    return replace(
+        placed(name, rank),
+        kube_node=KubeNode("k1"),
+        phase=Phase.RUNNING,
+        start_time=build.CREATED,
+        containers=(lives.MAIN_RUNNING,),
+    )
+
+
+def ended(name: str, rank: int, code: int = 0) -> Pod:
+    phase = Phase.FAILED if code else Phase.SUCCEEDED
+    return replace(
+        running(name, rank), phase=phase, containers=(lives.exited(code, at=build.CREATED),)
+    )
+
+
+def uid(pod: Pod) -> PodUid:
+    return pod.uid
+
+
+def job(
+    phase: JobPhase, *pods: Pod, number: int = 7, end: JobEnd | None = None, tasks: int = 3
+) -> SlurmJob:
+    made = lives.job(phase, number=number, end=end)
+    identity = replace(
+        made.identity,
+        kind=grouping.LABELLED_GROUP,
+        name="ring",
+        uid=UID,
+        pods=tuple(pod.uid for pod in pods),
+    )
+    shares = (Share(node=N1, tasks=2), Share(node=N2, tasks=2))
+    has_nodes = phase is JobPhase.RUNNING
+    return replace(
+        made,
+        sluid=Sluid(f"sluid-{number}"),
+        identity=identity,
+        tasks=tasks,
+        nodes=(N1, N2) if has_nodes else (),
+        shares=shares if has_nodes else (),
+    )
+
+
+def wanted(pods: Iterable[Pod]) -> Workload | None:
+    members = [(grouping.membership(pod, []), pod) for pod in pods if gang.is_waiting(pod)]
+    return workload.evaluate(members) if members else None
+
+
+def decided(
+    pods: list[Pod],
+    *jobs: SlurmJob,
+    misfits: tuple[Pod, ...] = (),
+    dwelt: timedelta = timedelta(0),
+    mine: bool = True,
+) -> dict[str, tuple[Action, ...]]:
+    """As the loop does: each alone, then together; by the pod's name."""
+    looks = []
+    group = wanted(pods)
+    for pod in pods:
+        if pod.is_gated is not mine:
+            looks.append(gang.others(pod, jobs))
+            continue
+        concerns = gang.concerns(pod, pods, jobs)
+        view = lives.view(*filter(concerns, jobs))
+        facts = Facts(
+            pod=pod,
+            view=view,
+            now=NOW,
+            since=NOW - dwelt,
+            kube_node=KubeNode("k1"),
+            fit=Fit.MISFIT if pod in misfits else Fit.FITS,
+        )
+        its = lifecycle.placeholder(pod, view)
+        if group is not None and its is not None and gang.needs_seat(pod, its):
+            seat = gang.seats(its, pods, group).get(pod.uid)
+            if seat is None:
+                looks.append(gang.unseated(pod, its, view))
+                continue
+            decision = lifecycle.decide(facts, POLICY)
+            decision = gang.seated(decision, seat, its, UID, (KubeNode("k1"), KubeNode("k2")))
+        else:
+            decision = lifecycle.decide(facts, POLICY)
+        row = lifecycle.row_of(pod, node_is_gone=False)
+        looks.append(Member(pod=pod, row=row, job=its, decision=decision, dwelt=dwelt))
+    answers = gang.agree(looks, group, POLICY, now=NOW, is_fresh=True)
+    return {pod.name: decision.actions for pod, decision in answers if not gang.is_idle(decision)}
+
+
+A, B, C = waiting("a"), waiting("b"), waiting("c")
+
+
+def test_one_submits_for_all_when_all_are_there() -> None:
+    assert {} == decided([A, B])
+    (submit,) = decided([A, B, C])["a"]
+    assert isinstance(submit, Submit)
+    assert submit.gang is not None
+    assert (3, [A, B, C]) == (submit.gang.size, list(submit.gang.members))
+    assert ["a"] == list(decided([A, B, C]))
+
+
+def test_nothing_is_submitted_while_another_gate_is_on_any_of_them() -> None:
+    queued = replace(B, gates=(names.GATE, "kueue.x-k8s.io/admission"))
+    assert {} == decided([A, queued, C])
+
+
+def test_after_a_while_members_say_what_is_missing() -> None:
+    old = [replace(pod, created_at=NOW - timedelta(minutes=2)) for pod in (A, B)]
+    for actions in decided(old).values():
+        (tell,) = actions
+        assert isinstance(tell, Tell)
+        assert "PodGroupIncomplete" == tell.reason
+        assert "pod-group team-a/ring has 2 of the 3 pods it needs to start" == tell.message
+
+
+def test_all_are_assigned_together_along_slurms_nodes() -> None:
+    found = decided([A, B, C], job(JobPhase.RUNNING, A, B, C))
+    assigns = [action for actions in found.values() for action in actions]
+    assert all(isinstance(action, Assign) for action in assigns)
+    seats = [(a.place.rank, a.slurm_node) for a in assigns if isinstance(a, Assign) and a.place]
+    assert [(0, N1), (1, N1), (2, N2)] == seats
+
+
+def test_one_that_does_not_fit_keeps_all_from_being_placed() -> None:
+    found = decided([A, B, C], job(JobPhase.RUNNING, A, B, C), misfits=(C,))
+    ((_, actions),) = found.items()
+    cancel = actions[0]
+    assert isinstance(cancel, Cancel)
+    assert (OwnCause.MISFIT, (N2,)) == (cancel.cause, cancel.misfits)
+
+
+def test_after_a_crash_in_the_middle_the_rest_follow() -> None:
+    found = decided([placed("a", 0), B, placed("c", 2)], job(JobPhase.RUNNING, A, B, C))
+    ((name, (assign,)),) = found.items()
+    assert isinstance(assign, Assign)
+    assert assign.place is not None
+    assert ("b", 1, N1) == (name, assign.place.rank, assign.slurm_node)
+
+
+def test_an_allocation_that_lost_a_member_is_held_for_a_while_and_given_back() -> None:
+    its = job(JobPhase.RUNNING, A, B, C)
+    assert {} == decided([A, B], its)
+    ((name, (cancel,)),) = decided([A, B], its, dwelt=POLICY.bind_deadline).items()
+    assert isinstance(cancel, Cancel)
+    assert ("a", OwnCause.UNUSED) == (name, cancel.cause)
+
+
+def test_a_replacement_is_enlisted_before_it_is_assigned() -> None:
+    new = waiting("d")
+    pods = [running("a", 0), running("c", 2), new]
+    ((name, (enlist, assign)),) = decided(pods, job(JobPhase.RUNNING, A, B, C)).items()
+    assert "d" == name
+    assert isinstance(enlist, Enlist)
+    assert (new.uid,) == enlist.pods
+    assert isinstance(assign, Assign)
+    assert assign.place is not None
+    assert 1 == assign.place.rank
+
+
+def test_a_replacement_waits_until_the_old_containers_are_gone() -> None:
+    stopping = lives.deleting(running("b", 1))
+    pods = [running("a", 0), stopping, running("c", 2), waiting("d")]
+    assert {} == decided(pods, job(JobPhase.RUNNING, A, B, C))
+
+
+def test_a_placeholder_that_runs_is_not_cancelled_for_a_newcomer_that_does_not_fit() -> None:
+    new = waiting("d")
+    pods = [running("a", 0), running("c", 2), new]
+    assert {} == decided(pods, job(JobPhase.RUNNING, A, B, C), misfits=(new,))
+
+
+def test_nobody_joins_a_gang_whose_members_are_all_going() -> None:
+    old = [lives.deleting(running(name, rank)) for rank, name in enumerate("abc")]
+    new = [waiting(name) for name in "def"]
+    found = decided([*old, *new], job(JobPhase.RUNNING, A, B, C))
+    assert ["d"] == list(found)
+    assert isinstance(found["d"][0], Submit)
+
+
+def test_a_surplus_member_is_known_as_one() -> None:
+    its = job(JobPhase.RUNNING, A, B, C)
+    full = [running(name, rank) for rank, name in enumerate("abc")]
+    assert gang.is_surplus(its, full)
+    assert not gang.is_surplus(its, [*full[:2], lives.deleting(full[2])])
+
+
+def test_who_ends_first_is_released_and_the_placeholder_stays() -> None:
+    pods = [ended("a", 0), running("b", 1), lives.deleting(ended("c", 2, 3))]
+    found = decided(pods, job(JobPhase.RUNNING, A, B, C), mine=False)
+    assert (Release(),) == found["a"]
+    record, release = found["c"]
+    assert isinstance(record, Record)
+    assert (Outcome(exit_code=3), Release()) == (record.outcome, release)
+
+
+def test_the_last_one_ends_it_for_all_with_the_worst_outcome() -> None:
+    pods = [ended("a", 0), ended("b", 1, 2), ended("c", 2, 1)]
+    ((name, (complete,)),) = decided(pods, job(JobPhase.RUNNING, A, B, C), mine=False).items()
+    assert isinstance(complete, Complete)
+    assert ("a", Outcome(exit_code=2)) == (name, complete.outcome)
+
+
+def test_a_launcher_that_succeeded_ends_its_workers() -> None:
+    gone = replace(lives.deleting(ended("b", 1, 143), at=build.CREATED), phase=Phase.FAILED)
+    pods = [ended("a", 0), gone]
+    ((_, (complete,)),) = decided(pods, job(JobPhase.RUNNING, A, B), mine=False).items()
+    assert isinstance(complete, Complete)
+    assert Outcome() == complete.outcome
+
+
+def test_a_gang_that_is_deleted_is_cancelled() -> None:
+    gone = [
+        replace(lives.deleting(ended(name, rank, 143), at=build.CREATED))
+        for rank, name in ((0, "a"), (1, "b"))
+    ]
+    ((_, (cancel,)),) = decided(gone, job(JobPhase.RUNNING, A, B), mine=False).items()
+    assert isinstance(cancel, Cancel)
+    assert cancel.cause is None
+
+
+def test_an_unread_time_limit_is_put_right_once() -> None:
+    its = replace(
+        job(JobPhase.RUNNING, A, B),
+        time_limit_min=10,
+        ends_at=NOW + timedelta(seconds=20),
+    )
+    found = decided([running("a", 0), running("b", 1)], its, mine=False)
+    ((name, (limit,)),) = found.items()
+    assert "a" == name
+    assert isinstance(limit, SetTimeLimit)
+
+
+def test_a_member_that_is_deleted_while_it_waits_leaves_the_job_to_the_others() -> None:
+    pods = [lives.deleting(A), B, C]
+    assert (Release(),) == decided(pods, job(JobPhase.WAITING, A, B, C))["a"]
+
+
+def test_a_gang_that_is_deleted_while_it_waits_cancels_once() -> None:
+    pods = [lives.deleting(pod) for pod in (A, B, C)]
+    ((name, (cancel,)),) = decided(pods, job(JobPhase.WAITING, A, B, C)).items()
+    assert "a" == name
+    assert isinstance(cancel, Cancel)
+
+
+def test_scancel_ends_those_it_was_for_and_nobody_else() -> None:
+    over = job(JobPhase.ENDED, A, B, end=JobEnd.CANCELLED)
+    found = decided([A, B, waiting("d")], over)
+    assert {"a", "b"} == found.keys()
+    assert all(isinstance(actions[0], EndPod) for actions in found.values())
+
+
+def test_a_gang_that_grew_while_it_waits_is_submitted_again() -> None:
+    pods = [waiting(name, 4) for name in "abcd"]
+    ((_, (cancel,)),) = decided(pods, job(JobPhase.WAITING, A, B, C)).items()
+    assert isinstance(cancel, Cancel)
+    assert OwnCause.RESIZED == cancel.cause
+
+
+def test_a_member_replaced_while_it_waits_changes_nothing() -> None:
+    told = decided([A, B, waiting("d")], job(JobPhase.WAITING, A, B, C))
+    assert not any(isinstance(a, Submit | Cancel) for actions in told.values() for a in actions)
+
+
+def test_a_spare_placeholder_is_cancelled_once() -> None:
+    jobs = [job(JobPhase.WAITING, A, B, C, number=number) for number in (7, 8)]
+    ((_, (cancel,)),) = decided([A, B, C], *jobs).items()
+    assert isinstance(cancel, Cancel)
+    assert (JobId(8), OwnCause.SPARE) == (cancel.job_id, cancel.cause)
+
+
+def test_a_replacement_takes_an_entry_and_the_failure_with_it() -> None:
+    a, b, c, d = (PodUid(name) for name in "abcd")
+    identity = replace(job(JobPhase.RUNNING).identity, pods=(a, b, c))
+    failed = placeholder.record(identity, pod=b, how="exit 3")
+    assert {b: "exit 3"} == failed.failed
+    joined = placeholder.enlist(failed, pods=[d], alive={a, d})
+    assert ((a, d, c), {}) == (joined.pods, joined.failed)
+    assert joined == placeholder.record(joined, pod=b, how="exit 3"), "it counts no more"
+    assert joined == placeholder.enlist(joined, pods=[d], alive={a, c, d})
+    assert (*identity.pods, d) == placeholder.enlist(identity, pods=[d], alive={a, b, c}).pods
+    assert failed == placeholder.decode(placeholder.encode(failed))
