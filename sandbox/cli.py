@@ -45,6 +45,7 @@ State = Annotated[
     ),
 ]
 PartName = Annotated[str, typer.Argument(help="Such as slurmctld; 'status' lists them.")]
+Names = Annotated[list[AssetName] | None, typer.Argument(show_default="all")]
 Signal = Annotated[str, typer.Option("--signal", help="End it with this signal.")]
 Wait = Annotated[bool, typer.Option(help="Return when it answers; else at once.")]
 Wipe = Annotated[bool, typer.Option("--wipe", help="Empty its data before it starts again.")]
@@ -182,10 +183,10 @@ def kubeconfig(
 
 
 @app.command()
-def fetch() -> None:
-    """Fill the cache, so that later starts need no network: Kubernetes is built, Slurm and helm are fetched."""
+def fetch(names: Names = None) -> None:
+    """Fill the cache, so that later starts need no network: Kubernetes is built, the others are fetched."""
     with _plainly(), assets.shown(sys.stderr) as report:
-        assets.fetch(AssetName, report=report)
+        assets.fetch(names or list(AssetName), report=report)
 
 
 @app.command()
@@ -199,10 +200,10 @@ def where() -> None:
 
 
 @app.command()
-def clean() -> None:
+def clean(names: Names = None) -> None:
     """Empty the cache."""
     with _plainly(), assets.shown(sys.stderr) as report:
-        for removed in assets.clean(AssetName, report=report):
+        for removed in assets.clean(names or list(AssetName), report=report):
             typer.echo(f"removed {removed.path}, {removed.bytes >> 20} MiB")
 
 

@@ -5,7 +5,7 @@
         slurm.bin / "slurmctld"
 
 Where they come from, the first that holds: the folder an environment variable names (SANDBOX_KUBE, SANDBOX_SLURM,
-SANDBOX_HELM); the cache; a fetch or build into the cache. PATH counts only on demand (SANDBOX_USE_PATH=1) or when the
+SANDBOX_HELM, SANDBOX_PROMETHEUS); the cache; a fetch or build into the cache. PATH counts only on demand (SANDBOX_USE_PATH=1) or when the
 fetch fails: a host's Slurm may be configured oddly, and tests should not vary by host.
 """
 

@@ -14,11 +14,12 @@ VERSION_TIMEOUT_S = 30
 
 
 class AssetName(enum.StrEnum):
-    """The three things the sandbox cannot run without."""
+    """What the sandbox consists of, and what the tests ask besides."""
 
     KUBE = "kube"
     SLURM = "slurm"
     HELM = "helm"
+    PROMETHEUS = "prometheus"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +80,13 @@ KITS: Mapping[AssetName, Kit] = {
             variable="SANDBOX_HELM",
             version_command=("helm", "version", "--short"),
             minimum=(3, 14),
+        ),
+        Kit(
+            name=AssetName.PROMETHEUS,
+            programs=("prometheus", "promtool"),
+            variable="SANDBOX_PROMETHEUS",
+            version_command=("promtool", "--version"),
+            minimum=(2, 40),
         ),
     )
 }

@@ -32,7 +32,7 @@ class Settings:
     """What the environment says about assets."""
 
     explicit: Mapping[AssetName, str]
-    """SANDBOX_KUBE, SANDBOX_SLURM, SANDBOX_HELM: folders with the programs."""
+    """SANDBOX_KUBE, SANDBOX_SLURM …: folders with the programs."""
     cache: Path
     """SANDBOX_CACHE; default: /var/cache/slurm-bridge as root, else ${XDG_CACHE_HOME:-~/.cache}/slurm-bridge."""
     offline: bool = False

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.assets import apt, slurm
+from sandbox.assets import apt, packages
 from sandbox.assets.apt import Mirror
 from sandbox.assets.settings import DebianSettings
 
@@ -110,7 +110,7 @@ def test_a_mirror_that_is_set_replaces_the_hosts(tmp_path: Path) -> None:
     etc(tmp_path, {"sources.list": ONE_LINE})
     host = apt.parse_configuration("")
 
-    found = slurm.mirrors(DebianSettings(mirror="http://own.test/debian"), host, tmp_path)
+    found = packages.mirrors(DebianSettings(mirror="http://own.test/debian"), host, tmp_path)
 
     assert found == [Mirror(address="http://own.test/debian")]
 
@@ -129,7 +129,7 @@ def test_expiry_counts_unless_host_or_user_say_otherwise(
     etc(tmp_path, {"sources.list": "deb http://a.test/debian sid main\n"})
     settings = DebianSettings(ignore_expiry=ignore_expiry)
 
-    (mirror,) = slurm.mirrors(settings, apt.parse_configuration(dump), tmp_path)
+    (mirror,) = packages.mirrors(settings, apt.parse_configuration(dump), tmp_path)
 
     assert mirror.check_expiry == expected
 

