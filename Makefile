@@ -1,7 +1,7 @@
 # Everything a developer or CI does. Each target sets up what it needs; see CONTRIBUTING.md.
 PYTHON ?= python3
 BIN := .venv/bin
-SOURCES := bridge webhook extender controllers sandbox benchmarks tests
+SOURCES := bridge webhook extender controllers sandbox benchmarks deploy tests
 
 .PHONY: venv demo test check bench fmt docs site lock clean
 
@@ -44,6 +44,8 @@ docs: venv
 	$(BIN)/python -m bridge.domain.lifecycle_page > docs/lifecycle.md
 	$(BIN)/python -m bridge.domain.reasons_page > docs/reasons.md
 	$(BIN)/python -m bridge.runtime.metrics_page > docs/metrics.md
+	$(BIN)/python deploy/dashboard.py
+	$(BIN)/python tests/chart/config_schema.py
 
 # The documentation as a site, in ./site; make site SITE=serve shows it while one writes.
 SITE := build --strict

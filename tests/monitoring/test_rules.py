@@ -1,0 +1,141 @@
+"""The alert rules: promtool accepts them, each one fires when it should, and none does on a healthy day."""
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+RULES = Path(__file__).parents[2] / "deploy/chart/files/rules.yaml"
+
+DAY = 86400
+HEALTHY = {
+    'slurm_bridge_build_info{program="webhook",instance="w"}': "1x60",
+    'slurm_bridge_build_info{program="extender",instance="e"}': "1x60",
+    'slurm_bridge_build_info{program="controllers",instance="c"}': "1x60",
+    'slurm_bridge_leader{lease="slurm-bridge-extender",instance="e"}': "1x60",
+    'slurm_bridge_leader{lease="slurm-bridge-controllers",instance="c"}': "1x60",
+    'slurm_bridge_snapshot_age_seconds{instance="e"}': "1x60",
+    'slurm_bridge_slurm_requests_total{operation="job.get",outcome="ok"}': "0+100x60",
+    'slurm_bridge_slurm_requests_total{operation="job.get",outcome="not_found"}': "0+90x60",
+    'slurm_bridge_slurm_requests_total{operation="job.get",outcome="unavailable"}': "0+1x60",
+    'slurm_bridge_kube_requests_total{operation="LIST pods",outcome="ok"}': "0+100x60",
+    'slurm_bridge_kube_requests_total{operation="LIST pods",outcome="conflict"}': "0+50x60",
+    'slurm_bridge_reconciles_total{queue="pods",outcome="crashed"}': "0x60",
+    'slurm_bridge_queue_depth{queue="pods"}': "5000x3 0x60",
+    'slurm_bridge_admission_review_duration_seconds_bucket{le="0.01"}': "0+100x60",
+    'slurm_bridge_admission_review_duration_seconds_bucket{le="+Inf"}': "0+100x60",
+    'slurm_bridge_evictions_total{cause="SlurmCancelled"}': "0+50x60",
+    'slurm_bridge_evictions_total{cause="SlurmNodeFail"}': "0x60",
+    "slurm_bridge_orphans_cancelled_total": "0x60",
+    'slurm_bridge_pods{row="placed, not bound"}': "5x2 0x60",
+    'slurm_bridge_certificate_expiry_timestamp_seconds{instance="w"}': f"{90 * DAY}x60",
+    'slurm_bridge_certificate_expiry_timestamp_seconds{instance="c"}': "0x60",
+    'slurm_bridge_slurm_token_expiry_timestamp_seconds{instance="e"}': f"{30 * DAY}x60",
+    'slurm_bridge_slurm_token_expiry_timestamp_seconds{instance="w"}': "0x60",
+    "slurm_bridge_evictions_held_back": "0x60",
+    "slurm_bridge_webhook_works": "1x60",
+    "slurm_bridge_policy_is_current": "1x60",
+}
+"""Series by the minute. Clocks of promtool begin at 0."""
+
+SICK: Mapping[str, Mapping[str, str | None]] = {
+    "SlurmBridgeNoLeader": {
+        'slurm_bridge_leader{lease="slurm-bridge-extender",instance="e"}': "0x60"
+    },
+    "SlurmBridgeAbsent": {'slurm_bridge_build_info{program="webhook",instance="w"}': None},
+    "SlurmBridgeCannotReadSlurm": {
+        'slurm_bridge_snapshot_age_seconds{instance="e"}': "0+60x60",
+    },
+    "SlurmBridgeSlurmFails": {
+        'slurm_bridge_slurm_requests_total{operation="job.get",outcome="unavailable"}': "0+60x60"
+    },
+    "SlurmBridgeKubernetesFails": {
+        'slurm_bridge_kube_requests_total{operation="LIST pods",outcome="forbidden"}': "0+60x60"
+    },
+    "SlurmBridgeReconcileCrashes": {
+        'slurm_bridge_reconciles_total{queue="pods",outcome="crashed"}': "0x55 1x10"
+    },
+    "SlurmBridgeQueueDoesNotDrain": {'slurm_bridge_queue_depth{queue="pods"}': "500x60"},
+    "SlurmBridgeWebhookSlow": {
+        'slurm_bridge_admission_review_duration_seconds_bucket{le="0.01"}': "0x60",
+        'slurm_bridge_admission_review_duration_seconds_bucket{le="2.5"}': "0+100x60",
+    },
+    "SlurmBridgeEvictions": {
+        'slurm_bridge_evictions_total{cause="SlurmNodeFail"}': "0x55 30x10",
+    },
+    "SlurmBridgeOrphans": {"slurm_bridge_orphans_cancelled_total": "0x55 1x10"},
+    "SlurmBridgePodsNotBound": {'slurm_bridge_pods{row="placed, not bound"}': "3x60"},
+    "SlurmBridgeCertificateExpires": {
+        'slurm_bridge_certificate_expiry_timestamp_seconds{instance="w"}': f"{5 * DAY}x90"
+    },
+    "SlurmBridgeTokenExpires": {
+        'slurm_bridge_slurm_token_expiry_timestamp_seconds{instance="e"}': f"{DAY}x60"
+    },
+    "SlurmBridgeEvictionsHeldBack": {"slurm_bridge_evictions_held_back": "12x60"},
+    "SlurmBridgeWebhookDoesNotWork": {"slurm_bridge_webhook_works": "0x60"},
+    "SlurmBridgePolicyNotCurrent": {"slurm_bridge_policy_is_current": "0x60"},
+}
+
+
+def alerts() -> list[str]:
+    groups = yaml.safe_load(RULES.read_text())["groups"]
+    return [rule["alert"] for group in groups for rule in group["rules"]]
+
+
+def promtool(prometheus: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        (str(prometheus / "promtool"), *arguments), capture_output=True, text=True, check=False
+    )
+    assert 0 == done.returncode, done.stdout + done.stderr
+    return done.stdout
+
+
+def firing(alert: str, count: int) -> dict[str, Any]:
+    return {
+        "expr": f'count(ALERTS{{alertname="{alert}",alertstate="firing"}})',
+        "eval_time": "60m",
+        "exp_samples": [{"labels": "{}", "value": count}] if count else [],
+    }
+
+
+def judged(
+    prometheus: Path, folder: Path, series: Mapping[str, str | None], expected: Mapping[str, int]
+) -> str:
+    """Whether exactly these alerts fire after an hour of these series."""
+    inputs = [{"series": name, "values": said} for name, said in series.items() if said is not None]
+    test = {
+        "interval": "1m",
+        "input_series": [{**one, "values": _by_the_minute(one["values"])} for one in inputs],
+        "promql_expr_test": [firing(alert, count) for alert, count in expected.items()],
+    }
+    file = folder / "test.yaml"
+    file.write_text(
+        yaml.safe_dump({"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": [test]})
+    )
+    return promtool(prometheus, "test", "rules", str(file))
+
+
+def _by_the_minute(values: str) -> str:
+    """`5x3` in short for `5+0x3`, promtool's own notation."""
+    return " ".join(part if "+" in part else part.replace("x", "+0x", 1) for part in values.split())
+
+
+def test_promtool_accepts_them(prometheus: Path) -> None:
+    assert f"{len(alerts())} rules found" in promtool(
+        prometheus, "check", "rules", "--lint=all", "--lint-fatal", str(RULES)
+    )
+
+
+def test_nothing_fires_on_a_healthy_day(prometheus: Path, tmp_path: Path) -> None:
+    assert "SUCCESS" in judged(prometheus, tmp_path, HEALTHY, dict.fromkeys(alerts(), 0))
+
+
+@pytest.mark.parametrize("alert", alerts())
+def test_each_fires_when_it_should_and_alone(prometheus: Path, tmp_path: Path, alert: str) -> None:
+    series = {**HEALTHY, **SICK[alert]}
+    expected = {name: int(name == alert) for name in alerts()}
+
+    assert "SUCCESS" in judged(prometheus, tmp_path, series, expected)
