@@ -122,6 +122,8 @@ async def _stretches(
             profiled=profiled,
             say=say,
         )
+        say(f"{shape.nodes} nodes are being registered")
+        await scenarios.nodes_registered(stage)
         say("warming up")
         await scenarios.warm_up(stage)
         say(f"{shape.pods} pods through kube-scheduler alone")

@@ -29,6 +29,7 @@ FREED = "freed"
 
 _WARM_UP_PODS = 20
 _NODE_CPUS = 8
+_POLL_S = 0.5
 _SETTLE_S = 2.0
 """What follows a stretch, such as status updates, is over by then."""
 
@@ -63,6 +64,19 @@ class Stage:
     async def read(self) -> Reading:
         """The counters now; the load's own clock goes on meanwhile."""
         return await asyncio.to_thread(self.meter.read)
+
+
+async def nodes_registered(stage: Stage) -> None:
+    """Wait until the controllers have registered every node: a thousand take them a while.
+
+    Raises:
+        SandboxError: they have not in time.
+    """
+    until_s = time.monotonic() + stage.deadline_s
+    while (known := len(await _slurm_nodes(stage))) < stage.shape.nodes:
+        if time.monotonic() > until_s:
+            raise SandboxError(f"Slurm knows {known} of {stage.shape.nodes} nodes")
+        await asyncio.sleep(_POLL_S)
 
 
 async def warm_up(stage: Stage) -> None:
@@ -146,6 +160,13 @@ def _phase(
 ) -> Phase:
     usage = meter.between(before, after)
     return Phase(pods=len(named), wall_s=round(wall_s, 3), usage=usage, spread=spread)
+
+
+async def _slurm_nodes(stage: Stage) -> set[str]:
+    listed = await asyncio.to_thread(
+        stage.sandbox.run, "sinfo", "--noheader", "--Node", "--format=%N"
+    )
+    return set(listed.split())
 
 
 async def _job_states(stage: Stage) -> Mapping[str, int]:
