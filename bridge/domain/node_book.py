@@ -31,11 +31,14 @@ class NodeBook:
         self._written_at: dict[SlurmNode, float] = {}
         self._seen_at: dict[SlurmNode, float] = {}
         """By itself, later than the last list began."""
+        self._asked: set[SlurmNode] = set()
+        """What was asked for and not known: whoever asked waits to be told."""
         self._is_read = False
 
     def get(self, name: SlurmNode) -> SlurmNodeFacts | Unknown | None:
-        """The node; None: Slurm has none of that name."""
+        """The node; None: Slurm has none of that name; unknown: the `read` that finds it out returns the name."""
         if not self._is_read or name in self._written_at or name in self._suspects:
+            self._asked.add(name)
             return UNKNOWN
         return self._nodes.get(name)
 
@@ -73,10 +76,14 @@ class NodeBook:
                 continue
             self._seen_at.pop(name, None)
             changed.update(self._take(name, found.get(name)))
-        if not self._is_read:
-            self._is_read = True
-            changed.update(found)
-        return frozenset(changed)
+        self._is_read = True
+        answered = {
+            name
+            for name in self._asked
+            if name not in self._written_at and name not in self._suspects
+        }
+        self._asked -= answered
+        return frozenset(changed | answered)
 
     def _take(self, name: SlurmNode, node: SlurmNodeFacts | None) -> Iterator[SlurmNode]:
         was_written = self._written_at.pop(name, None) is not None

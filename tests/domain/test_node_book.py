@@ -18,6 +18,20 @@ def test_nothing_is_known_before_the_first_list() -> None:
     assert UNKNOWN is NodeBook().get(A.name)
 
 
+def test_who_asked_too_early_is_told_when_it_is_known() -> None:
+    """Also that Slurm has no such node: a new Slurm has none at all, and nobody else would ask again."""
+    book = NodeBook()
+    assert UNKNOWN is book.get(A.name)
+
+    assert {A.name} == book.read([], began=1)
+    assert book.get(A.name) is None
+    book.wrote(A.name, at=5)
+    assert UNKNOWN is book.get(A.name)
+    assert frozenset() == book.read([], began=4)
+    assert {A.name} == book.read([A], began=6)
+    assert frozenset() == book.read([A], began=7)
+
+
 def test_a_list_tells_what_has_changed() -> None:
     book = NodeBook()
 

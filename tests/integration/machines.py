@@ -119,7 +119,8 @@ class Machine:
             line = self.slurm.run("scontrol", "--oneliner", "show", "node", self.name)
         except SandboxError:
             return {}
-        return dict(re.findall(r"(\w+)=(.*?)(?= \w+=|$)", line.strip()))
+        fields = re.findall(r"(\w+)=(.*?)(?= \w+=|$)", line.strip())
+        return {key: value.strip() for key, value in fields}
 
     def await_in_slurm(self, is_so: Callable[[dict[str, str]], object] = bool) -> dict[str, str]:
         def found() -> dict[str, str]:
