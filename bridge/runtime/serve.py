@@ -15,11 +15,23 @@ from typing import Any, cast
 import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from typing_extensions import override
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 BODY_LIMIT_BYTES = 8 * 2**20
 """The API server takes objects of 3 MiB at most (<https://github.com/kubernetes/kubernetes/issues/19781>), and a review
 can hold an object twice."""
+
+BODIES_LIMIT_BYTES = 64 * 2**20
+"""Of all bodies that are being received; beyond it only small ones are taken."""
+
+SMALL_BYTES = 64 * 2**10
+"""A review usually has 10 kB, and who holds up long bodies must not keep it out."""
+
+HEAD_LIMIT_BYTES = 64 * 2**10
+"""The parser itself has no limit."""
+
+REQUEST_S = 30.0
+"""For a head, and for a body, to come in whole: as long as the API server waits for a webhook at most."""
 
 KEEP_ALIVE_S = 120
 """Longer than the 90 s of Go's clients: the one who calls closes first, so no request meets a closing connection."""
@@ -61,7 +73,7 @@ async def serve(
 ) -> None:
     """Serve until `stop` is set, then let requests under way finish for `grace_s` seconds; closes `sock`."""
     config = uvicorn.Config(
-        limit_body(app),
+        BodyLimit(app),
         http=OneWriteProtocol,
         ws="none",
         lifespan="off",
@@ -82,21 +94,43 @@ async def serve(
         sock.close()
 
 
-def limit_body(app: ASGIApp, limit_bytes: int = BODY_LIMIT_BYTES) -> ASGIApp:
-    """Hand `app` each body whole, and answer 413 to one that is too long."""
+class _Refused(Exception):
+    """A body that is not waited for any longer: status and text of the answer."""
 
-    async def limited(scope: Scope, receive: Receive, send: Send) -> None:
+
+class BodyLimit:
+    """Hands `app` each body whole; answers 413 to one too long, 408 to one too slow, 503 while too many come in."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        limit_bytes: int = BODY_LIMIT_BYTES,
+        *,
+        all_limit_bytes: int = BODIES_LIMIT_BYTES,
+        small_bytes: int = SMALL_BYTES,
+    ) -> None:
+        self._app = app
+        self._limit_bytes = limit_bytes
+        self._all_limit_bytes = all_limit_bytes
+        self._small_bytes = small_bytes
+        self._received_bytes = 0
+        """Of bodies that have not come whole yet."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
         body = bytearray()
-        more = True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-            if len(body) > limit_bytes:
-                await _refuse(send, limit_bytes)
-                return
+        try:
+            async with asyncio.timeout(REQUEST_S):
+                if not await self._read(receive, body):
+                    return
+        except TimeoutError:
+            await _refuse(send, 408, f"the body has not come in {REQUEST_S:g} s")
+            return
+        except _Refused as refused:
+            await _refuse(send, *refused.args)
+            return
+        finally:
+            self._received_bytes -= len(body)
         whole: Message | None = {"type": "http.request", "body": bytes(body), "more_body": False}
 
         async def receive_whole() -> Message:
@@ -104,19 +138,38 @@ def limit_body(app: ASGIApp, limit_bytes: int = BODY_LIMIT_BYTES) -> ASGIApp:
             message, whole = whole, None
             return message or await receive()
 
-        await app(scope, receive_whole, send)
+        await self._app(scope, receive_whole, send)
 
-    return limited
+    async def _read(self, receive: Receive, body: bytearray) -> bool:
+        """Whether it has come whole; else the caller has gone.
+
+        Raises:
+            _Refused: it is too much.
+        """
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return False
+            piece = message.get("body", b"")
+            body += piece
+            self._received_bytes += len(piece)
+            more = message.get("more_body", False)
+            if len(body) > self._limit_bytes:
+                raise _Refused(413, f"the body is longer than {self._limit_bytes} bytes")
+            if self._received_bytes > self._all_limit_bytes and len(body) > self._small_bytes:
+                raise _Refused(503, "too many requests are coming in")
+        return True
 
 
-async def _refuse(send: Send, limit_bytes: int) -> None:
-    text = f"the body is longer than {limit_bytes} bytes\n".encode()
+async def _refuse(send: Send, status: int, why: str) -> None:
+    text = f"{why}\n".encode()
     headers = [
         (b"content-type", b"text/plain; charset=utf-8"),
         (b"content-length", str(len(text)).encode()),
         (b"connection", b"close"),
     ]
-    await send({"type": "http.response.start", "status": 413, "headers": headers})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": text})
 
 
@@ -154,6 +207,37 @@ class OneWriteProtocol(HttpToolsProtocol):
             "asyncio.Transport", transport
         )  # the loop makes nothing else for a stream socket
         super().connection_made(_GatheringTransport(stream, self.loop))
+        self._head_bytes = 0
+        self._head_deadline = self.loop.call_later(KEEP_ALIVE_S, self._cut)
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        """As it is, unless it is a head that has no end."""
+        if not self._head_bytes and not self._is_answering:
+            self._head_deadline.cancel()
+            self._head_deadline = self.loop.call_later(REQUEST_S, self._cut)
+        super().data_received(data)
+        if self._is_answering:
+            self._head_bytes = 0
+            self._head_deadline.cancel()
+            return
+        self._head_bytes += len(data)
+        if self._head_bytes > HEAD_LIMIT_BYTES:
+            self._cut()
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._head_deadline.cancel()
+        super().connection_lost(exc)
+
+    @property
+    def _is_answering(self) -> bool:
+        """A head has come whole, and its answer has not left yet."""
+        cycle: RequestResponseCycle | None = self.cycle
+        return cycle is not None and not cycle.response_complete
+
+    def _cut(self) -> None:
+        self.transport.abort()
 
 
 class _GatheringTransport(asyncio.Transport):

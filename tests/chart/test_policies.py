@@ -10,6 +10,7 @@ from bridge.domain import names
 from tests.chart.policed import (
     BREAK_GLASS,
     JSON_PATCH,
+    STRATEGIC,
     Cluster,
     binding,
     make_namespaces,
@@ -155,6 +156,24 @@ def test_what_went_into_the_job_stays_as_it_was(
         gone = {"metadata": {was: dict.fromkeys(its)}}
         assert next(iter(its)) in refusal(
             cluster.user(), "PATCH", pods(cluster.bridged, asks), gone
+        )
+
+
+def test_a_pod_that_slurm_refuses_may_be_mended(cluster: Cluster) -> None:
+    asks = {"annotations": {ASKED: "nobody"}, "labels": {GROUP: "mine"}}
+    path = pods(cluster.bridged, cluster.create(pod("refused", metadata=asks)))
+    mended = {"metadata": {"annotations": {ASKED: None}}}
+    said = {"type": names.ALLOCATED_CONDITION, "status": "False", "reason": "SubmitRefused"}
+    assert ASKED in refusal(cluster.user(), "PATCH", path, mended)
+
+    cluster.program("extender").request(
+        "PATCH", f"{path}/status", {"status": {"conditions": [said]}}, content_type=STRATEGIC
+    )
+
+    assert refusal(cluster.user(), "PATCH", path, mended) == ""
+    for others in ({"labels": {GROUP: "other"}}, {"annotations": {OURS_TO_BE: "root"}}):
+        assert "are written by slurm-bridge" in refusal(
+            cluster.user(), "PATCH", path, {"metadata": others}
         )
 
 

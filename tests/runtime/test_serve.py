@@ -10,7 +10,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from bridge.runtime import serve
 from tests.runtime.certificates import Authority
-from tests.runtime.peers import Connection, connection, serving, talk
+from tests.runtime.peers import Answer, Connection, connection, serving, talk
 
 
 async def echo(scope: Scope, receive: Receive, send: Send) -> None:
@@ -124,7 +124,7 @@ class TestAnswers:
 
 class TestBodyLimit:
     async def test_a_body_of_the_limit_is_taken_and_one_byte_more_is_not(self) -> None:
-        async with serving(serve.limit_body(echo, 70_000)) as address:
+        async with serving(serve.BodyLimit(echo, 70_000)) as address:
             fits = await talk(address, lambda peer: peer.ask("POST", "/", b"x" * 70_000))
             too_long = await talk(address, lambda peer: peer.ask("POST", "/", b"x" * 70_001))
 
@@ -139,6 +139,89 @@ class TestBodyLimit:
 
         assert 413 == answer.status
 
+    async def test_a_body_that_does_not_come_is_not_waited_for(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(serve, "REQUEST_S", 0.05)
+
+        def promise_and_wait(peer: Connection) -> Answer:
+            peer.sock.sendall(b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 9\r\n\r\nhalf")
+            return peer.answer()
+
+        async with serving(echo) as address:
+            answer = await talk(address, promise_and_wait)
+
+        assert (408, b"the body has not come in 0.05 s\n") == (answer.status, answer.body)
+        assert "close" == answer.headers["connection"]
+
+    async def test_while_long_bodies_come_in_only_small_ones_are_taken(self) -> None:
+        half = asyncio.Event()
+
+        async def come_half(_messages: list[Message] = []) -> Message:  # noqa: B006  # counts the calls
+            if not _messages:
+                _messages.append({})
+                return {"type": "http.request", "body": b"x" * 60, "more_body": True}
+            await half.wait()
+            return {"type": "http.disconnect"}
+
+        async def come(size: int) -> int:
+            statuses: list[int] = []
+
+            async def receive() -> Message:
+                return {"type": "http.request", "body": b"x" * size, "more_body": False}
+
+            async def send(message: Message) -> None:
+                statuses.append(message.get("status", 0))
+
+            await limited({"type": "http"}, receive, send)
+            return statuses[0]
+
+        async def answer(_scope: Scope, receive: Receive, send: Send) -> None:
+            await receive()
+            await send({"type": "http.response.start", "status": 200})
+
+        async def ignore(_message: Message) -> None:
+            """Nobody is there."""
+
+        async def come_and_go() -> None:
+            await limited({"type": "http"}, come_half, ignore)
+
+        limited = serve.BodyLimit(answer, all_limit_bytes=100, small_bytes=30)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(come_and_go())
+            await asyncio.sleep(0)
+            assert [200, 503, 200] == [await come(40), await come(41), await come(30)]
+            half.set()
+
+        assert 200 == await come(100)
+
+    @pytest.mark.parametrize("line", [b"X-Header: value\r\n", b"x"])
+    async def test_a_head_without_end_is_cut(self, line: bytes) -> None:
+        def talk_on(peer: Connection) -> bool:
+            try:
+                peer.sock.sendall(b"GET / HTTP/1.1\r\nHost: test\r\n")
+                for _ in range(2000):
+                    peer.sock.sendall(line * 100)
+            except ConnectionError:
+                return True
+            return peer.is_closed()
+
+        async with serving(echo) as address:
+            assert await talk(address, talk_on)
+
+    async def test_a_head_that_does_not_come_is_not_waited_for(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(serve, "REQUEST_S", 0.05)
+
+        def say_half(peer: Connection) -> tuple[bytes, bool]:
+            first = peer.ask("POST", "/", b"whole")  # a connection that has served is no different
+            peer.sock.sendall(b"GET / HT")
+            return first.body, peer.is_closed()
+
+        async with serving(echo) as address:
+            assert (b"whole", True) == await talk(address, say_half)
+
     async def test_who_goes_away_in_the_middle_of_a_body_reaches_no_application(self) -> None:
         async def unreachable(scope: Scope, receive: Receive, send: Send) -> None:
             raise AssertionError
@@ -149,7 +232,7 @@ class TestBodyLimit:
         async def send(_message: Message) -> None:
             raise AssertionError
 
-        await serve.limit_body(unreachable)({"type": "http"}, receive, send)
+        await serve.BodyLimit(unreachable)({"type": "http"}, receive, send)
 
 
 class TestStop:

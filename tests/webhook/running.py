@@ -25,6 +25,7 @@ class Addresses(NamedTuple):
 
     url: str
     health_url: str
+    pid: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,7 @@ class Webhook:
     """The certificate that has been on disk since it first answered."""
     folder: Path
     http: httpx.Client
+    pid: int
 
     @property
     def log(self) -> str:
@@ -80,7 +82,9 @@ def webhook_process(
         (folder / "log").open("wb") as output,
         subprocess.Popen(command, stdout=output, stderr=output) as process,
     ):
-        running = Addresses(f"https://127.0.0.1:{port}", f"http://127.0.0.1:{health_port}")
+        running = Addresses(
+            f"https://127.0.0.1:{port}", f"http://127.0.0.1:{health_port}", process.pid
+        )
         try:
             wait_until(lambda: _is_ready(running, process, folder), 30)
             yield running
@@ -113,6 +117,7 @@ def running_webhook(folder: Path) -> Iterator[Webhook]:
             renewed=renewed,
             folder=folder,
             http=http,
+            pid=addresses.pid,
         )
 
 

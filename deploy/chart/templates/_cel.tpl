@@ -64,10 +64,19 @@ t.?effect.orValue('') in ['', '{{ .root.Values.config.controllers.taint_effect }
 {{- join " &&\n" $terms }}
 {{- end }}
 
+{{/*
+Slurm has refused what the pod asks for, and the pod says so: there is nothing of it in Slurm, and it may ask for something else.
+Only who may write pods/status can say that.
+*/}}
+{{- define "slurm-bridge.cel.isRefused" -}}
+oldObject.?status.?conditions.orValue([]).exists(c,
+c.type == 'slurm-bridge.dev/Allocated' && c.?reason.orValue('') == 'SubmitRefused')
+{{- end }}
+
 {{/* Keys of one map of metadata that differ and are frozen. (dict "root" $ "old" "variables.oldLabels" "new" "variables.labels") */}}
 {{- define "slurm-bridge.cel.frozenAndChanged" -}}
 ({{ .old }}.map(k, k) + {{ .new }}.map(k, k).filter(k, !(k in {{ .old }}))).filter(k,
-{{ .old }}[?k] != {{ .new }}[?k] &&
+{{ .old }}[?k] != {{ .new }}[?k] && !(variables.isRefused && k.startsWith('slurmjob.slinky.slurm.net/')) &&
 {{ include "slurm-bridge.frozenPrefixes" .root | fromJsonArray | include "slurm-bridge.cel.list" }}.exists(p, k.startsWith(p)))
 {{- end }}
 
