@@ -96,7 +96,7 @@ def ended_by_itself(pod: Pod) -> bool:
     """
     deleted_at = pod.deletion_requested_at
     if deleted_at is None:
-        return True
+        return evicted_for(pod) is None  # else its deadline ended it before our DELETE came
     ended = [c for c in pod.containers if c.state is ContainerState.TERMINATED]
     return bool(ended) and all(
         c.finished_at is not None and c.finished_at < deleted_at for c in ended

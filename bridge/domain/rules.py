@@ -267,7 +267,7 @@ def complete(case: JobCase) -> Decision:
         return do("pod ended without ever running", _cancel(case.job))
     if not pod.containers_are_gone:
         return do("pod's node is gone and nobody knows how it ended", _cancel(case.job))
-    if outcome.evicted_for(pod) or not outcome.ended_by_itself(pod):
+    if not outcome.ended_by_itself(pod):
         return settle(case)
     return _complete(case, outcome.of(pod))
 
@@ -340,8 +340,10 @@ def _time_out(case: JobCase) -> Decision:
     if limit is not None and limit.is_extended:
         text = "pod was evicted at its time limit: set the limit back"
         return do(text, _set_time_limit(case.job, limit, limit.true_min))
-    if limit is not None and case.facts.now < limit.runs_out_at + time_limits.SETTLED:
-        remaining = limit.runs_out_at + time_limits.SETTLED - case.facts.now
+    if limit is None or limit.runs_out_at > case.facts.now + time_limits.LEAD:
+        return do("somebody lifted the limit its pod was evicted for", _cancel(case.job))
+    remaining = limit.runs_out_at + time_limits.SETTLED - case.facts.now
+    if remaining > timedelta(0):
         return wait("its time limit is over in a moment", retry=remaining)
     return _complete(case, Outcome(timed_out=True))
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from bridge.domain import lifecycle, names, outcome, time_limits
-from bridge.domain.actions import Cause, Complete, Evict, Outcome, SetTimeLimit, Tell, Wait
+from bridge.domain.actions import Cancel, Cause, Complete, Evict, Outcome, SetTimeLimit, Tell, Wait
 from bridge.domain.facts import Decision, Facts, Policy
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.pods import Condition, Container, ContainerState, Phase, Pod
@@ -151,11 +151,33 @@ def test_then_it_is_completed_as_timed_out() -> None:
     assert "time limit" == outcome.in_words(action.outcome)
 
 
+@pytest.mark.parametrize("left", [timedelta(hours=1), None])
+def test_a_limit_that_was_lifted_after_the_eviction_is_not_waited_for(
+    left: timedelta | None,
+) -> None:
+    job = limited(left) if left is not None else build.job()
+
+    (action,) = decide(timed_out(), job).actions
+
+    assert isinstance(action, Cancel)
+
+
+def test_a_pod_that_ended_before_it_was_evicted_ended_as_it_did() -> None:
+    pod = replace(
+        timed_out(), containers=(build.exited(0, at=NOW - MINUTE),), phase=Phase.SUCCEEDED
+    )
+
+    (action,) = decide(pod, limited(MINUTE, shown_min=63, recorded=(60, 63))).actions
+
+    assert isinstance(action, Complete)
+    assert Outcome() == action.outcome
+
+
 def test_the_overtime_of_slurm_is_the_pods_too() -> None:
     policy = replace(build.POLICY, overtime=5 * MINUTE)
 
     within = decide(build.bound(), limited(-2 * MINUTE), policy=policy)
-    over = decide(timed_out(), limited(-2 * MINUTE), policy=policy)
+    over = decide(timed_out(), limited(-5 * MINUTE), policy=policy)
 
     assert isinstance(within.actions[0], Tell)
     assert (Wait(),) == over.actions

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from bridge.domain import names
-from bridge.domain.actions import Tell
+from bridge.domain.actions import Cause, Tell
 from bridge.domain.facts import Fit
 from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid, SlurmNode
 from bridge.domain.pods import Condition, Container, ContainerState, Phase, Pod
@@ -93,6 +93,11 @@ class Cluster:
             message=tell.message,
         )
         self.change(labels={**pod.labels, **label}, conditions=(said,))
+
+    def say_why(self, cause: Cause) -> None:
+        """As an eviction does."""
+        said = Condition(type=names.ALLOCATED_CONDITION, status="False", reason=cause.value)
+        self.change(conditions=(said,))
 
     def delete(self, now: datetime, *, grace_s: int = GRACE_S) -> None:
         pod = self.pod

@@ -1,6 +1,8 @@
 """Left alone, with everything reachable again, the world settles: nothing leaks, nothing is written any more."""
 
-from bridge.domain import names
+from datetime import timedelta
+
+from bridge.domain import names, time_limits
 from bridge.domain.facts import Actor, Fit
 from bridge.domain.jobs import JobPhase
 from tests.properties.cluster_model import FOREIGN_GATE, KUBE_NODES
@@ -11,12 +13,14 @@ ROUND_S = 15.0
 ROUNDS = 70
 """Longer than the longest deadline."""
 QUIET_ROUNDS = 3
+SOON = timedelta(minutes=8)
 
 
 def settle(stage: Stage) -> None:
     """Let the storm be over and everybody do their work, then look at what is left."""
     calm_down(stage)
     writes = 0
+    warned = {job.key for job in stage.slurm.ours(live=True) if has_time(stage, job)}
     for number in range(ROUNDS):
         if number == ROUNDS - QUIET_ROUNDS:
             writes = stage.writes
@@ -30,7 +34,15 @@ def settle(stage: Stage) -> None:
         stage.collect_orphans(is_synced=True)
         stage.passes(ROUND_S)
     check_rest(stage)
+    assert not warned & stage.overrun, "Slurm took its node from under its containers"
     assert writes == stage.writes, "it goes on writing although nothing changes"
+
+
+def has_time(stage: Stage, job: Job) -> bool:
+    """Enough for somebody to come and extend it."""
+    ends_at = job.seen.ends_at
+    is_late = ends_at is None or ends_at - stage.now < 2 * time_limits.LEAD
+    return job.seen.phase is JobPhase.RUNNING and not is_late
 
 
 def calm_down(stage: Stage) -> None:
@@ -38,7 +50,17 @@ def calm_down(stage: Stage) -> None:
     stage.cluster.unknown_nodes.clear()
     stage.cluster.fits = dict.fromkeys(KUBE_NODES.values(), Fit.FITS)
     stage.cluster.lift(FOREIGN_GATE)
+    lift_distant_limits(stage)
     stage.passes(ROUND_S)
+
+
+def lift_distant_limits(stage: Stage) -> None:
+    """What ends by its limit ends soon, or not at all while we look."""
+    stage.slurm.limit_min = None
+    for job in stage.slurm.ours(live=True):
+        ends_at = job.seen.ends_at
+        if ends_at is not None and ends_at - stage.now > SOON:
+            job.change(time_limit_min=None, ends_at=None)
 
 
 def others_work(stage: Stage) -> None:

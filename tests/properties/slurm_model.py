@@ -23,10 +23,17 @@ class Job:
     submitted_by: str
     avoid: tuple[SlurmNode, ...] = ()
     ended_by: str | None = None
+    limits: list[tuple[int, datetime]] = field(default_factory=list)
+    """Every limit that was ever its own, minutes, and when it would have ended by it."""
 
     @property
     def is_live(self) -> bool:
         return self.seen.phase is not JobPhase.ENDED
+
+    @property
+    def was_moved(self) -> bool:
+        """Somebody changed, or lifted, its limit."""
+        return len(self.limits) > 1 or self.seen.ends_at is None
 
     @property
     def key(self) -> Sluid:
@@ -46,6 +53,8 @@ class Job:
             ours = (None, None) if minutes == true_min else (true_min, minutes)
             identity = replace(identity, limit_min=ours[0], extended_min=ours[1])
         moved = ends_at + timedelta(minutes=minutes - before)
+        if true_min is None:
+            self.limits.append((minutes, moved))
         self.change(time_limit_min=minutes, ends_at=moved, identity=identity)
 
     def record(self, cause: str) -> None:
@@ -61,6 +70,8 @@ class Slurm:
     sluids: int = 0
     """Never goes back: a sluid is never used again."""
     reachable: bool = True
+    limit_min: int | None = None
+    """Of every job that starts."""
     saved: tuple[dict[Sluid, Job], int] = field(default_factory=lambda: ({}, 1))
     ever_ended: set[Sluid] = field(default_factory=set)
     set_back: set[Sluid] = field(default_factory=set)
@@ -105,6 +116,15 @@ class Slurm:
 
     def start(self, job: Job, node: SlurmNode, now: datetime) -> None:
         job.change(phase=JobPhase.RUNNING, reason="", nodes=(node,), started_at=now)
+        if self.limit_min is not None:
+            ends_at = now + timedelta(minutes=self.limit_min)
+            job.change(time_limit_min=self.limit_min, ends_at=ends_at)
+            job.limits.append((self.limit_min, ends_at))
+
+    def overrun(self, now: datetime) -> list[Job]:
+        """Those that Slurm ends now, as their time is over."""
+        runs = [job for job in self.jobs.values() if job.seen.phase is JobPhase.RUNNING]
+        return [job for job in runs if job.seen.ends_at is not None and job.seen.ends_at <= now]
 
     def end(self, job: Job, end: JobEnd, by: str) -> None:
         if job.is_live:

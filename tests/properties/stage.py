@@ -30,14 +30,16 @@ from bridge.domain.actions import (
 from bridge.domain.facts import Actor, Facts
 from bridge.domain.ids import ClusterId, JobId, Sluid
 from bridge.domain.jobs import JobEnd, JobPhase
+from bridge.domain.outcome import NO_EXIT_CODE
 from bridge.domain.pods import Phase, Pod
 from tests.properties.agent import QUIET_S, Agent, Fault, Reading, Write
 from tests.properties.cluster_model import UID, Cluster, new_pod
-from tests.properties.slurm_model import OTHERS, Slurm
+from tests.properties.slurm_model import OTHERS, Job, Slurm
 
 BEGAN = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)
 MEANT = (JobEnd.CANCELLED, JobEnd.TIMEOUT)
 """Ends that somebody meant for the pod."""
+NEVER_STARTED = Outcome(exit_code=NO_EXIT_CODE)
 ORPHAN_GRACE = timedelta(seconds=10)
 Strike = tuple[int, Fault]
 """Which of an attempt's writes is struck, and how."""
@@ -65,6 +67,10 @@ class Stage:
         """Who un-gated it, and when it decided to."""
         self.was_meant_to_end = False
         """Somebody ended a placeholder that waited, and meant it."""
+        self.evicted_for: Cause | None = None
+        """Why we deleted the pod before anybody else did."""
+        self.overrun: set[Sluid] = set()
+        """Whose nodes Slurm took from under running containers, as their time was over."""
 
     @property
     def now(self) -> datetime:
@@ -77,8 +83,17 @@ class Stage:
             first = min(due, key=lambda item: item[0])
             self.late.remove(first)
             self.clock = max(self.clock, first[0])
+            self.slurm_ends_what_is_overdue()
             first[1]()
         self.clock = end
+        self.slurm_ends_what_is_overdue()
+
+    def slurm_ends_what_is_overdue(self) -> None:
+        for job in self.slurm.overrun(self.now):
+            self.was_meant_to_end = True
+            if self.cluster.is_running and job.key == self.cluster.placed_by:
+                self.overrun.add(job.key)
+            self.slurm.end(job, JobEnd.TIMEOUT, OTHERS)
 
     # --- our leaders --------------------------------------------------------------------
 
@@ -242,15 +257,30 @@ class Stage:
         if job is None:
             return
         if job.key == self.cluster.placed_by and job.is_live and not agent.is_deposed:
-            self.check_outcome(agent, outcome, was_set_back=job.key in self.slurm.set_back)
+            self.check_outcome(agent, outcome, job)
         by = f"deposed {agent.name}" if agent.is_deposed else agent.name
         end = JobEnd.CANCELLED if outcome is None else JobEnd.COMPLETED
         self.slurm.end(job, end, by)
 
-    def check_outcome(self, agent: Agent, outcome: Outcome | None, *, was_set_back: bool) -> None:
+    def check_outcome(self, agent: Agent, outcome: Outcome | None, job: Job) -> None:
         """Accounting tells the truth."""
         cluster = self.cluster
-        if outcome is not None:
+        was_set_back = job.key in self.slurm.set_back
+        if outcome is not None and outcome.timed_out:
+            assert self.evicted_for is Cause.TIME_LIMIT, (
+                "timed out though nobody evicted it for that"
+            )
+            ends_at = job.seen.ends_at
+            assert ends_at is not None
+            is_true = (job.seen.time_limit_min, ends_at) in job.limits
+            assert is_true, "timed out with a limit that is not its own"
+            assert ends_at < self.now, "what it calls a time-out Slurm takes for success"
+        elif outcome == NEVER_STARTED and self.evicted_for is Cause.NOT_STARTED:
+            assert not cluster.ended_by_itself, "a pod that ended is said never to have started"
+        elif outcome is None and self.evicted_for is Cause.TIME_LIMIT and not was_set_back:
+            is_lost = cluster.pod is None or cluster.node_is_gone or job.was_moved
+            assert is_lost, "a pod evicted at its time limit was cancelled"
+        elif outcome is not None:
             assert cluster.ended_by_itself, "a pod that was deleted while it ran was completed"
             assert Outcome(exit_code=cluster.exit_code or 0) == outcome
         elif agent.pod is not None and agent.pod.is_terminal and not cluster.node_is_gone:
@@ -284,8 +314,17 @@ class Stage:
         never_ran |= pod.phase is Phase.PENDING and action.if_unchanged
         # A deposed leader's submit can get the very id that a crash has freed: the sluid on the pod tells them apart.
         is_over = self.cluster.placed_by in self.slurm.ever_ended | self.slurm.set_back
-        assert never_ran or is_over, "evicted on doubt"
+        ran_out = action.cause is Cause.TIME_LIMIT and self.has_run_out()
+        assert never_ran or is_over or ran_out, "evicted on doubt"
+        if not pod.is_deleting:
+            self.evicted_for = action.cause
+        self.cluster.say_why(action.cause)
         self.cluster.delete(self.now)
+
+    def has_run_out(self) -> bool:
+        """By any limit that was ever its own: a leader may not have seen the last one yet."""
+        job = self.slurm.jobs.get(self.cluster.placed_by) if self.cluster.placed_by else None
+        return job is not None and any(ends_at <= self.now for _, ends_at in job.limits)
 
     def end_pod(self) -> None:
         if self.cluster.when(lambda pod: pod.is_gated and not pod.is_deleting):

@@ -28,6 +28,7 @@ T = TypeVar("T")
 BEGINNINGS = (0, 0, 1, 1, 2, 3, 4, 5, 6)
 """Rounds of undisturbed life: after six it runs."""
 ENDS = (JobEnd.CANCELLED, JobEnd.NODE_FAIL, JobEnd.PREEMPTED, JobEnd.TIMEOUT)
+LIMITS_MIN = (1, 2, 5)
 KINDS_OF_TROUBLE = range(1, 6)
 TROUBLE_AMONG_STEPS = (True, False, False)
 
@@ -56,6 +57,8 @@ class Storm:
     def begin(self) -> None:
         if "another controller's gate" not in self.kinds:
             self.cluster.lift(FOREIGN_GATE)
+        if "a time limit" in self.kinds:
+            self.slurm.limit_min = self.choose(LIMITS_MIN)
         for _ in range(self.choose(BEGINNINGS)):
             self.life_goes_on()
         self.story.append("and then")
@@ -164,6 +167,7 @@ class Storm:
             "somebody deletes the pod": self.somebody_deletes_the_pod,
             "somebody breaks the glass": self.somebody_breaks_the_glass,
             "another controller's gate": lambda: self.cluster.lift(FOREIGN_GATE),
+            "a time limit": self.an_administrator_changes_the_limit,
             "nodes fill and empty": self.a_node_fills_or_empties,
             "nodes come and go": self.a_node_comes_or_goes,
             "it takes long": lambda: self.stage.passes(self.choose((130, 700))),
@@ -247,6 +251,14 @@ class Storm:
             self.cluster.release()
         elif self.choose((True, False, False)):
             self.cluster.lift(names.GATE)
+
+    def an_administrator_changes_the_limit(self) -> None:
+        """Or time goes by until it comes near."""
+        for job in self.slurm.ours(live=True):
+            shown_min = job.seen.time_limit_min
+            if shown_min is not None and self.choose((True, False, False)):
+                job.set_time_limit(shown_min + self.choose((-1, 1, 7)))
+        self.stage.passes(self.choose((1, 30, 50)))
 
     def a_node_fills_or_empties(self) -> None:
         """The extender hears of it at once, and has not read Slurm again."""
