@@ -8,9 +8,8 @@ from functools import partial
 from bridge.domain.actions import Restore
 from bridge.domain.facts import Policy
 from bridge.domain.pods import Pod
-from bridge.domain.request import Defaults
 from bridge.kube.objects import Objects
-from bridge.runtime import lifetime, logging, settings
+from bridge.runtime import lifetime, logging, request_defaults, settings
 from bridge.runtime.lease import Accession
 from bridge.runtime.lifetime import Part
 from bridge.runtime.mirror import Mirror
@@ -108,7 +107,7 @@ async def place(
             owners=owners,
             clock=program.clock,
         ),
-        defaults=request_defaults(program),
+        defaults=request_defaults.of(program.settings, program.cluster),
         concurrency=placement.submit_concurrency,
         clock=program.clock,
         metrics=program.metrics,
@@ -139,19 +138,6 @@ async def restore_nothing(pod: Pod, _action: Restore) -> None:
         AssertionError: always.
     """
     raise AssertionError(f"the extender was told to restore {pod.full_name}")
-
-
-def request_defaults(program: Program) -> Defaults:
-    """What pods get that do not say otherwise."""
-    placement = program.settings.placement
-    return Defaults(
-        cluster=program.cluster,
-        mcs_label=program.settings.slurm.mcs_label,
-        default_cpus=placement.default_cpus,
-        default_memory_mib=placement.default_memory_mib,
-        default_time_limit_min=placement.default_time_limit_min,
-        gpu_resources=program.settings.controllers.gpu_resources,
-    )
 
 
 if __name__ == "__main__":

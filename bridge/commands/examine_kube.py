@@ -1,31 +1,28 @@
 """Gathers what `doctor` wants to know of Kubernetes. Writes nothing: what it creates, it creates as a dry run."""
 
-import tempfile
 from asyncio import gather
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 import yaml
 
+from bridge.commands.installation import OURS, Installation, config_map
 from bridge.domain import names
 from bridge.domain.doctor.kube import PROGRAMS, KubeFacts
 from bridge.domain.doctor.rights import RIGHTS, Right
 from bridge.domain.ids import ClusterId
 from bridge.domain.nodes import KubeNodeFacts
-from bridge.kube import decode, lists, objects, paths
+from bridge.kube import decode, lists, paths
 from bridge.kube.client import KubeClient
 from bridge.kube.errors import Forbidden, KubeError, NotFound
-from bridge.runtime import settings_sources
 from bridge.runtime.settings import Settings
 
 Json = Mapping[str, Any]
 T = TypeVar("T")
 
-_OURS = "app.kubernetes.io/name=slurm-bridge"
 _DRY_RUN = {"dryRun": "All"}
 
 
@@ -56,7 +53,8 @@ class KubeExaminer:
             KubeError: the API server does not answer.
         """
         version = await self._get("/version")
-        faults, settings = await self._settings()
+        installed = await Installation.read(self._client, self._release)
+        settings = installed.settings or Settings()
         selected = await self._readable(self._selected())
         skew_s = await self._readable(self._skew_s())
         webhooks, policies, leases, denied = await gather(
@@ -65,18 +63,17 @@ class KubeExaminer:
             self._readable(self._lease_ages(skew_s or 0.0)),
             self._readable(self._denied()),
         )
-        admission, scheduler, nodes, cluster = await gather(
+        admission, scheduler, nodes = await gather(
             self._admission(selected or ()),
             self._scheduler(),
             lists.listing(self._client, decode.NODES),
-            self._cluster(settings),
         )
         return KubeExamined(
             facts=KubeFacts(
                 version=(int(version["major"]), int(version["minor"].rstrip("+"))),
                 skew_s=skew_s,
                 release=self._release,
-                settings_faults=faults,
+                settings_faults=installed.faults,
                 scheduler_name=settings.scheduler_name,
                 scheduler=scheduler,
                 webhooks=webhooks,
@@ -88,44 +85,17 @@ class KubeExaminer:
             ),
             settings=settings,
             nodes=nodes,
-            cluster=cluster,
+            cluster=installed.cluster,
         )
 
     # -- what the chart installed -----------------------------------------------------------------
 
-    async def _settings(self) -> tuple[Sequence[str] | None, Settings]:
-        text = await self._config_map("config", "config.yaml")
-        if text is None:
-            return None, Settings()
-        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-            file.write(text)
-            file.flush()
-            try:
-                read = settings_sources.read(
-                    Settings,
-                    config=Path(file.name),
-                    environment={},
-                    prefix="SLURM_BRIDGE_",
-                    secrets_dir=None,
-                )
-            except settings_sources.Invalid as error:
-                place = f"ConfigMap of namespace {self._release}"
-                return [fault.replace(file.name, place) for fault in error.faults], Settings()
-        return (), read
-
     async def _scheduler(self) -> Json | None:
-        text = await self._config_map("scheduler", "scheduler.yaml")
+        text = await config_map(
+            self._client, self._release, component="scheduler", key="scheduler.yaml"
+        )
         found = None if text is None else yaml.safe_load(text)
         return found if isinstance(found, dict) else None
-
-    async def _config_map(self, component: str, key: str) -> str | None:
-        selector = f"{_OURS},app.kubernetes.io/component={component}"
-        try:
-            path = paths.collection("v1", "configmaps", self._release)
-            found = await self._get(path, labelSelector=selector)
-        except (Forbidden, NotFound):
-            return None
-        return next((item["data"][key] for item in found["items"] if key in item["data"]), None)
 
     async def _webhooks(self) -> frozenset[str]:
         return frozenset(
@@ -147,7 +117,7 @@ class KubeExaminer:
         return frozenset(name.rpartition("-")[2] for name in called & bound)
 
     async def _ours(self, group: str, plural: str) -> Sequence[Json]:
-        found = await self._get(paths.collection(group, plural), labelSelector=_OURS)
+        found = await self._get(paths.collection(group, plural), labelSelector=OURS)
         items: Sequence[Json] = found["items"]
         return items
 
@@ -237,12 +207,6 @@ class KubeExaminer:
         body = {"apiVersion": group, "kind": kind, "spec": spec}
         answer = await self._client.request("POST", paths.collection(group, plural), body=body)
         return bool(msgspec.json.decode(answer)["status"]["allowed"])
-
-    async def _cluster(self, settings: Settings) -> ClusterId | None:
-        if settings.cluster_id:
-            return ClusterId(settings.cluster_id)
-        found = await self._readable(objects.get_namespace(self._client, "kube-system"))
-        return ClusterId(found.uid) if found else None
 
     async def _readable(self, answer: Awaitable[T]) -> T | None:
         """None for what whoever looks may not read, or what is not there."""

@@ -92,6 +92,11 @@ def plain(row: Any) -> dict[str, object]:
     return {key: _plain(value) for key, value in dataclasses.asdict(row).items()}
 
 
+def number(value: object) -> str:
+    """A value of slurmrestd's: numbers come as `{"set": …, "number": …}`."""
+    return str(value["number"]) if isinstance(value, dict) and "number" in value else str(value)
+
+
 def duration(span: timedelta) -> str:
     """A span as kubectl writes ages: two units at most."""
     seconds = max(int(span.total_seconds()), 0)
@@ -109,6 +114,8 @@ def _plain(value: object) -> object:
             return value
         case list() | tuple() | set() | frozenset():
             return [_plain(each) for each in value]
+        case dict():
+            return {str(key): _plain(each) for key, each in value.items()}
         case timedelta():
             return value.total_seconds()
         case _:

@@ -2,7 +2,7 @@
 
 import typer
 
-from bridge.commands import doctor, nodes, queue, why
+from bridge.commands import doctor, explain, nodes, queue, why
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -13,6 +13,7 @@ app = typer.Typer(
 app.command("why")(why.command)
 app.command("queue")(queue.command)
 app.command("nodes")(nodes.command)
+app.command("explain")(explain.command)
 app.command("doctor")(doctor.command)
 
 

@@ -44,14 +44,10 @@ def rows(
     for node in kube_nodes:
         name = nodes.slurm_name(node)
         twin = by_name.pop(name, None)
-        if twin is not None or _is_wanted(node):
+        if twin is not None or nodes.is_wanted(node):
             found.append(_row(node, name, twin, is_slurm_known=slurm_nodes is not None))
     found.extend(_row(None, twin.name, twin, is_slurm_known=True) for twin in by_name.values())
     return sorted(found, key=lambda row: (row.kube_node or "~", row.slurm_node or ""))
-
-
-def _is_wanted(node: KubeNodeFacts) -> bool:
-    return names.EXTERNAL_NODE_LABEL in node.labels or names.SLURM_NODE_NAME_LABEL in node.labels
 
 
 def _row(
@@ -95,7 +91,7 @@ def _mismatches(node: KubeNodeFacts | None, twin: SlurmNodeFacts | None) -> list
     checks = (
         (not node.is_ready and is_open, "not ready, but Slurm offers it"),
         (node.is_unschedulable and is_open, "cordoned, but Slurm offers it"),
-        (is_external and not _is_wanted(node), "no longer labelled, but still in Slurm"),
+        (is_external and not nodes.is_wanted(node), "no longer labelled, but still in Slurm"),
         (
             is_external and twin.cpus * 1000 > node.allocatable.milli_cpu,
             "Slurm offers more CPUs than Kubernetes has",

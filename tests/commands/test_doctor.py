@@ -258,7 +258,7 @@ def test_no_namespace(doctor: Doctor, sandbox: Sandbox) -> None:
     ],
 )
 def test_nodes(doctor: Doctor, sandbox: Sandbox, name: str, check: str, words: str) -> None:
-    labels = {names.SLURM_NODE_NAME_LABEL: name}
+    labels = {names.SLURM_NODE_NAME_LABEL: name, names.HYBRID_NODE_LABEL: "true"}
     body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "wrong", "labels": labels}}
     sandbox.admin.create("/api/v1/nodes", body)
     try:

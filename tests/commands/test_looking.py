@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from bridge.domain import names
 from sandbox.client import Sandbox
 from tests.commands.conftest import Run
 from tests.integration.worlds import Worlds, is_gated
@@ -98,7 +99,7 @@ def test_nodes_shows_what_does_not_fit_together(
             "kind": "Node",
             "metadata": {
                 "name": "nowhere",
-                "labels": {"slinky.slurm.net/slurm-nodename": "no-such-node"},
+                "labels": {names.HYBRID_NODE_LABEL: "true"},
             },
         },
     )

@@ -193,7 +193,14 @@ def profile(*disabled: str) -> dict[str, Any]:
         (
             replace(
                 BOTH,
-                kube_nodes=[NODE, replace(NODE, labels={names.SLURM_NODE_NAME_LABEL: "k1"})],
+                kube_nodes=[
+                    NODE,
+                    replace(
+                        NODE,
+                        name=KubeNode("k2"),
+                        labels={**NODE.labels, names.SLURM_NODE_NAME_LABEL: "k1"},
+                    ),
+                ],
             ),
             "node names",
             Verdict.FAULT,

@@ -20,7 +20,7 @@ SLURM = SlurmNodeFacts(
 
 
 def test_pairs_nodes_by_slurms_name() -> None:
-    named = replace(KUBE, labels={names.SLURM_NODE_NAME_LABEL: "s1"})
+    named = replace(KUBE, labels={**KUBE.labels, names.SLURM_NODE_NAME_LABEL: "s1"})
 
     (row,) = node_overview.rows([named], [replace(SLURM, name=SlurmNode("s1"))])
 

@@ -24,7 +24,7 @@ class BothFacts:
 
 
 def _handed_over(facts: BothFacts) -> Said:
-    count = sum(map(_is_wanted, facts.kube_nodes))
+    count = sum(map(nodes.is_wanted, facts.kube_nodes))
     if not count:
         return warning(
             "no node is handed to Slurm",
@@ -34,7 +34,7 @@ def _handed_over(facts: BothFacts) -> Said:
 
 
 def _one_name_each(facts: BothFacts) -> Said:
-    count = Counter(nodes.slurm_name(node) for node in facts.kube_nodes if _is_wanted(node))
+    count = Counter(nodes.slurm_name(node) for node in facts.kube_nodes if nodes.is_wanted(node))
     twice = sorted(name for name, times in count.items() if times > 1)
     if twice:
         return fault(
@@ -47,7 +47,7 @@ def _one_name_each(facts: BothFacts) -> Said:
 def _own_nodes(facts: BothFacts) -> Said:
     if facts.slurm_nodes is None or facts.cluster is None:
         return not_checked("Slurm's nodes, or this cluster's id, are not known")
-    ours = {nodes.slurm_name(node) for node in facts.kube_nodes if _is_wanted(node)}
+    ours = {nodes.slurm_name(node) for node in facts.kube_nodes if nodes.is_wanted(node)}
     mark = nodes.cluster_feature(facts.cluster)
     others = [
         node.name
@@ -80,7 +80,7 @@ def _fit_together(facts: BothFacts) -> Said:
 def _drained(facts: BothFacts) -> Said:
     if facts.slurm_nodes is None:
         return not_checked("Slurm's nodes are not known")
-    ours = {nodes.slurm_name(node) for node in facts.kube_nodes if _is_wanted(node)}
+    ours = {nodes.slurm_name(node) for node in facts.kube_nodes if nodes.is_wanted(node)}
     closed = [
         f"{node.name} ({node.reason})"
         for node in facts.slurm_nodes
@@ -92,10 +92,6 @@ def _drained(facts: BothFacts) -> Said:
             "when it is mended: scontrol update … state=resume",
         )
     return ok("no node of ours is drained or down")
-
-
-def _is_wanted(node: KubeNodeFacts) -> bool:
-    return names.EXTERNAL_NODE_LABEL in node.labels or names.SLURM_NODE_NAME_LABEL in node.labels
 
 
 def _some(texts: Sequence[str]) -> str:

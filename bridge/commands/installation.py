@@ -1,0 +1,80 @@
+"""What the chart installed, as far as whoever looks may read it: the services' settings, and which cluster this is."""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from bridge.domain.ids import ClusterId
+from bridge.kube import objects, paths
+from bridge.kube.client import KubeClient
+from bridge.kube.errors import Forbidden, NotFound
+from bridge.runtime import settings_sources
+from bridge.runtime.settings import ENV_PREFIX, Settings
+
+OURS = "app.kubernetes.io/name=slurm-bridge"
+"""Label selector of every object of the chart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """One release."""
+
+    settings: Settings | None
+    """None: they may not be read, are not there, or have faults."""
+    faults: Sequence[str] | None
+    """Of the settings; None where there is no ConfigMap to be read."""
+    cluster: ClusterId | None
+    """None where that may not be read."""
+
+    @classmethod
+    async def read(cls, client: KubeClient, namespace: str) -> "Installation":
+        """Read what the namespace slurm-bridge is installed in says.
+
+        Raises:
+            KubeError: the API server does not answer.
+        """
+        text = await config_map(client, namespace, component="config", key="config.yaml")
+        settings, faults = (None, None) if text is None else _parsed(text, namespace)
+        return cls(settings=settings, faults=faults, cluster=await _cluster(client, settings))
+
+
+async def config_map(client: KubeClient, namespace: str, *, component: str, key: str) -> str | None:
+    """Read a file out of a ConfigMap of the chart; None where there is none, or it may not be read."""
+    selector = f"{OURS},app.kubernetes.io/component={component}"
+    path = paths.collection("v1", "configmaps", namespace)
+    try:
+        body = await client.request("GET", path, params={"labelSelector": selector})
+    except (Forbidden, NotFound):
+        return None
+    found = msgspec.json.decode(body)["items"]
+    return next((item["data"][key] for item in found if key in item.get("data", {})), None)
+
+
+def _parsed(text: str, namespace: str) -> tuple[Settings | None, Sequence[str]]:
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        file.write(text)
+        file.flush()
+        try:
+            read = settings_sources.read(
+                Settings,
+                config=Path(file.name),
+                environment={},
+                prefix=ENV_PREFIX,
+                secrets_dir=None,
+            )
+        except settings_sources.Invalid as error:
+            place = f"ConfigMap of namespace {namespace}"
+            return None, [fault.replace(file.name, place) for fault in error.faults]
+    return read, ()
+
+
+async def _cluster(client: KubeClient, settings: Settings | None) -> ClusterId | None:
+    if settings is not None and settings.cluster_id:
+        return ClusterId(settings.cluster_id)
+    try:
+        return ClusterId((await objects.get_namespace(client, "kube-system")).uid)
+    except (Forbidden, NotFound):
+        return None
