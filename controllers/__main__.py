@@ -22,6 +22,7 @@ from bridge.runtime.term import Term
 from bridge.runtime.workqueue import WorkQueue
 from controllers.breaker import Breaker
 from controllers.certificates import Certificates, Issued
+from controllers.fillers import Fillers
 from controllers.holdings import Holdings
 from controllers.inquiry import Inquiry
 from controllers.kube_nodes import KubeNodes
@@ -148,7 +149,18 @@ async def control(
         clock=program.clock,
         metrics=program.metrics,
     )
+    fillers = Fillers(
+        slurm=program.slurm,
+        cluster=program.cluster,
+        kube_nodes=mirror.kube_nodes,
+        bound=mirror.bound,
+        placeholders=term.placeholders,
+        slurm_node=nodes.slurm_node,
+        quiet_s=placement.quiet_period_s,
+        clock=program.clock,
+    )
     async with asyncio.TaskGroup() as group:
+        group.create_task(fillers.run(stop))
         group.create_task(endings.run(stop, workers=controllers.workers))
         group.create_task(inquiry.run(stop))
         group.create_task(nodes.run(stop))

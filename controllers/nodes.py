@@ -133,6 +133,10 @@ class NodeController:
             )
             reading.cancel()
 
+    def slurm_node(self, name: SlurmNode) -> SlurmNodeFacts | Unknown | None:
+        """Slurm's node of that name, as last read."""
+        return self._slurm_nodes.get(name)
+
     def look_at(self, kube_node: KubeNode) -> None:
         """Ask for a look at one node."""
         if node := self._cache.get(kube_node):

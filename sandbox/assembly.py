@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from sandbox import accounting, chart, environment, kubernetes, kwok, services, slurm
+from sandbox import accounting, chart, environment, kubernetes, kwok, services, slurm, slurmd
 from sandbox.assets import Asset, AssetName
 from sandbox.instance import Instance
 from sandbox.options import Options
@@ -33,6 +33,10 @@ def assemble(instance: Instance, programs: dict[AssetName, Asset], now: datetime
             accounting.prepare(instance, asset)
             parts += accounting.parts(instance, asset)
         parts += slurm.parts(instance, asset)
+        if options.hybrid:
+            slurmd.check(asset)
+            slurmd.prepare(instance)
+            parts.append(slurmd.part(instance, asset))
     if options.kubernetes:
         asset = programs[AssetName.KUBE]
         kubernetes.prepare(instance, now)

@@ -75,6 +75,9 @@ def up(
     node_gpus: Annotated[int, typer.Option(help="GPUs per node for Slurm.")] = _SHAPE.node_gpus,
     accounting: Annotated[bool, typer.Option(help="slurmdbd and mariadb: sacct, limits.")] = False,
     bridge: Annotated[bool, typer.Option(help="Our three services.")] = True,
+    hybrid: Annotated[
+        bool, typer.Option(help="One node more, with a real slurmd too; needs root.")
+    ] = False,
     kubernetes: Annotated[bool, typer.Option(help="The Kubernetes side.")] = True,
     slurm: Annotated[bool, typer.Option(help="The Slurm side.")] = True,
     settings: Annotated[
@@ -89,6 +92,7 @@ def up(
         slurm=slurm,
         accounting=accounting and slurm,
         bridge=bridge and kubernetes and slurm,
+        hybrid=hybrid and slurm,
         nodes=nodes,
         plain_nodes=plain_nodes,
         node_cpus=node_cpus,

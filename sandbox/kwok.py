@@ -68,6 +68,8 @@ def _create_nodes(instance: Instance) -> None:
     with Api(instance.kubeconfig) as api:
         for name in options.node_names:
             api.create("/api/v1/nodes", _slurm_node(instance, name))
+        if options.hybrid:
+            api.create("/api/v1/nodes", _hybrid_node(instance))
         for name in options.plain_node_names:
             api.create("/api/v1/nodes", _node(name, size=_size(instance)))
         count = len(options.node_names) + len(options.plain_node_names)
@@ -92,6 +94,14 @@ def _slurm_node(instance: Instance, name: str) -> dict[str, object]:
         size={**_size(instance), GPU_RESOURCE: str(instance.options.node_gpus)},
         labels={names.EXTERNAL_NODE_LABEL: "true"},
         annotations={names.PARTITIONS_ANNOTATION: PARTITION},
+    )
+
+
+def _hybrid_node(instance: Instance) -> dict[str, object]:
+    return _node(
+        instance.options.hybrid_name,
+        size=_size(instance),
+        labels={names.HYBRID_NODE_LABEL: "true"},
     )
 
 

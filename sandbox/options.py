@@ -19,6 +19,8 @@ class Options:
     """KWOK nodes labelled for Slurm: node-0, node-1 …"""
     plain_nodes: int = 1
     """KWOK nodes that are none of Slurm's business: plain-0 …"""
+    hybrid: bool = False
+    """One node more, with a slurmd as well as a kubelet; needs root."""
     node_cpus: int = 8
     node_memory_mib: int = 32 * 1024
     hurried_leases: bool = True
@@ -37,3 +39,8 @@ class Options:
     def plain_node_names(self) -> tuple[str, ...]:
         """The names of the nodes that only Kubernetes knows."""
         return tuple(f"plain-{number}" for number in range(self.plain_nodes))
+
+    @property
+    def hybrid_name(self) -> str:
+        """The name of the node with a slurmd, the same in both clusters."""
+        return "hybrid-0"

@@ -5,6 +5,7 @@ Sources: slurm.conf(5), slurmdbd.conf(5); what was measured about each is in doc
 
 import socket
 
+from sandbox import identity
 from sandbox.identity import Identity
 from sandbox.instance import Instance
 
@@ -38,7 +39,7 @@ SlurmctldHost={socket.gethostname()}(127.0.0.1)
 SlurmctldPort={ports["slurmctld"]}
 SlurmdPort={ports["slurmd"]}
 SlurmUser={user.name}
-SlurmdUser={user.name}
+SlurmdUser={identity.caller().name if instance.options.hybrid else user.name}
 {authentication(instance)}CredType=cred/slurm
 {unpacked}StateSaveLocation={folder / "state"}
 SlurmctldPidFile={folder / "run" / "slurmctld.pid"}
@@ -62,8 +63,8 @@ SelectTypeParameters=CR_Core_Memory
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1,default_queue_depth=10000,sched_max_job_start=0
 
 {_accounting(instance)}
-NodeSet={PARTITION} Feature={PARTITION}
-PartitionName={PARTITION} Nodes={PARTITION} Default=YES MaxTime=INFINITE State=UP
+{_hybrid(instance)}NodeSet={PARTITION} Feature={PARTITION}
+PartitionName={PARTITION} Nodes={PARTITION}{f",{instance.options.hybrid_name}" * instance.options.hybrid} Default=YES MaxTime=INFINITE State=UP
 """
 
 
@@ -81,6 +82,19 @@ StorageHost=127.0.0.1
 StoragePort={instance.ports["mariadb"]}
 StorageUser=slurm
 StorageLoc=slurm_acct
+"""
+
+
+def _hybrid(instance: Instance) -> str:
+    """A node with a slurmd; what it says it has counts, not what this machine has."""
+    options = instance.options
+    if not options.hybrid:
+        return ""
+    return f"""\
+SlurmdParameters=config_overrides
+SlurmdSpoolDir={instance.slurm / "spool"}
+SlurmdPidFile={instance.slurm / "spool" / "slurmd.pid"}
+NodeName={options.hybrid_name} NodeHostname={socket.gethostname()} NodeAddr=127.0.0.1 Sockets=1 CoresPerSocket={options.node_cpus} ThreadsPerCore=1 RealMemory={options.node_memory_mib} State=UNKNOWN
 """
 
 

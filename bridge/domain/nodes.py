@@ -96,6 +96,10 @@ class SlurmNodeFacts:
     topology: str = ""
     weight: int = 1
     threads_per_core: int = 1
+    offered_cpus: int = 0
+    """Without those that CoreSpecCount keeps for the system."""
+    offered_memory_mib: int = 0
+    """Without what MemSpecLimit keeps for the system."""
 
     @property
     def is_external(self) -> bool:

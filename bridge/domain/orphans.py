@@ -44,6 +44,7 @@ def candidates(
         if job.phase is not JobPhase.ENDED
         and job.identity.cluster == cluster
         and job.id not in held
+        and job.identity.pods  # a filler has none (`bridge.domain.fillers`)
         and known.isdisjoint(job.identity.pods)
     )
 

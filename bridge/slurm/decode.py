@@ -168,6 +168,8 @@ def node(wired: wire.Node) -> SlurmNodeFacts:
         topology=wired.topology,
         weight=wired.weight,
         threads_per_core=wired.threads,
+        offered_cpus=wired.effective_cpus or wired.cpus,
+        offered_memory_mib=max(0, wired.real_memory - wired.specialized_memory),
     )
 
 

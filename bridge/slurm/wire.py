@@ -186,7 +186,9 @@ class Node(Struct, frozen=True):
     name: str
     state: list[str] = field(default_factory=list)
     cpus: int = 0
+    effective_cpus: int = 0
     real_memory: int = 0
+    specialized_memory: int = 0
     features: list[str] = field(default_factory=list)
     gres: str = ""
     address: str = ""

@@ -17,6 +17,7 @@ ROOTS = (
     "slurmctld",
     "slurmrestd",
     "slurmdbd",
+    "slurmd",
     "slurm-client",
     "slurm-wlm-jwt-plugin",
     "slurm-wlm-basic-plugins",
@@ -26,7 +27,11 @@ ROOTS = (
 )
 FOLLOW = re.compile(r"lib|slurm|zlib1g")
 KEEP = re.compile(r"usr/(bin|sbin|lib|lib64|share/mariadb)/")
-PROGRAMS = (*KIT.programs, "mariadb", "sprio", "sreport", "sshare", "strigger")
+PROGRAMS = (
+    *KIT.programs,
+    *("slurmd", "slurmstepd"),
+    *("mariadb", "sprio", "sreport", "sshare", "strigger"),
+)
 SELECTION = Selection(
     kit=KIT,
     version_of="slurmctld",

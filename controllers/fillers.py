@@ -1,0 +1,150 @@
+"""Keeps what pods of others take of a shared machine out of what Slurm offers there (`bridge.domain.fillers`).
+
+A look costs nothing: everything it needs is in memory. Slurm is only written to where something has to change.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+import structlog
+
+from bridge.domain import demand, fillers, nodes
+from bridge.domain.actions import Cancel
+from bridge.domain.fillers import Fill, FillerAction
+from bridge.domain.ids import ClusterId, SlurmNode
+from bridge.domain.jobs import JobPhase, SlurmJob
+from bridge.domain.node_book import Unknown
+from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts
+from bridge.domain.pods import BoundPod
+from bridge.kube.cache import Cache
+from bridge.runtime.clock import Clock
+from bridge.runtime.placeholders import Placeholders
+from bridge.slurm import jobs
+from bridge.slurm.client import SlurmClient
+from bridge.slurm.discovery import Snapshot
+from bridge.slurm.errors import LostReply, SlurmError
+from controllers.kube_nodes import KubeNodes
+
+_log = structlog.get_logger(__name__)
+
+_INTERVAL_S = 1.0
+
+SlurmNodeOf = Callable[[SlurmNode], SlurmNodeFacts | Unknown | None]
+
+
+class Fillers:
+    """One leadership's fillers."""
+
+    def __init__(
+        self,
+        *,
+        slurm: SlurmClient,
+        cluster: ClusterId,
+        kube_nodes: Cache[KubeNodeFacts],
+        bound: Cache[BoundPod],
+        placeholders: Placeholders,
+        slurm_node: SlurmNodeOf,
+        quiet_s: float,
+        clock: Clock,
+    ) -> None:
+        """Start with nothing known of Slurm.
+
+        Args:
+            slurm: slurmrestd.
+            cluster: whose fillers they are.
+            kube_nodes: all of them.
+            bound: every pod of others that has a node.
+            placeholders: the leader's picture of Slurm's jobs; fillers are in it.
+            slurm_node: Slurm's node of a name, as last read.
+            quiet_s: for so long a submit without a reply may still be accepted.
+            clock: time.
+        """
+        self._slurm = slurm
+        self._cluster = cluster
+        self._cache = kube_nodes
+        self._kube_nodes = KubeNodes(kube_nodes)
+        self._others_on = bound.index(lambda pod: [pod.kube_node])
+        self._placeholders = placeholders
+        self._slurm_node = slurm_node
+        self._quiet_s = quiet_s
+        self._clock = clock
+        self._known_from: dict[str, float] = {}
+        """Node uid → a reading that began before this moment does not count."""
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Look again and again until told to stop."""
+        async with asyncio.TaskGroup() as group:
+            looking = group.create_task(self._look_forever())
+            await stop.wait()
+            looking.cancel()
+
+    async def _look_forever(self) -> None:
+        while True:
+            await self._clock.sleep(_INTERVAL_S)
+            snapshot = self._placeholders.snapshot
+            if snapshot is None:
+                continue
+            try:
+                await self._look(snapshot)
+            except SlurmError as error:
+                _log.warning("fillers.interrupted", error=str(error))
+
+    async def _look(self, snapshot: Snapshot) -> None:
+        shared: set[str] = set()
+        for kube_node in self._cache.values():
+            if nodes.is_hybrid(kube_node):
+                shared.add(kube_node.uid)
+                await self._look_at(kube_node, snapshot)
+        for job in snapshot.jobs.values():
+            if _is_live_filler(job) and job.identity.uid not in shared:
+                await self._act(job.identity.uid, Cancel(job_id=job.id, sluid=job.sluid))
+
+    async def _look_at(self, kube_node: KubeNodeFacts, snapshot: Snapshot) -> None:
+        name = nodes.slurm_name(kube_node)
+        slurm_node = self._slurm_node(name)
+        if snapshot.began_monotonic <= self._known_from.get(kube_node.uid, 0.0):
+            return
+        if slurm_node is None or isinstance(slurm_node, Unknown) or slurm_node.is_external:
+            return
+        mark = nodes.cluster_feature(self._cluster)
+        if mark not in slurm_node.features or self._kube_nodes.behind(name) != kube_node.name:
+            return
+        others = (p.demand for p in self._others_on.get(kube_node.name) if not p.is_terminal)
+        target = fillers.wanted(kube_node, demand.total(others), slurm_node)
+        held: Iterable[SlurmJob] = filter(_is_live_filler, snapshot.by_uid.get(kube_node.uid, ()))
+        for action in fillers.decide(target, tuple(held)):
+            await self._act(kube_node.uid, action, kube_node, slurm_node)
+
+    async def _act(
+        self,
+        uid: str,
+        action: FillerAction,
+        kube_node: KubeNodeFacts | None = None,
+        slurm_node: SlurmNodeFacts | None = None,
+    ) -> None:
+        quiet_s = 0.0
+        try:
+            match action:
+                case Cancel(sluid=sluid):
+                    if sluid is not None:
+                        await jobs.cancel(self._slurm, sluid)
+                        _log.info("filler.cancelled", job_id=action.job_id)
+                case Fill(share=share) if kube_node and slurm_node:
+                    spec = fillers.spec(kube_node, slurm_node, share, self._cluster)
+                    job_id = await jobs.submit(self._slurm, spec)
+                    _log.info(
+                        "filler.submitted",
+                        job_id=job_id,
+                        slurm_node=slurm_node.name,
+                        cpus=share.cpus,
+                        memory_mib=share.memory_mib,
+                    )
+        except LostReply:
+            quiet_s = self._quiet_s
+            raise
+        finally:
+            self._known_from[uid] = self._clock.monotonic() + quiet_s
+
+
+def _is_live_filler(job: SlurmJob) -> bool:
+    return job.identity.kind == fillers.KIND and job.phase is not JobPhase.ENDED
