@@ -176,7 +176,7 @@ class Sandbox:
         """The exports of `DIR/env`."""
         return environment.for_commands(self.instance)
 
-    def run(self, *command: str, stdin: str = "") -> str:
+    def run(self, *command: str, stdin: str = "", timeout_s: float = _COMMAND_TIMEOUT_S) -> str:
         """What kubectl, squeue, sacct … print.
 
         Raises:
@@ -189,7 +189,7 @@ class Sandbox:
             capture_output=True,
             text=True,
             check=False,
-            timeout=_COMMAND_TIMEOUT_S,
+            timeout=timeout_s,
         )
         if done.returncode != 0:
             raise SandboxError(

@@ -1,0 +1,141 @@
+"""`python -m tests.soak`: the pure model, random histories on the real pair, and a long run under churn and faults.
+
+Each part keeps what it found in .soak/ and renews docs/reliability.md; a part that was broken off goes on where it was
+(`histories`) or begins anew. Ends with 1 if a contract was broken.
+"""
+
+import asyncio
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from bridge.domain import names
+from bridge.runtime.clock import SystemClock
+from sandbox.options import Options
+from tests.fault_bench import FaultBench, fault_bench
+from tests.servers import fresh_namespace, running_sandbox
+from tests.soak import churn, report
+from tests.soak import histories as batches
+
+_AT_A_TIME = 10
+_OPTIONS = Options(accounting=True, nodes=8, node_cpus=128, node_gpus=0)
+_GROWTH = 0.10
+"""More is a breach."""
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+@app.command()
+def main(
+    *,
+    minutes: Annotated[float, typer.Option(help="Length of the long run; 0: none.")] = 30,
+    rate: Annotated[float, typer.Option(help="Pods a second in it.")] = 20,
+    histories: Annotated[int, typer.Option(help="Histories on the real pair; 0: none.")] = 200,
+    worlds: Annotated[int, typer.Option(help="Histories of the pure model; 0: none.")] = 10_000,
+    seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 1,
+    anew: Annotated[
+        bool, typer.Option(help="Forget the histories that were lived before.")
+    ] = False,
+) -> None:
+    """Find out whether any contract can be broken."""
+    breaches = 0
+    if worlds:
+        breaches += _model(worlds, seed)
+    if histories:
+        breaches += _histories(histories, seed, anew=anew)
+    if minutes:
+        breaches += _churn(minutes, rate, seed)
+    typer.echo(f"{breaches} contracts broken; see {report.PAGE}")
+    raise typer.Exit(1 if breaches else 0)
+
+
+def _model(worlds: int, seed: int) -> int:
+    typer.echo(f"{worlds} histories of the pure model")
+    hunt = subprocess.run(
+        (sys.executable, "-m", "tests.properties.hunt", str(worlds), str(seed)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    breaches = [(hunt.stdout or hunt.stderr).strip()] if hunt.returncode else []
+    report.keep("model", {**_about(seed), "histories": worlds, "breaches": breaches})
+    report.write()
+    return len(breaches)
+
+
+def _histories(wanted: int, seed: int, *, anew: bool) -> int:
+    about = _about(seed)
+    found = report.kept("histories")
+    if anew or found is None or (found["seed"], found["commit"]) != (seed, about["commit"]):
+        found = {**about, "done": 0, "lives": 0, "faults": 0, "breaches": []}
+    if found["done"] >= wanted:
+        return len(found["breaches"])
+    with _bench() as (bench, namespace):
+        while found["done"] < wanted:
+            with namespace() as name:
+                batch = asyncio.run(
+                    batches.live(
+                        bench,
+                        name,
+                        seed=1000 * seed + found["done"] // _AT_A_TIME,
+                        histories=min(_AT_A_TIME, wanted - found["done"]),
+                    )
+                )
+            found["done"] += batch.histories
+            found["lives"] += len(batch.lives)
+            found["faults"] += len(batch.story)
+            found["breaches"] += batch.breaches
+            found["at"] = _now()
+            typer.echo(f"{found['done']} histories, {len(found['breaches'])} contracts broken")
+            if batch.breaches:
+                typer.echo(str(batch))
+            report.keep("histories", found)
+            report.write()
+    return len(found["breaches"])
+
+
+def _churn(minutes: float, rate: float, seed: int) -> int:
+    with _bench() as (bench, namespace), namespace() as name:
+        result = asyncio.run(
+            churn.live(bench, name, minutes=minutes, rate=rate, seed=seed, say=typer.echo)
+        )
+    for service, growth in result.growth.items():
+        if growth > _GROWTH:
+            result.breaches.append(f"{service} has grown by {100 * growth:.1f} %")
+    report.keep("churn", {**_about(seed), **asdict(result)})
+    report.write()
+    for breach in result.breaches:
+        typer.echo(breach)
+    return len(result.breaches)
+
+
+@contextmanager
+def _bench() -> Iterator[tuple[FaultBench, Callable[[], AbstractContextManager[str]]]]:
+    """A sandbox whose services are surrounded by proxies, and how to make namespaces in it."""
+    with running_sandbox(_OPTIONS) as sandbox, fault_bench(sandbox) as bench:
+
+        def namespace() -> AbstractContextManager[str]:
+            return fresh_namespace(sandbox, labels={names.ENABLED_LABEL: "true"})
+
+        yield bench, namespace
+
+
+def _about(seed: int) -> dict[str, object]:
+    git = shutil.which("git") or "git"
+    head = (git, "rev-parse", "--short", "HEAD")
+    described = subprocess.run(head, capture_output=True, text=True, check=False)
+    return {"commit": described.stdout.strip(), "at": _now(), "seed": seed}
+
+
+def _now() -> str:
+    return SystemClock().now().isoformat(timespec="minutes")
+
+
+if __name__ == "__main__":
+    app()

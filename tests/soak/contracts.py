@@ -1,0 +1,128 @@
+"""What must hold once all is quiet, as pure comparisons: each returns its breaches, in words."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import msgspec
+
+from bridge.domain import names
+from tests.integration.worlds import LIVE, Job
+from tests.soak.lives import Life
+
+
+class _Metadata(msgspec.Struct):
+    name: str
+    uid: str
+    finalizers: tuple[str, ...] = ()
+    deleted_at: str | None = msgspec.field(name="deletionTimestamp", default=None)
+
+
+class _Gate(msgspec.Struct):
+    name: str
+
+
+class _Spec(msgspec.Struct):
+    node: str = msgspec.field(name="nodeName", default="")
+    gates: tuple[_Gate, ...] = msgspec.field(name="schedulingGates", default=())
+
+
+class _Condition(msgspec.Struct):
+    type: str
+    reason: str = ""
+
+
+class _Status(msgspec.Struct):
+    phase: str = ""
+    conditions: tuple[_Condition, ...] = ()
+
+
+class Pod(msgspec.Struct):
+    """As the API server lists it; only what is compared."""
+
+    metadata: _Metadata
+    spec: _Spec
+    status: _Status
+
+    @property
+    def name(self) -> str:
+        """Unique in the soak."""
+        return self.metadata.name
+
+    @property
+    def is_gated(self) -> bool:
+        """Our gate is on."""
+        return any(gate.name == names.GATE for gate in self.spec.gates)
+
+    @property
+    def is_over(self) -> bool:
+        """Succeeded or Failed, and our finalizer is off."""
+        ended = self.status.phase in {"Succeeded", "Failed"}
+        return ended and names.FINALIZER not in self.metadata.finalizers
+
+    @property
+    def disruption(self) -> str:
+        """Why it was evicted; "" if it was not."""
+        return next((c.reason for c in self.status.conditions if c.type == "DisruptionTarget"), "")
+
+
+def placements(pods: Collection[Pod], queue: Sequence[Job]) -> Iterator[str]:
+    """One live placeholder per live pod, none besides, and each pod on a node that its own holds.
+
+    Args:
+        pods: those that live.
+        queue: of squeue.
+    """
+    ours = [job for job in queue if job.identity and job.state in LIVE]
+    owners: Counter[str] = Counter(uid for job in ours if job.identity for uid in job.identity.pods)
+    alive = {pod.metadata.uid: pod for pod in pods}
+    for uid, pod in alive.items():
+        if owners[uid] != 1:
+            yield f"{pod.name} ({pod.status.phase}) has {owners[uid]} live placeholders"
+    for job in ours:
+        members = [
+            alive[uid] for uid in (job.identity.pods if job.identity else ()) if uid in alive
+        ]
+        if not members:
+            yield f"job {job.id} ({job.state}) of {job.identity} has no live pod"
+        for pod in members:
+            if pod.spec.node and (job.state != "RUNNING" or pod.spec.node not in _nodes(job)):
+                yield f"{pod.name} is on {pod.spec.node}, job {job.id} is {job.state} on {job.nodes}"
+
+
+def _nodes(job: Job) -> set[str]:
+    """Of a single node's placeholder; squeue folds lists of several."""
+    return {job.nodes}
+
+
+def fairness(life: Life, pod: Pod) -> Iterator[str]:
+    """Nothing is ended without a cause."""
+    if pod.disruption and life.is_played_to_its_end:
+        yield f"{pod.name} was evicted without a cause: {pod.disruption}"
+    meant = "Failed" if life.exit_code else "Succeeded"
+    if pod.is_over and life.is_played_to_its_end and pod.status.phase != meant:
+        yield f"{pod.name} is {pod.status.phase} and was to be {meant}"
+
+
+def accounts(ended: Mapping[str, Life], accounted: Sequence[Job]) -> Iterator[str]:
+    """What sacct says of each end is how it was.
+
+    Args:
+        ended: by the pods' uids.
+        accounted: every job of theirs.
+    """
+    told: dict[str, list[Job]] = {uid: [] for uid in ended}
+    for job in accounted:
+        for member in job.identity.pods if job.identity else ():
+            if member in told:
+                told[member].append(job)
+    for uid, life in ended.items():
+        jobs = sorted(told[uid], key=lambda job: job.id)
+        # A spare one, or one that never ran because it did not fit, says so in its identity.
+        ends = [
+            (job.state, job.exit_code) for job in jobs if not (job.identity and job.identity.cause)
+        ]
+        if not ends and life.fate is not life.fate.DELETED_EARLY:
+            yield f"{life.name}: sacct knows no job of it"
+        if ends and (ends[-1] not in life.accounted or len(ends) > 1):
+            meant = " or ".join(map(str, life.accounted))
+            yield f"{life.name}, which {life.fate.value}: sacct says {ends}, it was {meant}"

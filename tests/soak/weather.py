@@ -1,0 +1,130 @@
+"""What goes wrong meanwhile: one fault after the other, drawn at random, each over after seconds."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+
+from sandbox.errors import SandboxError
+from tests import faults
+from tests.fault_bench import PEERS, SERVICES, FaultBench
+from tests.faults import Fault
+
+Kind = Callable[[], Awaitable[str]]
+
+_NETWORK: Mapping[str, Fault] = {
+    "lost requests": faults.LOST_REQUEST,
+    "lost replies": faults.LOST_REPLY,
+    "answers cut off": replace(faults.TRUNCATED, cut_at=120),
+    "slow answers": faults.slow(3),
+    "requests that arrive late": faults.late(5),
+    "500 for what was done": faults.answers(500, "{}", reaches_server=True),
+    "502": faults.answers(502, "<html>", content_type="text/html"),
+    "half JSON": faults.answers(200, '{"jobs": [{"job_id": 1, "jo', reaches_server=True),
+}
+_OURS = ("extender", "controllers", "webhook")
+_PAUSED = (*_OURS, "bridge-scheduler", "slurmctld", "slurmrestd", "apiserver", "etcd")
+_KILLED = ("bridge-scheduler", "slurmrestd", "apiserver", "etcd")
+_RESTARTED = ("slurmctld", "slurmrestd", "apiserver")
+
+
+class Weather:
+    """Makes trouble for one sandbox."""
+
+    def __init__(self, bench: FaultBench, dice: random.Random) -> None:
+        self.story: list[str] = []
+        """What has happened, in order."""
+        self.kills_ours = True
+        """Whether our own processes are killed, too: not while their memory is measured."""
+        self._bench = bench
+        self._sandbox = bench.sandbox
+        self._dice = dice
+        self._paused: set[str] = set()
+
+    async def one(self) -> None:
+        """Let one thing go wrong; returns when it is over."""
+        kinds: list[Kind] = [self.network, self.network, self.network, self.frozen, self.cut]
+        kinds += [self.pause, self.restart, self.kill]
+        kinds += [self.kill_ours] * 2 if self.kills_ours else []
+        kind = self._dice.choice(kinds)
+        try:
+            self.story.append(await kind())
+        except SandboxError as error:
+            self.story.append(f"{kind.__name__} failed: {error}")
+
+    async def changeable(self, stop: asyncio.Event, pause_s: tuple[float, float]) -> None:
+        """One thing after the other, with pauses, until told to stop; then calm."""
+        while not stop.is_set():
+            await self.one()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), self._dice.uniform(*pause_s))
+        await self.calm()
+
+    async def calm(self) -> None:
+        """Undo all that lasts."""
+        self._bench.calm()
+        for service in SERVICES:
+            for peer in PEERS:
+                self._bench.link(service, peer).cut()
+        for name, part in (await asyncio.to_thread(self._sandbox.status)).items():
+            if part.state == "paused":
+                await asyncio.to_thread(self._sandbox.resume, name)
+            elif part.state in {"down", "failed"}:
+                await asyncio.to_thread(self._sandbox.start, name)
+
+    # -- kinds ------------------------------------------------------------------------------------
+
+    async def network(self) -> str:
+        """Some requests of one service to one peer, reads and writes alike, meet a fault."""
+        service, peer = self._dice.choice(SERVICES), self._dice.choice(PEERS)
+        what, times = self._dice.choice(tuple(_NETWORK)), self._dice.randint(1, 8)
+        if peer == "slurmctld":  # which does not speak HTTP
+            what = self._dice.choice(("lost requests", "lost replies", "slow answers"))
+        if peer == "apiserver" and what == "half JSON":
+            what = "answers cut off"
+        self._bench.link(service, peer).inject(_NETWORK[what], times=times)
+        return f"{times} {what} between {service} and {peer}"
+
+    async def frozen(self) -> str:
+        """The watches of one service go silent, and break much later."""
+        service, seconds = self._dice.choice(SERVICES), self._dice.uniform(1, 15)
+        proxy = self._bench.link(service, "apiserver")
+        proxy.freeze("GET", "watch=")
+        await asyncio.sleep(seconds)
+        proxy.cut()
+        return f"{service}'s watches are silent for {seconds:.1f} s"
+
+    async def cut(self) -> str:
+        """All connections of one service to one peer break."""
+        service, peer = self._dice.choice(SERVICES), self._dice.choice(PEERS)
+        self._bench.link(service, peer).cut()
+        return f"{service} loses its connections to {peer}"
+
+    async def pause(self) -> str:
+        """A process hangs."""
+        part, seconds = self._dice.choice(_PAUSED), self._dice.uniform(0.5, 8)
+        await asyncio.to_thread(self._sandbox.pause, part)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            await asyncio.to_thread(self._sandbox.resume, part)
+        return f"{part} hangs for {seconds:.1f} s"
+
+    async def restart(self) -> str:
+        """A process of others is restarted in order."""
+        part = self._dice.choice(_RESTARTED)
+        await asyncio.to_thread(self._sandbox.restart, part)
+        return f"{part} is restarted"
+
+    async def kill(self) -> str:
+        """A process of others is killed."""
+        part = self._dice.choice(_KILLED)
+        await asyncio.to_thread(self._sandbox.restart, part, signal="KILL", wait=True)
+        return f"{part} is killed"
+
+    async def kill_ours(self) -> str:
+        """A process of ours is killed."""
+        part = self._dice.choice(_OURS)
+        await asyncio.to_thread(self._sandbox.restart, part, signal="KILL", wait=False)
+        return f"{part} is killed"
