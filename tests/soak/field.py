@@ -6,6 +6,7 @@ makes it late.
 
 import asyncio
 import contextlib
+import subprocess
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -24,6 +25,8 @@ from tests.soak import contracts
 from tests.soak.contracts import Pod
 from tests.soak.lives import Fate, Life
 
+_NO_SLURM = (SandboxError, subprocess.TimeoutExpired)
+"""What its commands fail with while it is away or hangs."""
 _REQUEST_TIMEOUT_S = 20.0
 _AT_ONCE = 16
 _AGAIN_S = 0.5
@@ -194,20 +197,21 @@ class Field:
         await self._delete(gone)
         cancelled, released = by_fate.get(Fate.CANCELLED, []), by_fate.get(Fate.RELEASED, [])
         if cancelled or released:
-            jobs: dict[str, int] = {
-                uid: job.id
-                for job in await asyncio.to_thread(self.queue)
-                for uid in (job.identity.pods if job.identity else ())
-            }
-            await self._slurm("scancel", "--quiet", cancelled, jobs)
-            await self._slurm("scontrol", "release", released, jobs)
+            with contextlib.suppress(*_NO_SLURM):  # at the next look, then
+                queue = await asyncio.to_thread(self.queue)
+                jobs: dict[str, int] = {
+                    uid: job.id
+                    for job in queue
+                    for uid in (job.identity.pods if job.identity else ())
+                }
+                await self._slurm("scancel", "--quiet", cancelled, jobs)
+                await self._slurm("scontrol", "release", released, jobs)
 
     async def _slurm(self, command: str, verb: str, pods: list[Pod], jobs: dict[str, int]) -> None:
         ids = [str(jobs[pod.metadata.uid]) for pod in pods if pod.metadata.uid in jobs]
         if ids:
             listed = (",".join(ids),) if command == "scontrol" else ids
-            with contextlib.suppress(SandboxError):  # slurmctld is away: at the next look, then
-                await asyncio.to_thread(self.sandbox.run, command, verb, *listed)
+            await asyncio.to_thread(self.sandbox.run, command, verb, *listed)
 
     async def _delete(self, pods: tuple[Pod, ...]) -> None:
         queue = iter(pods)
@@ -247,7 +251,7 @@ class Field:
         try:
             body = await self._kube.request("GET", self._path)
             queue = await asyncio.to_thread(self.queue)
-        except (errors.KubeError, SandboxError) as error:
+        except (errors.KubeError, *_NO_SLURM) as error:
             return [f"no look at both worlds: {error}"]
         pods = _pods.decode(body).items
         waiting = [pod for pod in pods if pod.status.phase != "Running"]
