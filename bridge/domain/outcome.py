@@ -5,6 +5,7 @@ exited; a pod that was deleted while it ran was cancelled, whatever its containe
 """
 
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 
 from bridge.domain import names
 from bridge.domain.actions import Cause, Outcome
@@ -13,6 +14,11 @@ from bridge.domain.pods import Container, ContainerState, Phase, Pod
 
 NO_EXIT_CODE = 255
 """For a failed pod none of whose containers failed (Evicted, NodeLost, DeadlineExceeded before the start …)."""
+
+_STOPPED_BY = (15, 9)
+"""SIGTERM, and SIGKILL at the end of the grace period."""
+_LETS_GO_WITHIN = timedelta(seconds=10)
+"""So long after its containers' end a kubelet may take to delete a pod for good; on a busy node it is a second or two."""
 
 _MAX_SIGNAL = 64  # SIGRTMAX; Slurm gives 127 and 253 meanings of their own
 
@@ -30,8 +36,8 @@ def of(pod: Pod) -> Outcome:
     first = failed[0]
     if first.reason == "OOMKilled":
         return Outcome(out_of_memory=True)
-    if signal := _signal(first):
-        return Outcome(signal=signal)
+    if number := _signal(first):
+        return Outcome(signal=number)
     code = first.exit_code or 0
     return Outcome(exit_code=code if code in range(1, 256) else NO_EXIT_CODE)
 
@@ -98,9 +104,9 @@ def ended_by_itself(pod: Pod) -> bool:
     if deleted_at is None:
         return evicted_for(pod) is None  # else its deadline ended it before our DELETE came
     ended = [c for c in pod.containers if c.state is ContainerState.TERMINATED]
-    return bool(ended) and all(
-        c.finished_at is not None and c.finished_at < deleted_at for c in ended
-    )
+    before = [c for c in ended if c.finished_at is not None and c.finished_at < deleted_at]
+    was_stopped = pod.deletion_grace_s == 0 and any(_was_stopped(c, deleted_at) for c in before)
+    return bool(ended) and before == ended and not was_stopped
 
 
 def evicted_for(pod: Pod) -> Cause | None:
@@ -111,6 +117,14 @@ def evicted_for(pod: Pod) -> Cause | None:
     return next((c for c in Cause if c.value == said.reason and not c.is_disruption), None)
 
 
+def _was_stopped(container: Container, deleted_at: datetime) -> bool:
+    """A kubelet stopped it, as far as can be told when nobody watched: `deleted_at` is its last DELETE then."""
+    if container.finished_at is None or container.reason == "OOMKilled":
+        return False
+    is_recent = deleted_at - container.finished_at <= _LETS_GO_WITHIN
+    return is_recent and _signal(container) in _STOPPED_BY
+
+
 def _has_failed(container: Container) -> bool:
     return container.state is ContainerState.TERMINATED and bool(
         container.exit_code or container.signal
@@ -119,5 +133,5 @@ def _has_failed(container: Container) -> bool:
 
 def _signal(container: Container) -> int:
     """Tell the signal that ended it, 0 if none: container runtimes report a signal n as exit code 128 + n."""
-    signal = container.signal or (container.exit_code or 0) - 128
-    return signal if signal in range(1, _MAX_SIGNAL + 1) else 0
+    number = container.signal or (container.exit_code or 0) - 128
+    return number if number in range(1, _MAX_SIGNAL + 1) else 0

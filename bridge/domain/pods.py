@@ -143,6 +143,8 @@ class Pod:
     """`metadata.deletionTimestamp`: when the grace period ends (or ended); None while the pod may live."""
     deletion_grace_s: int = 0
     """`metadata.deletionGracePeriodSeconds`: so long before `deletion_at` somebody asked for the deletion."""
+    deletion_asked_at: datetime | None = None
+    """When somebody asked for the deletion, where an earlier version of the pod said so (`deletions`)."""
     containers: tuple[Container, ...] = ()
     """Init containers first, then the others, each in spec order."""
     conditions: tuple[Condition, ...] = ()
@@ -181,10 +183,14 @@ class Pod:
 
     @property
     def deletion_requested_at(self) -> datetime | None:
-        """When somebody deleted it; a later request with a shorter grace moves both fields, not their difference."""
+        """When somebody deleted it; a later request with a shorter grace moves both fields, not their difference.
+
+        But for the kubelet's last one: from then on it is too late, unless an earlier version is remembered.
+        """
         if self.deletion_at is None:
             return None
-        return self.deletion_at - timedelta(seconds=self.deletion_grace_s)
+        asked_at = self.deletion_at - timedelta(seconds=self.deletion_grace_s)
+        return min(asked_at, self.deletion_asked_at or asked_at)
 
     @property
     def is_terminal(self) -> bool:

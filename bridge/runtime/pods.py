@@ -14,6 +14,7 @@ from structlog.contextvars import bound_contextvars
 
 from bridge.domain import gang, grouping, lifecycle, workload
 from bridge.domain.allocation import Seat
+from bridge.domain.deletions import Deletions
 from bridge.domain.dwell import Dwell
 from bridge.domain.errors import PeerError
 from bridge.domain.facts import Actor, Decision, Facts, Policy
@@ -120,6 +121,7 @@ class PodLoop:
         self._clock = clock
         self._metrics = metrics
         self._dwell = Dwell()
+        self._deletions = Deletions()
         self._rows: dict[PodUid, Row] = {}
         self._groups = Groups()
         self._memberships: dict[PodUid, Membership] = {}
@@ -311,6 +313,8 @@ class PodLoop:
         """Queue the pod's workload if any of it is, or was, this side's."""
         was_mine = old is not None and self._is_mine(old)
         if new is not None:
+            self._deletions.see(new)
+            new = self._deletions.with_first(new)
             member = self._membership(new) or grouping.alone(new)
             left = self._groups.put(new, member)
             if left is not None:
@@ -318,6 +322,8 @@ class PodLoop:
             key: str | None = member.key
         else:
             key = self._groups.remove(old.uid) if old is not None else None
+            if old is not None:
+                self._deletions.forget(old.uid)
         if key is None:
             return
         if old is not None and was_mine and (new is None or not self._is_mine(new)):

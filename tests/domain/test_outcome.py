@@ -7,6 +7,7 @@ import pytest
 
 from bridge.domain import outcome
 from bridge.domain.actions import Outcome
+from bridge.domain.deletions import Deletions
 from bridge.domain.pods import Container, ContainerState, Phase, Pod
 from tests.domain import lifecycle_builders as build
 from tests.domain.lifecycle_builders import exited
@@ -103,6 +104,43 @@ def test_knows_what_came_first_the_end_or_the_deletion(
     pod = build.deleting(failed(*containers), at=DELETED_AT, grace_s=grace_s)
 
     assert by_itself is outcome.ended_by_itself(pod)
+
+
+@pytest.mark.parametrize(
+    ("container", "by_itself"),
+    [
+        pytest.param(exited(143, at=DELETED_AT - 2 * SECOND), False, id="stopped, and let go of"),
+        pytest.param(exited(137, at=DELETED_AT - 2 * SECOND), False, id="killed, and let go of"),
+        pytest.param(exited(143, at=DELETED_AT - 60 * SECOND), True, id="a minute before"),
+        pytest.param(exited(1, at=DELETED_AT - 2 * SECOND), True, id="no signal of a kubelet's"),
+        pytest.param(
+            replace(exited(137, at=DELETED_AT - 2 * SECOND), reason="OOMKilled"),
+            True,
+            id="out of memory",
+        ),
+    ],
+)
+def test_the_kubelets_last_delete_is_told_from_somebodys(
+    container: Container, by_itself: bool
+) -> None:
+    """It sets the deletion to its own moment, after the end, and leaves no grace."""
+    pod = build.deleting(failed(container), at=DELETED_AT, grace_s=0)
+
+    assert by_itself is outcome.ended_by_itself(pod)
+
+
+def test_a_deletion_that_was_seen_before_the_kubelets_last_is_remembered() -> None:
+    seen = Deletions()
+    stops = build.deleting(failed(exited(0)), at=DELETED_AT, grace_s=30)
+    over = failed(exited(0, at=DELETED_AT + 5 * SECOND))
+    let_go = build.deleting(over, at=DELETED_AT + 8 * SECOND, grace_s=0)
+    seen.see(stops)
+    seen.see(let_go)
+
+    assert outcome.ended_by_itself(let_go)
+    assert not outcome.ended_by_itself(seen.with_first(let_go))
+    seen.forget(let_go.uid)
+    assert outcome.ended_by_itself(seen.with_first(let_go))
 
 
 def test_a_pod_that_nobody_deleted_ended_by_itself() -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from bridge.domain import lifecycle
+from bridge.domain.deletions import Deletions
 from bridge.domain.dwell import Dwell
 from bridge.domain.facts import Actor, Decision, Facts, Policy
 from bridge.domain.jobs import SlurmJob
@@ -56,6 +57,7 @@ class Agent:
     """Its cache: it lags."""
     book: Book = field(default_factory=lambda: Book(quiet_s=QUIET_S))
     dwell: Dwell = field(default_factory=Dwell)
+    deletions: Deletions = field(default_factory=Deletions)
     under_way: Reading | None = None
 
     def sees(self, pod: Pod | None, now: float) -> None:
@@ -65,7 +67,10 @@ class Agent:
             self.book.forget(UID)
             self.book.forget_pod(UID)
             self.dwell.forget(UID)
-        elif lifecycle.actor(pod) is self.actor:
+            self.deletions.forget(UID)
+            return
+        self.deletions.see(pod)
+        if lifecycle.actor(pod) is self.actor:
             self.book.meet(UID, self.past, at=now)
 
     @property
@@ -76,9 +81,9 @@ class Agent:
 
     def decides(self, cluster: Cluster, now: datetime) -> tuple[Facts, Decision] | None:
         """As the services do: gather, decide."""
-        pod = self.pod
-        if pod is None or lifecycle.actor(pod) is not self.actor:
+        if self.pod is None or lifecycle.actor(self.pod) is not self.actor:
             return None
+        pod = self.deletions.with_first(self.pod)
         view = self.book.view(UID, pod=UID, version=pod.resource_version)
         gone = pod.kube_node in cluster.lost_nodes
         job = lifecycle.placeholder(pod, view)

@@ -41,6 +41,8 @@ class Cluster:
     exit_code: int | None = None
     """How it really ended by itself."""
     exited_at: datetime | None = None
+    deleted_at: datetime | None = None
+    """When somebody really asked for its deletion."""
     placed_by: Sluid | None = None
     """The placeholder that its pin was decided on."""
     lost_nodes: set[KubeNode] = field(default_factory=set)
@@ -105,7 +107,7 @@ class Cluster:
             return
         grace_s = grace_s if pod.is_bound and not pod.is_terminal else 0
         if not pod.is_deleting or grace_s < pod.deletion_grace_s:
-            asked = pod.deletion_requested_at or now
+            asked = self.deleted_at = self.deleted_at or now
             self.change(deletion_at=asked + timedelta(seconds=grace_s), deletion_grace_s=grace_s)
 
     def fail_at_gate(self) -> None:
@@ -153,7 +155,9 @@ class Cluster:
         return self.exit_code is not None
 
     def exits(self, code: int, now: datetime) -> None:
+        """By itself with this code; one that was told to stop is stopped."""
         if self.is_running:
+            code = 143 if self.when(lambda pod: pod.is_deleting) else code
             self.is_running, self.exit_code, self.exited_at = False, code, now
 
     def kubelet_stops_deleted(self, now: datetime) -> None:
@@ -179,10 +183,19 @@ class Cluster:
             phase = Phase.FAILED if self.exit_code else Phase.SUCCEEDED
             self.change(phase=phase, containers=(over,))
 
+    def kubelet_lets_go(self) -> None:
+        """Its last DELETE, with no grace, seconds after the end: it overwrites when the deletion was asked for."""
+        pod = self.pod
+        if pod is None or pod.deletion_at is None or not pod.is_terminal or self.exited_at is None:
+            return
+        if pod.deletion_grace_s and not self.node_is_gone:
+            now = max(self.exited_at, self.deleted_at or self.exited_at) + timedelta(seconds=3)
+            self.change(deletion_at=min(pod.deletion_at, now), deletion_grace_s=0)
+
     @property
     def ended_by_itself(self) -> bool:
         """In truth; both moments are known exactly here."""
-        asked = self.pod.deletion_requested_at if self.pod else None
+        asked = self.deleted_at
         return self.exited_at is not None and (asked is None or self.exited_at < asked)
 
     def lose_node(self, node: KubeNode) -> None:

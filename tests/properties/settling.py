@@ -73,6 +73,7 @@ def others_work(stage: Stage) -> None:
     cluster.kubelet_stops_deleted(stage.now)
     cluster.kubelet_starts()
     cluster.kubelet_reports()
+    cluster.kubelet_lets_go()
     if cluster.node_is_gone:
         cluster.delete(stage.now, grace_s=0)
     cluster.forget_what_is_over()

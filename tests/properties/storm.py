@@ -136,6 +136,7 @@ class Storm:
         if not cluster.is_running and not cluster.has_ended:
             yield cluster.kubelet_starts
         yield cluster.kubelet_reports
+        yield cluster.kubelet_lets_go
 
     def the_container_exits(self) -> None:
         self.stage.passes(1)

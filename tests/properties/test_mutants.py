@@ -206,6 +206,13 @@ MUTANTS = [
         trouble=("somebody holds or suspends it",),
     ),
     Mutant(
+        name="takes the kubelet's last DELETE for somebody's",
+        file="outcome.py",
+        before="before == ended and not was_stopped",
+        after="before == ended",
+        trouble=("a write goes wrong", "somebody deletes the pod"),
+    ),
+    Mutant(
         name="says the same thing over and over",
         file="rules.py",
         before="        said is not None\n",
