@@ -40,7 +40,7 @@ def name_list(value: str) -> str:
 
 def expression(value: str) -> str:
     """Read a feature or licence expression; its grammar is Slurm's, only what never belongs in one is refused."""
-    _require(not re.search(r"[\s\"']", value))
+    _require(not re.search(r"[\s\"'`$\\<>]", value))
     return text(value)
 
 

@@ -172,9 +172,12 @@ def test_a_pod_older_than_the_label_runs_on_is_updated_and_goes(
     probe = {"metadata": {"name": "probe"}, "spec": {"containers": [container()]}}
 
     def is_bridged() -> bool:
-        made = full_sandbox.admin.request(
-            "POST", f"{elsewhere.path}/pods", probe, params={"dryRun": "All"}
-        )
+        try:
+            made = full_sandbox.admin.request(
+                "POST", f"{elsewhere.path}/pods", probe, params={"dryRun": "All"}
+            )
+        except ApiError:
+            return False  # policies may see the label a moment before the webhook does
         return is_gated(made)
 
     wait_until(is_bridged, _EFFECTIVE_S, sandbox=full_sandbox)
