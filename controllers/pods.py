@@ -9,7 +9,7 @@ from bridge.domain.allocation import Seat
 from bridge.domain.facts import Actor, Facts
 from bridge.domain.grouping import Membership
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode
-from bridge.domain.jobs import JobPhase
+from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.lifecycle import Column, Row
 from bridge.domain.nodes import KubeNodeFacts
 from bridge.domain.objects import KubeObject
@@ -59,6 +59,10 @@ class Endings:
     async def declared(self, _member: Membership) -> KubeObject | None:
         """Ask nobody: the placeholder has its size."""
         return None
+
+    async def admits(self, _pod: Pod, _job: SlurmJob) -> bool:
+        """Nobody joins here: the extender has let them."""
+        return True
 
     def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
         """The Kubernetes node of that Slurm name."""

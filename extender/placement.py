@@ -11,7 +11,7 @@ from bridge.domain.allocation import Seat
 from bridge.domain.facts import Actor, Facts
 from bridge.domain.grouping import Membership
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode
-from bridge.domain.jobs import JobPhase
+from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.objects import KubeObject
 from bridge.domain.pods import Pod
 from bridge.domain.view import Past, View
@@ -65,6 +65,10 @@ class Placement:
     async def declared(self, member: Membership) -> KubeObject | None:
         """Read the object that says how large the group is."""
         return await self._owners.declared(member)
+
+    async def admits(self, pod: Pod, job: SlurmJob) -> bool:
+        """Let the policy say whether a pod may take a place in a placeholder that was submitted without it."""
+        return await self._submitter.admits(pod, job)
 
     def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
         """The Kubernetes node of that Slurm name."""

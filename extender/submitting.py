@@ -11,6 +11,7 @@ from bridge.domain.actions import Submit
 from bridge.domain.facts import Refusal
 from bridge.domain.faults import Fault
 from bridge.domain.ids import PodUid
+from bridge.domain.jobs import SlurmJob
 from bridge.domain.permit import Permit
 from bridge.domain.placeholder import Frozen, PlaceholderSpec
 from bridge.domain.pods import Pod
@@ -104,7 +105,8 @@ class Submitter:
             self._placeholders.wrote(uid, may_still_happen=may_still_happen)
 
     async def _spec(self, pod: Pod, action: Submit) -> PlaceholderSpec:
-        members = action.gang.members if action.gang else (pod,)
+        pod = await self._with_deadline(pod)
+        members = (pod, *action.gang.members[1:]) if action.gang else (pod,)
         texts = await self._request(action.gang.uid if action.gang else pod.uid, members)
         asked, faults = overrides.read(texts)
         if faults:
@@ -146,6 +148,30 @@ class Submitter:
                 words = f"the pods of a gang ask for the same, {members[0].name} and {member.name} do not"
                 raise _Faulty((Fault(path, words),))
         return texts[0]
+
+    async def _with_deadline(self, pod: Pod) -> Pod:
+        """The pod's own `activeDeadlineSeconds`, or its Job's: that ends all of a Job's pods alike."""
+        if pod.deadline_s is not None:
+            return pod
+        owner = next(iter(await self._owners.chain(pod)), None)
+        deadline_s = owner.spec.get("activeDeadlineSeconds") if owner else None
+        return replace(pod, deadline_s=deadline_s) if isinstance(deadline_s, int) else pod
+
+    async def admits(self, pod: Pod, job: SlurmJob) -> bool:
+        """Whether a pod that claims a place in somebody's placeholder is of the same Slurm user and account.
+
+        Raises:
+            KubeError: an owner or the namespace could not be read.
+        """
+        frozen = job.identity.frozen
+        if frozen is None:
+            return False
+        asked, _ = overrides.read(frozen.asked)
+        granted = await self._identities.permit((pod,), asked)
+        if isinstance(granted, Permit):
+            return (granted.user, granted.account) == (frozen.user, frozen.account)
+        _log.warning("gang.not_admitted", pod=pod.full_name, why=granted[0].text)
+        return False
 
     async def _says(self, pod: Pod) -> Mapping[str, str]:
         owners = overrides.requests(await self._owners.annotations(pod))

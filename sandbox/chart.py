@@ -146,6 +146,7 @@ def _values(instance: Instance, user: Identity) -> dict[str, Any]:
             "kubeconfig": str(bridge / "scheduler" / "kubeconfig"),
             "tlsDirectory": str(bridge / "scheduler"),
             "leaderElect": False,
+            "featureGates": dict.fromkeys(instance.options.feature_gates, True),
         },
     }
     for setting in instance.options.settings:

@@ -80,6 +80,10 @@ def up(
     ] = False,
     kubernetes: Annotated[bool, typer.Option(help="The Kubernetes side.")] = True,
     slurm: Annotated[bool, typer.Option(help="The Slurm side.")] = True,
+    feature_gate: Annotated[
+        list[str] | None,
+        typer.Option("--feature-gate", help="Kubernetes' alpha feature to switch on; repeatable."),
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="A setting of the bridge: controllers.start_deadline_s=20."),
@@ -99,6 +103,7 @@ def up(
         node_memory_mib=node_memory_mib,
         node_gpus=node_gpus,
         settings=tuple(settings or ()),
+        feature_gates=tuple(feature_gate or ()),
     )
     with _plainly():
         if detach:

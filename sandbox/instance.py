@@ -86,7 +86,8 @@ class Instance:
             raise SandboxError(
                 f"no sandbox in {root}: start one with 'slurm-bridge sandbox up --state {root}'"
             ) from None
-        facts["options"]["settings"] = tuple(facts["options"]["settings"])
+        for several in ("settings", "feature_gates"):
+            facts["options"][several] = tuple(facts["options"][several])
         return cls(root=root, options=Options(**facts["options"]), ports=facts["ports"])
 
     @property

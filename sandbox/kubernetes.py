@@ -139,6 +139,12 @@ def _apiserver(instance: Instance, programs: Path) -> Part:
             f"--service-account-signing-key-file={folder / 'sa.key'}",
             "--authorization-mode=Node,RBAC",
             "--allow-privileged=true",
+            *_gates(instance),
+            *(
+                ["--runtime-config=scheduling.k8s.io/v1alpha2=true"]
+                if instance.options.feature_gates
+                else []
+            ),
         ),
         identity=identity.servers(),
         folder=folder,
@@ -164,6 +170,7 @@ def _controller_manager(instance: Instance, programs: Path) -> Part:
             "--leader-elect=false",
             "--kube-api-qps=500",
             "--kube-api-burst=1000",
+            *_gates(instance),
             *serving(instance, "controller-manager"),
         ),
         identity=identity.servers(),
@@ -188,6 +195,11 @@ def _scheduler(instance: Instance, programs: Path) -> Part:
         answers=healthy(instance, "scheduler"),
         needs=("apiserver",),
     )
+
+
+def _gates(instance: Instance) -> list[str]:
+    gates = ",".join(f"{gate}=true" for gate in instance.options.feature_gates)
+    return [f"--feature-gates={gates}"] if gates else []
 
 
 def _write_scheduler_configuration(instance: Instance) -> None:

@@ -27,6 +27,8 @@ class Options:
     """A killed leader's place is taken within seconds; False: the production timings, which cost less."""
     node_gpus: int = 4
     """Of the resource nvidia.com/gpu; in Slurm gres/gpu. Plain nodes have none."""
+    feature_gates: tuple[str, ...] = ()
+    """Kubernetes' alpha features to switch on, with their APIs: `GenericWorkload` for in-tree pod groups."""
     settings: tuple[str, ...] = ()
     """Settings of the bridge that differ, as `controllers.start_deadline_s=20` (docs/settings.md)."""
 

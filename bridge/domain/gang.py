@@ -5,7 +5,7 @@ together: what concerns the placeholder is done once, by the first member, and o
 together or not at all; who ends before others leaves the placeholder to them, and the last one ends it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -82,6 +82,15 @@ def concerns(pod: Pod, members: Sequence[Pod], jobs: Iterable[SlurmJob]) -> Conc
         if job.phase is JobPhase.RUNNING and any(_runs_in(job, member) for member in members)
     }
     return lambda job: pod.uid in job.identity.pods or job.id in joined
+
+
+def joining(members: Sequence[Pod], jobs: Sequence[SlurmJob]) -> Iterator[tuple[Pod, SlurmJob]]:
+    """List the waiting pods that claim a place in a placeholder that was submitted without them."""
+    for pod in filter(is_waiting, members):
+        its = [job for job in jobs if job.phase is not JobPhase.ENDED]
+        its = list(filter(concerns(pod, members, jobs), its))
+        if its and not any(pod.uid in job.identity.pods for job in its):
+            yield pod, its[0]
 
 
 def seats(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> Mapping[PodUid, Seat]:

@@ -56,6 +56,10 @@ class Side(Protocol):
         """Read the object that declares a member's group, if one does; None if there is none."""
         ...
 
+    async def admits(self, pod: Pod, job: SlurmJob) -> bool:
+        """Say whether a pod may take a place in a placeholder that was submitted without it."""
+        ...
+
     def past(self, pod: Pod) -> Past:
         """Whether somebody else may have a write about this pod in flight."""
         ...
@@ -126,6 +130,8 @@ class PodLoop:
         self._groups = Groups()
         self._memberships: dict[PodUid, Membership] = {}
         """Of gated pods, as far as they are known: what they follow from does not change after CREATE."""
+        self._admitted: set[PodUid] = set()
+        """Pods that may join a placeholder submitted without them."""
         self._departed: dict[str, set[PodUid]] = {}
         """Pods that are gone or another's, by their workload: to be forgotten when nobody works on that."""
 
@@ -188,7 +194,8 @@ class PodLoop:
         self, uid: str, members: Sequence[tuple[Membership, Pod]]
     ) -> timedelta | None:
         declared = await self._side.declared(members[0][0])
-        members = self._groups.members(uid)  # as they are after the question
+        await self._admit(uid)
+        members = self._groups.members(uid)  # as they are after the questions
         waiting = [each for each in members if gang.is_waiting(each[1])]
         wanted = workload.evaluate(waiting, declared) if waiting else None
         pods = workload.in_order(members)
@@ -298,6 +305,17 @@ class PodLoop:
         self._queue.add(member.key)
         return False
 
+    async def _admit(self, uid: str) -> None:
+        """Whoever may not share in a placeholder is a workload of its own."""
+        pods = [pod for _, pod in self._groups.members(uid)]
+        for pod, job in list(gang.joining(pods, self._placeholders.of(uid))):
+            if not self._is_mine(pod) or pod.uid in self._admitted:
+                continue
+            if await self._side.admits(pod, job):
+                self._admitted.add(pod.uid)
+            else:
+                self._set_apart(pod)
+
     def _set_apart(self, pod: Pod) -> None:
         """A gang has no slot for it: it is a workload of its own."""
         self._memberships[pod.uid] = alone = grouping.alone(pod)
@@ -341,6 +359,7 @@ class PodLoop:
 
     def _forget(self, uid: PodUid) -> None:
         self._memberships.pop(uid, None)
+        self._admitted.discard(uid)
         self._placeholders.forget_pod(uid)
         self._side.forget_pod(uid)
         self._dwell.forget(uid)
