@@ -139,6 +139,18 @@ def record(identity: Identity, *, pod: PodUid, how: str) -> Identity:
     return replace(identity, failed={**identity.failed, pod: how})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What a waiting placeholder is to ask for instead; None stays as it is."""
+
+    nodes: int | None = None
+    tasks: int | None = None
+    cpus_per_task: int | None = None
+    memory_mib_per_node: int | None = None
+    time_limit_min: int | None = None
+    qos: str | None = None
+
+
 class UnreadableIdentityError(ValueError):
     """The mark is ours, the rest is not for us to read: a newer version wrote it, or it is damaged.
 

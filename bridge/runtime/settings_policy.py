@@ -10,6 +10,8 @@ from bridge.domain.policy import Patterns
 
 _Text = Annotated[str, Field(min_length=1, max_length=256)]
 _Texts = tuple[_Text, ...]
+_Name = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[^\s,]+$")]
+"""Or a template of one."""
 
 _ABOUT_USER = frozenset({"namespace", "user"})
 _ABOUT_GROUP = _ABOUT_USER | {"slurm_user"}
@@ -74,18 +76,18 @@ class Rule(Entry):
         description="For people who are refused, and on the pod; no two rules have the same.",
     )
     match: Match = Field(Match(), description="")
-    user: _Text = Field(
+    user: _Name = Field(
         description="Slurm user or uid of the jobs: fixed, or a template with {namespace} or {user} (the Kubernetes user)."
     )
-    user_table: dict[str, _Text] = Field(
+    user_table: dict[str, _Name] = Field(
         default_factory=dict,
         description="What user amounts to is looked up here, if there is a table; who is not in it is refused.",
     )
-    group: _Text = Field(
+    group: _Name = Field(
         "{slurm_user}",
         description="Group or gid of the jobs, always sent with the user; a template with {slurm_user}, too.",
     )
-    group_table: dict[str, _Text] = Field(
+    group_table: dict[str, _Name] = Field(
         default_factory=dict, description="What group amounts to is looked up here, likewise."
     )
     account: Choice = Field(

@@ -106,6 +106,7 @@ class SlurmClient:
         params: Sequence[tuple[str, str]] = (),
         body: object = None,
         plugin: str = "slurm",
+        user: str = "",
     ) -> A:
         """Ask slurmrestd; return the answer if it is 200 and has no `errors`.
 
@@ -117,6 +118,7 @@ class SlurmClient:
             params: The query; keys may repeat.
             body: Sent as JSON.
             plugin: `slurm` speaks to slurmctld, `slurmdb` to slurmdbd.
+            user: As whom, by name or uid; "": as the token's own user.
 
         Raises:
             SlurmError: what `bridge.slurm.errors` tells apart.
@@ -125,7 +127,12 @@ class SlurmClient:
         async with self._slots:
             with self.observed(operation):
                 reply = await self._ask(
-                    operation, method, f"/{plugin}/{{}}{path}", params=params, content=content
+                    operation,
+                    method,
+                    f"/{plugin}/{{}}{path}",
+                    params=params,
+                    content=content,
+                    user=user,
                 )
                 return _read(operation, reply, answer)
 
@@ -167,11 +174,17 @@ class SlurmClient:
         *,
         params: Sequence[tuple[str, str]],
         content: bytes | None,
+        user: str,
     ) -> Reply:
         dialect = await self.dialect()
         for _ in PARSERS:
             reply = await self._transport.exchange(
-                operation, method, path.format(dialect.parser), params=params, content=content
+                operation,
+                method,
+                path.format(dialect.parser),
+                params=params,
+                content=content,
+                user=user,
             )
             if not reply.is_unknown_path:
                 return reply

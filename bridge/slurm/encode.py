@@ -7,7 +7,7 @@ from typing import Final
 
 from bridge.domain import forms, placeholder
 from bridge.domain.nodes import SlurmNodeSpec
-from bridge.domain.placeholder import PlaceholderSpec
+from bridge.domain.placeholder import Changes, PlaceholderSpec
 
 WORKING_DIRECTORY: Final = "/"
 """Nothing runs there; Slurm records it for every job."""
@@ -57,6 +57,20 @@ def submission(spec: PlaceholderSpec) -> dict[str, object]:
         "extra": json.dumps(dict(spec.extra)) if spec.extra else "",
     }
     return {"job": {key: value for key, value in fields.items() if value not in (None, "", [])}}
+
+
+def changes(changed: Changes) -> dict[str, object]:
+    """Write what is to be another, for POST /job/{id}."""
+    fields: dict[str, object] = {
+        "minimum_nodes": changed.nodes,
+        "maximum_nodes": changed.nodes,
+        "tasks": changed.tasks,
+        "cpus_per_task": changed.cpus_per_task,
+        "memory_per_node": _number(changed.memory_mib_per_node),
+        "time_limit": _number(changed.time_limit_min),
+        "qos": changed.qos,
+    }
+    return {key: value for key, value in fields.items() if value is not None}
 
 
 def node_conf(spec: SlurmNodeSpec) -> str:

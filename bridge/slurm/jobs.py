@@ -14,7 +14,7 @@ import msgspec
 from bridge.domain import placeholder
 from bridge.domain.ids import JobId, Sluid, SlurmNode
 from bridge.domain.jobs import JobPhase, SlurmJob
-from bridge.domain.placeholder import Identity, PlaceholderSpec
+from bridge.domain.placeholder import Changes, Identity, PlaceholderSpec
 from bridge.slurm import decode, encode, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger
@@ -242,6 +242,32 @@ async def set_node_lists(
         "excluded_nodes": excluded or [""],
     }
     await client.call("job.set_node_lists", "POST", f"/job/{job_id}", body=body, answer=wire.Answer)
+
+
+async def update_as_user(client: SlurmClient, placeholder_: SlurmJob, changes: Changes) -> None:
+    """Change what a waiting placeholder asks for, as the user whose job it is.
+
+    As root it would be done whatever their limits are: root's change of a size, of time or of the QOS takes the job out of
+    that limit for good. As the user it is limited like a submission.
+
+    Raises:
+        NotFound: the id is not (any more) this workload's placeholder.
+        Rejected: Slurm's words for the user: not their QOS, not their account; or it runs already, or has ended.
+        SlurmError: it was not changed.
+    """
+    operation = "job.update_as_user"
+    whose = placeholder_.identity
+    held = await _held(client, placeholder_.id, whose, placeholder_.sluid, operation=operation)
+    if held.identity.frozen is None:
+        raise Rejected(operation, f"job {held.id} does not say whose it is: it cannot be changed")
+    await client.call(
+        operation,
+        "POST",
+        f"/job/{held.id}",
+        body=encode.changes(changes),
+        answer=wire.Answer,
+        user=held.identity.frozen.user,
+    )
 
 
 async def _held(

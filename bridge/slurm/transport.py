@@ -67,8 +67,11 @@ class Transport:
         *,
         params: Sequence[tuple[str, str]] = (),
         content: bytes | None = None,
+        user: str = "",
     ) -> Reply:
         """Send a request, and once more if its token was refused and the file holds another one by now.
+
+        user: as whom it is meant, where that is not the token's own user.
 
         Raises:
             Unauthorized: there is no token to send.
@@ -87,6 +90,8 @@ class Transport:
             )
         except httpx.InvalidURL as error:
             raise Unavailable(operation, f"slurmrestd's URL {self._url}: {error}") from error
+        if user:
+            request.headers["X-SLURM-USER-NAME"] = user
         reply = await self._send(operation, request, token)
         if reply.status in REFUSED_TOKEN and (renewed := self.token.read(again=True)) != token:
             reply = await self._send(operation, request, renewed)
