@@ -6,7 +6,6 @@ then. The pods an identity names are left out of the text: whoever reads it find
 """
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 
@@ -64,18 +63,20 @@ def decode(text: str) -> tuple[Identity, Grant] | None:
     return None if identity is None else (identity, grant)
 
 
-def _grant(document: Mapping[str, object]) -> Grant:
+def _grant(document: object) -> Grant:
     """Read what `encode` wrote; what a later version added is not ours to read.
 
     Raises:
         TypeError: something is missing, or is of another type.
     """
+    if not isinstance(document, dict):
+        raise TypeError(f"no grant: {document!r}")
     known = {field.name for field in fields(Grant)}
     values = {key: value for key, value in document.items() if key in known}
     for key, value in values.items():
         if type(value) is not _type_of(key):
             raise TypeError(f"{key} is {value!r}")
-    return Grant(**values)  # type: ignore[arg-type]  # each has just been looked at
+    return Grant(**values)
 
 
 _NUMBERS = frozenset(

@@ -232,7 +232,7 @@ def _refuse_unless_ok(operation: str, reply: Reply) -> None:
         return
     try:
         answer = msgspec.json.decode(reply.body, type=wire.Answer)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         # Text of slurmrestd's own, or the page of a proxy: what it says does not matter to the classification.
         words = reply.body[:200].decode(errors="replace").strip() or "no body"
         raise classify(reply.status, None)(operation, words, status=reply.status) from None
@@ -252,7 +252,7 @@ def _refusal(operation: str, status: int, answer: wire.Answer) -> SlurmError:
 def _decode(operation: str, reply: Reply, kind: type[S]) -> S:
     try:
         return msgspec.json.decode(reply.body, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         start = reply.body[:80].decode(errors="replace")
         raise Malformed(
             operation, f"{error}, in an answer that starts {start!r}", status=reply.status

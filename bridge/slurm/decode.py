@@ -17,6 +17,8 @@ from bridge.slurm import wire
 
 EXTERNAL_JOB: Final = "EXTERNAL_JOB"
 
+_LAST_S: Final = int(datetime.max.replace(tzinfo=UTC).timestamp()) - 1
+
 _ENDS: Final = frozenset(end.value for end in JobEnd)
 
 
@@ -176,7 +178,12 @@ def node(wired: wire.Node) -> SlurmNodeFacts:
 def _grant(wired: wire.Job) -> Grant | None:
     """None: somebody made it a job that we could not ask for again, with memory per CPU for one."""
     memory_mib, started_s = wired.memory_per_node.positive, wired.start_time.positive
-    if memory_mib is None or started_s is None or not (wired.user_name and wired.group_name):
+    if (
+        memory_mib is None
+        or started_s is None
+        or started_s > _LAST_S
+        or not (wired.user_name and wired.group_name)
+    ):
         return None
     nodes, tasks = wired.node_count.positive or 1, wired.tasks.positive or 1
     cpus_per_task = wired.cpus_per_task.positive or 1
@@ -202,6 +209,8 @@ def _grant(wired: wire.Job) -> Grant | None:
 
 
 def moment(number: wire.Number) -> datetime | None:
-    """Read a time; 0 and "not set" are none."""
+    """Read a time; 0, "not set" and what is after the year 9999 are none."""
     seconds = number.positive
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    if seconds is None or seconds > _LAST_S:
+        return None
+    return datetime.fromtimestamp(seconds, UTC)
