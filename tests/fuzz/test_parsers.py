@@ -26,6 +26,7 @@ from bridge.runtime.settings import ENV_PREFIX, Settings
 from bridge.slurm import jobs, nodes
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import SlurmError
+from bridge.slurm.tls import ClientTls
 from bridge.slurm.token import TokenFile
 from bridge.slurm.transport import Transport
 
@@ -394,7 +395,9 @@ def answering() -> _Answering:
 def client(answering: _Answering, tmp_path_factory: pytest.TempPathFactory) -> SlurmClient:
     token = tmp_path_factory.mktemp("token") / "token"
     token.write_text("jwt")
-    transport = Transport(answering, "http://slurmrestd.test", TokenFile(token), timeout_s=5)
+    transport = Transport(
+        answering, "http://slurmrestd.test", TokenFile(token), tls=ClientTls(), timeout_s=5
+    )
     return SlurmClient(transport, connections=1, on_call=lambda _operation, _s, _outcome: None)
 
 
