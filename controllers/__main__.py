@@ -124,7 +124,7 @@ async def control(
         queue=WorkQueue[SlurmNode](rng=program.rng),
         naming=partial(naming, program.slurm, term.placeholders),
         settings=registration_settings(program),
-        holdings=Holdings(mirror.pods, term.placeholders),
+        holdings=Holdings(mirror.pods, term.placeholders, inquiry, restorer),
         interval_s=controllers.node_interval_s,
         reporter=program.reporter,
         clock=program.clock,

@@ -1,26 +1,41 @@
 """Which nodes Slurm holds for the pods that run there: what keeps strangers off while placeholders are brought back."""
 
 from bridge.domain import lifecycle, restore
+from bridge.domain.lifecycle import Column
 from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.pods import Pod
 from bridge.domain.restore import Hold
+from bridge.domain.view import Evidence
 from bridge.kube.cache import Cache
 from bridge.runtime.placeholders import Placeholders
+from controllers.inquiry import Inquiry
+from controllers.restoring import Restorer
 
 
 class Holdings:
-    """Our placed pods by node, and the leader's picture of Slurm."""
+    """Our placed pods by node, and what the leader knows of their placeholders."""
 
-    def __init__(self, pods: Cache[Pod], placeholders: Placeholders) -> None:
+    def __init__(
+        self, pods: Cache[Pod], placeholders: Placeholders, inquiry: Inquiry, restorer: Restorer
+    ) -> None:
         self._on = pods.index(
             lambda pod: [node] if (node := pod.kube_node or pod.assigned_node) else []
         )
         self._placeholders = placeholders
+        self._inquiry = inquiry
+        self._restorer = restorer
 
     def hold(self, kube_node: KubeNodeFacts | None, slurm_node: SlurmNodeFacts | None) -> Hold:
         """Say it of one node; what Slurm does not have it holds for nobody, whatever our last picture shows."""
         pods = self._on.get(kube_node.name) if kube_node else []
-        cells = [lifecycle.cell(pod, self._placeholders.view(pod, pod.workload)) for pod in pods]
-        if slurm_node is None:
-            cells = [(row, lifecycle.Column.NONE) for row, _ in cells]
-        return restore.hold(cells)
+        is_in_slurm = slurm_node is not None
+        return restore.hold(self._hold_for(pod, is_in_slurm=is_in_slurm) for pod in pods)
+
+    def _hold_for(self, pod: Pod, *, is_in_slurm: bool) -> Hold:
+        row, column = lifecycle.cell(pod, self._placeholders.view(pod, pod.workload))
+        evidence = Evidence.PENDING
+        if not is_in_slurm:
+            column = Column.NONE
+        elif column is Column.NONE:
+            evidence = self._inquiry.finding(pod).evidence
+        return restore.hold_for(pod, (row, column), evidence, self._restorer.refusal(pod))

@@ -29,6 +29,9 @@ _AT_A_TIME = 2
 _LASTS_S = 30.0
 """So long an answer holds; then who still misses the placeholder asks again, and goes by the old answer meanwhile."""
 
+_AGAIN_S = 1.0
+"""While slurmdbd lags behind."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
@@ -99,15 +102,18 @@ class Inquiry:
         while True:
             case = await self._open.get()
             case.finding = await self._find_out(case.job_id, case.sluid)
-            case.until_s = self._clock.monotonic() + _LASTS_S
+            is_answered = case.finding.evidence is not Evidence.PENDING
+            case.until_s = self._clock.monotonic() + (_LASTS_S if is_answered else _AGAIN_S)
             case.is_queued = False
             for uid in case.pods:
                 self._wake(uid)
 
     async def _find_out(self, job_id: JobId, sluid: Sluid | None) -> Finding:
+        backlog = await self._answer(accounting.backlog(self._slurm))
         record = await self._answer(accounting.record(self._slurm, sluid or job_id))
         if record is not None:
-            return Finding(evidence=restore.verdict(record), record=record)
+            evidence = restore.verdict(record, is_up_to_date=backlog == 0)
+            return Finding(evidence=evidence, record=record)
         numbering = await self._answer(accounting.numbering(self._slurm))
         if numbering is not None:
             is_lost = restore.went_backwards(job_id, numbering)

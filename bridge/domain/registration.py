@@ -216,7 +216,7 @@ def _keep_for_pods(
     actions: tuple[NodeAction, ...] = ()
     reason = "Slurm is to say more of the placeholders of its pods"
     is_drained = "DRAIN" in slurm_node.states
-    if hold is Hold.MISSING:
+    if _unheld(hold):
         reason = _unheld(hold)
         if not is_drained and not node_state.is_by_others(slurm_node):
             actions = (Drain(slurm_node=slurm_node.name, reason=REASON_PREFIX + reason),)
@@ -234,7 +234,8 @@ def _keep_for_pods(
 
 
 def _unheld(hold: Hold) -> str:
-    return "pods run here whose jobs Slurm has lost" if hold is Hold.MISSING else ""
+    is_unheld = hold in (Hold.MISSING, Hold.UNDECIDED)
+    return "pods run here whose jobs Slurm has lost" if is_unheld else ""
 
 
 def _share(node: Node, kube_node: KubeNodeFacts, settings: Settings) -> NodeDecision:

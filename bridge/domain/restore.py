@@ -14,11 +14,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from bridge.domain.facts import Refusal
 from bridge.domain.grant import Grant
 from bridge.domain.ids import JobId, PodUid, SlurmNode
 from bridge.domain.jobs import JobEnd
 from bridge.domain.lifecycle import Column, Row
 from bridge.domain.placeholder import Identity, PlaceholderSpec
+from bridge.domain.pods import Pod
 from bridge.domain.view import Evidence
 
 TOP_PRIORITY = 4_000_000_000
@@ -50,14 +52,15 @@ class Numbering:
     """After this one it begins again."""
 
 
-def verdict(record: Record) -> Evidence:
+def verdict(record: Record, *, is_up_to_date: bool) -> Evidence:
     """Say whether slurmctld lost a job that it does not know, or whether the job had ended.
 
+    While slurmdbd has not been told everything, not to know an end says nothing: slurmctld keeps what it could not send.
     Two ends are none. `slurmctld -c` drops its state and calls every job cancelled, by nobody. And `sacctmgr show
     runawayjobs` completes jobs that slurmctld does not know, in the second in which they began.
     """
     if record.ended_at is None:
-        return Evidence.LOST
+        return Evidence.LOST if is_up_to_date else Evidence.PENDING
     if JobEnd.CANCELLED.value in record.states and record.started_at and not record.ended_by:
         return Evidence.LOST
     if JobEnd.COMPLETED.value in record.states and record.ended_at == record.started_at:
@@ -135,20 +138,52 @@ class Hold(enum.Enum):
     """All of them have a placeholder that runs, or nobody is there."""
     RESTORING = "restoring"
     """Some placeholders are to start there; none is missing."""
+    UNDECIDED = "undecided"
+    """Some pods have no placeholder, and it is for people to say what is to be."""
     UNSURE = "unsure"
     """Slurm does not say, or not yet: nothing is changed."""
     MISSING = "missing"
-    """Some pods have no placeholder: whatever Slurm starts there would share with them what it believes free."""
+    """Some placeholders are to be submitted again: whatever Slurm starts there before takes their room."""
 
 
-_PLACED = (Row.PLACED, Row.BOUND)
+_WORST_FIRST = (Hold.MISSING, Hold.UNSURE, Hold.RESTORING, Hold.UNDECIDED)
+"""Who waits for people does not keep others from starting again."""
 
 
-def hold(cells: Iterable[tuple[Row, Column]]) -> Hold:
-    """Say it of a node, from where its pods are in the lifecycle's table: the worst counts."""
-    columns = {column for row, column in cells if row in _PLACED}
-    if Column.NONE in columns:
-        return Hold.MISSING
-    if Column.UNKNOWN in columns:
-        return Hold.UNSURE
-    return Hold.RESTORING if Column.WAITING in columns else Hold.HELD
+def hold(pods: Iterable[Hold]) -> Hold:
+    """Say it of a node, from what is so of each of its pods."""
+    found = set(pods)
+    return next((worst for worst in _WORST_FIRST if worst in found), Hold.HELD)
+
+
+def hold_for(
+    pod: Pod, cell: tuple[Row, Column], evidence: Evidence, refusal: Refusal | None
+) -> Hold:
+    """Say it for one pod.
+
+    Args:
+        pod: which.
+        cell: where it is in the lifecycle's table.
+        evidence: what became of its placeholder, where that is missing.
+        refusal: what Slurm said against another one.
+    """
+    row, column = cell
+    if row not in (Row.PLACED, Row.BOUND):
+        return Hold.HELD
+    match column:
+        case Column.NONE:
+            return Hold.MISSING if _comes_back(pod, evidence, refusal) else Hold.UNDECIDED
+        case Column.UNKNOWN:
+            return Hold.UNSURE
+        case Column.WAITING:
+            return Hold.RESTORING
+        case _:
+            return Hold.HELD
+
+
+def _comes_back(pod: Pod, evidence: Evidence, refusal: Refusal | None) -> bool:
+    """Nobody need do anything for it."""
+    if refusal is not None or pod.grant is None:
+        return False
+    is_told = evidence is Evidence.NONE and pod.when_lost == "restore"
+    return is_told or evidence in (Evidence.PENDING, Evidence.LOST)

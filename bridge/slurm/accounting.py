@@ -28,6 +28,16 @@ async def record(client: SlurmClient, ref: JobId | Sluid) -> Record | None:
     return _record(answer.jobs[0]) if len(answer.jobs) == 1 else None
 
 
+async def backlog(client: SlurmClient) -> int:
+    """Ask how much slurmctld has yet to tell slurmdbd: while that is anything, ends may be missing there.
+
+    Raises:
+        SlurmError: it could not be read.
+    """
+    answer = await client.call("diag", "GET", "/diag/", answer=wire.Diagnosis)
+    return answer.statistics.dbd_agent_queue_size
+
+
 async def numbering(client: SlurmClient) -> Numbering:
     """Ask slurmctld which job id it gives out next.
 

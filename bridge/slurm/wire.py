@@ -239,6 +239,8 @@ class Statistics(Struct, frozen=True):
     """`req_time_start` is when slurmctld started, or last set its counters to zero (daily, at midnight UTC)."""
 
     req_time_start: Number = NONE
+    dbd_agent_queue_size: int = 0
+    """What slurmctld has yet to tell slurmdbd."""
 
 
 class Diagnosis(Answer, frozen=True):

@@ -718,13 +718,14 @@ class TestPodsWithoutPlaceholders:
         assert isinstance(create, Create)
         assert Drain(slurm_node=NAME, reason=self.LOST) == drain
 
-    def test_a_node_is_drained_once(self) -> None:
+    @pytest.mark.parametrize("hold", [Hold.MISSING, Hold.UNDECIDED])
+    def test_a_node_is_drained_once(self, hold: Hold) -> None:
         kube_node = build.kube_node(**TAINTED)
 
         assert [Drain(slurm_node=NAME, reason=self.LOST)] == decided(
-            kube_node, build.slurm_node(), hold=Hold.MISSING
+            kube_node, build.slurm_node(), hold=hold
         )
-        assert [] == decided(kube_node, drained(self.LOST), hold=Hold.MISSING)
+        assert [] == decided(kube_node, drained(self.LOST), hold=hold)
 
     def test_nothing_is_taken_back_while_slurm_does_not_say(self) -> None:
         kube_node = build.kube_node(**TAINTED)
@@ -757,7 +758,7 @@ class TestPodsWithoutPlaceholders:
         assert [] == decided(build.kube_node(**TAINTED), smaller, hold=Hold.RESTORING)
 
     def test_it_is_looked_at_again(self) -> None:
-        for hold in (Hold.MISSING, Hold.RESTORING, Hold.UNSURE):
+        for hold in set(Hold) - {Hold.HELD}:
             decision = look(build.kube_node(**TAINTED), drained(self.LOST), hold=hold)
             assert decision.again is not None
 

@@ -5,13 +5,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bridge.domain import restore
+from bridge.domain import grant as grants
+from bridge.domain import names, restore
+from bridge.domain.facts import Refusal
 from bridge.domain.grant import Grant
 from bridge.domain.ids import ClusterId, JobId, PodUid, SlurmNode
 from bridge.domain.lifecycle import Column, Row
 from bridge.domain.placeholder import Identity, PlaceholderSpec
+from bridge.domain.pods import Pod
 from bridge.domain.restore import Hold, Numbering, Record
 from bridge.domain.view import Evidence
+from tests.domain import lifecycle_builders as build
 
 BEGAN = datetime(2026, 5, 4, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -60,11 +64,20 @@ def ended(state: str, *, after: timedelta = HOUR, by: str = "") -> Record:
     ],
 )
 def test_what_slurmdbd_says_is_evidence(record: Record, expected: Evidence) -> None:
-    assert expected is restore.verdict(record)
+    assert expected is restore.verdict(record, is_up_to_date=True)
+
+
+def test_while_slurmdbd_lags_behind_only_an_end_is_evidence() -> None:
+    cancelled = ended("CANCELLED", by="root")
+
+    assert Evidence.PENDING is restore.verdict(RUNNING, is_up_to_date=False)
+    assert Evidence.ENDED is restore.verdict(cancelled, is_up_to_date=False)
 
 
 def test_a_job_that_was_cancelled_before_it_began_has_ended() -> None:
-    assert Evidence.ENDED is restore.verdict(replace(ended("CANCELLED"), started_at=None))
+    assert Evidence.ENDED is restore.verdict(
+        replace(ended("CANCELLED"), started_at=None), is_up_to_date=True
+    )
 
 
 @pytest.mark.parametrize(
@@ -140,32 +153,66 @@ def test_it_gets_the_time_that_is_left(
     assert expected == spec.time_limit_min
 
 
+GRANTED = replace(
+    build.bound(),
+    annotations={names.GRANT_ANNOTATION: grants.encode(WHOSE, GRANT)},
+)
+REFUSAL = Refusal(attempts=1, at=BEGAN, text="no")
+
+
+def told(word: str) -> Pod:
+    notes = {**GRANTED.annotations, names.WHEN_LOST_ANNOTATION: word}
+    return replace(GRANTED, annotations=notes)
+
+
 @pytest.mark.parametrize(
-    ("cells", "expected"),
+    ("cell", "expected"),
     [
-        pytest.param([], Hold.HELD, id="nobody is there"),
-        pytest.param([(Row.BOUND, Column.RUNNING)], Hold.HELD, id="runs"),
-        pytest.param([(Row.BOUND, Column.PAUSED)], Hold.HELD, id="suspended"),
-        pytest.param([(Row.BOUND, Column.ENDED)], Hold.HELD, id="given to others"),
-        pytest.param([(Row.PLACED, Column.NONE)], Hold.MISSING, id="placed, forgotten"),
-        pytest.param([(Row.STOPPING, Column.NONE)], Hold.HELD, id="goes anyway"),
-        pytest.param([(Row.GATED, Column.NONE)], Hold.HELD, id="waits for Slurm"),
-        pytest.param(
-            [(Row.BOUND, Column.RUNNING), (Row.BOUND, Column.WAITING)],
-            Hold.RESTORING,
-            id="one is to start",
-        ),
-        pytest.param(
-            [(Row.BOUND, Column.WAITING), (Row.BOUND, Column.UNKNOWN)],
-            Hold.UNSURE,
-            id="one is not known yet",
-        ),
-        pytest.param(
-            [(Row.BOUND, Column.UNKNOWN), (Row.BOUND, Column.NONE), (Row.BOUND, Column.RUNNING)],
-            Hold.MISSING,
-            id="one is forgotten",
-        ),
+        pytest.param((Row.BOUND, Column.RUNNING), Hold.HELD, id="runs"),
+        pytest.param((Row.BOUND, Column.PAUSED), Hold.HELD, id="suspended"),
+        pytest.param((Row.BOUND, Column.ENDED), Hold.HELD, id="given to others"),
+        pytest.param((Row.STOPPING, Column.NONE), Hold.HELD, id="goes anyway"),
+        pytest.param((Row.GATED, Column.NONE), Hold.HELD, id="waits for Slurm"),
+        pytest.param((Row.BOUND, Column.WAITING), Hold.RESTORING, id="to start again"),
+        pytest.param((Row.BOUND, Column.UNKNOWN), Hold.UNSURE, id="not known yet"),
+        pytest.param((Row.PLACED, Column.NONE), Hold.MISSING, id="placed, forgotten"),
+        pytest.param((Row.BOUND, Column.NONE), Hold.MISSING, id="bound, forgotten"),
     ],
 )
-def test_the_worst_of_a_nodes_pods_counts(cells: list[tuple[Row, Column]], expected: Hold) -> None:
-    assert expected is restore.hold(cells)
+def test_slurm_holds_a_node_for_a_pod(cell: tuple[Row, Column], expected: Hold) -> None:
+    assert expected is restore.hold_for(GRANTED, cell, Evidence.LOST, None)
+
+
+@pytest.mark.parametrize(
+    ("pod", "evidence", "refusal", "expected"),
+    [
+        pytest.param(GRANTED, Evidence.LOST, None, Hold.MISSING, id="lost"),
+        pytest.param(GRANTED, Evidence.PENDING, None, Hold.MISSING, id="perhaps lost"),
+        pytest.param(GRANTED, Evidence.NONE, None, Hold.UNDECIDED, id="an operator is asked"),
+        pytest.param(told("restore"), Evidence.NONE, None, Hold.MISSING, id="and said restore"),
+        pytest.param(told("let-go"), Evidence.NONE, None, Hold.UNDECIDED, id="and said let-go"),
+        pytest.param(GRANTED, Evidence.LOST, REFUSAL, Hold.UNDECIDED, id="refused"),
+        pytest.param(build.bound(), Evidence.LOST, None, Hold.UNDECIDED, id="nobody knows what"),
+        pytest.param(GRANTED, Evidence.ENDED, None, Hold.UNDECIDED, id="ended: it is to go"),
+    ],
+)
+def test_a_forgotten_pods_placeholder_comes_back_or_people_decide(
+    pod: Pod, evidence: Evidence, refusal: Refusal | None, expected: Hold
+) -> None:
+    assert expected is restore.hold_for(pod, (Row.BOUND, Column.NONE), evidence, refusal)
+
+
+@pytest.mark.parametrize(
+    ("pods", "expected"),
+    [
+        ([], Hold.HELD),
+        ([Hold.HELD, Hold.UNDECIDED], Hold.UNDECIDED),
+        ([Hold.UNDECIDED, Hold.RESTORING], Hold.RESTORING),
+        ([Hold.RESTORING, Hold.UNSURE], Hold.UNSURE),
+        ([Hold.UNSURE, Hold.MISSING, Hold.HELD], Hold.MISSING),
+    ],
+)
+def test_the_worst_of_a_nodes_pods_counts_and_who_waits_for_people_last(
+    pods: list[Hold], expected: Hold
+) -> None:
+    assert expected is restore.hold(pods)

@@ -54,9 +54,11 @@ async def test_a_job_is_recorded_from_its_start_to_its_end(accounted: SlurmClien
         before.started_at,
         before.time_limit_min,
     )
-    assert Evidence.LOST is restore.verdict(before), "were slurmctld not to know it"
+    assert Evidence.LOST is restore.verdict(before, is_up_to_date=True), (
+        "were slurmctld not to know it"
+    )
     assert (frozenset({"CANCELLED"}), "root") == (after.states, after.ended_by)
-    assert Evidence.ENDED is restore.verdict(after)
+    assert Evidence.ENDED is restore.verdict(after, is_up_to_date=True)
 
 
 @pytest.mark.parametrize("ref", [JobId(999_999), Sluid("s0000000000001")])
@@ -79,3 +81,21 @@ async def test_the_next_id_is_the_next_jobs(client: SlurmClient, submit: Submit)
 async def test_without_slurmdbd_there_is_no_record(client: SlurmClient) -> None:
     with pytest.raises(SlurmError):
         await accounting.record(client, JobId(1))
+
+
+async def test_what_slurmdbd_has_yet_to_be_told_is_counted(
+    slurm_accounting: Sandbox, accounted: SlurmClient
+) -> None:
+    assert 0 == await accounting.backlog(accounted)
+    await asyncio.to_thread(slurm_accounting.stop, "slurmdbd")
+    try:
+        job_id = await jobs.submit(
+            accounted, spec(user=ACCOUNT, group=ACCOUNT, account=ACCOUNT, hold=True)
+        )
+        await jobs.cancel(accounted, job_id)
+
+        assert await accounting.backlog(accounted) > 0
+        with pytest.raises(SlurmError):
+            await accounting.record(accounted, job_id)
+    finally:
+        await asyncio.to_thread(slurm_accounting.start, "slurmdbd")

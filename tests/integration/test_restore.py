@@ -1,0 +1,323 @@
+"""slurmctld comes back from an old state, or from none, while pods run: they get their places back, or nothing happens to them.
+
+On a sandbox of our own; Slurm forgets ended jobs after a second there.
+"""
+
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bridge.domain import names
+from sandbox.api import Api
+from sandbox.client import Sandbox
+from sandbox.options import Options
+from tests.integration.worlds import LIVE, Manifest, Worlds, condition, is_released, job_id
+from tests.servers import fresh_namespace, running_sandbox, wait_until
+
+_NODES = 3
+_RESTORED_WITHIN_S = 60.0
+_PURGED_WITHIN_S = 60.0
+"""slurmctld looks for what it may forget every half minute or so."""
+_COPY = ("/bin/cp", "-a")
+"""With owners: slurmctld runs as somebody else."""
+_HOUR = {"slurmjob.slinky.slurm.net/timelimit": "60"}
+_BREAK_GLASS = "slurm-bridge:break-glass"
+
+
+@pytest.fixture(scope="module")
+def fragile_sandbox() -> Iterator[Sandbox]:
+    with running_sandbox(Options(accounting=True, nodes=_NODES)) as sandbox:
+        for conf in sandbox.slurm_conf.parent.glob("slurm*.conf"):
+            conf.write_text(conf.read_text().replace("MinJobAge=300", "MinJobAge=1"))
+        sandbox.restart("slurmctld")
+        yield sandbox
+
+
+@pytest.fixture
+def world(fragile_sandbox: Sandbox) -> Iterator[Worlds]:
+    """A namespace that Slurm places; Slurm has its nodes back before the next test."""
+    with fresh_namespace(fragile_sandbox, labels={names.ENABLED_LABEL: "true"}) as name:
+        worlds = Worlds(fragile_sandbox, name)
+        yield worlds
+        worlds.clear()
+        fragile_sandbox.run("scancel", "--quiet", "--name=stranger")
+        wait_until(
+            lambda: [] == [job for job in worlds.queue() if job.state in LIVE],
+            _RESTORED_WITHIN_S,
+            sandbox=fragile_sandbox,
+        )
+        wait_until(lambda: _idle_nodes(worlds) == _NODES, 90, sandbox=fragile_sandbox)
+
+
+def _idle_nodes(worlds: Worlds) -> int:
+    return worlds.sandbox.run("sinfo", "-N", "-h", "-t", "idle", "-o", "%N").split().__len__()
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """A running pod, as it was before Slurm forgot it."""
+
+    name: str
+    uid: str
+    node: str
+    job: int
+    sluid: str
+
+
+def tenants(worlds: Worlds, *pods: str, cpus: str = "4", limit: bool = True) -> list[Tenant]:
+    """Running pods that Slurm placed."""
+    uids = {
+        name: worlds.submit(name, cpus=cpus, annotations=_HOUR if limit else None) for name in pods
+    }
+    return [_tenant(name, uid, worlds.await_phase(name, "Running")) for name, uid in uids.items()]
+
+
+def _tenant(name: str, uid: str, pod: Manifest) -> Tenant:
+    id_ = job_id(pod)
+    assert id_ is not None
+    return Tenant(name, uid, pod["spec"]["nodeName"], id_, _notes(pod)[names.SLUID_ANNOTATION])
+
+
+def _notes(pod: Manifest) -> Mapping[str, str]:
+    return dict(pod["metadata"].get("annotations", {}))
+
+
+@contextmanager
+def without(sandbox: Sandbox, *parts: str) -> Iterator[None]:
+    """Parts are down, and come back."""
+    for part in parts:
+        sandbox.stop(part)
+    try:
+        yield
+    finally:
+        for part in reversed(parts):
+            sandbox.start(part)
+
+
+@contextmanager
+def state_kept(sandbox: Sandbox, copy: Path) -> Iterator[None]:
+    """Slurmctld's state as it is now is what it comes back from in the end."""
+    state = sandbox.instance.slurm / "state"
+    sandbox.stop("slurmctld")
+    subprocess.run((*_COPY, state, copy), check=True)
+    sandbox.start("slurmctld")
+    yield
+    sandbox.stop("slurmctld", signal="KILL")
+    shutil.rmtree(state)
+    subprocess.run((*_COPY, copy, state), check=True)
+    sandbox.start("slurmctld")
+
+
+def strangers(sandbox: Sandbox, count: int, *more: str) -> list[int]:
+    """Jobs of Slurm's other users that want whole nodes."""
+    whole = (
+        "sbatch",
+        "--parsable",
+        "--external",
+        "--exclusive",
+        "--mem=100",
+        "-J",
+        "stranger",
+        "-t",
+        "60",
+        "-p",
+        "slurm-bridge",
+    )
+    return [int(sandbox.run(*whole, *more)) for _ in range(count)]
+
+
+@contextmanager
+def room_elsewhere(worlds: Worlds) -> Iterator[None]:
+    """A node out of service: where a partition has no node at all, Slurm refuses jobs instead of letting them wait."""
+    shape = ("State=External", "NodeAddr=127.0.0.1", "CPUs=8", "RealMemory=1000")
+    worlds.scontrol("create", "NodeName=elsewhere", *shape, f"Feature={names.BRIDGED_FEATURE}")
+    worlds.scontrol("update", "NodeName=elsewhere", "State=DRAIN", "Reason=test")
+    yield
+    worlds.scontrol("delete", "NodeName=elsewhere")
+
+
+def states(worlds: Worlds, ids: list[int]) -> list[str]:
+    queued = {job.id: job.state for job in worlds.queue()}
+    return [queued.get(id_, "gone") for id_ in ids]
+
+
+def await_restored(worlds: Worlds, *tenants: Tenant) -> None:
+    """Each has another placeholder, on its own node, and says so; nothing else has happened to it."""
+
+    def is_restored(tenant: Tenant) -> bool:
+        pod = worlds.pod(tenant.name)
+        assert pod is not None
+        assert tenant.uid == pod["metadata"]["uid"]
+        assert "deletionTimestamp" not in pod["metadata"], condition(pod)
+        live = worlds.live(tenant.uid)
+        return (
+            [(job_id(pod), "RUNNING", tenant.node)] == [(j.id, j.state, j.nodes) for j in live]
+            and tenant.sluid != _notes(pod)[names.SLUID_ANNOTATION]
+            and condition(pod).get("status") == "True"
+        )
+
+    for tenant in tenants:
+        wait_until(
+            lambda tenant=tenant: is_restored(tenant),  # type: ignore[misc]  # bound at once
+            _RESTORED_WITHIN_S,
+            sandbox=worlds.sandbox,
+        )
+
+
+def time_limit_min(worlds: Worlds, tenant: Tenant) -> int:
+    (job,) = worlds.live(tenant.uid)
+    (text,) = worlds.sandbox.run("squeue", "-h", "-j", str(job.id), "-o", "%l").split()
+    hours, minutes, _ = ("0:" + text).split(":")[-3:]
+    return int(hours) * 60 + int(minutes)
+
+
+def test_after_a_wipe_all_get_their_places_back_before_strangers_that_wait_longer(
+    world: Worlds, fragile_sandbox: Sandbox
+) -> None:
+    homes = tenants(world, *(f"pod-{number}" for number in range(2 * _NODES)))
+    changed = homes[0]
+    world.scontrol("update", f"JobId={changed.job}", "TimeLimit=30")
+    wait_until(lambda: _accounted_limit(world, changed) == "00:30:00", 20, sandbox=fragile_sandbox)
+    with without(fragile_sandbox, "controllers"):
+        fragile_sandbox.restart("slurmctld", signal="KILL", wipe=True)
+        with room_elsewhere(world):
+            waiting = strangers(fragile_sandbox, _NODES)
+        assert {"PENDING"} == set(states(world, waiting))
+
+    await_restored(world, *homes)
+
+    assert {"PENDING"} == set(states(world, waiting))
+    assert 30 >= time_limit_min(world, changed), "an administrator had changed it"
+    assert 55 < time_limit_min(world, homes[1]) <= 60
+
+
+def _accounted_limit(worlds: Worlds, tenant: Tenant) -> str:
+    columns = ("-X", "-n", "-P", "-o", "Timelimit")
+    return worlds.sandbox.run("sacct", "-j", tenant.sluid, *columns).strip()
+
+
+def test_a_restored_placeholder_lives_on_as_any_other(
+    world: Worlds, fragile_sandbox: Sandbox
+) -> None:
+    """It is adopted, can be lost again, and ends with its pod."""
+    (home,) = tenants(world, "pod")
+    fragile_sandbox.restart("slurmctld", signal="KILL", wipe=True)
+    await_restored(world, home)
+    again = _tenant(home.name, home.uid, world.await_pod(home.name, bool))
+    fragile_sandbox.restart("slurmctld", signal="KILL", wipe=True)
+    await_restored(world, again)
+    (last,) = world.live(home.uid)
+
+    world.delete(home.name)
+
+    world.await_gone(home.name)
+    assert [] == world.live(home.uid)
+    assert last.identity is not None
+    assert last.identity.restores == again.sluid
+
+
+def test_without_slurmdbd_it_is_enough_that_job_ids_went_backwards(
+    world: Worlds, fragile_sandbox: Sandbox
+) -> None:
+    homes = tenants(world, "one", "two")
+    with without(fragile_sandbox, "controllers"):
+        fragile_sandbox.restart("slurmctld", signal="KILL", wipe=True)
+        fragile_sandbox.stop("slurmdbd")
+    try:
+        await_restored(world, *homes)
+        assert 55 < time_limit_min(world, homes[0]) <= 60
+    finally:
+        fragile_sandbox.start("slurmdbd")
+
+
+def test_strangers_that_got_the_ids_of_lost_jobs_are_left_alone(
+    world: Worlds, fragile_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    with state_kept(fragile_sandbox, tmp_path / "state"):
+        homes = tenants(world, "one", "two")
+        fragile_sandbox.stop("controllers")
+    try:
+        there = strangers(fragile_sandbox, 4, "--hold")
+        assert {home.job for home in homes} <= set(there), "their ids were to be given out again"
+    finally:
+        fragile_sandbox.start("controllers")
+
+    await_restored(world, *homes)
+
+    assert {"PENDING"} == set(states(world, there))
+
+
+def test_while_others_hold_its_node_a_pod_is_kept_and_told(
+    world: Worlds, fragile_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    with state_kept(fragile_sandbox, tmp_path / "state"):
+        (home,) = tenants(world, "pod")
+        fragile_sandbox.stop("controllers")
+    try:
+        (stranger,) = strangers(fragile_sandbox, 1, f"--nodelist={home.node}")
+        wait_until(lambda: states(world, [stranger]) == ["RUNNING"], 30, sandbox=fragile_sandbox)
+    finally:
+        fragile_sandbox.start("controllers")
+
+    told = world.await_pod(
+        "pod", lambda pod: "waits (Resources)" in condition(pod).get("message", "")
+    )
+    assert "deletionTimestamp" not in told["metadata"]
+    assert ["RUNNING"] == states(world, [stranger])
+    world.scancel(stranger)
+    await_restored(world, home)
+
+
+def test_where_nobody_knows_pods_are_kept_until_somebody_says_what_is_so(
+    world: Worlds, fragile_sandbox: Sandbox
+) -> None:
+    """Their jobs ended, and were purged, while neither we nor slurmdbd looked: as if they had been lost."""
+    homes = tenants(world, "restored", "let-go", "found-out", cpus="2")
+    with without(fragile_sandbox, "controllers"):
+        fragile_sandbox.stop("slurmdbd")
+        for home in homes:
+            world.scancel(home.job)
+        wait_until(
+            lambda: not {home.job for home in homes} & {job.id for job in world.queue()},
+            _PURGED_WITHIN_S,
+            sandbox=fragile_sandbox,
+        )
+    try:
+        for home in homes:
+            kept = world.await_pod(
+                home.name, lambda pod: condition(pod).get("reason") == "PlaceholderLost"
+            )
+            assert "deletionTimestamp" not in kept["metadata"]
+            assert f"{names.WHEN_LOST_ANNOTATION}=restore" in condition(kept)["message"]
+        for node in {home.node for home in homes}:
+            wait_until(
+                lambda node=node: "jobs Slurm has lost" in world.scontrol("show", "node", node),  # type: ignore[misc]
+                30,
+                sandbox=fragile_sandbox,
+            )
+        _say(world, "restored", "restore")
+        _say(world, "let-go", "let-go")
+        await_restored(world, homes[0])
+        assert names.WHEN_LOST_ANNOTATION not in _notes(world.await_pod("restored", bool))
+        assert "SlurmPlaceholderLost" in world.events("let-go") or world.await_event(
+            "let-go", "SlurmPlaceholderLost"
+        )
+        assert "deletionTimestamp" not in world.await_pod("found-out", bool)["metadata"]
+    finally:
+        fragile_sandbox.start("slurmdbd")
+    # It asks at once, instead of in a minute; and slurmctld is still to tell slurmdbd of the end.
+    fragile_sandbox.restart("controllers")
+
+    assert "slurmdbd knows" in world.await_event("found-out", "SlurmJobEnded", 60)
+    world.await_pod("restored", lambda pod: not is_released(pod))
+
+
+def _say(worlds: Worlds, pod: str, word: str) -> None:
+    with Api(worlds.sandbox.user_kubeconfig("medic", "system:masters", _BREAK_GLASS)) as medic:
+        note = {"metadata": {"annotations": {names.WHEN_LOST_ANNOTATION: word}}}
+        medic.patch(f"{worlds.path}/pods/{pod}", note)
