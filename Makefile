@@ -46,6 +46,7 @@ fmt: venv
 docs: venv
 	$(BIN)/python -c 'from bridge.runtime import settings; print(settings.reference(), end="")' > docs/settings.md
 	$(BIN)/python -m bridge.domain.lifecycle_page > docs/lifecycle.md
+	$(BIN)/python -m bridge.domain.nodes_page < docs/nodes.md > docs/nodes.md.new && mv docs/nodes.md.new docs/nodes.md
 	$(BIN)/python -m bridge.domain.reasons_page > docs/reasons.md
 	$(BIN)/python -m bridge.runtime.metrics_page > docs/metrics.md
 	$(BIN)/python deploy/dashboard.py
