@@ -5,20 +5,23 @@ from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.runtime.placeholders import Placeholders
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import NotFound, Unavailable
+from bridge.slurm.errors import NotFound
 
 
 async def naming(
-    slurm: SlurmClient, placeholders: Placeholders, slurm_node: SlurmNode
-) -> tuple[SlurmJob, ...]:
+    slurm: SlurmClient, placeholders: Placeholders, slurm_node: SlurmNode, since: float
+) -> tuple[SlurmJob, ...] | None:
     """Find the live ones; those that the last reading has are read again, as a list of nodes may be written anew.
+
+    since: seconds of the monotonic clock: who submits has known from then on that the node leaves. None: Slurm has not been
+    read since.
 
     Raises:
         SlurmError: it is not known.
     """
     snapshot = placeholders.snapshot
-    if snapshot is None:
-        raise Unavailable("job.states", "Slurm's jobs have not been read yet")
+    if snapshot is None or snapshot.began_monotonic <= since:
+        return None
     found: list[SlurmJob] = []
     for job in snapshot.jobs.values():
         if job.phase is JobPhase.ENDED or not _names(job, slurm_node):

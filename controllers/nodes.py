@@ -46,8 +46,11 @@ _REFUSED_AGAIN = timedelta(seconds=60)
 _REPEATABLE = (Create, SetTaint, SetCondition)
 """What does no harm when it was decided on yesterday's news."""
 
-Naming = Callable[[SlurmNode], Awaitable[tuple[SlurmJob, ...]]]
-"""Finds the live placeholders that name a node, as required or as excluded."""
+_WATCHES_LAG_S = 2.0
+"""So much later than we, the extender may see that a node leaves; until then it submits jobs that name it."""
+
+Naming = Callable[[SlurmNode, float], Awaitable[tuple[SlurmJob, ...] | None]]
+"""Finds the live placeholders that name a node, in a reading that began after that moment; None: there is none yet."""
 
 
 class NodeController:
@@ -112,6 +115,7 @@ class NodeController:
         self._clock = clock
         self._refusals: dict[SlurmNode, tuple[Refusal, float]] = {}
         self._said: dict[SlurmNode, str] = {}
+        self._leaving_since: dict[SlurmNode, float] = {}
 
     async def run(self, stop: asyncio.Event) -> None:
         """Keep nodes in step until told to stop; nothing is concluded before the caches are whole."""
@@ -170,15 +174,21 @@ class NodeController:
         ours = self._ours_on.get(kube_node.name) if kube_node else []
         ours = [pod for pod in ours if not pod.is_terminal]
         is_leaving = slurm_node is not None and not nodes.is_wanted(kube_node)
+        if not is_leaving:
+            self._leaving_since.pop(name, None)
         return Node(
             kube_node=kube_node,
             slurm_node=slurm_node,
             daemons=demand.total(pod.demand for pod in daemons if not pod.is_terminal),
             is_given_up=bool(ours) and all(pod.is_deleting for pod in ours),
-            named_by=await self._naming(name) if is_leaving else (),
+            named_by=await self._named_by(name) if is_leaving else (),
             hold=self._holdings.hold(kube_node, slurm_node),
             refusal=self._refusal(name),
         )
+
+    async def _named_by(self, name: SlurmNode) -> tuple[SlurmJob, ...] | None:
+        since = self._leaving_since.setdefault(name, self._clock.monotonic())
+        return await self._naming(name, since + _WATCHES_LAG_S)
 
     async def _carry_out(self, name: SlurmNode, decision: NodeDecision) -> timedelta | None:
         try:

@@ -78,8 +78,8 @@ class Node:
     """What the pods that belong to the node ask for together (DaemonSets', static ones; `demand.total`)."""
     is_given_up: bool = False
     """It has pods of ours, and Kubernetes is deleting every one of them."""
-    named_by: tuple[SlurmJob, ...] = ()
-    """Live placeholders of ours that name it, as required or as excluded."""
+    named_by: tuple[SlurmJob, ...] | None = ()
+    """Live placeholders of ours that name it, as required or as excluded; None: it is not surely known yet."""
     hold: Hold = Hold.HELD
     """Whether Slurm holds the node for the pods that run there."""
     refusal: Refusal | None = None
@@ -273,6 +273,9 @@ def _take_out(node: Node, settings: Settings) -> NodeDecision:
     if not any(isinstance(action, Delete) for action in decision.actions):
         return decision
     drain = tuple(action for action in decision.actions if isinstance(action, Drain))
+    if node.named_by is None:
+        text = f"{why}, the jobs that name it are being looked for"
+        return NodeDecision(actions=drain, reason=text, again=SOON)
     # Slurm refuses every update of a job that names a node which is gone (2018), and a running one keeps its lists.
     if rewritten := tuple(_without(slurm_node.name, node.named_by)):
         text = f"{why}, jobs that wait name it"

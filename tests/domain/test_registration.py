@@ -511,6 +511,13 @@ class TestJobsThatNameANodeThatLeaves:
             )
         ] == decided(unlabelled(), drained("slurm-bridge: no longer wanted"), named_by=(job,))
 
+    def test_nothing_goes_before_they_are_known(self) -> None:
+        """One that was submitted a moment ago is in no reading yet."""
+        decision = look(unlabelled(), build.slurm_node(), named_by=None)
+
+        assert [Drain] == [type(action) for action in decision.actions]
+        assert registration.SOON == decision.again
+
     def test_one_that_has_no_other_is_submitted_again(self) -> None:
         job = replace(build_job(), required_nodes=(NAME,))
 
