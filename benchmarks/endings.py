@@ -1,0 +1,227 @@
+"""`python -m benchmarks.endings`: how soon an end on one side is acted on on the other, with many pods running.
+
+Both are taken from the outside, one sample after the other: from a pod's terminal status to its job's end, and from a job's
+cancel to its pod's deletion. Slurm is asked often meanwhile, so the processor time of slurmctld is taken in between, when
+nobody asks but us.
+"""
+
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Any
+
+import httpx
+import typer
+from rich.console import Console
+
+from benchmarks.meter import cpu_s
+from bridge.domain import breaker, lifecycle, names
+from bridge.domain.actions import Evict
+from bridge.domain.facts import Facts, Policy
+from bridge.domain.ids import ClusterId, JobId, KubeNode, PodUid, Sluid
+from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
+from bridge.domain.placeholder import Identity
+from bridge.domain.pods import Container, ContainerState, Phase, Pod
+from bridge.domain.view import View
+from bridge.runtime.clock import SystemClock
+from sandbox.api import Api
+from sandbox.client import Sandbox
+from sandbox.options import Options
+
+_NAMESPACE = "endings"
+_PODS = f"/api/v1/namespaces/{_NAMESPACE}/pods"
+_LOOK_EVERY_S = 0.02
+_PATIENCE_S = 900.0
+_SIMULATED = 10_000
+_NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class _World:
+    """One sandbox with pods that run."""
+
+    sandbox: Sandbox
+    slurm: httpx.Client
+
+    def pod(self, name: str) -> dict[str, Any]:
+        return self.sandbox.admin.get(f"{_PODS}/{name}")
+
+    def job_states(self, job_id: str) -> list[str]:
+        answer = self.slurm.get(f"/slurm/v0.0.44/job/{job_id}", params={"flags": "ALL"})
+        states: list[str] = answer.json()["jobs"][0]["job_state"]
+        return states
+
+
+def main(
+    *,
+    pods: Annotated[int, typer.Option(help="Pods that run meanwhile.", min=1)] = 1000,
+    samples: Annotated[int, typer.Option(help="Ends of either kind.", min=2)] = 20,
+    idle_s: Annotated[float, typer.Option(help="How long slurmctld is watched.", min=1)] = 30,
+) -> None:
+    """Measure endings on a sandbox of its own."""
+    console = Console()
+    nodes = -(-(pods + 2 * samples) // 8)
+    with (
+        _folder() as folder,
+        Sandbox.up(folder, Options(nodes=nodes)) as sandbox,
+        httpx.Client(
+            base_url=sandbox.slurmrestd_url,
+            headers={"X-SLURM-USER-TOKEN": sandbox.token()},
+            trust_env=False,
+        ) as slurm,
+    ):
+        world = _World(sandbox, slurm)
+        _fill(world, pods + 2 * samples)
+        share = _share(sandbox, idle_s)
+        told = [_pod_end(world, f"p{number}") for number in range(samples)]
+        evicted = [_job_end(world, f"p{number}") for number in range(samples, 2 * samples)]
+    console.print(f"{pods} pods running")
+    console.print(f"pod end to job ended: {_spread(told)}")
+    console.print(f"job end to eviction:  {_spread(evicted)}")
+    console.print(f"slurmctld, its own scheduler included: {share:.2%} of one core")
+    console.print(
+        f"{_SIMULATED} pods simulated, one of them ended: {_simulated() * 1000:.1f} ms CPU"
+    )
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="slurm-bridge-bench-"))
+    folder.chmod(0o755)  # the servers' accounts must get in
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _share(sandbox: Sandbox, idle_s: float) -> float:
+    """What slurmctld takes of one core while nothing happens."""
+    pid = sandbox.status()["slurmctld"].pid or 0
+    before = cpu_s(pid)
+    time.sleep(idle_s)
+    return (cpu_s(pid) - before) / idle_s
+
+
+def _fill(world: _World, count: int) -> None:
+    """Start so many pods, and wait until they run."""
+    admin = world.sandbox.admin
+    admin.create(
+        "/api/v1/namespaces",
+        {"metadata": {"name": _NAMESPACE, "labels": {names.ENABLED_LABEL: "true"}}},
+    )
+    account = f"/api/v1/namespaces/{_NAMESPACE}/serviceaccounts"
+    _await(lambda: admin.get(account)["items"])
+
+    def create(number: int) -> None:
+        requests = {"cpu": "1", "memory": "64Mi"}
+        container = {"name": "main", "image": "x", "resources": {"requests": requests}}
+        spec = {"restartPolicy": "Never", "containers": [container]}
+        with Api(world.sandbox.kubeconfig) as api:
+            api.create(_PODS, {"metadata": {"name": f"p{number}"}, "spec": spec})
+
+    with ThreadPoolExecutor(4) as creators:
+        list(creators.map(create, range(count)))
+    running = {"fieldSelector": "status.phase=Running"}
+    _await(lambda: len(admin.get(_PODS, **running)["items"]) == count)
+    time.sleep(2 * 5)  # until the last was told that it has its allocation
+
+
+def _pod_end(world: _World, name: str) -> float:
+    """From a pod's terminal status to the end of its job."""
+    pod = world.pod(name)
+    job_id = pod["metadata"]["labels"][names.JOB_ID_LABEL]
+    (status,) = pod["status"]["containerStatuses"]
+    times = {"startedAt": status["state"]["running"]["startedAt"], "finishedAt": _stamp()}
+    over = {"terminated": {**times, "exitCode": 0, "reason": "Completed"}}
+    ended = {"phase": "Succeeded", "containerStatuses": [{**status, "state": over}]}
+    world.sandbox.admin.request(
+        "PATCH",
+        f"{_PODS}/{name}/status",
+        {"status": ended},
+        content_type="application/strategic-merge-patch+json",
+    )
+    return _await(lambda: "COMPLETED" in world.job_states(job_id))
+
+
+def _job_end(world: _World, name: str) -> float:
+    """From a job's cancel to the deletion of its pod."""
+    job_id = world.pod(name)["metadata"]["labels"][names.JOB_ID_LABEL]
+    world.slurm.delete(f"/slurm/v0.0.44/job/{job_id}")
+    return _await(lambda: "deletionTimestamp" in world.pod(name)["metadata"])
+
+
+def _stamp() -> str:
+    return f"{SystemClock().now():%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _await(condition: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    while not condition():
+        if time.perf_counter() - began > _PATIENCE_S:
+            raise TimeoutError(f"it did not come to that within {_PATIENCE_S:g} s")
+        time.sleep(_LOOK_EVERY_S)
+    return time.perf_counter() - began
+
+
+def _spread(seconds: list[float]) -> str:
+    return f"median {statistics.median(seconds):.2f} s, worst {max(seconds):.2f} s"
+
+
+def _simulated() -> float:
+    """What a reading in which one of many placeholders has ended costs the controllers beyond the reading itself."""
+    pods = [_running(number) for number in range(_SIMULATED)]
+    jobs = [_job(number) for number in range(_SIMULATED)]
+    jobs[0] = replace(jobs[0], phase=JobPhase.ENDED, end=JobEnd.CANCELLED)
+    began = time.process_time()
+    pairs = [
+        (pod, lifecycle.placeholder(pod, View(jobs=(job,))))
+        for pod, job in zip(pods, jobs, strict=True)
+    ]
+    limits = breaker.Limits(share=0.3, always=20)
+    held = breaker.tally(pairs, _NOW).is_too_much(limits)
+    view = View(jobs=(jobs[0],), fresh=True, surely_none=True)
+    facts = Facts(pod=pods[0], view=view, now=_NOW, evictions_held=held)
+    decision = lifecycle.decide(facts, Policy())
+    took = time.process_time() - began
+    is_evicted = any(isinstance(action, Evict) for action in decision.actions)
+    if not is_evicted:
+        raise RuntimeError(f"it was not evicted: {decision.reason}")
+    return took
+
+
+def _running(number: int) -> Pod:
+    return Pod(
+        uid=PodUid(f"u{number}"),
+        namespace="ns",
+        name=f"p{number}",
+        created_at=_NOW,
+        labels={names.JOB_ID_LABEL: str(number + 1)},
+        annotations={names.NODE_ANNOTATION: "n"},
+        kube_node=KubeNode("n"),
+        phase=Phase.RUNNING,
+        start_time=_NOW - timedelta(hours=1),
+        containers=(Container(name="main", state=ContainerState.RUNNING, started_before=True),),
+    )
+
+
+def _job(number: int) -> SlurmJob:
+    uid = PodUid(f"u{number}")
+    return SlurmJob(
+        id=JobId(number + 1),
+        sluid=Sluid(f"s{number}"),
+        phase=JobPhase.RUNNING,
+        identity=Identity(
+            cluster=ClusterId("c"), kind="Pod", namespace="ns", name="p", uid=uid, pods=(uid,)
+        ),
+    )
+
+
+if __name__ == "__main__":
+    typer.run(main)
