@@ -25,7 +25,9 @@ from tests.servers import fresh_namespace
 
 _EVICTED_WITHIN_S = 5.0
 _LIMITED = {"slurmjob.slinky.slurm.net/timelimit": "1"}
-_STOPS_WITHIN_S = 6.0
+_STOPS_WITHIN_S = 34.0
+"""Longer than slurmctld may take to notice that a limit is reached: it looks twice a minute."""
+_GRACE_S = 60
 _LIMIT_S = 90.0
 """A minute, and somewhat more."""
 
@@ -54,7 +56,9 @@ def slow(full_sandbox: Sandbox) -> Iterator[Slow]:
             "limited": {**_LIMITED, **played(stop_seconds=_STOPS_WITHIN_S, stop_exit_code=0)},
         }
         for name, annotations in lives.items():
-            worlds.create_job(job_manifest(name, annotations=annotations))
+            worlds.create_job(
+                job_manifest(name, annotations=annotations, terminationGracePeriodSeconds=_GRACE_S)
+            )
         limited = worlds.await_phase("too-long", "Running")
         worlds.scontrol("update", f"JobId={job_id(limited)}", "EndTime=now")
         first = worlds.await_one_pod(
@@ -215,7 +219,8 @@ def test_a_time_limit_is_the_pods_own_failure_and_its_node_is_free_when_its_cont
         "job-name=limited", lambda pod: "deletionTimestamp" in pod["metadata"], _LIMIT_S
     )
     job = worlds.live(slow.limited)[0]
-    with worlds.strangers_on(evicted["spec"]["nodeName"]):  # returns when the node is theirs
+    node = evicted["spec"]["nodeName"]
+    with worlds.strangers_on(node, deadline_s=_LIMIT_S):  # returns when the node is theirs
         ended = worlds.await_accounted(slow.limited)
 
     told = condition(evicted)

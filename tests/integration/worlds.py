@@ -77,11 +77,11 @@ def played(
     return {f"{SANDBOX}/{key}": str(value) for key, value in notes.items() if value is not None}
 
 
-def job_manifest(name: str, *, annotations: dict[str, str]) -> Manifest:
+def job_manifest(name: str, *, annotations: dict[str, str], **spec: object) -> Manifest:
     """A Job for which a disruption does not count as a failure, and which may have none."""
     template = {
         "metadata": {"annotations": annotations},
-        "spec": {"restartPolicy": "Never", "containers": [container()]},
+        "spec": {"restartPolicy": "Never", "containers": [container()], **spec},
     }
     ignored = {"type": "DisruptionTarget", "status": "True"}
     return {
@@ -280,7 +280,9 @@ class Worlds:
         return self.sandbox.run("scontrol", *arguments)
 
     @contextmanager
-    def strangers_on(self, *nodes: str, options: Sequence[str] = ()) -> Iterator[dict[str, int]]:
+    def strangers_on(
+        self, *nodes: str, options: Sequence[str] = (), deadline_s: float = PATIENCE_S
+    ) -> Iterator[dict[str, int]]:
         """Jobs of Slurm's other users that have these nodes for themselves, by node; those that are left go in the end."""
         command = ("sbatch", "--parsable", "--external", "--exclusive", "--job-name=stranger")
         whole = (*command, *options)
@@ -289,7 +291,7 @@ class Worlds:
         try:
             wait_until(
                 lambda: ids == {job.id for job in self.queue() if job.state == "RUNNING"} & ids,
-                PATIENCE_S,
+                deadline_s,
                 sandbox=self.sandbox,
             )
             yield jobs
