@@ -75,13 +75,13 @@ def _count(found: Mapping[str, Any]) -> str:
 
 def _memory(churn: Mapping[str, Any]) -> Sequence[str]:
     if not churn["memory_mib"]:
-        return ["Memory was not compared: the run was too short, or a process was started anew."]
+        return ["Memory was not compared: every process was started anew in the second half."]
     rows = [
         f"| {name} | {middle:g} | {end:g} | {100 * (end / middle - 1):+.1f} % |"
         for name, (middle, end) in churn["memory_mib"].items()
     ]
     head = [
-        "| service | MiB in the middle | MiB in the end | growth |",
+        "| service | MiB at two thirds | MiB in the end | growth |",
         "| --- | --- | --- | --- |",
     ]
     return [*head, *rows]

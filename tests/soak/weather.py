@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from sandbox.errors import SandboxError
@@ -35,18 +35,17 @@ class Weather:
     def __init__(self, bench: FaultBench, dice: random.Random) -> None:
         self.story: list[str] = []
         """What has happened, in order."""
-        self.kills_ours = True
-        """Whether our own processes are killed, too: not while their memory is measured."""
+        self.is_gentle = False
+        """No fault that ends a process of ours, be it by a lost lease: not while their memory is measured."""
         self._bench = bench
         self._sandbox = bench.sandbox
         self._dice = dice
-        self._paused: set[str] = set()
 
     async def one(self) -> None:
         """Let one thing go wrong; returns when it is over."""
         kinds: list[Kind] = [self.network, self.network, self.network, self.frozen, self.cut]
         kinds += [self.pause, self.restart, self.kill]
-        kinds += [self.kill_ours] * 2 if self.kills_ours else []
+        kinds += [] if self.is_gentle else [self.kill_ours] * 2
         kind = self._dice.choice(kinds)
         try:
             self.story.append(await kind())
@@ -73,11 +72,20 @@ class Weather:
             elif part.state in {"down", "failed"}:
                 await asyncio.to_thread(self._sandbox.start, name)
 
+    @property
+    def _spared(self) -> Collection[str]:
+        """What is left alone in gentle weather: without them leaders lose their lease, and end."""
+        return ("apiserver", "etcd", *_OURS) if self.is_gentle else ()
+
+    def _one_of(self, parts: Sequence[str]) -> str:
+        return self._dice.choice([part for part in parts if part not in self._spared])
+
     # -- kinds ------------------------------------------------------------------------------------
 
     async def network(self) -> str:
         """Some requests of one service to one peer, reads and writes alike, meet a fault."""
-        service, peer = self._dice.choice(SERVICES), self._dice.choice(PEERS)
+        peers = [peer for peer in PEERS if peer not in self._spared]
+        service, peer = self._dice.choice(SERVICES), self._dice.choice(peers)
         what, times = self._dice.choice(tuple(_NETWORK)), self._dice.randint(1, 8)
         if peer == "slurmctld":  # which does not speak HTTP
             what = self._dice.choice(("lost requests", "lost replies", "slow answers"))
@@ -103,7 +111,7 @@ class Weather:
 
     async def pause(self) -> str:
         """A process hangs."""
-        part, seconds = self._dice.choice(_PAUSED), self._dice.uniform(0.5, 8)
+        part, seconds = self._one_of(_PAUSED), self._dice.uniform(0.5, 8)
         await asyncio.to_thread(self._sandbox.pause, part)
         try:
             await asyncio.sleep(seconds)
@@ -113,13 +121,13 @@ class Weather:
 
     async def restart(self) -> str:
         """A process of others is restarted in order."""
-        part = self._dice.choice(_RESTARTED)
+        part = self._one_of(_RESTARTED)
         await asyncio.to_thread(self._sandbox.restart, part)
         return f"{part} is restarted"
 
     async def kill(self) -> str:
         """A process of others is killed."""
-        part = self._dice.choice(_KILLED)
+        part = self._one_of(_KILLED)
         await asyncio.to_thread(self._sandbox.restart, part, signal="KILL", wait=True)
         return f"{part} is killed"
 
