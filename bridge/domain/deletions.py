@@ -1,7 +1,7 @@
 """When pods were asked to go: known for sure only while their containers stop.
 
-The kubelet's last DELETE, with no grace, moves `deletionTimestamp` to that very moment (`markAsDeleting` in the API
-server's registry/rest), and a finalizer keeps the pod there to be read. By then it looks as if it had ended first and been
+The kubelet's last DELETE, with no grace, sets `deletionTimestamp` to that very moment and the grace period to 0
+(measured on 1.36), and a finalizer keeps the pod there to be read. By then it looks as if it had ended first and been
 deleted afterwards. So the first moment that was seen is remembered.
 """
 

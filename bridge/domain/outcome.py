@@ -17,8 +17,8 @@ NO_EXIT_CODE = 255
 
 _STOPPED_BY = (15, 9)
 """SIGTERM, and SIGKILL at the end of the grace period."""
-_LETS_GO_WITHIN = timedelta(seconds=10)
-"""So long after its containers' end a kubelet may take to delete a pod for good; on a busy node it is a second or two."""
+_LETS_GO_WITHIN = timedelta(seconds=60)
+"""So long after its containers' end a kubelet may take to delete a pod for good: a second or two, more if the API server was away."""
 
 _MAX_SIGNAL = 64  # SIGRTMAX; Slurm gives 127 and 253 meanings of their own
 
