@@ -98,7 +98,7 @@ class Proxy:
         self, host: str, port: int, framing: Framing, upstream_tls: ssl.SSLContext | None
     ) -> None:
         self.requests: deque[str] = deque(maxlen=_REMEMBERED)
-        """Method and path of the last requests, as they came."""
+        """Method and path of the last requests, as they came; LATE before those that arrived after all."""
         self.port = 0
         self._target = (host, port)
         self._framing = framing
@@ -227,7 +227,7 @@ class Proxy:
         if fault.then is not None:
             fault.then()
         if fault.arrives_after_s is not None:
-            self._send_late(request, fault.arrives_after_s)
+            self._send_late(line, request, fault.arrives_after_s)
         with self._under_way(line) as exchange:
             if not await _deliver(first, pieces, writer, exchange, fault.cut_at):
                 return False
@@ -245,7 +245,7 @@ class Proxy:
                 return line, order.fault
         return line, PASSED_ON
 
-    def _send_late(self, request: bytes, after_s: float) -> None:
+    def _send_late(self, line: str, request: bytes, after_s: float) -> None:
         async def send() -> None:
             await asyncio.sleep(after_s)
             with contextlib.suppress(OSError, EOFError):
@@ -256,6 +256,7 @@ class Proxy:
                 async for _ in self._framing(reader):
                     pass
                 writer.close()
+            self.requests.append(f"LATE {line}")
 
         self._late.create_task(send())
 

@@ -111,7 +111,9 @@ def test_knows_what_came_first_the_end_or_the_deletion(
     [
         pytest.param(exited(143, at=DELETED_AT - 2 * SECOND), False, id="stopped, and let go of"),
         pytest.param(exited(137, at=DELETED_AT - 2 * SECOND), False, id="killed, and let go of"),
-        pytest.param(exited(143, at=DELETED_AT - 61 * SECOND), True, id="more than a minute before"),
+        pytest.param(
+            exited(143, at=DELETED_AT - 61 * SECOND), True, id="more than a minute before"
+        ),
         pytest.param(exited(1, at=DELETED_AT - 2 * SECOND), True, id="no signal of a kubelet's"),
         pytest.param(
             replace(exited(137, at=DELETED_AT - 2 * SECOND), reason="OOMKilled"),

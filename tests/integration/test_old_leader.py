@@ -91,10 +91,12 @@ def test_the_extenders_old_leader_submits_after_it_was_overtaken(
         finally:
             os.kill(paused[0], signal.SIGCONT)
         worlds.await_pod("once", is_released, 60)
-        wait_until(lambda: len(worlds.jobs(uid)) == 2, 60, sandbox=full_sandbox)
+        wait_until(lambda: proxy.count("LATE POST", "/job/submit"), 90, sandbox=full_sandbox)
         wait_until(lambda: not worlds.live(uid), 60, sandbox=full_sandbox)
 
-    assert ["CANCELLED", "COMPLETED"] == sorted(job.state for job in worlds.accounted(uid))
+    states = sorted(job.state for job in worlds.accounted(uid))
+    # On a slow machine the late one comes first, and is adopted.
+    assert states in (["CANCELLED", "COMPLETED"], ["COMPLETED"])
     assert residents.are_as_they_were()
 
 
