@@ -19,6 +19,14 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One component of a heterogeneous job: tasks of one size."""
+
+    tasks: int
+    shares: tuple[Share, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Seat:
     """One member's place."""
 
@@ -54,6 +62,7 @@ def seat(
     *,
     taken: Collection[int] = (),
     wanted: Mapping[PodUid, int] | None = None,
+    within: Mapping[PodUid, range] | None = None,
 ) -> Mapping[PodUid, Seat]:
     """Give members free slots; who finds none is missing from the answer.
 
@@ -62,16 +71,20 @@ def seat(
         nodes: the node of each slot (`slots`).
         taken: slots of the members that have one.
         wanted: the slot that is a member's by its index; it gets another one only if somebody else has it.
+        within: the slots that are of a member's size, where they differ.
     """
     free = dict.fromkeys(slot for slot in range(len(nodes)) if slot not in taken)
     seats: dict[PodUid, int] = {}
     for uid in members:
         slot = (wanted or {}).get(uid, -1)
-        if slot in free:
+        if slot in free and (within is None or slot in within[uid]):
             del free[slot]
             seats[uid] = slot
-    rest = iter(free)
     for uid in members:
-        if uid not in seats and (slot := next(rest, -1)) >= 0:
+        if uid in seats:
+            continue
+        suitable = (slot for slot in free if within is None or slot in within[uid])
+        if (slot := next(suitable, -1)) >= 0:
+            del free[slot]
             seats[uid] = slot
     return {uid: Seat(slot=slot, node=nodes[slot]) for uid, slot in seats.items()}

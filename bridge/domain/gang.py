@@ -5,11 +5,12 @@ together: what concerns the placeholder is done once, by the first member, and o
 together or not at all; who ends before others leaves the placeholder to them, and the last one ends it.
 """
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from bridge.domain import allocation, lifecycle, names, outcome
+from bridge.domain import allocation, lifecycle, names, outcome, workload
 from bridge.domain.actions import (
     Assign,
     Cancel,
@@ -28,7 +29,7 @@ from bridge.domain.actions import (
 from bridge.domain.allocation import Seat
 from bridge.domain.facts import Decision, Policy
 from bridge.domain.faults import Fault
-from bridge.domain.ids import JobId, KubeNode, PodUid
+from bridge.domain.ids import JobId, KubeNode, PodUid, SlurmNode
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.lifecycle import Row
 from bridge.domain.pods import Pod
@@ -101,7 +102,7 @@ def seats(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> Mapping[PodU
         members: all pods of the workload.
         gang: the waiting ones, in rank order.
     """
-    nodes = allocation.slots(job.shares, job.tasks)
+    nodes = slots(job)
     taken = {
         member.rank
         for member in members
@@ -110,8 +111,38 @@ def seats(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> Mapping[PodU
         and lifecycle.row_of(member, node_is_gone=False) in _HOLDING
     }
     return allocation.seat(
-        [member.uid for member in gang.members], nodes, taken=taken, wanted=gang.wanted
+        [member.uid for member in gang.members],
+        nodes,
+        taken=taken,
+        wanted=gang.wanted,
+        within=_of_their_size(job, members, gang),
     )
+
+
+def slots(job: SlurmJob) -> tuple[SlurmNode, ...]:
+    """Number the slots of a running placeholder, one component after the other; () if there is not room for all."""
+    parts = [allocation.slots(part.shares, part.tasks) for part in job.components]
+    return tuple(itertools.chain(*parts)) if all(parts) else ()
+
+
+def _of_their_size(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> Mapping[PodUid, range]:
+    """Say which slots are of each waiting member's size: the component where members like it are; else the next one.
+
+    Who was not there at the submit gets a slot only if somebody like it was: a larger pod would get less than it asks for.
+    """
+    ends = list(itertools.accumulate(part.tasks for part in job.components))
+    ranges = [range(end - part.tasks, end) for part, end in zip(job.components, ends, strict=True)]
+    known: dict[workload.Shape, range] = {}
+    for member in members:
+        if member.rank is not None and job.is_named(member.job_id, member.sluid):
+            its = next((slots for slots in ranges if member.rank in slots), range(0))
+            known.setdefault(workload.shape(member), its)
+    named = [member for member in gang.members if member.uid in job.identity.pods]
+    unknown = iter([slots for slots in ranges if slots not in known.values()])
+    for member in (*named, *gang.made_like_later()):
+        if workload.shape(member) not in known:
+            known[workload.shape(member)] = next(unknown, range(0))
+    return {member.uid: known.get(workload.shape(member), range(0)) for member in gang.members}
 
 
 def needs_seat(pod: Pod, job: SlurmJob) -> bool:
@@ -126,13 +157,13 @@ def is_surplus(job: SlurmJob, members: Iterable[Pod]) -> bool:
         for member in members
         if not member.is_gated and job.is_named(member.job_id, member.sluid)
     )
-    return bool(allocation.slots(job.shares, job.tasks)) and Row.STOPPING not in rows
+    return bool(slots(job)) and Row.STOPPING not in rows
 
 
 def unseated(pod: Pod, job: SlurmJob, view: View) -> Member:
     """Let a member wait for a slot that is about to be free, or for what Slurm says of the nodes."""
     why = "no slot of the gang's placeholder is free yet"
-    if not allocation.slots(job.shares, job.tasks):
+    if not slots(job):
         why = f"Slurm job {job.id} has no room for {job.tasks} tasks on {', '.join(job.nodes)}"
     decision = _wait(why, retry_s=1)
     return Member(pod=pod, row=Row.GATED, job=job, decision=decision, is_fresh=view.fresh)
@@ -196,7 +227,14 @@ def agree(
     if waiting and gang is not None:
         around = _Around(members, gang, policy, now, is_fresh)
         answers |= _waiting(waiting, around)
-    return tuple((decided[uid].pod, decision) for uid, decision in _once(answers).items())
+    once = _once(answers)
+    for member in decided.values():
+        if is_fresh and member.job is not None and member.job.remains:
+            rest = Cancel(job_id=member.job.id, sluid=member.job.sluid)
+            own = once[member.pod.uid]
+            once[member.pod.uid] = replace(own, actions=(rest, *own.actions))
+            break
+    return tuple((decided[uid].pod, decision) for uid, decision in once.items())
 
 
 def _once(answers: Mapping[PodUid, Decision]) -> dict[PodUid, Decision]:

@@ -4,7 +4,7 @@ import enum
 from dataclasses import dataclass
 from datetime import datetime
 
-from bridge.domain.allocation import Share
+from bridge.domain.allocation import Part, Share
 from bridge.domain.grant import Grant
 from bridge.domain.ids import JobId, Sluid, SlurmNode
 from bridge.domain.placeholder import Identity
@@ -62,6 +62,10 @@ class SlurmJob:
     """How many pods it has room for."""
     shares: tuple[Share, ...] = ()
     """Of a running one: how many tasks find room on each node, in the same order."""
+    parts: tuple[Part, ...] = ()
+    """Of a heterogeneous one, its components with their tasks and shares; () of all others."""
+    remains: bool = False
+    """Of a heterogeneous one that has ended: a component of it has not."""
     required_nodes: tuple[SlurmNode, ...] = ()
     """As asked for, not what it got. Once one of these or of the next is deleted, Slurm refuses every update of the job."""
     excluded_nodes: tuple[SlurmNode, ...] = ()
@@ -78,6 +82,16 @@ class SlurmJob:
     """None is unlimited."""
     grant: Grant | None = None
     """Of a running one: what Slurm granted."""
+
+    @property
+    def components(self) -> tuple[Part, ...]:
+        """Its sizes of task, of which most jobs have one."""
+        return self.parts or (Part(tasks=self.tasks, shares=self.shares),)
+
+    @property
+    def ids(self) -> tuple[JobId, ...]:
+        """Its own id, and those of its further components."""
+        return tuple(JobId(self.id + offset) for offset in range(len(self.components)))
 
     def is_named(self, job_id: JobId | None, sluid: Sluid | None) -> bool:
         """Whether it is the job that was called so: job ids are re-used, so a sluid decides where both sides have one."""

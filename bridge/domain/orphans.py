@@ -41,7 +41,7 @@ def candidates(
     return tuple(
         job
         for job in jobs
-        if job.phase is not JobPhase.ENDED
+        if (job.phase is not JobPhase.ENDED or job.remains)
         and job.identity.cluster == cluster
         and job.id not in held
         and job.identity.pods  # a filler has none (`bridge.domain.fillers`)

@@ -108,6 +108,8 @@ class PlaceholderSpec:
     comment: str = ""
     mcs_label: str = ""
     extra: Mapping[str, str] = field(default_factory=dict)
+    also: tuple["PlaceholderSpec", ...] = ()
+    """Further components, where tasks differ in size: together a heterogeneous job."""
 
 
 def enlist(identity: Identity, *, pods: Sequence[PodUid], alive: Collection[PodUid]) -> Identity:

@@ -5,7 +5,8 @@ Checked here before every submit, because only here owners are seen; the webhook
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TypedDict
 
 from bridge.domain import candidates, demand, overrides
 from bridge.domain.candidates import Pool
@@ -17,6 +18,9 @@ from bridge.domain.permit import Permit
 from bridge.domain.placeholder import Identity, PlaceholderSpec
 from bridge.domain.pods import Pod
 from bridge.domain.workload import Workload
+
+MAX_KINDS = 16
+"""Components of a heterogeneous job, of which Slurm starts none before all can start: more are no gang that ever would."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,56 +57,93 @@ def build(
         avoid: nodes that Kubernetes could not take a moment ago.
         gang: the workload, unless the pod is alone.
     """
-    where = candidates.choose(pod, pool, constraints=asked.constraints or "", avoid=avoid)
-    if gang is not None:
-        where = candidates.of_several(where, pool, constraints=asked.constraints or "")
-    problems = (Fault("spec", where.problem),) if where.problem else ()
-    tasks = gang.size if gang else 1
-    if found := (
-        *faults(pod.demand, asked, defaults, tasks=tasks),
-        *(_unlike(gang, defaults) if gang else ()),
-        *problems,
-    ):
-        return found
+    kinds = gang.kinds() if gang else ((pod, 1),)
+    found: list[Fault] = [*faults(pod.demand, asked, defaults, tasks=gang.size if gang else 1)]
+    found += _of_several_sizes(asked, len(kinds))
+    components: list[PlaceholderSpec] = []
+    for like, tasks in kinds:
+        where = candidates.choose(like, pool, constraints=asked.constraints or "", avoid=avoid)
+        if gang is not None:
+            where = candidates.of_several(where, pool, constraints=asked.constraints or "")
+        if where.problem:
+            found.append(Fault("spec", where.problem))
+        components.append(
+            PlaceholderSpec(
+                identity=_identity(pod, gang, defaults),
+                name=asked.job_name or (gang.name if gang else pod.name),
+                user=permit.user,
+                group=permit.group,
+                account=permit.account,
+                partition=permit.partition,
+                qos=permit.qos,
+                reservation=permit.reservation,
+                wckey=asked.wckey or "",
+                nodes_min=asked.min_nodes if gang else 1,
+                nodes_max=asked.max_nodes if gang else 1,
+                tasks=tasks,
+                **_size(like, asked, defaults, is_gang=gang is not None),
+                time_limit_min=_time_limit_min(pod, asked, defaults, permit),
+                exclusive=asked.exclusive or False,
+                constraints=where.constraints,
+                required_nodes=where.required_nodes,
+                excluded_nodes=()
+                if where.required_nodes
+                else _avoidable((*where.excluded_nodes, *avoid), pool),
+                licenses=asked.licenses or "",
+                priority=permit.priority,
+                nice=permit.nice,
+                hold=asked.hold or False,
+                begin_at=asked.begin_at,
+                deadline_at=asked.deadline_at,
+                dependency=asked.dependency or "",
+                switches=asked.switches or "",
+                comment=asked.comment or "",
+                mcs_label=defaults.mcs_label,
+            )
+        )
+    if found:
+        return tuple(found)
+    leader, *others = components
+    # Slurm asks for licences and dependencies once for all components.
+    also = tuple(replace(other, licenses="", dependency="") for other in others)
+    return replace(leader, also=also)
+
+
+class _Size(TypedDict):
+    """The fields of `PlaceholderSpec` that say how large a task is."""
+
+    cpus_per_task: int
+    memory_mib_per_node: int | None
+    memory_mib_per_cpu: int | None
+    gres_per_node: str
+    gres_per_task: str
+
+
+def _size(pod: Pod, asked: Overrides, defaults: Defaults, *, is_gang: bool) -> _Size:
     cpus = asked.cpus_per_task or _cpus(pod.demand, defaults)
     memory_mib = asked.memory_mib_per_node or _memory_mib(pod.demand, defaults)
     gres = asked.gres or _gres_text(demand.gres(pod.demand.extended, defaults.gpu_resources))
-    return PlaceholderSpec(
-        identity=_identity(pod, gang, defaults),
-        name=asked.job_name or (gang.name if gang else pod.name),
-        user=permit.user,
-        group=permit.group,
-        account=permit.account,
-        partition=permit.partition,
-        qos=permit.qos,
-        reservation=permit.reservation,
-        wckey=asked.wckey or "",
-        nodes_min=asked.min_nodes if gang else 1,
-        nodes_max=asked.max_nodes if gang else 1,
-        tasks=tasks,
-        cpus_per_task=cpus,
-        memory_mib_per_node=None if gang else memory_mib,
-        memory_mib_per_cpu=-(-memory_mib // cpus) if gang else None,
-        gres_per_node="" if gang else gres,
-        gres_per_task=gres if gang else "",
-        time_limit_min=_time_limit_min(pod, asked, defaults, permit),
-        exclusive=asked.exclusive or False,
-        constraints=where.constraints,
-        required_nodes=where.required_nodes,
-        excluded_nodes=()
-        if where.required_nodes
-        else _avoidable((*where.excluded_nodes, *avoid), pool),
-        licenses=asked.licenses or "",
-        priority=permit.priority,
-        nice=permit.nice,
-        hold=asked.hold or False,
-        begin_at=asked.begin_at,
-        deadline_at=asked.deadline_at,
-        dependency=asked.dependency or "",
-        switches=asked.switches or "",
-        comment=asked.comment or "",
-        mcs_label=defaults.mcs_label,
-    )
+    return {
+        "cpus_per_task": cpus,
+        "memory_mib_per_node": None if is_gang else memory_mib,
+        "memory_mib_per_cpu": -(-memory_mib // cpus) if is_gang else None,
+        "gres_per_node": "" if is_gang else gres,
+        "gres_per_task": gres if is_gang else "",
+    }
+
+
+_SIZES = {"cpus_per_task": "cpu-per-task", "memory_mib_per_node": "mem-per-node", "gres": "gres"}
+_NODES = {"min_nodes": "min-nodes", "max_nodes": "max-nodes"}
+
+
+def _of_several_sizes(asked: Overrides, kinds: int) -> Iterator[Fault]:
+    """What would mean something else for each of them is refused."""
+    if kinds > MAX_KINDS:
+        yield Fault("spec", f"a gang's pods are of at most {MAX_KINDS} sizes, found {kinds}")
+    for attribute, name in (_SIZES | _NODES).items():
+        if kinds > 1 and getattr(asked, attribute) is not None:
+            words = f"cannot be said for {kinds} sizes of pods at once: leave it out"
+            yield Fault(overrides.path(name), words)
 
 
 def faults(
@@ -127,37 +168,6 @@ def _identity(pod: Pod, gang: Workload | None, defaults: Defaults) -> Identity:
         uid=gang.uid if gang else pod.uid,
         pods=tuple(member.uid for member in gang.members) if gang else (pod.uid,),
     )
-
-
-def _unlike(gang: Workload, defaults: Defaults) -> Iterator[Fault]:
-    """One job has one kind of task."""
-    first, *others = gang.members
-    wanted = _shape(first, defaults)
-    for other in others:
-        if (found := _shape(other, defaults)) != wanted:
-            yield Fault(
-                "spec",
-                f"the pods of a gang ask for the same, but {first.name} asks for {_told(wanted)} and "
-                f"{other.name} for {_told(found)}",
-            )
-            return
-
-
-def _shape(pod: Pod, defaults: Defaults) -> tuple[object, ...]:
-    """What has to be alike for pods to be tasks of one job."""
-    return (
-        _cpus(pod.demand, defaults),
-        _memory_mib(pod.demand, defaults),
-        _gres_text(demand.gres(pod.demand.extended, defaults.gpu_resources)),
-        dict(pod.node_selector),
-        pod.node_terms,
-    )
-
-
-def _told(shape: tuple[object, ...]) -> str:
-    cpus, memory_mib, gres, selector, terms = shape
-    where = f" on nodes of {selector} {terms}" if selector or terms else ""
-    return f"{cpus} CPUs, {memory_mib}Mi{f', {gres}' if gres else ''}{where}"
 
 
 def _too_little(wanted: Demand, asked: Overrides, defaults: Defaults) -> Iterator[Fault]:

@@ -214,4 +214,4 @@ def _jobs(reading: Reading | None, uid: str, concerns: Concerns | None) -> tuple
 
 
 def _is_over(job: SlurmJob) -> bool:
-    return job.phase is JobPhase.ENDED
+    return job.phase is JobPhase.ENDED and not job.remains

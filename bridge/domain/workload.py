@@ -16,7 +16,7 @@ from bridge.domain.faults import Fault
 from bridge.domain.grouping import Membership
 from bridge.domain.ids import PodUid
 from bridge.domain.objects import KubeObject
-from bridge.domain.pods import Pod
+from bridge.domain.pods import NodeTerm, Pod, Requirement
 
 MAX_SIZE = 10_000
 """More tasks than that are a typing error: their uids alone would be 400 kB in the placeholder's identity."""
@@ -57,10 +57,57 @@ class Workload:
         """Whether it can be submitted as far as its members go."""
         return not self.faults and len(self.members) >= self.needed
 
+    def kinds(self) -> tuple[tuple[Pod, int], ...]:
+        """What is asked for, by size: for each a pod that stands for it, and how many there are; in rank order of the first."""
+        stands: dict[Shape, Pod] = {}
+        counts: Counter[Shape] = Counter()
+        absent = self.size - len(self.members)
+        last = self.members[-1]
+        later = last if self.later is None else replace(last, demand=self.later)
+        for pod, count in (*((member, 1) for member in self.members), (later, absent)):
+            if count:
+                stands.setdefault(shape(pod), pod)
+                counts[shape(pod)] += count
+        return tuple((pod, counts[key]) for key, pod in stands.items())
+
+    def made_like_later(self) -> tuple[Pod, ...]:
+        """Members that ask for what was foreseen of those that come later."""
+        if self.later is None:
+            return ()
+        foreseen = self.later
+        return tuple(
+            pod for pod in self.members if shape(replace(pod, demand=foreseen)) == shape(pod)
+        )
+
     def is_resized(self, tasks: int) -> bool:
         """Whether a placeholder of so many tasks is not what would be submitted now."""
         has_shrunk = self.is_exact and self.size < tasks
         return self.declared > tasks or has_shrunk
+
+
+Shape = tuple[object, ...]
+
+
+def shape(pod: Pod) -> Shape:
+    """What has to be alike for pods to be tasks of one size."""
+    wanted = pod.demand
+    return (
+        wanted.milli_cpu,
+        wanted.memory_bytes,
+        tuple(sorted(wanted.extended.items())),
+        tuple(sorted(pod.node_selector.items())),
+        _unpinned(pod),
+    )
+
+
+def _unpinned(pod: Pod) -> tuple[NodeTerm, ...]:
+    """The user's own node terms: the pin narrows each, or is the only one."""
+    pin = Requirement(key="metadata.name", operator="In", values=(str(pod.assigned_node),))
+    terms = (
+        replace(term, match_fields=tuple(each for each in term.match_fields if each != pin))
+        for term in pod.node_terms
+    )
+    return tuple(term for term in terms if term != NodeTerm())
 
 
 def in_order(members: Iterable[tuple[Membership, Pod]]) -> tuple[Pod, ...]:

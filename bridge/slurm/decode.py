@@ -2,13 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
 from bridge.domain import hostlist, placeholder
-from bridge.domain.allocation import Share
+from bridge.domain.allocation import Part, Share
 from bridge.domain.grant import Grant
 from bridge.domain.ids import ClusterId, JobId, Sluid, SlurmNode
 from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
@@ -18,6 +18,7 @@ from bridge.slurm import wire
 EXTERNAL_JOB: Final = "EXTERNAL_JOB"
 
 _LAST_S: Final = int(datetime.max.replace(tzinfo=UTC).timestamp()) - 1
+_WORST_FIRST: Final = (JobPhase.ENDED, JobPhase.WAITING, JobPhase.PAUSED, JobPhase.RUNNING)
 
 _ENDS: Final = frozenset(end.value for end in JobEnd)
 
@@ -34,8 +35,60 @@ class Stranger:
     """Of an unreadable one, where that much can be read."""
 
 
-def job(wired: wire.Job) -> SlurmJob | Stranger:
-    """Reduce a job to what decisions need; tell placeholders (of any cluster) from strangers."""
+def job(wired: wire.Job, *also: wire.Job) -> SlurmJob | Stranger:
+    """Reduce a job to what decisions need; tell placeholders (of any cluster) from strangers.
+
+    A heterogeneous job is one job: also, its further components in their order.
+    """
+    leader = _job(wired)
+    if isinstance(leader, Stranger) or not also:
+        return leader
+    components = [leader]
+    for each in also:
+        found = _job(each)
+        if isinstance(found, Stranger):
+            why = found.unreadable or f"its component {found.id} has no identity"
+            return replace(found, id=leader.id, sluid=leader.sluid, unreadable=why)
+        components.append(found)
+    return _whole(components)
+
+
+def _whole(components: Sequence[SlurmJob]) -> SlurmJob:
+    """Put a heterogeneous job together: it runs when all of it runs, and is over when any of it is."""
+    leader = components[0]
+    phases = [component.phase for component in components]
+    phase = next(each for each in _WORST_FIRST if each in phases)
+    counts = next(component for component in components if component.phase is phase)
+    ends = [component.ends_at for component in components if component.ends_at is not None]
+    return replace(
+        leader,
+        phase=phase,
+        states=frozenset[str]().union(
+            *(component_states(n, each.states) for n, each in enumerate(components))
+        ),
+        end=counts.end,
+        exit_code=counts.exit_code,
+        signal=counts.signal,
+        reason=counts.reason,
+        reason_text=counts.reason_text,
+        nodes=tuple(dict.fromkeys(node for each in components for node in each.nodes)),
+        tasks=sum(component.tasks for component in components),
+        shares=(),
+        parts=tuple(Part(tasks=each.tasks, shares=each.shares) for each in components),
+        remains=phase is JobPhase.ENDED and any(each is not phase for each in phases),
+        started_at=counts.started_at,
+        ends_at=min(ends, default=None),
+        expected_start=counts.expected_start,
+        grant=None,
+    )
+
+
+def component_states(offset: int, states: Iterable[str]) -> frozenset[str]:
+    """Tell a further component's states from the leader's: all of them are the job's."""
+    return frozenset(states) if not offset else frozenset(f"{offset}:{each}" for each in states)
+
+
+def _job(wired: wire.Job) -> SlurmJob | Stranger:
     id_ = JobId(wired.job_id)
     sluid = Sluid(wired.step_id.sluid) if wired.step_id.sluid else None
     if EXTERNAL_JOB not in wired.flags:
@@ -141,13 +194,16 @@ def end_of(states: frozenset[str]) -> JobEnd | None:
     return next((end for end in JobEnd if end.value in states), None)
 
 
-def job_id(text: str) -> JobId | None:
-    """Read an id of `/jobs/state/`: `7`, or `21+1` for a component of a het job; None for a task of an array (`7_3`).
+def job_id(text: str) -> tuple[JobId, int] | None:
+    """Read an id of `/jobs/state/`: `7`, or `21+1` for a component of the heterogeneous job 20; None for a task of an array (`7_3`).
 
-    External jobs cannot be arrays (error 2081), so those are strangers without a further look.
+    Returns the job's id, a heterogeneous one's leader's, and which component it is. External jobs cannot be arrays (error
+    2081), so those are strangers without a further look.
     """
-    number = text.partition("+")[0]
-    return JobId(int(number)) if number.isascii() and number.isdecimal() else None
+    number, _, offset = text.partition("+")
+    if not all(each.isascii() and each.isdecimal() for each in (number, offset or "0")):
+        return None
+    return JobId(int(number) - int(offset or 0)), int(offset or 0)
 
 
 def node(wired: wire.Node) -> SlurmNodeFacts:

@@ -19,6 +19,12 @@ def submission(spec: PlaceholderSpec) -> dict[str, object]:
     User and group always go together: without a group Slurm takes the submitter's, which is root's. What the spec leaves
     empty is left out: an explicit null or "" is not the same as absence to slurmrestd.
     """
+    if spec.also:
+        return {"jobs": [_description(each) for each in (spec, *spec.also)]}
+    return {"job": _description(spec)}
+
+
+def _description(spec: PlaceholderSpec) -> dict[str, object]:
     fields: dict[str, object] = {
         "flags": ["EXTERNAL_JOB"],
         "name": spec.name,
@@ -56,7 +62,7 @@ def submission(spec: PlaceholderSpec) -> dict[str, object]:
         "mcs_label": spec.mcs_label,
         "extra": json.dumps(dict(spec.extra)) if spec.extra else "",
     }
-    return {"job": {key: value for key, value in fields.items() if value not in (None, "", [])}}
+    return {key: value for key, value in fields.items() if value not in (None, "", [])}
 
 
 def changes(changed: Changes) -> dict[str, object]:

@@ -86,18 +86,25 @@ async def job(client: SlurmClient, ref: JobId | Sluid) -> SlurmJob | Stranger:
         SlurmError: it could not be read.
     """
     # SHOW_ALL leaves out the per-core detail, which may be 300 kB: only where tasks share nodes it has to be seen.
-    found = decode.job(await _job(client, ref, [("flags", "ALL")]))
-    is_shared = isinstance(found, SlurmJob) and found.phase is JobPhase.RUNNING and not found.shares
-    return decode.job(await _job(client, ref, [])) if is_shared else found
+    found = decode.job(*await _job(client, ref, [("flags", "ALL")]))
+    is_shared = (
+        isinstance(found, SlurmJob)
+        and found.phase is JobPhase.RUNNING
+        and not all(part.shares for part in found.components)
+    )
+    return decode.job(*await _job(client, ref, [])) if is_shared else found
 
 
 async def _job(
     client: SlurmClient, ref: JobId | Sluid, params: Sequence[tuple[str, str]]
-) -> wire.Job:
+) -> list[wire.Job]:
+    """The job, and its further components in order where it leads some."""
     answer = await client.call("job.get", "GET", f"/job/{ref}", params=params, answer=wire.Jobs)
     for wired in answer.jobs or ():  # a het leader's answer has its components too
         if ref in (wired.job_id, wired.step_id.sluid):
-            return wired
+            others = [w for w in answer.jobs or () if w.het_job_id.positive == wired.job_id]
+            others.sort(key=lambda component: component.het_job_offset.number)
+            return [wired, *(other for other in others if other is not wired)]
     # Not "not found", which Slurm says with 404: on that, pods are given up.
     raise Malformed("job.get", f"the answer does not have job {ref}")
 
@@ -214,7 +221,8 @@ async def set_time_limit(
         "admin_comment": placeholder.encode(identity),
         "time_limit": {"set": True, "infinite": False, "number": minutes},
     }
-    await client.call(operation, "POST", f"/job/{held.id}", body=body, answer=wire.Answer)
+    for id_ in reversed(held.ids):  # what the first one says was done has been done to all
+        await client.call(operation, "POST", f"/job/{id_}", body=body, answer=wire.Answer)
     return True
 
 
@@ -301,8 +309,13 @@ def _read_states(body: bytes) -> dict[JobId, frozenset[str]]:
         raise Malformed("job.states", str(error)) from error
     if listed is None:
         raise Malformed("job.states", "the answer has no list of jobs")
-    found = ((decode.job_id(each.job_id), frozenset(each.state)) for each in listed)
-    return {id_: state for id_, state in found if id_ is not None}
+    states: dict[JobId, frozenset[str]] = {}
+    for each in listed:
+        if (found := decode.job_id(each.job_id)) is not None:
+            id_, offset = found
+            state = decode.component_states(offset, each.state)
+            states[id_] = states.get(id_, frozenset()) | state
+    return states
 
 
 def _remarks(answer: wire.Answer) -> str:

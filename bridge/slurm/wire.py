@@ -126,6 +126,9 @@ class Job(Struct, frozen=True):
     nodes: str = ""
     required_nodes: str = ""
     excluded_nodes: str = ""
+    het_job_id: Number = NONE
+    """Of a component: its leader's id."""
+    het_job_offset: Number = NONE
     tasks: Number = NONE
     cpus_per_task: Number = NONE
     memory_per_cpu: Number = NONE

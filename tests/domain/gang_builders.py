@@ -7,7 +7,7 @@ from typing import Any
 from bridge.domain import names
 from bridge.domain.ids import PodUid
 from bridge.domain.objects import KubeObject
-from bridge.domain.pods import Pod
+from bridge.domain.pods import NodeTerm, Pod, Requirement
 
 CREATED = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)
 JOBSET = "jobset.sigs.k8s.io/"
@@ -105,4 +105,6 @@ def placed(member: Pod, uid: str, rank: int, *, job_id: int = 7) -> Pod:
         names.NODE_ANNOTATION: "k1",
     }
     labels = {**member.labels, names.JOB_ID_LABEL: str(job_id)}
-    return replace(member, gates=(), annotations=notes, labels=labels)
+    pin = Requirement(key="metadata.name", operator="In", values=("k1",))
+    terms = (NodeTerm(match_fields=(pin,)),)
+    return replace(member, gates=(), annotations=notes, labels=labels, node_terms=terms)

@@ -12,6 +12,7 @@ from bridge.domain.actions import (
     Complete,
     EndPod,
     Enlist,
+    Evict,
     Outcome,
     OwnCause,
     Record,
@@ -20,7 +21,8 @@ from bridge.domain.actions import (
     Submit,
     Tell,
 )
-from bridge.domain.allocation import Share
+from bridge.domain.allocation import Part, Share
+from bridge.domain.demand import Demand
 from bridge.domain.facts import Facts, Fit, Policy
 from bridge.domain.gang import Member
 from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid, SlurmNode
@@ -325,3 +327,46 @@ def test_a_replacement_takes_an_entry_and_the_failure_with_it() -> None:
     assert joined == placeholder.enlist(joined, pods=[d], alive={a, c, d})
     assert (*identity.pods, d) == placeholder.enlist(identity, pods=[d], alive={a, b, c}).pods
     assert failed == placeholder.decode(placeholder.encode(failed))
+
+
+def sized(name: str, milli_cpu: int) -> Pod:
+    return replace(waiting(name, 4), demand=Demand(milli_cpu=milli_cpu, cpus=milli_cpu // 1000))
+
+
+def heterogeneous(*pods: Pod) -> SlurmJob:
+    parts = (
+        Part(tasks=1, shares=(Share(node=N1, tasks=1),)),
+        Part(tasks=3, shares=(Share(node=N2, tasks=3),)),
+    )
+    return replace(job(JobPhase.RUNNING, *pods, tasks=4), shares=(), parts=parts)
+
+
+def test_members_of_different_size_get_slots_of_their_own_component() -> None:
+    pods = [sized("a", 1000), sized("b", 4000), sized("c", 4000), sized("d", 4000)]
+    found = decided(pods, heterogeneous(*pods))
+    seats = {
+        name: (a.slurm_node, a.place.rank)
+        for name, (a,) in found.items()
+        if isinstance(a, Assign) and a.place
+    }
+    assert {"a": (N1, 0), "b": (N2, 1), "c": (N2, 2), "d": (N2, 3)} == seats
+
+
+def test_a_replacement_takes_a_slot_of_its_size() -> None:
+    launcher, *workers = (sized("a", 1000), sized("b", 4000), sized("c", 4000), sized("d", 4000))
+    placed_workers = [
+        build.placed(worker, UID, rank) for rank, worker in enumerate(workers[:2], start=1)
+    ]
+    its = heterogeneous(launcher, *workers)
+    assert {} == decided([*placed_workers, sized("y", 2000)], its), "no slot is of that size"
+    ((_, (_, assign)),) = decided([*placed_workers, sized("x", 4000)], its).items()
+    assert isinstance(assign, Assign)
+    assert assign.place is not None
+    assert (3, N2) == (assign.place.rank, assign.slurm_node)
+
+
+def test_what_remains_of_a_broken_heterogeneous_job_is_cancelled_once() -> None:
+    over = replace(heterogeneous(A, B), phase=JobPhase.ENDED, end=JobEnd.NODE_FAIL, remains=True)
+    found = decided([running("a", 0), running("b", 1)], over, mine=False)
+    assert [Cancel, Evict] == [type(action) for action in found["a"]]
+    assert [Evict] == [type(action) for action in found["b"]]

@@ -219,6 +219,50 @@ def test_a_job_that_wants_to_be_a_gang_is_one(worlds: Worlds) -> None:
     )
 
 
+def test_a_launcher_and_its_gpu_workers_are_one_heterogeneous_job(worlds: Worlds) -> None:
+    for name in ("launcher", "worker-0", "worker-1", "worker-2", "worker-3"):
+        metadata = in_group("mpi", 5)
+        metadata["name"] = name
+        metadata["annotations"] |= played(seconds=5)
+        with_gpu = container()
+        if name != "launcher":
+            with_gpu["resources"]["limits"] = {"nvidia.com/gpu": "1"}
+            with_gpu["resources"]["requests"]["nvidia.com/gpu"] = "1"
+        spec = {"containers": [with_gpu], "restartPolicy": "Never"}
+        worlds.sandbox.admin.create(f"{worlds.path}/pods", {"metadata": metadata, "spec": spec})
+
+    launcher = worlds.await_phase("launcher", "Running")
+    workers = [worlds.await_phase(f"worker-{number}", "Running") for number in range(4)]
+
+    (leader, component) = worlds.live(uid_of(worlds, "mpi"))
+    assert leader.nodes == launcher["spec"]["nodeName"]
+    assert {component.nodes} == {worker["spec"]["nodeName"] for worker in workers}
+    assert leader.nodes != component.nodes
+    shown = worlds.scontrol("show", "job", str(leader.id))
+    assert "gres/gpu" not in shown.split("HetJobOffset=1")[0]
+    ranks = [note(pod, names.RANK_ANNOTATION) for pod in (launcher, *workers)]
+    assert ["0", "1", "2", "3", "4"] == ranks
+    assert str(leader.id) == workers[0]["metadata"]["labels"][names.JOB_ID_LABEL]
+
+    def ended() -> bool:
+        jobs = worlds.accounted(uid_of(worlds, "mpi"))
+        return ["COMPLETED", "COMPLETED"] == [job.state for job in jobs]
+
+    wait_until(ended, 30, sandbox=worlds.sandbox)
+
+
+def test_a_component_that_ends_takes_the_whole_gang_with_it(worlds: Worlds) -> None:
+    for name, cpus in (("big", "4"), ("small", "1")):
+        submit(worlds, name, group="split", size=2, cpus=cpus)
+    for name in ("big", "small"):
+        worlds.await_phase(name, "Running")
+    _, component = worlds.live(uid_of(worlds, "split"))
+    worlds.scancel(component.id)
+    for name in ("big", "small"):
+        worlds.await_gone(name)
+    wait_until(lambda: [] == worlds.live(uid_of(worlds, "split")), 30, sandbox=worlds.sandbox)
+
+
 def test_a_gated_member_that_is_deleted_leaves_the_job_to_the_others(worlds: Worlds) -> None:
     with worlds.strangers_on("node-0", "node-1", "node-2", "node-3"):
         for name in ("a", "b"):

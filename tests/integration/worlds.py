@@ -338,8 +338,10 @@ def _queued(fields: Sequence[str]) -> Job:
 def _accounted(fields: Sequence[str]) -> Job:
     id_, state, exit_code, nodes, reason, end, comment = fields
     base = re.split(r"[ +]", state)[0]
+    leader, _, offset = id_.partition("+")  # a component of a heterogeneous job
+    number = int(leader) + int(offset or 0)
     return Job(
-        int(id_), base, exit_code, nodes, reason, _end(end), placeholder.decode(comment.strip())
+        number, base, exit_code, nodes, reason, _end(end), placeholder.decode(comment.strip())
     )
 
 

@@ -154,10 +154,88 @@ def test_a_marked_job_that_makes_no_sense_is_a_stranger_who_says_why(
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [("7", 7), ("21+1", 21), ("20+0", 20), ("7_3", None), ("7_*", None), ("", None)],
+    ("text", "found"),
+    [
+        ("7", (7, 0)),
+        ("20+0", (20, 0)),
+        ("21+1", (20, 1)),
+        ("7_3", None),
+        ("7_*", None),
+        ("", None),
+        ("7+", (7, 0)),
+        ("7+x", None),
+    ],
 )
 def test_ids_of_the_state_list_are_jobs_or_het_components_but_no_array_tasks(
-    text: str, expected: int | None
+    text: str, found: tuple[int, int] | None
 ) -> None:
-    assert expected == decode.job_id(text)
+    assert found == decode.job_id(text)
+
+
+def component(offset: int, **changes: Any) -> wire.Job:
+    plain: dict[str, object] = {
+        "job_id": 7 + offset,
+        "job_state": ["RUNNING"],
+        "step_id": {"sluid": f"sAVSM7YPWFKK0{offset}"},
+        "flags": ["EXTERNAL_JOB"],
+        "admin_comment": placeholder.encode(WHOSE),
+        "nodes": f"n{offset}",
+        "tasks": number(1 + 3 * offset),
+        "het_job_id": number(7),
+        "het_job_offset": number(offset),
+    }
+    return msgspec.json.decode(json.dumps({**plain, **changes}), type=wire.Job)
+
+
+def test_a_heterogeneous_job_is_one_job() -> None:
+    job = decode.job(component(0), component(1))
+    assert isinstance(job, SlurmJob)
+    assert (JobId(7), Sluid("sAVSM7YPWFKK00")) == (job.id, job.sluid)
+    assert JobPhase.RUNNING is job.phase
+    assert {"RUNNING", "1:RUNNING"} == job.states
+    assert (5, ("n0", "n1"), [1, 4]) == (job.tasks, job.nodes, [part.tasks for part in job.parts])
+    assert (JobId(7), JobId(8)) == job.ids
+
+
+@pytest.mark.parametrize(
+    ("states", "phase", "remains"),
+    [
+        (("RUNNING", "PENDING"), JobPhase.WAITING, False),
+        (("RUNNING", "SUSPENDED"), JobPhase.PAUSED, False),
+        (("RUNNING", "CANCELLED"), JobPhase.ENDED, True),
+        (("NODE_FAIL", "RUNNING"), JobPhase.ENDED, True),
+        (("CANCELLED", "CANCELLED"), JobPhase.ENDED, False),
+    ],
+)
+def test_it_runs_when_all_of_it_runs_and_is_over_when_any_of_it_is(
+    states: tuple[str, str], phase: JobPhase, remains: bool
+) -> None:
+    job = decode.job(*(component(n, job_state=[state]) for n, state in enumerate(states)))
+    assert isinstance(job, SlurmJob)
+    assert (phase, remains) == (job.phase, job.remains)
+
+
+def test_a_component_that_is_not_ours_makes_the_job_unreadable() -> None:
+    job = decode.job(component(0), component(1, admin_comment=""))
+    assert isinstance(job, Stranger)
+    assert job.unreadable
+
+
+def test_room_on_a_node_is_what_cpus_memory_and_gres_have_in_common() -> None:
+    def on(name: str, cpus: int, memory: int) -> dict[str, object]:
+        return {"name": name, "cpus": {"count": cpus}, "memory": {"allocated": memory}}
+
+    job = placeholder_of(
+        nodes="n[0-2]",
+        tasks=number(6),
+        cpus_per_task=number(2),
+        memory_per_cpu=number(100),
+        tres_per_task="gres/gpu:1",
+        gres_detail=["gpu:a100:4(IDX:0-3)", "gpu:a100:1(IDX:0)", "gpu:a100:2(IDX:0,2)"],
+        job_resources={
+            "nodes": {"allocation": [on("n0", 8, 800), on("n1", 8, 800), on("n2", 8, 300)]}
+        },
+    )
+    assert [4, 1, 1] == [share.tasks for share in job.shares]
+    assert () == placeholder_of(nodes="n[0-1]", tasks=number(6)).shares
+    assert [1, 1] == [s.tasks for s in placeholder_of(nodes="n[0-1]", tasks=number(2)).shares]

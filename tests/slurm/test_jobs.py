@@ -353,24 +353,40 @@ async def test_states_of_many_jobs_are_asked_for_in_batches(slurm: Sandbox) -> N
     assert 3 == proxy.count("GET", "/jobs/state")
 
 
-async def test_components_of_het_jobs_have_their_own_ids(
-    client: SlurmClient, slurm: Sandbox
-) -> None:
-    component = encode.submission(spec(hold=True))["job"]
-    answer = await client.call(
-        "job.submit",
-        "POST",
-        "/job/submit",
-        body={"jobs": [component, component]},
-        answer=wire.Answer,
+async def test_a_heterogeneous_placeholder_is_one_job(client: SlurmClient, submit: Submit) -> None:
+    launcher = spec(memory_mib_per_node=100)
+    workers = replace(
+        launcher,
+        tasks=4,
+        nodes_min=None,
+        nodes_max=None,
+        memory_mib_per_node=None,
+        memory_mib_per_cpu=100,
+        gres_per_task="gres/gpu:1",
     )
-    assert answer.job_id
-    leader, second = JobId(answer.job_id), JobId(answer.job_id + 1)
+    waiting = await submit(replace(launcher, hold=True, also=(replace(workers, hold=True),)))
+    assert {waiting: {"PENDING", "1:PENDING"}} == await jobs.states(client, [waiting])
+    await jobs.cancel(client, waiting)
 
-    assert {leader: {"PENDING"}, second: {"PENDING"}} == await jobs.states(client, [leader])
-    assert second == (await jobs.job(client, second)).id
-    assert leader == (await jobs.job(client, leader)).id
-    await jobs.cancel(client, leader)
+    job = await in_phase(client, await submit(replace(launcher, also=(workers,))), JobPhase.RUNNING)
+    assert (5, [1, 4]) == (job.tasks, [part.tasks for part in job.parts])
+    assert [1, 4] == [sum(share.tasks for share in part.shares) for part in job.parts]
+    assert job.sluid is not None
+
+    await jobs.set_time_limit(client, job, minutes=90, true_min=60, expected_min=60)
+    changed = [
+        await client.call("job.get", "GET", f"/job/{id_}", answer=wire.Jobs) for id_ in job.ids
+    ]
+    assert {90} == {each.time_limit.positive for answer in changed for each in answer.jobs or ()}
+
+    await jobs.cancel(client, JobId(job.id + 1))
+    broken = await jobs.job(client, job.sluid)
+    assert isinstance(broken, SlurmJob)
+    assert (JobPhase.ENDED, True) == (broken.phase, broken.remains)
+    await jobs.cancel(client, job.sluid)
+    over = await jobs.job(client, job.sluid)
+    assert isinstance(over, SlurmJob)
+    assert (JobPhase.ENDED, False) == (over.phase, over.remains)
 
 
 async def test_a_new_identity_replaces_the_old_one_and_lifts_no_limit(
