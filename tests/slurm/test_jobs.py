@@ -477,7 +477,7 @@ async def test_the_identity_of_a_finished_job_cannot_be_written(
     await jobs.cancel(client, job_id)
 
     with pytest.raises(Rejected) as error:
-        await jobs.set_identity(client, job_id, whose)
+        await jobs.set_identity(client, job_id, replace(whose, cause="misfit"))
 
     assert 2084 == error.value.error_number
 
