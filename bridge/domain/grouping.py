@@ -37,6 +37,10 @@ LWS_EXCLUSIVE = f"{_LWS}exclusive-topology"
 JOBSET_EXCLUSIVE = f"alpha.{_JOBSET}exclusive-topology"
 JOBSET_REPLICATED_JOB = f"{_JOBSET}replicatedjob-name"
 
+_KUBEFLOW = "training.kubeflow.org/"
+_FIRST_REPLICAS = ("launcher", "master", "chief")
+"""Types of replica that others are told to connect to."""
+
 _DIGITS = 9
 
 
@@ -246,6 +250,9 @@ def _says(pod: Pod, owners: Sequence[KubeObject], key: str) -> str | None:
 
 
 def _index(pod: Pod) -> tuple[int, ...]:
+    kind = pod.labels.get(f"{_KUBEFLOW}replica-type")
+    if kind is not None and (number := _numbers(pod.labels, f"{_KUBEFLOW}replica-index")):
+        return (0 if kind.lower() in _FIRST_REPLICAS else 1, *number)
     return _numbers({**pod.labels, **pod.annotations}, _JOB_INDEX)
 
 
