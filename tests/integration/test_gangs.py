@@ -188,6 +188,77 @@ def test_a_size_that_is_none_is_told(worlds: Worlds, size: Any, says: str) -> No
     assert says in told["message"]
 
 
+def lws_member(worlds: Worlds, group: int, worker: int, size: int) -> str:
+    """As a LeaderWorkerSet's pod hook marks it; the set itself cannot be read, so its leader may have to come first."""
+    prefix = "leaderworkerset.sigs.k8s.io"
+    name = f"serve-{group}" + (f"-{worker}" if worker else "")
+    labels = {
+        f"{prefix}/name": "serve",
+        f"{prefix}/group-index": str(group),
+        f"{prefix}/worker-index": str(worker),
+    }
+    metadata = {"name": name, "labels": labels, "annotations": {f"{prefix}/size": str(size)}}
+    spec = {
+        "containers": [container()],
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 2,
+    }
+    body = {"metadata": metadata, "spec": spec}
+    return str(worlds.sandbox.admin.create(f"{worlds.path}/pods", body)["metadata"]["uid"])
+
+
+def test_a_leader_runs_first_and_its_workers_take_the_slots_kept_for_them(worlds: Worlds) -> None:
+    leader = lws_member(worlds, 0, 0, 3)
+    worlds.await_phase("serve-0", "Running")
+    uid = f"LeaderWorkerSet/{worlds.namespace}/serve/0"
+    (job,) = worlds.live(uid)
+    assert "NumTasks=3" in worlds.scontrol("show", "job", str(job.id))
+
+    later = [lws_member(worlds, 0, worker, 3) for worker in (2, 1)]
+    workers = [worlds.await_phase(f"serve-0-{worker}", "Running") for worker in (1, 2)]
+
+    assert ["1", "2"] == [note(pod, names.RANK_ANNOTATION) for pod in workers]
+    (now,) = worlds.live(uid)
+    assert job.id == now.id
+    assert now.identity is not None
+    assert {PodUid(uid) for uid in (leader, *later)} == set(now.identity.pods)
+    worlds.clear()
+    assert "CANCELLED" == worlds.await_accounted(uid).state
+
+
+def test_a_group_that_is_made_again_gets_a_placeholder_of_its_own(worlds: Worlds) -> None:
+    """As a LeaderWorkerSet does after a failure: same names, same indexes, new uids."""
+    for worker in range(2):
+        lws_member(worlds, 1, worker, 2)
+    for name in ("serve-1", "serve-1-1"):
+        worlds.await_phase(name, "Running")
+    uid = f"LeaderWorkerSet/{worlds.namespace}/serve/1"
+    (old,) = worlds.live(uid)
+    for name in ("serve-1", "serve-1-1"):
+        worlds.delete(name)
+    for name in ("serve-1", "serve-1-1"):
+        worlds.await_gone(name)
+
+    for worker in range(2):
+        lws_member(worlds, 1, worker, 2)
+    for name in ("serve-1", "serve-1-1"):
+        worlds.await_phase(name, "Running")
+
+    new = worlds.await_live(uid)
+    assert new.id != old.id
+    assert "CANCELLED" == next(job.state for job in worlds.jobs(uid) if job.id == old.id)
+
+
+def test_a_surplus_member_gets_a_placeholder_of_its_own(worlds: Worlds) -> None:
+    for name in ("a", "b"):
+        submit(worlds, name, group="full", size=2)
+    for name in ("a", "b"):
+        worlds.await_phase(name, "Running")
+    uid = submit(worlds, "c", group="full", size=2, seconds=1)
+    assert "COMPLETED" == worlds.await_accounted(uid).state
+    assert 1 == len(worlds.live(uid_of(worlds, "full")))
+
+
 def test_a_job_that_wants_to_be_a_gang_is_one(worlds: Worlds) -> None:
     template = {
         "metadata": {"annotations": played(seconds=3)},
