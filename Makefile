@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := bridge webhook extender controllers sandbox benchmarks deploy tests
 
-.PHONY: venv demo test check soak bench fmt docs site lock clean
+.PHONY: venv demo test check soak bench fmt docs site manifests lock clean
 
 venv: .venv/ready
 
@@ -56,6 +56,10 @@ docs: venv
 SITE := build --strict
 site: venv
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(SITE)
+
+# The chart's objects for who has no helm.
+manifests: venv
+	$(BIN)/python deploy/manifests.py
 
 # Rewrites the locks: hashes, no index address (needs uv on PATH).
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate

@@ -17,6 +17,7 @@ from bridge.runtime.metrics import Metrics
 from controllers.certificates import Certificates, Issued
 from sandbox import assets
 from sandbox.client import Sandbox
+from sandbox.errors import SandboxError
 from tests.chart.conftest import Render
 from tests.chart.policed import OUTSIDE, make_namespaces
 from tests.chart.rendering import CHART, REQUIRED, Rendered
@@ -33,6 +34,7 @@ ALL = {
         "podAnnotations": {"a": "b"},
     },
 }
+DEPLOYMENTS = ("webhook", "extender", "controllers", "scheduler")
 NAMESPACE = "chart-dry-run"
 RELEASE = "dry-slurm-bridge"
 SELF_TEST_NAMESPACE = f"{RELEASE}-self-test"
@@ -45,20 +47,56 @@ def namespace(control_plane: Sandbox) -> str:
     return NAMESPACE
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        pytest.param({}, id="defaults"),
-        pytest.param(ALL, id="everything"),
-        pytest.param(OUTSIDE | {"tls": {"mode": "secret"}}, id="without-workloads"),
-    ],
-)
+VALUES = {
+    "defaults": {},
+    "everything": ALL,
+    "without-workloads": OUTSIDE | {"tls": {"mode": "secret"}},
+    "own-certificates": {
+        "tls": {
+            "mode": "secret",
+            "secrets": {"webhook": "w", "extender": "e", "scheduler": "s"},
+        }
+    },
+    "no-taint": {"config": {"controllers": {"taint_effect": ""}}},
+    "taint-denied": {"policies": {"managedTaint": {"actions": ["Deny", "Audit"]}}},
+    "other-label": {
+        "namespaceSelector": {
+            "matchLabels": {names.ENABLED_LABEL: None},
+            "matchExpressions": [{"key": "team", "operator": "In", "values": ["a", "b"]}],
+        }
+    },
+    "by-digest": {
+        "image": {"repository": "example.test/bridge", "digest": f"sha256:{'0' * 64}"},
+        "imagePullSecrets": [{"name": "pull"}],
+    },
+    "one-of-each": {
+        "webhook": {"replicas": 1},
+        "extender": {"replicas": 1},
+        "controllers": {"replicas": 1},
+        "scheduler": {"replicas": 1, "leaderElect": False},
+    },
+    "monitored": {"monitoring": {"dashboard": {"enabled": True}}},
+    "with-environment": {
+        "controllers": {
+            "extraEnv": [{"name": "SLURM_BRIDGE_LOG__LEVEL", "value": "debug"}],
+            "extraArgs": ["--secrets-dir=/run/secrets/slurm-bridge"],
+        }
+    },
+    "many-kinds": {
+        "extender": {
+            "workloadKinds": [{"apiGroup": "kubeflow.org", "resources": ["pytorchjobs", "mpijobs"]}]
+        }
+    },
+}
+
+
+@pytest.mark.parametrize("values", [pytest.param(v, id=k) for k, v in VALUES.items()])
 def test_api_server_takes_every_object(
     control_plane: Sandbox, namespace: str, render: Render, values: dict[str, Any]
 ) -> None:
     if "tls" in values:
         ca = (control_plane.instance.kube / "ca.crt").read_text()
-        values = values | {"tls": {"mode": "secret", "caBundle": ca}}
+        values = values | {"tls": {**values["tls"], "caBundle": ca}}
     chart = render(values, release=RELEASE, namespace=namespace)
 
     said = control_plane.kubectl(
@@ -67,6 +105,33 @@ def test_api_server_takes_every_object(
 
     assert said.count("created (server dry run)") == len(chart.manifests) - 1
     assert f"namespace/{SELF_TEST_NAMESPACE} configured (server dry run)" in said
+
+
+def test_pods_are_restricted_enough(control_plane: Sandbox, chart: Rendered) -> None:
+    """Pod Security Standards: <https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted>."""
+    label = {"pod-security.kubernetes.io/enforce": "restricted"}
+    make_namespaces(control_plane, {"chart-restricted": label})
+    templates = {
+        name: deployment["spec"]["template"]
+        for name, deployment in chart.of_kind("Deployment").items()
+    }
+    for template in templates.values():
+        template["spec"]["serviceAccountName"] = "default"
+    pods = [
+        {"apiVersion": "v1", "kind": "Pod", **template, "metadata": {"name": name}}
+        for name, template in templates.items()
+    ]
+
+    said = control_plane.kubectl(
+        *("create", "--namespace=chart-restricted", "--dry-run=server", "--filename=-"),
+        stdin=yaml.safe_dump_all(pods),
+    )
+
+    assert said.count("created (server dry run)") == len(DEPLOYMENTS)
+    with pytest.raises(SandboxError, match="violates PodSecurity"):
+        control_plane.kubectl(
+            *("run", "root", "--image=none", "--namespace=chart-restricted", "--dry-run=server")
+        )
 
 
 async def test_certificates_are_kept_over_upgrades(

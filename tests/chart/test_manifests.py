@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from bridge.domain import names
 from bridge.runtime import settings
 from bridge.runtime.settings import Settings
 from tests.chart.conftest import Render
-from tests.chart.rendering import Manifest, Rendered
+from tests.chart.rendering import CHART, Manifest, Rendered
 
 PROGRAMS = ("webhook", "extender", "controllers")
 DEPLOYMENTS = (*PROGRAMS, "scheduler")
@@ -166,14 +167,42 @@ def test_there_are_two_of_each(chart: Rendered, component: str) -> None:
     assert deployment["spec"]["replicas"] == 2
 
 
-def test_webhook_outlives_a_drain(chart: Rendered) -> None:
-    (budget,) = chart.of_kind("PodDisruptionBudget").values()
-    template = chart.of_kind("Deployment")["slurm-bridge-webhook"]["spec"]["template"]
+@pytest.mark.parametrize("component", DEPLOYMENTS)
+def test_each_outlives_a_drain(chart: Rendered, component: str) -> None:
+    budget = chart.of_kind("PodDisruptionBudget")[f"slurm-bridge-{component}"]
+    template = chart.of_kind("Deployment")[f"slurm-bridge-{component}"]["spec"]["template"]
 
     assert budget["spec"]["maxUnavailable"] == 1
     assert (
         budget["spec"]["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
     )
+
+
+def test_a_digest_wins_over_the_tag(render: Render) -> None:
+    digest = f"sha256:{'a' * 64}"
+
+    chart = render({"image": {"repository": "example.test/bridge", "tag": "1", "digest": digest}})
+
+    (container,) = chart.of_kind("Deployment")["slurm-bridge-webhook"]["spec"]["template"]["spec"][
+        "containers"
+    ]
+    assert f"example.test/bridge@{digest}" == container["image"]
+
+
+def test_environment_and_arguments_may_be_added(render: Render) -> None:
+    added = {"extraEnv": [{"name": "A", "value": "b"}], "extraArgs": ["--secrets-dir=/x"]}
+
+    chart = render({"controllers": added})
+
+    pod = chart.of_kind("Deployment")["slurm-bridge-controllers"]["spec"]["template"]["spec"]
+    assert added["extraEnv"] == pod["containers"][0]["env"]
+    assert "--secrets-dir=/x" == pod["containers"][0]["args"][-1]
+
+
+def test_the_manifests_are_those_of_the_chart(helm: Path) -> None:
+    module = runpy.run_path(str(CHART.parent / "manifests.py"))
+
+    assert module["FILE"].read_text() == module["rendered"](str(helm)), "make manifests"
 
 
 @pytest.mark.parametrize("component", ["webhook", "extender"])

@@ -67,14 +67,28 @@ spec:
       {{- include "slurm-bridge.podSpec" . | nindent 6 }}
       containers:
       - name: {{ .component }}
-        image: {{ .root.Values.image.repository }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}
+        image: {{ include "slurm-bridge.image" (dict "image" .root.Values.image "tag" .root.Chart.AppVersion) }}
         imagePullPolicy: {{ .root.Values.image.pullPolicy }}
-        args: [{{ .component }}, --config, /etc/slurm-bridge/config/config.yaml]
+        args:
+        - {{ .component }}
+        - --config
+        - /etc/slurm-bridge/config/config.yaml
+        {{- range $values.extraArgs }}
+        - {{ . | quote }}
+        {{- end }}
+        {{- with $values.extraEnv }}
+        env: {{- toYaml . | nindent 10 }}
+        {{- end }}
         ports:
         - {name: health, containerPort: 8080}  # /livez /readyz /metrics
         {{- if .serves }}
         - {name: https, containerPort: 8443}
         {{- end }}
+        startupProbe:
+          httpGet: {path: /livez, port: health}  # never a peer: an outage of Slurm at the start is no reason to start again
+          periodSeconds: 2
+          timeoutSeconds: 5
+          failureThreshold: 30
         livenessProbe:
           httpGet: {path: /livez, port: health}
           periodSeconds: 10
@@ -120,6 +134,26 @@ spec:
         secret: {secretName: {{ . }}, defaultMode: 0440}
       {{- end }}
       {{- end }}
+{{- end }}
+
+{{/* What a drain may take at a time: (dict "root" $ "component" "webhook") */}}
+{{- define "slurm-bridge.budget" -}}
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: {{ include "slurm-bridge.name" .root }}-{{ .component }}
+  namespace: {{ .root.Release.Namespace }}
+  labels: {{- include "slurm-bridge.labels" . | nindent 4 }}
+spec:
+  maxUnavailable: 1
+  selector:
+    matchLabels: {{- include "slurm-bridge.selector" . | nindent 6 }}
+{{- end }}
+
+{{/* An image by its digest where there is one: (dict "image" .Values.image "tag" "default") */}}
+{{- define "slurm-bridge.image" -}}
+{{- .image.repository }}
+{{- if .image.digest }}@{{ .image.digest }}{{ else }}:{{ .image.tag | default .tag }}{{ end }}
 {{- end }}
 
 {{/* A component's certificates as a volume; naming the keys makes its pods wait until they are there. */}}
