@@ -273,6 +273,27 @@ def test_while_others_hold_its_node_a_pod_is_kept_and_told(
     await_restored(world, home)
 
 
+@pytest.mark.parametrize("limit", [True, False], ids=["an hour", "a year"])
+def test_one_whose_node_is_taken_holds_up_no_others(
+    world: Worlds, fragile_sandbox: Sandbox, tmp_path: Path, *, limit: bool
+) -> None:
+    """Slurm's main scheduler starts nothing in a partition behind a job that waits for room there."""
+    with state_kept(fragile_sandbox, tmp_path / "state"):
+        homes = tenants(world, *(f"pod-{number}" for number in range(4)), limit=limit)
+        fragile_sandbox.stop("controllers")
+    taken = homes[0].node
+    try:
+        (stranger,) = strangers(fragile_sandbox, 1, f"--nodelist={taken}")
+        wait_until(lambda: states(world, [stranger]) == ["RUNNING"], 30, sandbox=fragile_sandbox)
+    finally:
+        fragile_sandbox.start("controllers")
+
+    others = [home for home in homes if home.node != taken]
+    assert others
+    await_restored(world, *others)
+    assert ["RUNNING"] == states(world, [stranger])
+
+
 def test_where_nobody_knows_pods_are_kept_until_somebody_says_what_is_so(
     world: Worlds, fragile_sandbox: Sandbox
 ) -> None:

@@ -1,11 +1,13 @@
 """Placeholders that nobody should have: without a pod, or a second one for the same pod."""
 
+from dataclasses import replace
 from typing import Any
 
 import httpx
 
 from bridge.domain import placeholder
 from bridge.domain.actions import OwnCause
+from bridge.domain.ids import ClusterId
 from sandbox import nss
 from sandbox.api import Api
 from sandbox.client import Sandbox
@@ -17,17 +19,11 @@ _BREAK_GLASS = "slurm-bridge:break-glass"
 _HELD = {"slurmjob.slinky.slurm.net/hold": "true"}
 
 
-def test_what_a_pod_leaves_when_its_finalizer_is_torn_off_is_cancelled(
-    worlds: Worlds, full_sandbox: Sandbox
-) -> None:
+def test_what_a_pod_leaves_when_its_finalizer_is_torn_off_is_cancelled(worlds: Worlds) -> None:
     uid = worlds.submit("torn")
     worlds.await_phase("torn", "Running")
-    path = f"{worlds.path}/pods/torn"
 
-    with Api(full_sandbox.user_kubeconfig("medic", "system:masters", _BREAK_GLASS)) as medic:
-        medic.patch(path, {"metadata": {"finalizers": None}})
-        medic.delete(path, gracePeriodSeconds=0)
-    worlds.await_gone("torn")
+    tear(worlds, "torn")
 
     assert "CANCELLED" == worlds.await_accounted(uid).state
 
@@ -37,6 +33,36 @@ def test_a_strangers_job_is_left_alone(worlds: Worlds, full_sandbox: Sandbox) ->
         uid = worlds.submit("passes", annotations=played(seconds=1))
         worlds.await_accounted(uid)
         assert ["RUNNING"] == [job.state for job in worlds.queue() if job.id == jobs["node-3"]]
+
+
+def test_jobs_that_only_look_like_ours_survive_everything(
+    worlds: Worlds, full_sandbox: Sandbox
+) -> None:
+    """Of another cluster, or no external job: our mark alone makes nobody ours. The pod they name is gone in the end."""
+    uid = worlds.submit("named")
+    worlds.await_phase("named", "Running")
+    ours = worlds.await_live(uid)
+    assert ours.identity is not None
+    abroad = replace(ours, identity=replace(ours.identity, cluster=ClusterId("another")))
+    lookalikes = {
+        submit_again(full_sandbox, abroad, hold=False),
+        submit_again(full_sandbox, abroad, hold=True),
+        submit_again(full_sandbox, ours, hold=True, is_external=False),
+    }
+    try:
+        for service in ("extender", "controllers"):  # a new leader looks at every job
+            full_sandbox.restart(service)
+        full_sandbox.restart("slurmctld")
+        worlds.delete("named")
+        worlds.await_gone("named")
+        seen = worlds.submit("torn")
+        worlds.await_phase("torn", "Running")
+        tear(worlds, "torn")
+        # An orphan is cancelled when it has been seen twice: by then the lookalikes have been seen, too.
+        assert "CANCELLED" == worlds.await_accounted(seen).state
+        assert lookalikes == {job.id for job in worlds.queue() if job.state in LIVE} & lookalikes
+    finally:
+        full_sandbox.run("scancel", *map(str, lookalikes))
 
 
 def test_a_second_placeholder_of_a_waiting_pod_is_cancelled(worlds: Worlds) -> None:
@@ -68,6 +94,15 @@ def test_a_second_placeholder_of_a_running_pod_is_cancelled(worlds: Worlds) -> N
     assert first.id == job_id(after)
 
 
+def tear(worlds: Worlds, pod: str) -> None:
+    """Take the finalizer off by hand, and the pod away at once."""
+    path = f"{worlds.path}/pods/{pod}"
+    with Api(worlds.sandbox.user_kubeconfig("medic", "system:masters", _BREAK_GLASS)) as medic:
+        medic.patch(path, {"metadata": {"finalizers": None}})
+        medic.delete(path, gracePeriodSeconds=0)
+    worlds.await_gone(pod)
+
+
 def spares(worlds: Worlds, uid: str) -> set[int]:
     """Its placeholders that are over and say that they were one too many."""
     return {
@@ -77,13 +112,16 @@ def spares(worlds: Worlds, uid: str) -> set[int]:
     }
 
 
-def submit_again(sandbox: Sandbox, first: Job, *, hold: bool) -> int:
+def submit_again(sandbox: Sandbox, first: Job, *, hold: bool, is_external: bool = True) -> int:
     """Submit a job with the identity of another one, as a leader would that was thought dead."""
     assert first.identity is not None
     user = nss.JOB_USER.name
     job: dict[str, Any] = {
-        "flags": ["EXTERNAL_JOB"],
+        "flags": ["EXTERNAL_JOB"] if is_external else [],
         "name": "second",
+        "current_working_directory": "/",
+        "environment": ["PATH=/usr/bin"],
+        **({} if is_external else {"script": "#!/bin/sh\n"}),
         "user_id": user,
         "group_id": user,
         "account": user,
