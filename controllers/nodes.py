@@ -37,7 +37,8 @@ from controllers.slurm_nodes import SlurmNodes
 
 _log = structlog.get_logger(__name__)
 
-_WORKERS = 4
+_WORKERS = 6
+"""Registering is waiting for two servers; the other connections to slurmrestd are free for those who place pods."""
 _BUSY_AGAIN = timedelta(seconds=5)
 """After Slurm refused to delete a node: a job has just started there, or a reservation names it."""
 _REFUSED_AGAIN = timedelta(seconds=60)

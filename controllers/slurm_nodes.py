@@ -83,7 +83,7 @@ class SlurmNodes:
             self._asked.clear()
             await self._read_all(began)
             took_s = self._clock.monotonic() - began
-            shortest_s = max(_SHORTEST_PAUSE_S, 2 * took_s)
+            shortest_s = max(_SHORTEST_PAUSE_S, 4 * took_s)
             await self._clock.sleep(shortest_s)
             if self._trouble or self._book.is_settled:
                 await pause(self._interval_s - shortest_s - took_s, self._asked)
