@@ -108,6 +108,7 @@ async def place(
             clock=program.clock,
         ),
         defaults=request_defaults.of(program.settings, program.cluster),
+        priority_classes=placement.priority_classes,
         concurrency=placement.submit_concurrency,
         clock=program.clock,
         metrics=program.metrics,
@@ -123,6 +124,7 @@ async def place(
     )
     policy = Policy(
         tell_after=timedelta(seconds=placement.tell_after_s),
+        incomplete_after=timedelta(seconds=placement.incomplete_after_s),
         avoid_node=timedelta(seconds=placement.avoid_node_s),
         bind_deadline=timedelta(seconds=placement.bind_deadline_s),
         poll_interval=timedelta(seconds=placement.poll_interval_s),

@@ -42,6 +42,7 @@ class Submitter:
         owners: Owners,
         identities: Identities,
         defaults: Defaults,
+        priority_classes: Mapping[str, Mapping[str, str]],
         concurrency: int,
         clock: Clock,
         metrics: Metrics,
@@ -53,6 +54,7 @@ class Submitter:
         self._owners = owners
         self._identities = identities
         self._defaults = defaults
+        self._priority_classes = priority_classes
         self._slots = asyncio.Semaphore(concurrency)
         self._clock = clock
         self._metrics = metrics
@@ -175,7 +177,8 @@ class Submitter:
 
     async def _says(self, pod: Pod) -> Mapping[str, str]:
         owners = overrides.requests(await self._owners.annotations(pod))
-        return {**owners, **overrides.requests(pod.annotations)}
+        by_class = self._priority_classes.get(pod.priority_class, {})
+        return {**by_class, **owners, **overrides.requests(pod.annotations)}
 
     def _refuse(self, uid: str, text: str) -> None:
         before = self._refusals.get(uid)

@@ -25,6 +25,8 @@ class Cause(enum.Enum):
     for ever."""
     LOST = "SlurmPlaceholderLost"
     """Slurm forgot the placeholder and gave its nodes to others."""
+    MEMBER_FAILED = "GangMemberFailed"
+    """Another member of its gang failed, and their template says that all end then."""
     ENDED = "SlurmJobEnded"
     """It ended some other way (an administrator completed it by hand …)."""
 

@@ -14,8 +14,10 @@ from bridge.domain import allocation, lifecycle, names, outcome, workload
 from bridge.domain.actions import (
     Assign,
     Cancel,
+    Cause,
     Complete,
     Enlist,
+    Evict,
     OwnCause,
     Place,
     Record,
@@ -32,7 +34,7 @@ from bridge.domain.faults import Fault
 from bridge.domain.ids import JobId, KubeNode, PodUid, SlurmNode
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.lifecycle import Row
-from bridge.domain.pods import Pod
+from bridge.domain.pods import Phase, Pod
 from bridge.domain.view import Concerns, View
 from bridge.domain.workload import Workload
 
@@ -224,6 +226,7 @@ def agree(
         if (decision := member.decision) is not None and member.row is not Row.GATED
     }
     answers |= _endings([m for m in decided.values() if m.row in _ENDING], members)
+    answers |= _ended_by_others(members, answers)
     if waiting and gang is not None:
         around = _Around(members, gang, policy, now, is_fresh)
         answers |= _waiting(waiting, around)
@@ -352,6 +355,27 @@ def _endings(ending: Sequence[Member], members: Sequence[Member]) -> dict[PodUid
         answers |= {m.pod.uid: _wait("the placeholder ends with the gang") for m in those}
         answers[those[0].pod.uid] = _end(those)
     return answers
+
+
+def _ended_by_others(
+    members: Sequence[Member], answers: Mapping[PodUid, Decision]
+) -> dict[PodUid, Decision]:
+    """Where their template says so, a member's failure ends the others: nobody would replace it."""
+    failed = [
+        member
+        for member in members
+        if member.pod.phase is Phase.FAILED and not member.pod.is_gated and member.job is not None
+    ]
+    ended: dict[PodUid, Decision] = {}
+    for other in members:
+        by = next((f for f in failed if f.job is not None and f.job == other.job), None)
+        says = other.pod.annotations.get(names.ON_FAILURE_ANNOTATION)
+        is_alive = other.row in (Row.PLACED, Row.BOUND) and other.pod.uid in answers
+        if by is not None and says == "end" and is_alive:
+            text = f"{by.pod.name} of its gang failed"
+            evict = Evict(cause=Cause.MEMBER_FAILED, message=text)
+            ended[other.pod.uid] = Decision(actions=(evict,), reason=text)
+    return ended
 
 
 def _leave(member: Member, job: SlurmJob, decision: Decision) -> Decision:

@@ -107,6 +107,9 @@ CLUSTER_FEATURE = "slurm-bridge.dev/cluster"
 GANG_ANNOTATION = "slurm-bridge.dev/gang"
 """Annotation of a Job, a JobSet or their pod template. "true": one placeholder for all pods; "false": one for each."""
 
+ON_FAILURE_ANNOTATION = "slurm-bridge.dev/on-member-failure"
+"""Annotation of a gang's pods. "end": when one of them fails, all others go; otherwise they run on and wait for a replacement."""
+
 POD_GROUP_LABEL = "slurm-bridge.dev/pod-group"
 """Pod label: the pods of a namespace with the same value are one gang; no controller or CRD is needed."""
 

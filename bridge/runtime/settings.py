@@ -225,6 +225,16 @@ class Placement(Section):
     tell_after_s: Seconds = Field(
         2, description="How long a pod waits before it is told why; shorter waits stay silent."
     )
+    incomplete_after_s: Seconds = Field(
+        60,
+        description="How long a gang's pods may come in silence before they say what is missing.",
+    )
+    priority_classes: Annotated[dict[str, dict[str, str]], BeforeValidator(_parse_json)] = Field(
+        default_factory=dict,
+        description="What pods of a Kubernetes priority class ask of Slurm, by the fields of "
+        'docs/annotations.md, such as {"urgent": {"qos": "high"}}; their annotations win, '
+        "and the policy decides on it as on these.",
+    )
     tells_per_second: Annotated[float, Field(gt=0)] = Field(
         20, description="Most status updates of waiting pods, over all of them."
     )

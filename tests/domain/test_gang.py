@@ -9,6 +9,7 @@ from bridge.domain.actions import (
     Action,
     Assign,
     Cancel,
+    Cause,
     Complete,
     EndPod,
     Enlist,
@@ -370,3 +371,16 @@ def test_what_remains_of_a_broken_heterogeneous_job_is_cancelled_once() -> None:
     found = decided([running("a", 0), running("b", 1)], over, mine=False)
     assert [Cancel, Evict] == [type(action) for action in found["a"]]
     assert [Evict] == [type(action) for action in found["b"]]
+
+
+def test_where_they_say_so_a_members_failure_ends_the_others() -> None:
+    its = job(JobPhase.RUNNING, A, B)
+    pods = [ended("a", 0, 3), running("b", 1)]
+    assert "b" not in decided(pods, its, mine=False)
+    notes = {**pods[1].annotations, names.ON_FAILURE_ANNOTATION: "end"}
+    strict = [pods[0], replace(pods[1], annotations=notes)]
+    (evict,) = decided(strict, its, mine=False)["b"]
+    assert isinstance(evict, Evict)
+    assert (Cause.MEMBER_FAILED, "a of its gang failed") == (evict.cause, evict.message)
+    fine = [ended("a", 0), strict[1]]
+    assert "b" not in decided(fine, its, mine=False)

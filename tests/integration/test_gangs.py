@@ -54,10 +54,12 @@ def test_sixteen_pods_run_on_two_nodes_in_slurms_order(worlds: Worlds) -> None:
     (job,) = worlds.live(uid_of(worlds, "sixteen"))
     nodes = [pod["spec"]["nodeName"] for pod in pods]
     assert [8, 8] == list(Counter(nodes).values())
-    assert sorted(nodes) == nodes
+    (nodelist,) = {note(pod, names.NODELIST_ANNOTATION) for pod in pods}
+    assert [node for node in nodelist.split(",") for _ in range(8)] == nodes
+    order = worlds.sandbox.run("scontrol", "show", "hostnames", job.nodes).split()
+    assert order == nodelist.split(",")
     assert [str(rank) for rank in range(16)] == [note(pod, names.RANK_ANNOTATION) for pod in pods]
     assert {"16"} == {note(pod, names.WORLD_SIZE_ANNOTATION) for pod in pods}
-    assert {",".join(sorted(set(nodes)))} == {note(pod, names.NODELIST_ANNOTATION) for pod in pods}
     assert {str(job.id)} == {pod["metadata"]["labels"][names.JOB_ID_LABEL] for pod in pods}
 
     ended = worlds.await_accounted(uid_of(worlds, "sixteen"))
@@ -257,6 +259,24 @@ def test_a_surplus_member_gets_a_placeholder_of_its_own(worlds: Worlds) -> None:
     uid = submit(worlds, "c", group="full", size=2, seconds=1)
     assert "COMPLETED" == worlds.await_accounted(uid).state
     assert 1 == len(worlds.live(uid_of(worlds, "full")))
+
+
+def test_a_failure_ends_the_gang_where_its_pods_say_so(worlds: Worlds) -> None:
+    plays: dict[str, dict[str, Any]] = {"bad": {"seconds": 1, "exit_code": 4}, "good": {}}
+    for name, play in plays.items():
+        metadata = in_group("strict", 2)
+        metadata["name"] = name
+        metadata["annotations"] |= {**played(**play), names.ON_FAILURE_ANNOTATION: "end"}
+        spec = {
+            "containers": [container()],
+            "restartPolicy": "Never",
+            "terminationGracePeriodSeconds": 2,
+        }
+        worlds.sandbox.admin.create(f"{worlds.path}/pods", {"metadata": metadata, "spec": spec})
+    worlds.await_phase("good", "Running", "Failed")
+    worlds.await_gone("good")
+    ended = worlds.await_accounted(uid_of(worlds, "strict"))
+    assert ("FAILED", "4:0") == (ended.state, ended.exit_code)
 
 
 def test_a_job_that_wants_to_be_a_gang_is_one(worlds: Worlds) -> None:
