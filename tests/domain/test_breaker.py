@@ -100,7 +100,14 @@ def test_the_breaker_is_no_concern_of(pod: Pod, job: SlurmJob) -> None:
 def test_every_cause_is_slurms_word_or_the_pods_own() -> None:
     own = {cause for cause in Cause if not cause.is_on_slurms_word}
 
-    assert {Cause.TIME_LIMIT, Cause.NOT_BOUND, Cause.NOT_STARTED, Cause.SUSPENDED} == own
+    a_siblings = Cause.MEMBER_FAILED
+    assert {
+        Cause.TIME_LIMIT,
+        Cause.NOT_BOUND,
+        Cause.NOT_STARTED,
+        Cause.SUSPENDED,
+        a_siblings,
+    } == own
 
 
 def test_the_operators_word_is_a_moment_with_its_zone() -> None:
