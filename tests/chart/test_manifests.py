@@ -84,6 +84,14 @@ def test_extender_has_the_rights_of_its_table(chart: Rendered) -> None:
         ("scheduling.k8s.io", "podgroups", ("get",)),
         ("scheduling.k8s.io", "workloads", ("get",)),
         ("scheduling.x-k8s.io", "podgroups", ("get",)),
+        *(
+            ("kubeflow.org", f"{framework}jobs", ("get",))
+            for framework in ("jax", "mpi", "paddle", "pytorch", "tf", "xgboost")
+        ),
+        ("ray.io", "rayclusters", ("get",)),
+        ("ray.io", "rayjobs", ("get",)),
+        ("ray.io", "rayservices", ("get",)),
+        ("trainer.kubeflow.org", "trainjobs", ("get",)),
     )
 
     assert expected == rights(chart, "ClusterRole", "slurm-bridge-extender")

@@ -46,7 +46,6 @@ _BOTH = tuple(
         *_rights(program, "", "pods/status", "patch"),
         *_rights(program, "", "nodes", "get list watch"),
         *_rights(program, "events.k8s.io", "events", "create"),
-        *_rights(program, "", "namespaces", "get", name="kube-system"),
         *_rights(
             program,
             "coordination.k8s.io",
@@ -62,7 +61,21 @@ _BOTH = tuple(
 RIGHTS: Sequence[Right] = (
     *_BOTH,
     *_rights("extender", "", "pods/binding", "create"),
+    *_rights("extender", "", "namespaces", "get"),
+    *_rights("controllers", "", "namespaces", "get", name="kube-system"),
     *_rights("controllers", "", "pods", "delete"),
     *_rights("controllers", "", "nodes", "patch"),
+    *_rights("controllers", "", "nodes/status", "patch"),
+    *(
+        right
+        for kind in ("mutating", "validating")
+        for right in _rights(
+            "controllers",
+            "admissionregistration.k8s.io",
+            f"{kind}webhookconfigurations",
+            "get patch",
+            name="slurm-bridge",
+        )
+    ),
 )
 """Kinds that own pods are left out: they are the administrator's choice (`extender.workloadKinds`)."""
