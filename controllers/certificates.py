@@ -16,8 +16,9 @@ from bridge.domain import certificates
 from bridge.domain.certificates import Plan
 from bridge.kube import secrets, webhooks
 from bridge.kube.client import KubeClient
-from bridge.kube.errors import KubeError
+from bridge.kube.errors import KubeError, NotFound
 from bridge.kube.secrets import Secret
+from bridge.kube.webhooks import Trust
 from bridge.runtime import pki
 from bridge.runtime.clock import Clock, pause
 from bridge.runtime.metrics import Metrics
@@ -80,9 +81,7 @@ class Certificates:
         now = self._clock.now()
         held = await self._read(f"{self._issued.release}-ca")
         shown = {part: await self._read(self._issued.secret(part)) for part in self._issued.hosts}
-        trusts = [
-            await webhooks.get(self._kube, kind, self._issued.release) for kind in webhooks.Kind
-        ]
+        trusts = [trust for kind in webhooks.Kind if (trust := await self._trust(kind))]
         bundles = [pki.fingerprints(bundle) for trust in trusts for bundle in trust.bundles]
         pairs = _authorities(held)
         plan = certificates.decide(
@@ -101,6 +100,15 @@ class Certificates:
         for part, secret in shown.items():
             await self._show(part, secret, pairs, plan, now)
         return plan.makes_authority or bool(plan.renewals)
+
+    async def _trust(self, kind: webhooks.Kind) -> Trust | None:
+        """None where a policy in the API server does the mutating."""
+        try:
+            return await webhooks.get(self._kube, kind, self._issued.release)
+        except NotFound:
+            if kind is webhooks.Kind.VALIDATING:
+                raise
+            return None
 
     async def _read(self, name: str) -> Secret:
         return await secrets.get(self._kube, self._issued.namespace, name)

@@ -139,7 +139,7 @@ def decoded(decoder: msgspec.json.Decoder[W], what: str, body: Json) -> W:
     """
     try:
         return decoder.decode(body)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise malformed(f"{what} {_name_in(body)}".strip(), error) from error
 
 
@@ -151,7 +151,7 @@ def malformed(what: str, error: Exception) -> Malformed:
 def _name_in(body: Json) -> str:
     try:
         found = _identified.decode(body).metadata
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return ""
     return f"{found.namespace}/{found.name}" if found.namespace else found.name
 

@@ -188,7 +188,7 @@ def from_watch(path: str, body: bytes) -> KubeError:
 def _status(body: bytes) -> _Status:
     try:
         answer = _decode_status(body)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return _Status(kind="")
     return answer if answer.kind == "Status" else _Status(kind="")
 

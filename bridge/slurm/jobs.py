@@ -305,7 +305,7 @@ async def _listed(client: SlurmClient, params: Sequence[tuple[str, str]]) -> byt
 def _read_states(body: bytes) -> dict[JobId, frozenset[str]]:
     try:
         listed = _states.decode(body)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise Malformed("job.states", str(error)) from error
     if listed is None:
         raise Malformed("job.states", "the answer has no list of jobs")

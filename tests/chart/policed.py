@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from bridge.domain import names
@@ -36,6 +37,8 @@ _APPLIED = {
     "ClusterRoleBinding",
     "Role",
     "RoleBinding",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding",
 }
@@ -66,6 +69,10 @@ def pod(
         "metadata": {"name": name, **marks, **(metadata or {})},
         "spec": {"containers": [container], **asks, **(spec or {})},
     }
+
+
+_REFUSED = pod("probe", ours=False, metadata={"labels": {names.JOB_ID_LABEL: "7"}})
+"""Refused by policy `bypass`, whoever mutates pods."""
 
 
 def assignment(pod: Manifest, node: str) -> list[dict[str, object]]:
@@ -212,7 +219,10 @@ def policies(
 
 @contextmanager
 def policed(
-    sandbox: Sandbox, helm: Path, extra: Callable[[Cluster], Sequence[Manifest]] = lambda _: ()
+    sandbox: Sandbox,
+    helm: Path,
+    extra: Callable[[Cluster], Sequence[Manifest]] = lambda _: (),
+    values: Mapping[str, Any] = MappingProxyType({}),
 ) -> Iterator[Cluster]:
     """The chart's policies in force, and `extra` objects too; all is as before at the end."""
     suffix = uuid.uuid4().hex[:6]
@@ -232,12 +242,12 @@ def policed(
         sandbox.kubectl(
             "create", "rolebinding", "edit", "--clusterrole=edit", "--user=alice", "-n", namespace
         )
-    manifests = [*extra(cluster), *policies(helm, cluster.ours, {})]
+    manifests = [*extra(cluster), *policies(helm, cluster.ours, values)]
     probe = [m for m in manifests if m["metadata"]["name"] == f"{RELEASE}-bypass"][-1]
     apply(sandbox, [m for m in manifests if m is not probe])
     apply(sandbox, [probe])  # seen last: once it works, all do
     wait_until(
-        lambda: refusal(cluster.user(), "POST", pods(cluster.bridged), pod(ours=False)), EFFECTIVE_S
+        lambda: refusal(cluster.user(), "POST", pods(cluster.bridged), _REFUSED), EFFECTIVE_S
     )
     try:
         yield cluster
@@ -261,7 +271,7 @@ def _remove(sandbox: Sandbox, manifests: Sequence[Manifest], cluster: Cluster) -
     items = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
     sandbox.kubectl("delete", "--wait=false", "--filename=-", stdin=json.dumps(items))
     path = pods(cluster.bridged)
-    wait_until(lambda: not refusal(sandbox.admin, "POST", path, pod(ours=False)), EFFECTIVE_S)
+    wait_until(lambda: not refusal(sandbox.admin, "POST", path, _REFUSED), EFFECTIVE_S)
     for item in sandbox.admin.get(path)["items"]:
         sandbox.admin.patch(
             pods(cluster.bridged, item["metadata"]["name"]), {"metadata": {"finalizers": None}}

@@ -43,6 +43,7 @@ def render(
     *,
     release: str = "slurm-bridge",
     namespace: str = "slurm-bridge",
+    kube_version: str = "1.36.4",
 ) -> Rendered:
     """`helm template`, with the one value that has no default.
 
@@ -52,6 +53,7 @@ def render(
     done = subprocess.run(
         [
             *(str(helm), "template", release, str(CHART), "--namespace", namespace),
+            *("--kube-version", kube_version),
             *("--values", str(REQUIRED), "--values", "-"),
         ],
         input=yaml.safe_dump(dict(values or {})),

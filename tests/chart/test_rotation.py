@@ -251,6 +251,26 @@ async def test_everything_is_replaced_under_load_without_one_failed_admission(
     assert seen.admissions > 50
 
 
+async def test_where_a_policy_mutates_there_is_one_configuration_to_publish_in(
+    cluster: Cluster,
+) -> None:
+    mutating, validating = (f"{CONFIGURATIONS}/{kind}/{RELEASE}" for kind in KINDS)
+    theirs = cluster.admin.get(mutating)
+    cluster.admin.delete(mutating)
+
+    def is_published() -> bool:
+        (webhook,) = cluster.admin.get(validating)["webhooks"]
+        return bool(webhook["clientConfig"].get("caBundle"))
+
+    try:
+        async with signing(cluster):
+            await until(is_published, PATIENCE_S, sandbox=cluster.sandbox)
+    finally:
+        for key in ("resourceVersion", "uid", "managedFields"):
+            del theirs["metadata"][key]
+        cluster.admin.create(mutating.rpartition("/")[0], theirs)
+
+
 def _passes_both(cluster: Cluster) -> bool:
     try:
         made = cluster.user().request(

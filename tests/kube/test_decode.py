@@ -345,7 +345,13 @@ def test_what_breaks_the_schema_is_named(
     assert complaint in str(refusal.value)
 
 
-@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"kind":"Pod"}', b'{"metadata":1}'])
+DEEP = b'{"metadata":{"name":"a"},"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+"""Within the limits of a body, but no object of Kubernetes nests like that."""
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"<html>", b"[]", b'{"kind":"Pod"}', b'{"metadata":1}', DEEP]
+)
 def test_what_is_no_object_at_all_is_malformed(body: bytes) -> None:
     for read in (decode.pod, decode.bound_pod, decode.node, decode.kube_object):
         with pytest.raises(errors.Malformed):

@@ -89,3 +89,9 @@ def test_retry_after_is_passed_on(
     error = errors.from_answer("GET", "/", 429, status(details=details), header)
 
     assert seconds == error.retry_after_s
+
+
+def test_a_bomb_instead_of_a_status_is_no_status() -> None:
+    bomb = b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+
+    assert isinstance(errors.from_answer("GET", "/x", 404, bomb), errors.NotFound)

@@ -83,7 +83,7 @@ async def test_creating_nodes_with_data_parser_43_is_refused_in_words(slurm: San
         proxy.inject(NO_PATH, "GET", "/v0.0.44/", times=9)
         async with SlurmClient.open(proxy.url, token_file=slurm.token_file) as client:
             node = SlurmNodeSpec(name=SlurmNode("n"), address="::1", cpus=1, memory_mib=1)
-            with pytest.raises(TooOld, match=r"has no POST /new/node/ in v0\.0\.43"):
+            with pytest.raises(TooOld, match=r"has no POST /slurm/v0\.0\.43/new/node/: a newer"):
                 await nodes.create(client, node)
 
 

@@ -503,3 +503,14 @@ async def test_a_number_of_the_wrong_kind_is_malformed(slurm: Sandbox) -> None:
         proxy.inject(faults.answers(200, '{"jobs":[{"job_id":"7"}]}'), "GET", "/job/7")
         with pytest.raises(Malformed, match=r"job\.get: Expected `int`"):
             await jobs.job(client, JobId(7))
+
+
+async def test_a_bomb_instead_of_states_is_malformed(slurm: Sandbox) -> None:
+    bomb = "[" * 100_000 + "]" * 100_000
+    async with (
+        Proxy.to(slurm.slurmrestd_url) as proxy,
+        SlurmClient.open(proxy.url, token_file=slurm.token_file) as client,
+    ):
+        proxy.inject(faults.answers(200, f'{{"jobs":[{{"x":{bomb}}}]}}'), "GET", "/jobs/state/")
+        with pytest.raises(Malformed, match=r"job\.states"):
+            await jobs.listing(client)

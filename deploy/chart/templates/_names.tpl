@@ -14,6 +14,7 @@
   | toJson }}
 {{- end }}
 {{- define "slurm-bridge.requesterAnnotation" -}}slurm-bridge.dev/requester{{- end }}
+{{- define "slurm-bridge.rulesAnnotation" -}}slurm-bridge.dev/policy-rules{{- end }}
 {{- define "slurm-bridge.managedNodeTaint" -}}slinky.slurm.net/managed-node{{- end }}
 
 {{/*

@@ -4,14 +4,16 @@ name: {{ include "slurm-bridge.name" .root }}-{{ .policy }}
 labels: {{- include "slurm-bridge.labels" (dict "root" .root "component" "policies") | nindent 2 }}
 {{- end }}
 
-{{/* A policy's binding: (dict "root" $ "policy" "keys" "actions" (list "Deny") "namespaceSelector" yaml-or-nothing) */}}
+{{/* A policy's binding: (dict "root" $ "policy" "keys" "actions" (list "Deny") "namespaceSelector" yaml-or-nothing); "kind" "Mutating": without actions */}}
 {{- define "slurm-bridge.policyBinding" -}}
 apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
+kind: {{ .kind | default "Validating" }}AdmissionPolicyBinding
 metadata: {{- include "slurm-bridge.policyMetadata" . | nindent 2 }}
 spec:
   policyName: {{ include "slurm-bridge.name" .root }}-{{ .policy }}
-  validationActions: {{ .actions | toJson }}
+  {{- with .actions }}
+  validationActions: {{ . | toJson }}
+  {{- end }}
   {{- with .namespaceSelector }}
   matchResources:
     namespaceSelector: {{- . | nindent 6 }}
