@@ -91,7 +91,7 @@ system:serviceaccount:{{ .root.Release.Namespace }}:{{ include "slurm-bridge.nam
 {{- if eq .operator "In" }}{{ $_ := set $labels .key (first .values) }}{{ end }}
 {{- if eq .operator "Exists" }}{{ $_ := set $labels .key "true" }}{{ end }}
 {{- end }}
-{{- toYaml $labels }}
+{{- with $labels }}{{ toYaml . }}{{ end }}
 {{- end }}
 
 {{/* The selector of bridged namespaces. */}}
