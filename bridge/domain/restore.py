@@ -40,7 +40,10 @@ class Record:
     """None while slurmdbd has heard of no end."""
     ended_by: str = ""
     """Who cancelled it; "" for nobody."""
+    says_time_limit: bool = True
+    """False where it was never told one: the job has its partition's."""
     time_limit_min: int | None = None
+    """None is unlimited, where it says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +127,7 @@ def placeholder(
 def _remaining_min(grant: Grant, record: Record | None, now: datetime) -> int | None:
     """At least a minute, in which Slurm itself ends what has run out meanwhile."""
     began, limit_min = grant.started_at, grant.time_limit_min
-    if record is not None and record.started_at is not None:
+    if record is not None and record.started_at is not None and record.says_time_limit:
         began, limit_min = record.started_at, record.time_limit_min
     if limit_min is None:
         return None

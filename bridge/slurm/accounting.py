@@ -58,6 +58,7 @@ def _record(wired: wire.Accounted) -> Record:
         started_at=_moment(wired.time.start),
         ended_at=_moment(wired.time.end),
         ended_by=wired.kill_request_user,
+        says_time_limit=wired.time.limit.set or wired.time.limit.infinite,
         time_limit_min=None if wired.time.limit.infinite else wired.time.limit.positive,
     )
 

@@ -140,6 +140,9 @@ def test_what_ended_members_had_is_not_asked_for_again() -> None:
         pytest.param(replace(RUNNING, time_limit_min=120), 90, 60, id="as an admin changed it"),
         pytest.param(replace(RUNNING, time_limit_min=None), 90, None, id="an admin lifted it"),
         pytest.param(
+            replace(RUNNING, time_limit_min=None, says_time_limit=False), 90, 30, id="not told"
+        ),
+        pytest.param(
             replace(RUNNING, started_at=None, time_limit_min=120), 90, 30, id="start unknown"
         ),
         pytest.param(None, 15, 1, id="over already: Slurm itself ends it"),

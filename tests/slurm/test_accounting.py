@@ -61,6 +61,19 @@ async def test_a_job_is_recorded_from_its_start_to_its_end(accounted: SlurmClien
     assert Evidence.ENDED is restore.verdict(after, is_up_to_date=True)
 
 
+async def test_a_partitions_own_time_limit_is_not_taken_for_none(accounted: SlurmClient) -> None:
+    asked = spec(user=ACCOUNT, group=ACCOUNT, account=ACCOUNT, time_limit_min=None)
+    running = await in_phase(accounted, await jobs.submit(accounted, asked), JobPhase.RUNNING)
+    assert running.sluid is not None
+    assert running.grant is not None
+
+    record = await record_once(accounted, running.sluid, ended=False)
+    await jobs.cancel(accounted, running.sluid)
+
+    said = record.time_limit_min if record.says_time_limit else running.grant.time_limit_min
+    assert running.time_limit_min == said
+
+
 @pytest.mark.parametrize("ref", [JobId(999_999), Sluid("s0000000000001")])
 async def test_nothing_is_known_of_a_job_that_never_was(
     accounted: SlurmClient, ref: JobId | Sluid
