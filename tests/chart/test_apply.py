@@ -65,6 +65,12 @@ VALUES = {
             "matchExpressions": [{"key": "team", "operator": "In", "values": ["a", "b"]}],
         }
     },
+    "all-but-some": {
+        "namespaceSelector": {
+            "matchLabels": {names.ENABLED_LABEL: None},
+            "matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["system"]}],
+        }
+    },
     "by-digest": {
         "image": {"repository": "example.test/bridge", "digest": f"sha256:{'0' * 64}"},
         "imagePullSecrets": [{"name": "pull"}],
