@@ -171,12 +171,12 @@ async def test_a_refused_submit_has_slurms_number_and_words(
     assert error.value.words
 
 
-async def test_too_many_cpus_are_accepted_with_a_warning_and_wait(
-    client: SlurmClient, submit: Submit
-) -> None:
-    job = await in_phase(client, await submit(spec(cpus_per_task=1000)), JobPhase.WAITING)
+async def test_more_cpus_than_any_node_has_are_refused_at_once(client: SlurmClient) -> None:
+    with pytest.raises(Rejected) as error:
+        await jobs.submit(client, spec(cpus_per_task=1000))
 
-    assert job.reason in ("", "PartitionConfig", "Resources")
+    assert 2005 == error.value.error_number
+    assert "processors" in error.value.words
 
 
 def bend(monkeypatch: pytest.MonkeyPatch, **fields: object) -> None:
