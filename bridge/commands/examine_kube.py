@@ -98,15 +98,18 @@ class KubeExaminer:
         return found if isinstance(found, dict) else None
 
     async def _webhooks(self) -> frozenset[str]:
-        return frozenset(
-            [
-                kind
-                for kind in ("mutating", "validating")
-                if await self._ours(
-                    "admissionregistration.k8s.io/v1", f"{kind}webhookconfigurations"
-                )
-            ]
-        )
+        """A policy may mutate instead of a webhook (`admission.mutate: policy`)."""
+        group = "admissionregistration.k8s.io/v1"
+        found = {
+            kind
+            for kind in ("mutating", "validating")
+            if await self._ours(group, f"{kind}webhookconfigurations")
+        }
+        if "mutating" not in found and await self._readable(
+            self._ours(group, "mutatingadmissionpolicies")
+        ):
+            found.add("mutating")
+        return frozenset(found)
 
     async def _policies(self) -> frozenset[str]:
         group = "admissionregistration.k8s.io/v1"
