@@ -101,15 +101,13 @@ class KubeExaminer:
         """A policy may mutate instead of a webhook (`admission.mutate: policy`)."""
         group = "admissionregistration.k8s.io/v1"
         found = {
-            kind
+            kind: bool(await self._ours(group, f"{kind}webhookconfigurations"))
             for kind in ("mutating", "validating")
-            if await self._ours(group, f"{kind}webhookconfigurations")
         }
-        if "mutating" not in found and await self._readable(
-            self._ours(group, "mutatingadmissionpolicies")
-        ):
-            found.add("mutating")
-        return frozenset(found)
+        if not found["mutating"]:
+            policies = self._ours(group, "mutatingadmissionpolicies")
+            found["mutating"] = bool(await self._readable(policies))
+        return frozenset(kind for kind, is_there in found.items() if is_there)
 
     async def _policies(self) -> frozenset[str]:
         group = "admissionregistration.k8s.io/v1"
@@ -127,7 +125,7 @@ class KubeExaminer:
     # -- does it work -----------------------------------------------------------------------------
 
     async def _selected(self) -> Sequence[str]:
-        label = f"{names.ENABLED_LABEL}=true"
+        label = f"{names.ENABLED_LABEL}=true,app.kubernetes.io/name!=slurm-bridge"
         found = await self._get("/api/v1/namespaces", labelSelector=label)
         return [item["metadata"]["name"] for item in found["items"]]
 

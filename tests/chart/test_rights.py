@@ -28,7 +28,7 @@ def _granted(role: Manifest, program: str) -> Iterator[Right]:
 
 @pytest.mark.parametrize("program", _PROGRAMS)
 def test_the_doctor_asks_for_what_the_chart_grants(helm: Path, program: str) -> None:
-    rendered = render(helm, {"extender": {"workloadKinds": []}})
+    rendered = render(helm, {"extender": {"workloadKinds": []}, "tls": {"mode": "certManager"}})
     name = f"slurm-bridge-{program}"
     roles = [
         role

@@ -66,16 +66,6 @@ RIGHTS: Sequence[Right] = (
     *_rights("controllers", "", "pods", "delete"),
     *_rights("controllers", "", "nodes", "patch"),
     *_rights("controllers", "", "nodes/status", "patch"),
-    *(
-        right
-        for kind in ("mutating", "validating")
-        for right in _rights(
-            "controllers",
-            "admissionregistration.k8s.io",
-            f"{kind}webhookconfigurations",
-            "get patch",
-            name="slurm-bridge",
-        )
-    ),
 )
-"""Kinds that own pods are left out: they are the administrator's choice (`extender.workloadKinds`)."""
+"""Those of every installation: which kinds may own pods is the administrator's choice (`extender.workloadKinds`), and only who
+signs certificates itself may write to the webhook configurations (`tls.mode: managed`)."""
