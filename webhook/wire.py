@@ -5,14 +5,14 @@ answered so that kube-apiserver shows why: as a refusal where the request's uid 
 """
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 
 import msgspec
 
 from bridge.domain import demand, permit
-from bridge.domain.admission import Draft, Verdict
+from bridge.domain.admission import Draft, PodAffinityTerm, Verdict
 from bridge.domain.faults import Fault
 from bridge.domain.pods import Toleration
 from bridge.domain.policy import Requester
@@ -98,16 +98,35 @@ class _Spread(_Struct):
 
 
 class _Terms(_Struct):
-    """Node and pod affinities alike: only whether there are terms is asked here."""
+    """Only whether there are terms is asked here."""
 
     required_during_scheduling_ignored_during_execution: msgspec.Raw = msgspec.Raw()
     preferred_during_scheduling_ignored_during_execution: msgspec.Raw = msgspec.Raw()
 
 
+class _Expression(_Struct):
+    key: str = ""
+
+
+class _Selector(_Struct):
+    match_labels: dict[str, str] | None = None
+    match_expressions: list[_Expression] | None = None
+
+
+class _PodTerm(_Struct):
+    topology_key: str = ""
+    label_selector: _Selector | None = None
+
+
+class _PodTerms(_Struct):
+    required_during_scheduling_ignored_during_execution: list[_PodTerm] | None = None
+    preferred_during_scheduling_ignored_during_execution: msgspec.Raw = msgspec.Raw()
+
+
 class _Affinity(_Struct):
     node_affinity: _Terms = msgspec.field(default_factory=_Terms)
-    pod_affinity: _Terms = msgspec.field(default_factory=_Terms)
-    pod_anti_affinity: _Terms = msgspec.field(default_factory=_Terms)
+    pod_affinity: _PodTerms = msgspec.field(default_factory=_PodTerms)
+    pod_anti_affinity: _PodTerms = msgspec.field(default_factory=_PodTerms)
 
 
 class _Spec(_Struct):
@@ -242,7 +261,7 @@ def _invalid(faults: Sequence[Fault]) -> dict[str, object]:
 def _draft(pod: _Pod, review: Review) -> Draft:
     meta, spec = pod.metadata, pod.spec
     affinity = spec.affinity
-    kinds = {
+    kinds: dict[str, _Terms | _PodTerms] = {
         "nodeAffinity": affinity.node_affinity,
         "podAffinity": affinity.pod_affinity,
         "podAntiAffinity": affinity.pod_anti_affinity,
@@ -277,11 +296,9 @@ def _draft(pod: _Pod, review: Review) -> Draft:
             for index, spread in enumerate(spec.topology_spread_constraints)
             if spread.when_unsatisfiable == "DoNotSchedule"
         ),
-        required_pod_affinities=tuple(
-            kind
-            for kind, terms in kinds.items()
-            if kind != "nodeAffinity"
-            and _has_terms(terms.required_during_scheduling_ignored_during_execution)
+        required_pod_affinities=(
+            *_pod_terms("podAffinity", affinity.pod_affinity),
+            *_pod_terms("podAntiAffinity", affinity.pod_anti_affinity),
         ),
         preferences=tuple(
             f"spec.affinity.{kind}.preferredDuringSchedulingIgnoredDuringExecution"
@@ -304,6 +321,14 @@ def _resources(container: _Container) -> demand.Resources:
     return demand.Resources(
         resources.requests, resources.limits, container.restart_policy == "Always"
     )
+
+
+def _pod_terms(kind: str, terms: _PodTerms) -> Iterator[PodAffinityTerm]:
+    for term in terms.required_during_scheduling_ignored_during_execution or ():
+        selector = term.label_selector or _Selector()
+        expressions = (each.key for each in selector.match_expressions or ())
+        keys = frozenset((*(selector.match_labels or ()), *expressions))
+        yield PodAffinityTerm(kind=kind, topology_key=term.topology_key, labels=keys)
 
 
 def _has_terms(terms: msgspec.Raw) -> bool:

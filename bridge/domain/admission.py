@@ -11,7 +11,7 @@ a real DaemonSet's pod from a forged one. What by its shape is not ours to place
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from bridge.domain import names, overrides, permit, request
+from bridge.domain import grouping, names, overrides, permit, request
 from bridge.domain.demand import Demand
 from bridge.domain.faults import Fault
 from bridge.domain.overrides import Overrides
@@ -30,6 +30,17 @@ OLD_REQUEST_PREFIX = "slinky.slurm.net/"
 
 Operation = Mapping[str, object]
 """One operation of a JSON patch (RFC 6902)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodAffinityTerm:
+    """One required term of a pod's affinity to other pods."""
+
+    kind: str
+    """`podAffinity` or `podAntiAffinity`."""
+    topology_key: str
+    labels: frozenset[str]
+    """Keys that its selector looks at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +64,7 @@ class Draft:
     resource_claims: int = 0
     hard_spreads: tuple[int, ...] = ()
     """Indices of the `topologySpreadConstraints` with DoNotSchedule."""
-    required_pod_affinities: tuple[str, ...] = ()
-    """`podAffinity`, `podAntiAffinity`: which of them have required terms."""
+    required_pod_affinities: tuple[PodAffinityTerm, ...] = ()
     preferences: tuple[str, ...] = ()
     """Paths in the spec that only weigh nodes."""
     gates: tuple[str, ...] | None = None
@@ -213,7 +223,8 @@ def _preset(pod: Draft) -> Iterator[Fault]:
 
 def _impossible(pod: Draft) -> Iterator[Fault]:
     """What Slurm cannot honour is refused, as ignoring it would be worse."""
-    for kind in pod.required_pod_affinities:
+    unseen = [t for t in pod.required_pod_affinities if not _is_exclusive_topology(t, pod)]
+    for kind in dict.fromkeys(term.kind for term in unseen):
         yield Fault(
             f"spec.affinity.{kind}.requiredDuringSchedulingIgnoredDuringExecution",
             "cannot be honoured: Slurm does not see which pods run where; use preferred terms, node affinity, "
@@ -237,6 +248,14 @@ def _impossible(pod: Draft) -> Iterator[Fault]:
                 "cannot be honoured: it stands for a resource claim, which Slurm does not know; request extended "
                 "resources such as nvidia.com/gpu",
             )
+
+
+def _is_exclusive_topology(term: PodAffinityTerm, pod: Draft) -> bool:
+    """What the group's own controller wrote: Slurm is asked for one domain, and the leader is bound first."""
+    return any(
+        pod.annotations.get(wanted) == term.topology_key and set() < term.labels <= labels
+        for wanted, labels in grouping.EXCLUSIVE_TERMS.items()
+    )
 
 
 def _warnings(pod: Draft) -> Iterator[str]:

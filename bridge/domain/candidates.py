@@ -11,7 +11,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bridge.domain import forms, names, nodes, selection
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
@@ -120,15 +120,44 @@ def choose(
     return Candidates(constraints=constraints, required_nodes=tuple(sorted(left or by_name)))
 
 
-def of_several(where: Candidates, among: Pool, *, constraints: str = "") -> Candidates:
-    """Say the same for a job that may have several nodes."""
-    if not where.required_nodes:
-        return where
+def of_several(
+    where: Candidates, among: Pool, *, constraints: str = "", one_of: str = ""
+) -> Candidates:
+    """Say the same for a job that may have several nodes.
+
+    Args:
+        where: what was chosen as if it had one.
+        among: the bridged nodes.
+        constraints: the user's own feature expression.
+        one_of: a label key; all nodes of the job must have the same value of it.
+    """
+    if where.required_nodes:
+        where = _without_names(where, among, constraints)
+    return _in_one(where, among, one_of) if one_of and not where.problem else where
+
+
+def _without_names(where: Candidates, among: Pool, constraints: str) -> Candidates:
     others = among.nodes.keys() - set(where.required_nodes)
     combined = conjunction(among.cluster_feature, constraints)
     if combined is None:
         return Candidates(problem=f"constraints {constraints!r} cannot be joined with ours")
     return Candidates(constraints=combined, excluded_nodes=tuple(sorted(others)))
+
+
+def _in_one(where: Candidates, among: Pool, key: str) -> Candidates:
+    """Slurm's matching OR, `[a|b]`: any of them, but all nodes the same one (salloc(1), --constraint)."""
+    if key not in among.published_keys:
+        return Candidates(
+            problem=f"the pods are to share one {key}, but Slurm's nodes do not have it as a feature: the administrator "
+            "can add it to controllers.node_features"
+        )
+    values = {node.kube.labels[key] for node in among.nodes.values() if key in node.kube.labels}
+    features = sorted(f"{key}={value}" for value in values)
+    matching_or = features[0] if len(features) == 1 else f"[{'|'.join(features)}]"
+    combined = conjunction(where.constraints, matching_or)
+    if combined is None or len(combined.encode()) > forms.MAX_TEXT_BYTES:
+        return Candidates(problem=f"Slurm has no way to say that the pods share one {key}")
+    return replace(where, constraints=combined)
 
 
 def matching(kube_nodes: Iterable[KubeNodeFacts], pod: Pod) -> tuple[KubeNodeFacts, ...]:

@@ -41,6 +41,12 @@ _KUBEFLOW = "training.kubeflow.org/"
 _FIRST_REPLICAS = ("launcher", "master", "chief")
 """Types of replica that others are told to connect to."""
 
+EXCLUSIVE_TERMS = {
+    JOBSET_EXCLUSIVE: frozenset({f"{_JOBSET}job-key", f"{_JOBSET}priority"}),
+    LWS_EXCLUSIVE: frozenset({f"{_LWS}group-key"}),
+}
+"""Exclusive topology -> the labels by which its controller keeps a group together and others away."""
+
 _DIGITS = 9
 
 
@@ -190,14 +196,20 @@ def _lws(pod: Pod, owners: Sequence[KubeObject]) -> Membership | None:
 
 
 def _jobset(pod: Pod, owners: Sequence[KubeObject]) -> Membership | None:
-    """One gang for the set, and a new one after each restart; one per replicated Job where they start in turn."""
+    """One gang for the set, and a new one after each restart.
+
+    One per replicated Job where they start in turn; one per Job where each wants a domain for itself.
+    """
     root = next((owner for owner in owners if owner.kind == JOBSET), None)
     attempt = pod.labels.get(f"{_JOBSET}restart-attempt", "0")
     if root is None or pod.labels.get(f"{_JOBSET}jobset-uid") != root.uid:
         return None
     replicated_job = pod.labels.get(JOBSET_REPLICATED_JOB, "")
-    is_ordered = starts_in_turn(root)
-    part = f"-{replicated_job}" if is_ordered else ""
+    part = ""
+    if is_exclusive(pod):
+        part = f"-{replicated_job}-{pod.labels.get(f'{_JOBSET}job-index', '')}"
+    elif starts_in_turn(root):
+        part = f"-{replicated_job}"
     return Membership(
         kind=JOBSET,
         namespace=pod.namespace,
@@ -207,6 +219,11 @@ def _jobset(pod: Pod, owners: Sequence[KubeObject]) -> Membership | None:
         declared_by=Reference.to(root),
         root=root,
     )
+
+
+def is_exclusive(pod: Pod) -> bool:
+    """Whether the pod's Job wants a topology domain for itself: its other pods are created when the first is bound."""
+    return JOBSET_EXCLUSIVE in pod.annotations
 
 
 def starts_in_turn(jobset: KubeObject) -> bool:

@@ -22,6 +22,8 @@ from bridge.domain.workload import Workload
 MAX_KINDS = 16
 """Components of a heterogeneous job, of which Slurm starts none before all can start: more are no gang that ever would."""
 
+_HOSTNAME = "kubernetes.io/hostname"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defaults:
@@ -60,11 +62,19 @@ def build(
     kinds = gang.kinds() if gang else ((pod, 1),)
     found: list[Fault] = [*faults(pod.demand, asked, defaults, tasks=gang.size if gang else 1)]
     found += _of_several_sizes(asked, len(kinds))
+    if gang is not None and gang.shared_label and len(kinds) > 1:
+        found.append(_apart(gang.shared_label, len(kinds)))
+    is_on_one_node = gang is not None and gang.shared_label == _HOSTNAME
     components: list[PlaceholderSpec] = []
     for like, tasks in kinds:
         where = candidates.choose(like, pool, constraints=asked.constraints or "", avoid=avoid)
         if gang is not None:
-            where = candidates.of_several(where, pool, constraints=asked.constraints or "")
+            where = candidates.of_several(
+                where,
+                pool,
+                constraints=asked.constraints or "",
+                one_of="" if is_on_one_node else gang.shared_label,
+            )
         if where.problem:
             found.append(Fault("spec", where.problem))
         components.append(
@@ -79,7 +89,7 @@ def build(
                 reservation=permit.reservation,
                 wckey=asked.wckey or "",
                 nodes_min=asked.min_nodes if gang else 1,
-                nodes_max=asked.max_nodes if gang else 1,
+                nodes_max=asked.max_nodes if gang and not is_on_one_node else 1,
                 tasks=tasks,
                 **_size(like, asked, defaults, is_gang=gang is not None),
                 time_limit_min=_time_limit_min(pod, asked, defaults, permit),
@@ -107,6 +117,14 @@ def build(
     # Slurm asks for licences and dependencies once for all components.
     also = tuple(replace(other, licenses="", dependency="") for other in others)
     return replace(leader, also=also)
+
+
+def _apart(label: str, kinds: int) -> Fault:
+    return Fault(
+        "spec",
+        f"the pods are to share one {label}, but are of {kinds} sizes, for each of which Slurm chooses nodes by itself: "
+        "let all request the same",
+    )
 
 
 class _Size(TypedDict):

@@ -43,6 +43,8 @@ class Workload:
     """How many members have to be here before it is submitted."""
     later: Demand | None = None
     """What each member that comes later asks for; None: what those that are here do."""
+    shared_label: str = ""
+    """A label key: all of its nodes have to have the same value (exclusive topology)."""
     faults: tuple[Fault, ...] = ()
     wanted: Mapping[PodUid, int] = field(default_factory=dict)
     """Slots that are a member's by its index."""
@@ -89,13 +91,18 @@ Shape = tuple[object, ...]
 
 
 def shape(pod: Pod) -> Shape:
-    """What has to be alike for pods to be tasks of one size."""
+    """What has to be alike for pods to be tasks of one size.
+
+    With exclusive topology the followers are tied to the domain of their leader, which all nodes of the job are in.
+    """
     wanted = pod.demand
+    shared = {pod.annotations.get(annotation) for annotation in grouping.EXCLUSIVE_TERMS}
+    selector = {key: value for key, value in pod.node_selector.items() if key not in shared}
     return (
         wanted.milli_cpu,
         wanted.memory_bytes,
         tuple(sorted(wanted.extended.items())),
-        tuple(sorted(pod.node_selector.items())),
+        tuple(sorted(selector.items())),
         _unpinned(pod),
     )
 
@@ -149,6 +156,7 @@ def evaluate(
             if len(member.rank) == 1 and member.kind in (grouping.JOB, grouping.LEADER_WORKER_SET)
         },
         later=_later(first),
+        shared_label=_shared_label(first, pods),
         faults=tuple(dict.fromkeys(faults)),
     )
 
@@ -192,26 +200,25 @@ def _of_job(job: KubeObject) -> _Size:
 
 
 def _of_jobset(jobset: KubeObject, pods: Sequence[Pod]) -> _Size:
-    """All of the set, or the one replicated Job that these pods are of."""
+    """All of the set, or the one replicated Job, or the one Job, that these pods are of."""
     only = pods[0].labels.get(grouping.JOBSET_REPLICATED_JOB)
-    is_ordered = grouping.starts_in_turn(jobset)
-    total = leaders = 0
+    is_exclusive = grouping.is_exclusive(pods[0])
+    is_part = is_exclusive or grouping.starts_in_turn(jobset)
+    total = 0
     faults: list[Fault] = []
     jobs = jobset.spec.get("replicatedJobs")
     for position, each in enumerate(jobs if isinstance(jobs, list) else ()):
         job: Mapping[str, Any] = each if isinstance(each, dict) else {}
-        if is_ordered and job.get("name") != only:
+        if is_part and job.get("name") != only:
             continue
         path = f"JobSet {jobset.name}: spec.replicatedJobs[{position}]"
         replicas = _count(job.get("replicas", 1), f"{path}.replicas", faults)
         parallelism, wrong = _parallelism(_dig(job, "template", "spec"), f"{path}.template.spec")
         faults += wrong
-        total += replicas * parallelism
-        leaders += replicas
+        total += parallelism if is_exclusive else replicas * parallelism
     if not total and not faults:
         faults.append(Fault(f"JobSet {jobset.name}: spec.replicatedJobs", "no pods follow from it"))
-    waits_for_leaders = any(grouping.JOBSET_EXCLUSIVE in pod.annotations for pod in pods)
-    return total, leaders if waits_for_leaders else total, tuple(faults)
+    return total, 1 if is_exclusive else total, tuple(faults)
 
 
 def _of_lws(member: Membership, pods: Sequence[Pod]) -> _Size:
@@ -261,6 +268,16 @@ def _written(texts: Sequence[str], path: str) -> _Size:
     text = sizes[0] if sizes else "1"
     size = _count(int(text) if text.isascii() and text.isdecimal() else text, path, faults)
     return size, max(size, 1), tuple(faults)
+
+
+def _shared_label(member: Membership, pods: Sequence[Pod]) -> str:
+    """Where the leader runs, the others have to: their controller gives them its domain as a node selector."""
+    keys = {
+        grouping.LEADER_WORKER_SET: grouping.LWS_EXCLUSIVE,
+        grouping.JOBSET: grouping.JOBSET_EXCLUSIVE,
+    }
+    key = keys.get(member.kind, "")
+    return next((pod.annotations[key] for pod in pods if key in pod.annotations), "")
 
 
 def _duplicates(members: Sequence[tuple[Membership, Pod]]) -> tuple[Fault, ...]:

@@ -73,6 +73,7 @@ def of_jobset(part: str, job_index: int, index: int, *, attempt: int = 0, **more
         f"{JOBSET}jobset-uid": "uid-set",
         f"{JOBSET}replicatedjob-name": part,
         f"{JOBSET}job-global-index": str(job_index),
+        f"{JOBSET}job-index": str(job_index),
         f"{JOBSET}restart-attempt": str(attempt),
         INDEX: str(index),
     }

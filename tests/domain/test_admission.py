@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from bridge.domain import admission, names
-from bridge.domain.admission import Draft, Operation, Verdict
+from bridge.domain.admission import Draft, Operation, PodAffinityTerm, Verdict
+from bridge.domain.grouping import JOBSET_EXCLUSIVE, LWS_EXCLUSIVE
 from bridge.domain.ids import ClusterId
 from bridge.domain.pods import Toleration
 from bridge.domain.policy import Patterns, Policy, Range, Requester, Rule
@@ -55,6 +56,10 @@ NAME = {"op": "add", "path": "/spec/schedulerName", "value": "slurm-bridge-sched
 GATE = {"name": "slurm-bridge.dev/placement"}
 FINALIZER = "slurm-bridge.dev/placeholder"
 TOLERATION = {"key": "slinky.slurm.net/managed-node", "operator": "Exists"}
+
+
+JOB_KEY, PRIORITY = "jobset.sigs.k8s.io/job-key", "jobset.sigs.k8s.io/priority"
+GROUP_KEY = "leaderworkerset.sigs.k8s.io/group-key"
 
 
 def add(path: str, value: object) -> Operation:
@@ -177,11 +182,41 @@ def test_nobody_forges_what_a_restore_goes_by(key: str) -> None:
     assert text.startswith(f"metadata.annotations[{key}]: leave it out")
 
 
+def anti_affinity(topology_key: str, *labels: str) -> PodAffinityTerm:
+    return PodAffinityTerm(
+        kind="podAntiAffinity", topology_key=topology_key, labels=frozenset(labels)
+    )
+
+
+@pytest.mark.parametrize(
+    ("annotation", "term", "is_theirs"),
+    [
+        (JOBSET_EXCLUSIVE, anti_affinity("rack", JOB_KEY, PRIORITY), True),
+        (LWS_EXCLUSIVE, anti_affinity("rack", GROUP_KEY), True),
+        (JOBSET_EXCLUSIVE, anti_affinity("zone", JOB_KEY), False),
+        (JOBSET_EXCLUSIVE, anti_affinity("rack", JOB_KEY, "app"), False),
+        (JOBSET_EXCLUSIVE, anti_affinity("rack"), False),
+        (LWS_EXCLUSIVE, anti_affinity("rack", JOB_KEY), False),
+    ],
+)
+def test_what_keeps_groups_in_racks_of_their_own_is_their_controllers(
+    annotation: str, term: PodAffinityTerm, is_theirs: bool
+) -> None:
+    """JobSet and LeaderWorkerSet write it on leaders; anything else in its place is still refused."""
+    pod = replace(
+        HANDED_OVER,
+        annotations={**ATTRIBUTION, annotation: "rack"},
+        required_pod_affinities=(term,),
+    )
+
+    assert is_theirs == (not texts(pod))
+
+
 @pytest.mark.parametrize(
     ("pod", "path", "advice"),
     [
         pytest.param(
-            replace(HANDED_OVER, required_pod_affinities=("podAntiAffinity",)),
+            replace(HANDED_OVER, required_pod_affinities=(anti_affinity("zone", "app"),)),
             "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution",
             "use preferred terms",
             id="pod anti-affinity",

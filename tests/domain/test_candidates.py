@@ -214,6 +214,30 @@ def test_constraints_that_cannot_be_joined_go_alone_with_our_names(users: str) -
     assert Candidates(constraints=users, required_nodes=(SlurmNode("k1"),)) == found
 
 
+ONE_ZONE = "[zone=a|zone=b|zone=c]"
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [({}, f"{MARK}&{ONE_ZONE}"), ({"zone": "a"}, f"{MARK}&zone=a&{ONE_ZONE}")],
+)
+def test_nodes_that_share_a_label_are_asked_for_as_matching_or(
+    selector: dict[str, str], expected: str
+) -> None:
+    where = candidates.choose(build.pod(node_selector=selector), pool())
+
+    assert constraints(expected) == candidates.of_several(where, pool(), one_of="zone")
+
+
+def test_a_label_to_share_that_slurm_does_not_know_is_told() -> None:
+    where = candidates.choose(build.pod(), pool())
+
+    found = candidates.of_several(where, pool(), one_of="rack")
+
+    assert "can add it to controllers.node_features" in found.problem
+    assert "" == found.constraints
+
+
 def test_an_expression_that_is_too_long_becomes_names() -> None:
     """Slurm takes 1024 bytes."""
     zones = [f"{index:060}" for index in range(20)]

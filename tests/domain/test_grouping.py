@@ -1,6 +1,7 @@
 """Which workload a pod belongs to, by kind, and how many members there have to be."""
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -127,11 +128,26 @@ def test_a_jobset_that_starts_in_turn_is_a_gang_for_each_part(root: KubeObject) 
     assert (3, 3, True) == sizes(evaluated(workers, build.job(gang=None), root))
 
 
-def test_exclusive_topology_needs_the_leaders_only_and_keeps_room_for_all() -> None:
-    root = build.jobset(build.replicated("workers", replicas=2, parallelism=4))
+def test_exclusive_topology_needs_the_leader_only_and_keeps_room_for_the_job() -> None:
+    root = build.jobset(
+        build.replicated("driver"), build.replicated("work", replicas=2, parallelism=4)
+    )
     exclusive: dict[str, Any] = {grouping.JOBSET_EXCLUSIVE: "rack"}
-    leaders = [build.of_jobset("workers", job, 0, **exclusive) for job in (0, 1)]
-    assert (8, 2, True) == sizes(evaluated(leaders, build.job(gang=None), root))
+    leaders = [build.of_jobset("work", job, 0, **exclusive) for job in (0, 1)]
+    gangs = [evaluated([leader], build.job(gang=None), root) for leader in leaders]
+    assert [(4, 1, True)] * 2 == [sizes(gang) for gang in gangs]
+    assert ["set-work-0", "set-work-1"] == [gang.name for gang in gangs]
+    assert 2 == len({gang.uid for gang in gangs})
+    assert ["rack", "rack"] == [gang.shared_label for gang in gangs]
+
+
+def test_a_follower_that_is_tied_to_its_leaders_domain_is_of_the_same_size() -> None:
+    notes = {grouping.LWS_EXCLUSIVE: "rack"}
+    leader, follower = build.of_lws(0, 0, **notes), build.of_lws(0, 1, **notes)
+    tied = replace(follower, node_selector={"rack": "a"})
+    assert workload.shape(leader) == workload.shape(tied)
+    elsewhere = replace(follower, node_selector={"rack": "a", "zone": "b"})
+    assert workload.shape(leader) != workload.shape(elsewhere)
 
 
 @pytest.mark.parametrize(
