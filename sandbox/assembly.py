@@ -3,7 +3,17 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from sandbox import accounting, chart, environment, kubernetes, kwok, services, slurm, slurmd
+from sandbox import (
+    accounting,
+    chart,
+    environment,
+    kubernetes,
+    kwok,
+    services,
+    slurm,
+    slurmd,
+    workloads,
+)
 from sandbox.assets import Asset, AssetName
 from sandbox.instance import Instance
 from sandbox.options import Options
@@ -17,6 +27,8 @@ def needed(options: Options) -> tuple[AssetName, ...]:
         names.append(AssetName.KUBE)
     if options.slurm:
         names.append(AssetName.SLURM)
+    if options.workloads:
+        names.append(AssetName.WORKLOADS)
     if options.bridge:
         names.append(AssetName.HELM)
     return tuple(names)
@@ -43,6 +55,9 @@ def assemble(instance: Instance, programs: dict[AssetName, Asset], now: datetime
         parts += kubernetes.parts(instance, asset.bin)
         parts.append(kwok.part(instance, asset.bin))
         (instance.bin / "kubectl").symlink_to(asset.bin / "kubectl")
+    if options.workloads:
+        workloads.prepare(instance, now)
+        parts += workloads.parts(instance, programs[AssetName.WORKLOADS])
     if options.bridge:
         (instance.bin / "helm").symlink_to(programs[AssetName.HELM].bin / "helm")
         chart.prepare(instance, now)

@@ -18,6 +18,7 @@ from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
 from sandbox.instance import Instance
 from sandbox.options import Options
+from sandbox.workloads import NAMES as WORKLOADS
 
 app = typer.Typer(
     name="sandbox",
@@ -84,6 +85,9 @@ def up(
         list[str] | None,
         typer.Option("--feature-gate", help="Kubernetes' alpha feature to switch on; repeatable."),
     ] = None,
+    workloads: Annotated[
+        str, typer.Option(help=f"Real controllers of workload kinds: {','.join(WORKLOADS)}.")
+    ] = "",
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="A setting of the bridge: controllers.start_deadline_s=20."),
@@ -102,6 +106,7 @@ def up(
         node_cpus=node_cpus,
         node_memory_mib=node_memory_mib,
         node_gpus=node_gpus,
+        workloads=_workloads(workloads) if kubernetes else (),
         settings=tuple(settings or ()),
         feature_gates=tuple(feature_gate or ()),
     )
@@ -193,7 +198,7 @@ def kubeconfig(
 
 @app.command()
 def fetch(names: Names = None) -> None:
-    """Fill the cache, so that later starts need no network: Kubernetes is built, the others are fetched."""
+    """Fill the cache, so that later starts need no network: Kubernetes and workload controllers are built."""
     with _plainly(), assets.shown(sys.stderr) as report:
         assets.fetch(names or list(AssetName), report=report)
 
@@ -214,6 +219,16 @@ def clean(names: Names = None) -> None:
     with _plainly(), assets.shown(sys.stderr) as report:
         for removed in assets.clean(names or list(AssetName), report=report):
             typer.echo(f"removed {removed.path}, {removed.bytes >> 20} MiB")
+
+
+def _workloads(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(filter(None, text.split(","))))
+    if unknown := [name for name in names if name not in WORKLOADS]:
+        raise typer.BadParameter(
+            f"no controller {', '.join(unknown)}; there are {', '.join(WORKLOADS)}",
+            param_hint="--workloads",
+        )
+    return names
 
 
 def _fetch_missing(options: Options) -> None:

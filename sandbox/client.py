@@ -223,6 +223,7 @@ def flags(options: Options) -> tuple[str, ...]:
     return (
         *(f"--{name}" if getattr(options, name) else f"--no-{name}" for name in switches),
         *(f"--{name.replace('_', '-')}={getattr(options, name)}" for name in numbers),
+        f"--workloads={','.join(options.workloads)}",
         *(f"--set={setting}" for setting in options.settings),
         *(f"--feature-gate={gate}" for gate in options.feature_gates),
     )

@@ -38,6 +38,11 @@ PORTS = (
     "extender-health",
     "controllers-health",
     "bridge-scheduler",
+    "jobset",
+    "jobset-health",
+    "lws",
+    "lws-health",
+    "coscheduling-health",
 )
 """Every port of a sandbox by what listens there; a part's main port has the part's name."""
 
@@ -86,7 +91,7 @@ class Instance:
             raise SandboxError(
                 f"no sandbox in {root}: start one with 'slurm-bridge sandbox up --state {root}'"
             ) from None
-        for several in ("settings", "feature_gates"):
+        for several in ("settings", "feature_gates", "workloads"):
             facts["options"][several] = tuple(facts["options"][several])
         return cls(root=root, options=Options(**facts["options"]), ports=facts["ports"])
 

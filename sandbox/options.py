@@ -17,6 +17,8 @@ class Options:
     """Webhook, extender, controllers and the bridge's scheduler, from `deploy/chart`; needs both clusters."""
     nodes: int = 4
     """KWOK nodes labelled for Slurm: node-0, node-1 …"""
+    workloads: tuple[str, ...] = ()
+    """Real controllers of workload kinds: some of `sandbox.workloads.NAMES`; needs Kubernetes."""
     plain_nodes: int = 1
     """KWOK nodes that are none of Slurm's business: plain-0 …"""
     hybrid: bool = False

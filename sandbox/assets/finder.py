@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import assert_never
 
 from bridge.runtime.clock import SystemClock
-from sandbox.assets import cache, helm, kits, kube, path, prometheus, settings, slurm
+from sandbox.assets import cache, helm, kits, kube, path, prometheus, settings, slurm, workloads
 from sandbox.assets.errors import AssetError, FetchError, Unusable
 from sandbox.assets.kits import KITS, AssetName, Kit
 from sandbox.assets.progress import Report, Teller
@@ -179,5 +179,7 @@ def _recipe(name: AssetName, desired: Settings, clock: SystemClock) -> cache.Rec
             return helm.recipe()
         case AssetName.PROMETHEUS:
             return prometheus.recipe(desired.debian, clock.now)
+        case AssetName.WORKLOADS:
+            return workloads.recipe(desired)
         case _:
             assert_never(name)

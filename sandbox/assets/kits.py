@@ -20,6 +20,7 @@ class AssetName(enum.StrEnum):
     SLURM = "slurm"
     HELM = "helm"
     PROMETHEUS = "prometheus"
+    WORKLOADS = "workloads"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +88,13 @@ KITS: Mapping[AssetName, Kit] = {
             variable="SANDBOX_PROMETHEUS",
             version_command=("promtool", "--version"),
             minimum=(2, 40),
+        ),
+        Kit(
+            name=AssetName.WORKLOADS,
+            programs=("jobset", "lws", "coscheduling"),
+            variable="SANDBOX_WORKLOADS",
+            version_command=("lws", "--version"),  # the only one that can be asked
+            minimum=(0, 7),
         ),
     )
 }

@@ -3,19 +3,15 @@
 About 5 minutes on two cores, 2.3 GB of memory, 6 GB of disk; 258 MB stay.
 """
 
-import os
 import platform
 import re
 import shutil
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from sandbox.assets import cache, golang, kits
+from sandbox.assets import cache, gobuild, kits
 from sandbox.assets.errors import FetchError, Unusable
-from sandbox.assets.golang import Go
 from sandbox.assets.kits import KITS, AssetName
-from sandbox.assets.progress import Teller
 from sandbox.assets.settings import Settings
 
 MODULE = Path(__file__).with_name("kube")
@@ -36,7 +32,6 @@ VERSION_PACKAGES = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/versi
 DISK_NEEDED = 6 << 30
 """Bytes from empty caches: 3.5 GB of caches, up to 2.5 GB of Go's work folder; measured peak 5.9 GB."""
 DISK_NEEDED_WARM = 3 << 30
-TICK_S = 10
 
 
 def recipe(settings: Settings) -> cache.Recipe:
@@ -67,19 +62,15 @@ def linker_flags(required: Mapping[str, str]) -> str:
 
 
 def _make(site: cache.Site, settings: Settings) -> cache.Made:
-    gopath = settings.gopath or site.lasting / "go"
-    gocache = settings.gocache or site.lasting / "gocache"
-    site.lasting.mkdir(exist_ok=True)
+    workshop = gobuild.workshop(site, settings)
     check_disk(
         site.lasting,
         free=shutil.disk_usage(site.lasting).free,
-        present=cache.size(gopath) + cache.size(gocache),
+        present=cache.size(workshop.gopath) + cache.size(workshop.gocache),
     )
-    go = golang.choose(settings.path, site.scratch, site.tell)
+    go = workshop.go
     site.tell(f"compiling Kubernetes with {go.origin}; from nothing this takes about 5 minutes")
-    folders = {"GOPATH": gopath, "GOCACHE": gocache, "GOTMPDIR": site.scratch}
-    environment = golang.environment(os.environ, golang.network(go), folders)
-    _build(go, site, environment, (gopath, gocache))
+    workshop.build(MODULE, PACKAGES, linker_flags(modules()))
     for built, name in PROGRAMS.items():
         (site.tree / "bin" / built).rename(site.tree / "bin" / name)
     for name in HYPER:
@@ -107,52 +98,3 @@ def check_disk(folder: Path, *, free: int, present: int) -> None:
             f"{folder} has {free / 2**30:.1f} GiB free, the build needs {needed / 2**30:.1f}:"
             " make room or set SANDBOX_CACHE to a folder on a larger disk"
         )
-
-
-def _build(
-    go: Go, site: cache.Site, environment: Mapping[str, str], caches: tuple[Path, ...]
-) -> None:
-    """Runs `go build`, which says nothing while it works: so we say every few seconds that it does."""
-    flags = ["-trimpath", "-ldflags", linker_flags(modules())]
-    command = [str(go.program), "build", *flags, "-o", f"{site.tree}/bin/", *PACKAGES]
-    if shutil.which("setpriv"):  # a compiler must not go on for minutes after a killed fetch
-        command = ["setpriv", "--pdeathsig", "TERM", *command]
-    log = site.lasting / "build.log"
-    with (
-        log.open("w") as output,
-        subprocess.Popen(
-            command,
-            cwd=MODULE,
-            env=environment,
-            stdout=output,
-            stderr=output,
-            stdin=subprocess.DEVNULL,
-        ) as build,
-    ):
-        try:
-            code = _wait(build, site.tell, caches)
-        except BaseException:
-            build.terminate()
-            raise
-    if code != 0:
-        raise FetchError(
-            f"go build ended with {code}: {_cause(log.read_text(errors='replace'))}; all of it: {log}"
-        )
-
-
-def _wait(build: subprocess.Popen[bytes], tell: Teller, caches: tuple[Path, ...]) -> int:
-    while True:
-        try:
-            return build.wait(TICK_S)
-        except subprocess.TimeoutExpired:
-            mib = sum(map(cache.size, caches)) >> 20
-            tell(f"compiling, caches {mib} MiB")
-
-
-def _cause(log: str) -> str:
-    """The first line that is an error; "go: downloading …" is none, a compiler killed for want of memory is."""
-    lines = [line for line in log.splitlines() if line and not line.startswith("go: downloading")]
-    killed = [line for line in lines if "signal: killed" in line]
-    if killed:
-        return f"{killed[0]} (out of memory? it needs 2.3 GB)"
-    return next(iter(lines), "no message")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.assets import cache, golang, kube
+from sandbox.assets import cache, gobuild, golang, kube
 from sandbox.assets.errors import FetchError
 from sandbox.assets.progress import Stage, Teller
 from sandbox.assets.settings import Settings
@@ -144,7 +144,7 @@ def test_a_failed_build_says_why_and_keeps_its_log(tmp_path: Path) -> None:
 
 
 def test_a_long_build_is_seen_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kube, "TICK_S", 0.05)
+    monkeypatch.setattr(gobuild, "TICK_S", 0.05)
     program(
         tmp_path / "bin",
         "go",

@@ -1,0 +1,97 @@
+"""Runs `go build`, which says nothing while it works: so we say every few seconds that it does."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sandbox.assets import cache, golang
+from sandbox.assets.cache import Site
+from sandbox.assets.errors import FetchError
+from sandbox.assets.golang import Go
+from sandbox.assets.progress import Teller
+from sandbox.assets.settings import Settings
+
+TICK_S = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workshop:
+    """A Go, and the caches it works with."""
+
+    go: Go
+    gopath: Path
+    gocache: Path
+    site: Site
+    environment: Mapping[str, str]
+
+    @property
+    def modules(self) -> Path:
+        """The module cache: sources by `path@version`."""
+        return self.gopath / "pkg" / "mod"
+
+    def build(self, module: Path, packages: Sequence[str], flags: str) -> None:
+        """Compile packages of the folder's module into the site's bin/.
+
+        Raises:
+            FetchError: with the first message that is an error.
+        """
+        built = ["-trimpath", "-ldflags", flags, "-o", f"{self.site.tree}/bin/"]
+        command = [str(self.go.program), "build", *built, *packages]
+        if shutil.which("setpriv"):  # a compiler must not go on for minutes after a killed fetch
+            command = ["setpriv", "--pdeathsig", "TERM", *command]
+        log = self.site.lasting / "build.log"
+        with (
+            log.open("w") as output,
+            subprocess.Popen(
+                command,
+                cwd=module,
+                env=self.environment,
+                stdout=output,
+                stderr=output,
+                stdin=subprocess.DEVNULL,
+            ) as build,
+        ):
+            try:
+                code = _wait(build, self.site.tell, (self.gopath, self.gocache))
+            except BaseException:
+                build.terminate()
+                raise
+        if code != 0:
+            cause = _cause(log.read_text(errors="replace"))
+            raise FetchError(f"go build ended with {code}: {cause}; all of it: {log}")
+
+
+def workshop(site: Site, settings: Settings) -> Workshop:
+    """Choose a Go and its caches.
+
+    Raises:
+        FetchError: there is no Go that will do.
+    """
+    gopath = settings.gopath or site.lasting / "go"
+    gocache = settings.gocache or site.lasting / "gocache"
+    site.lasting.mkdir(exist_ok=True)
+    go = golang.choose(settings.path, site.scratch, site.tell)
+    folders = {"GOPATH": gopath, "GOCACHE": gocache, "GOTMPDIR": site.scratch}
+    environment = golang.environment(os.environ, golang.network(go), folders)
+    return Workshop(go=go, gopath=gopath, gocache=gocache, site=site, environment=environment)
+
+
+def _wait(build: subprocess.Popen[bytes], tell: Teller, caches: tuple[Path, ...]) -> int:
+    while True:
+        try:
+            return build.wait(TICK_S)
+        except subprocess.TimeoutExpired:
+            mib = sum(map(cache.size, caches)) >> 20
+            tell(f"compiling, caches {mib} MiB")
+
+
+def _cause(log: str) -> str:
+    """The first line that is an error; "go: downloading …" is none, a compiler killed for want of memory is."""
+    lines = [line for line in log.splitlines() if line and not line.startswith("go: downloading")]
+    killed = [line for line in lines if "signal: killed" in line]
+    if killed:
+        return f"{killed[0]} (out of memory?)"
+    return next(iter(lines), "no message")

@@ -1,0 +1,127 @@
+"""Real controllers of workload kinds: JobSet, LeaderWorkerSet and coscheduling's PodGroup, compiled from Go modules.
+
+Two modules lock them (workloads/*/go.mod, go.sum): the scheduler plugins need an older Kubernetes than the other two.
+Their CRDs and webhooks come out of the same modules, so they fit. About 5 minutes on two cores, 1 GB of memory; 160 MB stay.
+"""
+
+import platform
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sandbox.assets import cache, gobuild, kits, kube
+from sandbox.assets.errors import FetchError, Unusable
+from sandbox.assets.kits import KITS, AssetName
+from sandbox.assets.settings import Settings
+
+MODULES = Path(__file__).with_name("workloads")
+SOURCES = ("go.mod", "go.sum")
+MANIFESTS = "manifests"
+"""Beside bin/: a folder for each program."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controller:
+    """One program and the manifests that go with it."""
+
+    program: str
+    folder: str
+    """Of the Go module, below `MODULES`, that locks it."""
+    module: str
+    package: str
+    manifests: tuple[str, ...]
+    """Paths in the module: its CRDs and, where it has some, its webhooks."""
+    version_variable: str = ""
+    """Where the version is linked in."""
+
+
+CONTROLLERS = (
+    Controller(
+        program="jobset",
+        folder="sets",
+        module="sigs.k8s.io/jobset",
+        package="sigs.k8s.io/jobset",
+        manifests=(
+            "config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml",
+            "config/components/webhook/manifests.yaml",
+        ),
+        version_variable="sigs.k8s.io/jobset/pkg/version.GitVersion",
+    ),
+    Controller(
+        program="lws",
+        folder="sets",
+        module="sigs.k8s.io/lws",
+        package="sigs.k8s.io/lws/cmd",
+        manifests=(
+            "config/crd/bases/leaderworkerset.x-k8s.io_leaderworkersets.yaml",
+            "config/webhook/manifests.yaml",
+        ),
+        version_variable="sigs.k8s.io/lws/pkg/version.GitVersion",
+    ),
+    Controller(
+        program="coscheduling",
+        folder="coscheduling",
+        module="sigs.k8s.io/scheduler-plugins",
+        package="sigs.k8s.io/scheduler-plugins/cmd/controller",
+        manifests=(
+            "config/crd/bases/scheduling.x-k8s.io_podgroups.yaml",
+            "config/crd/bases/scheduling.x-k8s.io_elasticquotas.yaml",
+        ),
+    ),
+)
+
+
+def recipe(settings: Settings) -> cache.Recipe:
+    """How to build them; as with Kubernetes, Go's version does not count."""
+    folders = sorted({controller.folder for controller in CONTROLLERS})
+    sources = [(MODULES / folder / name).read_bytes() for folder in folders for name in SOURCES]
+    return cache.Recipe(
+        name=AssetName.WORKLOADS,
+        key=cache.key(*sources, repr(CONTROLLERS), platform.machine()),
+        make=lambda site: _make(site, settings),
+    )
+
+
+def versions(folder: str) -> Mapping[str, str]:
+    """The modules that a folder's go.mod requires, with their versions."""
+    return kube.modules((MODULES / folder / "go.mod").read_text())
+
+
+def _make(site: cache.Site, settings: Settings) -> cache.Made:
+    workshop = gobuild.workshop(site, settings)
+    origin = workshop.go.origin
+    site.tell(f"compiling the controllers with {origin}; from nothing this takes about 5 minutes")
+    built: dict[str, str] = {}
+    for folder in dict.fromkeys(controller.folder for controller in CONTROLLERS):
+        required = versions(folder)
+        those = [controller for controller in CONTROLLERS if controller.folder == folder]
+        told = [
+            f"-X {c.version_variable}={required[c.module]}" for c in those if c.version_variable
+        ]
+        packages = [controller.package for controller in those]
+        workshop.build(MODULES / folder, packages, " ".join(["-s -w", *told]))
+        for controller in those:
+            _take(
+                controller,
+                workshop.modules / f"{controller.module}@{required[controller.module]}",
+                site,
+            )
+            built[controller.module] = required[controller.module]
+    try:
+        version = kits.check(KITS[AssetName.WORKLOADS], site.tree / "bin")
+    except Unusable as error:
+        raise FetchError(str(error)) from error
+    if not settings.keep_gocache:
+        shutil.rmtree(site.lasting)
+    return cache.Made(version=version, source=f"built with {origin}", contents=built)
+
+
+def _take(controller: Controller, source: Path, site: cache.Site) -> None:
+    """Give the program its name, and the manifests out of the module their place."""
+    program = site.tree / "bin" / Path(controller.package).name
+    program.rename(program.with_name(controller.program))
+    folder = site.tree / MANIFESTS / controller.program
+    folder.mkdir(parents=True)
+    for path in controller.manifests:
+        shutil.copyfile(source / path, folder / Path(path).name)
