@@ -189,6 +189,8 @@ class Complete:
     job_id: JobId
     sluid: Sluid | None
     outcome: Outcome
+    is_on_record: bool = False
+    """Only for failures that the placeholder's identity records: where those have been taken back, it is cancelled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

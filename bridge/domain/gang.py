@@ -413,7 +413,8 @@ def _end(those: Sequence[Member]) -> Decision:
     job = those[0].job
     if job is None or not (outcome.is_failure(how) or stands or job.identity.failed or not cancels):
         return cancels[0]
-    action = Complete(job_id=job.id, sluid=job.sluid, outcome=how)
+    is_on_record = bool(cancels) and not stands and not outcome.is_failure(how)
+    action = Complete(job_id=job.id, sluid=job.sluid, outcome=how, is_on_record=is_on_record)
     return Decision(actions=(action,), reason=f"gang has ended: {outcome.in_words(how)}")
 
 

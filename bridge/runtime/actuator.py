@@ -196,8 +196,13 @@ class Actuator:
     async def _complete(self, action: Complete, workload: str) -> None:
         try:
             job = await self._verified(action.job_id, action.sluid, workload)
-            if job is not None:
-                await self._completer.complete(job, await self._worst(job, action.outcome))
+            if job is None:
+                return
+            how = await self._worst(job, action.outcome)
+            if action.is_on_record and not outcome.is_failure(how):
+                await jobs.cancel(self._slurm, job.sluid or job.id)
+            else:
+                await self._completer.complete(job, how)
         finally:
             self._placeholders.wrote(workload)
 

@@ -257,6 +257,18 @@ def test_a_launcher_that_succeeded_ends_its_workers() -> None:
     assert Outcome() == complete.outcome
 
 
+def test_a_failure_on_record_may_have_been_taken_back_when_the_gang_is_deleted() -> None:
+    gone = [
+        lives.deleting(ended(name, rank, 143), at=build.CREATED)
+        for rank, name in enumerate(("a", "b"))
+    ]
+    its = job(JobPhase.RUNNING, A, B)
+    its = replace(its, identity=replace(its.identity, failed={C.uid: "exit 1"}))
+    ((_, (complete,)),) = decided(gone, its, mine=False).items()
+    assert isinstance(complete, Complete)
+    assert complete.is_on_record
+
+
 def test_a_gang_that_is_deleted_is_cancelled() -> None:
     gone = [
         replace(lives.deleting(ended(name, rank, 143), at=build.CREATED))
