@@ -5,12 +5,11 @@ together: what concerns the placeholder is done once, by the first member, and o
 together or not at all; who ends before others leaves the placeholder to them, and the last one ends it.
 """
 
-import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from bridge.domain import allocation, lifecycle, names, outcome, workload
+from bridge.domain import lifecycle, names, outcome, seating
 from bridge.domain.actions import (
     Assign,
     Cancel,
@@ -19,7 +18,6 @@ from bridge.domain.actions import (
     Enlist,
     Evict,
     OwnCause,
-    Place,
     Record,
     Release,
     Restore,
@@ -28,18 +26,14 @@ from bridge.domain.actions import (
     Tell,
     Wait,
 )
-from bridge.domain.allocation import Seat
 from bridge.domain.facts import Decision, Policy
 from bridge.domain.faults import Fault
-from bridge.domain.ids import JobId, KubeNode, PodUid, SlurmNode
+from bridge.domain.ids import JobId, PodUid
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.lifecycle import Row
 from bridge.domain.pods import Phase, Pod
 from bridge.domain.view import Concerns, View
 from bridge.domain.workload import Workload
-
-_HOLDING = frozenset({Row.PLACED, Row.BOUND, Row.STOPPING})
-"""Members for whom a placeholder has to stay."""
 
 _ENDING = frozenset({Row.GATED_DELETING, Row.UNPLACED, Row.TERMINAL, Row.DELETED})
 
@@ -74,9 +68,9 @@ def concerns(pod: Pod, members: Sequence[Pod], jobs: Iterable[SlurmJob]) -> Conc
     """
     if not pod.is_gated:
         return lambda job: pod.uid in job.identity.pods or job.is_named(pod.job_id, pod.sluid)
-    if not is_waiting(pod):
+    if not seating.is_waiting(pod):
         return lambda job: pod.uid in job.identity.pods
-    forming = {member.uid for member in members if is_waiting(member)}
+    forming = {member.uid for member in members if seating.is_waiting(member)}
     live = [job for job in jobs if job.phase is not JobPhase.ENDED]
     joined = {job.id for job in live if not forming.isdisjoint(job.identity.pods)}
     joined = joined or {
@@ -89,83 +83,17 @@ def concerns(pod: Pod, members: Sequence[Pod], jobs: Iterable[SlurmJob]) -> Conc
 
 def joining(members: Sequence[Pod], jobs: Sequence[SlurmJob]) -> Iterator[tuple[Pod, SlurmJob]]:
     """List the waiting pods that claim a place in a placeholder that was submitted without them."""
-    for pod in filter(is_waiting, members):
+    for pod in filter(seating.is_waiting, members):
         its = [job for job in jobs if job.phase is not JobPhase.ENDED]
         its = list(filter(concerns(pod, members, jobs), its))
         if its and not any(pod.uid in job.identity.pods for job in its):
             yield pod, its[0]
 
 
-def seats(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> Mapping[PodUid, Seat]:
-    """Give the waiting members of a gang their slots in a running placeholder.
-
-    Args:
-        job: the placeholder.
-        members: all pods of the workload.
-        gang: the waiting ones, in rank order.
-    """
-    nodes = slots(job)
-    taken = {
-        member.rank
-        for member in members
-        if member.rank is not None
-        and job.is_named(member.job_id, member.sluid)
-        and lifecycle.row_of(member, node_is_gone=False) in _HOLDING
-    }
-    return allocation.seat(
-        [member.uid for member in gang.members],
-        nodes,
-        taken=taken,
-        wanted=gang.wanted,
-        within=_of_their_size(job, members, gang),
-    )
-
-
-def slots(job: SlurmJob) -> tuple[SlurmNode, ...]:
-    """Number the slots of a running placeholder, one component after the other; () if there is not room for all."""
-    parts = [allocation.slots(part.shares, part.tasks) for part in job.components]
-    return tuple(itertools.chain(*parts)) if all(parts) else ()
-
-
-def _of_their_size(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> Mapping[PodUid, range]:
-    """Say which slots are of each waiting member's size: the component where members like it are; else the next one.
-
-    Who was not there at the submit gets a slot only if somebody like it was: a larger pod would get less than it asks for.
-    """
-    ends = list(itertools.accumulate(part.tasks for part in job.components))
-    ranges = [range(end - part.tasks, end) for part, end in zip(job.components, ends, strict=True)]
-    known: dict[workload.Shape, range] = {}
-    for member in members:
-        if member.rank is not None and job.is_named(member.job_id, member.sluid):
-            its = next((slots for slots in ranges if member.rank in slots), range(0))
-            known.setdefault(workload.shape(member), its)
-    named = [member for member in gang.members if member.uid in job.identity.pods]
-    unknown = iter([slots for slots in ranges if slots not in known.values()])
-    for member in (*named, *gang.made_like_later()):
-        if workload.shape(member) not in known:
-            known[workload.shape(member)] = next(unknown, range(0))
-    return {member.uid: known.get(workload.shape(member), range(0)) for member in gang.members}
-
-
-def needs_seat(pod: Pod, job: SlurmJob) -> bool:
-    """Whether the pod waits for its node, and its placeholder has some."""
-    return is_waiting(pod) and job.phase is JobPhase.RUNNING and not job.identity.cause
-
-
-def is_surplus(job: SlurmJob, members: Iterable[Pod]) -> bool:
-    """Whether a member without a seat never gets one: every slot is taken by one that stays."""
-    rows = (
-        lifecycle.row_of(member, node_is_gone=False)
-        for member in members
-        if not member.is_gated and job.is_named(member.job_id, member.sluid)
-    )
-    return bool(slots(job)) and Row.STOPPING not in rows
-
-
 def unseated(pod: Pod, job: SlurmJob, view: View) -> Member:
     """Let a member wait for a slot that is about to be free, or for what Slurm says of the nodes."""
     why = "no slot of the gang's placeholder is free yet"
-    if not slots(job):
+    if not seating.slots(job):
         why = f"Slurm job {job.id} has no room for {job.tasks} tasks on {', '.join(job.nodes)}"
     decision = _wait(why, retry_s=1)
     return Member(pod=pod, row=Row.GATED, job=job, decision=decision, is_fresh=view.fresh)
@@ -175,22 +103,6 @@ def others(pod: Pod, jobs: Iterable[SlurmJob]) -> Member:
     """Take a member into account that the other program decides about."""
     job = next((each for each in jobs if concerns(pod, (), ())(each)), None)
     return Member(pod=pod, row=lifecycle.row_of(pod, node_is_gone=False), job=job, decision=None)
-
-
-def seated(
-    decision: Decision, seat: Seat, job: SlurmJob, uid: str, nodelist: tuple[KubeNode, ...]
-) -> Decision:
-    """Put a member's seat into its decision."""
-    place = Place(workload=uid, rank=seat.slot, world_size=job.tasks, nodelist=nodelist)
-    actions = [
-        replace(action, slurm_node=seat.node, place=place)
-        if isinstance(action, Assign)
-        else replace(action, misfits=(seat.node,))
-        if isinstance(action, Cancel) and action.cause is OwnCause.MISFIT
-        else action
-        for action in decision.actions
-    ]
-    return replace(decision, actions=tuple(actions))
 
 
 def without_claim(pod: Pod, decision: Decision, faults: Sequence[Fault]) -> Decision:
@@ -330,7 +242,7 @@ def _joining(
     ]
     job = waiting[0].job
     if newcomers and job is not None:
-        alive = {m.pod.uid for m in around.members if m.row in (*_HOLDING, Row.GATED)}
+        alive = {m.pod.uid for m in around.members if m.row in (*seating.HOLDING, Row.GATED)}
         enlist = Enlist(
             job_id=job.id, sluid=job.sluid, pods=tuple(newcomers), alive=frozenset(alive)
         )
@@ -422,7 +334,7 @@ def _needs(other: Member, job: SlurmJob, ending: Member) -> bool:
     if other.row is Row.GATED:
         has_not_started = ending.pod.is_gated or ending.row is Row.UNPLACED
         return has_not_started and other.job is not None and other.job.id == job.id
-    return other.row in _HOLDING and job.is_named(other.pod.job_id, other.pod.sluid)
+    return other.row in seating.HOLDING and job.is_named(other.pod.job_id, other.pod.sluid)
 
 
 def _runs_in(job: SlurmJob, pod: Pod) -> bool:
@@ -432,11 +344,6 @@ def _runs_in(job: SlurmJob, pod: Pod) -> bool:
         and job.is_named(pod.job_id, pod.sluid)
         and lifecycle.row_of(pod, node_is_gone=False) in (Row.PLACED, Row.BOUND)
     )
-
-
-def is_waiting(pod: Pod) -> bool:
-    """Whether a pod waits for its node."""
-    return pod.is_gated and not pod.is_deleting and not pod.is_terminal
 
 
 def _is_resized(job: SlurmJob, gang: Workload) -> bool:

@@ -12,7 +12,7 @@ from typing import Protocol
 import structlog
 from structlog.contextvars import bound_contextvars
 
-from bridge.domain import gang, grouping, lifecycle, workload
+from bridge.domain import gang, grouping, lifecycle, seating, workload
 from bridge.domain.allocation import Seat
 from bridge.domain.deletions import Deletions
 from bridge.domain.dwell import Dwell
@@ -196,7 +196,7 @@ class PodLoop:
         declared = await self._side.declared(members[0][0])
         await self._admit(uid)
         members = self._groups.members(uid)  # as they are after the questions
-        waiting = [each for each in members if gang.is_waiting(each[1])]
+        waiting = [each for each in members if seating.is_waiting(each[1])]
         wanted = workload.evaluate(waiting, declared) if waiting else None
         pods = workload.in_order(members)
         structlog.contextvars.bind_contextvars(workload=uid)
@@ -229,11 +229,11 @@ class PodLoop:
             since = self._since(pod, view, now)
             job = lifecycle.placeholder(pod, view)
             seat = None
-            if wanted is not None and job is not None and gang.needs_seat(pod, job):
-                seats = seats if seats is not None else gang.seats(job, pods, wanted)
+            if wanted is not None and job is not None and seating.needs_seat(pod, job):
+                seats = seats if seats is not None else seating.seats(job, pods, wanted)
                 seat = seats.get(pod.uid)
                 if seat is None:
-                    if gang.is_surplus(job, pods):
+                    if seating.is_surplus(job, pods):
                         self._set_apart(pod)
                     else:
                         looks.append(gang.unseated(pod, job, view))
@@ -245,7 +245,7 @@ class PodLoop:
             decision = lifecycle.decide(facts, self._policy)
             if seat is not None and job is not None:
                 beside.append(pod)
-                decision = gang.seated(decision, seat, job, uid, self._nodelist(job))
+                decision = seating.seated(decision, seat, job, uid, self._nodelist(job))
             looks.append(
                 Member(
                     pod=pod,

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 
-from bridge.domain import gang, grouping, lifecycle, names, placeholder, workload
+from bridge.domain import gang, grouping, lifecycle, names, placeholder, seating, workload
 from bridge.domain.actions import (
     Action,
     Assign,
@@ -92,7 +92,7 @@ def job(
 
 
 def wanted(pods: Iterable[Pod]) -> Workload | None:
-    members = [(grouping.membership(pod, []), pod) for pod in pods if gang.is_waiting(pod)]
+    members = [(grouping.membership(pod, []), pod) for pod in pods if seating.is_waiting(pod)]
     return workload.evaluate(members) if members else None
 
 
@@ -121,13 +121,13 @@ def decided(
             fit=Fit.MISFIT if pod in misfits else Fit.FITS,
         )
         its = lifecycle.placeholder(pod, view)
-        if group is not None and its is not None and gang.needs_seat(pod, its):
-            seat = gang.seats(its, pods, group).get(pod.uid)
+        if group is not None and its is not None and seating.needs_seat(pod, its):
+            seat = seating.seats(its, pods, group).get(pod.uid)
             if seat is None:
                 looks.append(gang.unseated(pod, its, view))
                 continue
             decision = lifecycle.decide(facts, POLICY)
-            decision = gang.seated(decision, seat, its, UID, (KubeNode("k1"), KubeNode("k2")))
+            decision = seating.seated(decision, seat, its, UID, (KubeNode("k1"), KubeNode("k2")))
         else:
             decision = lifecycle.decide(facts, POLICY)
         row = lifecycle.row_of(pod, node_is_gone=False)
@@ -229,8 +229,8 @@ def test_nobody_joins_a_gang_whose_members_are_all_going() -> None:
 def test_a_surplus_member_is_known_as_one() -> None:
     its = job(JobPhase.RUNNING, A, B, C)
     full = [running(name, rank) for rank, name in enumerate("abc")]
-    assert gang.is_surplus(its, full)
-    assert not gang.is_surplus(its, [*full[:2], lives.deleting(full[2])])
+    assert seating.is_surplus(its, full)
+    assert not seating.is_surplus(its, [*full[:2], lives.deleting(full[2])])
 
 
 def test_who_ends_first_is_released_and_the_placeholder_stays() -> None:

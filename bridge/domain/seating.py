@@ -1,0 +1,105 @@
+"""Who sits where: a running placeholder's slots, numbered along Slurm's order of nodes, and the members that take them."""
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from bridge.domain import allocation, lifecycle, workload
+from bridge.domain.actions import Assign, Cancel, OwnCause, Place
+from bridge.domain.allocation import Seat
+from bridge.domain.facts import Decision
+from bridge.domain.ids import KubeNode, PodUid, SlurmNode
+from bridge.domain.jobs import JobPhase, SlurmJob
+from bridge.domain.lifecycle import Row
+from bridge.domain.pods import Pod
+from bridge.domain.workload import Workload
+
+HOLDING = frozenset({Row.PLACED, Row.BOUND, Row.STOPPING})
+"""Members for whom a placeholder has to stay."""
+
+
+def is_waiting(pod: Pod) -> bool:
+    """Whether a pod waits for its node."""
+    return pod.is_gated and not pod.is_deleting and not pod.is_terminal
+
+
+def needs_seat(pod: Pod, job: SlurmJob) -> bool:
+    """Whether the pod waits for its node, and its placeholder has some."""
+    return is_waiting(pod) and job.phase is JobPhase.RUNNING and not job.identity.cause
+
+
+def seats(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> Mapping[PodUid, Seat]:
+    """Give the waiting members of a gang their slots in a running placeholder.
+
+    Args:
+        job: the placeholder.
+        members: all pods of the workload.
+        gang: the waiting ones, in rank order.
+    """
+    nodes = slots(job)
+    taken = {
+        member.rank
+        for member in members
+        if member.rank is not None
+        and job.is_named(member.job_id, member.sluid)
+        and lifecycle.row_of(member, node_is_gone=False) in HOLDING
+    }
+    return allocation.seat(
+        [member.uid for member in gang.members],
+        nodes,
+        taken=taken,
+        wanted=gang.wanted,
+        within=_of_their_size(job, members, gang),
+    )
+
+
+def slots(job: SlurmJob) -> tuple[SlurmNode, ...]:
+    """Number the slots of a running placeholder, one component after the other; () if there is not room for all."""
+    parts = [allocation.slots(part.shares, part.tasks) for part in job.components]
+    return tuple(itertools.chain(*parts)) if all(parts) else ()
+
+
+def _of_their_size(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> Mapping[PodUid, range]:
+    """Say which slots are of each waiting member's size: the component where members like it are; else the next one.
+
+    Who was not there at the submit gets a slot only if somebody like it was: a larger pod would get less than it asks for.
+    """
+    ends = list(itertools.accumulate(part.tasks for part in job.components))
+    ranges = [range(end - part.tasks, end) for part, end in zip(job.components, ends, strict=True)]
+    known: dict[workload.Shape, range] = {}
+    for member in members:
+        if member.rank is not None and job.is_named(member.job_id, member.sluid):
+            its = next((slots for slots in ranges if member.rank in slots), range(0))
+            known.setdefault(workload.shape(member), its)
+    named = [member for member in gang.members if member.uid in job.identity.pods]
+    unknown = iter([slots for slots in ranges if slots not in known.values()])
+    for member in (*named, *gang.made_like_later()):
+        if workload.shape(member) not in known:
+            known[workload.shape(member)] = next(unknown, range(0))
+    return {member.uid: known.get(workload.shape(member), range(0)) for member in gang.members}
+
+
+def is_surplus(job: SlurmJob, members: Iterable[Pod]) -> bool:
+    """Whether a member without a seat never gets one: every slot is taken by one that stays."""
+    rows = (
+        lifecycle.row_of(member, node_is_gone=False)
+        for member in members
+        if not member.is_gated and job.is_named(member.job_id, member.sluid)
+    )
+    return bool(slots(job)) and Row.STOPPING not in rows
+
+
+def seated(
+    decision: Decision, seat: Seat, job: SlurmJob, uid: str, nodelist: tuple[KubeNode, ...]
+) -> Decision:
+    """Put a member's seat into its decision."""
+    place = Place(workload=uid, rank=seat.slot, world_size=job.tasks, nodelist=nodelist)
+    actions = [
+        replace(action, slurm_node=seat.node, place=place)
+        if isinstance(action, Assign)
+        else replace(action, misfits=(seat.node,))
+        if isinstance(action, Cancel) and action.cause is OwnCause.MISFIT
+        else action
+        for action in decision.actions
+    ]
+    return replace(decision, actions=tuple(actions))
