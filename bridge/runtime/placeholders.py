@@ -7,9 +7,8 @@ which no list has, are read in turn, a few a second, however many jobs wait; and
 """
 
 import asyncio
-import bisect
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import structlog
@@ -18,6 +17,7 @@ from bridge.domain import reasons
 from bridge.domain.ids import JobId, PodUid
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.pods import Pod
+from bridge.domain.turns import Round, Turns
 from bridge.domain.view import Book, Concerns, Past, View
 from bridge.runtime.clock import Clock, pause
 from bridge.runtime.metrics import Metrics
@@ -34,14 +34,6 @@ _LONGEST_PAUSE_S = 5.0
 
 _STALE_AFTER_S = 15.0
 """Without a successful reading for so long, the leader is not ready: one slow answer, or a restart of Slurm's, is no news."""
-
-_REASONS_PER_S = 2.0
-"""Steady rate of asking why jobs wait. One GET costs slurmrestd 1 to 2 ms: a few thousandths of a core, for any number of jobs."""
-
-
-_LIMITS_PER_S = 2.0
-"""Rate of looking whether an administrator has changed a running job's time limit: none is missed for longer than half
-of a second per job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +80,8 @@ class Placeholders:
         self._waiting_for_news: set[str] = set()
         self._is_questioned = False
         """Somebody waited for the last reading: two in a row may be needed to answer."""
-        self._reasons = _Turns(pace)
-        self._limits = _Round()
+        self._reasons = Turns(first_per_s=pace.first_reasons_per_s, after_s=pace.reasons_after_s)
+        self._limits = Round()
         metrics.watch_snapshot_age(self._age_s)
 
     # -- what reconcilers ask and say -------------------------------------------------------------
@@ -242,53 +234,6 @@ class Placeholders:
 
     def _age_s(self) -> float:
         return self._clock.monotonic() - self._read_at
-
-
-class _Turns:
-    """Whose turn it is to have its reason read: those never asked about first, then the longest ago."""
-
-    def __init__(self, pace: Pace) -> None:
-        self._pace = pace
-        self._asked_at: dict[JobId, float] = {}
-        self._since: dict[JobId, float] = {}
-        self._last = 0.0
-
-    def due(self, waiting: Iterator[SlurmJob], now: float) -> tuple[JobId, ...]:
-        ids = {job.id for job in waiting}
-        self._asked_at = {job: at for job, at in self._asked_at.items() if job in ids}
-        self._since = {job: self._since.get(job, now) for job in ids}
-        elapsed_s, self._last = min(1.0, now - self._last), now
-        new = [
-            job
-            for job, since in self._since.items()
-            if job not in self._asked_at and now - since >= self._pace.reasons_after_s
-        ][: max(1, round(elapsed_s * self._pace.first_reasons_per_s))]
-        again_s = max(5.0, len(ids) / _REASONS_PER_S)
-        old = sorted(
-            (job for job, at in self._asked_at.items() if now - at >= again_s),
-            key=self._asked_at.__getitem__,
-        )[: max(1, round(elapsed_s * _REASONS_PER_S))]
-        self._asked_at.update(dict.fromkeys((*new, *old), now))
-        return (*new, *old)
-
-
-class _Round:
-    """Whose turn it is to be looked at, by ascending ids, round and round."""
-
-    def __init__(self) -> None:
-        self._last: JobId = JobId(0)
-        self._at = 0.0
-
-    def due(self, ids: Collection[JobId], now: float) -> tuple[JobId, ...]:
-        share = int(min(1.0, now - self._at) * _LIMITS_PER_S)
-        if not share:
-            return ()
-        self._at = now
-        ordered = sorted(ids)
-        start = bisect.bisect_right(ordered, self._last)
-        turn = (ordered[start:] + ordered[:start])[:share]
-        self._last = turn[-1] if turn else self._last
-        return tuple(turn)
 
 
 def _changed(before: Snapshot | None, after: Snapshot) -> Iterator[str]:

@@ -1,0 +1,81 @@
+"""Whose turn it is to be looked at, where looking at all would cost too much."""
+
+import bisect
+from collections.abc import Collection, Iterable
+
+from bridge.domain.ids import JobId
+from bridge.domain.jobs import SlurmJob
+
+_REASONS_AGAIN_S = 5.0
+_REASONS_AT_LATEST_S = 300.0
+_FEW = 80
+_LEAST_REASONS_PER_S = 2.0
+_MOST_REASONS_PER_S = 20.0
+"""So often reasons are asked for again. One GET costs slurmrestd 1 to 2 ms: few jobs are looked at every five seconds, many
+at the steady rate of a few thousandths of a core, and very many so that each has its turn within five minutes."""
+
+_LIMITS_PER_S = 2.0
+"""Rate of looking whether an administrator has changed a running job's time limit: none is missed for longer than half
+of a second per job."""
+
+
+class Turns:
+    """Whose turn it is to have its reason read: those never asked about first, then the longest ago."""
+
+    def __init__(self, *, first_per_s: float, after_s: float) -> None:
+        """first_per_s: how many a second that were never asked about; after_s: jobs that wait less are not asked about."""
+        self._first_per_s = first_per_s
+        self._after_s = after_s
+        self._asked_at: dict[JobId, float] = {}
+        self._since: dict[JobId, float] = {}
+        self._last = 0.0
+        self._credit = 0.0
+
+    def due(self, waiting: Iterable[SlurmJob], now: float) -> tuple[JobId, ...]:
+        """Name the jobs to ask about now (monotonic seconds), out of all that wait."""
+        ids = {job.id for job in waiting}
+        self._asked_at = {job: at for job, at in self._asked_at.items() if job in ids}
+        self._since = {job: self._since.get(job, now) for job in ids}
+        elapsed_s, self._last = min(1.0, now - self._last), now
+        new = [
+            job
+            for job, since in self._since.items()
+            if job not in self._asked_at and now - since >= self._after_s
+        ][: max(1, round(elapsed_s * self._first_per_s))]
+        self._credit = min(self._credit + elapsed_s * _reasons_per_s(len(ids)), _MOST_REASONS_PER_S)
+        most = round(elapsed_s * _MOST_REASONS_PER_S) - len(new)
+        old = sorted(
+            (job for job, at in self._asked_at.items() if now - at >= _REASONS_AGAIN_S),
+            key=self._asked_at.__getitem__,
+        )[: max(0, min(most, int(self._credit)))]
+        self._credit -= len(old)
+        self._asked_at.update(dict.fromkeys((*new, *old), now))
+        return (*new, *old)
+
+
+def _reasons_per_s(waiting: int) -> float:
+    """How many are asked about again, for so many that wait."""
+    if waiting <= _FEW:
+        return max(waiting / _REASONS_AGAIN_S, _LEAST_REASONS_PER_S)
+    least = max(waiting / _REASONS_AT_LATEST_S, _LEAST_REASONS_PER_S)
+    return min(least, _MOST_REASONS_PER_S)
+
+
+class Round:
+    """Whose turn it is to be looked at, by ascending ids, round and round."""
+
+    def __init__(self) -> None:
+        self._last: JobId = JobId(0)
+        self._at = 0.0
+
+    def due(self, ids: Collection[JobId], now: float) -> tuple[JobId, ...]:
+        """Name the jobs to look at now (monotonic seconds)."""
+        share = int(min(1.0, now - self._at) * _LIMITS_PER_S)
+        if not share:
+            return ()
+        self._at = now
+        ordered = sorted(ids)
+        start = bisect.bisect_right(ordered, self._last)
+        turn = (ordered[start:] + ordered[:start])[:share]
+        self._last = turn[-1] if turn else self._last
+        return tuple(turn)
