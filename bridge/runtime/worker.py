@@ -6,12 +6,13 @@ not keep us from the others.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import TypeVar
 
 import structlog
-from structlog.contextvars import bound_contextvars
+from structlog.contextvars import bind_contextvars, clear_contextvars, get_contextvars
 
 from bridge.domain.errors import PeerError
 from bridge.runtime.metrics import Metrics
@@ -63,11 +64,23 @@ async def _work(queue: WorkQueue[K], reconcile: Reconcile[K], name: str, metrics
             return
         began = time.perf_counter()
         try:
-            with bound_contextvars(queue=name, key=str(key)):
+            with _in_every_line(queue=name, key=str(key)):
                 outcome = await _one(queue, reconcile, key, began)
         finally:
             queue.done(key)
         metrics.reconciled(name, outcome, time.perf_counter() - began)
+
+
+@contextmanager
+def _in_every_line(**about: str) -> Iterator[None]:
+    """Say what a line is about; what a reconcile binds besides ends with it, too."""
+    before = get_contextvars()
+    bind_contextvars(**about)
+    try:
+        yield
+    finally:
+        clear_contextvars()
+        bind_contextvars(**before)
 
 
 async def _one(queue: WorkQueue[K], reconcile: Reconcile[K], key: K, began: float) -> str:

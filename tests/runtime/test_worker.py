@@ -122,6 +122,28 @@ def test_a_failure_is_one_line_and_tried_again(
         assert line["duration_s"] >= 0
 
 
+def test_what_is_bound_for_one_key_is_not_said_of_the_next(logs: list[dict[str, Any]]) -> None:
+    async def reconcile(key: str) -> None:
+        if key == "first":
+            structlog.contextvars.bind_contextvars(workload="of the first")
+        structlog.get_logger().info("looked")
+
+    async def main(clock: VirtualClock) -> None:
+        world = World(reconcile)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(world.run())
+            for key in ("first", "second"):
+                world.queue.add(key)
+                await clock.sleep(1)
+            world.stop.set()
+
+    virtual_time.run(main)
+
+    looked = {line["key"]: line for line in logs if line["event"] == "looked"}
+    assert "of the first" == looked["first"]["workload"]
+    assert "workload" not in looked["second"]
+
+
 def test_one_keys_trouble_does_not_keep_the_others_waiting() -> None:
     done: set[str] = set()
 
