@@ -21,7 +21,7 @@ demo: venv
 # One part: make test PYTEST_ARGS=tests/domain
 test: venv
 	$(if $(PYTEST_ARGS),,$(BIN)/slurm-bridge sandbox fetch)
-	$(BIN)/pytest $(PYTEST_ARGS)
+	$(BIN)/pytest $(or $(PYTEST_ARGS),--numprocesses 2 --dist loadfile)
 
 # Speed and cost on this machine, against kube-scheduler alone: docs/performance.md. make bench BENCH_ARGS="--pods 1000"
 bench: venv
