@@ -1,5 +1,6 @@
 """Carries out what was decided for a node: one request for each action, no questions."""
 
+import asyncio
 from dataclasses import replace
 from typing import assert_never
 
@@ -16,6 +17,7 @@ from bridge.domain.node_actions import (
     RemoveCondition,
     RemoveTaint,
     Rename,
+    RenewPartitions,
     Resume,
     SetAddress,
     SetCondition,
@@ -27,7 +29,7 @@ from bridge.domain.node_actions import (
     Undrain,
     Withdraw,
 )
-from bridge.domain.nodes import KubeNodeFacts, NodeCondition
+from bridge.domain.nodes import KubeNodeFacts, NodeCondition, SlurmNodeSpec
 from bridge.kube import events, patches, writes
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
@@ -37,11 +39,11 @@ from bridge.runtime.clock import Clock
 from bridge.slurm import jobs, nodes
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import NotFound
-from bridge.slurm.nodes import Deletion
+from bridge.slurm.nodes import Creation, Deletion
 from controllers.slurm_nodes import SlurmNodes
 
 Description = SetFeatures | SetAddress | SetTopology | SetWeight
-OnSlurmNode = Create | Drain | Undrain | Down | Resume | Description
+OnSlurmNode = Drain | Undrain | Down | Resume | Description
 OnJob = Rename | Withdraw
 OnKubeNode = SetTaint | RemoveTaint | Cordon | Uncordon | SetCondition | RemoveCondition
 
@@ -65,6 +67,7 @@ class NodeHands:
         self._slurm_nodes = slurm_nodes
         self._reporter = reporter
         self._clock = clock
+        self._renewing = asyncio.Lock()
 
     async def act(self, action: NodeAction) -> bool:
         """Do it; False: Slurm is not ready for it yet, and the rest has to wait too.
@@ -73,8 +76,12 @@ class NodeHands:
             KubeError, SlurmError: it was not done, or nobody knows.
         """
         match action:
+            case Create(spec=spec):
+                return await self._create(spec)
             case Delete(slurm_node=name):
                 return await self._delete(name)
+            case RenewPartitions(spare=spare):
+                return await self._renew_partitions(spare)
             case Rename() | Withdraw():
                 await self._on_job(action)
             case (
@@ -92,6 +99,20 @@ class NodeHands:
 
     # -- Slurm ------------------------------------------------------------------------------------
 
+    async def _create(self, spec: SlurmNodeSpec) -> bool:
+        """What exists already may be somebody else's."""
+        try:
+            return await nodes.create(self._slurm, spec) is Creation.CREATED
+        finally:
+            self._slurm_nodes.wrote(spec.name)
+
+    async def _renew_partitions(self, spare: SlurmNodeSpec) -> bool:
+        """One at a time. One that somebody left behind goes as every node of ours that nobody wants: an answer as good."""
+        async with self._renewing:
+            if await nodes.create(self._slurm, spare) is Creation.EXISTS:
+                return False
+            return await nodes.delete(self._slurm, spare.name) is not Deletion.BUSY
+
     async def _delete(self, name: SlurmNode) -> bool:
         if await nodes.delete(self._slurm, name) is Deletion.BUSY:
             return False
@@ -99,17 +120,14 @@ class NodeHands:
         return True
 
     async def _on_slurm_node(self, action: OnSlurmNode) -> None:
-        name = action.spec.name if isinstance(action, Create) else action.slurm_node
         try:
             await self._change(action)
         finally:
-            self._slurm_nodes.wrote(name)
+            self._slurm_nodes.wrote(action.slurm_node)
 
     async def _change(self, action: OnSlurmNode) -> None:
         slurm = self._slurm
         match action:
-            case Create(spec=spec):
-                await nodes.create(slurm, spec)
             case Drain(slurm_node=name, reason=reason):
                 await nodes.drain(slurm, name, reason)
             case Undrain(slurm_node=name):

@@ -40,7 +40,7 @@ _log = structlog.get_logger(__name__)
 _WORKERS = 6
 """Registering is waiting for two servers; the other connections to slurmrestd are free for those who place pods."""
 _BUSY_AGAIN = timedelta(seconds=5)
-"""After Slurm refused to delete a node: a job has just started there, or a reservation names it."""
+"""After Slurm refused to delete a node (a job has just started there, or a reservation names it), or has one of that name."""
 _REFUSED_AGAIN = timedelta(seconds=60)
 """After Slurm refused to create a node: somebody has to mend Slurm's configuration."""
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from bridge.domain import forms, names, nodes, selection
+from bridge.domain import forms, names, nodes, parking, selection
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
 from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts, Taint
 from bridge.domain.pods import Pod, Requirement
@@ -70,7 +70,11 @@ def pool(
 ) -> Pool:
     """Pair the nodes of both worlds."""
     mark = nodes.cluster_feature(cluster)
-    ours = {node.name: node for node in slurm_nodes if mark in node.features}
+    ours = {
+        node.name: node
+        for node in slurm_nodes
+        if mark in node.features and not parking.is_parked(node)
+    }
     claims: dict[SlurmNode, list[KubeNodeFacts]] = {}
     for kube_node in kube_nodes:
         # One that is about to leave Slurm is no place for a job that begins to wait.

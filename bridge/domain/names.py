@@ -104,6 +104,12 @@ BRIDGED_FEATURE = "slurm-bridge"
 CLUSTER_FEATURE = "slurm-bridge.dev/cluster"
 """Slurm node feature `<this>=<cluster id>`: our mark on a node. Features come with its creation and outlive slurmctld's restarts."""
 
+PARKED_FEATURE = "slurm-bridge.dev/parked"
+"""Slurm node feature of a node that is not to be handed out yet: see `bridge.domain.parking`."""
+
+SPARE_NODE = "slurm-bridge-spare"
+"""`<this>-<cluster id>`: a Slurm node that is deleted as soon as it is created, so that partitions are made anew."""
+
 GANG_ANNOTATION = "slurm-bridge.dev/gang"
 """Annotation of a Job, a JobSet or their pod template. "true": one placeholder for all pods; "false": one for each."""
 

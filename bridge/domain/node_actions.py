@@ -9,7 +9,7 @@ from bridge.domain.nodes import NodeCondition, SlurmNodeSpec, Taint
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Create:
-    """Create an external node; one of that name may be there already."""
+    """Create an external node; where one of that name is there already, what follows waits for another look."""
 
     spec: SlurmNodeSpec
 
@@ -57,6 +57,13 @@ class SetFeatures:
 
     slurm_node: SlurmNode
     features: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenewPartitions:
+    """Let Slurm look anew which nodes its partitions have: create a node that nobody needs, and delete it."""
+
+    spare: SlurmNodeSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +163,7 @@ NodeAction = (
     | Down
     | Resume
     | SetFeatures
+    | RenewPartitions
     | SetAddress
     | SetTopology
     | SetWeight

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from bridge.domain import demand, names, node_spec, node_state, nodes
+from bridge.domain import demand, names, node_spec, node_state, nodes, parking
 from bridge.domain.demand import Demand
 from bridge.domain.ids import KubeNode, SlurmNode
 from bridge.domain.jobs import JobPhase, SlurmJob
@@ -45,6 +45,8 @@ from bridge.domain.restore import Hold
 
 SOON = timedelta(seconds=1)
 LATER = timedelta(seconds=30)
+
+_LOST = "pods run here whose jobs Slurm has lost"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,14 +170,35 @@ def _create(
         text = f"Slurm refuses the node: {node.refusal.words}"
         return _cannot(kube_node, None, "Refused", text)
     why = _unheld(node.hold) or node_state.unavailable(kube_node, settings.policy)
-    drain = [Drain(slurm_node=wanted.name, reason=REASON_PREFIX + why)] if why else []
+    actions: tuple[NodeAction, ...] = (Create(spec=wanted),)
+    if why:
+        cluster = settings.publishing.cluster
+        create = Create(spec=parking.parked(wanted, cluster))
+        drain = Drain(slurm_node=wanted.name, reason=REASON_PREFIX + why)
+        actions = (create, drain, *parking.leave(wanted, cluster))
     # The taint comes first: nobody else is to use what Slurm is about to hand out.
-    taint = _taint(kube_node, settings)
     return NodeDecision(
-        actions=(*taint, Create(spec=wanted), *drain),
+        actions=(*_taint(kube_node, settings), *actions),
         reason="labelled, not in Slurm yet",
         wanted=wanted,
     )
+
+
+def _leave_parking(
+    node: Node,
+    kube_node: KubeNodeFacts,
+    slurm_node: SlurmNodeFacts,
+    wanted: SlurmNodeSpec,
+    settings: Settings,
+) -> NodeDecision:
+    """Somebody died before it was in its partitions: the same again, drained if it is to take no jobs there."""
+    why = (
+        _LOST if node.hold is not Hold.HELD else node_state.unavailable(kube_node, settings.policy)
+    )
+    actions = tuple(parking.leave(wanted, settings.publishing.cluster))
+    if why and not slurm_node.states & node_state.OUT_OF_SERVICE:
+        actions = (Drain(slurm_node=slurm_node.name, reason=REASON_PREFIX + why), *actions)
+    return NodeDecision(actions=actions, reason="it is parked, perhaps without its partitions")
 
 
 def _keep_in_step(
@@ -186,6 +209,8 @@ def _keep_in_step(
     settings: Settings,
 ) -> NodeDecision:
     """What Slurm can change, it is told, also while jobs run; the rest waits until none does."""
+    if parking.is_parked(slurm_node):
+        return _leave_parking(node, kube_node, slurm_node, wanted, settings)
     if node.hold is not Hold.HELD:
         return _keep_for_pods(node, kube_node, slurm_node, settings)
     policy = settings.policy
@@ -235,7 +260,7 @@ def _keep_for_pods(
 
 def _unheld(hold: Hold) -> str:
     is_unheld = hold in (Hold.MISSING, Hold.UNDECIDED)
-    return "pods run here whose jobs Slurm has lost" if is_unheld else ""
+    return _LOST if is_unheld else ""
 
 
 def _share(node: Node, kube_node: KubeNodeFacts, settings: Settings) -> NodeDecision:

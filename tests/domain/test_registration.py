@@ -1,5 +1,6 @@
 """Keeping Slurm's nodes in step with Kubernetes': what is done at one look, and where repeated looks lead."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from bridge.domain.node_actions import (
     RemoveCondition,
     RemoveTaint,
     Rename,
+    RenewPartitions,
     SetAddress,
     SetCondition,
     SetFeatures,
@@ -47,6 +49,9 @@ NO_DAEMONS = demand.total([])
 TAINT = Taint(key=names.MANAGED_NODE_TAINT, value=names.SCHEDULER_NAME, effect="NoSchedule")
 TAINTED: dict[str, Any] = {"taints": (TAINT,)}
 NAME = SlurmNode("k1")
+PARKED = SlurmNodeSpec(
+    name=NAME, address="", cpus=8, memory_mib=1, features=(MARK, names.PARKED_FEATURE)
+)
 BUSY: dict[str, Any] = {"alloc_cpus": 2, "states": frozenset({"MIXED", "EXTERNAL"})}
 
 
@@ -86,6 +91,20 @@ def told(
 def drained(reason: str, **fields: Any) -> SlurmNodeFacts:
     states = frozenset({"IDLE", "DRAIN", "EXTERNAL"}) | fields.pop("states", frozenset())
     return build.slurm_node(states=states, reason=reason, **fields)
+
+
+def leaves_parking(created: SlurmNodeSpec, then: Sequence[NodeAction]) -> bool:
+    """In no NodeSet when it is created; only the drained node gets their features, and then its partitions."""
+    features = build.slurm_node().features
+    parked, renew, unpark = then
+    assert isinstance(renew, RenewPartitions)
+    assert (MARK,) == renew.spare.features
+    assert NAME != renew.spare.name
+    return (
+        (MARK, names.PARKED_FEATURE) == created.features
+        and SetFeatures(slurm_node=NAME, features=(*features, names.PARKED_FEATURE)) == parked
+        and SetFeatures(slurm_node=NAME, features=features) == unpark
+    )
 
 
 def unlabelled(**fields: Any) -> KubeNodeFacts:
@@ -267,10 +286,11 @@ def test_what_others_took_out_of_service_is_not_made_anew(state: str, cpus: int)
 
 def test_a_node_that_takes_no_pods_is_created_drained() -> None:
     kube_node = build.kube_node(is_unschedulable=True, **TAINTED)
-    create, drain = decided(kube_node, None)
+    create, drain, *leave = decided(kube_node, None)
 
     assert isinstance(create, Create)
     assert Drain(slurm_node=NAME, reason="slurm-bridge: cordoned in Kubernetes") == drain
+    assert leaves_parking(create.spec, leave)
 
 
 def test_gpus_bound_to_sockets_are_the_same_gpus() -> None:
@@ -637,7 +657,15 @@ SLURM_NODES = st.none() | st.builds(
         reason=reason if "DRAIN" in flags else "",
     ),
     st.integers(1, 3),
-    st.sampled_from([("slurm-bridge", MARK), ("slurm-bridge", MARK, "disk=ssd"), ("theirs",)]),
+    st.sampled_from(
+        [
+            ("slurm-bridge", MARK),
+            ("slurm-bridge", MARK, "disk=ssd"),
+            (MARK, names.PARKED_FEATURE),
+            ("slurm-bridge", MARK, names.PARKED_FEATURE),
+            ("theirs",),
+        ]
+    ),
     st.sets(st.sampled_from(["DRAIN", "NOT_RESPONDING"])),
     st.sampled_from(["slurm-bridge: cordoned in Kubernetes", "ask ops"]),
 )
@@ -648,7 +676,7 @@ def test_repeated_looks_at_an_idle_node_come_to_rest(
     kube_node: KubeNodeFacts | None, slurm_node: SlurmNodeFacts | None
 ) -> None:
     """Carry out every decision: soon nothing is left to do, and Slurm has what it should have."""
-    for _ in range(4):
+    for _ in range(5):
         for action in decided(kube_node, slurm_node):
             kube_node, slurm_node = _carried_out(action, kube_node, slurm_node)
 
@@ -678,6 +706,8 @@ def _carried_out(
         case RemoveTaint():
             assert kube_node
             return replace(kube_node, taints=()), slurm_node
+        case RenewPartitions():
+            return kube_node, slurm_node
         case Create(spec=spec):
             return kube_node, SlurmNodeFacts(
                 name=spec.name,
@@ -720,10 +750,38 @@ class TestPodsWithoutPlaceholders:
     LOST = "slurm-bridge: pods run here whose jobs Slurm has lost"
 
     def test_a_node_comes_back_drained(self) -> None:
-        create, drain = decided(build.kube_node(**TAINTED), None, hold=Hold.MISSING)
+        create, drain, *leave = decided(build.kube_node(**TAINTED), None, hold=Hold.MISSING)
 
         assert isinstance(create, Create)
         assert Drain(slurm_node=NAME, reason=self.LOST) == drain
+        assert leaves_parking(create.spec, leave)
+
+    @pytest.mark.parametrize("hold", Hold)
+    @pytest.mark.parametrize("features", [(MARK,), (names.BRIDGED_FEATURE, MARK)])
+    @pytest.mark.parametrize("is_drained", [False, True])
+    def test_whoever_died_on_the_way_another_one_ends_it(
+        self, hold: Hold, features: tuple[str, ...], *, is_drained: bool
+    ) -> None:
+        slurm_node = drained(self.LOST) if is_drained else build.slurm_node()
+        slurm_node = replace(slurm_node, features=(*features, names.PARKED_FEATURE))
+        drain = [Drain(slurm_node=NAME, reason=self.LOST)]
+
+        actions = decided(build.kube_node(**TAINTED), slurm_node, hold=hold)
+
+        assert actions[:-3] == ([] if is_drained or hold is Hold.HELD else drain)
+        assert leaves_parking(PARKED, actions[-3:])
+
+    def test_whose_drain_it_is_that_keeps_a_parked_node_does_not_matter(self) -> None:
+        slurm_node = drained("bad fan", features=(MARK, names.PARKED_FEATURE))
+
+        actions = decided(build.kube_node(**TAINTED), slurm_node, hold=Hold.MISSING)
+
+        assert [SetFeatures, RenewPartitions, SetFeatures] == [type(each) for each in actions]
+
+    def test_a_parked_node_that_nobody_wants_goes(self) -> None:
+        slurm_node = build.slurm_node(features=(MARK, names.PARKED_FEATURE))
+
+        assert Delete(slurm_node=NAME) in decided(None, slurm_node)
 
     @pytest.mark.parametrize("hold", [Hold.MISSING, Hold.UNDECIDED])
     def test_a_node_is_drained_once(self, hold: Hold) -> None:

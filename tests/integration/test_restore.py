@@ -16,11 +16,15 @@ from bridge.domain import names
 from sandbox.api import Api
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from tests import faults
+from tests.fault_bench import fault_bench
 from tests.integration.worlds import LIVE, Manifest, Worlds, condition, is_released, job_id
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 
 _NODES = 3
 _RESTORED_WITHIN_S = 60.0
+_SCHEDULERS_PASS_S = 2.5
+"""Slurm looks every second for who could start."""
 _PURGED_WITHIN_S = 60.0
 """slurmctld looks for what it may forget every half minute or so."""
 _COPY = ("/bin/cp", "-a")
@@ -146,7 +150,7 @@ def states(worlds: Worlds, ids: list[int]) -> list[str]:
     return [queued.get(id_, "gone") for id_ in ids]
 
 
-def await_restored(worlds: Worlds, *tenants: Tenant) -> None:
+def await_restored(worlds: Worlds, *tenants: Tenant, within_s: float = _RESTORED_WITHIN_S) -> None:
     """Each has another placeholder, on its own node, and says so; nothing else has happened to it."""
 
     def is_restored(tenant: Tenant) -> bool:
@@ -164,7 +168,7 @@ def await_restored(worlds: Worlds, *tenants: Tenant) -> None:
     for tenant in tenants:
         wait_until(
             lambda tenant=tenant: is_restored(tenant),  # type: ignore[misc]  # bound at once
-            _RESTORED_WITHIN_S,
+            within_s,
             sandbox=worlds.sandbox,
         )
 
@@ -194,6 +198,41 @@ def test_after_a_wipe_all_get_their_places_back_before_strangers_that_wait_longe
     assert {"PENDING"} == set(states(world, waiting))
     assert 30 >= time_limit_min(world, changed), "an administrator had changed it"
     assert 55 < time_limit_min(world, homes[1]) <= 60
+
+
+@pytest.mark.parametrize("dies", [False, True], ids=["is slow", "dies again and again"])
+def test_nobody_gets_a_node_that_comes_back_with_pods_however_long_that_takes(
+    world: Worlds, fragile_sandbox: Sandbox, *, dies: bool
+) -> None:
+    """An external node cannot be created drained: what keeps strangers off is that it is in no partition."""
+    homes = tenants(world, *(f"pod-{number}" for number in range(2 * _NODES)))
+    struck: list[str] = []
+    with fault_bench(fragile_sandbox) as bench:
+
+        def strike(times: int, method: str, path: str) -> None:
+            def note() -> None:
+                struck.append(path)
+                if dies:
+                    bench.kill("controllers")
+
+            fault = faults.LOST_REPLY if dies else faults.slow(_SCHEDULERS_PASS_S)
+            slurmrestd = bench.link("controllers", "slurmrestd")
+            slurmrestd.inject(fault.and_then(note), method, path, times=times)
+
+        with without(fragile_sandbox, "controllers"):
+            fragile_sandbox.restart("slurmctld", signal="KILL", wipe=True)
+            with room_elsewhere(world):
+                waiting = strangers(fragile_sandbox, _NODES)
+            strike(2, "POST", "/new/node/")
+            strike(3, "POST", f"/node/{homes[0].node}")
+            strike(1, "DELETE", f"/node/{names.SPARE_NODE}")
+
+        for home in homes:
+            await_restored(world, home, within_s=_RESTORED_WITHIN_S + 60 * dies)
+
+        assert 6 == len(struck)
+    assert {"PENDING"} == set(states(world, waiting))
+    assert names.SPARE_NODE not in world.sandbox.run("sinfo", "-N", "-h", "-o", "%N")
 
 
 def _accounted_limit(worlds: Worlds, tenant: Tenant) -> str:
