@@ -61,6 +61,13 @@ def test_a_node_that_is_to_leave_slurm_is_no_candidate() -> None:
     assert {} == found.nodes
 
 
+def test_a_node_on_its_way_into_slurm_is_no_candidate() -> None:
+    """Slurm refuses a job that names it: it is in no partition yet."""
+    parked = build.slurm_node("k1", names.PARKED_FEATURE)
+
+    assert {} == candidates.pool([build.kube_node("k1")], [parked], build.CLUSTER).nodes
+
+
 def test_of_two_nodes_with_one_slurm_name_every_process_takes_the_same() -> None:
     label = {names.SLURM_NODE_NAME_LABEL: "s1"}
     rivals = [build.kube_node("b", labels=label), build.kube_node("a", labels=label)]
