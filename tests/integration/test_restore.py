@@ -18,6 +18,7 @@ from sandbox.client import Sandbox
 from sandbox.options import Options
 from tests import faults
 from tests.fault_bench import fault_bench
+from tests.faults import Fault
 from tests.integration.worlds import LIVE, Manifest, Worlds, condition, is_released, job_id
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 
@@ -209,13 +210,13 @@ def test_nobody_gets_a_node_that_comes_back_with_pods_however_long_that_takes(
     struck: list[str] = []
     with fault_bench(fragile_sandbox) as bench:
 
-        def strike(times: int, method: str, path: str) -> None:
+        def strike(times: int, method: str, path: str, death: Fault = faults.LOST_REPLY) -> None:
             def note() -> None:
                 struck.append(path)
                 if dies:
                     bench.kill("controllers")
 
-            fault = faults.LOST_REPLY if dies else faults.slow(_SCHEDULERS_PASS_S)
+            fault = death if dies else faults.slow(_SCHEDULERS_PASS_S)
             slurmrestd = bench.link("controllers", "slurmrestd")
             slurmrestd.inject(fault.and_then(note), method, path, times=times)
 
@@ -225,14 +226,18 @@ def test_nobody_gets_a_node_that_comes_back_with_pods_however_long_that_takes(
                 waiting = strangers(fragile_sandbox, _NODES)
             strike(2, "POST", "/new/node/")
             strike(3, "POST", f"/node/{homes[0].node}")
-            strike(1, "DELETE", f"/node/{names.SPARE_NODE}")
+            strike(1, "DELETE", f"/node/{names.SPARE_NODE}", faults.LOST_REQUEST)
 
         for home in homes:
             await_restored(world, home, within_s=_RESTORED_WITHIN_S + 60 * dies)
 
         assert 6 == len(struck)
     assert {"PENDING"} == set(states(world, waiting))
-    assert names.SPARE_NODE not in world.sandbox.run("sinfo", "-N", "-h", "-o", "%N")
+    wait_until(
+        lambda: names.SPARE_NODE not in fragile_sandbox.run("sinfo", "-N", "-h", "-o", "%N"),
+        30,
+        sandbox=fragile_sandbox,
+    )
 
 
 def _accounted_limit(worlds: Worlds, tenant: Tenant) -> str:
