@@ -280,8 +280,8 @@ class Actuator:
             now=self._clock.now(),
         )
         pod = await self._patch_status(pod, condition)
-        if not action.allocated:
-            await self._event(pod, EventType.NORMAL, "Wait", action.reason, action.message)
+        doing = "Run" if action.allocated else "Wait"
+        await self._event(pod, EventType.NORMAL, doing, action.reason, action.message)
         return pod
 
     async def _evict(self, pod: Pod, action: Evict) -> None:

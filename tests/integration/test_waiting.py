@@ -39,6 +39,7 @@ def test_a_pod_that_waits_for_room_is_told_why_and_starts_when_there_is(
     started = worlds.await_phase("waits", "Running")
     assert (uid, "node-2") == (started["metadata"]["uid"], started["spec"]["nodeName"])
     worlds.await_pod("waits", lambda pod: condition(pod)["status"] == "True")
+    assert worlds.await_event("waits", "Allocated") == f"Slurm job {job.id} holds node node-2"
     assert [job.id] == [one.id for one in worlds.jobs(uid)]
 
 
