@@ -50,7 +50,7 @@ def moved_in(sandbox: Sandbox) -> Iterator[Residents]:
 def await_words(sandbox: Sandbox, words: str, *, since: int) -> None:
     """The extender's log says so, after its first `since` bytes."""
     log = sandbox.instance.log("extender")
-    wait_until(lambda: words.encode() in log.read_bytes()[since:], 30, sandbox=sandbox)
+    wait_until(lambda: words.encode() in log.read_bytes()[since:], 60, sandbox=sandbox)
 
 
 def log_length(sandbox: Sandbox) -> int:

@@ -52,25 +52,29 @@ def gang_job(kinds: Kinds, name: str) -> str:
     return kinds.create(JOBS, name, spec, annotations={names.GANG_ANNOTATION: "true"})
 
 
-def ended_by_slurm_while_it_runs(kinds: Kinds, uid: str, selector: str) -> None:
-    gang: Seen = kinds.await_gang(selector, 3, uid)
+STEADY = "job-name=steady"
+
+
+def ended_by_slurm_while_it_runs(kinds: Kinds) -> str:
+    uid = gang_job(kinds, "steady")
+    gang: Seen = kinds.await_gang(STEADY, 3, uid)
     kinds.worlds.scancel(gang.job.id)
-    kinds.until(
-        lambda: gang.uids.isdisjoint({p["metadata"]["uid"] for p in kinds.running(selector)})
-    )
+    kinds.until(lambda: gang.uids.isdisjoint({p["metadata"]["uid"] for p in kinds.running(STEADY)}))
+    return uid
 
 
-def ended_by_slurm_while_it_waits(kinds: Kinds, uid: str, selector: str) -> None:
-    with kinds.worlds.strangers_on("node-0", "node-1", "node-2", "node-3"):
+def ended_by_slurm_while_it_waits(kinds: Kinds) -> str:
+    with kinds.worlds.strangers_on("node-0", "node-1", "node-2", "node-3", deadline_s=90):
+        uid = gang_job(kinds, "steady")
         job = kinds.worlds.await_live(uid, lambda job: job.state == "PENDING")
-        old = {pod["metadata"]["uid"] for pod in kinds.pods(selector) if is_gated(pod)}
+        old = {pod["metadata"]["uid"] for pod in kinds.pods(STEADY) if is_gated(pod)}
         kinds.worlds.scancel(job.id)
         kinds.until(
             lambda: (
                 len(
                     [
                         p
-                        for p in kinds.pods(selector)
+                        for p in kinds.pods(STEADY)
                         if is_gated(p)
                         and p["metadata"]["uid"] not in old
                         and p["status"]["phase"] == "Pending"
@@ -79,17 +83,17 @@ def ended_by_slurm_while_it_waits(kinds: Kinds, uid: str, selector: str) -> None
                 == 3
             )
         )
+    return uid
 
 
 @pytest.mark.parametrize("end", [ended_by_slurm_while_it_runs, ended_by_slurm_while_it_waits])
 def test_what_slurm_ends_is_no_failure_of_the_job(
-    kinds: Kinds, end: Callable[[Kinds, str, str], None]
+    kinds: Kinds, end: Callable[[Kinds], str]
 ) -> None:
     """BackoffLimit 0 and a podFailurePolicy that ignores disruptions: the Job goes on as a new gang."""
-    uid = gang_job(kinds, "steady")
-    end(kinds, uid, "job-name=steady")
+    uid = end(kinds)
 
-    gang = kinds.await_gang("job-name=steady", 3, uid)
+    gang = kinds.await_gang(STEADY, 3, uid)
 
     assert 0 == kinds.get(JOBS, "steady")["status"].get("failed", 0)
     for pod in gang.pods:
