@@ -113,6 +113,25 @@ def test_api_server_takes_every_object(
     assert f"namespace/{SELF_TEST_NAMESPACE} configured (server dry run)" in said
 
 
+@pytest.mark.parametrize(
+    "values", [pytest.param(VALUES[k], id=k) for k in ("defaults", "everything")]
+)
+def test_helm_finds_nothing_to_complain_of(
+    helm: Path, tmp_path: Path, values: dict[str, Any]
+) -> None:
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump(values))
+
+    said = subprocess.run(
+        [str(helm), "lint", "--strict", str(CHART), f"--values={REQUIRED}", f"--values={file}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert 0 == said.returncode, said.stdout + said.stderr
+
+
 def test_pods_are_restricted_enough(control_plane: Sandbox, chart: Rendered) -> None:
     """Pod Security Standards: <https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted>."""
     label = {"pod-security.kubernetes.io/enforce": "restricted"}
