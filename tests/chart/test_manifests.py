@@ -186,6 +186,20 @@ def test_each_outlives_a_drain(chart: Rendered, component: str) -> None:
     )
 
 
+def test_monitoring_is_there_where_it_is_wanted(render: Render, chart: Rendered) -> None:
+    wanted = {part: {"enabled": True, "labels": {"a": "b"}} for part in ("podMonitor", "rules")}
+
+    monitored = render({"monitoring": wanted})
+
+    (rules,) = monitored.of_kind("PrometheusRule").values()
+    (monitor,) = monitored.of_kind("PodMonitor").values()
+    file = yaml.safe_load((CHART / "files/rules.yaml").read_text())
+    assert file == rules["spec"]
+    assert ["b", "b"] == [one["metadata"]["labels"]["a"] for one in (rules, monitor)]
+    assert ["health"] == [one["port"] for one in monitor["spec"]["podMetricsEndpoints"]]
+    assert not chart.of_kind("PrometheusRule")
+
+
 def test_a_digest_wins_over_the_tag(render: Render) -> None:
     digest = f"sha256:{'a' * 64}"
 
