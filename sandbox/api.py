@@ -79,6 +79,31 @@ class Api:
         """Read an object or a list."""
         return self.request("GET", path, params=params)
 
+    def changes(self, path: str, since: str, params: Mapping[str, str]) -> list[dict[str, Any]]:
+        """The states, oldest first, that the objects of a collection have gone through.
+
+        Args:
+            path: of the collection.
+            since: the resourceVersion after which they begin; the API server forgets after about a minute.
+            params: selectors.
+
+        Raises:
+            ApiError: it has forgotten (410), or there was no answer.
+        """
+        watch = {"watch": "1", "timeoutSeconds": "1", "resourceVersion": since}
+        try:
+            answer = self._http.get(path, params={**params, **watch})
+        except httpx.TransportError as error:
+            raise ApiError("GET", path, 0, str(error)) from error
+        if not answer.is_success:
+            raise ApiError("GET", path, answer.status_code, _message(answer))
+        events = [json.loads(line) for line in answer.text.splitlines()]
+        for event in events:
+            if event["type"] == "ERROR":
+                said = event["object"]
+                raise ApiError("GET", path, int(said["code"]), str(said["message"]))
+        return [event["object"] for event in events]
+
     def create(self, path: str, body: object) -> dict[str, Any]:
         """POST an object to a collection."""
         return self.request("POST", path, body)

@@ -75,7 +75,7 @@ def test_a_drained_node_evicts_its_pod_by_the_eviction_api(worlds: Worlds) -> No
         {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "drained"}},
     )
 
-    evicted = worlds.await_pod("drained", lambda pod: "deletionTimestamp" in pod["metadata"])
+    evicted = worlds.await_eviction("drained")
     ended = worlds.await_accounted(uid)
     worlds.await_gone("drained")
     assert "EvictionByEvictionAPI" == condition(evicted, "DisruptionTarget")["reason"]
@@ -98,7 +98,7 @@ def test_a_dead_kubelets_allocation_is_kept_until_its_node_is_declared_gone(
     with dead_kubelets(full_sandbox):
         full_sandbox.admin.delete(f"{worlds.path}/pods/silent", gracePeriodSeconds=0)
         worlds.scancel(worlds.live(other)[0].id)
-        worlds.await_pod("other", lambda pod: "deletionTimestamp" in pod["metadata"])
+        worlds.await_eviction("other")
         # By then the controllers have seen the forced deletion, too.
         assert ["RUNNING"] == [job.state for job in worlds.live(uid)]
         assert worlds.pod("silent") is not None

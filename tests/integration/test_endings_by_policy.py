@@ -61,7 +61,7 @@ def test_a_pod_that_is_never_bound_gives_its_allocation_back(
     sandbox.stop("bridge-scheduler")
     try:
         uid = here.submit("unbound")
-        evicted = here.await_pod("unbound", lambda pod: "DisruptionTarget" in str(pod["status"]))
+        evicted = here.await_eviction("unbound")
         here.await_gone("unbound")
     finally:
         sandbox.start("bridge-scheduler")
@@ -78,7 +78,7 @@ def test_a_suspended_pod_goes_where_the_settings_say_so(here: Worlds) -> None:
 
     here.scontrol("suspend", str(here.live(uid)[0].id))
 
-    evicted = here.await_pod("suspended", lambda pod: "deletionTimestamp" in pod["metadata"])
+    evicted = here.await_eviction("suspended")
     assert "SlurmSuspended" == condition(evicted, "DisruptionTarget")["reason"]
     here.await_gone("suspended")
     assert "CANCELLED" == here.await_accounted(uid).state

@@ -39,9 +39,7 @@ def test_a_preempted_pod_is_a_disruption_and_its_jobs_next_pod_queues_again(
     uid, node = first["metadata"]["uid"], first["spec"]["nodeName"]
 
     with worlds.strangers_on(node, options=(f"--qos={_URGENT}",)):
-        evicted = worlds.await_pod(
-            first["metadata"]["name"], lambda pod: "deletionTimestamp" in pod["metadata"]
-        )
+        evicted = worlds.await_eviction(first["metadata"]["name"])
         assert "SlurmPreempted" == condition(evicted, "DisruptionTarget")["reason"]
         assert "PREEMPTED" == worlds.await_accounted(uid).state
         second = worlds.await_one_pod(
@@ -57,7 +55,7 @@ def test_a_pod_whose_slurm_node_fails_is_evicted(worlds: Worlds) -> None:
     uid = worlds.submit("down", annotations=played(stop_seconds=2))
     node = worlds.await_phase("down", "Running")["spec"]["nodeName"]
     with slurm_node(worlds, node, "DOWN"):
-        evicted = worlds.await_pod("down", lambda pod: "deletionTimestamp" in pod["metadata"])
+        evicted = worlds.await_eviction("down")
         note = worlds.await_event("down", Cause.NODE_FAIL.value)
 
     assert "SlurmNodeFail" == condition(evicted, "DisruptionTarget")["reason"]

@@ -17,7 +17,7 @@ Manifest = dict[str, Any]
 
 SANDBOX = "sandbox.slurm-bridge.dev"
 """Prefix of the annotations by which KWOK plays a pod's life."""
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 """For whatever should take a second or two, on a machine that has other things to do."""
 LIVE = frozenset({"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "STOPPED"})
 
@@ -108,6 +108,8 @@ class Worlds:
         self.sandbox = sandbox
         self.namespace = namespace
         self.path = f"/api/v1/namespaces/{namespace}"
+        pods = sandbox.admin.get(f"{self.path}/pods")
+        self._since: str = pods["metadata"]["resourceVersion"]
 
     # -- Kubernetes -------------------------------------------------------------------------------
 
@@ -171,6 +173,36 @@ class Worlds:
             return pod if pod is not None and is_so(pod) else None
 
         return _first(found, deadline_s, self.sandbox)
+
+    def await_passing(
+        self, selector: str, is_so: Callable[[Manifest], object], deadline_s: float = PATIENCE_S
+    ) -> Manifest:
+        """The first state that is so of the pods with this field or label selector, even if it lasted but a moment."""
+        kind = "fieldSelector" if selector.startswith("metadata.") else "labelSelector"
+        chosen, pods = {kind: selector}, f"{self.path}/pods"
+        since = self._since
+
+        def found() -> Manifest | None:
+            nonlocal since
+            try:
+                states = self.sandbox.admin.changes(pods, since, chosen)
+                seen = [pod["metadata"]["resourceVersion"] for pod in states]
+                since = seen[-1] if seen else since
+            except ApiError as error:
+                if error.status != 410:  # what is too long ago has been forgotten
+                    raise
+                listed = self.sandbox.admin.get(pods, **chosen)
+                states, since = listed["items"], listed["metadata"]["resourceVersion"]
+            return next((pod for pod in states if is_so(pod)), None)
+
+        return _first(found, deadline_s, self.sandbox)
+
+    def await_eviction(self, name: str, deadline_s: float = PATIENCE_S) -> Manifest:
+        """The pod at the moment when it was first asked to go; its containers may be gone by now."""
+        is_deleted = "deletionTimestamp"
+        return self.await_passing(
+            f"metadata.name={name}", lambda pod: is_deleted in pod["metadata"], deadline_s
+        )
 
     def await_one_pod(
         self,
