@@ -27,7 +27,7 @@ from sandbox.slurm_conf import PARTITION
 STAGES = Path(__file__).parent / "stages"
 GPU_RESOURCE = "nvidia.com/gpu"
 _PODS_PER_NODE = 500
-_NODES_READY_TIMEOUT_S = 30
+_NODES_READY_TIMEOUT_S = 60
 _NODE_READY_TIMEOUT_S = 0.1
 """More for each: a thousand take KWOK and the controller manager their time."""
 _POLL_S = 0.05

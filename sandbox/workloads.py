@@ -39,7 +39,7 @@ _OF_THEIR_PODS = {JOBSET: "jobset.sigs.k8s.io/jobset-name", LWS: "leaderworkerse
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _HOOKS = "/apis/admissionregistration.k8s.io/v1/"
 _CONFLICT = 409
-_CRD_TIMEOUT_S = 30
+_CRD_TIMEOUT_S = 60
 _POLL_S = 0.05
 
 

@@ -23,7 +23,7 @@ from tests.faults import Proxy, http_message, slurm_message
 SERVICES = ("extender", "controllers")
 """Ours that speak to Slurm."""
 PEERS = ("apiserver", "slurmrestd", "slurmctld")
-_START_TIMEOUT_S = 30.0
+_START_TIMEOUT_S = 60.0
 
 
 class FaultBench:

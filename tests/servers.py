@@ -64,7 +64,7 @@ def fresh_namespace(sandbox: Sandbox, *, labels: dict[str, str]) -> Iterator[str
         except ApiError:
             return False
 
-    wait_until(account_exists, 20, sandbox=sandbox)
+    wait_until(account_exists, 60, sandbox=sandbox)
     yield name
     sandbox.admin.delete(f"/api/v1/namespaces/{name}")
 

@@ -20,7 +20,7 @@ from tests.chart.policed import (
 from tests.chart.rendering import Manifest
 from tests.servers import wait_until
 
-DEADLINE_S = 30
+DEADLINE_S = 60
 RUN_SECONDS = "sandbox.slurm-bridge.dev/run-seconds"
 T = TypeVar("T")
 

@@ -333,7 +333,7 @@ def until_faulty(doctor: Doctor, check: str, sandbox: Sandbox) -> Findings:
         found.append(doctor())
         return found[-1][check]["verdict"] == "fault"
 
-    wait_until(is_faulty, 30, sandbox=sandbox)
+    wait_until(is_faulty, 60, sandbox=sandbox)
     return found[-1]
 
 

@@ -14,7 +14,7 @@ from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
 from tests.servers import wait_until
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 CPUS = 8
 
 

@@ -15,7 +15,7 @@ from sandbox.client import Sandbox
 from tests.servers import wait_until
 
 READERS = ("webhook", "extender")
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)

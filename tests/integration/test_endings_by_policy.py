@@ -134,4 +134,4 @@ def await_readiness(sandbox: Sandbox, status: int, says: str) -> None:
             return False  # it is just being restarted
         return answer.status_code == status and says in answer.text
 
-    wait_until(says_so, 40, sandbox=sandbox)
+    wait_until(says_so, 60, sandbox=sandbox)

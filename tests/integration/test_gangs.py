@@ -339,7 +339,7 @@ def test_a_launcher_and_its_gpu_workers_are_one_heterogeneous_job(worlds: Worlds
         jobs = worlds.accounted(uid_of(worlds, "mpi"))
         return ["COMPLETED", "COMPLETED"] == [job.state for job in jobs]
 
-    wait_until(ended, 30, sandbox=worlds.sandbox)
+    wait_until(ended, 60, sandbox=worlds.sandbox)
 
 
 def test_a_component_that_ends_takes_the_whole_gang_with_it(worlds: Worlds) -> None:

@@ -5,7 +5,7 @@ from tests.integration.machines import Machine
 from tests.integration.worlds import Manifest, Worlds, container, is_released
 from tests.servers import wait_until
 
-_PATIENCE_S = 30.0
+_PATIENCE_S = 60.0
 
 
 def test_a_labelled_node_is_registered_as_big_as_what_daemons_leave_of_it(

@@ -35,7 +35,7 @@ def test_a_service_that_dies_is_started_again(full_sandbox: Sandbox) -> None:
         webhook = full_sandbox.status()["webhook"]
         return webhook.state == "up" and webhook.pid != pid
 
-    wait_until(came_back, 20, sandbox=full_sandbox)
+    wait_until(came_back, 60, sandbox=full_sandbox)
 
 
 def test_an_ordinary_pod_in_an_unlabelled_namespace_runs_and_ends(full_sandbox: Sandbox) -> None:

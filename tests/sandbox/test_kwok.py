@@ -11,7 +11,7 @@ from tests.servers import wait_until
 
 PREFIX = "sandbox.slurm-bridge.dev"
 HOLD = "example.test/hold"
-START_S = 15
+START_S = 60
 
 
 def create(

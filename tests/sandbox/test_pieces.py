@@ -39,7 +39,7 @@ def await_failure(process: Process) -> PartFailedError:
             failures.append(error)
         return failures
 
-    return wait_until(failed, 10)[0]
+    return wait_until(failed, 30)[0]
 
 
 def test_a_part_that_exits_is_told_with_code_log_and_advice(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from bridge.slurm.client import SlurmClient
 CLUSTER = ClusterId("5f0c5a7e-cluster")
 USER = "daemon"
 """Of every Debian-family machine."""
-DEADLINE_S = 10.0
+DEADLINE_S = 30.0
 POLL_S = 0.02
 
 

@@ -19,7 +19,7 @@ from tests.slurm.conftest import Submit
 from tests.slurm.placeholders import in_phase, spec
 
 ACCOUNT = nss.JOB_USER.name
-DEADLINE_S = 10.0
+DEADLINE_S = 30.0
 
 
 @pytest.fixture

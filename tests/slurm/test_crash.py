@@ -20,7 +20,7 @@ from bridge.slurm.jobs import Ending
 from sandbox.client import Sandbox
 from tests.slurm.placeholders import CLUSTER, identity, in_phase, spec
 
-PURGE_DEADLINE_S = 25.0
+PURGE_DEADLINE_S = 60.0
 
 
 @pytest.fixture

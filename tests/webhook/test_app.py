@@ -280,5 +280,5 @@ def test_a_new_certificate_is_served_without_a_restart(webhook: Webhook) -> None
         served = ssl.get_server_certificate(("127.0.0.1", port)).strip()
         return webhook.renewed.certificate.decode().strip() == served
 
-    wait_until(serves_the_new_one, 30)
+    wait_until(serves_the_new_one, 60)
     assert webhook.review("/mutate", recorded("pod"))["allowed"]
