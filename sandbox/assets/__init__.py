@@ -5,8 +5,8 @@
         slurm.bin / "slurmctld"
 
 Where they come from, the first that holds: the folder an environment variable names (SANDBOX_KUBE, SANDBOX_SLURM,
-SANDBOX_HELM, SANDBOX_PROMETHEUS); the cache; a fetch or build into the cache. PATH counts only on demand (SANDBOX_USE_PATH=1) or when the
-fetch fails: a host's Slurm may be configured oddly, and tests should not vary by host.
+SANDBOX_HELM, SANDBOX_PROMETHEUS, SANDBOX_WORKLOADS, SANDBOX_KUBECONFORM); the cache; a fetch or build into the cache. PATH counts
+only on demand (SANDBOX_USE_PATH=1) or when the fetch fails: a host's Slurm may be configured oddly, and tests should not vary by host.
 """
 
 from sandbox.assets.errors import AssetError

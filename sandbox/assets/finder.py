@@ -8,7 +8,18 @@ from pathlib import Path
 from typing import assert_never
 
 from bridge.runtime.clock import SystemClock
-from sandbox.assets import cache, helm, kits, kube, path, prometheus, settings, slurm, workloads
+from sandbox.assets import (
+    cache,
+    helm,
+    kits,
+    kube,
+    kubeconform,
+    path,
+    prometheus,
+    settings,
+    slurm,
+    workloads,
+)
 from sandbox.assets.errors import AssetError, FetchError, Unusable
 from sandbox.assets.kits import KITS, AssetName, Kit
 from sandbox.assets.progress import Report, Teller
@@ -181,5 +192,7 @@ def _recipe(name: AssetName, desired: Settings, clock: SystemClock) -> cache.Rec
             return prometheus.recipe(desired.debian, clock.now)
         case AssetName.WORKLOADS:
             return workloads.recipe(desired)
+        case AssetName.KUBECONFORM:
+            return kubeconform.recipe(desired)
         case _:
             assert_never(name)

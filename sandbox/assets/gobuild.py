@@ -39,7 +39,18 @@ class Workshop:
             FetchError: with the first message that is an error.
         """
         built = ["-trimpath", "-ldflags", flags, "-o", f"{self.site.tree}/bin/"]
-        command = [str(self.go.program), "build", *built, *packages]
+        self._go(module, ["build", *built, *packages])
+
+    def download(self, module: Path, wanted: Sequence[str]) -> None:
+        """Put modules that the folder's module locks into the module cache, whole: for files that are no Go.
+
+        Raises:
+            FetchError: with the first message that is an error; a wrong checksum is one.
+        """
+        self._go(module, ["mod", "download", *wanted])
+
+    def _go(self, module: Path, arguments: Sequence[str]) -> None:
+        command = [str(self.go.program), *arguments]
         if shutil.which("setpriv"):  # a compiler must not go on for minutes after a killed fetch
             command = ["setpriv", "--pdeathsig", "TERM", *command]
         log = self.site.lasting / "build.log"
@@ -61,7 +72,7 @@ class Workshop:
                 raise
         if code != 0:
             cause = _cause(log.read_text(errors="replace"))
-            raise FetchError(f"go build ended with {code}: {cause}; all of it: {log}")
+            raise FetchError(f"go {arguments[0]} ended with {code}: {cause}; all of it: {log}")
 
 
 def workshop(site: Site, settings: Settings) -> Workshop:

@@ -21,6 +21,7 @@ class AssetName(enum.StrEnum):
     HELM = "helm"
     PROMETHEUS = "prometheus"
     WORKLOADS = "workloads"
+    KUBECONFORM = "kubeconform"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +96,13 @@ KITS: Mapping[AssetName, Kit] = {
             variable="SANDBOX_WORKLOADS",
             version_command=("lws", "--version"),  # the only one that can be asked
             minimum=(0, 7),
+        ),
+        Kit(
+            name=AssetName.KUBECONFORM,
+            programs=("kubeconform",),
+            variable="SANDBOX_KUBECONFORM",
+            version_command=("kubeconform", "-v"),
+            minimum=(0, 6),
         ),
     )
 }

@@ -23,6 +23,13 @@ def helm() -> Path:
 
 
 @pytest.fixture(scope="session")
+def kubeconform() -> assets.Asset:
+    """The program, and beside it the CRDs of the Prometheus operator and of cert-manager."""
+    with assets.shown(sys.stderr) as report:
+        return assets.resolve(assets.AssetName.KUBECONFORM, report=report)
+
+
+@pytest.fixture(scope="session")
 def render(helm: Path) -> Render:
     return functools.partial(rendering.render, helm)
 

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,24 +17,15 @@ from bridge.runtime.clock import SystemClock
 from bridge.runtime.metrics import Metrics
 from controllers.certificates import Certificates, Issued
 from sandbox import assets
+from sandbox.assets.kubeconform import FOLDER as CRD_FOLDER
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
 from tests.chart.conftest import Render
 from tests.chart.policed import OUTSIDE, make_namespaces
 from tests.chart.rendering import CHART, REQUIRED, Rendered
+from tests.chart.value_sets import VALUES
 from tests.runtime.certificates import Authority
 
-ALL = {
-    "networkPolicy": {"enabled": True},
-    "priorityClass": {"create": True, "name": "slurm-bridge"},
-    "imagePullSecrets": [{"name": "pull"}],
-    "webhook": {
-        "tolerations": [{"operator": "Exists"}],
-        "nodeSelector": {"a": "b"},
-        "affinity": {"nodeAffinity": {}},
-        "podAnnotations": {"a": "b"},
-    },
-}
 DEPLOYMENTS = ("webhook", "extender", "controllers", "scheduler")
 NAMESPACE = "chart-dry-run"
 RELEASE = "dry-slurm-bridge"
@@ -41,59 +33,20 @@ SELF_TEST_NAMESPACE = f"{RELEASE}-self-test"
 """A dry run makes no namespace, and nothing can be made in one that is not there."""
 
 
+@pytest.fixture(scope="module", autouse=True)
+def operators(control_plane: Sandbox, kubeconform: assets.Asset) -> Iterator[None]:
+    """The kinds of the Prometheus operator and of cert-manager, whose objects the chart can have."""
+    crds = f"--filename={kubeconform.bin.parent / CRD_FOLDER}"
+    control_plane.kubectl("apply", "--server-side", crds)
+    control_plane.kubectl("wait", "--for=condition=Established", "--timeout=60s", crds)
+    yield
+    control_plane.kubectl("delete", "--wait=false", crds)
+
+
 @pytest.fixture(scope="module")
 def namespace(control_plane: Sandbox) -> str:
     make_namespaces(control_plane, {NAMESPACE: {}, SELF_TEST_NAMESPACE: {}})
     return NAMESPACE
-
-
-VALUES = {
-    "defaults": {},
-    "everything": ALL,
-    "without-workloads": OUTSIDE | {"tls": {"mode": "secret"}},
-    "own-certificates": {
-        "tls": {
-            "mode": "secret",
-            "secrets": {"webhook": "w", "extender": "e", "scheduler": "s"},
-        }
-    },
-    "no-taint": {"config": {"controllers": {"taint_effect": ""}}},
-    "taint-denied": {"policies": {"managedTaint": {"actions": ["Deny", "Audit"]}}},
-    "other-label": {
-        "namespaceSelector": {
-            "matchLabels": {names.ENABLED_LABEL: None},
-            "matchExpressions": [{"key": "team", "operator": "In", "values": ["a", "b"]}],
-        }
-    },
-    "all-but-some": {
-        "namespaceSelector": {
-            "matchLabels": {names.ENABLED_LABEL: None},
-            "matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["system"]}],
-        }
-    },
-    "by-digest": {
-        "image": {"repository": "example.test/bridge", "digest": f"sha256:{'0' * 64}"},
-        "imagePullSecrets": [{"name": "pull"}],
-    },
-    "one-of-each": {
-        "webhook": {"replicas": 1},
-        "extender": {"replicas": 1},
-        "controllers": {"replicas": 1},
-        "scheduler": {"replicas": 1, "leaderElect": False},
-    },
-    "monitored": {"monitoring": {"dashboard": {"enabled": True}}},
-    "with-environment": {
-        "controllers": {
-            "extraEnv": [{"name": "SLURM_BRIDGE_LOG__LEVEL", "value": "debug"}],
-            "extraArgs": ["--secrets-dir=/run/secrets/slurm-bridge"],
-        }
-    },
-    "many-kinds": {
-        "extender": {
-            "workloadKinds": [{"apiGroup": "kubeflow.org", "resources": ["pytorchjobs", "mpijobs"]}]
-        }
-    },
-}
 
 
 @pytest.mark.parametrize("values", [pytest.param(v, id=k) for k, v in VALUES.items()])
@@ -111,6 +64,19 @@ def test_api_server_takes_every_object(
 
     assert said.count("created (server dry run)") == len(chart.manifests) - 1
     assert f"namespace/{SELF_TEST_NAMESPACE} configured (server dry run)" in said
+
+
+def test_api_server_refuses_a_misspelt_field_of_an_operators_kind(
+    control_plane: Sandbox, namespace: str, render: Render
+) -> None:
+    (monitor,) = render(VALUES["monitored"], namespace=namespace).of_kind("PodMonitor").values()
+    monitor["spec"]["podMetricEndpoints"] = monitor["spec"].pop("podMetricsEndpoints")
+
+    with pytest.raises(SandboxError, match=r"unknown field .*podMetricEndpoints"):
+        control_plane.kubectl(
+            *("apply", "--dry-run=server", "--validate=strict", "--filename=-"),
+            stdin=yaml.safe_dump(monitor),
+        )
 
 
 @pytest.mark.parametrize(

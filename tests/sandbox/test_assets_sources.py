@@ -24,6 +24,7 @@ SAYS = {
     AssetName.HELM: "v4.2.3+gabcdef0",
     AssetName.PROMETHEUS: "promtool, version 2.53.3",
     AssetName.WORKLOADS: "Version: v0.8.0",
+    AssetName.KUBECONFORM: "v0.8.0",
 }
 HELM = KITS[AssetName.HELM]
 SLURM = KITS[AssetName.SLURM]

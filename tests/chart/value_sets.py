@@ -1,0 +1,81 @@
+"""Sets of values that between them switch everything in the chart on and off."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from bridge.domain import names
+from tests.chart.policed import OUTSIDE
+
+_ALL = {
+    "networkPolicy": {"enabled": True},
+    "priorityClass": {"create": True, "name": "slurm-bridge"},
+    "imagePullSecrets": [{"name": "pull"}],
+    "webhook": {
+        "tolerations": [{"operator": "Exists"}],
+        "nodeSelector": {"a": "b"},
+        "affinity": {"nodeAffinity": {}},
+        "podAnnotations": {"a": "b"},
+    },
+}
+VALUES: Mapping[str, dict[str, Any]] = {
+    "defaults": {},
+    "everything": _ALL,
+    "without-workloads": OUTSIDE,
+    "own-certificates": {
+        "tls": {
+            "mode": "secret",
+            "caBundle": "PEM",
+            "secrets": {"webhook": "w", "extender": "e", "scheduler": "s"},
+        }
+    },
+    "no-taint": {"config": {"controllers": {"taint_effect": ""}}},
+    "taint-denied": {"policies": {"managedTaint": {"actions": ["Deny", "Audit"]}}},
+    "other-label": {
+        "namespaceSelector": {
+            "matchLabels": {names.ENABLED_LABEL: None},
+            "matchExpressions": [{"key": "team", "operator": "In", "values": ["a", "b"]}],
+        }
+    },
+    "all-but-some": {
+        "namespaceSelector": {
+            "matchLabels": {names.ENABLED_LABEL: None},
+            "matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["system"]}],
+        }
+    },
+    "by-digest": {
+        "image": {"repository": "example.test/bridge", "digest": f"sha256:{'0' * 64}"},
+        "imagePullSecrets": [{"name": "pull"}],
+    },
+    "one-of-each": {
+        "webhook": {"replicas": 1},
+        "extender": {"replicas": 1},
+        "controllers": {"replicas": 1},
+        "scheduler": {"replicas": 1, "leaderElect": False},
+    },
+    "monitored": {
+        "monitoring": {
+            "podMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+            "rules": {"enabled": True, "labels": {"release": "prometheus"}},
+            "dashboard": {"enabled": True},
+        }
+    },
+    "cert-manager": {"tls": {"mode": "certManager"}},
+    "own-issuer": {
+        "tls": {
+            "mode": "certManager",
+            "certManager": {"issuerRef": {"kind": "ClusterIssuer", "name": "corporate"}},
+        }
+    },
+    "policy-mutates": {"admission": {"mutate": "policy"}},
+    "with-environment": {
+        "controllers": {
+            "extraEnv": [{"name": "SLURM_BRIDGE_LOG__LEVEL", "value": "debug"}],
+            "extraArgs": ["--secrets-dir=/run/secrets/slurm-bridge"],
+        }
+    },
+    "many-kinds": {
+        "extender": {
+            "workloadKinds": [{"apiGroup": "kubeflow.org", "resources": ["pytorchjobs", "mpijobs"]}]
+        }
+    },
+}
