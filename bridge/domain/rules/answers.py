@@ -1,0 +1,67 @@
+"""What a rule can answer, and the words that rules share."""
+
+from datetime import timedelta
+
+from bridge.domain import names, outcome
+from bridge.domain.actions import (
+    Action,
+    Cancel,
+    Complete,
+    Outcome,
+    OwnCause,
+    Tell,
+    Wait,
+)
+from bridge.domain.cases import Case, JobCase
+from bridge.domain.facts import Decision
+from bridge.domain.ids import JobId
+from bridge.domain.jobs import SlurmJob
+
+
+def do(reason: str, *actions: Action) -> Decision:
+    """Act."""
+    return Decision(actions=actions, reason=reason)
+
+
+def wait(reason: str, *, retry: timedelta | None = None) -> Decision:
+    """Wait for an event, or until the retry."""
+    return Decision(actions=(Wait(),), reason=reason, retry_after=retry)
+
+
+def say(
+    case: Case,
+    reason: str,
+    text: str,
+    *,
+    job_id: JobId | None = None,
+    allocated: bool = False,
+    retry: timedelta | None = None,
+) -> Decision:
+    """Tell it unless the pod says so already; waiting is free only if what did not change is not written."""
+    pod = case.pod
+    said = pod.condition(names.ALLOCATED_CONDITION)
+    status = "True" if allocated else "False"
+    if (
+        said is not None
+        and (said.status, said.reason, said.message) == (status, reason, text)
+        and job_id in (None, pod.job_id)
+    ):
+        return wait(text, retry=retry)
+    tell = Tell(job_id=job_id, reason=reason, message=text, allocated=allocated)
+    return Decision(actions=(tell,), reason=text, retry_after=retry)
+
+
+def complete_with(case: JobCase, how: Outcome) -> Decision:
+    """End the placeholder as the pod has ended."""
+    action = Complete(job_id=case.job.id, sluid=case.job.sluid, outcome=how)
+    return do(f"pod has ended: {outcome.in_words(how)}", action)
+
+
+def cancel_of(job: SlurmJob, cause: OwnCause | None = None) -> Cancel:
+    """Cancel this very job, for a cause of ours or because nobody needs it."""
+    return Cancel(job_id=job.id, sluid=job.sluid, cause=cause)
+
+
+def seconds(span: timedelta) -> str:
+    """A span in words."""
+    return f"{span.total_seconds():g} s"

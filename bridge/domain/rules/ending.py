@@ -1,0 +1,82 @@
+"""Rules for the end: of the containers first, then of the placeholder, then our finalizer's."""
+
+from datetime import timedelta
+
+from bridge.domain import outcome
+from bridge.domain.actions import (
+    Cause,
+    Outcome,
+    OwnCause,
+    Release,
+)
+from bridge.domain.cases import Case, JobCase
+from bridge.domain.facts import Decision
+from bridge.domain.jobs import SlurmJob
+from bridge.domain.rules.answers import cancel_of, complete_with, do, wait
+from bridge.domain.rules.limits import extend, limit_of, time_out
+
+
+def let_stop(case: Case) -> Decision:
+    """Wait."""
+    return wait(f"containers may still run on {case.pod.kube_node}")
+
+
+def hold(case: JobCase) -> Decision:
+    """Wait; near its time limit: SetTimeLimit."""
+    limit = limit_of(case)
+    if limit is None:
+        return let_stop(case)
+    remaining = limit.extension_due_at - case.facts.now
+    if remaining <= timedelta(0):
+        return extend(case, limit)
+    return wait(f"containers may still run on {case.pod.kube_node}", retry=remaining)
+
+
+def complete(case: JobCase) -> Decision:
+    """Complete with the outcome; evicted at its time limit: SetTimeLimit back, then Complete; deleted before it ended, never bound or its node gone: Cancel."""
+    pod = case.pod
+    if not pod.is_bound:
+        return do("pod ended without ever running", cancel_of(case.job))
+    if not pod.containers_are_gone:
+        return do("pod's node is gone and nobody knows how it ended", cancel_of(case.job))
+    if not outcome.ended_by_itself(pod):
+        return settle(case)
+    return complete_with(case, outcome.of(pod))
+
+
+def settle(case: JobCase) -> Decision:
+    """Evicted at its time limit: SetTimeLimit back, then Complete; never started: Complete; else Cancel."""
+    match outcome.evicted_for(case.pod):
+        case Cause.TIME_LIMIT:
+            return time_out(case)
+        case Cause.NOT_STARTED:
+            return complete_with(case, Outcome(exit_code=outcome.NO_EXIT_CODE))
+        case _:
+            return do("pod was deleted", cancel_of(case.job))
+
+
+def cancel(case: JobCase) -> Decision:
+    """Cancel."""
+    return do(f"nothing needs Slurm job {case.job.id} any more", cancel_of(case.job))
+
+
+def release(case: Case) -> Decision:
+    """Release, once Slurm surely has no live one."""
+    if not case.pod.has_our_finalizer:
+        return wait("nothing of it is left in Slurm")
+    if not case.facts.view.surely_none:
+        return wait("not sure yet that nothing is left in Slurm", retry=case.policy.poll_interval)
+    return do("nothing of it is left in Slurm: release the pod", Release())
+
+
+def cancel_spares(spares: tuple[SlurmJob, ...]) -> Decision:
+    """Cancel what no pod was placed by, before anything else is concluded."""
+    ids = ", ".join(str(job.id) for job in spares)
+    return do(f"spare placeholders: {ids}", *(cancel_of(job, OwnCause.SPARE) for job in spares))
+
+
+def finish_cancel(job: SlurmJob) -> Decision:
+    """Cancel what already carries our cause: we died, or lost the reply, between recording it and cancelling."""
+    recorded = job.identity.cause
+    cause = OwnCause(recorded) if recorded in set(OwnCause) else OwnCause.UNUSED
+    return do(f"cancel of Slurm job {job.id} was begun ({recorded})", cancel_of(job, cause))

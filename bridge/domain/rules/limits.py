@@ -1,0 +1,63 @@
+"""Rules at the time limit: the pod ends before Slurm ends its job, and Slurm accounts the limit that was given."""
+
+from datetime import timedelta
+
+from bridge.domain import time_limits
+from bridge.domain.actions import (
+    Cause,
+    Evict,
+    Outcome,
+    SetTimeLimit,
+)
+from bridge.domain.cases import JobCase
+from bridge.domain.facts import Decision
+from bridge.domain.jobs import SlurmJob
+from bridge.domain.rules.answers import cancel_of, complete_with, do, wait
+from bridge.domain.time_limits import TimeLimit
+
+
+def at_its_limit(case: JobCase, limit: TimeLimit) -> Decision | None:
+    """Extend the job in time, then evict the pod when its true limit is reached; None while neither is due."""
+    if case.facts.now >= limit.extension_due_at:
+        return extend(case, limit)
+    if case.facts.now < limit.runs_out_at:
+        return None
+    text = f"Slurm job {case.job.id} reached its time limit"
+    return do(text, Evict(cause=Cause.TIME_LIMIT, message=text, if_unchanged=True))
+
+
+def extend(case: JobCase, limit: TimeLimit) -> Decision:
+    """Keep the job for as long as its containers may take to stop."""
+    grace = timedelta(seconds=max(case.pod.grace_s, case.pod.deletion_grace_s))
+    minutes = limit.extended_min(case.facts.now, grace)
+    text = f"Slurm would end job {case.job.id} before its containers: extend it to {minutes} min"
+    return do(text, _set_time_limit(case.job, limit, minutes))
+
+
+def time_out(case: JobCase) -> Decision:
+    """Give the job its true limit back; once that is over for Slurm too, to complete it is to time it out."""
+    limit = limit_of(case)
+    if limit is not None and limit.is_extended:
+        text = "pod was evicted at its time limit: set the limit back"
+        return do(text, _set_time_limit(case.job, limit, limit.true_min))
+    if limit is None or limit.runs_out_at > case.facts.now + time_limits.LEAD:
+        return do("somebody lifted the limit its pod was evicted for", cancel_of(case.job))
+    remaining = limit.runs_out_at + time_limits.SETTLED - case.facts.now
+    if remaining > timedelta(0):
+        return wait("its time limit is over in a moment", retry=remaining)
+    return complete_with(case, Outcome(timed_out=True))
+
+
+def limit_of(case: JobCase) -> TimeLimit | None:
+    """None if it has none."""
+    return time_limits.of(case.job, case.policy.overtime)
+
+
+def _set_time_limit(job: SlurmJob, limit: TimeLimit, minutes: int) -> SetTimeLimit:
+    return SetTimeLimit(
+        job_id=job.id,
+        sluid=job.sluid,
+        minutes=minutes,
+        true_min=limit.true_min,
+        expected_min=limit.shown_min,
+    )

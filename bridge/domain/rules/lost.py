@@ -1,0 +1,101 @@
+"""Rules for a pod whose placeholder Slurm has lost: nothing dies on doubt."""
+
+from datetime import timedelta
+from typing import assert_never
+
+from bridge.domain import names
+from bridge.domain.actions import (
+    Adopt,
+    Cause,
+    Evict,
+    Restore,
+)
+from bridge.domain.cases import Case, JobCase
+from bridge.domain.facts import Decision
+from bridge.domain.jobs import JobPhase, SlurmJob
+from bridge.domain.pods import Pod
+from bridge.domain.rules.answers import do, say, seconds, wait
+from bridge.domain.rules.waiting import backoff_left
+from bridge.domain.view import Evidence
+
+_ROOM_IS_TAKEN = ("Resources", "Priority")
+"""Slurm's reasons while others have what the job asks for. A drained node, a limit or a hold is for people to mend."""
+
+_ASKED_AGAIN = timedelta(minutes=1)
+"""How soon evidence is looked for again where there was none: slurmdbd may have been away."""
+
+_SOON = timedelta(seconds=1)
+
+
+def await_restore(case: JobCase) -> Decision:
+    """Tell; others hold its node at the restore deadline: Evict."""
+    job = case.job
+    remaining = case.policy.restore_deadline - case.dwelt
+    if remaining <= timedelta(0) and job.reason in _ROOM_IS_TAKEN:
+        text = f"Slurm job {job.id} did not get its node back within {seconds(case.policy.restore_deadline)}: {job.reason}"
+        return do(text, Evict(cause=Cause.LOST, message=text))
+    why = f" ({job.reason})" if job.reason else ""
+    text = f"Slurm job {job.id} waits{why} although its pod was placed: it should get its node back"
+    return say(case, "PlaceholderWaits", text, retry=max(remaining, _SOON))
+
+
+def keep_forgotten(case: Case) -> Decision:
+    """Evidence that Slurm lost it, or an operator's word: Restore; that it ended: Evict; neither: Wait, Tell PlaceholderLost."""
+    job = f"Slurm job {case.pod.job_id}" if case.pod.job_id else "its placeholder"
+    match case.facts.view.evidence:
+        case Evidence.PENDING:
+            return wait(f"Slurm does not know {job}: looking for what became of it", retry=_SOON)
+        case Evidence.ENDED:
+            text = f"{job} has ended and is purged, as slurmdbd knows"
+            return do(text, Evict(cause=Cause.ENDED, message=text))
+        case Evidence.LOST:
+            return _restore(case, f"Slurm lost {job} without ending it")
+        case Evidence.NONE:
+            return _ask_operator(case, f"Slurm does not know {job}, nor whether it ended")
+        case unreachable:
+            assert_never(unreachable)
+
+
+def may_be_adopted(pod: Pod, job: SlurmJob) -> bool:
+    """It stands in for the pod's lost placeholder, and the pod does not say so yet."""
+    is_known = job.sluid is not None or job.phase is JobPhase.RUNNING
+    return (
+        is_known
+        and job.phase is not JobPhase.ENDED
+        and bool(job.identity.restores)
+        and not job.is_named(pod.job_id, pod.sluid)
+    )
+
+
+def adopt(job: SlurmJob) -> Decision:
+    """Adopt."""
+    text = f"Slurm job {job.id} stands in for the one that was lost"
+    return do(text, Adopt(job_id=job.id, sluid=job.sluid))
+
+
+def _restore(case: Case, why: str) -> Decision:
+    if case.pod.grant is None:
+        text = f"{why}; what it was is not written on the pod, so it cannot be asked for again: the pod is kept"
+        return _keep(case, text)
+    if (refusal := case.facts.refusal) and (remaining := backoff_left(case)):
+        return _keep(case, f"{why}; a new one is refused: {refusal.text}", retry=remaining)
+    return do(f"{why}: submit it again", Restore(lost=case.pod.placed_by))
+
+
+def _ask_operator(case: Case, doubt: str) -> Decision:
+    match case.pod.when_lost:
+        case "restore":
+            return _restore(case, f"{doubt}, and an operator said restore")
+        case "let-go":
+            text = f"{doubt}, and an operator said let-go"
+            return do(text, Evict(cause=Cause.LOST, message=text))
+        case _:
+            text = (
+                f"{doubt}: the pod is kept until an operator annotates it with "
+                f"{names.WHEN_LOST_ANNOTATION}=restore or =let-go"
+            )
+            return _keep(case, text, retry=_ASKED_AGAIN)
+
+
+def _keep(case: Case, text: str, *, retry: timedelta | None = None) -> Decision:
+    return say(case, "PlaceholderLost", text, retry=retry)

@@ -1,0 +1,127 @@
+"""Rules for a pod that has its node and keeps it."""
+
+from datetime import timedelta
+
+from bridge.domain import names, reasons
+from bridge.domain.actions import (
+    Cause,
+    Evict,
+)
+from bridge.domain.cases import Case, JobCase
+from bridge.domain.facts import Decision
+from bridge.domain.pods import Pod
+from bridge.domain.rules.answers import do, say, seconds, wait
+from bridge.domain.rules.limits import at_its_limit, limit_of
+
+_CONFIRMED_AFTER = timedelta(seconds=5)
+"""Label and annotation say it already: a pod that is over by then is spared the write."""
+
+_HELD_BACK_RETRY = timedelta(seconds=5)
+"""A safety net: the breaker closes for what no event of this pod's tells of."""
+
+
+def await_binding(case: JobCase) -> Decision:
+    """Wait until the bind deadline, then Evict.
+
+    Not Cancel as well: it may have been bound a moment ago. Nothing binds a deleting pod, so the next look is sure.
+    """
+    if _is_elsewhere(case):
+        text = f"{_elsewhere(case)}, and the pod has not started"
+        return do(text, Evict(cause=Cause.LOST, message=text, if_unchanged=True))
+    remaining = case.policy.bind_deadline - case.dwelt
+    if remaining > timedelta(0):
+        return wait("kube-scheduler has yet to bind it", retry=remaining)
+    text = (
+        f"not bound to {case.pod.assigned_node} within {seconds(case.policy.bind_deadline)} "
+        f"although Slurm job {case.job.id} holds it{_scheduler_says(case.pod)}"
+    )
+    return do(text, Evict(cause=Cause.NOT_BOUND, message=text, if_unchanged=True))
+
+
+def confirm(case: JobCase) -> Decision:
+    """Wait; Tell, in a while, that it is allocated; near its time limit: SetTimeLimit, Evict at the limit; nothing of it started by the start deadline: Evict."""
+    if _is_elsewhere(case):
+        return _move(case)
+    limit = limit_of(case)
+    if limit is not None and (ending := at_its_limit(case, limit)):
+        return ending
+    remaining = None if case.pod.has_started else case.policy.start_deadline - case.dwelt
+    if remaining is not None and remaining <= timedelta(0):
+        text = (
+            f"not started on {case.pod.kube_node} within {seconds(case.policy.start_deadline)} "
+            f"although Slurm job {case.job.id} holds it{_kubelet_says(case.pod)}"
+        )
+        return do(text, Evict(cause=Cause.NOT_STARTED, message=text, if_unchanged=True))
+    text = f"Slurm job {case.job.id} holds node {case.pod.kube_node}"
+    spans = [remaining] if remaining is not None else []
+    if limit is not None:
+        spans.append(min(limit.extension_due_at, limit.runs_out_at) - case.facts.now)
+    if case.pod.condition(names.ALLOCATED_CONDITION) is None and case.dwelt < _CONFIRMED_AFTER:
+        return wait(text, retry=min([_CONFIRMED_AFTER - case.dwelt, *spans]))
+    return say(case, "Allocated", text, allocated=True, retry=min(spans, default=None))
+
+
+def evict(case: JobCase) -> Decision:
+    """Evict for the cause of the end."""
+    end = case.job.end
+    if end is None:
+        return wait("how its placeholder ended is not read yet", retry=case.policy.poll_interval)
+    text = reasons.how_it_ended(case.job)
+    return do(text, Evict(cause=reasons.cause_of(end), message=text))
+
+
+def keep_suspended(case: JobCase) -> Decision:
+    """Wait, Tell; where the settings say so: Evict."""
+    if case.policy.evict_suspended:
+        text = f"Slurm job {case.job.id} was suspended"
+        return do(text, Evict(cause=Cause.SUSPENDED, message=text))
+    return tell_paused(case)
+
+
+def tell_paused(case: JobCase) -> Decision:
+    """Wait, Tell."""
+    text = f"Slurm job {case.job.id} is suspended: it goes on when somebody resumes it"
+    return say(case, "Suspended", text, job_id=case.job.id if case.pod.is_gated else None)
+
+
+def hold_back(case: Case, decision: Decision) -> Decision:
+    """Tell instead of Evict while the circuit breaker is open; what never ran may go."""
+    evict = next((action for action in decision.actions if isinstance(action, Evict)), None)
+    if not (case.facts.evictions_held and case.pod.is_bound and evict):
+        return decision
+    if not evict.cause.is_on_slurms_word:
+        return decision
+    text = (
+        f"{evict.message}, and so many others lost theirs that an operator has to allow the evictions: "
+        "see the log of slurm-bridge's controllers"
+    )
+    return say(case, "EvictionHeldBack", text, retry=_HELD_BACK_RETRY)
+
+
+def _is_elsewhere(case: JobCase) -> bool:
+    """The placeholder holds another node than the pod's; an unknown node is no evidence."""
+    node = case.pod.kube_node or case.pod.assigned_node
+    return None not in (node, case.facts.kube_node) and node != case.facts.kube_node
+
+
+def _elsewhere(case: JobCase) -> str:
+    return f"Slurm job {case.job.id} holds node {case.facts.kube_node}, not the pod's"
+
+
+def _move(case: JobCase) -> Decision:
+    """Slurm came back from an old state and started it again elsewhere; or only a node's name was mapped anew."""
+    started, placed = case.job.started_at, case.pod.start_time
+    if started is not None and placed is not None and started > placed:
+        text = f"{_elsewhere(case)}: it started again after the pod had"
+        return do(text, Evict(cause=Cause.LOST, message=text))
+    return say(case, "NodeMismatch", f"{_elsewhere(case)}: an administrator should look")
+
+
+def _scheduler_says(pod: Pod) -> str:
+    scheduled = pod.condition("PodScheduled")
+    return f": {scheduled.message}" if scheduled is not None and scheduled.message else ""
+
+
+def _kubelet_says(pod: Pod) -> str:
+    said = [f"{c.name}: {c.reason} {c.message}".strip() for c in pod.containers if c.reason]
+    return f": {', '.join(said)}" if said else ""

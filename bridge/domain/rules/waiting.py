@@ -1,0 +1,177 @@
+"""Rules for a pod that waits for Slurm: our gate is on it."""
+
+from datetime import timedelta
+from typing import assert_never
+
+from bridge.domain import backoff, grant, names, reasons
+from bridge.domain.actions import (
+    Assign,
+    EndPod,
+    OwnCause,
+    Submit,
+    Tell,
+)
+from bridge.domain.cases import Case, JobCase
+from bridge.domain.facts import Decision, Fit
+from bridge.domain.ids import KubeNode, SlurmNode
+from bridge.domain.jobs import JobEnd
+from bridge.domain.pods import Pod
+from bridge.domain.rules.answers import cancel_of, do, say, wait
+from bridge.domain.waiting_reasons import NOT_LOOKED_AT
+
+SUBMITTED_AGAIN_AFTER = frozenset({JobEnd.NODE_FAIL, JobEnd.PREEMPTED, JobEnd.BOOT_FAIL})
+"""Ends that nobody meant for the pod: a waiting one is submitted again."""
+
+_UNEXPLAINED = timedelta(seconds=15)
+"""For so long a reason is awaited before the pod is told that there is none: Slurm's next pass gives one."""
+
+_SOON = timedelta(seconds=1)
+
+
+def submit(case: Case) -> Decision:
+    """Submit, when no other gate is on and the back-off is over."""
+    pod = case.pod
+    if pod.has_foreign_gate:
+        return wait(f"{_foreign_gates(pod)} on: it could not start, so nothing is asked of Slurm")
+    if not pod.has_our_finalizer:
+        text = f"finalizer {names.FINALIZER} is missing, its placeholder could leak: create the pod again"
+        return say(case, "FinalizerMissing", text)
+    if not case.facts.view.surely_none:
+        return wait("not sure yet that Slurm has no placeholder", retry=case.policy.poll_interval)
+    if remaining := backoff_left(case):
+        return _back_off(case, remaining)
+    avoid = _nodes_to_avoid(case)
+    besides = f", avoiding {', '.join(avoid)}" if avoid else ""
+    return do(f"Slurm has no placeholder for it: submit one{besides}", Submit(avoid=avoid))
+
+
+def tell_why(case: JobCase) -> Decision:
+    """Wait; Tell why, once it has taken a moment."""
+    job = case.job
+    if job.submitted_at is None:  # our own submit's answer, not looked at since
+        return wait("Slurm has just got its placeholder", retry=case.policy.tell_after)
+    age = case.facts.now - job.submitted_at
+    if age < case.policy.tell_after:
+        return wait("Slurm has just got its placeholder", retry=case.policy.tell_after - age)
+    reason = reasons.condition_reason(job.reason)
+    if reason == NOT_LOOKED_AT and age < _UNEXPLAINED:
+        return wait("Slurm has not said yet why it waits", retry=_UNEXPLAINED - age)
+    if job.held and not reason.startswith("JobHeld"):
+        reason = "JobHeld"
+    gates = f"; {_foreign_gates(case.pod)} on as well" if case.pod.has_foreign_gate else ""
+    text = reasons.why_it_waits(job, case.facts.now)
+    return say(case, reason, f"{text}{gates}", job_id=job.id)
+
+
+def assign(case: JobCase) -> Decision:
+    """Assign; does not fit: Cancel with that cause; terminating pods in the way: Wait."""
+    job, node, fit = case.job, case.facts.kube_node, case.facts.fit
+    if case.pod.has_foreign_gate:
+        return _hold_for_foreign_gate(case)
+    if not job.nodes:
+        return wait("its node is not known yet", retry=case.policy.poll_interval)
+    if node is None:
+        return _misfit(case, "no Kubernetes node stands behind it")
+    match fit:
+        case None:
+            return wait(f"fit on {node} not examined yet", retry=case.policy.poll_interval)
+        case Fit.FITS:
+            return do(
+                f"Slurm job {job.id} runs on {job.nodes[0]}: assign {node}",
+                Assign(
+                    job_id=job.id,
+                    sluid=job.sluid,
+                    slurm_node=job.nodes[0],
+                    kube_node=node,
+                    grant=grant.encode(job.identity, job.grant) if job.grant else "",
+                ),
+            )
+        case Fit.TERMINATING:
+            return _await_room(case, node)
+        case Fit.MISFIT:
+            return _misfit(case, case.facts.fit_text or f"{node} cannot take it")
+        case unreachable:
+            assert_never(unreachable)
+
+
+def answer_end(case: JobCase) -> Decision:
+    """Node failed, preempted or our own cancel: Submit again with back-off; else EndPod."""
+    end = case.job.end
+    if end is None:
+        return wait("how its placeholder ended is not read yet", retry=case.policy.poll_interval)
+    if case.job.identity.cause or end in SUBMITTED_AGAIN_AFTER:
+        return submit(case)
+    text = f"{reasons.how_it_ended(case.job)} before the pod could start"
+    return do(text, EndPod(cause=reasons.cause_of(end), message=text))
+
+
+def tell_unplaced(case: Case) -> Decision:
+    """Wait, Tell that nothing can place it."""
+    text = f"gate {names.GATE} was removed by hand before Slurm placed the pod: delete and create it again"
+    return say(case, "GateRemoved", text)
+
+
+def _misfit(case: JobCase, why: str) -> Decision:
+    job = case.job
+    text = f"Slurm job {job.id} got node {', '.join(job.nodes)}, but {why}: looking for another"
+    tell = Tell(job_id=job.id, reason="NodeMisfit", message=text)
+    return do(text, cancel_of(job, OwnCause.MISFIT), tell)
+
+
+def _await_room(case: JobCase, node: KubeNode) -> Decision:
+    """Slurm frees at once, containers take their grace: hold the allocation until they are gone."""
+    text = f"Slurm job {case.job.id} has node {node}, where pods are still terminating"
+    if case.dwelt < case.policy.tell_after:
+        return wait(text, retry=_SOON)
+    return say(case, "NodeTerminatingPods", text, job_id=case.job.id, retry=_SOON)
+
+
+def _hold_for_foreign_gate(case: JobCase) -> Decision:
+    """Nobody else can use the allocation: hold it for no longer than a bind may take."""
+    remaining = case.policy.bind_deadline - case.dwelt
+    text = f"Slurm job {case.job.id} runs, but {_foreign_gates(case.pod)} on"
+    if remaining > timedelta(0):
+        return say(case, "ForeignGate", text, job_id=case.job.id, retry=remaining)
+    return do(f"{text}: give the nodes back", cancel_of(case.job, OwnCause.UNUSED))
+
+
+def backoff_left(case: Case) -> timedelta:
+    """How long until the next submit may be tried: after ended placeholders, and after refusals."""
+    now = case.facts.now
+    first, cap = case.policy.backoff_first, case.policy.backoff_cap
+    ended = [job for job in case.facts.view.ended if job.identity.cause != OwnCause.SPARE]
+    begun = [moment for job in ended if (moment := job.started_at or job.submitted_at)]
+    remaining = timedelta(0)
+    if begun:
+        remaining = backoff.left(len(ended), max(begun), now, first=first, cap=cap)
+    if refusal := case.facts.refusal:
+        after_refusal = backoff.left(refusal.attempts, refusal.at, now, first=first, cap=cap)
+        remaining = max(remaining, after_refusal)
+    return remaining
+
+
+def _back_off(case: Case, remaining: timedelta) -> Decision:
+    if refusal := case.facts.refusal:
+        text = f"its placeholder is refused: {refusal.text}"
+        return say(case, "SubmitRefused", text, retry=remaining)
+    return wait("its last placeholder ended a moment ago: back off", retry=remaining)
+
+
+def _nodes_to_avoid(case: Case) -> tuple[SlurmNode, ...]:
+    """Nodes that Kubernetes could not take a while ago; Slurm would choose the same again."""
+    oldest = case.facts.now - case.policy.avoid_node
+    return tuple(
+        sorted(
+            {
+                node
+                for job in case.facts.view.ended
+                if job.identity.cause == OwnCause.MISFIT
+                and (job.started_at is None or job.started_at > oldest)
+                for node in job.identity.misfits or job.nodes
+            }
+        )
+    )
+
+
+def _foreign_gates(pod: Pod) -> str:
+    return "scheduling gates " + ", ".join(gate for gate in pod.gates if gate != names.GATE)
