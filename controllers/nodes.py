@@ -203,17 +203,23 @@ class NodeController:
             refused = Refusal(spec=decision.wanted, words=refusal.words)
             self._refusals[name] = (refused, self._clock.monotonic())
             _log.warning("node.refused", error=str(refusal))
-            self._queue.add_after(name, _REFUSED_AGAIN.total_seconds())
             return timedelta()  # to say so on the node
-        return decision.again
+        spans = (decision.again, self._refused_for(name))
+        return min((span for span in spans if span is not None), default=None)
 
     def _refusal(self, name: SlurmNode) -> Refusal | None:
         """The last one, for as long as it is not worth trying again."""
-        refusal, at = self._refusals.get(name, (None, 0.0))
-        if refusal and self._clock.monotonic() - at >= _REFUSED_AGAIN.total_seconds():
+        left = self._refused_for(name)
+        if left is not None and left <= timedelta():
             del self._refusals[name]
+        return self._refusals[name][0] if name in self._refusals else None
+
+    def _refused_for(self, name: SlurmNode) -> timedelta | None:
+        """How long it is not worth trying again; None where nothing was refused."""
+        if name not in self._refusals:
             return None
-        return refusal
+        since_s = self._clock.monotonic() - self._refusals[name][1]
+        return _REFUSED_AGAIN - timedelta(seconds=since_s)
 
     def _say(self, name: SlurmNode, decision: NodeDecision) -> None:
         """Why nothing is done for a node, once: what keeps it out of Slurm is for somebody to mend."""

@@ -7,7 +7,7 @@ whatever is done, or said, waits for a view that is younger than our last write.
 """
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
@@ -37,6 +37,8 @@ __all__ = [
     "actor",
     "cell",
     "decide",
+    "is_at_rest",
+    "may_rest",
     "placeholder",
 ]
 
@@ -151,6 +153,24 @@ def actor(pod: Pod) -> Actor:
 def cell(pod: Pod, view: View, *, node_is_gone: bool = False) -> tuple[Row, Column]:
     """Find the cell of the table: for `dwell.Dwell`, logs and metrics."""
     return row_of(pod, node_is_gone=node_is_gone), column_of(placeholder(pod, view), view)
+
+
+def is_at_rest(pod: Pod) -> bool:
+    """Nothing that Kubernetes says of it calls for anything at once: it has its node, or is no longer held."""
+    if pod.is_terminal or pod.is_deleting:
+        return not pod.is_gated and not pod.has_our_finalizer
+    return not pod.is_gated and (pod.is_bound or pod.assigned_node is not None)
+
+
+def may_rest(pod: Pod, jobs: Sequence[SlurmJob]) -> bool:
+    """Nor does what Slurm says: it waits for its one placeholder to start, or has its node by it."""
+    match jobs:
+        case [SlurmJob(phase=JobPhase.WAITING) as job]:
+            return pod.is_gated and not pod.is_deleting and not job.identity.cause
+        case [SlurmJob(phase=JobPhase.RUNNING)]:
+            return is_at_rest(pod)
+        case _:
+            return False
 
 
 def decide(facts: Facts, policy: Policy) -> Decision:

@@ -64,14 +64,11 @@ class Placeholders:
         pace: Pace,
         clock: Clock,
         metrics: Metrics,
-        wake: Callable[[str], None],
     ) -> None:
-        """wake: called with the uid of each workload that should be looked at again."""
         self._discovery = discovery
         self._pace = pace
         self._clock = clock
         self._metrics = metrics
-        self._wake = wake
         self._book = Book(quiet_s=pace.quiet_s)
         self._snapshot: Snapshot | None = None
         self._read_at = clock.monotonic()
@@ -157,20 +154,27 @@ class Placeholders:
 
     # -- the loop ---------------------------------------------------------------------------------
 
-    async def run(self, stop: asyncio.Event) -> None:
-        """Read Slurm again and again until told to stop."""
+    async def run(self, stop: asyncio.Event, *, wake: Callable[[str], None]) -> None:
+        """Read Slurm again and again until told to stop.
+
+        Args:
+            stop: ends it.
+            wake: called with the uid of each workload that there is news of, or that waited for a reading.
+        """
         async with asyncio.TaskGroup() as group:
-            reading = group.create_task(self._read_forever())
+            reading = group.create_task(self._read_forever(wake))
             await stop.wait()
             reading.cancel()
 
-    async def _read_forever(self) -> None:
+    async def _read_forever(self, wake: Callable[[str], None]) -> None:
         while True:
             began = self._clock.monotonic()
-            await self._read()
+            for uid in await self._read():
+                wake(uid)
             await self._pause(took_s=self._clock.monotonic() - began)
 
-    async def _read(self) -> None:
+    async def _read(self) -> set[str]:
+        """Read Slurm once; returns the workloads to wake."""
         self._asked.clear()
         news, self._waiting_for_news = self._waiting_for_news, set()
         try:
@@ -181,20 +185,19 @@ class Placeholders:
         except SlurmError as error:
             self._failed(error)
             self._waiting_for_news |= news
-            return
+            return set()
         if self._trouble:
             _log.info("slurm.reachable_again", after_s=round(self._age_s(), 1))
         self._trouble, self._read_at = "", self._clock.monotonic()
         self._is_questioned = bool(news)
         self._book.read(snapshot)
         before, self._snapshot = self._snapshot, snapshot
-        for uid in news.union(_changed(before, snapshot)):
-            self._wake(uid)
         if before is None or before.jobs is not snapshot.jobs:
             self._metrics.placeholders(Counter(job.phase.value for job in snapshot.jobs.values()))
         self._metrics.waiting(
             Counter(reasons.condition_reason(job.reason) for job in self._waiting())
         )
+        return news.union(_changed(before, snapshot))
 
     def _due(self, now: float) -> tuple[JobId, ...]:
         """Whom to look at although its state is the same."""

@@ -139,7 +139,7 @@ class PodLoop:
         """Work on workloads until told to stop."""
         self._pods.subscribe(self._changed)
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._placeholders.run(stop))
+            group.create_task(self._placeholders.run(stop, wake=self._heard_of))
             await worker.run(
                 self._queue,
                 self.reconcile,
@@ -155,21 +155,21 @@ class PodLoop:
         Raises:
             KubeError, SlurmError: try again after a back-off.
         """
-        for departed in self._departed.pop(uid, ()):
-            self._forget(departed)
+        try:
+            return await self._look(uid)
+        finally:
+            self._let_go(uid)
+
+    async def _look(self, uid: str) -> timedelta | None:
         if not await self._is_resolved(uid):
             return None
         if (key := self._groups.key(PodUid(uid))) not in (None, uid):
             self._queue.add(str(key))  # somebody has news of one member
             return None
         members = self._groups.members(uid)
-        mine = [pod for _, pod in members if self._is_mine(pod)]
-        if not mine:
-            self._placeholders.forget(uid)
-            self._side.forget(uid)
+        if not self._mine(uid):
             return None
-        pasts = {self._side.past(pod) for pod in mine}
-        self._placeholders.meet(uid, next(past for past in _WORST_FIRST if past in pasts))
+        self._meet(uid)
         if members[0][0].is_gang:
             return await self._together(uid, members)
         return await self._alone(*members[0])
@@ -344,10 +344,34 @@ class PodLoop:
                 self._deletions.forget(old.uid)
         if key is None:
             return
-        if old is not None and was_mine and (new is None or not self._is_mine(new)):
+        is_mine = new is not None and self._is_mine(new)
+        if old is not None and was_mine and not is_mine:
             self._departed.setdefault(key, set()).add(old.uid)
-        if was_mine or any(self._is_mine(pod) for _, pod in self._groups.members(key)):
+        if new is not None and is_mine and lifecycle.is_at_rest(new):
+            self._meet(key)
+            self._queue.add_after(key, _REST_S)
+        elif self._mine(key):
             self._queue.add(key)
+        elif was_mine and not self._queue.is_worked_on(key):
+            self._let_go(key)
+
+    def _heard_of(self, uid: str) -> None:
+        """Queue a workload of which Slurm has news, if any of it is this side's."""
+        if not (mine := self._mine(uid)):
+            return
+        jobs = self._placeholders.of(uid)
+        if all(lifecycle.may_rest(pod, jobs) for pod in mine):
+            self._queue.add_after(uid, _REST_S)
+        else:
+            self._queue.add(uid)
+
+    def _meet(self, uid: str) -> None:
+        """Keep book on a workload from now on."""
+        pasts = {self._side.past(pod) for pod in self._mine(uid)}
+        self._placeholders.meet(uid, next(past for past in _WORST_FIRST if past in pasts))
+
+    def _mine(self, uid: str) -> list[Pod]:
+        return [pod for _, pod in self._groups.members(uid) if self._is_mine(pod)]
 
     def _is_mine(self, pod: Pod) -> bool:
         return lifecycle.actor(pod) is self._side.actor
@@ -356,6 +380,14 @@ class PodLoop:
         cell = lifecycle.cell(pod, view)
         self._count(pod.uid, cell[0])
         return self._dwell.since(pod.uid, cell, now)
+
+    def _let_go(self, key: str) -> None:
+        """Forget what of a workload is gone or another's; nobody works on it."""
+        for departed in self._departed.pop(key, ()):
+            self._forget(departed)
+        if not self._mine(key):
+            self._placeholders.forget(key)
+            self._side.forget(key)
 
     def _forget(self, uid: PodUid) -> None:
         self._memberships.pop(uid, None)
@@ -372,6 +404,9 @@ class PodLoop:
         if row is not before:
             self._metrics.pod_moved(_label(before), _label(row))
 
+
+_REST_S = 2.0
+"""How soon a workload is looked at for which nothing has to be done at once: all that happens until then is one look."""
 
 _WORST_FIRST = (Past.IN_FLIGHT, Past.HANDED_OVER, Past.NOTHING)
 

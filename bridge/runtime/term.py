@@ -38,7 +38,6 @@ class Term:
             pace=program.pace(busy_s=busy_s, idle_s=idle_s, limits=limits),
             clock=program.clock,
             metrics=program.metrics,
-            wake=queue.add,
         )
         self.wake: Callable[[PodUid], None] = queue.add
         """Asks for a look at one pod."""

@@ -2,6 +2,7 @@
 
 The semantics of client-go's `util/workqueue`: a key that is added while it waits is one key; a key that is added while it
 is worked on is *dirty* and comes again when that is done. What is kept per key is small, and goes with `forget`.
+Unlike there, a key that is taken up is no longer due later: whoever works on it says anew when it should come again.
 """
 
 import asyncio
@@ -63,7 +64,7 @@ class WorkQueue(Generic[K]):
             self._ready.put_nowait(key)
 
     def add_after(self, key: K, delay_s: float) -> None:
-        """Have a key looked at after so many seconds; if it is due earlier anyway, nothing changes."""
+        """Have a key looked at within so many seconds; if it is due earlier anyway, nothing changes."""
         if self._is_shut_down:
             return
         loop = asyncio.get_running_loop()
@@ -99,7 +100,13 @@ class WorkQueue(Generic[K]):
             raise ShutDown
         self._dirty.discard(key)
         self._processing.add(key)
+        if planned := self._later.pop(key, None):
+            planned.cancel()
         return key
+
+    def is_worked_on(self, key: K) -> bool:
+        """Somebody has got it, and is not done with it."""
+        return key in self._processing
 
     def done(self, key: K) -> None:
         """A key is no longer worked on."""

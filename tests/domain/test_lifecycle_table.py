@@ -21,7 +21,7 @@ from bridge.domain.actions import (
     Wait,
 )
 from bridge.domain.facts import Actor, Facts, Fit
-from bridge.domain.jobs import JobEnd, JobPhase
+from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.lifecycle import Column, Row
 from bridge.domain.pods import Pod
 from bridge.domain.view import View
@@ -61,6 +61,15 @@ EXPECTED: Mapping[Row, tuple[type[Action], ...]] = {
 }
 # fmt: on
 
+RESTING = {
+    (Row.GATED, Column.WAITING),
+    (Row.PLACED, Column.RUNNING),
+    (Row.BOUND, Column.RUNNING),
+}
+"""Where what happens for a moment may be looked at together."""
+
+CAUSED = replace(build.waiting().identity, cause=OwnCause.MISFIT.value)
+
 every_cell = pytest.mark.parametrize(
     ("row", "column"),
     [
@@ -98,6 +107,44 @@ def test_does_what_the_table_says(row: Row, column: Column) -> None:
 @every_cell
 def test_the_examples_are_in_the_cells_they_stand_for(row: Row, column: Column) -> None:
     assert (row, column) == lifecycle.cell(PODS[row], VIEWS[column])
+
+
+@every_cell
+def test_may_rest_only_where_nothing_is_done_but_told(row: Row, column: Column) -> None:
+    facts = in_cell(row, column)
+    rests = lifecycle.may_rest(facts.pod, facts.view.jobs)
+
+    assert ((row, column) in RESTING) is rests
+    assert not rests or {type(action) for action in actions(facts)} <= {Wait, Tell}
+
+
+@pytest.mark.parametrize(
+    "jobs",
+    [
+        pytest.param((build.waiting(), build.waiting(number=8)), id="a spare one"),
+        pytest.param((replace(build.waiting(), identity=CAUSED),), id="a cancel that was begun"),
+    ],
+)
+def test_a_gated_pod_does_not_rest_while_a_placeholder_is_to_go(jobs: tuple[SlurmJob, ...]) -> None:
+    assert not lifecycle.may_rest(build.gated(), jobs)
+
+
+@pytest.mark.parametrize(
+    ("pod", "rests"),
+    [
+        pytest.param(build.placed(), True, id="placed"),
+        pytest.param(build.bound(), True, id="bound"),
+        pytest.param(replace(build.succeeded(), finalizers=()), True, id="released"),
+        pytest.param(build.gated(), False, id="gated"),
+        pytest.param(PODS[Row.UNPLACED], False, id="un-gated by hand"),
+        pytest.param(build.succeeded(), False, id="ended"),
+        pytest.param(build.deleting(build.bound()), False, id="deleting"),
+    ],
+)
+def test_what_kubernetes_says_of_a_pod_that_has_its_node_is_not_urgent(
+    pod: Pod, *, rests: bool
+) -> None:
+    assert rests is lifecycle.is_at_rest(pod)
 
 
 @every_cell

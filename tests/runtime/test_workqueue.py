@@ -79,6 +79,31 @@ async def test_a_delayed_key_comes_at_the_earliest_of_its_times(clock: VirtualCl
 
 
 @in_virtual_time
+async def test_a_key_that_is_taken_up_is_no_longer_due_later(clock: VirtualClock) -> None:
+    keys = queue()
+    keys.add_after("a", 30)
+    keys.add("a")
+    key = await keys.get()
+    keys.add_after(key, 50)
+    keys.done(key)
+    await keys.get()
+
+    assert 50 == clock.monotonic()
+
+
+@in_virtual_time
+async def test_a_key_is_worked_on_until_it_is_done(clock: VirtualClock) -> None:
+    keys = queue()
+    keys.add("a")
+    before = keys.is_worked_on("a")
+    key = await keys.get()
+    meanwhile = keys.is_worked_on(key)
+    keys.done(key)
+
+    assert [False, True, False] == [before, meanwhile, keys.is_worked_on(key)]
+
+
+@in_virtual_time
 async def test_retries_back_off_up_to_a_cap_until_forgotten(clock: VirtualClock) -> None:
     keys = queue(first_retry=timedelta(seconds=1), slowest_retry=timedelta(seconds=10))
     delays = [keys.retry("a") for _ in range(100)]
@@ -105,9 +130,10 @@ async def test_nothing_is_kept_of_keys_that_went_well(clock: VirtualClock) -> No
     keys = queue()
     for n in range(1000):
         keys.add(str(n))
-        keys.retry(str(n))
-        keys.forget(str(n))
-        keys.done(await keys.get())
+        key = await keys.get()
+        keys.retry(key)
+        keys.forget(key)
+        keys.done(key)
     for _ in range(1000):  # the retries
         keys.done(await keys.get())
 
