@@ -10,7 +10,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from bridge.domain import demand, names, node_spec, node_state, nodes, parking
+from bridge.domain import (
+    demand,
+    names,
+    node_drift,
+    node_signs,
+    node_spec,
+    node_state,
+    nodes,
+    parking,
+)
 from bridge.domain.demand import Demand
 from bridge.domain.ids import KubeNode, SlurmNode
 from bridge.domain.jobs import JobPhase, SlurmJob
@@ -19,16 +28,8 @@ from bridge.domain.node_actions import (
     Delete,
     Drain,
     NodeAction,
-    RemoveCondition,
-    RemoveTaint,
     Rename,
-    SetAddress,
-    SetCondition,
     SetFeatures,
-    SetTaint,
-    SetTopology,
-    SetWeight,
-    Uncordon,
     Undrain,
     Withdraw,
 )
@@ -36,10 +37,8 @@ from bridge.domain.node_spec import Publishing
 from bridge.domain.node_state import REASON_PREFIX, Policy
 from bridge.domain.nodes import (
     KubeNodeFacts,
-    NodeCondition,
     SlurmNodeFacts,
     SlurmNodeSpec,
-    Taint,
 )
 from bridge.domain.restore import Hold
 
@@ -147,7 +146,7 @@ def _is_strange(
 def _leave_alone(kube_node: KubeNodeFacts | None, slurm_node: SlurmNodeFacts) -> NodeDecision:
     text = f"Slurm node {slurm_node.name} is not this cluster's: left alone"
     if kube_node is None or not nodes.is_wanted(kube_node):
-        return NodeDecision(actions=tuple(_let_go(kube_node)), reason=text)
+        return NodeDecision(actions=tuple(node_signs.let_go(kube_node)), reason=text)
     return _cannot(kube_node, None, nodes.NAME_TAKEN, text)
 
 
@@ -155,16 +154,16 @@ def _cannot(
     kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts | None, reason: str, text: str
 ) -> NodeDecision:
     """Say so on the node. The taint is for what Slurm hands out, so it goes where Slurm has nothing."""
-    actions = [*_tell(kube_node, node_state.problem(reason, text))]
+    actions = [*node_signs.tell(kube_node, node_state.problem(reason, text))]
     if slurm_node is None:
-        actions += [*_untaint(kube_node), *_uncordon(kube_node)]
+        actions += [*node_signs.untaint(kube_node), *node_signs.uncordon(kube_node)]
     return NodeDecision(actions=tuple(actions), reason=text)
 
 
 def _create(
     node: Node, kube_node: KubeNodeFacts, wanted: SlurmNodeSpec, settings: Settings
 ) -> NodeDecision:
-    if problem := _missing(wanted):
+    if problem := node_drift.missing(wanted):
         return _cannot(kube_node, None, "NotRegistered", problem)
     if node.refusal and node.refusal.spec == wanted:
         text = f"Slurm refuses the node: {node.refusal.words}"
@@ -178,7 +177,10 @@ def _create(
         actions = (create, drain, *parking.leave(wanted, cluster))
     # The taint comes first: nobody else is to use what Slurm is about to hand out.
     return NodeDecision(
-        actions=(*_taint(kube_node, settings), *actions),
+        actions=(
+            *node_signs.taint(kube_node, settings.scheduler_name, settings.taint_effect),
+            *actions,
+        ),
         reason="labelled, not in Slurm yet",
         wanted=wanted,
     )
@@ -217,13 +219,13 @@ def _keep_in_step(
     is_down = "DOWN" in slurm_node.states
     # What is out of service by others, or lost, takes no jobs as it is; made anew it would.
     if not is_down and not node_state.is_by_others(slurm_node):
-        if shrunk := _must_shrink(slurm_node, wanted):
+        if shrunk := node_drift.must_shrink(slurm_node, wanted):
             return _replace(slurm_node, shrunk)
         is_idle = not node_state.unavailable(kube_node, policy) and not slurm_node.is_busy
-        if is_idle and (grown := _may_grow(slurm_node, wanted)):
+        if is_idle and (grown := node_drift.may_grow(slurm_node, wanted)):
             return _replace(slurm_node, grown)
     is_refused = node.refusal is not None and node.refusal.spec == wanted
-    changes = () if is_refused else tuple(_changes(slurm_node, wanted))
+    changes = () if is_refused else tuple(node_drift.changes(slurm_node, wanted))
     state = node_state.to_slurm(kube_node, slurm_node, is_given_up=node.is_given_up, policy=policy)
     reasons = [*(["its description changed"] if changes else []), state.reason]
     return NodeDecision(
@@ -289,7 +291,7 @@ def _take_out(node: Node, settings: Settings) -> NodeDecision:
     slurm_node = node.slurm_node
     if slurm_node is None:
         return NodeDecision(
-            actions=tuple(_let_go(node.kube_node)), reason="not wanted, not in Slurm"
+            actions=tuple(node_signs.let_go(node.kube_node)), reason="not wanted, not in Slurm"
         )
     if not slurm_node.is_external:
         return _unshare(node.kube_node, slurm_node, settings)
@@ -323,7 +325,7 @@ def _unshare(
         actions=(
             *lifted.actions,
             SetFeatures(slurm_node=slurm_node.name, features=features),
-            *_let_go(kube_node),
+            *node_signs.let_go(kube_node),
         ),
         reason="no longer wanted, its slurmd stays",
     )
@@ -357,59 +359,6 @@ def _without(name: SlurmNode, jobs: tuple[SlurmJob, ...]) -> Iterator[Rename | W
             )
 
 
-def _changes(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> Iterator[NodeAction]:
-    """What Slurm can change on a node as it is."""
-    name = slurm_node.name
-    if set(slurm_node.features) != set(wanted.features):
-        yield SetFeatures(slurm_node=name, features=wanted.features)
-    if wanted.address and slurm_node.address != wanted.address:
-        yield SetAddress(slurm_node=name, address=wanted.address)
-    parts = node_spec.topology_parts
-    if parts(slurm_node.topology) != parts(wanted.topology):
-        yield SetTopology(slurm_node=name, topology=wanted.topology)
-    if slurm_node.weight != wanted.weight:
-        yield SetWeight(slurm_node=name, weight=wanted.weight)
-
-
-def _must_shrink(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> str:
-    """Why Slurm must stop handing the node out as it is; "" if it need not."""
-    if slurm_node.cpus > wanted.cpus:
-        return f"Slurm has {slurm_node.cpus} CPUs, Kubernetes has {wanted.cpus} left"
-    if slurm_node.memory_mib > wanted.memory_mib:
-        return f"Slurm has {slurm_node.memory_mib} MiB, Kubernetes has {wanted.memory_mib} left"
-    if slurm_node.threads_per_core != wanted.threads_per_core:
-        return f"Slurm has {slurm_node.threads_per_core} threads per core, not {wanted.threads_per_core}"
-    if node_spec.plain_gres(slurm_node.gres) != wanted.gres:
-        return f"Slurm has GRES {slurm_node.gres!r}, Kubernetes has {wanted.gres!r}"
-    in_partitions = node_spec.partition_features
-    if in_partitions(slurm_node.features) != in_partitions(wanted.features):
-        # Partitions made of a NodeSet do not follow a live change of features.
-        return "its partitions changed"
-    return ""
-
-
-def _may_grow(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> str:
-    """Why an idle node is better made anew. Not worth a drain: a DaemonSet's pod that is being replaced looks alike."""
-    if "NOT_RESPONDING" in slurm_node.states:
-        return "Slurm tried to reach a slurmd, and nothing else clears NOT_RESPONDING"
-    if slurm_node.cpus < wanted.cpus:
-        return f"Slurm has {slurm_node.cpus} CPUs, Kubernetes has {wanted.cpus} left"
-    if slurm_node.memory_mib < wanted.memory_mib:
-        return f"Slurm has {slurm_node.memory_mib} MiB, Kubernetes has {wanted.memory_mib} left"
-    return ""
-
-
-def _missing(wanted: SlurmNodeSpec) -> str:
-    if not wanted.address:
-        return "the kubelet has reported no InternalIP"
-    if not wanted.cpus or not wanted.memory_mib:
-        return "nothing is left of it beside the DaemonSets' pods"
-    return ""
-
-
-# -- the Kubernetes node --------------------------------------------------------------------------
-
-
 def _with_kube_side(
     change: NodeDecision,
     kube_node: KubeNodeFacts,
@@ -420,65 +369,12 @@ def _with_kube_side(
 ) -> NodeDecision:
     """The taint first, what Slurm says of the node last."""
     actions = (
-        *_taint(kube_node, settings),
+        *node_signs.taint(kube_node, settings.scheduler_name, settings.taint_effect),
         *change.actions,
         *node_state.to_kube(kube_node, slurm_node, settings.policy),
-        *_tell(kube_node, _condition(kube_node, slurm_node, refusal)),
+        *node_signs.tell(
+            kube_node,
+            node_signs.condition(kube_node, slurm_node, refusal.words if refusal else None),
+        ),
     )
     return replace(change, actions=actions)
-
-
-def _condition(
-    kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts, refusal: Refusal | None
-) -> NodeCondition:
-    said = node_state.condition(slurm_node)
-    if refusal and said.status == "True":
-        text = f"Slurm refuses a change of the node: {refusal.words}"
-        return replace(said, reason="ChangeRefused", message=text)
-    missing = [p for p in node_spec.partitions(kube_node) if p not in slurm_node.partitions]
-    if said.status != "True" or not missing or not slurm_node.is_external:
-        return said
-    text = (
-        f"Slurm has no partition {', '.join(missing)} that takes nodes with a feature of that name"
-    )
-    if not slurm_node.partitions:
-        return node_state.problem("NoPartition", text)
-    return replace(said, reason="PartitionMissing", message=text)
-
-
-def _tell(kube_node: KubeNodeFacts, condition: NodeCondition) -> Iterator[NodeAction]:
-    if kube_node.condition(condition.type) != condition:
-        yield SetCondition(kube_node=kube_node.name, condition=condition)
-
-
-def _let_go(kube_node: KubeNodeFacts | None) -> Iterator[NodeAction]:
-    """Leave nothing of ours on a Kubernetes node."""
-    if kube_node is None:
-        return
-    yield from _untaint(kube_node)
-    yield from _uncordon(kube_node)
-    if kube_node.condition(names.SLURM_STATE_CONDITION) is not None:
-        yield RemoveCondition(kube_node=kube_node.name)
-
-
-def _taint(kube_node: KubeNodeFacts, settings: Settings) -> Iterator[NodeAction]:
-    if not settings.taint_effect:
-        yield from _untaint(kube_node)
-        return
-    wanted = Taint(
-        key=names.MANAGED_NODE_TAINT,
-        value=settings.scheduler_name,
-        effect=settings.taint_effect,
-    )
-    if [taint for taint in kube_node.taints if taint.key == wanted.key] != [wanted]:
-        yield SetTaint(kube_node=kube_node.name, taint=wanted)
-
-
-def _untaint(kube_node: KubeNodeFacts) -> Iterator[NodeAction]:
-    if any(taint.key == names.MANAGED_NODE_TAINT for taint in kube_node.taints):
-        yield RemoveTaint(kube_node=kube_node.name)
-
-
-def _uncordon(kube_node: KubeNodeFacts) -> Iterator[NodeAction]:
-    if names.CORDON_ANNOTATION in kube_node.annotations:
-        yield Uncordon(kube_node=kube_node.name)

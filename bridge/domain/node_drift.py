@@ -1,0 +1,58 @@
+"""How a node in Slurm differs from what it should be, and which of it Slurm can change in place."""
+
+from collections.abc import Iterator
+
+from bridge.domain import node_spec
+from bridge.domain.node_actions import NodeAction, SetAddress, SetFeatures, SetTopology, SetWeight
+from bridge.domain.nodes import SlurmNodeFacts, SlurmNodeSpec
+
+
+def changes(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> Iterator[NodeAction]:
+    """What Slurm can change on a node as it is."""
+    name = slurm_node.name
+    if set(slurm_node.features) != set(wanted.features):
+        yield SetFeatures(slurm_node=name, features=wanted.features)
+    if wanted.address and slurm_node.address != wanted.address:
+        yield SetAddress(slurm_node=name, address=wanted.address)
+    parts = node_spec.topology_parts
+    if parts(slurm_node.topology) != parts(wanted.topology):
+        yield SetTopology(slurm_node=name, topology=wanted.topology)
+    if slurm_node.weight != wanted.weight:
+        yield SetWeight(slurm_node=name, weight=wanted.weight)
+
+
+def must_shrink(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> str:
+    """Why Slurm must stop handing the node out as it is; "" if it need not."""
+    if slurm_node.cpus > wanted.cpus:
+        return f"Slurm has {slurm_node.cpus} CPUs, Kubernetes has {wanted.cpus} left"
+    if slurm_node.memory_mib > wanted.memory_mib:
+        return f"Slurm has {slurm_node.memory_mib} MiB, Kubernetes has {wanted.memory_mib} left"
+    if slurm_node.threads_per_core != wanted.threads_per_core:
+        return f"Slurm has {slurm_node.threads_per_core} threads per core, not {wanted.threads_per_core}"
+    if node_spec.plain_gres(slurm_node.gres) != wanted.gres:
+        return f"Slurm has GRES {slurm_node.gres!r}, Kubernetes has {wanted.gres!r}"
+    in_partitions = node_spec.partition_features
+    if in_partitions(slurm_node.features) != in_partitions(wanted.features):
+        # Partitions made of a NodeSet do not follow a live change of features.
+        return "its partitions changed"
+    return ""
+
+
+def may_grow(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> str:
+    """Why an idle node is better made anew. Not worth a drain: a DaemonSet's pod that is being replaced looks alike."""
+    if "NOT_RESPONDING" in slurm_node.states:
+        return "Slurm tried to reach a slurmd, and nothing else clears NOT_RESPONDING"
+    if slurm_node.cpus < wanted.cpus:
+        return f"Slurm has {slurm_node.cpus} CPUs, Kubernetes has {wanted.cpus} left"
+    if slurm_node.memory_mib < wanted.memory_mib:
+        return f"Slurm has {slurm_node.memory_mib} MiB, Kubernetes has {wanted.memory_mib} left"
+    return ""
+
+
+def missing(wanted: SlurmNodeSpec) -> str:
+    """What a node lacks to be one of Slurm's; "" if nothing."""
+    if not wanted.address:
+        return "the kubelet has reported no InternalIP"
+    if not wanted.cpus or not wanted.memory_mib:
+        return "nothing is left of it beside the DaemonSets' pods"
+    return ""

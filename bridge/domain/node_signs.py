@@ -1,0 +1,76 @@
+"""What stands on a Kubernetes node while it is one of Slurm's: taint, condition, the mark of our cordon."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from bridge.domain import names, node_spec, node_state
+from bridge.domain.node_actions import (
+    NodeAction,
+    RemoveCondition,
+    RemoveTaint,
+    SetCondition,
+    SetTaint,
+    Uncordon,
+)
+from bridge.domain.nodes import KubeNodeFacts, NodeCondition, SlurmNodeFacts, Taint
+
+
+def condition(
+    kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts, refusal: str | None
+) -> NodeCondition:
+    """What Slurm says of the node; `refusal`: its words against a change of it."""
+    said = node_state.condition(slurm_node)
+    if refusal and said.status == "True":
+        text = f"Slurm refuses a change of the node: {refusal}"
+        return replace(said, reason="ChangeRefused", message=text)
+    missing = [p for p in node_spec.partitions(kube_node) if p not in slurm_node.partitions]
+    if said.status != "True" or not missing or not slurm_node.is_external:
+        return said
+    text = (
+        f"Slurm has no partition {', '.join(missing)} that takes nodes with a feature of that name"
+    )
+    if not slurm_node.partitions:
+        return node_state.problem("NoPartition", text)
+    return replace(said, reason="PartitionMissing", message=text)
+
+
+def tell(kube_node: KubeNodeFacts, said: NodeCondition) -> Iterator[NodeAction]:
+    """Say it unless the node says so already."""
+    if kube_node.condition(said.type) != said:
+        yield SetCondition(kube_node=kube_node.name, condition=said)
+
+
+def let_go(kube_node: KubeNodeFacts | None) -> Iterator[NodeAction]:
+    """Leave nothing of ours on a Kubernetes node."""
+    if kube_node is None:
+        return
+    yield from untaint(kube_node)
+    yield from uncordon(kube_node)
+    if kube_node.condition(names.SLURM_STATE_CONDITION) is not None:
+        yield RemoveCondition(kube_node=kube_node.name)
+
+
+def taint(kube_node: KubeNodeFacts, scheduler_name: str, effect: str) -> Iterator[NodeAction]:
+    """Keep foreign pods off it; no effect, no taint."""
+    if not effect:
+        yield from untaint(kube_node)
+        return
+    wanted = Taint(
+        key=names.MANAGED_NODE_TAINT,
+        value=scheduler_name,
+        effect=effect,
+    )
+    if [one for one in kube_node.taints if one.key == wanted.key] != [wanted]:
+        yield SetTaint(kube_node=kube_node.name, taint=wanted)
+
+
+def untaint(kube_node: KubeNodeFacts) -> Iterator[NodeAction]:
+    """Take the taint off, whatever its effect."""
+    if any(one.key == names.MANAGED_NODE_TAINT for one in kube_node.taints):
+        yield RemoveTaint(kube_node=kube_node.name)
+
+
+def uncordon(kube_node: KubeNodeFacts) -> Iterator[NodeAction]:
+    """Lift a cordon of ours."""
+    if names.CORDON_ANNOTATION in kube_node.annotations:
+        yield Uncordon(kube_node=kube_node.name)
