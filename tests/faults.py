@@ -11,13 +11,14 @@ Speaks HTTP/1.1 as slurmrestd and the API server do, watches and TLS on either s
 
 import asyncio
 import contextlib
+import json
 import ssl
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
-from typing import Self
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 Framing = Callable[[asyncio.StreamReader], AsyncIterator[bytes]]
@@ -38,6 +39,8 @@ class Fault:
     """Before the answer."""
     arrives_after_s: float | None = None
     """So long after the answer the server does it all the same; None: it never does."""
+    changed: Callable[[Any], Any] | None = None
+    """Applied to the JSON of the server's answer before the client gets it: a server that is another in one point."""
     then: Callable[[], object] | None = None
     """Done when the server has done its part, and before the client hears of it."""
 
@@ -67,6 +70,11 @@ def answers(
 def late(seconds: float, fault: Fault = LOST_REQUEST) -> Fault:
     """The client is told, or believes, that nothing was done; then it is."""
     return replace(fault, reaches_server=False, arrives_after_s=seconds)
+
+
+def lie(change: Callable[[Any], Any]) -> Fault:
+    """The server's own answer, changed in one point."""
+    return Fault(reaches_server=True, changed=change)
 
 
 def slow(seconds: float) -> Fault:
@@ -195,16 +203,17 @@ class Proxy:
                 self._serving.add(task)
                 stack.callback(self._serving.discard, task)
             self._open(writer, stack)
+            stack.callback(writer.close)
             with contextlib.suppress(OSError, EOFError, asyncio.CancelledError):
                 upstream = await asyncio.open_connection(*self._target, ssl=self._upstream_tls)
                 self._open(upstream[1], stack)
+                stack.callback(upstream[1].transport.abort)  # TLS would wait for a farewell
                 while await self._pass_on(reader, writer, upstream):
                     pass
 
     def _open(self, writer: asyncio.StreamWriter, stack: contextlib.AsyncExitStack) -> None:
         self._writers.add(writer)
         stack.callback(self._writers.discard, writer)
-        stack.callback(writer.close)
 
     async def _pass_on(
         self,
@@ -223,6 +232,8 @@ class Proxy:
             async for _ in pieces:  # nobody hears it
                 pass
             first = fault.answer
+        if fault.changed is not None:
+            first = _changed([first] + [piece async for piece in pieces], fault.changed)
         await asyncio.sleep(fault.delay_s)
         if fault.then is not None:
             fault.then()
@@ -291,6 +302,19 @@ async def _deliver(
             piece = await anext(pieces)
         except StopAsyncIteration:
             return left is None
+
+
+def _changed(pieces: Sequence[bytes], change: Callable[[Any], Any]) -> bytes:
+    head, _, body = b"".join(pieces).partition(b"\r\n\r\n")
+    if len(pieces) > 1:  # each chunk is behind a line with its size
+        body = b"".join(chunk.partition(b"\r\n")[2][:-2] for chunk in pieces[1:])
+    content = json.dumps(change(json.loads(body))).encode()
+    kept = [
+        field
+        for field in head.split(b"\r\n")
+        if not field.lower().startswith((b"content-length:", b"transfer-encoding:"))
+    ]
+    return b"\r\n".join([*kept, b"Content-Length: %d" % len(content), b"", content])
 
 
 async def _only(piece: bytes) -> AsyncIterator[bytes]:
