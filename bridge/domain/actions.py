@@ -104,6 +104,18 @@ class Tell:
     allocated: bool = False
     """The condition's status: True once a running placeholder holds the pod's node."""
 
+    def note(self, known: JobId | None) -> str:
+        """Say it in an Event; the first one that names a job says besides that it was submitted.
+
+        An Event of its own for the submit would cost every pod a write, and those that start at once are told soon enough.
+
+        Args:
+            known: the job the pod was told of before.
+        """
+        if self.job_id in (None, known):
+            return self.message
+        return f"submitted as Slurm job {self.job_id}. {self.message}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:

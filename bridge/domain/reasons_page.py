@@ -19,6 +19,10 @@ Slurm job 4711 waits: its account as a whole has reached its GPU (GRES) limit (A
 let an administrator change the limit: sacctmgr show assoc
 ```
 
+Its Events tell the story in between, one for each change: `submitted as Slurm job 4711. Slurm job 4711 waits: …`, then the
+other reasons as Slurm has them, then `submitted as Slurm job 4711, started on node-3`. A pod that starts within two seconds
+and stays has the last one only: an Event for the submit alone would cost every pod a write to say what this one says.
+
 A reason that is not below is passed on as Slurm says it; `man squeue`, JOB REASON CODES.
 
 ## Reasons

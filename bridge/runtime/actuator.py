@@ -270,6 +270,7 @@ class Actuator:
     # -- Kubernetes -------------------------------------------------------------------------------
 
     async def _tell(self, pod: Pod, action: Tell) -> Pod:
+        note = action.note(pod.job_id)
         if action.job_id not in (None, pod.job_id):
             pod = await self._patch(pod, patches.label_job_id(pod, action.job_id))
         condition = patches.allocated_condition(
@@ -281,7 +282,7 @@ class Actuator:
         )
         pod = await self._patch_status(pod, condition)
         doing = "Run" if action.allocated else "Wait"
-        await self._event(pod, EventType.NORMAL, doing, action.reason, action.message)
+        await self._event(pod, EventType.NORMAL, doing, action.reason, note)
         return pod
 
     async def _evict(self, pod: Pod, action: Evict) -> None:

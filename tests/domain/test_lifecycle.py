@@ -364,3 +364,20 @@ class TestRetries:
         quiet = replace(facts, pod=told(facts.pod, only_tell(facts)))
 
         assert Decision(actions=(Wait(),), reason=only_tell(facts).message) == decide(quiet)
+
+
+@pytest.mark.parametrize(
+    ("job_id", "known", "expected"),
+    [
+        pytest.param(JobId(7), None, "submitted as Slurm job 7. it waits", id="first"),
+        pytest.param(JobId(7), JobId(7), "it waits", id="again"),
+        pytest.param(
+            JobId(8), JobId(7), "submitted as Slurm job 8. it waits", id="submitted-again"
+        ),
+        pytest.param(None, None, "it waits", id="of-no-job"),
+    ],
+)
+def test_the_first_event_of_a_job_says_that_it_was_submitted(
+    job_id: JobId | None, known: JobId | None, expected: str
+) -> None:
+    assert expected == Tell(job_id=job_id, reason="Priority", message="it waits").note(known)

@@ -32,7 +32,7 @@ def test_an_ordinary_pod_runs_where_slurm_says_and_is_accounted_for(worlds: Worl
 
     told = condition(worlds.await_pod("ordinary", condition))
     assert ("True", "Allocated") == (told["status"], told["reason"])
-    assert f"Slurm job {job.id} holds node {job.nodes}" == told["message"]
+    assert f"submitted as Slurm job {job.id}, started on {job.nodes}" == told["message"]
 
     ended = worlds.await_pod("ordinary", is_released)
     assert "Succeeded" == ended["status"]["phase"]

@@ -32,14 +32,17 @@ def test_a_pod_that_waits_for_room_is_told_why_and_starts_when_there_is(
     )
     assert job.id == job_id(told)
     assert is_gated(told)
-    assert says["message"] == worlds.await_event("waits", "Resources")
+    worlds.await_event("waits", "Resources")
+    first, *_ = [note for _, note in worlds.notes("waits") if "submitted as" in note]
+    assert first.startswith(f"submitted as Slurm job {job.id}. Slurm job {job.id} waits: ")
 
     worlds.scancel(strangers["node-2"])
 
     started = worlds.await_phase("waits", "Running")
     assert (uid, "node-2") == (started["metadata"]["uid"], started["spec"]["nodeName"])
     worlds.await_pod("waits", lambda pod: condition(pod)["status"] == "True")
-    assert worlds.await_event("waits", "Allocated") == f"Slurm job {job.id} holds node node-2"
+    started_on = f"submitted as Slurm job {job.id}, started on node-2"
+    assert started_on == worlds.await_event("waits", "Allocated")
     assert [job.id] == [one.id for one in worlds.jobs(uid)]
 
 

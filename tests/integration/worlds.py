@@ -158,10 +158,14 @@ class Worlds:
 
     def events(self, name: str) -> dict[str, str]:
         """What was said of a pod: the last note of each reason."""
+        return dict(self.notes(name))
+
+    def notes(self, name: str) -> list[tuple[str, str]]:
+        """What was said of a pod: reason and note of each Event."""
         listed = self.sandbox.admin.get(
             f"{self.path}/events", fieldSelector=f"involvedObject.name={name}"
         )
-        return {event["reason"]: event["message"] for event in listed["items"]}
+        return [(event["reason"], event["message"]) for event in listed["items"]]
 
     def await_pod(
         self, name: str, is_so: Callable[[Manifest], object], deadline_s: float = PATIENCE_S

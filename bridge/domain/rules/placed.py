@@ -52,7 +52,7 @@ def confirm(case: JobCase) -> Decision:
             f"although Slurm job {case.job.id} holds it{_kubelet_says(case.pod)}"
         )
         return do(text, Evict(cause=Cause.NOT_STARTED, message=text, if_unchanged=True))
-    text = f"Slurm job {case.job.id} holds node {case.pod.kube_node}"
+    text = f"submitted as Slurm job {case.job.id}, started on {case.pod.kube_node}"
     spans = [remaining] if remaining is not None else []
     if limit is not None:
         spans.append(min(limit.extension_due_at, limit.runs_out_at) - case.facts.now)
