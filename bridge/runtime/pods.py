@@ -12,13 +12,13 @@ from typing import Protocol
 import structlog
 from structlog.contextvars import bound_contextvars
 
-from bridge.domain import gang, grouping, lifecycle, seating, workload
+from bridge.domain import gang, gang_members, grouping, lifecycle, seating, workload
 from bridge.domain.allocation import Seat
 from bridge.domain.deletions import Deletions
 from bridge.domain.dwell import Dwell
 from bridge.domain.errors import PeerError
 from bridge.domain.facts import Actor, Decision, Facts, Policy
-from bridge.domain.gang import Member
+from bridge.domain.gang_members import Member
 from bridge.domain.grouping import Membership
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode
 from bridge.domain.jobs import SlurmJob
@@ -222,9 +222,9 @@ class PodLoop:
         looks: list[Member] = []
         for pod in pods:
             if not self._is_mine(pod):
-                looks.append(gang.others(pod, jobs))
+                looks.append(gang_members.others(pod, jobs))
                 continue
-            view = self._placeholders.view(pod, uid, gang.concerns(pod, pods, jobs))
+            view = self._placeholders.view(pod, uid, gang_members.concerns(pod, pods, jobs))
             now = self._clock.now()
             since = self._since(pod, view, now)
             job = lifecycle.placeholder(pod, view)
@@ -236,7 +236,7 @@ class PodLoop:
                     if seating.is_surplus(job, pods):
                         self._set_apart(pod)
                     else:
-                        looks.append(gang.unseated(pod, job, view))
+                        looks.append(gang_members.unseated(pod, job, view))
                     continue
             beside = placed.setdefault(seat.node, []) if seat else []
             facts = self._side.gather(
@@ -308,7 +308,7 @@ class PodLoop:
     async def _admit(self, uid: str) -> None:
         """Whoever may not share in a placeholder is a workload of its own."""
         pods = [pod for _, pod in self._groups.members(uid)]
-        for pod, job in list(gang.joining(pods, self._placeholders.of(uid))):
+        for pod, job in list(gang_members.joining(pods, self._placeholders.of(uid))):
             if not self._is_mine(pod) or pod.uid in self._admitted:
                 continue
             if await self._side.admits(pod, job):

@@ -4,7 +4,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 
-from bridge.domain import gang, grouping, lifecycle, names, placeholder, seating, workload
+from bridge.domain import (
+    gang,
+    gang_members,
+    grouping,
+    lifecycle,
+    names,
+    placeholder,
+    seating,
+    workload,
+)
 from bridge.domain.actions import (
     Action,
     Assign,
@@ -25,7 +34,7 @@ from bridge.domain.actions import (
 from bridge.domain.allocation import Part, Share
 from bridge.domain.demand import Demand
 from bridge.domain.facts import Facts, Fit, Policy
-from bridge.domain.gang import Member
+from bridge.domain.gang_members import Member
 from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid, SlurmNode
 from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.pods import Phase, Pod
@@ -108,9 +117,9 @@ def decided(
     group = wanted(pods)
     for pod in pods:
         if pod.is_gated is not mine:
-            looks.append(gang.others(pod, jobs))
+            looks.append(gang_members.others(pod, jobs))
             continue
-        concerns = gang.concerns(pod, pods, jobs)
+        concerns = gang_members.concerns(pod, pods, jobs)
         view = lives.view(*filter(concerns, jobs))
         facts = Facts(
             pod=pod,
@@ -124,7 +133,7 @@ def decided(
         if group is not None and its is not None and seating.needs_seat(pod, its):
             seat = seating.seats(its, pods, group).get(pod.uid)
             if seat is None:
-                looks.append(gang.unseated(pod, its, view))
+                looks.append(gang_members.unseated(pod, its, view))
                 continue
             decision = lifecycle.decide(facts, POLICY)
             decision = seating.seated(decision, seat, its, UID, (KubeNode("k1"), KubeNode("k2")))

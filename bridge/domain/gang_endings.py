@@ -1,0 +1,108 @@
+"""How a gang ends: who ends before others leaves the placeholder to them, and the last one ends it for all."""
+
+from collections.abc import Mapping, Sequence
+
+from bridge.domain import gang_members, names, outcome, seating
+from bridge.domain.actions import Cancel, Cause, Complete, Evict, OwnCause, Record, Release
+from bridge.domain.facts import Decision
+from bridge.domain.gang_members import Member
+from bridge.domain.ids import JobId, PodUid
+from bridge.domain.jobs import JobPhase, SlurmJob
+from bridge.domain.lifecycle import Row
+from bridge.domain.pods import Phase
+
+ENDING = frozenset({Row.GATED_DELETING, Row.UNPLACED, Row.TERMINAL, Row.DELETED})
+
+
+def endings(ending: Sequence[Member], members: Sequence[Member]) -> dict[PodUid, Decision]:
+    """Whoever ends before others leaves the placeholder to them; of the last ones, one ends it for all."""
+    answers: dict[PodUid, Decision] = {}
+    last: dict[JobId, list[Member]] = {}
+    for member in ending:
+        job, decision = member.job, member.decision
+        if job is None or job.phase is JobPhase.ENDED or decision is None:
+            continue
+        if any(_needs(other, job, member) for other in members if other is not member):
+            answers[member.pod.uid] = _leave(member, job, decision)
+        elif not _spares_only(decision):
+            last.setdefault(job.id, []).append(member)
+    for those in last.values():
+        answers |= {
+            m.pod.uid: gang_members.wait("the placeholder ends with the gang") for m in those
+        }
+        answers[those[0].pod.uid] = _end(those)
+    return answers
+
+
+def ended_by_others(
+    members: Sequence[Member], answers: Mapping[PodUid, Decision]
+) -> dict[PodUid, Decision]:
+    """Where their template says so, a member's failure ends the others: nobody would replace it."""
+    failed = [
+        member
+        for member in members
+        if member.pod.phase is Phase.FAILED and not member.pod.is_gated and member.job is not None
+    ]
+    ended: dict[PodUid, Decision] = {}
+    for other in members:
+        by = next((f for f in failed if f.job is not None and f.job == other.job), None)
+        says = other.pod.annotations.get(names.ON_FAILURE_ANNOTATION)
+        is_alive = other.row in (Row.PLACED, Row.BOUND) and other.pod.uid in answers
+        if by is not None and says == "end" and is_alive:
+            text = f"{by.pod.name} of its gang failed"
+            evict = Evict(cause=Cause.MEMBER_FAILED, message=text)
+            ended[other.pod.uid] = Decision(actions=(evict,), reason=text)
+    return ended
+
+
+def _leave(member: Member, job: SlurmJob, decision: Decision) -> Decision:
+    """Its part is settled: a finalizer held for the whole gang would keep its controller from starting it again."""
+    if not member.pod.has_our_finalizer or member.row is Row.UNPLACED:
+        return gang_members.wait("others of its gang need the placeholder")
+    failures = [
+        Record(job_id=job.id, sluid=job.sluid, outcome=action.outcome)
+        for action in decision.actions
+        if isinstance(action, Complete) and outcome.is_failure(action.outcome)
+    ]
+    text = f"{decision.reason}; others of its gang keep Slurm job {job.id}"
+    return Decision(actions=(*failures, Release()), reason=text)
+
+
+def _end(those: Sequence[Member]) -> Decision:
+    """End the placeholder as the worst of the members did.
+
+    Those that were deleted while they ran do not count beside one that failed, or that succeeded and still stands: a
+    launcher's success ends its workers.
+    """
+    decisions = [member.decision for member in those if member.decision is not None]
+    if before := [
+        each
+        for each in decisions
+        if not gang_members.has(each, Complete) and not gang_members.has(each, Cancel)
+    ]:
+        return before[0]  # its time limit is put right first
+    completes = [a for each in decisions for a in each.actions if isinstance(a, Complete)]
+    cancels = [each for each in decisions if gang_members.has(each, Cancel)]
+    how = outcome.worst(complete.outcome for complete in completes)
+    stands = any(
+        gang_members.has(member.decision, Complete) and not member.pod.is_deleting
+        for member in those
+        if member.decision is not None
+    )
+    job = those[0].job
+    if job is None or not (outcome.is_failure(how) or stands or job.identity.failed or not cancels):
+        return cancels[0]
+    is_on_record = bool(cancels) and not stands and not outcome.is_failure(how)
+    action = Complete(job_id=job.id, sluid=job.sluid, outcome=how, is_on_record=is_on_record)
+    return Decision(actions=(action,), reason=f"gang has ended: {outcome.in_words(how)}")
+
+
+def _needs(other: Member, job: SlurmJob, ending: Member) -> bool:
+    if other.row is Row.GATED:
+        has_not_started = ending.pod.is_gated or ending.row is Row.UNPLACED
+        return has_not_started and other.job is not None and other.job.id == job.id
+    return other.row in seating.HOLDING and job.is_named(other.pod.job_id, other.pod.sluid)
+
+
+def _spares_only(decision: Decision) -> bool:
+    return any(isinstance(a, Cancel) and a.cause is OwnCause.SPARE for a in decision.actions)
