@@ -4,9 +4,10 @@ import asyncio
 import sys
 from datetime import timedelta
 from functools import partial
+from typing import NoReturn
 
 from bridge.domain import node_state, registration
-from bridge.domain.actions import Submit
+from bridge.domain.actions import Resize, Submit
 from bridge.domain.breaker import Limits
 from bridge.domain.facts import Policy
 from bridge.domain.ids import SlurmNode
@@ -138,7 +139,9 @@ async def control(
         look_at=nodes.look_at,
     )
     wake_with_nodes(mirror, term.wake)
-    endings = term.loop(side, policy, submit=place_nothing, restore=restorer.restore)
+    endings = term.loop(
+        side, policy, submit=place_nothing, resize=place_nothing, restore=restorer.restore
+    )
     orphans = Orphans(
         kube=program.kube,
         slurm=program.slurm,
@@ -183,8 +186,8 @@ def certificates_of(program: Program) -> Certificates | None:
     return Certificates(program.kube, issued, clock=program.clock, metrics=program.metrics)
 
 
-async def place_nothing(pod: Pod, _action: Submit) -> None:
-    """Refuse: the lifecycle's rows of placed pods have no Submit.
+async def place_nothing(pod: Pod, _action: Submit | Resize) -> NoReturn:
+    """Refuse: the lifecycle's rows of placed pods have no Submit and no Resize.
 
     Raises:
         AssertionError: always.

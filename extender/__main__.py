@@ -6,7 +6,7 @@ from datetime import timedelta
 from functools import partial
 
 from bridge.domain.actions import Restore
-from bridge.domain.facts import Policy
+from bridge.domain.facts import Policy, WhenFull
 from bridge.domain.pods import Pod
 from bridge.kube.objects import Objects
 from bridge.runtime import lifetime, logging, request_defaults, settings
@@ -127,9 +127,12 @@ async def place(
         incomplete_after=timedelta(seconds=placement.incomplete_after_s),
         avoid_node=timedelta(seconds=placement.avoid_node_s),
         bind_deadline=timedelta(seconds=placement.bind_deadline_s),
+        when_full=WhenFull(placement.when_full),
         poll_interval=timedelta(seconds=placement.poll_interval_s),
     )
-    loop = term.loop(side, policy, submit=submitter.submit, restore=restore_nothing)
+    loop = term.loop(
+        side, policy, submit=submitter.submit, resize=submitter.resize, restore=restore_nothing
+    )
     await loop.run(stop, workers=placement.workers)
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import structlog
 
-from bridge.domain import names, overrides, request
-from bridge.domain.actions import Submit
+from bridge.domain import names, overrides, request, revision
+from bridge.domain.actions import Resize, Submit
 from bridge.domain.facts import Refusal
 from bridge.domain.faults import Fault
 from bridge.domain.ids import PodUid
@@ -105,6 +105,35 @@ class Submitter:
             _log.info("placeholder.submitted", job_id=job_id)
         finally:
             self._placeholders.wrote(uid, may_still_happen=may_still_happen)
+
+    async def resize(self, pod: Pod, action: Resize) -> bool:
+        """Have a waiting placeholder ask for what its gang needs by now; False: that takes another job.
+
+        Whatever has become of the job meanwhile, the next reading tells.
+
+        Raises:
+            LostReply: it may have been done: whether it was, the next readings tell.
+            KubeError, SlurmError: not all of it was done.
+        """
+        job = self._placeholders.job(action.job_id)
+        if job is None:
+            return True
+        try:
+            spec = await self._spec(pod, Submit(gang=action.gang))
+            changes = revision.changes(spec, job)
+            for component, change in (changes or {}).items():
+                await jobs.update_as_user(self._slurm, job, change, component=component)
+        except _Faulty as faulty:
+            _log.info("placeholder.not_resized", job_id=job.id, why=str(faulty))
+            return False
+        except errors.NotFound:
+            return True
+        except errors.Rejected as refusal:
+            _log.info("placeholder.not_resized", job_id=job.id, why=refusal.words)
+            return refusal.error_number in (errors.JOB_NOT_PENDING, errors.JOB_FINISHED)
+        if changes is not None:
+            _log.info("placeholder.resized", job_id=job.id, tasks=action.gang.size)
+        return changes is not None
 
     async def _spec(self, pod: Pod, action: Submit) -> PlaceholderSpec:
         pod = await self._with_deadline(pod)

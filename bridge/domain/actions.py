@@ -61,7 +61,7 @@ class OwnCause(enum.StrEnum):
     UNUSED = "unused"
     """Another controller's gate kept the pod from using it: submit again when that gate is gone."""
     RESIZED = "resized"
-    """The gang has another size now: submit again."""
+    """The gang has another size now, which takes another job: submit again."""
     SPARE = "spare"
     """A second placeholder of one workload: its end says nothing about the pod."""
     NODE_REMOVED = "node removed"
@@ -89,6 +89,18 @@ class Submit:
     """Nodes that Kubernetes could not take a moment ago."""
     gang: Workload | None = None
     """All that it is for; None: the pod alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resize:
+    """Have a waiting placeholder ask for what its gang needs by now, as its user: so it keeps its place in the queue.
+
+    Where that takes another job, or Slurm refuses it, the placeholder is cancelled with cause RESIZED: submit again.
+    """
+
+    job_id: JobId
+    sluid: Sluid | None
+    gang: Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,6 +268,7 @@ class Wait:
 
 Action = (
     Submit
+    | Resize
     | Tell
     | Enlist
     | Assign

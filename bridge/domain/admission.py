@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from bridge.domain import grouping, names, overrides, permit, request
 from bridge.domain.demand import Demand
+from bridge.domain.facts import WhenFull
 from bridge.domain.faults import Fault
 from bridge.domain.overrides import Overrides
 from bridge.domain.pods import Toleration
@@ -110,6 +111,7 @@ def validate(
             *_not_permitted(pod, asked, policy),
             *request.faults(pod.demand, asked, defaults),
             *_impossible(pod),
+            *_unknown_choices(pod),
         ),
         warnings=tuple(_warnings(pod)),
     )
@@ -219,6 +221,15 @@ def _preset(pod: Draft) -> Iterator[Fault]:
             f"metadata.annotations[{names.WHEN_LOST_ANNOTATION}]",
             "leave it out: it is an operator's answer once Slurm has lost the pod's job",
         )
+
+
+def _unknown_choices(pod: Draft) -> Iterator[Fault]:
+    """Words of ours that would mean nothing."""
+    said = pod.annotations.get(names.WHEN_FULL_ANNOTATION, WhenFull.WAIT)
+    if said not in set(WhenFull):
+        accepted = " or ".join(WhenFull)
+        path = f"metadata.annotations[{names.WHEN_FULL_ANNOTATION}]"
+        yield Fault(path, f"expected {accepted}, found {said!r}")
 
 
 def _impossible(pod: Draft) -> Iterator[Fault]:

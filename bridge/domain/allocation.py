@@ -19,10 +19,22 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSize:
+    """What each task of a job asks for, as Slurm has it."""
+
+    cpus: int = 1
+    memory_mib_per_cpu: int | None = None
+    """None: it is said for the whole node instead."""
+    gres: str = ""
+    """`gres/gpu:a100:2`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """One component of a heterogeneous job: tasks of one size."""
 
     tasks: int
+    task: TaskSize = TaskSize()
     shares: tuple[Share, ...] = ()
 
 

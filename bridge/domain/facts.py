@@ -27,6 +27,15 @@ class Fit(enum.Enum):
     """Not at all: submit again, avoiding that node for a while."""
 
 
+class WhenFull(enum.StrEnum):
+    """What becomes of a pod for which its running gang has no slot."""
+
+    OWN_JOB = "own-job"
+    """It gets a placeholder of its own."""
+    WAIT = "wait"
+    """It waits until a member goes."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
     """Slurm said no to our last submits for this pod; kept in memory, a new leader simply tries again."""
@@ -76,6 +85,8 @@ class Policy:
     tell_after: timedelta = timedelta(seconds=2)
     incomplete_after: timedelta = timedelta(minutes=1)
     """For so long a gang's members may come in silence."""
+    when_full: WhenFull = WhenFull.OWN_JOB
+    """Where a gang's pods do not say (`names.WHEN_FULL_ANNOTATION`)."""
     avoid_node: timedelta = timedelta(minutes=5)
     """For so long a node that Kubernetes could not take is excluded from new submits."""
     poll_interval: timedelta = timedelta(milliseconds=500)

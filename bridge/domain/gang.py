@@ -10,7 +10,16 @@ from dataclasses import replace
 from datetime import datetime
 
 from bridge.domain import gang_endings, gang_members, gang_waiting
-from bridge.domain.actions import Cancel, Complete, Enlist, Restore, SetTimeLimit, Submit, Wait
+from bridge.domain.actions import (
+    Cancel,
+    Complete,
+    Enlist,
+    Resize,
+    Restore,
+    SetTimeLimit,
+    Submit,
+    Wait,
+)
 from bridge.domain.facts import Decision, Policy
 from bridge.domain.faults import Fault
 from bridge.domain.gang_members import Member
@@ -23,7 +32,7 @@ from bridge.domain.workload import Workload
 _REPEATED = (Cancel, Restore, SetTimeLimit)
 """What members whose decisions do not depend on each other ask for alike."""
 
-_OF_THE_PLACEHOLDER = (Submit, Restore, Enlist, Cancel, Complete, SetTimeLimit)
+_OF_THE_PLACEHOLDER = (Submit, Resize, Restore, Enlist, Cancel, Complete, SetTimeLimit)
 
 
 def without_claim(pod: Pod, decision: Decision, faults: Sequence[Fault]) -> Decision:
@@ -31,7 +40,7 @@ def without_claim(pod: Pod, decision: Decision, faults: Sequence[Fault]) -> Deci
     if not faults or not gang_members.has(decision, Submit):
         return decision
     text = "; ".join(fault.text for fault in faults)
-    return gang_waiting.tell(pod, "PodGroupInvalid", text, retry=None)
+    return gang_members.tell(pod, "PodGroupInvalid", text, retry=None)
 
 
 def agree(

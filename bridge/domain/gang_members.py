@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from bridge.domain import lifecycle, seating
-from bridge.domain.actions import Wait
-from bridge.domain.facts import Decision
+from bridge.domain import lifecycle, names, seating
+from bridge.domain.actions import Tell, Wait
+from bridge.domain.facts import Decision, Policy, WhenFull
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.lifecycle import Row
 from bridge.domain.pods import Pod
@@ -68,6 +68,18 @@ def unseated(pod: Pod, job: SlurmJob, view: View) -> Member:
     return Member(pod=pod, row=Row.GATED, job=job, decision=decision, is_fresh=view.fresh)
 
 
+def surplus(pod: Pod, job: SlurmJob, view: View, policy: Policy, *, dwelt: timedelta) -> Member:
+    """Let a member wait for which its gang has no slot, until another one goes; after a moment it is told so."""
+    text = (
+        f"Slurm job {job.id} of its gang has {job.tasks} slots, and none for this pod: it waits until one becomes free "
+        f"({names.WHEN_FULL_ANNOTATION}: {WhenFull.WAIT})"
+    )
+    decision = wait(text, retry_s=1)
+    if view.fresh and dwelt >= policy.tell_after:
+        decision = tell(pod, "GangFull", text, retry=None)
+    return Member(pod=pod, row=Row.GATED, job=job, decision=decision, is_fresh=view.fresh)
+
+
 def others(pod: Pod, jobs: Iterable[SlurmJob]) -> Member:
     """Take a member into account that the other program decides about."""
     job = next((each for each in jobs if concerns(pod, (), ())(each)), None)
@@ -92,3 +104,12 @@ def wait(reason: str, *, retry_s: float | None = None) -> Decision:
     """Do nothing."""
     retry = timedelta(seconds=retry_s) if retry_s is not None else None
     return Decision(actions=(Wait(),), reason=reason, retry_after=retry)
+
+
+def tell(pod: Pod, reason: str, text: str, *, retry: timedelta | None) -> Decision:
+    """Say on a pod why it waits, unless it says so already."""
+    said = pod.condition(names.ALLOCATED_CONDITION)
+    if said is not None and (said.status, said.reason, said.message) == ("False", reason, text):
+        return Decision(actions=(Wait(),), reason=text, retry_after=retry)
+    action = Tell(job_id=None, reason=reason, message=text)
+    return Decision(actions=(action,), reason=text, retry_after=retry)

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from bridge.domain import gang_members, names, seating
-from bridge.domain.actions import Assign, Cancel, Enlist, OwnCause, Submit, Tell, Wait
+from bridge.domain import gang_members, seating
+from bridge.domain.actions import Action, Assign, Cancel, Enlist, OwnCause, Resize, Submit, Wait
 from bridge.domain.facts import Decision, Policy
 from bridge.domain.gang_members import Member
 from bridge.domain.ids import PodUid
@@ -28,17 +28,14 @@ class Around:
 
 def decide(waiting: Sequence[Member], around: Around) -> dict[PodUid, Decision]:
     """Those with our gate on."""
-    gang = around.gang
     own = {member.pod.uid: member.decision or gang_members.wait("") for member in waiting}
     job = next((member.job for member in waiting if member.job is not None), None)
     if job is not None and any(gang_members.runs_in(job, member.pod) for member in around.members):
         return _joining(own, waiting, around)
     if any(gang_members.has(decision, Submit) for decision in own.values()):
         return _submitting(own, waiting, around)
-    if job is not None and _is_resized(job, gang) and around.is_fresh:
-        cancel = Cancel(job_id=job.id, sluid=job.sluid, cause=OwnCause.RESIZED)
-        text = f"{gang.full_name} has {gang.size} pods by now, its placeholder is for {job.tasks}"
-        return _by_the_first(own, Decision(actions=(cancel,), reason=text))
+    if job is not None and around.is_fresh and (update := _updating(waiting, around, job)):
+        return _by_the_first(own, update)
     if cancelling := [decision for decision in own.values() if gang_members.has(decision, Cancel)]:
         return _by_the_first(own, cancelling[0])
     if any(gang_members.has(decision, Assign) for decision in own.values()):
@@ -85,32 +82,48 @@ def _joining(
 ) -> dict[PodUid, Decision]:
     """Assign, after everybody is in the placeholder's identity; one that runs is not cancelled for a newcomer."""
     answers = _held(own, Cancel, "the gang's placeholder runs: another member finds no room yet")
-    newcomers = [
-        member.pod.uid
-        for member in waiting
-        if gang_members.has(answers[member.pod.uid], Assign)
-        and member.job is not None
-        and member.pod.uid not in member.job.identity.pods
-    ]
-    job = waiting[0].job
-    if newcomers and job is not None:
-        alive = {m.pod.uid for m in around.members if m.row in (*seating.HOLDING, Row.GATED)}
-        enlist = Enlist(
-            job_id=job.id, sluid=job.sluid, pods=tuple(newcomers), alive=frozenset(alive)
-        )
-        first = answers[newcomers[0]]
-        answers[newcomers[0]] = replace(first, actions=(enlist, *first.actions))
+    assigned = [member for member in waiting if gang_members.has(answers[member.pod.uid], Assign)]
+    if enlist := _enlist(assigned, around):
+        first = answers[enlist.pods[0]]
+        answers[enlist.pods[0]] = replace(first, actions=(enlist, *first.actions))
     return answers
 
 
-def _is_resized(job: SlurmJob, gang: Workload) -> bool:
-    """Another number of pods is wanted than was submitted."""
-    return (
-        job.phase is JobPhase.WAITING
-        and job.submitted_at is not None  # else it was not read yet
-        and not job.identity.cause
-        and gang.is_complete
-        and gang.is_resized(job.tasks)
+def _updating(waiting: Sequence[Member], around: Around, job: SlurmJob) -> Decision | None:
+    """A placeholder that waits names all that wait for it, and asks for as much as they need; None if it does."""
+    is_read = job.submitted_at is not None
+    if job.phase is not JobPhase.WAITING or not is_read or job.identity.cause:
+        return None
+    gang, actions, reasons = around.gang, list[Action](), list[str]()
+    if enlist := _enlist(waiting, around):
+        actions.append(enlist)
+        reasons.append(
+            f"Slurm job {job.id} does not name {len(enlist.pods)} of those that wait for it"
+        )
+    if gang.is_complete and gang.is_resized([part.tasks for part in job.components]):
+        actions.append(Resize(job_id=job.id, sluid=job.sluid, gang=gang))
+        reasons.append(
+            f"{gang.full_name} has {gang.size} pods by now, Slurm job {job.id} is for {job.tasks}"
+        )
+    return Decision(actions=tuple(actions), reason="; ".join(reasons)) if actions else None
+
+
+def _enlist(newcomers: Sequence[Member], around: Around) -> Enlist | None:
+    """Write those of them into the placeholder's identity that it does not name."""
+    unnamed = [
+        (member.pod.uid, member.job)
+        for member in newcomers
+        if member.job is not None and member.pod.uid not in member.job.identity.pods
+    ]
+    if not unnamed:
+        return None
+    job = unnamed[0][1]
+    alive = {m.pod.uid for m in around.members if m.row in (*seating.HOLDING, Row.GATED)}
+    return Enlist(
+        job_id=job.id,
+        sluid=job.sluid,
+        pods=tuple(uid for uid, _ in unnamed),
+        alive=frozenset(alive),
     )
 
 
@@ -131,16 +144,7 @@ def _tell_incomplete(pod: Pod, around: Around, within: timedelta | None = None) 
     if remaining > timedelta(0):
         return Decision(actions=(Wait(),), reason=text, retry_after=min(remaining, soonest))
     reason = "PodGroupInvalid" if gang.faults else "PodGroupIncomplete"
-    return tell(pod, reason, text, retry=soonest)
-
-
-def tell(pod: Pod, reason: str, text: str, *, retry: timedelta | None) -> Decision:
-    """Say on a pod why it waits, unless it says so already."""
-    said = pod.condition(names.ALLOCATED_CONDITION)
-    if said is not None and (said.status, said.reason, said.message) == ("False", reason, text):
-        return Decision(actions=(Wait(),), reason=text, retry_after=retry)
-    action = Tell(job_id=None, reason=reason, message=text)
-    return Decision(actions=(action,), reason=text, retry_after=retry)
+    return gang_members.tell(pod, reason, text, retry=soonest)
 
 
 _LOOK_AGAIN = timedelta(seconds=10)

@@ -1,10 +1,10 @@
 """A Slurm job as slurmrestd reports it, reduced to what decisions need."""
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
-from bridge.domain.allocation import Part, Share
+from bridge.domain.allocation import Part, Share, TaskSize
 from bridge.domain.grant import Grant
 from bridge.domain.ids import JobId, Sluid, SlurmNode
 from bridge.domain.placeholder import Identity
@@ -60,6 +60,8 @@ class SlurmJob:
     """In Slurm's order, which follows its topology."""
     tasks: int = 1
     """How many pods it has room for."""
+    task: TaskSize = field(default_factory=TaskSize)
+    """How large each is."""
     shares: tuple[Share, ...] = ()
     """Of a running one: how many tasks find room on each node, in the same order."""
     parts: tuple[Part, ...] = ()
@@ -86,7 +88,7 @@ class SlurmJob:
     @property
     def components(self) -> tuple[Part, ...]:
         """Its sizes of task, of which most jobs have one."""
-        return self.parts or (Part(tasks=self.tasks, shares=self.shares),)
+        return self.parts or (Part(tasks=self.tasks, task=self.task, shares=self.shares),)
 
     @property
     def ids(self) -> tuple[JobId, ...]:

@@ -116,6 +116,9 @@ GANG_ANNOTATION = "slurm-bridge.dev/gang"
 ON_FAILURE_ANNOTATION = "slurm-bridge.dev/on-member-failure"
 """Annotation of a gang's pods. "end": when one of them fails, all others go; otherwise they run on and wait for a replacement."""
 
+WHEN_FULL_ANNOTATION = "slurm-bridge.dev/when-full"
+"""Annotation of a gang's pods: what becomes of one that finds no slot free while the gang runs (`WhenFull`)."""
+
 POD_GROUP_LABEL = "slurm-bridge.dev/pod-group"
 """Pod label: the pods of a namespace with the same value are one gang; no controller or CRD is needed."""
 

@@ -147,8 +147,12 @@ class Changes:
 
     nodes: int | None = None
     tasks: int | None = None
+    cpus: int | None = None
+    """In all: Slurm does not work it out from another number of tasks."""
     cpus_per_task: int | None = None
     memory_mib_per_node: int | None = None
+    memory_mib_per_cpu: int | None = None
+    """Said again with another number of tasks, or Slurm goes on counting the memory of the old one."""
     time_limit_min: int | None = None
     qos: str | None = None
 

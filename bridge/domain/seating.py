@@ -4,10 +4,10 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from bridge.domain import allocation, lifecycle, workload
+from bridge.domain import allocation, lifecycle, names, workload
 from bridge.domain.actions import Assign, Cancel, OwnCause, Place
 from bridge.domain.allocation import Seat
-from bridge.domain.facts import Decision
+from bridge.domain.facts import Decision, Policy, WhenFull
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.lifecycle import Row
@@ -87,6 +87,12 @@ def is_surplus(job: SlurmJob, members: Iterable[Pod]) -> bool:
         if not member.is_gated and job.is_named(member.job_id, member.sluid)
     )
     return bool(slots(job)) and Row.STOPPING not in rows
+
+
+def when_full(pod: Pod, policy: Policy) -> WhenFull:
+    """What becomes of a surplus member: its own word counts, where that is one, before the settings'."""
+    said = pod.annotations.get(names.WHEN_FULL_ANNOTATION)
+    return WhenFull(said) if said in set(WhenFull) else policy.when_full
 
 
 def seated(

@@ -81,10 +81,17 @@ class Workload:
             pod for pod in self.members if shape(replace(pod, demand=foreseen)) == shape(pod)
         )
 
-    def is_resized(self, tasks: int) -> bool:
-        """Whether a placeholder of so many tasks is not what would be submitted now."""
-        has_shrunk = self.is_exact and self.size < tasks
-        return self.declared > tasks or has_shrunk
+    def is_resized(self, tasks: Sequence[int]) -> bool:
+        """Whether a placeholder with so many tasks of each size is not what would be submitted now.
+
+        A group that only says how many there are at least takes in who comes while it waits, where all are of one size; who
+        goes leaves room for others.
+        """
+        counts = [count for _, count in self.kinds()]
+        if self.is_exact:
+            return counts != list(tasks)
+        of_one_size = len(counts) == len(tasks) == 1
+        return (self.size if of_one_size else self.declared) > sum(tasks)
 
 
 Shape = tuple[object, ...]

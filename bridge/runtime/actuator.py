@@ -23,8 +23,10 @@ from bridge.domain.actions import (
     Enlist,
     Evict,
     Outcome,
+    OwnCause,
     Record,
     Release,
+    Resize,
     Restore,
     SetTimeLimit,
     Submit,
@@ -55,6 +57,9 @@ _log = structlog.get_logger(__name__)
 SubmitFor = Callable[[Pod, Submit], Awaitable[None]]
 """How a placeholder is submitted: the extender's business, as only it places."""
 
+ResizeFor = Callable[[Pod, Resize], Awaitable[bool]]
+"""How one that waits is made to ask for more or less: likewise. False: that takes another job."""
+
 RestoreFor = Callable[[Pod, Restore], Awaitable[None]]
 """How one that Slurm lost is submitted again: the controllers' business, as the pods are theirs by then."""
 
@@ -71,6 +76,7 @@ class Actuator:
         placeholders: Placeholders,
         pods: Cache[Pod],
         submit: SubmitFor,
+        resize: ResizeFor,
         restore: RestoreFor,
         reporter: Reporter,
         clock: Clock,
@@ -82,6 +88,7 @@ class Actuator:
         self._placeholders = placeholders
         self._pods = pods
         self._submit = submit
+        self._resize = resize
         self._restore = restore
         self._reporter = reporter
         self._clock = clock
@@ -124,7 +131,14 @@ class Actuator:
         """Carry out one action; returns the pod as our own write left it."""
         match action:
             case (
-                Submit() | Restore() | Cancel() | Complete() | Enlist() | Record() | SetTimeLimit()
+                Submit()
+                | Resize()
+                | Restore()
+                | Cancel()
+                | Complete()
+                | Enlist()
+                | Record()
+                | SetTimeLimit()
             ):
                 await self._act_in_slurm(pod, action, workload)
             case Adopt(job_id=job_id, sluid=sluid):
@@ -160,12 +174,14 @@ class Actuator:
     async def _act_in_slurm(
         self,
         pod: Pod,
-        action: Submit | Restore | Cancel | Complete | Enlist | Record | SetTimeLimit,
+        action: Submit | Resize | Restore | Cancel | Complete | Enlist | Record | SetTimeLimit,
         workload: str,
     ) -> None:
         match action:
             case Submit():
                 await self._submit(pod, action)
+            case Resize():
+                await self._resize_or_cancel(pod, action, workload)
             case Restore():
                 await self._restore(pod, action)
             case Cancel():
@@ -178,6 +194,17 @@ class Actuator:
                 await self._set_time_limit(action, workload)
             case unreachable:
                 assert_never(unreachable)
+
+    async def _resize_or_cancel(self, pod: Pod, action: Resize, workload: str) -> None:
+        try:
+            is_done = await self._resize(pod, action)
+        finally:
+            self._placeholders.changed(action.job_id)
+            self._placeholders.wrote(workload)
+        if not is_done:
+            cause = OwnCause.RESIZED
+            instead = Cancel(job_id=action.job_id, sluid=action.sluid, cause=cause)
+            await self._cancel(pod, instead, workload)
 
     async def _cancel(self, pod: Pod, action: Cancel, workload: str) -> None:
         try:

@@ -17,7 +17,7 @@ from bridge.domain.allocation import Seat
 from bridge.domain.deletions import Deletions
 from bridge.domain.dwell import Dwell
 from bridge.domain.errors import PeerError
-from bridge.domain.facts import Actor, Decision, Facts, Policy
+from bridge.domain.facts import Actor, Decision, Facts, Policy, WhenFull
 from bridge.domain.gang_members import Member
 from bridge.domain.grouping import Membership
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode
@@ -233,10 +233,10 @@ class PodLoop:
                 seats = seats if seats is not None else seating.seats(job, pods, wanted)
                 seat = seats.get(pod.uid)
                 if seat is None:
-                    if seating.is_surplus(job, pods):
+                    if (look := self._unseated(pod, pods, job, view, dwelt=now - since)) is None:
                         self._set_apart(pod)
                     else:
-                        looks.append(gang_members.unseated(pod, job, view))
+                        looks.append(look)
                     continue
             beside = placed.setdefault(seat.node, []) if seat else []
             facts = self._side.gather(
@@ -257,6 +257,16 @@ class PodLoop:
                 )
             )
         return looks
+
+    def _unseated(
+        self, pod: Pod, pods: Sequence[Pod], job: SlurmJob, view: View, *, dwelt: timedelta
+    ) -> Member | None:
+        """Decide for a member without a seat; None if it is to be a workload of its own."""
+        if not seating.is_surplus(job, pods):
+            return gang_members.unseated(pod, job, view)
+        if seating.when_full(pod, self._policy) is WhenFull.WAIT:
+            return gang_members.surplus(pod, job, view, self._policy, dwelt=dwelt)
+        return None
 
     async def _carry_out(self, uid: str, decisions: Sequence[tuple[Pod, Decision]]) -> None:
         """What concerns the placeholder first, one after the other; then every member's own, at once."""

@@ -229,6 +229,11 @@ class Placement(Section):
         60,
         description="How long a gang's pods may come in silence before they say what is missing.",
     )
+    when_full: Literal["own-job", "wait"] = Field(
+        "own-job",
+        description="What becomes of a pod for which its running gang has no slot: a Slurm job of its own, or it waits "
+        f"for one; annotation {names.WHEN_FULL_ANNOTATION} wins.",
+    )
     priority_classes: Annotated[dict[str, dict[str, str]], BeforeValidator(_parse_json)] = Field(
         default_factory=dict,
         description="What pods of a Kubernetes priority class ask of Slurm, by the fields of "

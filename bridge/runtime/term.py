@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from bridge.domain.facts import Policy
 from bridge.domain.ids import PodUid
-from bridge.runtime.actuator import Actuator, RestoreFor, SubmitFor
+from bridge.runtime.actuator import Actuator, ResizeFor, RestoreFor, SubmitFor
 from bridge.runtime.mirror import Mirror
 from bridge.runtime.placeholders import Placeholders
 from bridge.runtime.pods import PodLoop, Side
@@ -44,7 +44,13 @@ class Term:
         program.health.register("slurm", self.placeholders.health)
 
     def loop(
-        self, side: Side, policy: Policy, *, submit: SubmitFor, restore: RestoreFor
+        self,
+        side: Side,
+        policy: Policy,
+        *,
+        submit: SubmitFor,
+        resize: ResizeFor,
+        restore: RestoreFor,
     ) -> PodLoop:
         """Put the loop over one side's pods together."""
         program = self._program
@@ -60,6 +66,7 @@ class Term:
                 placeholders=self.placeholders,
                 pods=self._mirror.pods,
                 submit=submit,
+                resize=resize,
                 restore=restore,
                 reporter=program.reporter,
                 clock=program.clock,

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from bridge.domain import hostlist, placeholder
-from bridge.domain.allocation import Part, Share
+from bridge.domain.allocation import Part, Share, TaskSize
 from bridge.domain.grant import Grant
 from bridge.domain.ids import ClusterId, JobId, Sluid, SlurmNode
 from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
@@ -74,7 +74,9 @@ def _whole(components: Sequence[SlurmJob]) -> SlurmJob:
         nodes=tuple(dict.fromkeys(node for each in components for node in each.nodes)),
         tasks=sum(component.tasks for component in components),
         shares=(),
-        parts=tuple(Part(tasks=each.tasks, shares=each.shares) for each in components),
+        parts=tuple(
+            Part(tasks=each.tasks, task=each.task, shares=each.shares) for each in components
+        ),
         remains=phase is JobPhase.ENDED and any(each is not phase for each in phases),
         started_at=counts.started_at,
         ends_at=min(ends, default=None),
@@ -122,6 +124,11 @@ def _job(wired: wire.Job) -> SlurmJob | Stranger:
         required_nodes=required,
         excluded_nodes=excluded,
         tasks=wired.tasks.positive or 1,
+        task=TaskSize(
+            cpus=wired.cpus_per_task.positive or 1,
+            memory_mib_per_cpu=wired.memory_per_cpu.positive,
+            gres=wired.tres_per_task,
+        ),
         shares=() if is_waiting else tuple(_shares(wired, nodes)),
         identity=identity,
         held=is_waiting and wired.priority.set and wired.priority.number == 0,

@@ -71,8 +71,10 @@ def changes(changed: Changes) -> dict[str, object]:
         "minimum_nodes": changed.nodes,
         "maximum_nodes": changed.nodes,
         "tasks": changed.tasks,
+        "minimum_cpus": changed.cpus,
         "cpus_per_task": changed.cpus_per_task,
         "memory_per_node": _number(changed.memory_mib_per_node),
+        "memory_per_cpu": _number(changed.memory_mib_per_cpu),
         "time_limit": _number(changed.time_limit_min),
         "qos": changed.qos,
     }

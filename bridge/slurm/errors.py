@@ -24,6 +24,8 @@ NODES_BUSY: Final = 2016
 INVALID_JOB_ID: Final = 2017
 INVALID_NODE_NAME: Final = 2018
 ALREADY_DONE: Final = 2021
+JOB_NOT_PENDING: Final = 2073
+JOB_FINISHED: Final = 2084
 NODE_EXISTS: Final = 2168
 COMMUNICATION: Final = (range(1000, 1024), range(1800, 1900), range(5000, 5100))
 """Between daemons; most of them may come after slurmctld has got the message."""

@@ -252,8 +252,16 @@ async def set_node_lists(
     await client.call("job.set_node_lists", "POST", f"/job/{job_id}", body=body, answer=wire.Answer)
 
 
-async def update_as_user(client: SlurmClient, placeholder_: SlurmJob, changes: Changes) -> None:
+async def update_as_user(
+    client: SlurmClient,
+    placeholder_: SlurmJob,
+    changes: Changes,
+    *,
+    component: JobId | None = None,
+) -> None:
     """Change what a waiting placeholder asks for, as the user whose job it is.
+
+    Of a heterogeneous one each component by its own id.
 
     As root it would be done whatever their limits are: root's change of a size, of time or of the QOS takes the job out of
     that limit for good. As the user it is limited like a submission.
@@ -271,7 +279,7 @@ async def update_as_user(client: SlurmClient, placeholder_: SlurmJob, changes: C
     await client.call(
         operation,
         "POST",
-        f"/job/{held.id}",
+        f"/job/{component or held.id}",
         body=encode.changes(changes),
         answer=wire.Answer,
         user=held.identity.frozen.user,

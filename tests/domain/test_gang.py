@@ -319,18 +319,6 @@ def test_scancel_ends_those_it_was_for_and_nobody_else() -> None:
     assert all(isinstance(actions[0], EndPod) for actions in found.values())
 
 
-def test_a_gang_that_grew_while_it_waits_is_submitted_again() -> None:
-    pods = [waiting(name, 4) for name in "abcd"]
-    ((_, (cancel,)),) = decided(pods, job(JobPhase.WAITING, A, B, C)).items()
-    assert isinstance(cancel, Cancel)
-    assert OwnCause.RESIZED == cancel.cause
-
-
-def test_a_member_replaced_while_it_waits_changes_nothing() -> None:
-    told = decided([A, B, waiting("d")], job(JobPhase.WAITING, A, B, C))
-    assert not any(isinstance(a, Submit | Cancel) for actions in told.values() for a in actions)
-
-
 def test_a_spare_placeholder_is_cancelled_once() -> None:
     jobs = [job(JobPhase.WAITING, A, B, C, number=number) for number in (7, 8)]
     ((_, (cancel,)),) = decided([A, B, C], *jobs).items()

@@ -21,6 +21,7 @@ from bridge.domain.actions import (
     OwnCause,
     Record,
     Release,
+    Resize,
     Restore,
     SetTimeLimit,
     Submit,
@@ -183,7 +184,7 @@ class Stage:
                 yield from self.pod_requests(agent, facts, action)
             case Restore() | Adopt():
                 raise AssertionError("there is no evidence in this world, so nothing is restored")
-            case Enlist() | Record():
+            case Enlist() | Record() | Resize():
                 raise AssertionError("a single pod has no gang")
             case _:
                 assert_never(action)

@@ -1,0 +1,48 @@
+"""A waiting placeholder and what would be submitted now: what of it Slurm has to be told anew.
+
+Only the number of tasks changes in place, as the job's user. Whatever else differs takes another job.
+"""
+
+from collections.abc import Mapping
+
+from bridge.domain.allocation import TaskSize
+from bridge.domain.ids import JobId
+from bridge.domain.jobs import SlurmJob
+from bridge.domain.placeholder import Changes, PlaceholderSpec
+
+
+def changes(spec: PlaceholderSpec, job: SlurmJob) -> Mapping[JobId, Changes] | None:
+    """Say which components have to ask for another number of tasks; None: that is not all that differs.
+
+    Args:
+        spec: what would be submitted now.
+        job: what was, while it waits.
+    """
+    specs = (spec, *spec.also)
+    parts = job.components
+    sizes = tuple(_size(each) for each in specs)
+    if not _is_for_the_same(spec, job) or sizes != tuple(part.task for part in parts):
+        return None
+    return {
+        id_: Changes(
+            tasks=each.tasks,
+            cpus=each.tasks * each.cpus_per_task,
+            memory_mib_per_cpu=each.memory_mib_per_cpu,
+        )
+        for id_, each, part in zip(job.ids, specs, parts, strict=True)
+        if each.tasks != part.tasks
+    }
+
+
+def _size(spec: PlaceholderSpec) -> TaskSize:
+    return TaskSize(
+        cpus=spec.cpus_per_task,
+        memory_mib_per_cpu=spec.memory_mib_per_cpu,
+        gres=spec.gres_per_task,
+    )
+
+
+def _is_for_the_same(spec: PlaceholderSpec, job: SlurmJob) -> bool:
+    """A job's user never changes, and whose account it is charged to was decided at its submit."""
+    frozen = job.identity.frozen
+    return frozen is not None and (frozen.user, frozen.account) == (spec.user, spec.account)

@@ -1,0 +1,175 @@
+"""A gang that changes: while it waits its placeholder follows, and who comes too late for a slot is told so."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from bridge.domain import gang_members, names, seating, workload
+from bridge.domain.actions import Enlist, Resize, Tell
+from bridge.domain.demand import Demand
+from bridge.domain.facts import Decision, Policy, WhenFull
+from bridge.domain.gang_members import Member
+from bridge.domain.grouping import Membership
+from bridge.domain.jobs import JobPhase, SlurmJob
+from bridge.domain.pods import Pod
+from bridge.domain.workload import Workload
+from tests.domain import lifecycle_builders as lives
+from tests.domain.test_gang import A, B, C, decided, job, running, uid, waiting
+
+D = waiting("d")
+LARGE = Demand(milli_cpu=8000)
+
+
+def of(size: int, names_: str) -> list[Pod]:
+    return [waiting(name, size) for name in names_]
+
+
+def test_a_placeholder_asks_for_more_when_its_gang_grows_and_names_the_new_ones() -> None:
+    pods = of(5, "abcde")
+    ((name, (enlist, resize)),) = decided(pods, job(JobPhase.WAITING, A, B, C)).items()
+    assert "a" == name
+    assert isinstance(enlist, Enlist)
+    assert (uid(pods[3]), uid(pods[4])) == enlist.pods
+    assert set(map(uid, pods)) == enlist.alive
+    assert isinstance(resize, Resize)
+    assert (7, 5) == (resize.job_id, resize.gang.size)
+
+
+def test_it_asks_for_less_when_its_gang_shrinks() -> None:
+    ((_, (resize,)),) = decided(of(2, "ab"), job(JobPhase.WAITING, A, B, C)).items()
+    assert isinstance(resize, Resize)
+    assert 2 == resize.gang.size
+
+
+def test_nothing_is_asked_again_once_it_is_done_or_before_all_are_there() -> None:
+    pods = of(4, "abcd")
+    assert {} == changes_of(pods, job(JobPhase.WAITING, *pods, tasks=4))
+    assert {} == changes_of(pods[:3], job(JobPhase.WAITING, A, B, C))
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        pytest.param(replace(job(JobPhase.WAITING, A, B, C), submitted_at=None), id="not read yet"),
+        pytest.param(job(JobPhase.RUNNING, A, B, C), id="it runs"),
+    ],
+)
+def test_nothing_is_asked_of_a_placeholder_that(there: SlurmJob) -> None:
+    assert {} == changes_of(of(4, "abcd"), there)
+
+
+def test_a_replacement_is_written_in_while_the_gang_waits() -> None:
+    """Else the placeholder would be nobody's as soon as all of the first ones had been replaced."""
+    ((_, (enlist,)),) = changes_of([A, B, D], job(JobPhase.WAITING, A, B, C)).items()
+    assert enlist == Enlist(
+        job_id=job(JobPhase.WAITING).id,
+        sluid=job(JobPhase.WAITING).sluid,
+        pods=(uid(D),),
+        alive=frozenset(map(uid, (A, B, D))),
+    )
+
+
+def test_a_member_of_another_size_makes_it_another_job() -> None:
+    pods = [A, B, replace(C, demand=LARGE)]
+    (actions,) = changes_of(pods, job(JobPhase.WAITING, *pods)).values()
+    assert [Resize] == [type(action) for action in actions]
+
+
+def changes_of(pods: list[Pod], there: SlurmJob) -> dict[str, tuple[Enlist | Resize, ...]]:
+    asked = {
+        name: tuple(action for action in actions if isinstance(action, Enlist | Resize))
+        for name, actions in decided(pods, there).items()
+    }
+    return {name: actions for name, actions in asked.items() if actions}
+
+
+def group(*pods: Pod, declared: int = 3, is_exact: bool = True) -> Workload:
+    found = workload.evaluate([(membership(pod), pod) for pod in pods])
+    size = max(declared, len(pods))
+    return replace(found, size=size, declared=declared, is_exact=is_exact)
+
+
+def membership(pod: Pod) -> Membership:
+    return Membership(kind="Job", namespace=pod.namespace, name="ring", key=pod.uid)
+
+
+def test_a_group_that_says_how_many_it_is_at_least_takes_in_who_comes_while_it_waits() -> None:
+    four = group(A, B, C, D, is_exact=False)
+    assert four.is_resized([3])
+    assert not four.is_resized([4])
+    assert not four.is_resized([5]), "who went leaves room for others"
+    large = group(A, B, C, replace(D, demand=LARGE), is_exact=False)
+    assert not large.is_resized([3]), "of another size: that would take another job"
+
+
+def test_an_exact_group_has_its_number_of_each_size() -> None:
+    mixed = group(replace(A, demand=LARGE), B, C)
+    assert not mixed.is_resized([1, 2])
+    assert mixed.is_resized([2, 1])
+    assert mixed.is_resized([3])
+
+
+# --- no slot is free ------------------------------------------------------------------------------------------------
+
+FULL = [running("a", 0), running("b", 1), running("c", 2)]
+RUNS = job(JobPhase.RUNNING, *FULL)
+WAITS = Policy(when_full=WhenFull.WAIT)
+
+
+def saying(word: str) -> Pod:
+    return replace(D, annotations={**D.annotations, names.WHEN_FULL_ANNOTATION: word})
+
+
+@pytest.mark.parametrize(
+    ("pod", "policy", "expected"),
+    [
+        (D, Policy(), WhenFull.OWN_JOB),
+        (D, WAITS, WhenFull.WAIT),
+        (saying("wait"), Policy(), WhenFull.WAIT),
+        (saying("own-job"), WAITS, WhenFull.OWN_JOB),
+        (saying("perhaps"), WAITS, WhenFull.WAIT),
+    ],
+)
+def test_the_pods_word_counts_before_the_settings(
+    pod: Pod, policy: Policy, expected: WhenFull
+) -> None:
+    assert expected is seating.when_full(pod, policy)
+
+
+def surplus(pod: Pod = D, *, seconds: float = 10, fresh: bool = True) -> Member:
+    dwelt = timedelta(seconds=seconds)
+    view = replace(lives.view(RUNS), fresh=fresh)
+    return gang_members.surplus(pod, RUNS, view, Policy(), dwelt=dwelt)
+
+
+def test_a_surplus_member_that_waits_is_told_why_once() -> None:
+    assert seating.is_surplus(RUNS, [*FULL, D])
+    decision = surplus().decision
+    assert decision is not None
+    (tell,) = decision.actions
+    assert isinstance(tell, Tell)
+    assert ("GangFull", None, False) == (tell.reason, tell.job_id, tell.allocated)
+    assert "Slurm job 7 of its gang has 3 slots, and none for this pod" in tell.message
+
+    assert not gang_members.has(decision_of(surplus(lives.told(D, tell))), Tell)
+
+
+@pytest.mark.parametrize(("seconds", "fresh"), [(1, True), (10, False)])
+def test_it_is_told_nothing_at_once_or_on_an_old_view(seconds: float, fresh: bool) -> None:
+    decision = decision_of(surplus(seconds=seconds, fresh=fresh))
+    assert not gang_members.has(decision, Tell)
+    assert decision.retry_after is not None
+
+
+def decision_of(member: Member) -> Decision:
+    assert member.decision is not None
+    return member.decision
+
+
+def test_a_pod_that_waits_takes_the_slot_of_the_next_that_goes() -> None:
+    gone = [FULL[0], FULL[2], D]
+    group_ = workload.evaluate([(membership(D), D)])
+    assert {uid(D): 1} == {
+        pod: seat.slot for pod, seat in seating.seats(RUNS, gone, group_).items()
+    }

@@ -1,0 +1,200 @@
+"""Gangs that change on the real things: while they wait their job follows, and who finds no slot waits where that is wanted."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from bridge.domain import names
+from bridge.domain.placeholder import Identity
+from sandbox.api import ApiError
+from tests import faults
+from tests.fault_bench import FaultBench
+from tests.faults import Fault
+from tests.integration.test_gangs import in_group, note, submit, uid_of
+from tests.integration.worlds import Manifest, Worlds, condition, container, is_gated, played
+from tests.servers import wait_until
+
+NODES = ("node-0", "node-1", "node-2", "node-3")
+CHANGED_WITHIN_S = 60.0
+"""A size that no event tells of is read again every ten seconds; a new leader needs its lease first."""
+
+
+@pytest.fixture
+def full(worlds: Worlds) -> Iterator[Worlds]:
+    """A namespace whose pods wait, as strangers have every node."""
+    with worlds.strangers_on(*NODES):
+        yield worlds
+
+
+class GangJob:
+    """A Job whose pods are one gang."""
+
+    def __init__(self, worlds: Worlds, name: str, pods: int, **play: Any) -> None:
+        self.worlds = worlds
+        self.path = f"/apis/batch/v1/namespaces/{worlds.namespace}/jobs"
+        self.name = name
+        metadata = {"name": name, "annotations": {names.GANG_ANNOTATION: "true"}}
+        spec = {
+            "restartPolicy": "Never",
+            "terminationGracePeriodSeconds": 2,
+            "containers": [container("2")],
+        }
+        template = {"metadata": {"annotations": played(**play)}, "spec": spec}
+        body = {"metadata": metadata, "spec": {"parallelism": pods, "template": template}}
+        self.uid = str(worlds.sandbox.admin.create(self.path, body)["metadata"]["uid"])
+
+    def scale(self, pods: int) -> None:
+        self.worlds.sandbox.admin.patch(f"{self.path}/{self.name}", {"spec": {"parallelism": pods}})
+
+    def pods(self) -> list[Manifest]:
+        selector = f"batch.kubernetes.io/job-name={self.name}"
+        listed = self.worlds.sandbox.admin.get(f"{self.worlds.path}/pods", labelSelector=selector)
+        return [pod for pod in listed["items"] if "deletionTimestamp" not in pod["metadata"]]
+
+    def await_running(self, count: int) -> list[Manifest]:
+        def found() -> list[Manifest]:
+            pods = [pod for pod in self.pods() if pod["status"]["phase"] == "Running"]
+            return pods if len(pods) == count else []
+
+        return wait_until(found, CHANGED_WITHIN_S, sandbox=self.worlds.sandbox)
+
+
+def asks_for(worlds: Worlds, job_id: int) -> tuple[int, int]:
+    """Tasks and CPUs, as squeue has them."""
+    fields = "NumTasks:|,NumCPUs:"
+    shown = worlds.sandbox.run("squeue", "--noheader", "-j", str(job_id), "-O", fields)
+    tasks, cpus = shown.split("|")
+    return int(tasks), int(cpus)
+
+
+def await_asking_for(worlds: Worlds, job_id: int, *, tasks: int, cpus: int) -> None:
+    wait_until(
+        lambda: (tasks, cpus) == asks_for(worlds, job_id),
+        CHANGED_WITHIN_S,
+        sandbox=worlds.sandbox,
+    )
+
+
+def named(worlds: Worlds, uid: str) -> set[str]:
+    """The pods that the workload's only placeholder names."""
+    (job,) = worlds.jobs(uid)
+    assert isinstance(job.identity, Identity)
+    return set(job.identity.pods)
+
+
+def submitted_at(worlds: Worlds, job_id: int) -> str:
+    fields = ("--noheader", "-O", "SubmitTime")
+    return worlds.sandbox.run("squeue", *fields, "-j", str(job_id)).strip()
+
+
+def test_a_waiting_job_grows_and_shrinks_with_its_gang_and_keeps_its_place(worlds: Worlds) -> None:
+    with worlds.strangers_on(*NODES):
+        gang = GangJob(worlds, "elastic", 3)
+        job = worlds.await_live(gang.uid)
+        since = submitted_at(worlds, job.id)
+        for size in (5, 2):
+            gang.scale(size)
+            await_asking_for(worlds, job.id, tasks=size, cpus=2 * size)
+        assert since == submitted_at(worlds, job.id)
+        assert {pod["metadata"]["uid"] for pod in gang.pods()} <= named(worlds, gang.uid)
+
+    pods = gang.await_running(2)
+
+    assert {"2"} == {note(pod, names.WORLD_SIZE_ANNOTATION) for pod in pods}
+    assert {str(job.id)} == {pod["metadata"]["labels"][names.JOB_ID_LABEL] for pod in pods}
+    assert [job.id] == [each.id for each in worlds.jobs(gang.uid)]
+
+
+@pytest.mark.parametrize(
+    ("write", "fault", "dies"),
+    [
+        pytest.param("the names", faults.LOST_REPLY, True, id="killed between names and size"),
+        pytest.param("the size", faults.LOST_REPLY, False, id="size done without a reply"),
+        pytest.param("the size", faults.LOST_REQUEST, False, id="size lost"),
+        pytest.param("the size", faults.LOST_REPLY, True, id="killed after the size"),
+    ],
+)
+def test_a_change_that_goes_wrong_is_made_all_the_same(
+    full: Worlds, bench: FaultBench, write: str, fault: Fault, *, dies: bool
+) -> None:
+    struck: list[str] = []
+
+    def strike() -> None:
+        struck.append(write)
+        if dies:
+            bench.kill("extender")
+
+    gang = GangJob(full, "shaken", 2)
+    job = full.await_live(gang.uid)
+    link = bench.link("extender", "slurmrestd")
+    if write == "the size":
+        link.inject(faults.PASSED_ON, "POST", f"/job/{job.id}$")
+    link.inject(fault.and_then(strike), "POST", f"/job/{job.id}$")
+    gang.scale(3)
+
+    wait_until(
+        lambda: (
+            (3, 6) == asks_for(full, job.id)
+            and {pod["metadata"]["uid"] for pod in gang.pods()} == named(full, gang.uid)
+        ),
+        CHANGED_WITHIN_S,
+        sandbox=full.sandbox,
+    )
+    assert [write] == struck
+    assert [(job.id, "PENDING")] == [(each.id, each.state) for each in full.jobs(gang.uid)]
+    bench.calm()
+
+
+def test_a_member_of_another_size_takes_another_job(full: Worlds) -> None:
+    """Slurm can make one size of tasks more, not two of one."""
+    for name in ("a", "b"):
+        submit(full, name, group="mixed", size=2)
+    job = full.await_live(uid_of(full, "mixed"))
+    full.delete("b")
+    full.await_gone("b")
+    submit(full, "c", group="mixed", size=2, cpus="2")
+
+    def two_components() -> list[int]:
+        live = sorted(each.id for each in full.live(uid_of(full, "mixed")))
+        return live if len(live) == 2 else []
+
+    leader, _ = wait_until(two_components, CHANGED_WITHIN_S, sandbox=full.sandbox)
+    assert leader > job.id
+    (over,) = [each for each in full.jobs(uid_of(full, "mixed")) if each.id == job.id]
+    assert over.identity is not None
+    assert ("CANCELLED", "resized") == (over.state, over.identity.cause)
+
+
+def test_a_surplus_member_waits_for_a_slot_where_it_says_so(worlds: Worlds) -> None:
+    for name in ("a", "b"):
+        submit(worlds, name, group="full", size=2)
+    pods = {name: worlds.await_phase(name, "Running") for name in ("a", "b")}
+    (job,) = worlds.live(uid_of(worlds, "full"))
+    metadata = in_group("full", 2)
+    metadata["name"] = "c"
+    metadata["annotations"][names.WHEN_FULL_ANNOTATION] = "wait"
+    spec = {"containers": [container()], "restartPolicy": "Never"}
+    body = {"metadata": metadata, "spec": spec}
+    uid = worlds.sandbox.admin.create(f"{worlds.path}/pods", body)["metadata"]["uid"]
+
+    told = condition(worlds.await_pod("c", condition))
+    assert ("GangFull", "False") == (told["reason"], told["status"])
+    assert f"Slurm job {job.id} of its gang has 2 slots, and none for this pod" in told["message"]
+    assert told["message"] == worlds.await_event("c", "GangFull")
+    assert is_gated(worlds.await_pod("c", bool))
+    assert [] == worlds.jobs(uid)
+
+    worlds.delete("b")
+    c = worlds.await_phase("c", "Running")
+    assert pods["b"]["spec"]["nodeName"] == c["spec"]["nodeName"]
+    assert note(pods["b"], names.RANK_ANNOTATION) == note(c, names.RANK_ANNOTATION)
+    assert [(job.id, "RUNNING")] == [
+        (each.id, each.state) for each in worlds.jobs(uid_of(worlds, "full"))
+    ]
+    assert [] == worlds.jobs(uid)
+
+
+def test_a_word_that_means_nothing_is_refused(worlds: Worlds) -> None:
+    with pytest.raises(ApiError, match="expected own-job or wait, found 'perhaps'"):
+        worlds.submit("odd", annotations={names.WHEN_FULL_ANNOTATION: "perhaps"})
