@@ -90,6 +90,9 @@ async def control(
     policy = Policy(
         bind_deadline=timedelta(seconds=placement.bind_deadline_s),
         start_deadline=timedelta(seconds=controllers.start_deadline_s),
+        kept_slots_deadline=None
+        if controllers.kept_slots_deadline_s is None
+        else timedelta(seconds=controllers.kept_slots_deadline_s),
         restore_deadline=timedelta(seconds=controllers.restore_deadline_s),
         overtime=timedelta(minutes=program.settings.slurm.over_time_limit_min),
         evict_suspended=controllers.suspended == "evict",

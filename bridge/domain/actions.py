@@ -27,13 +27,15 @@ class Cause(enum.Enum):
     """Slurm forgot the placeholder and gave its nodes to others."""
     MEMBER_FAILED = "GangMemberFailed"
     """Another member of its gang failed, and their template says that all end then."""
+    INCOMPLETE = "GangIncomplete"
+    """Slots were kept for pods of its gang that never came: it counts as a failure, or its controller would try for ever."""
     ENDED = "SlurmJobEnded"
     """It ended some other way (an administrator completed it by hand …)."""
 
     @property
     def is_disruption(self) -> bool:
         """Not the pod's fault: a Job's podFailurePolicy may ignore it."""
-        return self not in (Cause.TIME_LIMIT, Cause.NOT_STARTED)
+        return self not in (Cause.TIME_LIMIT, Cause.NOT_STARTED, Cause.INCOMPLETE)
 
     @property
     def is_on_slurms_word(self) -> bool:

@@ -77,6 +77,8 @@ class Policy:
 
     bind_deadline: timedelta = timedelta(minutes=2)
     start_deadline: timedelta = timedelta(minutes=30)
+    kept_slots_deadline: timedelta | None = None
+    """For so long a started gang keeps slots for pods that are yet to be created; None: for ever."""
     restore_deadline: timedelta = timedelta(minutes=10)
     overtime: timedelta = timedelta(0)
     """Slurm's OverTimeLimit: so long after its limit a job may go on."""

@@ -70,6 +70,7 @@ def agree(
     answers |= gang_endings.endings(
         [m for m in decided.values() if m.row in gang_endings.ENDING], members
     )
+    answers |= gang_endings.ended_for_unused_slots(members, answers, policy, now)
     answers |= gang_endings.ended_by_others(members, answers)
     if waiting and gang is not None:
         around = Around(members, gang, policy, now, is_fresh)

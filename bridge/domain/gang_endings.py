@@ -1,10 +1,12 @@
 """How a gang ends: who ends before others leaves the placeholder to them, and the last one ends it for all."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 from bridge.domain import gang_members, names, outcome, seating
 from bridge.domain.actions import Cancel, Cause, Complete, Evict, OwnCause, Record, Release
-from bridge.domain.facts import Decision
+from bridge.domain.facts import Decision, Policy
 from bridge.domain.gang_members import Member
 from bridge.domain.ids import JobId, PodUid
 from bridge.domain.jobs import JobPhase, SlurmJob
@@ -52,6 +54,38 @@ def ended_by_others(
             text = f"{by.pod.name} of its gang failed"
             evict = Evict(cause=Cause.MEMBER_FAILED, message=text)
             ended[other.pod.uid] = Decision(actions=(evict,), reason=text)
+    return ended
+
+
+def ended_for_unused_slots(
+    members: Sequence[Member], answers: Mapping[PodUid, Decision], policy: Policy, now: datetime
+) -> dict[PodUid, Decision]:
+    """Where a controller makes some members only when others run, their slots are kept for a time: then all of it ends.
+
+    A member is written into the placeholder's identity before it is placed, so a placeholder that names fewer than it has
+    slots still waits for some. Slots of members that were there and are gone do not count.
+    """
+    ended: dict[PodUid, Decision] = {}
+    for member in members:
+        job, own = member.job, answers.get(member.pod.uid)
+        if own is None or job is None or member.row not in (Row.PLACED, Row.BOUND):
+            continue
+        there = {*job.identity.pods, *(other.pod.uid for other in members if other.job == job)}
+        absent = job.tasks - len(there)
+        began, deadline = job.started_at, policy.kept_slots_deadline
+        if absent <= 0 or job.phase is not JobPhase.RUNNING or began is None or deadline is None:
+            continue
+        remaining = began + deadline - now
+        if remaining > timedelta(0):
+            again = min(remaining, own.retry_after or remaining)
+            ended[member.pod.uid] = replace(own, retry_after=again)
+        elif all(other.is_fresh for other in members):
+            text = (
+                f"{absent} of the {job.tasks} slots of Slurm job {job.id} were kept for "
+                f"{deadline.total_seconds():g} s for pods of its gang that did not come"
+            )
+            evict = Evict(cause=Cause.INCOMPLETE, message=text)
+            ended[member.pod.uid] = Decision(actions=(evict,), reason=text)
     return ended
 
 

@@ -6,6 +6,7 @@ else there is to gather, each program says by its `Side`.
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -132,6 +133,8 @@ class PodLoop:
         """Of gated pods, as far as they are known: what they follow from does not change after CREATE."""
         self._admitted: set[PodUid] = set()
         """Pods that may join a placeholder submitted without them."""
+        self._joined: set[PodUid] = set()
+        """Members whose placeholder is being read again, as it did not name them."""
         self._departed: dict[str, set[PodUid]] = {}
         """Pods that are gone or another's, by their workload: to be forgotten when nobody works on that."""
 
@@ -228,6 +231,8 @@ class PodLoop:
             now = self._clock.now()
             since = self._since(pod, view, now)
             job = lifecycle.placeholder(pod, view)
+            if job is not None and self._joined_unseen(uid, pod, job):
+                view = replace(view, fresh=False)
             seat = None
             if wanted is not None and job is not None and seating.needs_seat(pod, job):
                 seats = seats if seats is not None else seating.seats(job, pods, wanted)
@@ -257,6 +262,16 @@ class PodLoop:
                 )
             )
         return looks
+
+    def _joined_unseen(self, uid: str, pod: Pod, job: SlurmJob) -> bool:
+        """Whether a member was written into its placeholder's identity after that was read: once, it is read again."""
+        is_placed = not pod.is_gated and job.is_named(pod.job_id, pod.sluid)
+        if not is_placed or pod.uid in job.identity.pods or pod.uid in self._joined:
+            return False
+        self._joined.add(pod.uid)
+        self._placeholders.changed(job.id)
+        self._placeholders.wrote(uid)
+        return True
 
     def _unseated(
         self, pod: Pod, pods: Sequence[Pod], job: SlurmJob, view: View, *, dwelt: timedelta
@@ -402,6 +417,7 @@ class PodLoop:
     def _forget(self, uid: PodUid) -> None:
         self._memberships.pop(uid, None)
         self._admitted.discard(uid)
+        self._joined.discard(uid)
         self._placeholders.forget_pod(uid)
         self._side.forget_pod(uid)
         self._dwell.forget(uid)

@@ -298,6 +298,11 @@ class Controllers(Section):
         1800,
         description="How long a bound pod's first container may take to start, its image included.",
     )
+    kept_slots_deadline_s: Annotated[Seconds | None, BeforeValidator(_null)] = Field(
+        3600,
+        description="How long a started gang keeps slots for pods that its controller has yet to create (LeaderReady, "
+        "exclusive topology) before it is evicted; null: for ever.",
+    )
     restore_deadline_s: Seconds = Field(
         600, description="How long a lost placeholder may wait for its nodes to be given back."
     )

@@ -107,6 +107,7 @@ def test_every_cause_is_slurms_word_or_the_pods_own() -> None:
         Cause.NOT_STARTED,
         Cause.SUSPENDED,
         a_siblings,
+        Cause.INCOMPLETE,
     } == own
 
 

@@ -5,17 +5,18 @@ from datetime import timedelta
 
 import pytest
 
-from bridge.domain import gang_members, names, seating, workload
-from bridge.domain.actions import Enlist, Resize, Tell
+from bridge.domain import gang_endings, gang_members, names, seating, workload
+from bridge.domain.actions import Cause, Enlist, Evict, Resize, Tell
 from bridge.domain.demand import Demand
 from bridge.domain.facts import Decision, Policy, WhenFull
 from bridge.domain.gang_members import Member
 from bridge.domain.grouping import Membership
 from bridge.domain.jobs import JobPhase, SlurmJob
+from bridge.domain.lifecycle import row_of
 from bridge.domain.pods import Pod
 from bridge.domain.workload import Workload
 from tests.domain import lifecycle_builders as lives
-from tests.domain.test_gang import A, B, C, decided, job, running, uid, waiting
+from tests.domain.test_gang import NOW, A, B, C, decided, job, running, uid, waiting
 
 D = waiting("d")
 LARGE = Demand(milli_cpu=8000)
@@ -173,3 +174,70 @@ def test_a_pod_that_waits_takes_the_slot_of_the_next_that_goes() -> None:
     assert {uid(D): 1} == {
         pod: seat.slot for pod, seat in seating.seats(RUNS, gone, group_).items()
     }
+
+
+# --- slots kept for pods that are yet to come ------------------------------------------------------------------------
+
+LIMIT = timedelta(minutes=10)
+KEPT = job(JobPhase.RUNNING, running("a", 0))
+"""Three slots, for one of which somebody came."""
+BEGAN = KEPT.started_at or NOW
+
+
+def ended_after(
+    since: timedelta,
+    *pods: Pod,
+    there: SlurmJob = KEPT,
+    fresh: bool = True,
+    limit: timedelta | None = LIMIT,
+) -> dict[str, Decision]:
+    own = Decision(actions=(), reason="runs", retry_after=timedelta(hours=2))
+    members = [
+        Member(
+            pod=pod, row=row_of(pod, node_is_gone=False), job=there, decision=own, is_fresh=fresh
+        )
+        for pod in pods
+    ]
+    answers = {pod.uid: own for pod in pods}
+    policy = Policy(kept_slots_deadline=limit)
+    found = gang_endings.ended_for_unused_slots(members, answers, policy, BEGAN + since)
+    return {pod.name: found[pod.uid] for pod in pods if pod.uid in found}
+
+
+def test_a_gang_whose_slots_stay_empty_ends_with_all_its_pods() -> None:
+    named = replace(KEPT.identity, pods=(uid(A), uid(B)))
+    found = ended_after(LIMIT, *FULL[:2], there=replace(KEPT, identity=named))
+    assert {"a", "b"} == found.keys()
+    for decision in found.values():
+        (evict,) = decision.actions
+        assert isinstance(evict, Evict)
+        assert evict.cause is Cause.INCOMPLETE
+        assert not evict.cause.is_disruption
+        assert "1 of the 3 slots of Slurm job 7 were kept for 600 s" in evict.message
+
+
+def test_until_then_it_is_looked_at_when_its_time_is_over() -> None:
+    (decision,) = ended_after(LIMIT - timedelta(seconds=7), FULL[0]).values()
+    assert ((), timedelta(seconds=7)) == (decision.actions, decision.retry_after)
+
+
+@pytest.mark.parametrize(
+    ("pods", "there", "fresh", "limit"),
+    [
+        pytest.param(FULL, RUNS, True, LIMIT, id="all have come"),
+        pytest.param(FULL[:1], RUNS, True, LIMIT, id="all have come, and two are gone"),
+        pytest.param(FULL, KEPT, True, LIMIT, id="they are there, and not named yet"),
+        pytest.param(FULL[:1], KEPT, False, LIMIT, id="the view is old"),
+        pytest.param(FULL[:1], KEPT, True, None, id="the settings let them wait for ever"),
+        pytest.param(
+            FULL[:1], job(JobPhase.PAUSED, FULL[0]), True, LIMIT, id="it is suspended meanwhile"
+        ),
+    ],
+)
+def test_nobody_is_evicted_where(
+    pods: list[Pod],
+    there: SlurmJob,
+    fresh: bool,
+    limit: timedelta | None,
+) -> None:
+    assert {} == ended_after(2 * LIMIT, *pods, there=there, fresh=fresh, limit=limit)

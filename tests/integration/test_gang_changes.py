@@ -1,7 +1,6 @@
 """Gangs that change on the real things: while they wait their job follows, and who finds no slot waits where that is wanted."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -12,7 +11,7 @@ from tests import faults
 from tests.fault_bench import FaultBench
 from tests.faults import Fault
 from tests.integration.test_gangs import in_group, note, submit, uid_of
-from tests.integration.worlds import Manifest, Worlds, condition, container, is_gated, played
+from tests.integration.worlds import Manifest, Worlds, condition, container, is_gated
 from tests.servers import wait_until
 
 NODES = ("node-0", "node-1", "node-2", "node-3")
@@ -28,20 +27,22 @@ def full(worlds: Worlds) -> Iterator[Worlds]:
 
 
 class GangJob:
-    """A Job whose pods are one gang."""
+    """A Job whose pods are one gang, unless they are told otherwise."""
 
-    def __init__(self, worlds: Worlds, name: str, pods: int, **play: Any) -> None:
+    def __init__(
+        self, worlds: Worlds, name: str, pods: int, *, gang: str = "true", **more: object
+    ) -> None:
         self.worlds = worlds
         self.path = f"/apis/batch/v1/namespaces/{worlds.namespace}/jobs"
         self.name = name
-        metadata = {"name": name, "annotations": {names.GANG_ANNOTATION: "true"}}
+        metadata = {"name": name, "annotations": {names.GANG_ANNOTATION: gang}}
         spec = {
             "restartPolicy": "Never",
             "terminationGracePeriodSeconds": 2,
             "containers": [container("2")],
         }
-        template = {"metadata": {"annotations": played(**play)}, "spec": spec}
-        body = {"metadata": metadata, "spec": {"parallelism": pods, "template": template}}
+        whole = {"parallelism": pods, "template": {"spec": spec}, **more}
+        body = {"metadata": metadata, "spec": whole}
         self.uid = str(worlds.sandbox.admin.create(self.path, body)["metadata"]["uid"])
 
     def scale(self, pods: int) -> None:

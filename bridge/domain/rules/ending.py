@@ -49,7 +49,7 @@ def settle(case: JobCase) -> Decision:
     match outcome.evicted_for(case.pod):
         case Cause.TIME_LIMIT:
             return time_out(case)
-        case Cause.NOT_STARTED:
+        case Cause.NOT_STARTED | Cause.INCOMPLETE:
             return complete_with(case, Outcome(exit_code=outcome.NO_EXIT_CODE))
         case _:
             return do("pod was deleted", cancel_of(case.job))
