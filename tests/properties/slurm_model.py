@@ -76,6 +76,8 @@ class Slurm:
     ever_ended: set[Sluid] = field(default_factory=set)
     set_back: set[Sluid] = field(default_factory=set)
     """Came back from a crash in an earlier state than they had reached."""
+    limits_before_a_crash: dict[Sluid, list[tuple[int, datetime]]] = field(default_factory=dict)
+    """What slurmctld has forgotten, and a leader that has not looked again has not."""
 
     def ours(self, *, live: bool = False) -> list[Job]:
         return [j for j in self.jobs.values() if j.submitted_by and (j.is_live or not live)]
@@ -144,6 +146,7 @@ class Slurm:
     def crash(self) -> None:
         """The last moments are forgotten: submits, starts, ends; and ids are given out again."""
         before = self.jobs
+        self.limits_before_a_crash |= {sluid: job.limits for sluid, job in before.items()}
         jobs, self.next_id = self.saved
         self.jobs = copy.deepcopy(jobs)
         for sluid, job in self.jobs.items():

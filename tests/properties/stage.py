@@ -323,9 +323,15 @@ class Stage:
         self.cluster.delete(self.now)
 
     def has_run_out(self) -> bool:
-        """By any limit that was ever its own: a leader may not have seen the last one yet."""
-        job = self.slurm.jobs.get(self.cluster.placed_by) if self.cluster.placed_by else None
-        return job is not None and any(ends_at <= self.now for _, ends_at in job.limits)
+        """By any limit that was ever its own: a leader may not have seen the last one, or a crash, yet."""
+        placed_by = self.cluster.placed_by
+        assert placed_by is not None
+        job = self.slurm.jobs.get(placed_by)
+        limits = [
+            *(job.limits if job is not None else ()),
+            *self.slurm.limits_before_a_crash.get(placed_by, ()),
+        ]
+        return any(ends_at <= self.now for _, ends_at in limits)
 
     def end_pod(self) -> None:
         if self.cluster.when(lambda pod: pod.is_gated and not pod.is_deleting):
