@@ -1,6 +1,7 @@
 """What the two programs that speak to both peers start with: clients, metrics, health, and the election of a leader."""
 
 import asyncio
+import contextlib
 import os
 import random
 import socket
@@ -11,9 +12,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from bridge import __version__
+from bridge.domain import backoff
 from bridge.domain.ids import ClusterId
 from bridge.kube import objects
 from bridge.kube.client import KubeClient
+from bridge.kube.errors import Unavailable
 from bridge.kube.events import Reporter
 from bridge.kube.leases import KubeLeases
 from bridge.runtime import health, lease
@@ -30,6 +33,11 @@ from bridge.runtime.token_watch import TokenWatch
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import Controller
 from bridge.slurm.tls import ClientTls
+
+_ATTEMPTS = 10
+_FIRST_PAUSE = timedelta(seconds=0.5)
+_LONGEST_PAUSE = timedelta(seconds=3)
+"""Half a minute in all, or longer where requests time out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +133,7 @@ async def opened(name: str, settings: Settings) -> AsyncIterator[Program]:
     """Open the clients of both peers and find out which cluster this is.
 
     Raises:
-        KubeError: the API server did not say; Kubernetes will start us again.
+        KubeError: the API server refused to say, or was away for long; Kubernetes will start us again.
     """
     metrics = Metrics(name)
     kube = KubeClient.open(
@@ -147,21 +155,29 @@ async def opened(name: str, settings: Settings) -> AsyncIterator[Program]:
         on_call=metrics.slurm_call,
     )
     async with kube as kube_client, slurm as slurm_client:
-        cluster = (
-            settings.cluster_id or (await objects.get_namespace(kube_client, "kube-system")).uid
-        )
+        clock = SystemClock()
         yield Program(
             name=name,
             settings=settings,
             kube=kube_client,
             slurm=slurm_client,
-            cluster=ClusterId(cluster),
+            cluster=ClusterId(settings.cluster_id or await _uid_of_cluster(kube_client, clock)),
             metrics=metrics,
             health=Health(),
-            clock=SystemClock(),
+            clock=clock,
             rng=random.Random(),  # noqa: S311  # spreads retries, nothing secret
             reporter=Reporter(
                 controller=f"slurm-bridge.dev/{name}",
                 instance=os.environ.get("POD_NAME") or socket.gethostname(),
             ),
         )
+
+
+async def _uid_of_cluster(kube: KubeClient, clock: Clock) -> str:
+    """Ask again if the API server is away: who ends for that is started again later and later, up to five minutes."""
+    for attempt in range(1, _ATTEMPTS):
+        with contextlib.suppress(Unavailable):
+            return (await objects.get_namespace(kube, "kube-system")).uid
+        pause = backoff.delay(attempt, first=_FIRST_PAUSE, cap=_LONGEST_PAUSE)
+        await clock.sleep(pause.total_seconds())
+    return (await objects.get_namespace(kube, "kube-system")).uid

@@ -127,3 +127,20 @@ def test_a_submit_is_answered_wrongly(worlds: Worlds, bench: FaultBench, fault: 
     assert "Succeeded" == pod["status"]["phase"]
     assert names.JOB_ID_LABEL in pod["metadata"]["labels"]
     bench.calm()
+
+
+def test_a_service_that_starts_while_the_api_server_is_away_waits_for_it(
+    bench: FaultBench, full_sandbox: Sandbox
+) -> None:
+    """One that ended for that would be started again later and later: up to five minutes in a cluster."""
+    away = faults.answers(502, "<html>", content_type="text/html")
+    apiserver = bench.link("controllers", "apiserver")
+    apiserver.inject(away, "GET", "/namespaces/kube-system", times=3)
+    bench.kill("controllers")
+    pid = full_sandbox.status()["controllers"].pid
+
+    wait_until(lambda: full_sandbox.status()["controllers"].state == "up", 60)
+    wait_until(lambda: are_ready(full_sandbox), 60, sandbox=full_sandbox)
+
+    assert apiserver.count("GET", "/namespaces/kube-system") >= 4
+    assert pid == full_sandbox.status()["controllers"].pid
