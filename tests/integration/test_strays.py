@@ -1,18 +1,13 @@
 """Placeholders that nobody should have: without a pod, or a second one for the same pod."""
 
 from dataclasses import replace
-from typing import Any
 
-import httpx
-
-from bridge.domain import placeholder
 from bridge.domain.actions import OwnCause
 from bridge.domain.ids import ClusterId
-from sandbox import nss
 from sandbox.api import Api
 from sandbox.client import Sandbox
-from sandbox.slurm_rest import API, credentials
-from tests.integration.worlds import LIVE, Job, Worlds, is_gated, job_id, played
+from tests.integration.lookalikes import submit_again
+from tests.integration.worlds import LIVE, Worlds, is_gated, job_id, played
 from tests.servers import wait_until
 
 _BREAK_GLASS = "slurm-bridge:break-glass"
@@ -110,29 +105,3 @@ def spares(worlds: Worlds, uid: str) -> set[int]:
         for job in worlds.jobs(uid)
         if job.identity and job.identity.cause == OwnCause.SPARE and job.state not in LIVE
     }
-
-
-def submit_again(sandbox: Sandbox, first: Job, *, hold: bool, is_external: bool = True) -> int:
-    """Submit a job with the identity of another one, as a leader would that was thought dead."""
-    assert first.identity is not None
-    user = nss.JOB_USER.name
-    job: dict[str, Any] = {
-        "flags": ["EXTERNAL_JOB"] if is_external else [],
-        "name": "second",
-        "current_working_directory": "/",
-        "environment": ["PATH=/usr/bin"],
-        **({} if is_external else {"script": "#!/bin/sh\n"}),
-        "user_id": user,
-        "group_id": user,
-        "account": user,
-        "memory_per_node": {"set": True, "infinite": False, "number": 64},
-        "hold": hold,
-        "admin_comment": placeholder.encode(first.identity),
-    }
-    answer = httpx.post(
-        f"{sandbox.slurmrestd_url}/slurm/{API}/job/submit",
-        json={"job": job},
-        headers=credentials(sandbox.instance),
-        trust_env=False,
-    )
-    return int(answer.raise_for_status().json()["job_id"])
