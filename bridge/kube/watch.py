@@ -6,9 +6,11 @@ What goes wrong, and what follows:
 - The connection breaks, stays silent longer than any bookmark may, or the answer is 5xx or 429: the same, after a pause
   that doubles up to a cap, jittered, and never shorter than Retry-After asks for.
 - 410, or any other refusal: our version is no good; list again, and what the list lacks is gone.
+- After a break the API server's version is before ours: its etcd was restored from a backup. A watch from ours on would be
+  silent until that is reached again, and never tell what came before: list again.
 - An object that cannot be read is logged as an error and left as the cache has it: one odd object must not stop all.
 
-Versions are opaque: they are handed back as they came and compared for nothing but equality.
+For all else versions are opaque: they are handed back as they came and compared for nothing but equality.
 Source: <https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes>.
 """
 
@@ -88,6 +90,7 @@ class Reflector(Generic[T]):
         self._log = _log.bind(path=cache.kind.path, **self._selectors)
         self._version = ""
         """Where the watch goes on; "" when there is nothing to go on from."""
+        self._was_interrupted = False
         self._failures = 0
         """In a row; a list that works is no success as long as nothing comes of the watch."""
         self._trouble = ""
@@ -113,6 +116,10 @@ class Reflector(Generic[T]):
         while True:
             began = self._monotonic()
             try:
+                if self._was_interrupted and await self._went_backwards():
+                    self._log.warning("reflector.went_backwards", version=self._version)
+                    self._version = ""
+                self._was_interrupted = False
                 if not self._version:
                     await self._list()
                 await self._watch()
@@ -121,7 +128,16 @@ class Reflector(Generic[T]):
                     self._version = ""
                 if self._monotonic() - began > self._timing.longest_pause.total_seconds():
                     self._failures = 0  # it went well until now
+                self._was_interrupted = True
                 await self._pause(error)
+
+    async def _went_backwards(self) -> bool:
+        """Whether the API server is at a version before ours; both count up (KEP-5504), or we cannot know."""
+        params = {**self._selectors, "limit": "1"}
+        body = await self._client.request("GET", self._kind.path, params=params)
+        now = decode.page(self._kind.path, body).metadata.resource_version
+        are_numbers = now.isdecimal() and self._version.isdecimal()
+        return are_numbers and int(now) < int(self._version)
 
     async def _pause(self, error: errors.KubeError) -> None:
         self._failures += 1

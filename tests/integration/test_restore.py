@@ -3,22 +3,22 @@
 On a sandbox of our own; Slurm forgets ended jobs after a second there.
 """
 
-import shutil
-import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from bridge.domain import names
+from bridge.domain.ids import ClusterId
 from sandbox.api import Api
 from sandbox.client import Sandbox
 from sandbox.options import Options
-from tests import faults
+from tests import backups, faults
 from tests.fault_bench import fault_bench
 from tests.faults import Fault
+from tests.integration.lookalikes import submit_again
 from tests.integration.worlds import LIVE, Manifest, Worlds, condition, is_released, job_id
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 
@@ -28,8 +28,6 @@ _SCHEDULERS_PASS_S = 2.5
 """Slurm looks every second for who could start."""
 _PURGED_WITHIN_S = 60.0
 """slurmctld looks for what it may forget every half minute or so."""
-_COPY = ("/bin/cp", "-a")
-"""With owners: slurmctld runs as somebody else."""
 _HOUR = {"slurmjob.slinky.slurm.net/timelimit": "60"}
 _BREAK_GLASS = "slurm-bridge:break-glass"
 
@@ -107,15 +105,9 @@ def without(sandbox: Sandbox, *parts: str) -> Iterator[None]:
 @contextmanager
 def state_kept(sandbox: Sandbox, copy: Path) -> Iterator[None]:
     """Slurmctld's state as it is now is what it comes back from in the end."""
-    state = sandbox.instance.slurm / "state"
-    sandbox.stop("slurmctld")
-    subprocess.run((*_COPY, state, copy), check=True)
-    sandbox.start("slurmctld")
+    backups.keep_slurm(sandbox, copy)
     yield
-    sandbox.stop("slurmctld", signal="KILL")
-    shutil.rmtree(state)
-    subprocess.run((*_COPY, copy, state), check=True)
-    sandbox.start("slurmctld")
+    backups.put_back_slurm(sandbox, copy)
 
 
 def strangers(sandbox: Sandbox, count: int, *more: str) -> list[int]:
@@ -151,15 +143,23 @@ def states(worlds: Worlds, ids: list[int]) -> list[str]:
     return [queued.get(id_, "gone") for id_ in ids]
 
 
-def await_restored(worlds: Worlds, *tenants: Tenant, within_s: float = _RESTORED_WITHIN_S) -> None:
-    """Each has another placeholder, on its own node, and says so; nothing else has happened to it."""
+def await_restored(
+    worlds: Worlds,
+    *tenants: Tenant,
+    within_s: float = _RESTORED_WITHIN_S,
+    besides: Collection[int] = (),
+) -> None:
+    """Each has another placeholder, on its own node, and says so; nothing else has happened to it.
+
+    besides: jobs that have its identity and are not ours.
+    """
 
     def is_restored(tenant: Tenant) -> bool:
         pod = worlds.pod(tenant.name)
         assert pod is not None
         assert tenant.uid == pod["metadata"]["uid"]
         assert "deletionTimestamp" not in pod["metadata"], condition(pod)
-        live = worlds.live(tenant.uid)
+        live = [job for job in worlds.live(tenant.uid) if job.id not in besides]
         return (
             [(job_id(pod), "RUNNING", tenant.node)] == [(j.id, j.state, j.nodes) for j in live]
             and tenant.sluid != _notes(pod)[names.SLUID_ANNOTATION]
@@ -294,6 +294,43 @@ def test_strangers_that_got_the_ids_of_lost_jobs_are_left_alone(
     await_restored(world, *homes)
 
     assert {"PENDING"} == set(states(world, there))
+
+
+@pytest.mark.parametrize("is_wiped", [True, False], ids=["a wipe", "an old state"])
+def test_jobs_that_only_look_like_ours_survive(
+    world: Worlds, fragile_sandbox: Sandbox, tmp_path: Path, *, is_wiped: bool
+) -> None:
+    """They carry the identity of the very job that was lost, and one has its id by now."""
+    keeping = nullcontext() if is_wiped else state_kept(fragile_sandbox, tmp_path / "state")
+    with keeping:
+        (home,) = tenants(world, "pod")
+        ours = world.await_live(home.uid)
+        fragile_sandbox.stop("controllers")
+    assert ours.identity is not None
+    abroad = replace(ours, identity=replace(ours.identity, cluster=ClusterId("another")))
+    try:
+        if is_wiped:
+            fragile_sandbox.restart("slurmctld", signal="KILL", wipe=True)
+        with room_elsewhere(world):
+            looks = {
+                *(submit_again(fragile_sandbox, abroad, hold=True) for _ in range(home.job)),
+                submit_again(fragile_sandbox, ours, hold=True, is_external=False),
+            }
+        assert home.job in looks, "its id was to be given out again"
+    finally:
+        fragile_sandbox.start("controllers")
+
+    try:
+        await_restored(world, home, besides=looks)
+        fragile_sandbox.restart("controllers")
+        world.delete("pod")
+        world.await_gone("pod")
+        orphan = submit_again(fragile_sandbox, ours, hold=True)
+        # It is cancelled when it has been seen twice: by then those have been seen, too.
+        wait_until(lambda: ["CANCELLED"] == states(world, [orphan]), 60, sandbox=fragile_sandbox)
+        assert {"PENDING"} == set(states(world, sorted(looks)))
+    finally:
+        fragile_sandbox.run("scancel", *map(str, looks))
 
 
 def test_while_others_hold_its_node_a_pod_is_kept_and_told(

@@ -18,11 +18,13 @@ from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
 from bridge.kube.watch import Reflector, Timing
 from sandbox.client import Sandbox
+from sandbox.options import Options
+from tests import backups
 from tests.kube.answers import answering
 from tests.kube.bad_network import BadNetwork, bad_network
 from tests.kube.conftest import Calls, CreatePod
 from tests.kube.manifests import Manifest, container, pod
-from tests.servers import until
+from tests.servers import running_sandbox, until
 
 HASTY = Timing(first_pause=timedelta(milliseconds=10), longest_pause=timedelta(milliseconds=100))
 
@@ -286,6 +288,8 @@ class OddServer:
         """`LIST`, or the version a watch was to begin at."""
 
     async def pods(self, request: web.Request) -> web.StreamResponse:
+        if request.query.get("limit") == "1":  # asks only for the version
+            return web.json_response({"metadata": {"resourceVersion": "12"}, "items": []})
         if "watch" not in request.query:
             self.asked.append("LIST")
             items = self._lists.pop(0) if len(self._lists) > 1 else self._lists[0]
@@ -384,3 +388,31 @@ async def test_a_server_that_lists_but_does_not_let_us_watch_is_not_asked_in_a_c
 
     pauses = [e["retry_in_s"] for e in logs if e["event"] == "reflector.interrupted"]
     assert 3 * pauses[0] < pauses[-1] <= HASTY.longest_pause.total_seconds()
+
+
+async def test_after_a_restore_of_etcd_what_is_undone_is_forgotten(tmp_path: Path) -> None:
+    """A watch from the version it had would say nothing, of the pods that are there again neither."""
+    with running_sandbox(Options(slurm=False, bridge=False, nodes=0)) as sandbox:
+        pods = "/api/v1/namespaces/default/pods"
+        await until(
+            lambda: sandbox.admin.get("/api/v1/namespaces/default/serviceaccounts")["items"], 60
+        )
+        sandbox.admin.create(pods, pod("stays"))
+        sandbox.admin.create(pods, pod("comes-back", finalizers=()))
+        await asyncio.to_thread(backups.keep_kubernetes, sandbox, tmp_path / "etcd")
+        async with (
+            KubeClient.open(
+                str(sandbox.kubeconfig), request_timeout_s=5, user_agent="slurm-bridge-tests/1"
+            ) as client,
+            reflecting(client, "default") as (cache, _),
+        ):
+            sandbox.admin.delete(f"{pods}/comes-back", gracePeriodSeconds=0)
+            for number in range(
+                200
+            ):  # what the restored API server does by itself must not reach our version
+                sandbox.admin.create(pods, pod(f"is-undone-{number}"))
+            await until(lambda: len(cache) == 201, 60)
+
+            await asyncio.to_thread(backups.put_back_kubernetes, sandbox, tmp_path / "etcd")
+
+            await until(lambda: names_in(cache) == {"stays", "comes-back"}, 60)
