@@ -1,6 +1,6 @@
 """`python -m tests.soak`: the pure model, random histories on the real pair, and a long run under churn and faults.
 
-Each part keeps what it found in .soak/ and renews docs/reliability.md; a part that was broken off goes on where it was
+Each part keeps what it found in .soak/ and renews its section of docs/reliability.md; a part that was broken off goes on where it was
 (`histories`) or begins anew. Ends with 1 if a contract was broken.
 """
 
@@ -65,7 +65,6 @@ def _model(worlds: int, seed: int) -> int:
     )
     breaches = [(hunt.stdout or hunt.stderr).strip()] if hunt.returncode else []
     report.keep("model", {**_about(seed), "histories": worlds, "breaches": breaches})
-    report.write()
     return len(breaches)
 
 
@@ -96,7 +95,6 @@ def _histories(wanted: int, seed: int, *, anew: bool) -> int:
             if batch.breaches:
                 typer.echo(str(batch))
             report.keep("histories", found)
-            report.write()
     return len(found["breaches"])
 
 
@@ -107,9 +105,8 @@ def _churn(minutes: float, rate: float, seed: int) -> int:
         )
     for service, growth in result.growth.items():
         if growth > _GROWTH:
-            result.breaches.append(f"{service} has grown by {100 * growth:.1f} %")
+            result.breaches.append(f"{service} has grown by {growth:.1%}")
     report.keep("churn", {**_about(seed), **asdict(result)})
-    report.write()
     for breach in result.breaches:
         typer.echo(breach)
     return len(result.breaches)

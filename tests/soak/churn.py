@@ -1,20 +1,21 @@
 """The long run: pods come and go at a steady rate, some stay, things go wrong; in the end both worlds are compared.
 
-In the first half everything goes wrong; in the second half nothing that ends a process of ours. What they hold in
-memory when Slurm has begun to forget jobs as fast as they come (MinJobAge, 5 minutes) is compared with what they hold
-in the end.
+In the first half everything goes wrong; in the second half nothing that ends a process of ours, so that it can be said
+how much these grow. That is measured twice, each time when all pods but those that stay are gone: after a warm-up that is
+longer than Slurm remembers ended jobs (MinJobAge, 5 minutes), if the run is long enough, and in the end.
 """
 
 import asyncio
 import contextlib
-import itertools
 import random
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from sandbox.client import Sandbox
+from sandbox.control import PartStatus
 from sandbox.errors import SandboxError
 from tests.fault_bench import FaultBench
 from tests.soak import lives
@@ -25,11 +26,27 @@ from tests.soak.weather import Weather
 SERVICES = ("webhook", "extender", "controllers")
 _RESIDENTS = 30
 _AT_MOST_ALIVE = 800
-_SAMPLE_EVERY_S = 10.0
+_SAY_EVERY_S = 10.0
+_DRAINS_WITHIN_S = 120.0
 _SETTLES_WITHIN_S = 420.0
+_AUDITS_WITHIN_S = 600.0
 _HARSH_UNTIL = 0.5
-_WINDOWS = ((0.68, 0.76), (0.92, 1.0))
-"""Shares of the time whose memory is compared."""
+_WARM_AT = 0.7
+"""Shares of all pods."""
+_READINGS = 5
+_READ_EVERY_S = 2.0
+_CATCHES_UP = 1.5
+"""After an outage pods come faster than they should, by so much at most."""
+_PATIENCE = 1.2
+"""A run that takes so much longer than it should creates no more pods."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What one process held at some moment."""
+
+    pid: int | None
+    mib: float
 
 
 @dataclass(slots=True)
@@ -37,27 +54,32 @@ class Result:
     """What came of it."""
 
     minutes: float
+    """Asked for."""
     rate: float
+    """Asked for."""
     seed: int
+    took_s: float = 0
+    """Until the last pod was created; the time in which all had to be gone for a measurement is part of it."""
     created: int = 0
-    ended: int = 0
     most_alive: int = 0
+    faults: Mapping[str, int] = field(default_factory=dict)
+    """By kind."""
     weather: list[str] = field(default_factory=list)
+    ends: list[tuple[str, str, int]] = field(default_factory=list)
+    """How pods have ended, what sacct says of that, and how many."""
     breaches: list[str] = field(default_factory=list)
-    memory_mib: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """By service: in the second half, in the end; without those that were started anew in between."""
+    warm: dict[str, Memory] = field(default_factory=dict)
+    """By service."""
+    over: dict[str, Memory] = field(default_factory=dict)
 
     @property
     def growth(self) -> Mapping[str, float]:
-        """By service: 0.1 is 10 %."""
-        return {name: end / middle - 1 for name, (middle, end) in self.memory_mib.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    share: float
-    pid: int | None
-    memory_mib: float
+        """By service, 0.1 is 10 %; without those that were started anew in between."""
+        return {
+            name: self.over[name].mib / before.mib - 1
+            for name, before in self.warm.items()
+            if name in self.over and self.over[name].pid == before.pid
+        }
 
 
 async def live(
@@ -77,84 +99,113 @@ async def live(
         minutes: how long pods come.
         rate: pods a second.
         seed: of all that is drawn.
-        say: told once a minute how it goes.
+        say: told every few seconds how it goes.
     """
     dice = random.Random(seed)  # noqa: S311  # seeded: the same draws come again
     weather = Weather(bench, random.Random(seed))  # noqa: S311
     result = Result(minutes=minutes, rate=rate, seed=seed)
-    samples: dict[str, list[_Sample]] = {name: [] for name in SERVICES}
-    began, over = time.monotonic(), asyncio.Event()
-    end = began + 60 * minutes
+    pace = Pace(rate=rate, pods=round(60 * minutes * rate), began_s=time.monotonic())
+    over = asyncio.Event()
 
-    def share() -> float:
-        return (time.monotonic() - began) / (60 * minutes)
-
-    async def measure() -> None:
+    async def watch() -> None:
         while not over.is_set():
-            weather.is_gentle = share() > _HARSH_UNTIL
-            await _sample(bench.sandbox, samples, share())
+            weather.is_gentle = pace.share > _HARSH_UNTIL
             alive = len(fields.tracked)
             result.most_alive = max(result.most_alive, alive)
             say(
-                f"{60 * minutes * share():5.0f} s: {fields.tally.created} pods created,"
+                f"{time.monotonic() - pace.began_s:5.0f} s: {fields.tally.created} pods created,"
                 f" {fields.tally.gone} gone, {alive} alive, {len(weather.story)} faults,"
                 f" {len(fields.tally.breaches)} breaches"
             )
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(over.wait(), _SAMPLE_EVERY_S)
+                await asyncio.wait_for(over.wait(), _SAY_EVERY_S)
 
-    async with Field.on(bench.sandbox, namespace) as fields:
+    longest_s = (
+        pace.ends_s - pace.began_s + _DRAINS_WITHIN_S + 2 * _SETTLES_WITHIN_S + _AUDITS_WITHIN_S
+    )
+    async with asyncio.timeout(longest_s), Field.on(bench.sandbox, namespace) as fields:
         async with asyncio.TaskGroup() as group:
             group.create_task(fields.tend(over))
-            group.create_task(measure())
+            group.create_task(watch())
             storm = group.create_task(weather.changeable(over, (2, 10)))
             for number in range(_RESIDENTS):
                 group.create_task(fields.create(Life(name=f"stays-{number}", fate=Fate.STAYS)))
-            await _come(fields, dice, rate, end, group)
+            await _come(fields, dice, pace, group, until=_WARM_AT)
+            await fields.drain(_DRAINS_WITHIN_S)
+            result.warm = await _memory(bench.sandbox)
+            await _come(fields, dice, pace, group, until=1)
+            result.took_s = time.monotonic() - pace.began_s
             over.set()
             await storm
         say("calm; both worlds are compared")
         await fields.settle(_SETTLES_WITHIN_S)
+        result.over = await _memory(bench.sandbox)
         await fields.clear(_SETTLES_WITHIN_S)
+        say("sacct is asked for every pod that ended")
         await fields.audit()
-    result.created, result.ended = fields.tally.created, fields.tally.gone
-    result.weather, result.breaches = weather.story, fields.tally.breaches
-    result.memory_mib = {
-        name: compared for name in SERVICES if (compared := _compared(samples[name])) is not None
-    }
+    result.created = fields.tally.created
+    result.ends = [(*how, count) for how, count in fields.tally.ends.most_common()]
+    result.weather, result.faults = weather.story, Counter(weather.kinds)
+    result.breaches = fields.tally.breaches
     return result
 
 
+@dataclass(slots=True)
+class Pace:
+    """When which pod is due. What an outage held up is made up for, but not all at once."""
+
+    rate: float
+    pods: int
+    began_s: float
+    number: int = 0
+    """Of the next."""
+
+    @property
+    def share(self) -> float:
+        """Of all pods: how many were there."""
+        return self.number / self.pods
+
+    @property
+    def ends_s(self) -> float:
+        """No pod comes after this moment."""
+        return self.began_s + _PATIENCE * self.pods / self.rate
+
+    def due_s(self, last_s: float) -> float:
+        """When the next pod is due, if the one before came at that moment. Both monotonic."""
+        on_time_s = self.began_s + self.number / self.rate
+        return max(on_time_s, last_s + 1 / (_CATCHES_UP * self.rate))
+
+
 async def _come(
-    fields: Field, dice: random.Random, rate: float, end: float, group: asyncio.TaskGroup
+    fields: Field, dice: random.Random, pace: Pace, group: asyncio.TaskGroup, *, until: float
 ) -> None:
-    """Create pods at the rate; an outage is not made up for, and a backlog is not driven without end."""
-    due = time.monotonic()
-    for number in itertools.count():
-        if time.monotonic() > end:
-            return
+    """Create pods as they are due, until so many of all were there; a backlog is not driven without end."""
+    last_s = time.monotonic()
+    while pace.share < until and last_s < pace.ends_s:
+        await asyncio.sleep(max(0, pace.due_s(last_s) - time.monotonic()))
+        last_s = time.monotonic()
         if len(fields.tracked) < _AT_MOST_ALIVE:
-            group.create_task(fields.create(lives.draw(dice, f"c-{number}")))
-        due = max(due + 1 / rate, time.monotonic() - 1)
-        await asyncio.sleep(max(0, due - time.monotonic()))
+            group.create_task(fields.create(lives.draw(dice, f"c-{pace.number}")))
+            pace.number += 1
 
 
-async def _sample(sandbox: Sandbox, samples: dict[str, list[_Sample]], share: float) -> None:
+async def _memory(sandbox: Sandbox) -> dict[str, Memory]:
+    """The medians of some readings, by service; a service that is not up is not among them."""
+    readings = [await _reading(sandbox) for _ in range(_READINGS)]
+    parts = {name: [reading[name] for reading in readings if name in reading] for name in SERVICES}
+    return {
+        name: Memory(
+            pid=found[-1].pid, mib=round(statistics.median(part.memory_mib for part in found), 1)
+        )
+        for name, found in parts.items()
+        if found
+    }
+
+
+async def _reading(sandbox: Sandbox) -> Mapping[str, PartStatus]:
+    await asyncio.sleep(_READ_EVERY_S)
     try:
         status = await asyncio.to_thread(sandbox.status)
     except SandboxError:  # it is busy with a restart
-        return
-    for name, kept in samples.items():
-        part = status[name]
-        if part.state == "up":
-            kept.append(_Sample(share, part.pid, part.memory_mib))
-
-
-def _compared(samples: list[_Sample]) -> tuple[float, float] | None:
-    """The medians of both windows; None where there is nothing to compare: no samples, or another process in between."""
-    windows = [[s for s in samples if low <= s.share <= high] for low, high in _WINDOWS]
-    pids = {sample.pid for window in windows for sample in window}
-    if not all(windows) or len(pids) != 1:
-        return None
-    middle, end = (statistics.median(s.memory_mib for s in window) for window in windows)
-    return round(middle, 1), round(end, 1)
+        return {}
+    return {name: part for name, part in status.items() if part.state == "up"}

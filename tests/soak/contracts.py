@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
 from bridge.domain import names
 from tests.integration.worlds import LIVE, Job
-from tests.soak.lives import Life
+from tests.soak.lives import Fate, Life
 
 
 class _Metadata(msgspec.Struct):
@@ -65,6 +66,15 @@ class Pod(msgspec.Struct):
         return next((c.reason for c in self.status.conditions if c.type == "DisruptionTarget"), "")
 
 
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A pod that is gone."""
+
+    life: Life
+    phase: str
+    """In which it was seen over; "" if it went before that."""
+
+
 def placements(pods: Collection[Pod], queue: Sequence[Job]) -> Iterator[str]:
     """One live placeholder per live pod, none besides, and each pod on a node that its own holds.
 
@@ -103,26 +113,47 @@ def fairness(life: Life, pod: Pod) -> Iterator[str]:
         yield f"{pod.name} is {pod.status.phase} and was to be {meant}"
 
 
-def accounts(ended: Mapping[str, Life], accounted: Sequence[Job]) -> Iterator[str]:
+def accounts(ended: Mapping[str, Ended], accounted: Sequence[Job]) -> Iterator[str]:
     """What sacct says of each end is how it was.
 
     Args:
         ended: by the pods' uids.
         accounted: every job of theirs.
     """
-    told: dict[str, list[Job]] = {uid: [] for uid in ended}
-    for job in accounted:
-        for member in job.identity.pods if job.identity else ():
-            if member in told:
-                told[member].append(job)
-    for uid, life in ended.items():
-        jobs = sorted(told[uid], key=lambda job: job.id)
-        # A spare one, or one that never ran because it did not fit, says so in its identity.
-        ends = [
-            (job.state, job.exit_code) for job in jobs if not (job.identity and job.identity.cause)
-        ]
-        if not ends and life.fate is not life.fate.DELETED_EARLY:
+    for uid, ends in _told(ended, accounted).items():
+        life = ended[uid].life
+        if not ends and life.fate is not Fate.DELETED_EARLY:  # that early, perhaps, that none was
             yield f"{life.name}: sacct knows no job of it"
         if ends and (ends[-1] not in life.accounted or len(ends) > 1):
             meant = " or ".join(map(str, life.accounted))
             yield f"{life.name}, which {life.fate.value}: sacct says {ends}, it was {meant}"
+
+
+def ends(ended: Mapping[str, Ended], accounted: Sequence[Job]) -> Counter[tuple[str, str]]:
+    """How many pods have ended how: in what phase or by whom, and what sacct says of that."""
+    return Counter(
+        (
+            one.phase if one.life.is_played_to_its_end else one.life.fate.value,
+            " then ".join(map(" ".join, told[uid])) or "no job",
+        )
+        for told in (_told(ended, accounted),)
+        for uid, one in ended.items()
+    )
+
+
+def _told(
+    ended: Mapping[str, Ended], accounted: Sequence[Job]
+) -> Mapping[str, Sequence[tuple[str, str]]]:
+    """State and exit code of each pod's jobs, the oldest first.
+
+    A spare one, or one that never ran because it did not fit, says so in its identity: it is no end of the pod's.
+    """
+    told: dict[str, list[tuple[str, str]]] = {uid: [] for uid in ended}
+    for job in sorted(accounted, key=lambda job: job.id):
+        identity = job.identity
+        if identity is None or identity.cause:
+            continue
+        for member in identity.pods:
+            if member in told:
+                told[member].append((job.state, job.exit_code))
+    return told

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import subprocess
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,7 @@ from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
 from tests.integration.worlds import Job
 from tests.soak import contracts
-from tests.soak.contracts import Pod
+from tests.soak.contracts import Ended, Pod
 from tests.soak.lives import Fate, Life
 
 _NO_SLURM = (SandboxError, subprocess.TimeoutExpired)
@@ -31,6 +32,10 @@ _REQUEST_TIMEOUT_S = 20.0
 _AT_ONCE = 16
 _AGAIN_S = 0.5
 _LOOKS_EVERY_S = 0.7
+_IDS_AT_ONCE = 1000
+"""Jobs in one call of sacct: 0.4 MB."""
+_TOLD_WITHIN = 30
+"""Looks at how much slurmctld still has to tell slurmdbd."""
 
 
 class _List(msgspec.Struct):
@@ -52,7 +57,8 @@ class Tracked:
     was_told_to_go: bool = False
     has_ended: bool = False
     """It was seen over, and we have deleted it, or are about to."""
-    is_gone: bool = False
+    phase: str = ""
+    """As it was last seen."""
 
 
 @dataclass(slots=True)
@@ -62,6 +68,8 @@ class Tally:
     created: int = 0
     gone: int = 0
     breaches: list[str] = field(default_factory=list)
+    ends: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """How pods have ended, and what sacct says of that: `contracts.ends`."""
 
 
 class Field:
@@ -72,7 +80,7 @@ class Field:
         self.tally = Tally()
         self.tracked: dict[str, Tracked] = {}
         """Those that are not gone, by name."""
-        self.ended: dict[str, Life] = {}
+        self.ended: dict[str, Ended] = {}
         """Those that are gone, by uid."""
         self._kube = kube
         self._path = f"/api/v1/namespaces/{namespace}/pods"
@@ -134,6 +142,7 @@ class Field:
             if pod is None:
                 await self._note_gone(tracked)
             else:
+                tracked.phase = pod.status.phase
                 self._blame(contracts.fairness(tracked.life, pod))
                 if self._is_due(tracked, pod, now):
                     due.append(pod)
@@ -160,9 +169,8 @@ class Field:
         life = tracked.life
         if not (tracked.has_ended or tracked.was_told_to_go):
             self._blame([f"{life.name}, which {life.fate.value}, was deleted by somebody else"])
-        tracked.is_gone = True
         del self.tracked[life.name]
-        self.ended[tracked.uid] = life
+        self.ended[tracked.uid] = Ended(life, tracked.phase if tracked.has_ended else "")
         self.tally.gone += 1
 
     def _is_due(self, tracked: Tracked, pod: Pod, now: float) -> bool:
@@ -233,6 +241,19 @@ class Field:
 
     # -- contracts --------------------------------------------------------------------------------
 
+    @property
+    def passing(self) -> int:
+        """How many are there that are not to stay."""
+        return sum(t.life.fate is not Fate.STAYS for t in self.tracked.values())
+
+    async def drain(self, deadline_s: float) -> None:
+        """Wait until only those that stay are left; somebody else tends them."""
+        end = time.monotonic() + deadline_s
+        while True:
+            await asyncio.sleep(_LOOKS_EVERY_S)
+            if not self.passing or time.monotonic() > end:
+                return
+
     async def settle(self, deadline_s: float) -> None:
         """Wait until all but those that stay are gone, then compare both worlds; what does not settle is a breach."""
         end = time.monotonic() + deadline_s
@@ -268,14 +289,24 @@ class Field:
 
     async def audit(self) -> None:
         """Compare how every pod has ended with what sacct says of it."""
-        breaches = []
-        for _ in range(10):  # slurmctld tells slurmdbd a moment later
+        breaches: list[str] = []
+        for _ in range(3):
+            await asyncio.to_thread(self._await_told)
             accounted = await asyncio.to_thread(self.accounted)
             breaches = list(contracts.accounts(self.ended, accounted))
+            self.tally.ends = contracts.ends(self.ended, accounted)
             if not breaches:
                 return
             await asyncio.sleep(2)
         self._blame(breaches)
+
+    def _await_told(self) -> None:
+        """Slurmctld tells slurmdbd a moment later, or much later after an outage."""
+        for _ in range(_TOLD_WITHIN):
+            said = self.sandbox.run("sdiag")
+            if "DBD Agent queue size: 0" in said:
+                return
+            time.sleep(1)
 
     def _blame(self, breaches: Iterable[str]) -> None:
         for breach in breaches:
@@ -301,16 +332,26 @@ class Field:
         ]
 
     def accounted(self) -> list[Job]:
-        """What sacct has of this namespace's pods."""
+        """What sacct has of this namespace's pods: asked for some ids at a time, which costs little however many there are.
+
+        By their ids sacct also shows jobs that were held to their end.
+        """
         fields = "JobID,State,ExitCode,NodeList,AdminComment"
-        arguments = ("-X", "-P", "-n", "-D", "-S", "1970-01-01", "-o", fields)
+        arguments = ("-X", "-P", "-n", "-D", "-o", fields)
         jobs = []
-        for line in self.sandbox.run("sacct", *arguments, timeout_s=600).splitlines():
-            id_, state, code, nodes, comment = line.split("|", 4)
-            identity = placeholder.decode(comment.strip())
-            if identity is not None and identity.namespace == self._namespace:
-                jobs.append(Job(int(id_), state.split()[0], code, nodes, "", None, identity))
+        for first in range(1, self._next_job_id(), _IDS_AT_ONCE):
+            ids = ",".join(map(str, range(first, first + _IDS_AT_ONCE)))
+            for line in self.sandbox.run("sacct", *arguments, "-j", ids).splitlines():
+                id_, state, code, nodes, comment = line.split("|", 4)
+                identity = placeholder.decode(comment.strip())
+                if identity is not None and identity.namespace == self._namespace:
+                    jobs.append(Job(int(id_), state.split()[0], code, nodes, "", None, identity))
         return jobs
+
+    def _next_job_id(self) -> int:
+        said = self.sandbox.run("scontrol", "show", "config")
+        (line,) = (line for line in said.splitlines() if line.startswith("NEXT_JOB_ID"))
+        return int(line.partition("=")[2])
 
 
 def _manifest(life: Life) -> dict[str, object]:

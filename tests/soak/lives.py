@@ -39,7 +39,7 @@ class Life:
 
     @property
     def accounted(self) -> Sequence[tuple[str, str]]:
-        """What sacct may say of its end: state and exit code. It keeps quiet about jobs that were held to their end."""
+        """What sacct may say of its end: state and exit code."""
         if self.is_played_to_its_end:
             return [("FAILED", f"{self.exit_code}:0") if self.exit_code else ("COMPLETED", "0:0")]
         return [("CANCELLED", "0:0")]

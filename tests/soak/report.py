@@ -1,23 +1,31 @@
 """What soaks have found, kept in a folder part by part, and written into docs/reliability.md."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 KEPT = Path(".soak")
 PAGE = Path("docs/reliability.md")
-_BEGIN = "<!-- soak: begin; written by `make soak` -->"
-_END = "<!-- soak: end -->"
 _SHOWN = 20
 
 
-def keep(part: str, found: Mapping[str, Any]) -> None:
-    """Keep what a part has found: `model`, `histories` or `churn`."""
+def keep(part: str, found: Mapping[str, Any], page: Path = PAGE) -> None:
+    """Keep what a part has found, and renew its section of the page: `model`, `histories` or `churn`."""
     KEPT.mkdir(exist_ok=True)
     draft = KEPT / f"{part}.draft"
     draft.write_text(json.dumps(found, indent=2))
     draft.rename(KEPT / f"{part}.json")
+    begin, end = (
+        f"<!-- soak {part}: begin; written by `make soak` -->",
+        f"<!-- soak {part}: end -->",
+    )
+    before, has_begin, rest = page.read_text().partition(begin)
+    _, has_end, after = rest.partition(end)
+    if not (has_begin and has_end):
+        raise ValueError(f"{page} has no section between {begin} and {end}")
+    lines = "\n".join(section(part, found))
+    page.write_text(f"{before}{begin}\n\n{lines}\n\n{end}{after}")
 
 
 def kept(part: str) -> dict[str, Any] | None:
@@ -27,61 +35,62 @@ def kept(part: str) -> dict[str, Any] | None:
     return found
 
 
-def write(page: Path = PAGE) -> None:
-    """Renew the section of the page."""
-    before, begin, rest = page.read_text().partition(_BEGIN)
-    _, end, after = rest.partition(_END)
-    if not (begin and end):
-        raise ValueError(f"{page} has no section between {_BEGIN} and {_END}")
-    lines = "\n".join(section(kept("model"), kept("histories"), kept("churn")))
-    page.write_text(f"{before}{begin}\n\n{lines}\n\n{end}{after}")
-
-
-def section(
-    model: Mapping[str, Any] | None,
-    histories: Mapping[str, Any] | None,
-    churn: Mapping[str, Any] | None,
-) -> Sequence[str]:
-    """The lines of the section."""
-    lines = ["| what | how much | contracts broken |", "| --- | --- | --- |"]
-    if model:
-        lines.append(
-            f"| pure model | {model['histories']} random fault histories | {_count(model)} |"
-        )
-    if histories:
-        lines.append(
-            f"| real pair | {histories['done']} random histories with {histories['lives']} pods,"
-            f" {histories['faults']} faults | {_count(histories)} |"
-        )
-    if churn:
-        lines.append(
-            f"| long run | {churn['minutes']:g} minutes, {churn['created']} pods"
-            f" ({churn['created'] / 60 / churn['minutes']:.1f}/s, {churn['rate']:g}/s asked for),"
-            f" {len(churn['weather'])} faults, at most {churn['most_alive']} pods alive |"
-            f" {_count(churn)} |"
-        )
-    for part, found in (("model", model), ("histories", histories), ("churn", churn)):
-        if found:
-            lines += ["", f"`{part}`: {found['commit']}, {found['at']}, seed {found['seed']}."]
-            lines += [f"* {breach}" for breach in found["breaches"][:_SHOWN]]
-    if churn:
-        lines += ["", *_memory(churn)]
-    return lines
-
-
-def _count(found: Mapping[str, Any]) -> str:
-    return str(len(found["breaches"])) if found["breaches"] else "none"
-
-
-def _memory(churn: Mapping[str, Any]) -> Sequence[str]:
-    if not churn["memory_mib"]:
-        return ["Memory was not compared: every process was started anew in the second half."]
-    rows = [
-        f"| {name} | {middle:g} | {end:g} | {100 * (end / middle - 1):+.1f} % |"
-        for name, (middle, end) in churn["memory_mib"].items()
+def section(part: str, found: Mapping[str, Any]) -> Sequence[str]:
+    """The lines of a part's section."""
+    return [
+        *_TELLS[part](found),
+        "",
+        f"Contracts broken: {len(found['breaches']) or 'none'}.",
+        *(f"* {breach}" for breach in found["breaches"][:_SHOWN]),
+        "",
+        f"Commit {found['commit']}, {found['at']}, seed {found['seed']}.",
     ]
-    head = [
-        "| service | MiB at two thirds | MiB in the end | growth |",
+
+
+def _model(found: Mapping[str, Any]) -> Sequence[str]:
+    return [f"{found['histories']} random fault histories."]
+
+
+def _histories(found: Mapping[str, Any]) -> Sequence[str]:
+    return [
+        f"{found['done']} random histories with {found['lives']} pods, {found['faults']} faults."
+    ]
+
+
+def _churn(found: Mapping[str, Any]) -> Sequence[str]:
+    minutes, per_s = found["took_s"] / 60, found["created"] / found["took_s"]
+    asked = f"{found['rate']:g} a second were asked for for {found['minutes']:g}"
+    return [
+        f"{found['created']} pods in {minutes:.1f} minutes, {per_s:.1f} a second ({asked});",
+        f"at most {found['most_alive']} alive at once.",
+        "",
+        "| faults | times |",
+        "| --- | --- |",
+        *(f"| {kind} | {times} |" for kind, times in _by_number(found["faults"])),
+        "",
+        "| the pod | `sacct` says of its job | pods |",
+        "| --- | --- | --- |",
+        *(f"| {how} | {told} | {pods} |" for how, told, pods in found["ends"]),
+        "",
+        "| service | MiB after the warm-up | MiB in the end | growth |",
         "| --- | --- | --- | --- |",
+        *(_memory(name, found["warm"][name], found["over"].get(name)) for name in found["warm"]),
     ]
-    return [*head, *rows]
+
+
+def _by_number(faults: Mapping[str, int]) -> Sequence[tuple[str, int]]:
+    return sorted(faults.items(), key=lambda fault: -fault[1])
+
+
+def _memory(name: str, warm: Mapping[str, Any], over: Mapping[str, Any] | None) -> str:
+    if over is None or warm["pid"] != over["pid"]:
+        return f"| {name} | {warm['mib']:g} | | another process by then |"
+    growth = over["mib"] / warm["mib"] - 1
+    return f"| {name} | {warm['mib']:g} | {over['mib']:g} | {growth:+.1%} |"
+
+
+_TELLS: Mapping[str, Callable[[Mapping[str, Any]], Sequence[str]]] = {
+    "model": _model,
+    "histories": _histories,
+    "churn": _churn,
+}

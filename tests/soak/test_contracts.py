@@ -7,7 +7,7 @@ from bridge.domain.ids import ClusterId, PodUid
 from bridge.domain.placeholder import Identity
 from tests.integration.worlds import Job
 from tests.soak import contracts
-from tests.soak.contracts import Pod
+from tests.soak.contracts import Ended, Pod
 from tests.soak.lives import Fate, Life
 
 
@@ -91,7 +91,7 @@ def test_an_eviction_needs_a_cause() -> None:
     ],
 )
 def test_a_true_account_is_well(life: Life, jobs: list[Job]) -> None:
-    assert [] == list(contracts.accounts({"u1": life}, jobs))
+    assert [] == list(contracts.accounts({"u1": Ended(life, "")}, jobs))
 
 
 @pytest.mark.parametrize(
@@ -106,4 +106,15 @@ def test_a_true_account_is_well(life: Life, jobs: list[Job]) -> None:
     ],
 )
 def test_a_wrong_account_is_a_breach(life: Life, jobs: list[Job]) -> None:
-    assert [] != list(contracts.accounts({"u1": life}, jobs))
+    assert [] != list(contracts.accounts({"u1": Ended(life, "")}, jobs))
+
+
+def test_ends_are_counted_by_what_both_worlds_say() -> None:
+    lives = {"u1": Ended(ENDS, "Succeeded"), "u2": Ended(FAILS, "Failed"), "u3": Ended(HELD, "")}
+    jobs = [job(1, "u1", state="COMPLETED"), job(2, "u2", state="FAILED", code="3:0")]
+
+    assert {
+        ("Succeeded", "COMPLETED 0:0"): 1,
+        ("Failed", "FAILED 3:0"): 1,
+        ("is deleted while it waits", "no job"): 1,
+    } == contracts.ends(lives, jobs)

@@ -24,9 +24,29 @@ _NETWORK: Mapping[str, Fault] = {
     "half JSON": faults.answers(200, '{"jobs": [{"job_id": 1, "jo', reaches_server=True),
 }
 _OURS = ("extender", "controllers", "webhook")
-_PAUSED = (*_OURS, "bridge-scheduler", "slurmctld", "slurmrestd", "apiserver", "etcd")
+_PAUSED = (
+    *_OURS,
+    "bridge-scheduler",
+    "slurmctld",
+    "slurmdbd",
+    "slurmrestd",
+    "apiserver",
+    "etcd",
+)
 _KILLED = ("bridge-scheduler", "slurmrestd", "apiserver", "etcd")
-_RESTARTED = ("slurmctld", "slurmrestd", "apiserver")
+_RESTARTED = ("slurmctld", "slurmctld", "slurmdbd", "slurmrestd", "apiserver")
+
+
+_NAMES = {
+    "network": "requests or replies lost, late, slow, cut off or wrong",
+    "cut": "connections cut",
+    "frozen": "watches silent",
+    "pause": "a process hangs",
+    "restart": "one of theirs restarted",
+    "kill": "one of theirs killed",
+    "kill_ours": "one of ours killed",
+}
+"""Of the kinds, for the report."""
 
 
 class Weather:
@@ -35,6 +55,8 @@ class Weather:
     def __init__(self, bench: FaultBench, dice: random.Random) -> None:
         self.story: list[str] = []
         """What has happened, in order."""
+        self.kinds: list[str] = []
+        """Of what kind each of it was."""
         self.is_gentle = False
         """No fault that ends a process of ours, be it by a lost lease: not while their memory is measured."""
         self._bench = bench
@@ -47,6 +69,7 @@ class Weather:
         kinds += [self.pause, self.restart, self.kill]
         kinds += [] if self.is_gentle else [self.kill_ours] * 2
         kind = self._dice.choice(kinds)
+        self.kinds.append(_NAMES[kind.__name__])
         try:
             self.story.append(await kind())
         except SandboxError as error:
