@@ -187,8 +187,9 @@ class Pods:
         return {name: noted[name] for name in named}
 
     def first(self, moment: Moment, named: Iterable[str]) -> float:
-        """When it happened to the first of them."""
-        return min(self._moments[moment][name] for name in named)
+        """When it happened to the first of them to which it has."""
+        noted = self._moments[moment]
+        return min(noted[name] for name in named if name in noted)
 
     def spread(self, since: Moment, until: Moment, named: Iterable[str]) -> Spread:
         """How long it took each of them from one moment to another."""

@@ -34,7 +34,7 @@ def main() -> None:
     chosen = arguments.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
-        options = Options(nodes=1, plain_nodes=chosen.nodes, hurried_leases=False)
+        options = Options(nodes=1, plain_nodes=chosen.nodes, hurried=False)
         with Sandbox.up(Path(folder), options) as sandbox:
             measure(sandbox, rest_s=chosen.rest_s)
 

@@ -54,7 +54,7 @@ def main() -> None:
         accounting=True,
         nodes=arguments.nodes,
         node_cpus=-(-arguments.pods // arguments.nodes) + 1,
-        hurried_leases=False,
+        hurried=False,
     )
     root = Path(tempfile.mkdtemp(prefix="slurm-bridge-restarts-"))
     root.chmod(0o755)

@@ -40,7 +40,7 @@ def options(shape: Shape) -> Options:
         nodes=shape.nodes,
         plain_nodes=shape.nodes,
         node_cpus=max(_NODE_CPUS, math.ceil(shape.pods / shape.nodes)),
-        hurried_leases=False,
+        hurried=False,
     )
 
 

@@ -86,7 +86,7 @@ async def control(
     await mirror.synced()
     placement, controllers = program.settings.placement, program.settings.controllers
     poll_s = controllers.poll_interval_s
-    term = Term(program, mirror, busy_s=poll_s, idle_s=poll_s, limits=True)
+    term = Term(program, mirror, busy_s=poll_s, idle_s=poll_s, submits=False)
     policy = Policy(
         bind_deadline=timedelta(seconds=placement.bind_deadline_s),
         start_deadline=timedelta(seconds=controllers.start_deadline_s),

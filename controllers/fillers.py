@@ -81,7 +81,7 @@ class Fillers:
     async def _look_forever(self) -> None:
         while True:
             await self._clock.sleep(_INTERVAL_S)
-            snapshot = self._placeholders.snapshot
+            snapshot = self._placeholders.whole_snapshot()
             if snapshot is None:
                 continue
             try:

@@ -14,12 +14,12 @@ async def naming(
     """Find the live ones; those that the last reading has are read again, as a list of nodes may be written anew.
 
     since: seconds of the monotonic clock: who submits has known from then on that the node leaves. None: Slurm has not been
-    read since.
+    read since, or not every job of it.
 
     Raises:
         SlurmError: it is not known.
     """
-    snapshot = placeholders.snapshot
+    snapshot = placeholders.whole_snapshot()
     if snapshot is None or snapshot.began_monotonic <= since:
         return None
     found: list[SlurmJob] = []

@@ -1,7 +1,7 @@
 """Slurm's nodes as the node controller knows them: one list for all of them, on a budget.
 
-Slurm tells nobody of a change to a node, so the list is read again and again; whatever is decided is decided from it. Only
-before something is done to a node that Slurm has, that node is read by itself.
+Slurm tells nobody of a change to a node, so it is asked again and again whether there was one, and for the list if there
+was; whatever is decided is decided from that list. Only before something is done to a node that Slurm has, that node is read by itself.
 """
 
 import asyncio
@@ -21,6 +21,9 @@ _log = structlog.get_logger(__name__)
 
 _SHORTEST_PAUSE_S = 0.5
 """Between two lists: what is written in that time shares the second one."""
+
+_WHOLE_AFTER_S = 60.0
+"""So long "nothing has changed" is believed: slurmctld's clock may have been set back."""
 
 
 class SlurmNodes:
@@ -42,6 +45,8 @@ class SlurmNodes:
         self._wake = wake
         self._on_read = on_read
         self._book = NodeBook()
+        self._listing: nodes.Listing | None = None
+        self._listed_at = 0.0
         self._asked = asyncio.Event()
         self._trouble = ""
 
@@ -89,14 +94,18 @@ class SlurmNodes:
                 await pause(self._interval_s - shortest_s - took_s, self._asked)
 
     async def _read_all(self, began: float) -> None:
+        is_good = self._book.is_settled and began - self._listed_at < _WHOLE_AFTER_S
+        before = self._listing if is_good else None
         try:
-            listed = await nodes.listing(self._slurm)
+            listed = await nodes.renewed(self._slurm, before)
         except SlurmError as error:
             if str(error) != self._trouble:
                 _log.warning("nodes.unread", error=str(error))
             self._trouble = str(error)
             return
         self._trouble = ""
-        for name in self._book.read(listed, began=began):
-            self._wake(name)
+        if listed is not before:
+            self._listing, self._listed_at = listed, began
+            for name in self._book.read(listed.nodes, began=began):
+                self._wake(name)
         self._on_read()

@@ -83,7 +83,7 @@ async def place(
         mirror,
         busy_s=placement.poll_interval_s,
         idle_s=placement.idle_poll_interval_s,
-        limits=False,
+        submits=True,
     )
     bridged = Bridged(
         program.slurm,

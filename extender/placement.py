@@ -48,7 +48,7 @@ class Placement:
         self._placeholders = placeholders
         self._accession = accession
         self._leads_since = leads_since.astimezone(UTC)
-        pods.subscribe(self._edited)
+        pods.subscribe(self._changed)
 
     def membership(self, pod: Pod) -> Membership | None:
         """Say which workload a gated pod is of, where its own words or the lack of owners tell."""
@@ -115,10 +115,12 @@ class Placement:
     def forget_pod(self, uid: PodUid) -> None:
         """Nothing is remembered of a pod."""
 
-    def _edited(self, old: Pod | None, new: Pod | None) -> None:
-        """What was refused is not what is asked now."""
+    def _changed(self, old: Pod | None, new: Pod | None) -> None:
+        """What was refused is not what is asked now; and where a pod ends, Slurm may start the next one."""
         if old and new and _asks(old) != _asks(new):
             self._submitter.retry(new.uid)
+        if old and old.is_bound and not old.is_terminal and (new is None or new.is_terminal):
+            self._placeholders.stir()
 
 
 def _asks(pod: Pod) -> dict[str, str]:

@@ -3,6 +3,7 @@
 Rendered with `workloads.enabled=false` (no Deployments, Services, image), addresses by URL, and certificates of ours.
 """
 
+import copy
 import json
 import subprocess
 from dataclasses import dataclass
@@ -22,8 +23,11 @@ CHART = Path(__file__).parents[1] / "deploy" / "chart"
 NAMESPACE = "slurm-bridge"
 RELEASE = "slurm-bridge"
 _TIMEOUT_S = 60
-_HURRIED = {"lease_duration_s": 4, "renew_deadline_s": 3, "retry_period_s": 0.5}
-"""Leases are taken over within seconds instead of the usual quarter of a minute."""
+_HURRIED: dict[str, dict[str, float]] = {
+    "controllers": {"orphan_interval_s": 2, "self_test_interval_s": 10},
+    "leader_election": {"lease_duration_s": 4, "renew_deadline_s": 3, "retry_period_s": 0.5},
+}
+"""What usually takes a quarter of a minute up to a whole one is seen within seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,8 +136,7 @@ def _values(instance: Instance, user: Identity) -> dict[str, Any]:
                 "group": user.name,
                 "account": nss.JOB_USER.name if instance.options.accounting else "",
             },
-            "controllers": {"orphan_interval_s": 2, "self_test_interval_s": 10},
-            "leader_election": _HURRIED if instance.options.hurried_leases else {},
+            **(copy.deepcopy(_HURRIED) if instance.options.hurried else {}),
         },
         "tls": {
             "mode": "secret",

@@ -92,6 +92,9 @@ def up(
         list[str] | None,
         typer.Option("--set", help="A setting of the bridge: controllers.start_deadline_s=20."),
     ] = None,
+    hurried: Annotated[
+        bool, typer.Option(help="Leases, orphans and self-test within seconds.")
+    ] = _SHAPE.hurried,
     detach: Annotated[bool, typer.Option("--detach", help="Go on in the background.")] = False,
 ) -> None:
     """Start a sandbox; returns when everything answers (--detach), else runs until Ctrl-C."""
@@ -108,6 +111,7 @@ def up(
         node_gpus=node_gpus,
         workloads=_workloads(workloads) if kubernetes else (),
         settings=tuple(settings or ()),
+        hurried=hurried,
         feature_gates=tuple(feature_gate or ()),
     )
     with _plainly():

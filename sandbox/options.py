@@ -25,8 +25,9 @@ class Options:
     """One node more, with a slurmd as well as a kubelet; needs root."""
     node_cpus: int = 8
     node_memory_mib: int = 32 * 1024
-    hurried_leases: bool = True
-    """A killed leader's place is taken within seconds; False: the production timings, which cost less."""
+    hurried: bool = True
+    """A killed leader's place is taken, an orphan found, a broken webhook noticed within seconds; False: the default settings,
+    which cost less."""
     node_gpus: int = 4
     """Of the resource nvidia.com/gpu; in Slurm gres/gpu. Plain nodes have none."""
     feature_gates: tuple[str, ...] = ()

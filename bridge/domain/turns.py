@@ -14,6 +14,9 @@ _MOST_REASONS_PER_S = 20.0
 """So often reasons are asked for again. One GET costs slurmrestd 1 to 2 ms: few jobs are looked at every five seconds, many
 at the steady rate of a few thousandths of a core, and very many so that each has its turn within five minutes."""
 
+_LONGEST_STEP_S = 5.0
+"""Credit for no longer than this: readings of a calm queue are seconds apart, what comes after a break is no reason to hurry."""
+
 _LIMITS_PER_S = 2.0
 """Rate of looking whether an administrator has changed a running job's time limit: none is missed for longer than half
 of a second per job."""
@@ -36,7 +39,7 @@ class Turns:
         ids = {job.id for job in waiting}
         self._asked_at = {job: at for job, at in self._asked_at.items() if job in ids}
         self._since = {job: self._since.get(job, now) for job in ids}
-        elapsed_s, self._last = min(1.0, now - self._last), now
+        elapsed_s, self._last = min(_LONGEST_STEP_S, now - self._last), now
         new = [
             job
             for job, since in self._since.items()

@@ -76,6 +76,10 @@ class Reading(Protocol):
     def by_uid(self) -> Mapping[str, tuple[SlurmJob, ...]]:
         """The jobs of this cluster by the uid of their workload."""
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether every job has been looked at; where not, one that is missing may be among the others."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Marks:
@@ -202,6 +206,7 @@ class Book:
             looks.append(self._before)
         return all(
             look is not None
+            and look.is_whole
             and look.began_monotonic > marks.none_from
             and all(map(_is_over, _jobs(look, uid, concerns)))
             for look in looks

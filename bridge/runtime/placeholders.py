@@ -1,21 +1,22 @@
 """What an elected leader knows of our placeholders in Slurm, kept up to date on a budget.
 
 One reading serves everybody who waits: `/jobs/state/` whole, plus one GET for each job that is new or has changed. The
-budget has four parts: readings follow each other at the busy or the idle pace, and the pause after a slow one is twice
-its time, within limits; a write or a question asks for the next one early; and Slurm's *reasons* for letting jobs wait,
+budget has four parts: readings follow each other at the busy or the idle pace, or, where jobs wait and nothing happens, ever
+slower from one to the other, and the pause after a slow one is twice its time, within limits; a write or a question asks
+for the next one early; and Slurm's *reasons* for letting jobs wait,
 which no list has, are read in turn, a few a second, however many jobs wait; and so are the limits of those that run.
 """
 
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import structlog
 
 from bridge.domain import reasons
 from bridge.domain.ids import JobId, PodUid
 from bridge.domain.jobs import JobPhase, SlurmJob
+from bridge.domain.pace import Pace
 from bridge.domain.pods import Pod
 from bridge.domain.turns import Round, Turns
 from bridge.domain.view import Book, Concerns, Past, View
@@ -34,24 +35,6 @@ _LONGEST_PAUSE_S = 5.0
 
 _STALE_AFTER_S = 15.0
 """Without a successful reading for so long, the leader is not ready: one slow answer, or a restart of Slurm's, is no news."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
-    """How often Slurm is asked; all in seconds but the rate."""
-
-    busy_s: float
-    """Between readings while something waits."""
-    idle_s: float
-    """Between readings while nothing does."""
-    quiet_s: float
-    """For so long a submit without a reply may still be accepted."""
-    first_reasons_per_s: float
-    """How many jobs a second may be asked about that were never asked about."""
-    reasons_after_s: float
-    """Jobs that wait less than this are not asked about at all."""
-    limits: bool = False
-    """Whether running jobs are looked at in turn: their limits change without their states."""
 
 
 class Placeholders:
@@ -73,8 +56,15 @@ class Placeholders:
         self._snapshot: Snapshot | None = None
         self._read_at = clock.monotonic()
         self._trouble = ""
-        self._asked = asyncio.Event()
+        self._stirred_at = clock.monotonic()
+        """When something last happened that may let jobs start."""
+        self._bell = asyncio.Event()
+        """Rung when the next reading may be due earlier than it was."""
+        self._is_asked = False
+        """For the next reading, as soon as may be."""
         self._waiting_for_news: set[str] = set()
+        self._seeks_absence = False
+        """Somebody wants to know of what is not there."""
         self._is_questioned = False
         """Somebody waited for the last reading: two in a row may be needed to answer."""
         self._reasons = Turns(first_per_s=pace.first_reasons_per_s, after_s=pace.reasons_after_s)
@@ -98,9 +88,10 @@ class Placeholders:
         view = self._book.view(uid, pod=pod.uid, version=pod.resource_version, concerns=concerns)
         if not view.fresh:
             self._waiting_for_news.add(uid)
-            self._asked.set()
+            self._ask()
         elif not view.live and not view.surely_none:
             self._waiting_for_news.add(uid)
+            self._seeks_absence = True
         return view
 
     def jobs(self, pod: Pod) -> tuple[SlurmJob, ...]:
@@ -114,7 +105,12 @@ class Placeholders:
         """
         self._book.wrote(uid, at=self._clock.monotonic(), may_still_happen=may_still_happen)
         self._waiting_for_news.add(uid)
-        self._asked.set()
+        self._ask()
+
+    def stir(self) -> None:
+        """Note that something has happened after which Slurm may start jobs: readings follow each other faster for a while."""
+        self._stirred_at = self._clock.monotonic()
+        self._bell.set()
 
     def changed(self, job_id: JobId) -> None:
         """Note that something of a placeholder was changed that its state does not show."""
@@ -146,6 +142,13 @@ class Placeholders:
         """The last successful reading; None before the first."""
         return self._snapshot
 
+    def whole_snapshot(self) -> Snapshot | None:
+        """The last reading, if what it does not show is not there; else None, and the next one will be such."""
+        if self._snapshot is not None and self._snapshot.is_whole:
+            return self._snapshot
+        self._seeks_absence = True
+        return None
+
     def health(self) -> str | None:
         """Say what is wrong with our view of Slurm; None if nothing is."""
         if self._age_s() < _STALE_AFTER_S:
@@ -175,21 +178,26 @@ class Placeholders:
 
     async def _read(self) -> set[str]:
         """Read Slurm once; returns the workloads to wake."""
-        self._asked.clear()
+        self._is_asked = False
+        whole, self._seeks_absence = self._seeks_absence, False
         news, self._waiting_for_news = self._waiting_for_news, set()
         try:
             snapshot = await self._discovery.refresh(
                 reasons_for=self._due(self._clock.monotonic()),
                 surely=bool(news) or self._is_questioned,
+                whole=whole,
             )
         except SlurmError as error:
             self._failed(error)
             self._waiting_for_news |= news
+            self._seeks_absence |= whole
             return set()
         if self._trouble:
             _log.info("slurm.reachable_again", after_s=round(self._age_s(), 1))
         self._trouble, self._read_at = "", self._clock.monotonic()
         self._is_questioned = bool(news)
+        if not snapshot.is_repeated:
+            self.stir()
         self._book.read(snapshot)
         before, self._snapshot = self._snapshot, snapshot
         if before is None or before.jobs is not snapshot.jobs:
@@ -217,11 +225,25 @@ class Placeholders:
         if self._trouble:
             await self._clock.sleep(self._pace.idle_s)
             return
+        since = self._clock.monotonic()
         shortest_s = min(max(_SHORTEST_PAUSE_S, 2 * took_s), _LONGEST_PAUSE_S)
         await self._clock.sleep(shortest_s)
-        busy = bool(self._waiting_for_news) or any(self._waiting())
-        pace_s = self._pace.busy_s if busy else self._pace.idle_s
-        await pause(pace_s - shortest_s, self._asked)
+        while not self._is_asked and (left_s := self._due_at(since) - self._clock.monotonic()) > 0:
+            self._bell.clear()
+            await pause(left_s, self._bell)
+
+    def _due_at(self, since: float) -> float:
+        """When the next reading is due that nobody asks for; since: when the last one ended."""
+        if self._waiting_for_news:
+            return since + self._pace.busy_s
+        if any(self._waiting()):
+            calm_s = self._clock.monotonic() - self._stirred_at
+            return since + self._pace.while_waiting_s(calm_s=calm_s)
+        return since + self._pace.idle_s
+
+    def _ask(self) -> None:
+        self._is_asked = True
+        self._bell.set()
 
     def _told_about(self) -> Iterator[SlurmJob]:
         """Of those that wait: the ones whose pods are in our hands, so that we tell them why."""

@@ -14,6 +14,7 @@ from datetime import timedelta
 from bridge import __version__
 from bridge.domain import backoff
 from bridge.domain.ids import ClusterId
+from bridge.domain.pace import Pace
 from bridge.kube import objects
 from bridge.kube.client import KubeClient
 from bridge.kube.errors import Unavailable
@@ -26,7 +27,6 @@ from bridge.runtime.health import Health
 from bridge.runtime.lease import Accession
 from bridge.runtime.lifetime import Part, StartAfresh
 from bridge.runtime.metrics import Metrics
-from bridge.runtime.placeholders import Pace
 from bridge.runtime.serve import bind, serve
 from bridge.runtime.settings import Settings
 from bridge.runtime.token_watch import TokenWatch

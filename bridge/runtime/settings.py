@@ -211,7 +211,9 @@ class Placement(Section):
         8, description="Submits under way at once; at most slurm.connections."
     )
     poll_interval_s: Seconds = Field(
-        0.5, description="How often Slurm is asked for job states while pods wait."
+        0.5,
+        description="How often Slurm is asked for job states while pods wait; more and more rarely, "
+        "down to idle_poll_interval_s, the longer nothing happens.",
     )
     idle_poll_interval_s: Seconds = Field(
         2, description="How often it is asked otherwise; at least poll_interval_s."

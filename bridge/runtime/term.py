@@ -12,12 +12,15 @@ from bridge.runtime.program import Program
 from bridge.runtime.workqueue import WorkQueue
 from bridge.slurm.discovery import Discovery
 
+_PATIENCE_S = 2.0
+"""A placeholder that waits is none of the controllers' business yet."""
+
 
 class Term:
     """A queue of pods, and a picture of Slurm that wakes them; dropped when the term ends."""
 
     def __init__(
-        self, program: Program, mirror: Mirror, *, busy_s: float, idle_s: float, limits: bool
+        self, program: Program, mirror: Mirror, *, busy_s: float, idle_s: float, submits: bool
     ) -> None:
         """Put the queue and the picture together.
 
@@ -26,16 +29,21 @@ class Term:
             mirror: what it keeps of Kubernetes.
             busy_s: how often Slurm is read while something waits.
             idle_s: how often it is read otherwise.
-            limits: whether somebody acts on when running jobs must end.
+            submits: the pods are those that wait for a placeholder; else those that have one, which must end some time.
         """
         self._program = program
         self._mirror = mirror
         queue: WorkQueue[str] = WorkQueue(rng=program.rng)
         self._queue = queue
-        self.discovery = Discovery(program.slurm, program.cluster, clock=program.clock.monotonic)
+        self.discovery = Discovery(
+            program.slurm,
+            program.cluster,
+            clock=program.clock.monotonic,
+            patience_s=0.0 if submits else _PATIENCE_S,
+        )
         self.placeholders = Placeholders(
             self.discovery,
-            pace=program.pace(busy_s=busy_s, idle_s=idle_s, limits=limits),
+            pace=program.pace(busy_s=busy_s, idle_s=idle_s, limits=not submits),
             clock=program.clock,
             metrics=program.metrics,
         )

@@ -31,6 +31,7 @@ PARSERS: Final = ("v0.0.45", "v0.0.44", "v0.0.43")
 """The API versions ("data parsers") we speak, newest first: those of Slurm 26.05, 25.11 and 25.05."""
 
 OK: Final = 200
+NOT_MODIFIED: Final = 304
 
 OnCall = Callable[[str, float, str], None]
 """Hears of every call: operation (`job.submit`), seconds, and `ok`, an error's `outcome`, or `cancelled`."""
@@ -135,6 +136,22 @@ class SlurmClient:
                     user=user,
                 )
                 return _read(operation, reply, answer)
+
+    async def call_if_changed(
+        self, operation: str, path: str, *, since: int, answer: type[A]
+    ) -> A | None:
+        """GET what has changed since then, in seconds of slurmctld's clock; None: nothing has. Otherwise as `call`."""
+        async with self._slots:
+            with self.observed(operation):
+                reply = await self._ask(
+                    operation,
+                    "GET",
+                    f"/slurm/{{}}{path}",
+                    params=[("update_time", str(since))],
+                    content=None,
+                    user="",
+                )
+                return None if reply.status == NOT_MODIFIED else _read(operation, reply, answer)
 
     @contextmanager
     def observed(self, operation: str) -> Iterator[None]:

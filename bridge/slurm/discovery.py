@@ -30,6 +30,7 @@ _TRUSTED_S = 10.0
 """For so long ids are trusted without asking, as long as every reading repeats the one before."""
 
 _COMPLETED = frozenset({"COMPLETED"})
+_PENDING = frozenset({"PENDING"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,10 @@ class Snapshot:
     """This cluster's placeholders, ended ones too until Slurm purges them (MinJobAge)."""
     by_uid: Mapping[str, tuple[SlurmJob, ...]]
     """The same by the uid of their workload, oldest id first."""
+    is_repeated: bool
+    """Slurm listed the very jobs and states of the reading before, strangers' included."""
+    is_whole: bool
+    """Every job that was listed has been classified: only then absence says something."""
     unreadable: Mapping[JobId, str]
     """Jobs with our mark that we cannot read, and why: another version's, to be left alone."""
 
@@ -58,6 +63,7 @@ class Discovery:
         *,
         clock: Callable[[], float],
         concurrency: int = 4,
+        patience_s: float = 0.0,
     ) -> None:
         """Begin with nothing known: the first reading looks at every job once.
 
@@ -66,6 +72,8 @@ class Discovery:
             cluster: Placeholders of other clusters are strangers.
             clock: Monotonic seconds.
             concurrency: Jobs looked at at a time.
+            patience_s: For so long a new job may be pending before it is looked at: most run by then, and are looked at once
+                instead of twice.
         """
         self._client = client
         self._cluster = cluster
@@ -85,6 +93,9 @@ class Discovery:
         self._unreadable: dict[JobId, str] = {}
         self._noted: dict[JobId, float] = {}
         self._changed: set[JobId] = set()
+        self._patience_s = patience_s
+        self._left: dict[JobId, float] = {}
+        """New jobs that are still pending: since when they are left alone."""
 
     def note_submitted(self, job_id: JobId, identity: Identity) -> None:
         """Take in our own submit's answer: it needs no closer look before it starts."""
@@ -111,13 +122,14 @@ class Discovery:
         self._must_forget = True
 
     async def refresh(
-        self, *, reasons_for: Collection[JobId] = (), surely: bool = True
+        self, *, reasons_for: Collection[JobId] = (), surely: bool = True, whole: bool = False
     ) -> Snapshot:
         """Read Slurm once.
 
         Args:
             reasons_for: Jobs to look at although their state is the same: why they wait, when they end.
             surely: Something will be concluded from this reading even if it repeats the last one.
+            whole: Something will be concluded from what it does not show.
 
         Raises:
             SlurmError: the reading is not whole; what was classified meanwhile is kept.
@@ -126,10 +138,13 @@ class Discovery:
             began = self._clock()
             listed = await jobs.listing(self._client, before=self._listing)
             is_repeated = listed is self._listing and not self._noted and not self._must_forget
+            patience_s = 0.0 if whole else self._patience_s
             if surely or not is_repeated or began >= self._trusted_until:
-                is_repeated &= not await self._forgot_what_may_be_others(listed.states)
+                if await self._forgot_what_may_be_others(listed.states):
+                    is_repeated, patience_s = False, 0.0
                 self._trusted_until = began + _TRUSTED_S
-            news = () if is_repeated else self._news(listed.states, began)
+            nothing_new = is_repeated and not self._left
+            news = () if nothing_new else self._news(listed.states, began, patience_s=patience_s)
             changed, self._changed = self._changed, set()
             asked = (*reasons_for, *changed)
             wanted = (id_ for id_ in asked if id_ in listed.states and id_ in self._ours)
@@ -140,7 +155,7 @@ class Discovery:
             except SlurmError:
                 self._changed |= changed
                 raise
-            return self._snapshot(began)
+            return self._snapshot(began, is_repeated=is_repeated)
 
     async def _forgot_what_may_be_others(self, seen: Mapping[JobId, frozenset[str]]) -> bool:
         """Asked after the states: if nothing has changed by then, the states are of the slurmctld we know."""
@@ -157,8 +172,10 @@ class Discovery:
         self._last = None
         return True
 
-    def _news(self, seen: Mapping[JobId, frozenset[str]], began: float) -> list[JobId]:
-        """The jobs to look at; a state that says it all is taken in without a look."""
+    def _news(
+        self, seen: Mapping[JobId, frozenset[str]], began: float, *, patience_s: float
+    ) -> list[JobId]:
+        """The jobs to look at; a state that says it all is taken in without a look, and new ones may be left alone a while."""
         vanished = self._vanished(seen, began)
         for id_, states in seen.items():
             known = self._ours.get(id_)
@@ -168,7 +185,10 @@ class Discovery:
                 )
         self._last = None
         changed = [id_ for id_, states in seen.items() if self._needs_look(id_, states)]
-        return [*changed, *vanished]
+        new = (id_ for id_ in changed if seen[id_] == _PENDING and id_ not in self._ours)
+        since = {id_: self._left.get(id_, began) for id_ in new}
+        self._left = {id_: at for id_, at in since.items() if began - at < patience_s}
+        return [*(id_ for id_ in changed if id_ not in self._left), *vanished]
 
     def _vanished(self, seen: Mapping[JobId, frozenset[str]], began: float) -> list[JobId]:
         """Drop what Slurm does not list any more; return those of ours that were alive, for a last look."""
@@ -222,23 +242,28 @@ class Discovery:
             self._last = None
         return found is not None
 
-    def _snapshot(self, began: float) -> Snapshot:
+    def _snapshot(self, began: float, *, is_repeated: bool) -> Snapshot:
         self._sequence += 1
-        self._last = (
-            replace(self._last, sequence=self._sequence, began_monotonic=began)
-            if self._last
-            else self._picture(began)
+        last = self._last or self._picture()
+        self._last = replace(
+            last,
+            sequence=self._sequence,
+            began_monotonic=began,
+            is_repeated=is_repeated,
+            is_whole=not self._left,
         )
         return self._last
 
-    def _picture(self, began: float) -> Snapshot:
+    def _picture(self) -> Snapshot:
         by_uid: dict[str, tuple[SlurmJob, ...]] = {}
         for id_ in sorted(self._ours):
             job = self._ours[id_]
             by_uid[job.identity.uid] = (*by_uid.get(job.identity.uid, ()), job)
         return Snapshot(
             sequence=self._sequence,
-            began_monotonic=began,
+            began_monotonic=0,
+            is_repeated=False,
+            is_whole=True,
             jobs=MappingProxyType(dict(self._ours)),
             by_uid=MappingProxyType(by_uid),
             unreadable=MappingProxyType(dict(self._unreadable)),

@@ -7,6 +7,7 @@ got there because something tried to reach its slurmd (a signal, suspend, preemp
 
 import enum
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from bridge.domain.ids import SlurmNode
 from bridge.domain.nodes import SlurmNodeFacts, SlurmNodeSpec
@@ -41,12 +42,38 @@ class Deletion(enum.Enum):
     NO_SUCH_NODE = "no such node"
 
 
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """All nodes, as Slurm listed them."""
+
+    nodes: tuple[SlurmNodeFacts, ...]
+    as_of: int
+    """Seconds of slurmctld's clock; 0: it did not say."""
+
+
 async def listing(client: SlurmClient) -> tuple[SlurmNodeFacts, ...]:
     """Read all nodes; 1.6 kB each."""
-    answer = await client.call("node.list", "GET", "/nodes/", answer=wire.Nodes)
+    return (await renewed(client, None)).nodes
+
+
+async def renewed(client: SlurmClient, before: Listing | None) -> Listing:
+    """Read all nodes; where slurmctld says that none has changed since, `before` itself comes back.
+
+    That answer is empty and costs slurmrestd 0.3 ms, a list of 100 nodes 12. slurmctld compares with the second before the
+    one that is named, so a change in the very second of a list is not missed; a clock that was set back would hide some.
+    """
+    if before is None or not before.as_of:
+        answer = await client.call("node.list", "GET", "/nodes/", answer=wire.Nodes)
+    else:
+        changed = await client.call_if_changed(
+            "node.list", "/nodes/", since=before.as_of, answer=wire.Nodes
+        )
+        if changed is None:
+            return before
+        answer = changed
     if answer.nodes is None:
         raise Malformed("node.list", "the answer has no list of nodes")
-    return tuple(map(decode.node, answer.nodes))
+    return Listing(tuple(map(decode.node, answer.nodes)), answer.last_update.positive or 0)
 
 
 async def node(client: SlurmClient, name: SlurmNode) -> SlurmNodeFacts:

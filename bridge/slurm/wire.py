@@ -211,6 +211,8 @@ class Nodes(Answer, frozen=True):
     """GET /nodes/ and GET /node/{name}; no `nodes` at all where the name is unknown."""
 
     nodes: list[Node] | None = None
+    last_update: Number = NONE
+    """By slurmctld's clock, when it answered."""
 
 
 class Version(Struct, frozen=True):

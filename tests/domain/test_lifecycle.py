@@ -232,10 +232,13 @@ class TestTelling:
         assert tell.allocated
         assert (Wait(),) == actions(replace(facts, pod=told(facts.pod, tell)))
 
-    def test_what_a_pod_says_of_its_waiting_is_corrected_at_once(self) -> None:
+    def test_what_a_pod_says_of_its_waiting_is_corrected_as_soon(self) -> None:
         waited = only_tell(build.facts(build.gated(), build.waiting()))
+        facts = build.facts(told(build.bound(), waited), build.job())
+        just_bound = decide(facts)
+        assert ((Wait(),), 5 * SECOND) == (just_bound.actions, just_bound.retry_after)
 
-        assert only_tell(build.facts(told(build.bound(), waited), build.job())).allocated
+        assert only_tell(replace(facts, since=NOW - 5 * SECOND)).allocated
 
 
 class TestAssigning:

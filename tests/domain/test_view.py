@@ -18,6 +18,7 @@ QUIET_S = 10.0
 class Snapshot:
     began_monotonic: float
     by_uid: Mapping[str, tuple[SlurmJob, ...]] = field(default_factory=dict)
+    is_whole: bool = True
 
 
 def absent(began: float) -> Snapshot:
@@ -237,3 +238,17 @@ class TestAfterAWriteToThePod:
 
     def test_it_says_nothing_about_slurm(self) -> None:
         assert self.a_patched_book().view(UID, pod=UID, version="1").surely_none
+
+
+@pytest.mark.parametrize("left_out", [0, 1])
+def test_a_reading_that_leaves_jobs_out_says_nothing_of_absence(left_out: int) -> None:
+    book = a_book()
+    book.wrote(UID, at=1.0)
+    for number, began in enumerate((2.0, 3.0)):
+        book.read(Snapshot(began, is_whole=number != left_out))
+
+    assert FRESH == told(book.view(UID, pod=UID, version="1"))
+
+    for began in (4.0, 5.0):
+        book.read(absent(began))
+    assert SURELY_NONE == told(book.view(UID, pod=UID, version="1"))

@@ -34,6 +34,7 @@ class Reading:
 
     began_monotonic: float
     by_uid: dict[str, tuple[SlurmJob, ...]]
+    is_whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,20 @@
 """The sandbox's building blocks, alone."""
 
 import base64
+import dataclasses
 import random
 import socket
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from sandbox import identity, nss, ports, slurm_token
+import pytest
+import typer
+
+from sandbox import cli, identity, nss, ports, slurm_token
+from sandbox.client import flags
 from sandbox.errors import PartFailedError
+from sandbox.options import Options
 from sandbox.part import Part
 from sandbox.process import Process, State
 from tests.servers import wait_until
@@ -119,3 +125,26 @@ def test_the_machines_accounts_win_over_ours_of_the_same_name(tmp_path: Path) ->
     assert "alice:x:64101:64101::/:/bin/sh" in lines
     assert nss.environment(tmp_path, tmp_path)["NSS_WRAPPER_PASSWD"] == str(tmp_path / "passwd")
     assert nss.environment(tmp_path, None) == {}
+
+
+@pytest.mark.parametrize("field", dataclasses.fields(Options), ids=lambda field: field.name)
+def test_every_option_reaches_the_supervisor(field: dataclasses.Field[object]) -> None:
+    usual = field.default
+    other: object = "x", "y"
+    if isinstance(usual, bool):
+        other = not usual
+    elif isinstance(usual, int):
+        other = usual + 1
+    wanted = dataclasses.replace(Options(), **{field.name: other})  # type: ignore[arg-type]  # by its name
+
+    up = typer.main.get_command(cli.app).commands["up"]  # type: ignore[attr-defined]  # it is a group
+    with up.make_context("up", ["--state", "somewhere", *flags(wanted)]) as context:
+        said = {
+            name.replace("feature_gate", "feature_gates"): value
+            for name, value in context.params.items()
+        }
+
+    told = said[field.name]
+    if isinstance(usual, tuple):
+        told = tuple(told.split(",") if isinstance(told, str) else told)
+    assert told == other

@@ -127,6 +127,83 @@ async def test_news_is_never_believed_without_asking_when_slurmctld_started(
     assert 1 == proxy.count("GET", "/diag")
 
 
+@pytest.fixture
+async def patient(watching: SlurmClient) -> tuple[Discovery, list[float]]:
+    """Lets new jobs wait 2 s before it looks; with the clock it goes by."""
+    now_s = [0.0]
+    discovery = Discovery(watching, CLUSTER, clock=lambda: now_s[0], patience_s=2)
+    await discovery.refresh()
+    return discovery, now_s
+
+
+async def test_a_new_job_that_waits_is_left_alone_a_while_and_meanwhile_absence_says_nothing(
+    patient: tuple[Discovery, list[float]], submit: Submit, proxy: Proxy
+) -> None:
+    discovery, now_s = patient
+    job_id = await submit(spec(hold=True))
+
+    for at in (1.0, 2.9):
+        now_s[0] = at
+        snapshot = await discovery.refresh(surely=False)
+        assert (False, False) == (job_id in snapshot.jobs, snapshot.is_whole)
+        assert 0 == proxy.count("GET", f"{LOOK}{job_id}?")
+
+    now_s[0] = 3.0
+    snapshot = await discovery.refresh(surely=False)
+    assert (True, True) == (job_id in snapshot.jobs, snapshot.is_whole)
+    assert 1 == proxy.count("GET", f"{LOOK}{job_id}?")
+
+
+async def test_a_new_job_is_looked_at_as_soon_as_it_runs(
+    patient: tuple[Discovery, list[float]], submit: Submit, proxy: Proxy
+) -> None:
+    discovery, _ = patient
+    whose = identity()
+    job_id = await submit(spec(whose, hold=False))
+
+    end_s = time.monotonic() + DEADLINE_S
+    while job_id not in (snapshot := await discovery.refresh()).jobs:
+        assert time.monotonic() < end_s
+        await asyncio.sleep(POLL_S)
+
+    assert JobPhase.RUNNING is snapshot.jobs[job_id].phase
+    assert 1 == proxy.count("GET", f"{LOOK}{job_id}?")
+
+
+async def test_who_asks_what_is_not_there_gets_every_job_looked_at(
+    patient: tuple[Discovery, list[float]], submit: Submit
+) -> None:
+    discovery, _ = patient
+    job_id = await submit(spec(hold=True))
+    assert not (await discovery.refresh()).is_whole
+
+    snapshot = await discovery.refresh(whole=True)
+
+    assert (True, True) == (job_id in snapshot.jobs, snapshot.is_whole)
+
+
+async def test_after_a_reset_nothing_is_left_alone(
+    patient: tuple[Discovery, list[float]], submit: Submit
+) -> None:
+    discovery, _ = patient
+    job_id = await submit(spec(hold=True))
+    discovery.reset()
+
+    snapshot = await discovery.refresh()
+
+    assert (True, True) == (job_id in snapshot.jobs, snapshot.is_whole)
+
+
+async def test_it_says_whether_a_reading_repeats_the_last_one(
+    discovery: Discovery, submit: Submit
+) -> None:
+    await discovery.refresh()
+    assert (await discovery.refresh(surely=False)).is_repeated
+    await submit(spec(hold=True))
+
+    assert [False, True] == [(await discovery.refresh(surely=False)).is_repeated for _ in range(2)]
+
+
 async def test_our_own_submit_is_known_at_once_and_looked_at_when_it_starts(
     discovery: Discovery, client: SlurmClient, submit: Submit, proxy: Proxy
 ) -> None:

@@ -1,5 +1,6 @@
 """Nodes against the real slurmrestd, its odd answers included."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -172,3 +173,20 @@ async def test_a_node_that_does_not_respond_shows_it_and_only_creating_it_anew_h
     assert Deletion.DELETED is await nodes.delete(client, node)
     assert Creation.CREATED is await nodes.create(client, SPEC)
     assert "NOT_RESPONDING" not in (await nodes.node(client, node)).states
+
+
+async def test_a_list_that_would_repeat_the_last_one_is_not_sent(
+    client: SlurmClient, node: SlurmNode
+) -> None:
+    listed = await nodes.renewed(client, None)
+    async with asyncio.timeout(30):  # the node was created in the second of the first list
+        while (again := await nodes.renewed(client, listed)) is not listed:
+            listed = again
+            await asyncio.sleep(0.1)
+
+    for number in range(20):
+        reason = f"look {number}"
+        await nodes.drain(client, node, reason)
+        listed = await nodes.renewed(client, listed)
+        reasons = {facts.name: facts.reason for facts in listed.nodes}
+        assert reason == reasons[node]

@@ -14,7 +14,8 @@ from bridge.domain.rules.answers import do, say, seconds, wait
 from bridge.domain.rules.limits import at_its_limit, limit_of
 
 _CONFIRMED_AFTER = timedelta(seconds=5)
-"""Label and annotation say it already: a pod that is over by then is spared the write."""
+"""Label and annotation say it already: a pod that is over by then is spared the write, and where many that waited are bound at
+once, the API server has others to make."""
 
 _HELD_BACK_RETRY = timedelta(seconds=5)
 """A safety net: the breaker closes for what no event of this pod's tells of."""
@@ -56,7 +57,8 @@ def confirm(case: JobCase) -> Decision:
     spans = [remaining] if remaining is not None else []
     if limit is not None:
         spans.append(min(limit.extension_due_at, limit.runs_out_at) - case.facts.now)
-    if case.pod.condition(names.ALLOCATED_CONDITION) is None and case.dwelt < _CONFIRMED_AFTER:
+    said = case.pod.condition(names.ALLOCATED_CONDITION)
+    if (said is None or said.status != "True") and case.dwelt < _CONFIRMED_AFTER:
         return wait(text, retry=min([_CONFIRMED_AFTER - case.dwelt, *spans]))
     return say(case, "Allocated", text, allocated=True, retry=min(spans, default=None))
 
