@@ -148,7 +148,7 @@ def _values(instance: Instance, user: Identity) -> dict[str, Any]:
         "scheduler": {
             "kubeconfig": str(bridge / "scheduler" / "kubeconfig"),
             "tlsDirectory": str(bridge / "scheduler"),
-            "leaderElect": False,
+            "leaderElect": instance.options.audit,  # alone it need not, but then its lease would go unused
             "featureGates": dict.fromkeys(instance.options.feature_gates, True),
         },
     }

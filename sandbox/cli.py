@@ -79,6 +79,9 @@ def up(
     hybrid: Annotated[
         bool, typer.Option(help="One node more, with a real slurmd too; needs root.")
     ] = False,
+    audit: Annotated[
+        bool, typer.Option(help="Note what service accounts ask the API server for.")
+    ] = False,
     kubernetes: Annotated[bool, typer.Option(help="The Kubernetes side.")] = True,
     slurm: Annotated[bool, typer.Option(help="The Slurm side.")] = True,
     feature_gate: Annotated[
@@ -104,6 +107,7 @@ def up(
         accounting=accounting and slurm,
         bridge=bridge and kubernetes and slurm,
         hybrid=hybrid and slurm,
+        audit=audit,
         nodes=nodes,
         plain_nodes=plain_nodes,
         node_cpus=node_cpus,

@@ -218,7 +218,7 @@ class Sandbox:
 
 def flags(options: Options) -> tuple[str, ...]:
     """The options of `sandbox up` that mean the same."""
-    switches = ("kubernetes", "slurm", "accounting", "bridge", "hybrid", "hurried")
+    switches = ("kubernetes", "slurm", "accounting", "bridge", "hybrid", "hurried", "audit")
     numbers = ("nodes", "plain_nodes", "node_cpus", "node_memory_mib", "node_gpus")
     return (
         *(f"--{name}" if getattr(options, name) else f"--no-{name}" for name in switches),

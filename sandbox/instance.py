@@ -111,6 +111,11 @@ class Instance:
         return self.kube / "admin.kubeconfig"
 
     @property
+    def audit_log(self) -> Path:
+        """One JSON line for each audited request."""
+        return self.kube / "audit.log"
+
+    @property
     def slurm(self) -> Path:
         """slurm.conf, keys, the controller's state and mariadb's data."""
         return self.root / "slurm"

@@ -16,6 +16,16 @@ from sandbox.instance import Instance, make_folder, write_private
 from sandbox.part import Part
 
 ISSUER = "https://kubernetes.default.svc"
+_AUDIT_POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [
+        {"level": "None", "userGroups": ["system:serviceaccounts:kube-system"]},
+        {"level": "Metadata", "userGroups": ["system:serviceaccounts"]},
+        {"level": "None"},
+    ],
+}
 HEALTH = "/healthz,/livez,/readyz,/metrics"
 
 
@@ -48,6 +58,7 @@ def prepare(instance: Instance, now: datetime) -> None:
         client=client,
     )
     _write_scheduler_configuration(instance)
+    write_private(folder / "audit.json", json.dumps(_AUDIT_POLICY), owner)
 
 
 def authority(instance: Instance) -> pki.Pair:
@@ -140,6 +151,7 @@ def _apiserver(instance: Instance, programs: Path) -> Part:
             "--authorization-mode=Node,RBAC",
             "--allow-privileged=true",
             *_gates(instance),
+            *_audit(instance),
             *(
                 ["--runtime-config=scheduling.k8s.io/v1alpha2=true"]
                 if instance.options.feature_gates
@@ -195,6 +207,16 @@ def _scheduler(instance: Instance, programs: Path) -> Part:
         answers=healthy(instance, "scheduler"),
         needs=("apiserver",),
     )
+
+
+def _audit(instance: Instance) -> list[str]:
+    """Requests of service accounts, who and what only; those of Kubernetes' own controllers are nobody's business here."""
+    if not instance.options.audit:
+        return []
+    return [
+        f"--audit-policy-file={instance.kube / 'audit.json'}",
+        f"--audit-log-path={instance.audit_log}",
+    ]
 
 
 def _gates(instance: Instance) -> list[str]:

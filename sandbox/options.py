@@ -32,6 +32,8 @@ class Options:
     """Of the resource nvidia.com/gpu; in Slurm gres/gpu. Plain nodes have none."""
     feature_gates: tuple[str, ...] = ()
     """Kubernetes' alpha features to switch on, with their APIs: `GenericWorkload` for in-tree pod groups."""
+    audit: bool = False
+    """The API server notes every request of a service account outside kube-system in `Instance.audit_log`."""
     settings: tuple[str, ...] = ()
     """Settings of the bridge that differ, as `controllers.start_deadline_s=20` (docs/settings.md)."""
 

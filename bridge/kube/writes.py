@@ -42,15 +42,6 @@ async def pod_uids(client: KubeClient, namespace: str) -> frozenset[PodUid]:
         params["continue"] = page.metadata.continue_
 
 
-async def get_node(client: KubeClient, name: KubeNode) -> KubeNodeFacts:
-    """Read one node.
-
-    Raises:
-        NotFound: there is none of that name.
-    """
-    return decode.node(await client.request("GET", paths.of("api", "v1", "nodes", name)))
-
-
 async def pretend_to_create_pod(
     client: KubeClient, namespace: str, body: Mapping[str, object]
 ) -> None:

@@ -72,7 +72,7 @@ def test_extender_has_the_rights_of_its_table(chart: Rendered) -> None:
         ("", "pods", (*READ, "patch")),
         ("", "pods/binding", ("create",)),
         ("", "pods/status", ("patch",)),
-        ("", "nodes", READ),
+        ("", "nodes", ("list", "watch")),
         ("events.k8s.io", "events", ("create",)),
         ("apps", "deployments", ("get",)),
         ("apps", "replicasets", ("get",)),
@@ -104,7 +104,7 @@ def test_controllers_have_the_rights_of_their_table(chart: Rendered, render: Ren
         | granted(
             ("", "pods", (*READ, "patch", "delete")),
             ("", "pods/status", ("patch",)),
-            ("", "nodes", (*READ, "patch")),
+            ("", "nodes", ("list", "watch", "patch")),
             ("", "nodes/status", ("patch",)),
             ("events.k8s.io", "events", ("create",)),
         )
@@ -116,12 +116,20 @@ def test_controllers_have_the_rights_of_their_table(chart: Rendered, render: Ren
     )
 
 
-@pytest.mark.parametrize("component", ["extender", "controllers", "scheduler"])
+@pytest.mark.parametrize("component", ["extender", "controllers"])
 def test_leader_may_write_one_lease_only(chart: Rendered, component: str) -> None:
     leases = ("coordination.k8s.io", "leases")
     name = f"slurm-bridge-{component}"
 
     assert {(*leases, "get", name), (*leases, "update", name), (*leases, "create", "")} == rights(
+        chart, "Role", f"{name}-lease"
+    )
+
+
+def test_the_schedulers_stock_role_lets_it_create_its_lease(chart: Rendered) -> None:
+    leases, name = ("coordination.k8s.io", "leases"), "slurm-bridge-scheduler"
+
+    assert {(*leases, "get", name), (*leases, "update", name)} == rights(
         chart, "Role", f"{name}-lease"
     )
 

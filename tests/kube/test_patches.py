@@ -13,6 +13,7 @@ from bridge.domain.pods import Condition, Phase, Pod
 from bridge.kube import errors, patches, writes
 from bridge.kube.client import STRATEGIC_MERGE_PATCH, KubeClient
 from sandbox.client import Sandbox
+from tests.kube import kube_nodes
 from tests.kube.conftest import CreatePod
 from tests.kube.manifests import Manifest, pod
 
@@ -284,7 +285,7 @@ async def test_a_condition_written_meanwhile_by_somebody_else_survives(
 
 
 async def test_a_taint_comes_changes_and_goes_among_others(client: KubeClient) -> None:
-    node = await writes.get_node(client, KubeNode("node-3"))
+    node = await kube_nodes.read(client, KubeNode("node-3"))
     ours = Taint(key=names.MANAGED_NODE_TAINT, effect="NoSchedule")
     others = Taint(key="example.com/other", value="x", effect="PreferNoSchedule")
     before = node.taints
@@ -300,7 +301,7 @@ async def test_a_taint_comes_changes_and_goes_among_others(client: KubeClient) -
 
 
 async def test_a_taint_is_refused_when_the_taints_have_changed(client: KubeClient) -> None:
-    node = await writes.get_node(client, KubeNode("node-1"))
+    node = await kube_nodes.read(client, KubeNode("node-1"))
     assert () == node.taints
     first = Taint(key="example.com/first", effect="PreferNoSchedule")
     tainted = await writes.patch_node(client, node, patches.taint(node, first))
@@ -313,7 +314,7 @@ async def test_a_taint_is_refused_when_the_taints_have_changed(client: KubeClien
 
 
 async def test_a_cordon_of_ours_comes_and_goes_with_its_mark(client: KubeClient) -> None:
-    node = await writes.get_node(client, KubeNode("node-2"))
+    node = await kube_nodes.read(client, KubeNode("node-2"))
     cordoned = await writes.patch_node(client, node, patches.cordon(node, "drained by ops"))
     assert (True, "drained by ops") == (
         cordoned.is_unschedulable,
@@ -327,7 +328,7 @@ async def test_a_cordon_of_ours_comes_and_goes_with_its_mark(client: KubeClient)
 
 
 async def test_an_uncordon_of_somebodys_is_only_noted(client: KubeClient) -> None:
-    node = await writes.get_node(client, KubeNode("node-2"))
+    node = await kube_nodes.read(client, KubeNode("node-2"))
     cordoned = await writes.patch_node(client, node, patches.cordon(node, "drained by ops"))
     theirs = patches.JsonPatch([{"op": "remove", "path": "/spec/unschedulable"}])
     lifted = await writes.patch_node(client, cordoned, theirs)
@@ -337,7 +338,7 @@ async def test_an_uncordon_of_somebodys_is_only_noted(client: KubeClient) -> Non
 
 
 async def test_a_condition_stands_beside_the_kubelets(client: KubeClient) -> None:
-    node = await writes.get_node(client, KubeNode("node-2"))
+    node = await kube_nodes.read(client, KubeNode("node-2"))
     wanted = NodeCondition(type="example.com/State", status="False", reason="Drained", message="x")
 
     patch = patches.node_condition(node, wanted, NOON)

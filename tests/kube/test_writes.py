@@ -13,6 +13,7 @@ from bridge.kube.client import KubeClient
 from bridge.kube.events import Event, EventType, Reporter, create_event
 from bridge.kube.leases import KubeLeases
 from sandbox.client import Sandbox
+from tests.kube import kube_nodes
 from tests.kube.conftest import Calls, CreatePod
 from tests.kube.manifests import container, pod
 
@@ -108,7 +109,7 @@ async def test_events_are_what_kubectl_describe_shows(
     reporter = Reporter(controller="slurm-bridge.dev/extender", instance="extender-0")
 
     await create_event(client, created, event, by=reporter)
-    node = await writes.get_node(client, THERE)
+    node = await kube_nodes.read(client, THERE)
     await create_event(client, node, replace(event, note="seen on the node"), by=reporter)
 
     shown = control_plane.kubectl("describe", "pod", "a", "-n", created.namespace)

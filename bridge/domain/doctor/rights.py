@@ -44,7 +44,7 @@ _BOTH = tuple(
     for right in (
         *_rights(program, "", "pods", "get list watch patch"),
         *_rights(program, "", "pods/status", "patch"),
-        *_rights(program, "", "nodes", "get list watch"),
+        *_rights(program, "", "nodes", "list watch"),
         *_rights(program, "events.k8s.io", "events", "create"),
         *_rights(
             program,

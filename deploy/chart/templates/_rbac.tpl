@@ -11,7 +11,7 @@ subjects:
 - {kind: ServiceAccount, name: {{ $name }}, namespace: {{ .root.Release.Namespace }}}
 {{- end }}
 
-{{/* One lease, and nothing else of that kind: (dict "root" $ "component" "extender" "lease" "name") */}}
+{{/* One lease, and nothing else of that kind: (dict "root" $ "component" "extender" "lease" "name" "creates" true) */}}
 {{- define "slurm-bridge.leaseRole" -}}
 {{- $name := printf "%s-%s" (include "slurm-bridge.name" .root) .component -}}
 apiVersion: rbac.authorization.k8s.io/v1
@@ -25,9 +25,11 @@ rules:
   resources: [leases]
   resourceNames: [{{ .lease }}]
   verbs: [get, update]
+{{- if .creates }}
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   verbs: [create]  # a name cannot be asked for at CREATE
+{{- end }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
