@@ -99,7 +99,7 @@ class Endings:
             now=now,
             since=since,
             kube_node=own if own in held else next(iter(held), None),
-            evictions_held=not view.live and self._breaker.holds(),
+            evictions_held=row is Row.BOUND and not view.live and self._breaker.holds(),
             node_is_gone=pod.kube_node is not None and self._kube_nodes.is_gone(pod.kube_node),
             refusal=self._restorer.refusal(pod),
         )

@@ -14,6 +14,8 @@ class Pace:
     """Between readings while something waits, and something has just happened."""
     idle_s: float
     """Between readings while nothing does."""
+    shortest_s: float
+    """Between readings that are asked for: what is asked in that time shares the second one."""
     quiet_s: float
     """For so long a submit without a reply may still be accepted."""
     first_reasons_per_s: float

@@ -1,6 +1,5 @@
 """Whose turn it is to be looked at, where looking at all would cost too much."""
 
-import bisect
 from collections.abc import Collection, Iterable
 
 from bridge.domain.ids import JobId
@@ -17,9 +16,11 @@ at the steady rate of a few thousandths of a core, and very many so that each ha
 _LONGEST_STEP_S = 5.0
 """Credit for no longer than this: readings of a calm queue are seconds apart, what comes after a break is no reason to hurry."""
 
-_LIMITS_PER_S = 2.0
-"""Rate of looking whether an administrator has changed a running job's time limit: none is missed for longer than half
-of a second per job."""
+_LIMITS_AGAIN_S = 20.0
+_LIMITS_PER_S = 1.0
+"""How soon, and at what rate at most, it is looked whether an administrator has changed a running job's time limit: seen
+within 20 s, or within a second per job where there are more. Extended in time is only what is seen a minute before it is
+reached (`bridge.domain.time_limits`); what is seen later, Slurm ends by itself."""
 
 
 class Turns:
@@ -65,20 +66,22 @@ def _reasons_per_s(waiting: int) -> float:
 
 
 class Round:
-    """Whose turn it is to be looked at, by ascending ids, round and round."""
+    """Whose turn it is to have its limit read again: those for whom it is longest ago, and nobody twice in 20 s."""
 
     def __init__(self) -> None:
-        self._last: JobId = JobId(0)
+        self._read_at: dict[JobId, float] = {}
         self._at = 0.0
 
     def due(self, ids: Collection[JobId], now: float) -> tuple[JobId, ...]:
-        """Name the jobs to look at now (monotonic seconds)."""
+        """Name the jobs to look at now (monotonic seconds); one that is new here has just been looked at."""
+        self._read_at = {job: self._read_at.get(job, now) for job in ids}
         share = int(min(1.0, now - self._at) * _LIMITS_PER_S)
         if not share:
             return ()
         self._at = now
-        ordered = sorted(ids)
-        start = bisect.bisect_right(ordered, self._last)
-        turn = (ordered[start:] + ordered[:start])[:share]
-        self._last = turn[-1] if turn else self._last
+        turn = sorted(
+            (job for job, at in self._read_at.items() if now - at >= _LIMITS_AGAIN_S),
+            key=self._read_at.__getitem__,
+        )[:share]
+        self._read_at.update(dict.fromkeys(turn, now))
         return tuple(turn)

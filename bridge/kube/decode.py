@@ -3,6 +3,7 @@
 import enum
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 import msgspec
@@ -261,17 +262,41 @@ def _owner(meta: wire.Metadata) -> pods.Owner | None:
 
 
 def _demand(spec: wire.PodSpec | wire.BoundPodSpec) -> Demand:
-    return demand.of(
-        [demand.Resources(c.resources.requests, c.resources.limits) for c in spec.containers],
-        [
-            demand.Resources(c.resources.requests, c.resources.limits, _is_sidecar(c))
-            for c in spec.init_containers
-        ],
-        spec.overhead,
-        demand.Resources(spec.resources.requests, spec.resources.limits)
-        if spec.resources
-        else None,
+    return _demand_of(
+        tuple([(*_written(c.resources), False) for c in spec.containers]),
+        tuple([(*_written(c.resources), _is_sidecar(c)) for c in spec.init_containers]),
+        tuple(spec.overhead.items()),
+        (*_written(spec.resources), False) if spec.resources else None,
     )
+
+
+_Amounts = tuple[tuple[str, str], ...]
+_Container = tuple[_Amounts, _Amounts, bool]
+
+
+def _written(resources: wire.Resources) -> tuple[_Amounts, _Amounts]:
+    return tuple(resources.requests.items()), tuple(resources.limits.items())
+
+
+@lru_cache(maxsize=1024)
+def _demand_of(
+    containers: tuple[_Container, ...],
+    init_containers: tuple[_Container, ...],
+    overhead: _Amounts,
+    pod: _Container | None,
+) -> Demand:
+    """Sum up a pod: most events of pods bring a specification that was read before."""
+    return demand.of(
+        map(_resources, containers),
+        map(_resources, init_containers),
+        dict(overhead),
+        _resources(pod) if pod else None,
+    )
+
+
+def _resources(container: _Container) -> demand.Resources:
+    requests, limits, is_sidecar = container
+    return demand.Resources(dict(requests), dict(limits), is_sidecar)
 
 
 def _is_sidecar(init_container: wire.Container) -> bool:

@@ -27,9 +27,6 @@ from bridge.slurm.errors import SlurmError, Unauthorized
 
 _log = structlog.get_logger(__name__)
 
-_SHORTEST_PAUSE_S = 0.05
-"""Between two readings asked for early: what arrives in that time shares the second one."""
-
 _LONGEST_PAUSE_S = 5.0
 """After a reading that was slow; it may have been slow only this once."""
 
@@ -205,7 +202,8 @@ class Placeholders:
         self._metrics.waiting(
             Counter(reasons.condition_reason(job.reason) for job in self._waiting())
         )
-        return news.union(_changed(before, snapshot))
+        # Who has written, or asked, since this reading began waits for the next one.
+        return news.union(_changed(before, snapshot)) - self._waiting_for_news
 
     def _due(self, now: float) -> tuple[JobId, ...]:
         """Whom to look at although its state is the same."""
@@ -226,7 +224,7 @@ class Placeholders:
             await self._clock.sleep(self._pace.idle_s)
             return
         since = self._clock.monotonic()
-        shortest_s = min(max(_SHORTEST_PAUSE_S, 2 * took_s), _LONGEST_PAUSE_S)
+        shortest_s = min(max(self._pace.shortest_s, 2 * took_s), _LONGEST_PAUSE_S)
         await self._clock.sleep(shortest_s)
         while not self._is_asked and (left_s := self._due_at(since) - self._clock.monotonic()) > 0:
             self._bell.clear()

@@ -373,7 +373,8 @@ class PodLoop:
         if old is not None and was_mine and not is_mine:
             self._departed.setdefault(key, set()).add(old.uid)
         if new is not None and is_mine and lifecycle.is_at_rest(new):
-            self._meet(key)
+            if not was_mine:
+                self._meet(key)
             self._queue.add_after(key, _REST_S)
         elif self._mine(key):
             self._queue.add(key)

@@ -66,12 +66,13 @@ class Program:
         )
         return Completer(self.slurm, controller, self.clock)
 
-    def pace(self, *, busy_s: float, idle_s: float, limits: bool) -> Pace:
+    def pace(self, *, busy_s: float, idle_s: float, shortest_s: float, limits: bool) -> Pace:
         """How often this program reads Slurm; limits: also when those that run must end."""
         placement = self.settings.placement
         return Pace(
             busy_s=busy_s,
             idle_s=idle_s,
+            shortest_s=shortest_s,
             quiet_s=placement.quiet_period_s,
             first_reasons_per_s=placement.tells_per_second,
             reasons_after_s=placement.tell_after_s,

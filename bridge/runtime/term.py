@@ -15,6 +15,11 @@ from bridge.slurm.discovery import Discovery
 _PATIENCE_S = 2.0
 """A placeholder that waits is none of the controllers' business yet."""
 
+_SHORTEST_PAUSE_S = 0.05
+_UNHURRIED_PAUSE_S = 0.2
+"""Between two readings that are asked for: the extender's pods wait for their nodes, the controllers' to be released, many at
+once."""
+
 
 class Term:
     """A queue of pods, and a picture of Slurm that wakes them; dropped when the term ends."""
@@ -43,7 +48,12 @@ class Term:
         )
         self.placeholders = Placeholders(
             self.discovery,
-            pace=program.pace(busy_s=busy_s, idle_s=idle_s, limits=not submits),
+            pace=program.pace(
+                busy_s=busy_s,
+                idle_s=idle_s,
+                shortest_s=_SHORTEST_PAUSE_S if submits else _UNHURRIED_PAUSE_S,
+                limits=not submits,
+            ),
             clock=program.clock,
             metrics=program.metrics,
         )

@@ -207,6 +207,8 @@ def job_id(text: str) -> tuple[JobId, int] | None:
     Returns the job's id, a heterogeneous one's leader's, and which component it is. External jobs cannot be arrays (error
     2081), so those are strangers without a further look.
     """
+    if text.isascii() and text.isdecimal():
+        return JobId(int(text)), 0
     number, _, offset = text.partition("+")
     if not all(each.isascii() and each.isdecimal() for each in (number, offset or "0")):
         return None

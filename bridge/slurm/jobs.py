@@ -322,7 +322,7 @@ def _read_states(body: bytes) -> dict[JobId, frozenset[str]]:
         if (found := decode.job_id(each.job_id)) is not None:
             id_, offset = found
             state = decode.component_states(offset, each.state)
-            states[id_] = states.get(id_, frozenset()) | state
+            states[id_] = states[id_] | state if id_ in states else state
     return states
 
 

@@ -216,7 +216,7 @@ class TestTelling:
 
     def test_never_touches_the_label_of_a_placed_pod(self) -> None:
         for job in (build.job(JobPhase.PAUSED), build.waiting(), build.job()):
-            facts = replace(build.facts(build.bound(), job), since=NOW - 5 * SECOND)
+            facts = replace(build.facts(build.bound(), job), since=NOW - 10 * SECOND)
             assert only_tell(facts).job_id is None
 
     def test_confirms_the_allocation_of_a_bound_pod_once_and_not_of_one_that_is_over_soon(
@@ -224,9 +224,9 @@ class TestTelling:
     ) -> None:
         facts = build.facts(build.bound(), build.job())
         just_bound = decide(facts)
-        assert ((Wait(),), 5 * SECOND) == (just_bound.actions, just_bound.retry_after)
+        assert ((Wait(),), 10 * SECOND) == (just_bound.actions, just_bound.retry_after)
 
-        facts = replace(facts, since=NOW - 5 * SECOND)
+        facts = replace(facts, since=NOW - 10 * SECOND)
         tell = only_tell(facts)
 
         assert tell.allocated

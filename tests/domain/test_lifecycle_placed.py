@@ -69,12 +69,12 @@ class TestPlaced:
 
     def test_is_looked_at_again_when_it_should_have_started(self) -> None:
         pod = replace(build.bound(), phase=Phase.PENDING, containers=())
-        facts = replace(build.facts(pod, build.job()), since=NOW - 6 * SECOND)
+        facts = replace(build.facts(pod, build.job()), since=NOW - 11 * SECOND)
 
         decision = decide(facts)
 
         assert isinstance(decision.actions[0], Tell)
-        assert POLICY.start_deadline - 6 * SECOND == decision.retry_after
+        assert POLICY.start_deadline - 11 * SECOND == decision.retry_after
 
     def test_runs_for_as_long_as_it_likes_once_a_container_has_started(self) -> None:
         restarting = Container(name="main", reason="CrashLoopBackOff", started_before=True)
@@ -110,7 +110,7 @@ class TestPlaced:
 
     def test_a_slurm_node_that_kubernetes_does_not_know_is_no_reason_to_evict(self) -> None:
         known = build.facts(build.bound(), build.job())
-        facts = replace(known, kube_node=None, since=NOW - 5 * SECOND)
+        facts = replace(known, kube_node=None, since=NOW - 10 * SECOND)
 
         assert only_tell(facts).allocated
 

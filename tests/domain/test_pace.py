@@ -5,7 +5,9 @@ from hypothesis import strategies as st
 
 from bridge.domain.pace import Pace
 
-PACE = Pace(busy_s=0.5, idle_s=2, quiet_s=10, first_reasons_per_s=20, reasons_after_s=2)
+PACE = Pace(
+    busy_s=0.5, idle_s=2, shortest_s=0.05, quiet_s=10, first_reasons_per_s=20, reasons_after_s=2
+)
 SECONDS = st.floats(min_value=0, max_value=1e9)
 
 

@@ -68,7 +68,34 @@ def test_who_no_longer_waits_is_forgotten() -> None:
     assert (job.id,) == turns.due([job], 10.5)
 
 
-def test_a_round_goes_by_ascending_ids_and_begins_anew() -> None:
-    turns, ids = Round(), [JobId(n) for n in (3, 1, 2)]
+def test_a_limit_is_read_again_after_a_while() -> None:
+    turns, job = Round(), JobId(1)
+    seen = [now for now in range(1, 70) if turns.due([job], float(now))]
 
-    assert [(1, 2), (3, 1), (2, 3)] == [turns.due(ids, float(at)) for at in (1, 2, 3)]
+    assert [21, 41, 61] == seen
+
+
+def test_many_limits_are_read_one_a_second_those_first_for_whom_it_is_longest_ago() -> None:
+    turns, ids = Round(), [JobId(n) for n in range(1000)]
+    turns.due(ids, 1.0)
+    seconds = [turns.due(ids, 100.0 + n) for n in range(2000)]
+
+    assert {1} == {len(read) for read in seconds}
+    assert set(ids) == {job for read in seconds[:1000] for job in read}
+    assert seconds[:1000] == seconds[1000:]
+
+
+def test_a_round_catches_up_with_nothing_at_once() -> None:
+    turns, ids = Round(), [JobId(n) for n in range(10)]
+    turns.due(ids, 0.0)
+
+    assert 1 == len(turns.due(ids, 10_000.0))
+    assert () == turns.due(ids, 10_000.1)
+
+
+def test_a_job_that_does_not_run_any_more_is_forgotten() -> None:
+    turns, job = Round(), JobId(1)
+    turns.due([job], 1.0)
+    turns.due([], 15.0)
+
+    assert not any(turns.due([job], float(now)) for now in range(16, 36))

@@ -15,7 +15,7 @@ from tests.integration.worlds import (
     played,
 )
 
-_RUN_S = 8.0  # long enough to be told that it is allocated
+_RUN_S = 25.0  # long enough to be told that it is allocated
 
 
 def test_an_ordinary_pod_runs_where_slurm_says_and_is_accounted_for(worlds: Worlds) -> None:

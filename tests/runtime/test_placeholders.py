@@ -18,7 +18,9 @@ from sandbox.client import Sandbox
 from tests.servers import until
 from tests.slurm.placeholders import CLUSTER, spec
 
-PACE = Pace(busy_s=0.05, idle_s=3600, quiet_s=10, first_reasons_per_s=20, reasons_after_s=2)
+PACE = Pace(
+    busy_s=0.05, idle_s=3600, shortest_s=0.05, quiet_s=10, first_reasons_per_s=20, reasons_after_s=2
+)
 DEADLINE_S = 60.0
 
 

@@ -13,9 +13,12 @@ from bridge.domain.pods import Pod
 from bridge.domain.rules.answers import do, say, seconds, wait
 from bridge.domain.rules.limits import at_its_limit, limit_of
 
-_CONFIRMED_AFTER = timedelta(seconds=5)
-"""Label and annotation say it already: a pod that is over by then is spared the write, and where many that waited are bound at
-once, the API server has others to make."""
+_CORRECTED_AFTER = timedelta(seconds=5)
+"""Until it is taken back what a pod says of its waiting: where many are bound at once, the API server has other writes to make."""
+
+_CONFIRMED_AFTER = timedelta(seconds=10)
+"""Until one that never waited says that it is allocated: label and annotation do already, and a pod that is over by then is
+spared two writes."""
 
 _HELD_BACK_RETRY = timedelta(seconds=5)
 """A safety net: the breaker closes for what no event of this pod's tells of."""
@@ -58,8 +61,9 @@ def confirm(case: JobCase) -> Decision:
     if limit is not None:
         spans.append(min(limit.extension_due_at, limit.runs_out_at) - case.facts.now)
     said = case.pod.condition(names.ALLOCATED_CONDITION)
-    if (said is None or said.status != "True") and case.dwelt < _CONFIRMED_AFTER:
-        return wait(text, retry=min([_CONFIRMED_AFTER - case.dwelt, *spans]))
+    said_after = _CONFIRMED_AFTER if said is None else _CORRECTED_AFTER
+    if (said is None or said.status != "True") and case.dwelt < said_after:
+        return wait(text, retry=min([said_after - case.dwelt, *spans]))
     return say(case, "Allocated", text, allocated=True, retry=min(spans, default=None))
 
 
