@@ -9,11 +9,10 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,15 +20,9 @@ import httpx
 import typer
 from rich.console import Console
 
+from benchmarks import many_ended
 from benchmarks.meter import cpu_s
-from bridge.domain import breaker, lifecycle, names
-from bridge.domain.actions import Evict
-from bridge.domain.facts import Facts, Policy
-from bridge.domain.ids import ClusterId, JobId, KubeNode, PodUid, Sluid
-from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
-from bridge.domain.placeholder import Identity
-from bridge.domain.pods import Container, ContainerState, Phase, Pod
-from bridge.domain.view import View
+from bridge.domain import names
 from bridge.runtime.clock import SystemClock
 from sandbox.api import Api
 from sandbox.client import Sandbox
@@ -39,8 +32,6 @@ _NAMESPACE = "endings"
 _PODS = f"/api/v1/namespaces/{_NAMESPACE}/pods"
 _LOOK_EVERY_S = 0.02
 _PATIENCE_S = 900.0
-_SIMULATED = 10_000
-_NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +55,11 @@ def main(
     pods: Annotated[int, typer.Option(help="Pods that run meanwhile.", min=1)] = 1000,
     samples: Annotated[int, typer.Option(help="Ends of either kind.", min=2)] = 20,
     idle_s: Annotated[float, typer.Option(help="How long slurmctld is watched.", min=1)] = 30,
+    simulated: Annotated[
+        int, typer.Option(help="Pods that only their placeholders in Slurm know of; 0: none.")
+    ] = 10_000,
 ) -> None:
-    """Measure endings on a sandbox of its own."""
+    """Measure endings on sandboxes of its own."""
     console = Console()
     nodes = -(-(pods + 2 * samples) // 8)
     with (
@@ -82,13 +76,16 @@ def main(
         share = _share(sandbox, idle_s)
         told = [_pod_end(world, f"p{number}") for number in range(samples)]
         evicted = [_job_end(world, f"p{number}") for number in range(samples, 2 * samples)]
+        share_without = _share_without_us(sandbox, idle_s)
     console.print(f"{pods} pods running")
     console.print(f"pod end to job ended: {_spread(told)}")
     console.print(f"job end to eviction:  {_spread(evicted)}")
-    console.print(f"slurmctld, its own scheduler included: {share:.2%} of one core")
-    console.print(
-        f"{_SIMULATED} pods simulated, one of them ended: {_simulated() * 1000:.1f} ms CPU"
-    )
+    console.print(_shares(share, share_without))
+    if simulated:
+        found = many_ended.measure(simulated, samples, idle_s)
+        console.print(f"{simulated} placeholders in Slurm, their pods simulated")
+        console.print(f"job end to the decision to evict: {_spread(found.delays_s)}")
+        console.print(_shares(found.share_with, found.share_without))
 
 
 @contextmanager
@@ -107,6 +104,20 @@ def _share(sandbox: Sandbox, idle_s: float) -> float:
     before = cpu_s(pid)
     time.sleep(idle_s)
     return (cpu_s(pid) - before) / idle_s
+
+
+def _share_without_us(sandbox: Sandbox, idle_s: float) -> float:
+    """The same while none of our services asks it anything."""
+    for service in ("extender", "controllers"):
+        sandbox.stop(service)
+    return _share(sandbox, idle_s)
+
+
+def _shares(with_us: float, without: float) -> str:
+    return (
+        f"slurmctld: {with_us:.2%} of one core; {without:.2%} while nobody reads it;"
+        f" our readings: {with_us - without:.2%}"
+    )
 
 
 def _fill(world: _World, count: int) -> None:
@@ -170,57 +181,8 @@ def _await(condition: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-def _spread(seconds: list[float]) -> str:
+def _spread(seconds: Sequence[float]) -> str:
     return f"median {statistics.median(seconds):.2f} s, worst {max(seconds):.2f} s"
-
-
-def _simulated() -> float:
-    """What a reading in which one of many placeholders has ended costs the controllers beyond the reading itself."""
-    pods = [_running(number) for number in range(_SIMULATED)]
-    jobs = [_job(number) for number in range(_SIMULATED)]
-    jobs[0] = replace(jobs[0], phase=JobPhase.ENDED, end=JobEnd.CANCELLED)
-    began = time.process_time()
-    pairs = [
-        (pod, lifecycle.placeholder(pod, View(jobs=(job,))))
-        for pod, job in zip(pods, jobs, strict=True)
-    ]
-    limits = breaker.Limits(share=0.3, always=20)
-    held = breaker.tally(pairs, _NOW).is_too_much(limits)
-    view = View(jobs=(jobs[0],), fresh=True, surely_none=True)
-    facts = Facts(pod=pods[0], view=view, now=_NOW, evictions_held=held)
-    decision = lifecycle.decide(facts, Policy())
-    took = time.process_time() - began
-    is_evicted = any(isinstance(action, Evict) for action in decision.actions)
-    if not is_evicted:
-        raise RuntimeError(f"it was not evicted: {decision.reason}")
-    return took
-
-
-def _running(number: int) -> Pod:
-    return Pod(
-        uid=PodUid(f"u{number}"),
-        namespace="ns",
-        name=f"p{number}",
-        created_at=_NOW,
-        labels={names.JOB_ID_LABEL: str(number + 1)},
-        annotations={names.NODE_ANNOTATION: "n"},
-        kube_node=KubeNode("n"),
-        phase=Phase.RUNNING,
-        start_time=_NOW - timedelta(hours=1),
-        containers=(Container(name="main", state=ContainerState.RUNNING, started_before=True),),
-    )
-
-
-def _job(number: int) -> SlurmJob:
-    uid = PodUid(f"u{number}")
-    return SlurmJob(
-        id=JobId(number + 1),
-        sluid=Sluid(f"s{number}"),
-        phase=JobPhase.RUNNING,
-        identity=Identity(
-            cluster=ClusterId("c"), kind="Pod", namespace="ns", name="p", uid=uid, pods=(uid,)
-        ),
-    )
 
 
 if __name__ == "__main__":

@@ -120,6 +120,7 @@ def _etcd(instance: Instance, programs: Path) -> Part:
             f"--initial-advertise-peer-urls={peer_url}",
             f"--initial-cluster=sandbox={peer_url}",
             "--unsafe-no-fsync=true",  # a sandbox need not survive a power cut
+            "--quota-backend-bytes=8589934592",  # 0.7 MB/s at 20 pods/s, kept up to ten minutes: 2 GiB would be near
             "--log-level=warn",
         ),
         identity=identity.servers(),

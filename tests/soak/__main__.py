@@ -24,7 +24,18 @@ from tests.soak import churn, report
 from tests.soak import histories as batches
 
 _AT_A_TIME = 10
-_OPTIONS = Options(accounting=True, nodes=8, node_cpus=128, node_gpus=0)
+_OPTIONS = Options(
+    accounting=True,
+    nodes=8,
+    node_cpus=128,
+    node_gpus=0,
+    settings=(
+        "leader_election.lease_duration_s=8",
+        "leader_election.renew_deadline_s=6",
+        "leader_election.retry_period_s=1",
+    ),
+)
+"""A killed leader is followed soon, and a busy machine alone deposes nobody."""
 _GROWTH = 0.10
 """More is a breach."""
 

@@ -145,7 +145,7 @@ async def live(
         await fields.audit()
     result.created = fields.tally.created
     result.ends = [(*how, count) for how, count in fields.tally.ends.most_common()]
-    result.weather, result.faults = weather.story, Counter(weather.kinds)
+    result.weather, result.faults = weather.story, dict(Counter(weather.kinds))
     result.breaches = fields.tally.breaches
     return result
 

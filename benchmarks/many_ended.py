@@ -1,0 +1,227 @@
+"""One of very many placeholders ends: how soon is its pod's eviction decided? Slurm and how we read it are real, the pods are not.
+
+A Slurm without Kubernetes runs so many jobs that carry the identity of pods, which exist in this process only. What the
+controllers' leader does between two requests to the API server is done here by the same code: read Slurm at its pace,
+wake the workload, count for the circuit breaker, decide.
+"""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from benchmarks.meter import cpu_s
+from bridge.domain import breaker, lifecycle, names
+from bridge.domain.actions import Evict
+from bridge.domain.facts import Facts, Policy
+from bridge.domain.ids import ClusterId, KubeNode, PodUid
+from bridge.domain.jobs import SlurmJob
+from bridge.domain.pace import Pace
+from bridge.domain.placeholder import Identity, PlaceholderSpec
+from bridge.domain.pods import Container, ContainerState, Phase, Pod
+from bridge.domain.view import Past
+from bridge.runtime.clock import SystemClock
+from bridge.runtime.metrics import Metrics
+from bridge.runtime.placeholders import Placeholders
+from bridge.runtime.settings import Controllers, Placement
+from bridge.slurm import jobs
+from bridge.slurm.client import SlurmClient
+from bridge.slurm.discovery import Discovery
+from sandbox import nss
+from sandbox.client import Sandbox
+from sandbox.options import Options
+
+_CLUSTER = ClusterId("benchmark")
+_NODE_CPUS = 256
+_AT_ONCE = 8
+_PATIENCE_S = 900.0
+_SHORTEST_PAUSE_S = 0.2
+_LIMITS = breaker.Limits(share=0.3, always=20)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What came of it."""
+
+    pods: int
+    delays_s: Sequence[float]
+    """From a job's cancel to the decision that evicts its pod."""
+    share_with: float
+    """Of one core, what slurmctld takes while it is read as the controllers do."""
+    share_without: float
+    """The same while nobody asks it anything."""
+
+
+def measure(pods: int, samples: int, idle_s: float) -> Found:
+    """Fill a Slurm of its own, rest, then end one job after the other."""
+    options = Options(
+        kubernetes=False,
+        bridge=False,
+        nodes=-(-pods // _NODE_CPUS),
+        node_cpus=_NODE_CPUS,
+        node_memory_mib=_NODE_CPUS * 16,
+        node_gpus=0,
+    )
+    with tempfile.TemporaryDirectory(prefix="slurm-bridge-bench-") as folder:
+        Path(folder).chmod(0o755)
+        with Sandbox.up(Path(folder), options) as sandbox:
+            return asyncio.run(_measured(sandbox, pods, samples, idle_s))
+
+
+async def _fill(slurm: SlurmClient, count: int) -> None:
+    numbers = iter(range(count))
+
+    async def submit() -> None:
+        for number in numbers:
+            await jobs.submit(slurm, _spec(number))
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(_AT_ONCE):
+            group.create_task(submit())
+    end_s = time.monotonic() + _PATIENCE_S
+    while not await _all_run(slurm, count):
+        if time.monotonic() > end_s:
+            raise TimeoutError(f"the jobs did not start within {_PATIENCE_S:g} s")
+        await asyncio.sleep(1)
+
+
+async def _all_run(slurm: SlurmClient, count: int) -> bool:
+    listed = await jobs.listing(slurm)
+    return count == sum("RUNNING" in states for states in listed.states.values())
+
+
+async def _measured(sandbox: Sandbox, pods: int, samples: int, idle_s: float) -> Found:
+    async with SlurmClient.open(sandbox.slurmrestd_url, token_file=sandbox.token_file) as slurm:
+        await _fill(slurm, pods)
+        without = await _share(sandbox, idle_s)
+        async with _controllers(slurm, pods) as controllers:
+            share = await _share(sandbox, idle_s)
+            delays = [await controllers.delay_s(f"u{number}") for number in range(samples)]
+    return Found(pods=pods, delays_s=delays, share_with=share, share_without=without)
+
+
+async def _share(sandbox: Sandbox, idle_s: float) -> float:
+    pid = sandbox.status()["slurmctld"].pid or 0
+    before, began = cpu_s(pid), time.monotonic()
+    await asyncio.sleep(idle_s)
+    return (cpu_s(pid) - before) / (time.monotonic() - began)
+
+
+class _Controllers:
+    """As much of their leader as knows nothing of Kubernetes."""
+
+    def __init__(
+        self, slurm: SlurmClient, pods: dict[str, Pod], placeholders: Placeholders
+    ) -> None:
+        self._slurm = slurm
+        self._pods = pods
+        self._placeholders = placeholders
+        self._clock = SystemClock()
+        self._evicted: dict[str, asyncio.Event] = {uid: asyncio.Event() for uid in pods}
+
+    async def know_all(self) -> None:
+        """Wait until each pod's placeholder has been read."""
+        while True:
+            if all(map(self._placeholders.of, self._pods)):
+                return
+            await asyncio.sleep(1)
+
+    async def delay_s(self, uid: str) -> float:
+        """Cancel a pod's job, and see when the pod would be evicted."""
+        job = next(iter(self._placeholders.of(uid)))
+        began = time.monotonic()
+        await jobs.cancel(self._slurm, job.sluid or job.id)
+        async with asyncio.timeout(_PATIENCE_S):
+            await self._evicted[uid].wait()
+        return time.monotonic() - began
+
+    def wake(self, uid: str) -> None:
+        """There is news of it: decide."""
+        now = self._clock.now()
+        pairs = [
+            (pod, lifecycle.placeholder(pod, self._placeholders.view(pod, pod.uid)))
+            for pod in self._pods.values()
+        ]
+        facts = Facts(
+            pod=self._pods[uid],
+            view=self._placeholders.view(self._pods[uid], uid),
+            now=now,
+            evictions_held=breaker.tally(pairs, now).is_too_much(_LIMITS),
+        )
+        decision = lifecycle.decide(facts, Policy())
+        if any(isinstance(action, Evict) for action in decision.actions):
+            self._evicted[uid].set()
+
+
+@asynccontextmanager
+async def _controllers(slurm: SlurmClient, count: int) -> AsyncIterator[_Controllers]:
+    clock = SystemClock()
+    discovery = Discovery(slurm, _CLUSTER, clock=clock.monotonic)
+    first = await discovery.refresh()
+    pods = {job.identity.uid: _pod(job) for job in first.jobs.values()}
+    if len(pods) != count:
+        raise RuntimeError(f"{len(pods)} of {count} jobs are found again")
+    placeholders = Placeholders(discovery, pace=_pace(), clock=clock, metrics=Metrics("benchmark"))
+    for uid in pods:
+        placeholders.meet(uid, Past.HANDED_OVER)
+    controllers = _Controllers(slurm, pods, placeholders)
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(placeholders.run(stop, wake=controllers.wake))
+        await controllers.know_all()
+        try:
+            yield controllers
+        finally:
+            stop.set()
+
+
+def _pace() -> Pace:
+    """As the controllers read, unless told otherwise."""
+    placement, controllers = Placement(), Controllers()
+    return Pace(
+        busy_s=controllers.poll_interval_s,
+        idle_s=controllers.poll_interval_s,
+        shortest_s=_SHORTEST_PAUSE_S,
+        quiet_s=placement.quiet_period_s,
+        first_reasons_per_s=placement.tells_per_second,
+        reasons_after_s=placement.tell_after_s,
+        limits=True,
+    )
+
+
+def _spec(number: int) -> PlaceholderSpec:
+    uid = PodUid(f"u{number}")
+    identity = Identity(
+        cluster=_CLUSTER, kind="Pod", namespace="ns", name=f"p{number}", uid=uid, pods=(uid,)
+    )
+    user = nss.JOB_USER.name
+    return PlaceholderSpec(
+        identity=identity,
+        name=f"p{number}",
+        user=user,
+        group=user,
+        cpus_per_task=1,
+        memory_mib_per_node=16,
+    )
+
+
+def _pod(job: SlurmJob) -> Pod:
+    """It has run for an hour on the node of its job."""
+    now = SystemClock().now()
+    node = KubeNode(job.nodes[0])
+    return Pod(
+        uid=PodUid(job.identity.uid),
+        namespace=job.identity.namespace,
+        name=job.identity.name,
+        created_at=now,
+        labels={names.JOB_ID_LABEL: str(job.id)},
+        annotations={names.NODE_ANNOTATION: node, names.SLUID_ANNOTATION: job.sluid or ""},
+        kube_node=node,
+        phase=Phase.RUNNING,
+        start_time=now - timedelta(hours=1),
+        containers=(Container(name="main", state=ContainerState.RUNNING, started_before=True),),
+    )

@@ -1,0 +1,150 @@
+"""Takes one handling after the other out of a copy of the tree and runs the test of the real system that is to miss it.
+
+`python -m tests.removals [NAME …]`: some minutes for each. Ends with 1 if a test passes all the same. What the pure model
+misses when it is taken out is tried by `tests/properties/test_mutants.py`, many times as fast.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+_LEFT_BEHIND = shutil.ignore_patterns(
+    ".git", ".venv", ".*cache", "__pycache__", ".hypothesis", ".soak", "site"
+)
+_TIMEOUT_S = 900
+_FAILED = 1
+"""Pytest's exit code for tests that ran, and failed; an error of collection or usage has another."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """One handling, and who is to miss it."""
+
+    name: str
+    file: str
+    before: str
+    after: str
+    test: str
+
+
+REMOVALS = [
+    Removal(
+        name="scancel of a running job",
+        file="bridge/domain/lifecycle.py",
+        before="            paused=rules.keep_suspended,\n            ended=rules.evict,\n        ),\n        Row.STOPPING",
+        after="            paused=rules.keep_suspended,\n            ended=rules.let_stop,\n        ),\n        Row.STOPPING",
+        test="tests/integration/test_endings.py::test_scancel_of_a_running_placeholder_evicts_its_pod_and_says_why",
+    ),
+    Removal(
+        name="containers that still stop",
+        file="bridge/domain/lifecycle.py",
+        before="running=rules.hold,",
+        after="running=rules.cancel,",
+        test="tests/integration/test_endings.py::test_a_deleted_pods_placeholder_ends_only_after_its_containers",
+    ),
+    Removal(
+        name="a pod that never starts",
+        file="bridge/domain/rules/placed.py",
+        before="    if remaining is not None and remaining <= timedelta(0):",
+        after="    if False:",
+        test="tests/integration/test_endings_by_policy.py::test_a_pod_that_never_starts_gives_its_allocation_back",
+    ),
+    Removal(
+        name="the circuit breaker",
+        file="bridge/domain/breaker.py",
+        before="return self.bereft > max(limits.always, limits.share * self.running)",
+        after="return False",
+        test="tests/integration/test_endings_by_policy.py::test_many_are_not_evicted_at_once_before_an_operator_says_so",
+    ),
+    Removal(
+        name="orphans",
+        file="controllers/orphans.py",
+        before="        for orphan in self._last.orphans:",
+        after="        for orphan in ():",
+        test="tests/integration/test_strays.py::test_what_a_pod_leaves_when_its_finalizer_is_torn_off_is_cancelled",
+    ),
+    Removal(
+        name="the cluster id of a job",
+        file="bridge/slurm/discovery.py",
+        before="case SlurmJob() if found.identity.cluster == self._cluster:",
+        after="case SlurmJob():",
+        test="tests/integration/test_strays.py::test_jobs_that_only_look_like_ours_survive_everything",
+    ),
+    Removal(
+        name="a submit whose reply was lost",
+        file="bridge/domain/view.py",
+        before="quiet_s = self._quiet_s if may_still_happen else 0.0",
+        after="quiet_s = 0.0",
+        test="tests/integration/test_killed_at_a_write.py",
+    ),
+    Removal(
+        name="an etcd that went backwards",
+        file="bridge/kube/watch.py",
+        before="if self._was_interrupted and await self._went_backwards():",
+        after="if False:",
+        test="tests/kube/test_watch.py::test_after_a_restore_of_etcd_what_is_undone_is_forgotten",
+    ),
+    Removal(
+        name="an API server that is away at the start",
+        file="bridge/runtime/program.py",
+        before="    for attempt in range(1, _ATTEMPTS):",
+        after="    for attempt in range(0):",
+        test="tests/integration/test_wrong_answers.py::test_a_service_that_starts_while_the_api_server_is_away_waits_for_it",
+    ),
+]
+
+
+def main(names: Sequence[str]) -> int:
+    """Try those, or all; one line for each."""
+    chosen = [removal for removal in REMOVALS if not names or removal.name in names]
+    if len(chosen) < len(names):
+        sys.stderr.write(f"these can be taken out: {', '.join(r.name for r in REMOVALS)}\n")
+        return 2
+    survivors = 0
+    for removal in chosen:
+        said = missed(removal)
+        survivors += not said
+        sys.stdout.write(f"| {removal.name} | {said or 'NOBODY MISSES IT'} |\n")
+        sys.stdout.flush()
+    return 1 if survivors else 0
+
+
+def missed(removal: Removal) -> str:
+    """What the test says without the handling; "" if it passes.
+
+    Raises:
+        ValueError: the line is not there any more, or twice.
+        RuntimeError: the test did not run.
+    """
+    with tempfile.TemporaryDirectory(prefix="slurm-bridge-removal-") as folder:
+        root = Path(folder, "tree")
+        shutil.copytree(ROOT, root, ignore=_LEFT_BEHIND)
+        Path(folder).chmod(0o755)
+        file = root / removal.file
+        source = file.read_text()
+        if source.count(removal.before) != 1:
+            raise ValueError(f"{removal.file} has these lines not once: {removal.before!r}")
+        file.write_text(source.replace(removal.before, removal.after))
+        test = subprocess.run(
+            (sys.executable, "-m", "pytest", "-q", "-x", "--tb=short", removal.test),
+            cwd=root,
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+    if test.returncode not in (0, _FAILED):
+        raise RuntimeError(f"{removal.test} did not run:\n{test.stdout}{test.stderr}")
+    found = re.search(r"^FAILED (?:\S+::)?(\S+)", test.stdout, re.MULTILINE)
+    words = re.search(r"^E +(.{1,120})", test.stdout, re.MULTILINE)
+    return f"`{found[1]}`: {words[1] if words else ''}" if found else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
