@@ -18,6 +18,7 @@ JOB = "Job"
 JOBSET = "JobSet"
 LEADER_WORKER_SET = "LeaderWorkerSet"
 POD_GROUP = "PodGroup"
+RAY_JOB = "RayJob"
 LABELLED_GROUP = "pod-group"
 KUEUE_GROUP = "KueuePodGroup"
 
@@ -28,6 +29,8 @@ COSCHEDULING_LABEL = "scheduling.x-k8s.io/pod-group"
 
 KUEUE_LABEL = "kueue.x-k8s.io/pod-group-name"
 KUEUE_SIZE = "kueue.x-k8s.io/pod-group-total-count"
+KUEUE_SERVING = "kueue.x-k8s.io/pod-group-serving"
+"""On the pods of StatefulSets and LeaderWorkerSets, which Kueue groups for their quota: they may come one after another."""
 
 _JOB_INDEX = "batch.kubernetes.io/job-completion-index"
 _JOBSET = "jobset.sigs.k8s.io/"
@@ -38,8 +41,9 @@ JOBSET_EXCLUSIVE = f"alpha.{_JOBSET}exclusive-topology"
 JOBSET_REPLICATED_JOB = f"{_JOBSET}replicatedjob-name"
 
 _KUBEFLOW = "training.kubeflow.org/"
-_FIRST_REPLICAS = ("launcher", "master", "chief")
-"""Types of replica that others are told to connect to."""
+_KUBEFLOW_ROLES = ("launcher", "master", "chief", "ps", "worker", "evaluator")
+"""Types of replica, those first that others are told to connect to. Each counts its own from 0."""
+_RAY_NODE_TYPE = "ray.io/node-type"
 
 EXCLUSIVE_TERMS = {
     JOBSET_EXCLUSIVE: frozenset({f"{_JOBSET}job-key", f"{_JOBSET}priority"}),
@@ -62,7 +66,7 @@ class Membership:
     """The workload's uid, as its placeholder's identity has it. A group without a uid of its own is known by its name:
     its incarnations are told apart by their pods."""
     rank: tuple[int, ...] = ()
-    """Its place among the members; those without one come in the order of their names."""
+    """Its place among the members; those without one come after the others, in the order of their names."""
     declared_by: Reference | None = None
     """The object that says how large the group is: a PodGroup, or an owner."""
     root: KubeObject | None = None
@@ -151,7 +155,7 @@ def _claims(pod: Pod) -> Iterator[Membership]:
         yield _declared(pod, name, COSCHEDULING_POD_GROUP)
     if name := pod.labels.get(names.POD_GROUP_LABEL):
         yield _named(pod, LABELLED_GROUP, name)
-    if name := pod.labels.get(KUEUE_LABEL):
+    if (name := pod.labels.get(KUEUE_LABEL)) and pod.annotations.get(KUEUE_SERVING) != "true":
         yield _named(pod, KUEUE_GROUP, name)
 
 
@@ -239,10 +243,11 @@ def _owned(pod: Pod, owners: Sequence[KubeObject]) -> Membership | None:
     """A Job that wants to be a gang; or any root owner that says how many pods it has."""
     if not owners:
         return None
-    root = owners[-1]
+    nearest, root = owners[0], owners[-1]
+    if root.kind == RAY_JOB and nearest.kind == JOB:
+        return None  # its pod talks to the cluster, and is made when that runs
     if names.POD_GROUP_SIZE_ANNOTATION in root.annotations:
         return _under(pod, root, root.kind or "Workload")
-    nearest = owners[0]
     if nearest.kind == JOB and _says(pod, owners, names.GANG_ANNOTATION) == "true":
         return _under(pod, nearest, JOB)
     return None
@@ -267,10 +272,19 @@ def _says(pod: Pod, owners: Sequence[KubeObject], key: str) -> str | None:
 
 
 def _index(pod: Pod) -> tuple[int, ...]:
-    kind = pod.labels.get(f"{_KUBEFLOW}replica-type")
-    if kind is not None and (number := _numbers(pod.labels, f"{_KUBEFLOW}replica-index")):
-        return (0 if kind.lower() in _FIRST_REPLICAS else 1, *number)
-    return _numbers({**pod.labels, **pod.annotations}, _JOB_INDEX)
+    return (
+        _replica(pod)
+        or ((0,) if pod.labels.get(_RAY_NODE_TYPE) == "head" else ())
+        or _numbers({**pod.labels, **pod.annotations}, _JOB_INDEX)
+    )
+
+
+def _replica(pod: Pod) -> tuple[int, ...]:
+    """Of Kubeflow's jobs. Its MPI operator tells roles instead of types, and numbers no launcher that is no worker too."""
+    kind = pod.labels.get(f"{_KUBEFLOW}replica-type") or pod.labels.get(f"{_KUBEFLOW}job-role", "")
+    role = kind.lower()
+    number = _numbers(pod.labels, f"{_KUBEFLOW}replica-index") or (0,) * (role == "launcher")
+    return (_KUBEFLOW_ROLES.index(role), *number) if number and role in _KUBEFLOW_ROLES else ()
 
 
 def _numbers(texts: Mapping[str, str], key: str) -> tuple[int, ...]:

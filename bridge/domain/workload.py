@@ -125,7 +125,7 @@ def _unpinned(pod: Pod) -> tuple[NodeTerm, ...]:
 
 
 def in_order(members: Iterable[tuple[Membership, Pod]]) -> tuple[Pod, ...]:
-    """Sort members by rank, then by name (`a-2` before `a-10`), then by uid."""
+    """Sort members by rank, those without one last; then by name (`a-2` before `a-10`), then by uid."""
     return tuple(pod for _, pod in sorted(members, key=_order))
 
 
@@ -341,8 +341,11 @@ def _dig(value: object, *keys: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _order(member: tuple[Membership, Pod]) -> tuple[tuple[int, ...], tuple[object, ...], str]:
-    return member[0].rank, _natural(member[1].name), member[1].uid
+def _order(
+    member: tuple[Membership, Pod],
+) -> tuple[bool, tuple[int, ...], tuple[object, ...], str]:
+    rank = member[0].rank
+    return not rank, rank, _natural(member[1].name), member[1].uid
 
 
 def _natural(name: str) -> tuple[object, ...]:

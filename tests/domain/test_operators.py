@@ -1,89 +1,91 @@
-"""Pods as operators make them, and the gangs they are.
+"""Which gangs the pods are that operators were recorded to make."""
 
-Shapes from: kubeflow/mpi-operator `pkg/controller/mpi_job_controller.go` (workers are the MPIJob's own pods, the launcher is a
-batch Job's), kubeflow/training-operator (`training.kubeflow.org/replica-type` and `-index`), kubeflow/trainer v2 (a TrainJob
-makes a JobSet), ray-project/kuberay (`ray.io/cluster`, `ray.io/node-type`; pods are the RayCluster's own).
-"""
+import pytest
 
-from bridge.domain import grouping, names, workload
-from bridge.domain.objects import KubeObject
+from bridge.domain import grouping, workload
+from bridge.domain.grouping import Membership
 from bridge.domain.pods import Pod
 from bridge.domain.workload import Workload
-from tests.domain import gang_builders as build
+from tests.recorded import recording
 
-KUBEFLOW = "training.kubeflow.org/"
-
-
-def replica(name: str, kind: str, index: int) -> Pod:
-    labels = {f"{KUBEFLOW}replica-type": kind, f"{KUBEFLOW}replica-index": str(index)}
-    return build.pod(name, labels=labels)
+MPI = ["pi-launcher", "pi-worker-0", "pi-worker-1", "pi-worker-2", "pi-worker-3"]
+PYTORCH = ["bert-master-0", "bert-worker-0", "bert-worker-1", "bert-worker-2"]
 
 
-def root(kind: str, name: str, size: int | None) -> KubeObject:
-    notes = {} if size is None else {names.POD_GROUP_SIZE_ANNOTATION: str(size)}
-    return build.owner(kind, name, annotations=notes)
+def workloads(name: str) -> list[Workload]:
+    """What a recording's pods amount to, in the order in which the first of each was made."""
+    found = recording.load(name)
+    groups: dict[str, list[tuple[Membership, Pod]]] = {}
+    for pod, owners in found.members():
+        member = grouping.membership(pod, owners)
+        groups.setdefault(member.key, []).append((member, pod))
+    declared = next(found.read("PodGroup"), None)
+    return [workload.evaluate(members, declared) for members in groups.values()]
 
 
-def gang(*members: tuple[Pod, list[KubeObject]]) -> Workload:
-    found = [(grouping.membership(pod, owners), pod) for pod, owners in members]
-    assert 1 == len({member.key for member, _ in found})
-    return workload.evaluate(found)
+def begins(found: Workload, members: list[str]) -> bool:
+    """Whether these are the members, in rank order; names end in what is random of them."""
+    assert found.is_complete, found.faults
+    pairs = zip(found.members, members, strict=True)
+    return all(pod.name.startswith(expected) for pod, expected in pairs)
 
 
-def order(found: Workload) -> list[str]:
-    assert found.is_complete
-    return [pod.name for pod in found.members]
+@pytest.mark.parametrize(
+    ("name", "kind", "title", "members"),
+    [
+        ("mpijob", "MPIJob", "pi", MPI),
+        ("mpijob-pod-group", "PodGroup", "pi", MPI),
+        ("pytorchjob", "PyTorchJob", "bert", PYTORCH),
+        ("pytorchjob-pod-group", "PodGroup", "bert", PYTORCH),
+        (
+            "tfjob",
+            "TFJob",
+            "mnist",
+            ["mnist-chief-0", "mnist-ps-0", "mnist-ps-1", "mnist-worker-0", "mnist-worker-1"],
+        ),
+        ("trainjob", "JobSet", "llm", [f"llm-node-0-{index}-" for index in range(4)]),
+        ("raycluster", "RayCluster", "ray", ["ray-head-", *["ray-gpu-worker-"] * 3]),
+        ("kueue-pod-group", "KueuePodGroup", "sample", ["sample-0", "sample-1", "sample-2"]),
+    ],
+)
+def test_the_pods_of_one_object_are_one_gang(
+    name: str, kind: str, title: str, members: list[str]
+) -> None:
+    (found,) = workloads(name)
+    assert (kind, title) == (found.kind, found.name)
+    assert begins(found, members)
+    assert len(members) == found.size
 
 
-def test_an_mpi_job_and_the_job_of_its_launcher_are_one_gang() -> None:
-    mpi = root("MPIJob", "pi", 3)
-    launcher = replica("pi-launcher-xk2f9", "launcher", 0)
-    workers = [replica(f"pi-worker-{index}", "worker", index) for index in (1, 0)]
-    found = gang(
-        (launcher, [build.owner("Job", "pi-launcher"), mpi]), *((pod, [mpi]) for pod in workers)
-    )
-    assert ["pi-launcher-xk2f9", "pi-worker-0", "pi-worker-1"] == order(found)
-    assert ("MPIJob", "pi") == (found.kind, found.name)
-
-
-def test_the_master_of_a_pytorch_job_is_rank_0() -> None:
-    owner = root("PyTorchJob", "bert", 3)
-    pods = [replica(f"bert-worker-{index}", "worker", index) for index in (1, 0)]
-    pods.append(replica("bert-master-0", "master", 0))
-    found = gang(*((pod, [owner]) for pod in pods))
-    assert ["bert-master-0", "bert-worker-0", "bert-worker-1"] == order(found)
-
-
-def test_a_train_job_is_a_gang_as_the_jobset_it_makes() -> None:
-    jobset = build.jobset(build.replicated("node", parallelism=2))
-    owners = [build.job(gang=None), jobset, root("TrainJob", "llm", None)]
-    found = gang(*((build.of_jobset("node", 0, index), owners) for index in (1, 0)))
-    assert ["set-node-0-0", "set-node-0-1"] == order(found)
-    assert "JobSet" == found.kind
-
-
-def test_a_ray_cluster_is_a_gang_where_it_says_its_size() -> None:
-    cluster = root("RayCluster", "ray", 3)
-    pods = [
-        build.pod(name, labels={"ray.io/cluster": "ray", "ray.io/node-type": kind})
-        for name, kind in (
-            ("ray-small-worker-h2k", "worker"),
-            ("ray-head", "head"),
-            ("ray-small-worker-b9x", "worker"),
-        )
+@pytest.mark.parametrize("name", ["mpijob", "mpijob-pod-group"])
+def test_a_launcher_is_of_another_size_than_its_workers(name: str) -> None:
+    (found,) = workloads(name)
+    assert [("pi-launcher", 1), ("pi-worker-0", 4)] == [
+        (pod.name.rpartition("-")[0] if "launcher" in pod.name else pod.name, count)
+        for pod, count in found.kinds()
     ]
-    found = gang(*((pod, [cluster]) for pod in pods))
-    assert "ray-head" == order(found)[0]
-    sizeless = root("RayCluster", "ray", None)
-    assert not any(grouping.membership(pod, [sizeless]).is_gang for pod in pods)
 
 
-def test_the_pods_of_an_operator_that_labels_a_pod_group_are_that_group() -> None:
-    """The training operator with its scheduler plugin, and MPIJobs with a scheduling policy."""
-    pods = [replica(f"bert-worker-{index}", "worker", index) for index in (0, 1)]
-    claims = [
-        build.pod(pod.name, labels={**pod.labels, grouping.COSCHEDULING_LABEL: "bert"})
-        for pod in pods
+def test_what_submits_to_a_ray_cluster_is_none_of_the_gang() -> None:
+    """It is made when the cluster runs: to wait for it would be to wait for ever."""
+    cluster, submitter = workloads("rayjob")
+    assert ("RayJob", "tune", 4) == (cluster.kind, cluster.name, cluster.size)
+    assert cluster.is_complete
+    assert "head" in cluster.members[0].name
+    assert ("Pod", 1) == (submitter.kind, submitter.size)
+
+
+def test_the_pods_of_a_stateful_set_are_no_gang_because_kueue_counts_them() -> None:
+    """The second is made when the first is ready."""
+    assert [("Pod", "web-0"), ("Pod", "web-1")] == [
+        (found.kind, found.name) for found in workloads("kueue-stateful-set")
     ]
-    found = {grouping.membership(pod, [root("PyTorchJob", "bert", None)]).key for pod in claims}
-    assert {"PodGroup.scheduling.x-k8s.io/team-a/bert"} == found
+
+
+@pytest.mark.parametrize("name", ["mpijob", "pytorchjob", "tfjob", "raycluster", "rayjob"])
+def test_without_the_annotation_each_pod_stands_for_itself(name: str) -> None:
+    found = recording.load(name)
+    for manifest in found.objects:
+        manifest["metadata"].pop("annotations", None)
+    memberships = [grouping.membership(pod, owners) for pod, owners in found.members()]
+    assert {"Pod"} == {member.kind for member in memberships}

@@ -158,10 +158,11 @@ class Kinds:
         self.until(lambda: not self.pods(selector))
 
     def await_gang(self, selector: str, count: int, uid: str) -> Seen:
-        """The gang as soon as all of it runs: one job, in whose order of nodes the members stand."""
+        """The gang as soon as all of it runs: one job, perhaps of several components, in whose order of nodes the members stand."""
         pods = self.await_running(selector, count)
         ids = {pod["metadata"]["labels"][names.JOB_ID_LABEL] for pod in pods}
-        (job,) = [job for job in self.worlds.live(uid) if {str(job.id)} == ids]
+        job = min(self.worlds.live(uid), key=lambda job: job.id)
+        assert {str(job.id)} == ids
         pods.sort(key=_rank)
         assert list(range(count)) == [_rank(pod) for pod in pods]
         assert {str(count)} == {_note(pod, names.WORLD_SIZE_ANNOTATION) for pod in pods}
@@ -180,8 +181,11 @@ class Kinds:
             headers={"X-SLURM-USER-TOKEN": sandbox.token()},
             trust_env=False,
         )
-        (found,) = answer.json()["jobs"]
-        return [node["name"] for node in found["job_resources"]["nodes"]["allocation"]]
+        return [
+            node["name"]
+            for component in answer.json()["jobs"]
+            for node in component["job_resources"]["nodes"]["allocation"]
+        ]
 
     def racks(self, gang: Seen) -> set[str]:
         """Those of the gang's nodes."""
@@ -191,7 +195,9 @@ class Kinds:
     def name(self, job: Job) -> str:
         """What squeue calls it."""
         options = ("--noheader", "--states=all", "--format=%j")
-        return self.worlds.sandbox.run("squeue", *options, f"--jobs={job.id}").strip()
+        components = self.worlds.sandbox.run("squeue", *options, f"--jobs={job.id}").split()
+        (name,) = set(components)
+        return name
 
     def ended(self, uid: str, count: int = 1) -> list[Job]:
         """The workload's placeholders, oldest first, once there were so many and all are over."""
