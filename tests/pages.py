@@ -10,10 +10,12 @@ from pathlib import Path
 
 DOCS = Path(__file__).parents[1] / "docs"
 _TIMEOUT_S = 300
-_PLUGIN = """\
+_PROGRAM = """\
 #!/bin/sh
-exec {python} -c 'from bridge.commands.plugin import main; main()' "$@"
+exec {python} -c 'from {module} import main; main()' "$@"
 """
+_PROGRAMS = {"kubectl-slurm": "bridge.commands.plugin", "slurm-bridge": "bridge.cli"}
+"""As an installed package has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +79,13 @@ class Reader:
 
 
 def reader(folder: Path, environment: Mapping[str, str], *programs: Path) -> Reader:
-    """Somebody in a checkout, with these folders of programs and kubectl's plugin on PATH."""
-    programs_of_ours = folder / "bin"
-    programs_of_ours.mkdir()
-    plugin = programs_of_ours / "kubectl-slurm"
-    plugin.write_text(_PLUGIN.format(python=sys.executable))
-    plugin.chmod(0o755)
+    """Somebody in a checkout with its .venv, with that and these folders of programs on PATH."""
+    ours = folder / ".venv/bin"
+    ours.mkdir(parents=True)
+    for name, module in _PROGRAMS.items():
+        (ours / name).write_text(_PROGRAM.format(python=sys.executable, module=module))
+        (ours / name).chmod(0o755)
     (folder / "deploy").symlink_to(DOCS.parent / "deploy")
-    path = ":".join([str(programs_of_ours), *map(str, programs), environment["PATH"]])
+    path = ":".join([str(ours), *map(str, programs), environment["PATH"]])
     code = {"PYTHONPATH": os.pathsep.join([str(DOCS.parent), os.environ.get("PYTHONPATH", "")])}
     return Reader(folder=folder, environment={**environment, **code, "PATH": path})
