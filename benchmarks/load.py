@@ -119,6 +119,7 @@ class Pods:
         cpus: int = 1,
         memory_mib: int = 64,
         played: Mapping[str, str] | None = None,
+        group: str = "",
     ) -> list[str]:
         """Create pods as fast as the API server takes them; returns their names.
 
@@ -128,9 +129,13 @@ class Pods:
             cpus: of each.
             memory_mib: of each.
             played: how KWOK plays them: `run-seconds` and its siblings; without, they run until they are told otherwise.
+            group: the gang that all of them are; "": each is alone.
         """
         named = [f"{prefix}-{number}" for number in range(count)]
-        bodies = {name: _manifest(name, cpus, memory_mib, played or {}) for name in named}
+        notes = {f"{PLAYED}/{key}": value for key, value in (played or {}).items()}
+        labels = {names.POD_GROUP_LABEL: group} if group else {}
+        notes |= {names.POD_GROUP_SIZE_ANNOTATION: str(count)} if group else {}
+        bodies = {name: _manifest(name, cpus, memory_mib, labels, notes) for name in named}
 
         async def create(name: str) -> None:
             self._moments[Moment.SENT][name] = time.perf_counter()
@@ -231,14 +236,15 @@ def _has_ended(pod: _Pod) -> bool:
     return pod.status.phase in {"Succeeded", "Failed"}
 
 
-def _manifest(name: str, cpus: int, memory_mib: int, played: Mapping[str, str]) -> msgspec.Raw:
+def _manifest(
+    name: str, cpus: int, memory_mib: int, labels: Mapping[str, str], notes: Mapping[str, str]
+) -> msgspec.Raw:
     requests = {"cpu": str(cpus), "memory": f"{memory_mib}Mi"}
     container = {"name": "main", "image": "example.test/image", "resources": {"requests": requests}}
-    annotations = {f"{PLAYED}/{key}": value for key, value in played.items()}
     body = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "annotations": annotations},
+        "metadata": {"name": name, "labels": labels, "annotations": notes},
         "spec": {"restartPolicy": "Never", "containers": [container]},
     }
     return msgspec.Raw(msgspec.json.encode(body))

@@ -7,14 +7,15 @@ import httpx
 
 from sandbox.client import Sandbox
 from tests.integration.test_gangs import submit, uid_of
-from tests.integration.worlds import Worlds, played
+from tests.integration.worlds import Worlds, condition, is_released, played
+from tests.servers import wait_until
 
 SIZE = 24
 
 
-def calls(sandbox: Sandbox, peer: str) -> Counter[str]:
-    """How often the extender has asked a peer, by operation."""
-    url = f"{sandbox.instance.url('extender-health')}/metrics"
+def calls(sandbox: Sandbox, peer: str, service: str = "extender") -> Counter[str]:
+    """How often one of our services has asked a peer, by operation."""
+    url = f"{sandbox.instance.url(f'{service}-health')}/metrics"
     text = httpx.get(url, trust_env=False).text
     found = re.findall(
         rf'^slurm_bridge_{peer}_requests_total{{operation="([^"]+)",.*}} (\S+)$', text, re.MULTILINE
@@ -42,3 +43,72 @@ def test_a_gang_is_submitted_once_looked_at_thrice_and_pinned_pod_by_pod(worlds:
     assert SIZE == told["PATCH pods"]
     assert told["PATCH pods/status"] <= SIZE
     assert 1 == len(worlds.jobs(uid_of(worlds, "costs")))
+
+
+GANGS, MEMBERS = 10, 8
+READINGS = 20
+AT_A_FIXED_PACE = {
+    "slurm": {"job.states", "diag", "job.get", "node.list"},
+    "kube": {"GET leases", "PUT leases", "POST pods"},
+}
+"""What is asked whoever waits: states, and each waiting job's reason in turn; who leads, and, by a dry run, whether the webhook works."""
+HELD = {"slurmjob.slinky.slurm.net/hold": "true"}
+"""A reason that stays the same: others are told when they change."""
+
+
+def everything(sandbox: Sandbox) -> dict[str, Counter[str]]:
+    """What both programs have asked of either peer, and kube-scheduler of us."""
+    asked = {
+        peer: sum((calls(sandbox, peer, name) for name in ("extender", "controllers")), Counter())
+        for peer in ("slurm", "kube")
+    }
+    url = f"{sandbox.instance.url('extender-health')}/metrics"
+    text = httpx.get(url, trust_env=False).text
+    found = re.findall(
+        r'^slurm_bridge_extender_calls_total{verb="(\w+)",.*} (\S+)$', text, re.MULTILINE
+    )
+    verbs: Counter[str] = Counter()
+    for verb, value in found:
+        verbs[verb] += int(float(value))
+    return {**asked, "kube-scheduler": verbs}
+
+
+def test_gangs_that_wait_cost_nothing(worlds: Worlds) -> None:
+    sandbox = worlds.sandbox
+    names = [f"g{gang}-{rank}" for gang in range(GANGS) for rank in range(MEMBERS)]
+    for name in names:
+        submit(worlds, name, group=name.partition("-")[0], size=MEMBERS, notes=HELD)
+    for name in names:
+        worlds.await_pod(name, lambda pod: condition(pod).get("reason") == "JobHeldUser")
+    wait_until(lambda: only_bridged(worlds, len(names)), 60, sandbox=sandbox)
+    ids = {each.id for each in worlds.queue() if each.namespace == worlds.namespace}
+    assert GANGS == len(ids)
+    await_readings(sandbox, 2)
+
+    before, versions = everything(sandbox), resource_versions(worlds)
+    await_readings(sandbox, READINGS)
+
+    after = everything(sandbox)
+    more = {peer: set(after[peer] - before[peer]) for peer in after}
+    assert set() == more["slurm"] - AT_A_FIXED_PACE["slurm"]
+    assert set() == more["kube"] - AT_A_FIXED_PACE["kube"]
+    assert set() == more["kube-scheduler"]
+    assert versions == resource_versions(worlds)
+    assert ids == {each.id for each in worlds.queue() if each.namespace == worlds.namespace}
+
+
+def await_readings(sandbox: Sandbox, count: int) -> None:
+    """Wait until the extender has listed Slurm's jobs so many times more."""
+    until = calls(sandbox, "slurm")["job.states"] + count
+    wait_until(lambda: calls(sandbox, "slurm")["job.states"] >= until, 120, sandbox=sandbox)
+
+
+def resource_versions(worlds: Worlds) -> dict[str, str]:
+    listed = worlds.sandbox.admin.get(f"{worlds.path}/pods")["items"]
+    return {pod["metadata"]["uid"]: pod["metadata"]["resourceVersion"] for pod in listed}
+
+
+def only_bridged(worlds: Worlds, count: int) -> bool:
+    """No pod that another test has left is in our hands any more."""
+    pods = worlds.sandbox.admin.get("/api/v1/pods")["items"]
+    return count == len([pod for pod in pods if not is_released(pod)])

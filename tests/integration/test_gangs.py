@@ -1,6 +1,7 @@
 """Gangs on the real things: one placeholder for several pods, all placed together where Slurm says."""
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -21,11 +22,18 @@ def in_group(name: str, size: int) -> dict[str, Any]:
 
 
 def submit(
-    worlds: Worlds, name: str, *, group: str, size: int, cpus: str = "1", **play: Any
+    worlds: Worlds,
+    name: str,
+    *,
+    group: str,
+    size: int,
+    cpus: str = "1",
+    notes: Mapping[str, str] | None = None,
+    **play: Any,
 ) -> str:
     metadata = in_group(group, size)
     metadata["name"] = name
-    metadata["annotations"] |= played(**play)
+    metadata["annotations"] |= {**played(**play), **(notes or {})}
     body = {
         "metadata": metadata,
         "spec": {
