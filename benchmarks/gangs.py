@@ -64,7 +64,7 @@ def main(
     folder = Path(tempfile.mkdtemp(prefix="slurm-bridge-bench-"))
     folder.chmod(0o755)  # the servers' accounts must get in
     nodes = -(-size // _NODE_CPUS)
-    options = Options(nodes=nodes, plain_nodes=0, node_cpus=_NODE_CPUS, hurried_leases=False)
+    options = Options(nodes=nodes, plain_nodes=0, node_cpus=_NODE_CPUS)
     try:
         with (
             Sandbox.up(folder, options) as sandbox,

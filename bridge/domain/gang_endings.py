@@ -75,6 +75,8 @@ def ended_for_unused_slots(
         began, deadline = job.started_at, policy.kept_slots_deadline
         if absent <= 0 or job.phase is not JobPhase.RUNNING or began is None or deadline is None:
             continue
+        if job.identity.restores:  # that names who was left, and nobody who was gone by then
+            continue
         remaining = began + deadline - now
         if remaining > timedelta(0):
             again = min(remaining, own.retry_after or remaining)

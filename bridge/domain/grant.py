@@ -6,10 +6,13 @@ then. The pods an identity names are left out of the text: whoever reads it find
 """
 
 import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 
 from bridge.domain import placeholder
+from bridge.domain.ids import SlurmNode
 from bridge.domain.placeholder import Identity, UnreadableIdentityError
 
 
@@ -31,17 +34,34 @@ class Grant:
     tasks: int = 1
     cpus_per_task: int = 1
     """On a single node so many as Slurm gave, which is all of them where the job has the node for itself."""
-    memory_mib_per_node: int
+    memory_mib_per_node: int = 0
+    """Of this and the next one is set: this one for a single task, the next for a gang's."""
+    memory_mib_per_cpu: int = 0
     gres_per_node: str = ""
+    gres_per_task: str = ""
+    layout: str = ""
+    """Of a gang: how many of its tasks are on each node, in Slurm's order: `n1*4,n2`."""
     started_s: int
     """Unix time."""
     time_limit_min: int | None = None
     """None is unlimited."""
 
     @property
+    def tasks_on(self) -> Mapping[SlurmNode, int]:
+        """What `layout` says."""
+        parts = (part.rpartition("*") for part in self.layout.split(",") if part)
+        return {SlurmNode(node or count): int(count) if node else 1 for node, _, count in parts}
+
+    @property
     def started_at(self) -> datetime:
         """When Slurm started it."""
         return datetime.fromtimestamp(self.started_s, UTC)
+
+
+def layout(slots: Iterable[SlurmNode]) -> str:
+    """Write where each slot is, slots of a node one after the other."""
+    counts = Counter(slots)
+    return ",".join(node if count == 1 else f"{node}*{count}" for node, count in counts.items())
 
 
 def encode(identity: Identity, grant: Grant) -> str:
@@ -68,6 +88,7 @@ def _grant(document: object) -> Grant:
 
     Raises:
         TypeError: something is missing, or is of another type.
+        ValueError: the layout is none.
     """
     if not isinstance(document, dict):
         raise TypeError(f"no grant: {document!r}")
@@ -76,11 +97,24 @@ def _grant(document: object) -> Grant:
     for key, value in values.items():
         if type(value) is not _type_of(key):
             raise TypeError(f"{key} is {value!r}")
-    return Grant(**values)
+    grant = Grant(**values)
+    if not (grant.memory_mib_per_node or grant.memory_mib_per_cpu):
+        raise TypeError("no memory")
+    if not all(count > 0 for count in grant.tasks_on.values()):
+        raise ValueError(f"layout is {grant.layout!r}")
+    return grant
 
 
 _NUMBERS = frozenset(
-    ("nodes", "tasks", "cpus_per_task", "memory_mib_per_node", "started_s", "time_limit_min")
+    (
+        "nodes",
+        "tasks",
+        "cpus_per_task",
+        "memory_mib_per_node",
+        "memory_mib_per_cpu",
+        "started_s",
+        "time_limit_min",
+    )
 )
 
 

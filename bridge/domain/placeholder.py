@@ -96,6 +96,8 @@ class PlaceholderSpec:
     constraints: str = ""
     """A feature expression; legal label characters go in verbatim."""
     required_nodes: tuple[SlurmNode, ...] = ()
+    is_laid_out: bool = False
+    """Whether `required_nodes` names each node once for each task that is to be there."""
     excluded_nodes: tuple[SlurmNode, ...] = ()
     licenses: str = ""
     priority: int | None = None

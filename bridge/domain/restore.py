@@ -88,7 +88,7 @@ def placeholder(
     record: Record | None,
     now: datetime,
 ) -> PlaceholderSpec:
-    """Ask for the same again.
+    """Ask for the same again; of a gang's tasks as many on each node as there were, free slots beside its pods too.
 
     Args:
         identity: the lost placeholder's, as its pods carry it.
@@ -99,7 +99,9 @@ def placeholder(
         record: what slurmdbd says of it: an administrator may have changed its time limit.
         now: what the remaining time counts from.
     """
-    tasks = math.ceil(grant.tasks * len(nodes) / grant.nodes)
+    there = {node: count for node, count in grant.tasks_on.items() if node in nodes}
+    required = tuple(node for node, count in there.items() for _ in range(count)) or tuple(nodes)
+    tasks = len(required) if there else math.ceil(grant.tasks * len(nodes) / grant.nodes)
     return PlaceholderSpec(
         identity=replace(identity, pods=tuple(pods), restores=lost),
         name=grant.name,
@@ -110,14 +112,17 @@ def placeholder(
         qos=grant.qos,
         reservation=grant.reservation,
         wckey=grant.wckey,
-        nodes_min=len(nodes),
-        nodes_max=len(nodes),
+        nodes_min=len(set(required)),
+        nodes_max=len(set(required)),
         tasks=tasks,
         cpus_per_task=grant.cpus_per_task,
-        memory_mib_per_node=grant.memory_mib_per_node,
+        memory_mib_per_node=grant.memory_mib_per_node or None,
+        memory_mib_per_cpu=grant.memory_mib_per_cpu or None,
         gres_per_node=grant.gres_per_node,
+        gres_per_task=grant.gres_per_task,
         time_limit_min=_remaining_min(grant, record, now),
-        required_nodes=tuple(nodes),
+        required_nodes=required,
+        is_laid_out=bool(there),
         licenses=grant.licenses,
         priority=TOP_PRIORITY,
         mcs_label=grant.mcs_label,

@@ -36,7 +36,7 @@ def seats(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> Mapping[PodU
         members: all pods of the workload.
         gang: the waiting ones, in rank order.
     """
-    nodes = slots(job)
+    nodes = () if _is_cut(job, members) else slots(job)
     taken = {
         member.rank
         for member in members
@@ -57,6 +57,15 @@ def slots(job: SlurmJob) -> tuple[SlurmNode, ...]:
     """Number the slots of a running placeholder, one component after the other; () if there is not room for all."""
     parts = [allocation.slots(part.shares, part.tasks) for part in job.components]
     return tuple(itertools.chain(*parts)) if all(parts) else ()
+
+
+def _is_cut(job: SlurmJob, members: Sequence[Pod]) -> bool:
+    """Whether it was restored without the nodes on which nobody was left: its slots have other numbers than the ranks."""
+    return bool(job.identity.restores) and any(
+        member.annotations.get(names.WORLD_SIZE_ANNOTATION) != str(job.tasks)
+        for member in members
+        if member.rank is not None and job.is_named(member.job_id, member.sluid)
+    )
 
 
 def _of_their_size(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> Mapping[PodUid, range]:

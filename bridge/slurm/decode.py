@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from bridge.domain import hostlist, placeholder
+from bridge.domain import allocation, grant, hostlist, placeholder
 from bridge.domain.allocation import Part, Share, TaskSize
 from bridge.domain.grant import Grant
 from bridge.domain.ids import ClusterId, JobId, Sluid, SlurmNode
@@ -139,7 +139,7 @@ def _job(wired: wire.Job) -> SlurmJob | Stranger:
         time_limit_min=None if unlimited else wired.time_limit.positive,
         exit_code=wired.exit_code.return_code.positive or 0,
         signal=wired.exit_code.signal.id.positive or 0,
-        grant=_grant(wired) if phase is JobPhase.RUNNING else None,
+        grant=_grant(wired, tuple(_shares(wired, nodes))) if phase is JobPhase.RUNNING else None,
     )
 
 
@@ -240,11 +240,13 @@ def node(wired: wire.Node) -> SlurmNodeFacts:
     )
 
 
-def _grant(wired: wire.Job) -> Grant | None:
-    """None: somebody made it a job that we could not ask for again, with memory per CPU for one."""
-    memory_mib, started_s = wired.memory_per_node.positive, wired.start_time.positive
+def _grant(wired: wire.Job, shares: tuple[Share, ...]) -> Grant | None:
+    """None: somebody made it a job that we could not ask for again, or Slurm has not said where its tasks are."""
+    per_node_mib, per_cpu_mib = wired.memory_per_node.positive, wired.memory_per_cpu.positive
+    started_s = wired.start_time.positive
+    slots = () if per_node_mib else allocation.slots(shares, wired.tasks.positive or 1)
     if (
-        memory_mib is None
+        not (per_node_mib or (per_cpu_mib and slots))
         or started_s is None
         or started_s > _LAST_S
         or not (wired.user_name and wired.group_name)
@@ -265,9 +267,15 @@ def _grant(wired: wire.Job) -> Grant | None:
         mcs_label=wired.mcs_label,
         nodes=nodes,
         tasks=tasks,
-        cpus_per_task=max(cpus_per_task, (wired.cpus.positive or 0) // tasks if nodes == 1 else 0),
-        memory_mib_per_node=memory_mib,
+        cpus_per_task=max(
+            cpus_per_task,
+            (wired.cpus.positive or 0) // tasks if nodes == 1 and per_node_mib else 0,
+        ),
+        memory_mib_per_node=per_node_mib or 0,
+        memory_mib_per_cpu=0 if per_node_mib else per_cpu_mib or 0,
         gres_per_node=wired.tres_per_node,
+        gres_per_task=wired.tres_per_task,
+        layout=grant.layout(slots),
         started_s=started_s,
         time_limit_min=None if wired.time_limit.infinite else wired.time_limit.positive,
     )

@@ -49,6 +49,7 @@ def _description(spec: PlaceholderSpec) -> dict[str, object]:
         "shared": ["none"] if spec.exclusive else None,
         "constraints": spec.constraints,
         "required_nodes": list(spec.required_nodes),
+        "distribution": "arbitrary" if spec.is_laid_out else "",
         "excluded_nodes": list(spec.excluded_nodes),
         "licenses": spec.licenses,
         "priority": _number(spec.priority),

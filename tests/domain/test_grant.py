@@ -7,7 +7,7 @@ import pytest
 
 from bridge.domain import grant
 from bridge.domain.grant import Grant
-from bridge.domain.ids import ClusterId, PodUid
+from bridge.domain.ids import ClusterId, PodUid, SlurmNode
 from bridge.domain.placeholder import Identity
 
 WHOSE = Identity(
@@ -33,9 +33,27 @@ LARGE = replace(
 )
 
 
-@pytest.mark.parametrize("granted", [SMALL, LARGE], ids=["small", "large"])
+GANG = replace(
+    LARGE,
+    memory_mib_per_node=0,
+    memory_mib_per_cpu=64,
+    gres_per_task="gres/gpu:1",
+    layout="n1*3,n2",
+)
+
+
+@pytest.mark.parametrize("granted", [SMALL, LARGE, GANG], ids=["small", "large", "a gang's"])
 def test_what_was_written_is_read(granted: Grant) -> None:
     assert (replace(WHOSE, pods=()), granted) == grant.decode(grant.encode(WHOSE, granted))
+
+
+def test_a_layout_says_how_many_tasks_each_node_has_in_slurms_order() -> None:
+    slots = [SlurmNode(name) for name in ("n2", "n2", "n2", "n1", "n10", "n10")]
+    written = grant.layout(slots)
+    assert "n2*3,n1,n10*2" == written
+    expected = [("n2", 3), ("n1", 1), ("n10", 2)]
+    assert expected == list(replace(GANG, layout=written).tasks_on.items())
+    assert {} == SMALL.tasks_on
 
 
 def test_the_text_does_not_grow_with_the_workload() -> None:
@@ -58,6 +76,9 @@ def test_what_a_later_version_added_is_left_alone() -> None:
         pytest.param({"cpus_per_task": "2"}, id="text for a number"),
         pytest.param({"tasks": True}, id="yes for a number"),
         pytest.param({"user": 0}, id="a number for text"),
+        pytest.param({"memory_mib_per_node": 0}, id="no memory"),
+        pytest.param({"layout": "n1*many"}, id="a layout that counts nothing"),
+        pytest.param({"layout": "n1*0"}, id="a node without tasks"),
     ],
 )
 def test_what_is_damaged_is_not_guessed_at(change: dict[str, object]) -> None:

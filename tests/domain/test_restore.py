@@ -126,6 +126,36 @@ def test_it_goes_before_everybody_who_waits() -> None:
     assert restore.TOP_PRIORITY < 0xFFFFFFFE, "Slurm reads that as nothing"
 
 
+OF_A_GANG = replace(
+    GRANT,
+    tasks=6,
+    nodes=3,
+    memory_mib_per_node=0,
+    memory_mib_per_cpu=64,
+    gres_per_node="",
+    gres_per_task="gres/gpu:1",
+    layout="n2*3,n1,n3*2",
+)
+
+
+def test_a_gangs_tasks_are_asked_for_where_they_were() -> None:
+    spec = asked(nodes=("n1", "n2", "n3"), grant=OF_A_GANG)
+
+    assert ("n2", "n2", "n2", "n1", "n3", "n3") == spec.required_nodes
+    assert spec.is_laid_out
+    assert (3, 3, 6, 3) == (spec.nodes_min, spec.nodes_max, spec.tasks, spec.cpus_per_task)
+    assert (None, 64) == (spec.memory_mib_per_node, spec.memory_mib_per_cpu)
+    assert ("", "gres/gpu:1") == (spec.gres_per_node, spec.gres_per_task)
+
+
+def test_of_a_gang_only_nodes_where_somebody_is_left_are_asked_for() -> None:
+    """Strangers may have the others by now; a free slot beside a pod is kept, as its node takes nobody."""
+    spec = asked(nodes=("n2", "n3"), grant=OF_A_GANG)
+
+    assert ("n2", "n2", "n2", "n3", "n3") == spec.required_nodes
+    assert (2, 2, 5) == (spec.nodes_min, spec.nodes_max, spec.tasks)
+
+
 def test_what_ended_members_had_is_not_asked_for_again() -> None:
     spec = asked(nodes=("n2",))
 

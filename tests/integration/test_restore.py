@@ -3,6 +3,7 @@
 On a sandbox of our own; Slurm forgets ended jobs after a second there.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from tests import backups, faults
 from tests.fault_bench import fault_bench
 from tests.faults import Fault
 from tests.integration.lookalikes import submit_again
+from tests.integration.test_gangs import submit, uid_of
 from tests.integration.worlds import LIVE, Manifest, Worlds, condition, is_released, job_id
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 
@@ -108,6 +110,17 @@ def state_kept(sandbox: Sandbox, copy: Path) -> Iterator[None]:
     backups.keep_slurm(sandbox, copy)
     yield
     backups.put_back_slurm(sandbox, copy)
+
+
+_PART_OF_A_NODE = (
+    "sbatch",
+    "--parsable",
+    "--external",
+    "--cpus-per-task=4",
+    "--mem=100",
+    "--job-name=stranger",
+    "--partition=slurm-bridge",
+)
 
 
 def strangers(sandbox: Sandbox, count: int, *more: str) -> list[int]:
@@ -243,6 +256,47 @@ def test_nobody_gets_a_node_that_comes_back_with_pods_however_long_that_takes(
 def _accounted_limit(worlds: Worlds, tenant: Tenant) -> str:
     columns = ("-X", "-n", "-P", "-o", "Timelimit")
     return worlds.sandbox.run("sacct", "-j", tenant.sluid, *columns).strip()
+
+
+def test_a_gang_gets_its_places_back_as_they_were(world: Worlds, fragile_sandbox: Sandbox) -> None:
+    """Half of each node was somebody else's: Slurm itself would put its tasks elsewhere by now."""
+    members = 5
+    halves = [
+        int(fragile_sandbox.run(*_PART_OF_A_NODE, f"--nodelist=node-{number}"))
+        for number in range(_NODES)
+    ]
+    wait_until(lambda: {"RUNNING"} == set(states(world, halves)), 30, sandbox=fragile_sandbox)
+    for rank in range(members):
+        submit(world, f"rank-{rank}", group="ring", size=members, cpus="2")
+    before = [world.await_phase(f"rank-{rank}", "Running") for rank in range(members)]
+    homes = Counter(str(pod["spec"]["nodeName"]) for pod in before)
+    assert [1, 2, 2] == sorted(homes.values())
+
+    with without(fragile_sandbox, "controllers"):
+        fragile_sandbox.restart("slurmctld", signal="KILL", wipe=True)
+        with room_elsewhere(world):
+            waiting = strangers(fragile_sandbox, _NODES)
+
+    def is_restored() -> bool:
+        live = world.live(uid_of(world, "ring"))
+        pods = [world.await_pod(f"rank-{rank}", bool) for rank in range(members)]
+        assert not any("deletionTimestamp" in pod["metadata"] for pod in pods)
+        return ["RUNNING"] == [job.state for job in live] and {live[0].id} == {
+            job_id(pod) for pod in pods
+        }
+
+    wait_until(is_restored, _RESTORED_WITHIN_S, sandbox=fragile_sandbox)
+    assert {node: 2 * count for node, count in homes.items()} == _allocated_cpus(world)
+    assert {"PENDING"} == set(states(world, waiting))
+    after = [world.await_phase(f"rank-{rank}", "Running") for rank in range(members)]
+    assert [pod["metadata"]["uid"] for pod in before] == [pod["metadata"]["uid"] for pod in after]
+
+
+def _allocated_cpus(worlds: Worlds) -> dict[str, int]:
+    shown = worlds.sandbox.run("sinfo", "-N", "-h", "-O", "NodeHost:|,CPUsState:").split()
+    lines = (line.split("|") for line in shown)
+    counts = {node: int(state.split("/")[0]) for node, state in lines}
+    return {node: count for node, count in counts.items() if count}
 
 
 def test_a_restored_placeholder_lives_on_as_any_other(

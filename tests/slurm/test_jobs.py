@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import time_limits
+from bridge.domain import restore, time_limits
 from bridge.domain.grant import Grant
 from bridge.domain.ids import JobId, Sluid, SlurmNode
 from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
@@ -118,6 +118,46 @@ async def test_what_slurm_granted_is_read_of_a_running_job(
         )
         == running.grant
     )
+
+
+async def test_what_a_gang_was_granted_says_where_its_tasks_are_and_brings_them_back_there(
+    client: SlurmClient, submit: Submit
+) -> None:
+    """One CPU on the first node is somebody else's at first: so the tasks are spread in no even way."""
+    other = await submit(spec(cpus_per_task=3, required_nodes=(SlurmNode("node-0"),)))
+    await in_phase(client, other, JobPhase.RUNNING)
+    asked = replace(
+        spec(tasks=5, cpus_per_task=2),
+        memory_mib_per_node=None,
+        memory_mib_per_cpu=100,
+        gres_per_task="gres/gpu:1",
+        required_nodes=(SlurmNode("node-0"), SlurmNode("node-2")),
+        nodes_min=2,
+        nodes_max=2,
+    )
+    first = await submit(asked)
+    before = await in_phase(client, first, JobPhase.RUNNING)
+    assert before.grant is not None
+    assert before.started_at is not None
+    assert {"node-0": 2, "node-2": 3} == dict(before.grant.tasks_on)
+    for job_id in (first, other):
+        await jobs.cancel(client, job_id)
+
+    again = restore.placeholder(
+        before.identity,
+        before.grant,
+        lost="lost",
+        pods=before.identity.pods,
+        nodes=before.nodes,
+        record=None,
+        now=before.started_at,
+    )
+    after = await in_phase(client, await submit(again), JobPhase.RUNNING)
+
+    assert before.shares == after.shares
+    assert before.nodes == after.nodes
+    assert after.grant is not None
+    assert before.grant.tasks_on == after.grant.tasks_on
 
 
 async def test_a_whole_node_was_granted_with_all_its_cpus(
