@@ -9,7 +9,7 @@ from bridge.domain.actions import Restore
 from bridge.domain.facts import Policy, WhenFull
 from bridge.domain.pods import Pod
 from bridge.kube.objects import Objects
-from bridge.runtime import lifetime, logging, request_defaults, settings
+from bridge.runtime import apart, lifetime, logging, request_defaults, settings
 from bridge.runtime.lease import Accession
 from bridge.runtime.lifetime import Part
 from bridge.runtime.mirror import Mirror
@@ -50,19 +50,21 @@ async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> No
             lookup=mirror.pods.get,
             clock=program.clock,
             metrics=program.metrics,
+            home=asyncio.get_running_loop(),
         )
         policy = PolicyFile(sources, configured, program.metrics)
         sock = bind(configured.extender.listen)
+
+        async def answer(its_stop: asyncio.Event) -> None:
+            await serve(extender, sock, stop=its_stop, tls=tls.context)
+
         await lifetime.run_parts(
             program.health_part(),
             program.token_part(),
             Part(name="certificates", run=tls.run),
             Part(name="policy", run=policy.run),
             *mirror.parts(program),
-            Part(
-                name="extender",
-                run=lambda its_stop: serve(extender, sock, stop=its_stop, tls=tls.context),
-            ),
+            Part(name="extender", run=partial(apart.run, answer)),
             program.leader_part(partial(place, program, mirror, policy)),
             stop=stop,
         )

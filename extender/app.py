@@ -1,11 +1,14 @@
 """The extender's HTTP side: `POST /v1/filter` and `POST /v1/bind`, called by kube-scheduler.
 
-`filter` is answered from the request alone. `bind` looks the pod up in our cache, refuses what Slurm did not assign, and
+`filter` is answered from the request alone, on a thread of its own: kube-scheduler asks about one pod after the other, and
+waits. `bind`, which it does not wait for, looks the pod up in our cache, refuses what Slurm did not assign, and
 creates the Binding. Every replica answers; only the elected leader places (`extender.placement`).
 """
 
+import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TypeVar
 
 from fastapi import FastAPI, Request, Response
 
@@ -18,12 +21,29 @@ from bridge.runtime.clock import Clock
 from bridge.runtime.metrics import Metrics
 from extender import wire
 
+T = TypeVar("T")
+
 Lookup = Callable[[PodUid], Pod | None]
 """A pod from our cache, by uid."""
 
 
-def create(*, kube: KubeClient, lookup: Lookup, clock: Clock, metrics: Metrics) -> FastAPI:
-    """Build the ASGI application."""
+def create(
+    *,
+    kube: KubeClient,
+    lookup: Lookup,
+    clock: Clock,
+    metrics: Metrics,
+    home: asyncio.AbstractEventLoop | None = None,
+) -> FastAPI:
+    """Build the ASGI application.
+
+    Args:
+        kube: whose rights bind.
+        lookup: where pods are looked up.
+        clock: tells how long a pod has waited.
+        metrics: told of every call.
+        home: the event loop those two belong to; None: the application's own.
+    """
 
     async def filter_nodes(request: Request) -> Response:
         began = time.perf_counter()
@@ -40,7 +60,8 @@ def create(*, kube: KubeClient, lookup: Lookup, clock: Clock, metrics: Metrics) 
     async def bind(request: Request) -> Response:
         began = time.perf_counter()
         try:
-            pod = await _bind(kube, lookup, wire.binding_args(await request.body()))
+            binding = _bind(kube, lookup, wire.binding_args(await request.body()))
+            pod = await (binding if home is None else _at(home, binding))
         except (wire.MalformedRequest, _RefusedError) as no:
             metrics.extender_call("bind", "refused", time.perf_counter() - began)
             return _reply(wire.binding_result(str(no)))
@@ -87,6 +108,11 @@ async def _bind(kube: KubeClient, lookup: Lookup, args: wire.BindingArgs) -> Pod
             f"binding {args.PodNamespace}/{args.PodName} to {args.Node}: {error}"
         ) from error
     return pod
+
+
+def _at(home: asyncio.AbstractEventLoop, doing: Coroutine[None, None, T]) -> Awaitable[T]:
+    """Have it done on another thread's loop."""
+    return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(doing, home))
 
 
 def _reply(body: bytes) -> Response:
