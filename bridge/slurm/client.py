@@ -10,7 +10,6 @@ from typing import Final, Self, TypeVar
 
 import aiohttp
 import msgspec
-from httpx_aiohttp import AiohttpTransport
 
 from bridge.slurm import wire
 from bridge.slurm.connection import Connector
@@ -83,12 +82,13 @@ class SlurmClient:
         """
         trust = tls or ClientTls()
 
-        def session() -> aiohttp.ClientSession:
-            return aiohttp.ClientSession(connector=Connector(limit=connections, tls=trust.context))
-
-        async with AiohttpTransport(client=session) as http:
+        async with aiohttp.ClientSession(
+            connector=Connector(limit=connections, tls=trust.context),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={"User-Agent": "slurm-bridge"},
+        ) as session:
             transport = Transport(
-                http, url, TokenFile(Path(token_file)), trust, timeout_s=request_timeout_s
+                session, url, TokenFile(Path(token_file)), trust, timeout_s=request_timeout_s
             )
             yield cls(transport, connections=connections, on_call=on_call)
 

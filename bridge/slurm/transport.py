@@ -1,16 +1,13 @@
-"""One HTTP exchange with slurmrestd: token, deadline, and whether a request that failed had left us.
-
-Requests go straight to httpx's transport: its client (redirects, cookies, authentication, a default of everything merged
-into each request) costs as much again as the exchange itself, and slurmrestd needs none of it.
-"""
+"""One HTTP exchange with slurmrestd: token, deadline, and whether a request that failed had left us."""
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import urlencode
 
 import aiohttp
-import httpx
+from yarl import URL
 
 from bridge.slurm.errors import LostReply, Unavailable
 from bridge.slurm.tls import ClientTls
@@ -21,8 +18,12 @@ REFUSED_TOKEN: Final = (401, 511)
 
 NOT_FOUND: Final = 404
 
-_HEADERS: Final = {"User-Agent": "slurm-bridge"}
-_HEADERS_WITH_BODY: Final = {**_HEADERS, "Content-Type": "application/json"}
+_NO_ANSWER: Final = (aiohttp.ClientError, OSError)  # TimeoutError is an OSError
+_NOT_CONNECTED: Final = (
+    aiohttp.InvalidURL,
+    aiohttp.ClientConnectorError,
+    aiohttp.ConnectionTimeoutError,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +44,7 @@ class Transport:
 
     def __init__(
         self,
-        http: httpx.AsyncBaseTransport,
+        session: aiohttp.ClientSession,
         url: str,
         token: TokenFile,
         tls: ClientTls,
@@ -53,11 +54,14 @@ class Transport:
         """url: slurmrestd's, without a path."""
         self.token = token
         self._tls = tls
-        self._http = http
+        self._session = session
         self._url = url.rstrip("/")
+        scheme, _, rest = self._url.partition("://")
+        self._address = f"{scheme}://{rest.partition('/')[0].rpartition('@')[2]}"
+        """For people: without a password that a proxy may want."""
         self._timeout_s = timeout_s
         # Half of the deadline: then a server that cannot be reached is told from a reply that got lost.
-        self._extensions = {"timeout": httpx.Timeout(None, connect=timeout_s / 2).as_dict()}
+        self._limits = aiohttp.ClientTimeout(total=None, sock_connect=timeout_s / 2)
 
     async def exchange(
         self,
@@ -79,52 +83,50 @@ class Transport:
             LostReply: it was sent, and no whole answer came back.
         """
         token = self.token.read()
+        query = f"?{urlencode(params)}" if params else ""
         try:
-            request = httpx.Request(
-                method,
-                f"{self._url}{path}",
-                params=list(params) or None,
-                content=content,
-                headers=_HEADERS if content is None else _HEADERS_WITH_BODY,
-                extensions=self._extensions,
-            )
-        except httpx.InvalidURL as error:
+            url = URL(f"{self._url}{path}{query}", encoded=True)
+        except ValueError as error:
             raise Unavailable(operation, f"slurmrestd's URL {self._url}: {error}") from error
-        if user:
-            request.headers["X-SLURM-USER-NAME"] = user
-        reply = await self._send(operation, request, token)
+        headers = {"X-SLURM-USER-NAME": user} if user else {}
+        if content is not None:
+            headers["Content-Type"] = "application/json"
+        headers["X-SLURM-USER-TOKEN"] = token
+        reply = await self._send(operation, method, url, content, headers)
         if reply.status in REFUSED_TOKEN and (renewed := self.token.read(again=True)) != token:
-            reply = await self._send(operation, request, renewed)
+            headers["X-SLURM-USER-TOKEN"] = renewed
+            reply = await self._send(operation, method, url, content, headers)
         return reply
 
-    async def _send(self, operation: str, request: httpx.Request, token: str) -> Reply:
-        request.headers["X-SLURM-USER-TOKEN"] = token
-        where = f"slurmrestd at {request.url.scheme}://{request.url.netloc.decode()}"
+    async def _send(
+        self,
+        operation: str,
+        method: str,
+        url: URL,
+        content: bytes | None,
+        headers: dict[str, str],
+    ) -> Reply:
         try:
-            async with asyncio.timeout(self._timeout_s):
-                response = await self._http.handle_async_request(request)
-                try:
-                    body = await response.aread()
-                finally:
-                    await response.aclose()
-        except TimeoutError as error:
-            raise LostReply(
-                operation, f"no answer from {where} in {self._timeout_s:g} s"
-            ) from error
-        except (httpx.HTTPError, aiohttp.ClientError) as error:
-            self._tls.reload()
-            if _never_left(error):
+            async with (
+                asyncio.timeout(self._timeout_s),
+                self._session.request(
+                    method,
+                    url,
+                    data=content,
+                    headers=headers,
+                    allow_redirects=False,
+                    timeout=self._limits,
+                ) as response,
+            ):
+                return Reply(status=response.status, body=await response.read())
+        except _NO_ANSWER as error:
+            where = f"slurmrestd at {self._address}"
+            if isinstance(error, _NOT_CONNECTED):
+                self._tls.reload()
                 raise Unavailable(operation, f"cannot reach {where}: {error}") from error
+            if isinstance(error, TimeoutError):
+                words = f"no answer from {where} in {self._timeout_s:g} s"
+                raise LostReply(operation, words) from error
+            self._tls.reload()
             # Not what the error says of itself: aiohttp's may repeat the request, token and all.
             raise LostReply(operation, f"{where} broke off ({type(error).__name__})") from error
-        return Reply(status=response.status_code, body=body)
-
-
-def _never_left(error: Exception) -> bool:
-    """Whether the connection was not even made.
-
-    The class of httpx-aiohttp's errors does not tell: it calls a reset in the middle of an answer ConnectTimeout, too.
-    """
-    return isinstance(error, httpx.UnsupportedProtocol) or isinstance(
-        error.__cause__, (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
-    )

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -26,9 +25,7 @@ from bridge.runtime.settings import ENV_PREFIX, Settings
 from bridge.slurm import jobs, nodes
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import SlurmError
-from bridge.slurm.tls import ClientTls
-from bridge.slurm.token import TokenFile
-from bridge.slurm.transport import Transport
+from bridge.slurm.transport import Reply, Transport
 
 INPUTS = 10_000
 AT_ONCE = 10
@@ -373,17 +370,17 @@ _ANSWERS: dict[str, tuple[Any, Callable[[SlurmClient], Any]]] = {
 _PING = {"meta": {"slurm": {"version": {"major": "26", "minor": "05"}}}}
 
 
-class _Answering(httpx.AsyncBaseTransport):
-    """A connection on which whatever is asked gets the same answer."""
+class _Answering(Transport):
+    """Whatever is asked gets the same answer."""
 
     def __init__(self) -> None:
         self.status, self.body = 200, b""
 
     @override
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        if request.url.path.endswith("/ping/"):
-            return httpx.Response(200, json=_PING)
-        return httpx.Response(self.status, content=self.body)
+    async def exchange(self, operation: str, *_: Any, **__: Any) -> Reply:
+        if operation == "ping":
+            return Reply(status=200, body=json.dumps(_PING).encode())
+        return Reply(status=self.status, body=self.body)
 
 
 @pytest.fixture(scope="module")
@@ -392,13 +389,8 @@ def answering() -> _Answering:
 
 
 @pytest.fixture(scope="module")
-def client(answering: _Answering, tmp_path_factory: pytest.TempPathFactory) -> SlurmClient:
-    token = tmp_path_factory.mktemp("token") / "token"
-    token.write_text("jwt")
-    transport = Transport(
-        answering, "http://slurmrestd.test", TokenFile(token), tls=ClientTls(), timeout_s=5
-    )
-    return SlurmClient(transport, connections=1, on_call=lambda _operation, _s, _outcome: None)
+def client(answering: _Answering) -> SlurmClient:
+    return SlurmClient(answering, connections=1, on_call=lambda _operation, _s, _outcome: None)
 
 
 @pytest.fixture(scope="module")
