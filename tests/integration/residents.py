@@ -11,7 +11,7 @@ from sandbox.client import Sandbox
 from tests.integration.worlds import Worlds, is_gated
 from tests.servers import fresh_namespace, wait_until
 
-_UNREADY_WITHIN_S = 40.0
+_UNREADY_WITHIN_S = 60.0
 """15 s without news, and up to 10 s for a request that hangs."""
 
 

@@ -14,6 +14,7 @@ from tests.integration.residents import (
     await_unready,
     await_words,
     log_length,
+    readiness,
 )
 from tests.integration.worlds import Worlds, is_gated, is_released, played
 from tests.servers import wait_until
@@ -38,7 +39,7 @@ def test_slurmrestd_is_away_while_pods_come_and_end(
     assert "COMPLETED" == worlds.await_accounted(ends).state
     assert "COMPLETED" == worlds.await_accounted(comes).state
     assert residents.are_as_they_were()
-    wait_until(lambda: are_ready(full_sandbox), 10, sandbox=full_sandbox)
+    wait_until(lambda: are_ready(full_sandbox), 60, sandbox=full_sandbox)
 
 
 def test_slurmrestd_hangs_and_then_does_what_nobody_waits_for_any_more(
@@ -116,7 +117,7 @@ def test_slurmctld_hangs(worlds: Worlds, residents: Residents, full_sandbox: San
     assert "COMPLETED" == worlds.await_accounted(ends, 90).state
     assert "COMPLETED" == worlds.await_accounted(comes, 90).state
     assert residents.are_as_they_were()
-    wait_until(lambda: are_ready(full_sandbox), 30, sandbox=full_sandbox)
+    wait_until(lambda: are_ready(full_sandbox), 60, sandbox=full_sandbox)
 
 
 def test_etcd_hangs_until_every_leader_has_lost_its_lease(
@@ -156,7 +157,11 @@ def test_the_webhook_is_down(
         elsewhere.await_phase("passes", "Running")
         worlds.scontrol("release", str(residents.jobs["waits"]))
         residents.worlds.await_phase("waits", "Running")
-        assert are_ready(full_sandbox)
+        for service in ("extender", "controllers"):
+            wrong = [
+                line for line in readiness(full_sandbox, service).text.splitlines() if "[-]" in line
+            ]
+            assert all(line.startswith("[-] webhook:") for line in wrong), wrong
     finally:
         full_sandbox.start("webhook")
 

@@ -76,7 +76,7 @@ def test_slurm_is_odd_for_long(
 
     assert "COMPLETED" == worlds.await_accounted(uid).state
     assert residents.are_as_they_were()
-    wait_until(lambda: are_ready(full_sandbox), 30, sandbox=full_sandbox)
+    wait_until(lambda: are_ready(full_sandbox), 60, sandbox=full_sandbox)
 
 
 def test_slurms_list_is_empty_again_and_again(
@@ -92,7 +92,7 @@ def test_slurms_list_is_empty_again_and_again(
     assert "True" == condition(runs)["status"]
     bench.calm()
     assert residents.are_as_they_were()
-    assert are_ready(full_sandbox)
+    wait_until(lambda: are_ready(full_sandbox), 60, sandbox=full_sandbox)
 
 
 @pytest.mark.parametrize(
