@@ -5,6 +5,7 @@ event only a handful of fields is read.
 """
 
 import asyncio
+import contextlib
 import enum
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
@@ -158,10 +159,21 @@ class Pods:
         await _all(end, named)
 
     async def delete(self, deadline_s: float = 300) -> None:
-        """Delete all of them, and wait until they are gone."""
-        await self._kube.request(
-            "DELETE", self._path, body={"gracePeriodSeconds": 1}, content_type=JSON
-        )
+        """Delete all of them, and wait until they are gone.
+
+        One by one: a DELETE of a thousand at once may take longer than the API server lets a request take.
+        """
+
+        async def delete(name: str) -> None:
+            with contextlib.suppress(errors.NotFound):
+                await self._kube.request(
+                    "DELETE",
+                    f"{self._path}/{name}",
+                    body={"gracePeriodSeconds": 1},
+                    content_type=JSON,
+                )
+
+        await _all(delete, self._moments[Moment.SENT].keys() - self._moments[Moment.GONE].keys())
         await self.reached(Moment.GONE, self._moments[Moment.SENT], deadline_s)
 
     async def sample(self, name: str) -> bytes:
