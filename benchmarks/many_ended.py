@@ -121,6 +121,8 @@ class _Controllers:
         self._pods = pods
         self._placeholders = placeholders
         self._clock = SystemClock()
+        self._counted = -1
+        self._held = False
         self._evicted: dict[str, asyncio.Event] = {uid: asyncio.Event() for uid in pods}
 
     async def know_all(self) -> None:
@@ -141,20 +143,29 @@ class _Controllers:
 
     def wake(self, uid: str) -> None:
         """There is news of it: decide."""
-        now = self._clock.now()
-        pairs = [
-            (pod, lifecycle.placeholder(pod, self._placeholders.view(pod, pod.uid)))
-            for pod in self._pods.values()
-        ]
+        pod = self._pods[uid]
         facts = Facts(
-            pod=self._pods[uid],
-            view=self._placeholders.view(self._pods[uid], uid),
-            now=now,
-            evictions_held=breaker.tally(pairs, now).is_too_much(_LIMITS),
+            pod=pod,
+            view=self._placeholders.view(pod, uid),
+            now=self._clock.now(),
+            evictions_held=self._holds(),
         )
         decision = lifecycle.decide(facts, Policy())
         if any(isinstance(action, Evict) for action in decision.actions):
             self._evicted[uid].set()
+
+    def _holds(self) -> bool:
+        """Whether the circuit breaker is open: counted once for each reading."""
+        snapshot = self._placeholders.snapshot
+        sequence = snapshot.sequence if snapshot else 0
+        if sequence != self._counted:
+            self._counted = sequence
+            pairs = [
+                (pod, lifecycle.placeholder(pod, self._placeholders.view(pod, pod.uid)))
+                for pod in self._pods.values()
+            ]
+            self._held = breaker.tally(pairs, self._clock.now()).is_too_much(_LIMITS)
+        return self._held
 
 
 @asynccontextmanager

@@ -77,13 +77,6 @@ REMOVALS = [
         test="tests/integration/test_strays.py::test_jobs_that_only_look_like_ours_survive_everything",
     ),
     Removal(
-        name="a submit whose reply was lost",
-        file="bridge/domain/view.py",
-        before="quiet_s = self._quiet_s if may_still_happen else 0.0",
-        after="quiet_s = 0.0",
-        test="tests/integration/test_killed_at_a_write.py",
-    ),
-    Removal(
         name="an etcd that went backwards",
         file="bridge/kube/watch.py",
         before="if self._was_interrupted and await self._went_backwards():",
