@@ -36,6 +36,10 @@ def decide(waiting: Sequence[Member], around: Around) -> dict[PodUid, Decision]:
         return _submitting(own, waiting, around)
     if job is not None and around.is_fresh and (update := _updating(waiting, around, job)):
         return _by_the_first(own, update)
+    if job is not None and around.is_fresh and _started_at_another_size(job, around.gang):
+        cancel = Cancel(job_id=job.id, sluid=job.sluid, cause=OwnCause.RESIZED)
+        text = f"Slurm job {job.id} started for {job.tasks} pods of {around.gang.full_name}, which has {around.gang.size}"
+        return _by_the_first(own, Decision(actions=(cancel,), reason=text))
     if cancelling := [decision for decision in own.values() if gang_members.has(decision, Cancel)]:
         return _by_the_first(own, cancelling[0])
     if any(gang_members.has(decision, Assign) for decision in own.values()):
@@ -106,6 +110,13 @@ def _updating(waiting: Sequence[Member], around: Around, job: SlurmJob) -> Decis
             f"{gang.full_name} has {gang.size} pods by now, Slurm job {job.id} is for {job.tasks}"
         )
     return Decision(actions=tuple(actions), reason="; ".join(reasons)) if actions else None
+
+
+def _started_at_another_size(job: SlurmJob, gang: Workload) -> bool:
+    """It began before it could be updated: nobody is placed yet, and all that it would be for are not to be split."""
+    tasks = [part.tasks for part in job.components]
+    differs = gang.is_resized(tasks) if gang.is_exact else gang.declared > sum(tasks)
+    return job.phase is JobPhase.RUNNING and not job.identity.cause and gang.is_complete and differs
 
 
 def _enlist(newcomers: Sequence[Member], around: Around) -> Enlist | None:

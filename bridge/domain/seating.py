@@ -88,14 +88,18 @@ def _of_their_size(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> Map
     return {member.uid: known.get(workload.shape(member), range(0)) for member in gang.members}
 
 
-def is_surplus(job: SlurmJob, members: Iterable[Pod]) -> bool:
-    """Whether a member without a seat never gets one: every slot is taken by one that stays."""
-    rows = (
+def is_surplus(job: SlurmJob, members: Iterable[Pod], gang: Workload) -> bool:
+    """Whether a member without a seat never gets one: every slot is taken by one that stays.
+
+    While nobody is placed, a gang of so many and no more is not split: its placeholder has the wrong size.
+    """
+    rows = tuple(
         lifecycle.row_of(member, node_is_gone=False)
         for member in members
         if not member.is_gated and job.is_named(member.job_id, member.sluid)
     )
-    return bool(slots(job)) and Row.STOPPING not in rows
+    may_be_split = bool(rows) or not gang.is_exact
+    return may_be_split and bool(slots(job)) and Row.STOPPING not in rows
 
 
 def when_full(pod: Pod, policy: Policy) -> WhenFull:

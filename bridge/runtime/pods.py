@@ -238,7 +238,9 @@ class PodLoop:
                 seats = seats if seats is not None else seating.seats(job, pods, wanted)
                 seat = seats.get(pod.uid)
                 if seat is None:
-                    if (look := self._unseated(pod, pods, job, view, dwelt=now - since)) is None:
+                    if (
+                        look := self._unseated(pod, pods, wanted, job, view, dwelt=now - since)
+                    ) is None:
                         self._set_apart(pod)
                     else:
                         looks.append(look)
@@ -274,10 +276,17 @@ class PodLoop:
         return True
 
     def _unseated(
-        self, pod: Pod, pods: Sequence[Pod], job: SlurmJob, view: View, *, dwelt: timedelta
+        self,
+        pod: Pod,
+        pods: Sequence[Pod],
+        wanted: Workload,
+        job: SlurmJob,
+        view: View,
+        *,
+        dwelt: timedelta,
     ) -> Member | None:
         """Decide for a member without a seat; None if it is to be a workload of its own."""
-        if not seating.is_surplus(job, pods):
+        if not seating.is_surplus(job, pods, wanted):
             return gang_members.unseated(pod, job, view)
         if seating.when_full(pod, self._policy) is WhenFull.WAIT:
             return gang_members.surplus(pod, job, view, self._policy, dwelt=dwelt)

@@ -238,8 +238,12 @@ def test_nobody_joins_a_gang_whose_members_are_all_going() -> None:
 def test_a_surplus_member_is_known_as_one() -> None:
     its = job(JobPhase.RUNNING, A, B, C)
     full = [running(name, rank) for rank, name in enumerate("abc")]
-    assert seating.is_surplus(its, full)
-    assert not seating.is_surplus(its, [*full[:2], lives.deleting(full[2])])
+    new = wanted([waiting("d")])
+    assert new is not None
+    assert seating.is_surplus(its, full, new)
+    assert not seating.is_surplus(its, [*full[:2], lives.deleting(full[2])], new)
+    assert not seating.is_surplus(its, [A, B, C], new), "nobody is placed: it is not split"
+    assert seating.is_surplus(its, [A, B, C], replace(new, is_exact=False))
 
 
 def test_who_ends_first_is_released_and_the_placeholder_stays() -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from bridge.domain import gang_endings, gang_members, names, seating, workload
-from bridge.domain.actions import Cause, Enlist, Evict, Resize, Tell
+from bridge.domain.actions import Cancel, Cause, Enlist, Evict, OwnCause, Resize, Tell
 from bridge.domain.demand import Demand
 from bridge.domain.facts import Decision, Policy, WhenFull
 from bridge.domain.gang_members import Member
@@ -58,6 +58,16 @@ def test_nothing_is_asked_again_once_it_is_done_or_before_all_are_there() -> Non
 )
 def test_nothing_is_asked_of_a_placeholder_that(there: SlurmJob) -> None:
     assert {} == changes_of(of(4, "abcd"), there)
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_one_that_started_at_another_size_before_anybody_was_placed_is_given_back(
+    size: int,
+) -> None:
+    pods = of(size, "abcd"[:size])
+    ((_, (cancel,)),) = decided(pods, job(JobPhase.RUNNING, A, B, C)).items()
+    assert isinstance(cancel, Cancel)
+    assert OwnCause.RESIZED == cancel.cause
 
 
 def test_a_replacement_is_written_in_while_the_gang_waits() -> None:
@@ -145,7 +155,7 @@ def surplus(pod: Pod = D, *, seconds: float = 10, fresh: bool = True) -> Member:
 
 
 def test_a_surplus_member_that_waits_is_told_why_once() -> None:
-    assert seating.is_surplus(RUNS, [*FULL, D])
+    assert seating.is_surplus(RUNS, [*FULL, D], group(D))
     decision = surplus().decision
     assert decision is not None
     (tell,) = decision.actions
