@@ -169,19 +169,20 @@ async def _slurm_nodes(stage: Stage) -> set[str]:
     return set(listed.split())
 
 
-async def _job_states(stage: Stage) -> Mapping[str, int]:
+async def _job_states(stage: Stage) -> Mapping[str, str]:
+    """Of every job Slurm remembers, by its id."""
     listed = await asyncio.to_thread(
-        stage.sandbox.run, "squeue", "--noheader", "--states=all", "--format=%T"
+        stage.sandbox.run, "squeue", "--noheader", "--states=all", "--format=%i %T"
     )
-    return Counter(listed.split())
+    return dict(line.split() for line in listed.splitlines())
 
 
-def _check_completed(pods: int, now: Mapping[str, int], before: Mapping[str, int]) -> None:
+def _check_completed(pods: int, now: Mapping[str, str], before: Mapping[str, str]) -> None:
     """A finalizer goes only when the placeholder has ended; that it ended as it should is checked here.
 
     Raises:
         SandboxError: not every one is COMPLETED.
     """
-    new = {state: n - before.get(state, 0) for state, n in now.items() if n != before.get(state, 0)}
+    new = Counter(now[id_] for id_ in now.keys() - before.keys())
     if new != {"COMPLETED": pods}:
-        raise SandboxError(f"{pods} pods ended well, but their placeholders are {new}")
+        raise SandboxError(f"{pods} pods ended well, but their placeholders are {dict(new)}")
