@@ -50,8 +50,7 @@ def command(
 
 
 async def _examine(opened: Access, way: Way, release: str) -> Sequence[Finding]:
-    now = datetime.now(UTC)  # noqa: TID251  # a command looks once, and now
-    kubernetes = await KubeExaminer(opened.kube, release=release, now=now).examine()
+    kubernetes = await KubeExaminer(opened.kube, release=release, now=_now).examine()
     facts, slurm_nodes = await examine_slurm.examine(
         opened.slurm,
         url=way.slurm_url,
@@ -62,7 +61,7 @@ async def _examine(opened: Access, way: Way, release: str) -> Sequence[Finding]:
             for node in kubernetes.nodes
             for resource in kubernetes.settings.controllers.gpu_resources
         ),
-        now=now,
+        now=_now,
     )
     both = BothFacts(
         kube_nodes=kubernetes.nodes, slurm_nodes=slurm_nodes, cluster=kubernetes.cluster
@@ -72,6 +71,10 @@ async def _examine(opened: Access, way: Way, release: str) -> Sequence[Finding]:
         *findings.report(slurm.CHECKS, facts),
         *findings.report(between.CHECKS, both),
     ]
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)  # noqa: TID251  # a command is run by a person, at this very moment
 
 
 def _token(way: Way) -> str:

@@ -1,7 +1,7 @@
 """Gathers what `doctor` wants to know of Kubernetes. Writes nothing: what it creates, it creates as a dry run."""
 
 from asyncio import gather
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
@@ -11,6 +11,7 @@ import yaml
 
 from bridge.commands.installation import OURS, Installation, config_map
 from bridge.domain import names
+from bridge.domain.doctor import clocks
 from bridge.domain.doctor.kube import PROGRAMS, KubeFacts
 from bridge.domain.doctor.rights import RIGHTS, Right
 from bridge.domain.ids import ClusterId
@@ -40,7 +41,7 @@ class KubeExamined:
 class KubeExaminer:
     """One look at one cluster."""
 
-    def __init__(self, client: KubeClient, *, release: str, now: datetime) -> None:
+    def __init__(self, client: KubeClient, *, release: str, now: Callable[[], datetime]) -> None:
         """release: the namespace slurm-bridge is installed in."""
         self._client = client
         self._release = release
@@ -156,11 +157,10 @@ class KubeExaminer:
         """What is created, if only as a dry run, says what time it is there."""
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "clock-"}}
         path = paths.collection("v1", "configmaps", self._release)
-        made = msgspec.json.decode(
-            await self._client.request("POST", path, body=body, params=_DRY_RUN)
-        )
-        at = datetime.fromisoformat(made["metadata"]["creationTimestamp"])
-        return (at - self._now).total_seconds()
+        asked = self._now()
+        answer = await self._client.request("POST", path, body=body, params=_DRY_RUN)
+        told = datetime.fromisoformat(msgspec.json.decode(answer)["metadata"]["creationTimestamp"])
+        return clocks.skew_s(told, asked=asked, answered=self._now())
 
     async def _lease_ages(self, skew_s: float) -> Mapping[str, float | None]:
         ages: dict[str, float | None] = {}
@@ -174,7 +174,7 @@ class KubeExaminer:
                 ages[program] = None
                 continue
             renewed = datetime.fromisoformat(spec["renewTime"])
-            age_s = (self._now - renewed).total_seconds() + skew_s
+            age_s = (self._now() - renewed).total_seconds() + skew_s
             ages[program] = max(age_s - spec["leaseDurationSeconds"], 0.0)
         return ages
 

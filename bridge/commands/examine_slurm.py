@@ -1,9 +1,10 @@
 """Gathers what `doctor` wants to know of Slurm; asks only."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 
+from bridge.domain.doctor import clocks
 from bridge.domain.doctor.slurm import SlurmFacts, Trouble
 from bridge.domain.nodes import SlurmNodeFacts
 from bridge.slurm import inspection, nodes
@@ -19,12 +20,12 @@ async def examine(
     token: str,
     partition: str,
     has_gpus: bool,
-    now: datetime,
+    now: Callable[[], datetime],
 ) -> tuple[SlurmFacts, Sequence[SlurmNodeFacts] | None]:
     """Look at Slurm, and list its nodes; None for these where it does not answer."""
     facts = SlurmFacts(
         url=url,
-        now=now,
+        now=now(),
         token_expires_at=expires_at(token),
         partition=partition,
         has_gpus=has_gpus,
@@ -37,11 +38,15 @@ async def examine(
         release = (await client.dialect()).release
         facts = replace(facts, trouble=None, words="", release=release)
         # A ping answers whatever the token; what slurmctld itself has to answer says whether it is good.
+        asked = now()
         at_s = await inspection.time_s(client)
+        answered = now()
         found = await nodes.listing(client)
         return replace(
             facts,
-            skew_s=None if at_s is None else at_s - now.timestamp(),
+            skew_s=None
+            if at_s is None
+            else clocks.skew_s(datetime.fromtimestamp(at_s, UTC), asked=asked, answered=answered),
             partitions=await inspection.partitions(client),
             slurm_nodes=len(found),
             conf=await inspection.conf(client),

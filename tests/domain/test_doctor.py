@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from bridge.domain import names, nodes
-from bridge.domain.doctor import between, findings, kube, slurm
+from bridge.domain.doctor import between, clocks, findings, kube, slurm
 from bridge.domain.doctor.between import BothFacts
 from bridge.domain.doctor.findings import Check, Finding, Verdict
 from bridge.domain.doctor.kube import KubeFacts
@@ -282,3 +282,19 @@ def test_every_check_has_a_name_of_its_own() -> None:
     checks: list[Check[Any]] = [*kube.CHECKS, *slurm.CHECKS, *between.CHECKS]
 
     assert len(checks) == len({check.name for check in checks})
+
+
+@pytest.mark.parametrize(
+    ("told_s", "skew_s"),
+    [
+        pytest.param(20, 0.0, id="within"),
+        pytest.param(10, 0.0, id="cut-off-to-a-whole-second"),
+        pytest.param(5, -4.5, id="behind"),
+        pytest.param(40, 10.0, id="ahead"),
+    ],
+)
+def test_an_answer_that_took_long_is_no_clock_that_is_wrong(told_s: float, skew_s: float) -> None:
+    asked, answered = (datetime.fromtimestamp(at_s, UTC) for at_s in (10.5, 30.0))
+    told = datetime.fromtimestamp(told_s, UTC)
+
+    assert skew_s == clocks.skew_s(told, asked=asked, answered=answered)
