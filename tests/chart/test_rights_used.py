@@ -31,7 +31,7 @@ from sandbox.options import Options
 from tests.chart.policed import OUTSIDE, apply, make_namespaces
 from tests.chart.rendering import Manifest, render
 from tests.integration.test_strays import tear
-from tests.integration.worlds import Worlds, condition, container, played
+from tests.integration.worlds import PATIENCE_S, Worlds, condition, container, played
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 
 SIGNER = "signer-slurm-bridge"
@@ -291,9 +291,11 @@ def hold_back(worlds: Worlds) -> None:
     for name in doomed:
         worlds.await_phase(name, "Running")
     jobs = [str(worlds.await_live(uid).id) for uid in uids]
+    worlds.sandbox.stop("controllers")  # seen one after the other they would be few each time
     worlds.sandbox.run("scancel", *jobs)
-    for name in doomed[1:]:
-        worlds.await_pod(name, lambda pod: condition(pod).get("reason") == "EvictionHeldBack")
+    for uid in uids:
+        worlds.await_accounted(uid)
+    worlds.sandbox.start("controllers")
     read = ("get", "namespaces", "slurm-bridge")
     wait_until(lambda: any((u.verb, u.resource, u.name) == read for u in asked(worlds.sandbox)), 60)
 
@@ -389,7 +391,7 @@ def test_without_any_one_rule_something_of_that_life_is_refused(
         uses = {(use.verb, use.group, use.resource): use for use in lived if rule.covers(use)}
         assert all(is_allowed(sandbox, use) for use in uses.values()), rule
         with taken_away(sandbox, rule):
-            wait_until(partial(are_refused, sandbox, uses.values()), 60, sandbox=sandbox)
+            wait_until(partial(are_refused, sandbox, uses.values()), PATIENCE_S, sandbox=sandbox)
 
 
 def are_refused(sandbox: Sandbox, uses: Iterable[Use]) -> bool:
