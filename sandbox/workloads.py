@@ -6,6 +6,7 @@ with failurePolicy Fail, and the name of their service account (the rights are a
 
 import base64
 import json
+import ssl
 import time
 from collections.abc import Iterator
 from datetime import datetime
@@ -85,7 +86,7 @@ def _part(instance: Instance, asset: Asset, name: str) -> Part:
         identity=identity.servers(),
         folder=instance.kube,
         port=instance.ports[name if name in _CONFIGURATIONS else f"{name}-health"],
-        answers=partial(_answers, instance, name),
+        answers=partial(_answers, instance, name, _hook_paths(manifests)),
         needs=("controller-manager",),
         prepare=partial(_create_kinds, instance, manifests),
         once_up=partial(_create_hooks, instance, name, manifests),
@@ -93,11 +94,25 @@ def _part(instance: Instance, asset: Asset, name: str) -> Part:
     )
 
 
-def _answers(instance: Instance, name: str) -> bool:
-    """Whether it is ready, and so are its webhooks: LeaderWorkerSet's readiness is silent about those."""
-    has_hooks = name in _CONFIGURATIONS
-    is_ready = probes.says_yes(f"{instance.url(f'{name}-health')}/readyz")
-    return is_ready and (not has_hooks or probes.listens(instance.ports[name]))
+def _answers(instance: Instance, name: str, hook_paths: tuple[str, ...]) -> bool:
+    """Whether it is ready, and so are its webhooks: they listen before they know their paths, and readiness is silent about both."""
+    if not probes.says_yes(f"{instance.url(f'{name}-health')}/readyz"):
+        return False
+    authority = kubernetes.authority(instance).certificate.decode()
+    context = ssl.create_default_context(cadata=authority)
+    urls = (f"{instance.url(name, 'https')}{path}" for path in hook_paths)
+    return all(probes.says_yes(url, context=context) for url in urls)
+
+
+def _hook_paths(manifests: Path) -> tuple[str, ...]:
+    configurations = manifests / "manifests.yaml"
+    if not configurations.exists():
+        return ()
+    return tuple(
+        hook["clientConfig"]["service"]["path"]
+        for configuration in yaml.safe_load_all(configurations.read_text())
+        for hook in configuration["webhooks"]
+    )
 
 
 def _flags(instance: Instance, name: str) -> tuple[str, ...]:

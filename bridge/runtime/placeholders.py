@@ -198,7 +198,8 @@ class Placeholders:
         self._book.read(snapshot)
         before, self._snapshot = self._snapshot, snapshot
         if before is None or before.jobs is not snapshot.jobs:
-            self._metrics.placeholders(Counter(job.phase.value for job in snapshot.jobs.values()))
+            phases = Counter(job.phase for job in snapshot.jobs.values())
+            self._metrics.placeholders({phase.value: phases[phase] for phase in JobPhase})
         self._metrics.waiting(
             Counter(reasons.condition_reason(job.reason) for job in self._waiting())
         )

@@ -246,8 +246,17 @@ class Worlds:
         )
 
     def await_phase(self, name: str, *phases: str, deadline_s: float = PATIENCE_S) -> Manifest:
-        """The pod as soon as it is in one of these phases."""
-        return self.await_pod(name, lambda pod: pod["status"]["phase"] in phases, deadline_s)
+        """The pod in one of these phases, even if it has ended since."""
+        reached = {*phases, "Succeeded", "Failed"}
+        pod = self.await_pod(name, lambda pod: pod["status"]["phase"] in reached, deadline_s)
+        if pod["status"]["phase"] in phases:
+            return pod
+        uid = pod["metadata"]["uid"]
+
+        def was_in_it(pod: Manifest) -> bool:
+            return pod["metadata"]["uid"] == uid and pod["status"]["phase"] in phases
+
+        return self.await_passing(f"metadata.name={name}", was_in_it, deadline_s)
 
     def await_gone(self, name: str, deadline_s: float = PATIENCE_S) -> None:
         """Wait until the API server does not know the pod any more."""
