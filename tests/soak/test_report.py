@@ -74,8 +74,8 @@ def test_only_a_process_that_lived_on_is_said_to_have_grown() -> None:
 
 def test_what_was_held_up_is_made_up_for_but_not_at_once() -> None:
     pace = Pace(rate=10, pods=100, began_s=1000)
-    assert 1000 + 1 / 15 == pace.due_s(last_s=1000)
+    assert 1000 + 1 / 20 == pace.due_s(last_s=1000)
 
     pace.number = 20
     assert 1002 == pace.due_s(last_s=1001.5)
-    assert 1012 + 1 / 15 == pace.due_s(last_s=1012)
+    assert 1012 + 1 / 20 == pace.due_s(last_s=1012)
