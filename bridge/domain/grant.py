@@ -8,7 +8,7 @@ then. The pods an identity names are left out of the text: whoever reads it find
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 
 from bridge.domain import placeholder
@@ -41,6 +41,10 @@ class Grant:
     gres_per_task: str = ""
     layout: str = ""
     """Of a gang: how many of its tasks are on each node, in Slurm's order: `n1*4,n2`."""
+    exclusive: bool = False
+    """Nobody else may have the rest of its nodes."""
+    also: tuple["Grant", ...] = ()
+    """Of a heterogeneous job: its further components, each with a layout, like the first."""
     started_s: int
     """Unix time."""
     time_limit_min: int | None = None
@@ -67,9 +71,7 @@ def layout(slots: Iterable[SlurmNode]) -> str:
 def encode(identity: Identity, grant: Grant) -> str:
     """Write both for a pod's annotation: compact ASCII JSON, about 500 bytes however many pods the workload has."""
     whose = json.loads(placeholder.encode(replace(identity, pods=())))
-    defaults = {field.name: field.default for field in fields(Grant)}
-    what = {key: value for key, value in asdict(grant).items() if value != defaults[key]}
-    return json.dumps({"identity": whose, "grant": what}, separators=(",", ":"))
+    return json.dumps({"identity": whose, "grant": _document(grant)}, separators=(",", ":"))
 
 
 def decode(text: str) -> tuple[Identity, Grant] | None:
@@ -83,6 +85,12 @@ def decode(text: str) -> tuple[Identity, Grant] | None:
     return None if identity is None else (identity, grant)
 
 
+def _document(grant: Grant) -> Mapping[str, object]:
+    values = {field.name: getattr(grant, field.name) for field in fields(Grant)}
+    values["also"] = tuple(map(_document, grant.also))
+    return {key: value for key, value in values.items() if value != _DEFAULTS[key]}
+
+
 def _grant(document: object) -> Grant:
     """Read what `encode` wrote; what a later version added is not ours to read.
 
@@ -94,29 +102,34 @@ def _grant(document: object) -> Grant:
         raise TypeError(f"no grant: {document!r}")
     known = {field.name for field in fields(Grant)}
     values = {key: value for key, value in document.items() if key in known}
+    also = values.pop("also", [])
+    if not isinstance(also, list):
+        raise TypeError(f"also is {also!r}")
     for key, value in values.items():
         if type(value) is not _type_of(key):
             raise TypeError(f"{key} is {value!r}")
-    grant = Grant(**values)
+    grant = Grant(**values, also=tuple(map(_grant, also)))
     if not (grant.memory_mib_per_node or grant.memory_mib_per_cpu):
         raise TypeError("no memory")
     if not all(count > 0 for count in grant.tasks_on.values()):
         raise ValueError(f"layout is {grant.layout!r}")
+    if grant.also and not all(each.layout for each in (grant, *grant.also)):
+        raise ValueError("a component has no layout")
     return grant
 
 
-_NUMBERS = frozenset(
-    (
-        "nodes",
-        "tasks",
-        "cpus_per_task",
-        "memory_mib_per_node",
-        "memory_mib_per_cpu",
-        "started_s",
-        "time_limit_min",
-    )
+_DEFAULTS = {field.name: field.default for field in fields(Grant)}
+_NUMBERS = (
+    "nodes",
+    "tasks",
+    "cpus_per_task",
+    "memory_mib_per_node",
+    "memory_mib_per_cpu",
+    "started_s",
+    "time_limit_min",
 )
+_TYPES: Mapping[str, type] = {**dict.fromkeys(_NUMBERS, int), "exclusive": bool}
 
 
 def _type_of(key: str) -> type:
-    return int if key in _NUMBERS else str
+    return _TYPES.get(key, str)

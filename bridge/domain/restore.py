@@ -90,6 +90,8 @@ def placeholder(
 ) -> PlaceholderSpec:
     """Ask for the same again; of a gang's tasks as many on each node as there were, free slots beside its pods too.
 
+    Of a heterogeneous job those components are asked for again that have a pod left.
+
     Args:
         identity: the lost placeholder's, as its pods carry it.
         grant: what Slurm had granted it.
@@ -99,11 +101,22 @@ def placeholder(
         record: what slurmdbd says of it: an administrator may have changed its time limit.
         now: what the remaining time counts from.
     """
+    whole = (grant, *grant.also)
+    left = [each for each in whole if each.tasks_on.keys() & set(nodes)] or whole
+    whose = replace(identity, pods=tuple(pods), restores=lost)
+    limit_min = _remaining_min(grant, record, now)
+    first, *also = (_component(each, whose, nodes, limit_min) for each in left)
+    return replace(first, also=tuple(also))
+
+
+def _component(
+    grant: Grant, whose: Identity, nodes: Sequence[SlurmNode], limit_min: int | None
+) -> PlaceholderSpec:
     there = {node: count for node, count in grant.tasks_on.items() if node in nodes}
     required = tuple(node for node, count in there.items() for _ in range(count)) or tuple(nodes)
     tasks = len(required) if there else math.ceil(grant.tasks * len(nodes) / grant.nodes)
     return PlaceholderSpec(
-        identity=replace(identity, pods=tuple(pods), restores=lost),
+        identity=whose,
         name=grant.name,
         user=grant.user,
         group=grant.group,
@@ -120,7 +133,8 @@ def placeholder(
         memory_mib_per_cpu=grant.memory_mib_per_cpu or None,
         gres_per_node=grant.gres_per_node,
         gres_per_task=grant.gres_per_task,
-        time_limit_min=_remaining_min(grant, record, now),
+        time_limit_min=limit_min,
+        exclusive=grant.exclusive,
         required_nodes=required,
         is_laid_out=bool(there),
         licenses=grant.licenses,

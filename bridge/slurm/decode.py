@@ -81,8 +81,20 @@ def _whole(components: Sequence[SlurmJob]) -> SlurmJob:
         started_at=counts.started_at,
         ends_at=min(ends, default=None),
         expected_start=counts.expected_start,
-        grant=None,
+        grant=_granted_together(components),
     )
+
+
+def _granted_together(components: Sequence[SlurmJob]) -> Grant | None:
+    """None where one has none, or Slurm has not said where its tasks are."""
+    granted = [
+        replace(each.grant, layout=grant.layout(allocation.slots(each.shares, each.tasks)))
+        for each in components
+        if each.grant is not None
+    ]
+    if len(granted) < len(components) or not all(each.layout for each in granted):
+        return None
+    return replace(granted[0], also=tuple(granted[1:]))
 
 
 def component_states(offset: int, states: Iterable[str]) -> frozenset[str]:
@@ -276,6 +288,7 @@ def _grant(wired: wire.Job, shares: tuple[Share, ...]) -> Grant | None:
         gres_per_node=wired.tres_per_node,
         gres_per_task=wired.tres_per_task,
         layout=grant.layout(slots),
+        exclusive="none" in wired.shared,
         started_s=started_s,
         time_limit_min=None if wired.time_limit.infinite else wired.time_limit.positive,
     )

@@ -41,8 +41,14 @@ GANG = replace(
     layout="n1*3,n2",
 )
 
+TWO_SIZES = replace(SMALL, layout="n3", also=(replace(GANG, exclusive=True),))
 
-@pytest.mark.parametrize("granted", [SMALL, LARGE, GANG], ids=["small", "large", "a gang's"])
+
+@pytest.mark.parametrize(
+    "granted",
+    [SMALL, LARGE, GANG, TWO_SIZES],
+    ids=["small", "large", "a gang's", "of two sizes"],
+)
 def test_what_was_written_is_read(granted: Grant) -> None:
     assert (replace(WHOSE, pods=()), granted) == grant.decode(grant.encode(WHOSE, granted))
 
@@ -69,6 +75,9 @@ def test_what_a_later_version_added_is_left_alone() -> None:
     assert (replace(WHOSE, pods=()), SMALL) == grant.decode(json.dumps(document))
 
 
+_SAID = json.loads(grant.encode(WHOSE, SMALL))["grant"]
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -79,6 +88,10 @@ def test_what_a_later_version_added_is_left_alone() -> None:
         pytest.param({"memory_mib_per_node": 0}, id="no memory"),
         pytest.param({"layout": "n1*many"}, id="a layout that counts nothing"),
         pytest.param({"layout": "n1*0"}, id="a node without tasks"),
+        pytest.param({"exclusive": 1}, id="a number for yes"),
+        pytest.param({"layout": "n1", "also": {}}, id="no list of components"),
+        pytest.param({"layout": "n1", "also": ["n2"]}, id="a component that is none"),
+        pytest.param({"also": [{**_SAID, "layout": "n2"}]}, id="a component that is nowhere"),
     ],
 )
 def test_what_is_damaged_is_not_guessed_at(change: dict[str, object]) -> None:

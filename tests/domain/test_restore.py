@@ -156,6 +156,33 @@ def test_of_a_gang_only_nodes_where_somebody_is_left_are_asked_for() -> None:
     assert (2, 2, 5) == (spec.nodes_min, spec.nodes_max, spec.tasks)
 
 
+OF_TWO_SIZES = replace(
+    GRANT, nodes=1, tasks=1, layout="n4", also=(replace(OF_A_GANG, exclusive=True),)
+)
+
+
+def test_each_size_of_a_gang_is_asked_for_where_it_was() -> None:
+    launcher = asked(nodes=("n1", "n2", "n3", "n4"), grant=OF_TWO_SIZES)
+    (workers,) = launcher.also
+
+    assert (("n4",), 1, 512) == (
+        launcher.required_nodes,
+        launcher.tasks,
+        launcher.memory_mib_per_node,
+    )
+    assert ("n2", "n2", "n2", "n1", "n3", "n3") == workers.required_nodes
+    assert (False, True) == (launcher.exclusive, workers.exclusive)
+    assert launcher.identity == workers.identity
+    assert {restore.TOP_PRIORITY} == {launcher.priority, workers.priority}
+    assert {30} == {launcher.time_limit_min, workers.time_limit_min}
+
+
+def test_a_size_of_which_nobody_is_left_is_not_asked_for_again() -> None:
+    workers = asked(nodes=("n1", "n3"), grant=OF_TWO_SIZES)
+
+    assert (("n1", "n3", "n3"), ()) == (workers.required_nodes, workers.also)
+
+
 def test_what_ended_members_had_is_not_asked_for_again() -> None:
     spec = asked(nodes=("n2",))
 

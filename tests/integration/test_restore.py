@@ -25,6 +25,7 @@ from tests.integration.worlds import LIVE, Manifest, Worlds, condition, is_relea
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 
 _NODES = 3
+_NODE_CPUS = Options().node_cpus
 _RESTORED_WITHIN_S = 60.0
 _SCHEDULERS_PASS_S = 2.5
 """Slurm looks every second for who could start."""
@@ -277,19 +278,58 @@ def test_a_gang_gets_its_places_back_as_they_were(world: Worlds, fragile_sandbox
         with room_elsewhere(world):
             waiting = strangers(fragile_sandbox, _NODES)
 
-    def is_restored() -> bool:
-        live = world.live(uid_of(world, "ring"))
-        pods = [world.await_pod(f"rank-{rank}", bool) for rank in range(members)]
-        assert not any("deletionTimestamp" in pod["metadata"] for pod in pods)
-        return ["RUNNING"] == [job.state for job in live] and {live[0].id} == {
-            job_id(pod) for pod in pods
-        }
-
-    wait_until(is_restored, _RESTORED_WITHIN_S, sandbox=fragile_sandbox)
+    await_gang_restored(world, "ring", [f"rank-{rank}" for rank in range(members)])
     assert {node: 2 * count for node, count in homes.items()} == _allocated_cpus(world)
     assert {"PENDING"} == set(states(world, waiting))
     after = [world.await_phase(f"rank-{rank}", "Running") for rank in range(members)]
     assert [pod["metadata"]["uid"] for pod in before] == [pod["metadata"]["uid"] for pod in after]
+
+
+def test_a_gang_of_two_sizes_gets_its_whole_nodes_back_and_lives_on(
+    world: Worlds, fragile_sandbox: Sandbox
+) -> None:
+    """Both components are asked for again; who replaces a worker afterwards finds its slot."""
+    cpus = {"launcher": "1", "worker-0": "2", "worker-1": "2", "worker-2": "2"}
+    whole = {"slurmjob.slinky.slurm.net/exclusive": "true"}
+    for name, count in cpus.items():
+        submit(world, name, group="mpi", size=len(cpus), cpus=count, notes=whole)
+    before = {name: world.await_phase(name, "Running") for name in cpus}
+    allocated = _allocated_cpus(world)
+    assert {_NODE_CPUS} == set(allocated.values())
+
+    with without(fragile_sandbox, "controllers"):
+        fragile_sandbox.restart("slurmctld", signal="KILL", wipe=True)
+        with room_elsewhere(world):
+            strangers(fragile_sandbox, _NODES)
+
+    await_gang_restored(world, "mpi", cpus)
+    taken = _allocated_cpus(world)
+    assert allocated == {node: taken[node] for node in allocated}
+    uids = {name: world.await_phase(name, "Running")["metadata"]["uid"] for name in cpus}
+    assert {name: pod["metadata"]["uid"] for name, pod in before.items()} == uids
+    jobs = [job.id for job in world.live(uid_of(world, "mpi"))]
+    assert 2 == len(jobs)
+
+    world.delete("worker-1")
+    world.await_gone("worker-1")
+    submit(world, "worker-3", group="mpi", size=len(cpus), cpus="2", notes=whole)
+    replacement = world.await_phase("worker-3", "Running")
+    assert before["worker-1"]["spec"]["nodeName"] == replacement["spec"]["nodeName"]
+    assert jobs == [job.id for job in world.live(uid_of(world, "mpi"))]
+
+
+def await_gang_restored(worlds: Worlds, group: str, members: Collection[str]) -> None:
+    """Its members have another placeholder, all the same, and nothing else has happened to them."""
+
+    def is_restored() -> bool:
+        live = worlds.live(uid_of(worlds, group))
+        pods = [worlds.await_pod(name, bool) for name in members]
+        assert not any("deletionTimestamp" in pod["metadata"] for pod in pods)
+        return {"RUNNING"} == {job.state for job in live} and {live[0].id} == {
+            job_id(pod) for pod in pods
+        }
+
+    wait_until(is_restored, _RESTORED_WITHIN_S, sandbox=worlds.sandbox)
 
 
 def _allocated_cpus(worlds: Worlds) -> dict[str, int]:

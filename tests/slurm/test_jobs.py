@@ -160,13 +160,53 @@ async def test_what_a_gang_was_granted_says_where_its_tasks_are_and_brings_them_
     assert before.grant.tasks_on == after.grant.tasks_on
 
 
+async def test_both_sizes_of_a_lost_gang_run_where_they_ran(
+    client: SlurmClient, submit: Submit
+) -> None:
+    launcher = spec(memory_mib_per_node=100, required_nodes=(SlurmNode("node-3"),))
+    workers = replace(
+        launcher,
+        tasks=3,
+        nodes_min=2,
+        nodes_max=2,
+        memory_mib_per_node=None,
+        memory_mib_per_cpu=100,
+        gres_per_task="gres/gpu:1",
+        required_nodes=(SlurmNode("node-2"), SlurmNode("node-0")),
+        exclusive=True,
+    )
+    first = await submit(replace(launcher, also=(workers,)))
+    before = await in_phase(client, first, JobPhase.RUNNING)
+    assert before.grant is not None
+    assert before.started_at is not None
+    await jobs.cancel(client, first)
+
+    again = restore.placeholder(
+        before.identity,
+        before.grant,
+        lost="lost",
+        pods=before.identity.pods,
+        nodes=before.nodes,
+        record=None,
+        now=before.started_at,
+    )
+    after = await in_phase(client, await submit(again), JobPhase.RUNNING)
+
+    assert before.parts == after.parts
+    assert after.grant is not None
+    assert before.grant.tasks_on == after.grant.tasks_on == {"node-3": 1}
+    (was,), (is_,) = before.grant.also, after.grant.also
+    assert (was.tasks_on, was.exclusive) == (is_.tasks_on, is_.exclusive)
+    assert (False, True) == (after.grant.exclusive, is_.exclusive)
+
+
 async def test_a_whole_node_was_granted_with_all_its_cpus(
     client: SlurmClient, submit: Submit
 ) -> None:
     running = await in_phase(client, await submit(spec(exclusive=True)), JobPhase.RUNNING)
 
     assert running.grant is not None
-    assert 8 == running.grant.cpus_per_task
+    assert (8, True) == (running.grant.cpus_per_task, running.grant.exclusive)
 
 
 async def test_one_of_several_required_nodes_is_taken(client: SlurmClient, submit: Submit) -> None:
