@@ -13,7 +13,7 @@ from bridge.domain.facts import Policy
 from bridge.domain.ids import SlurmNode
 from bridge.domain.node_spec import Publishing
 from bridge.domain.pods import Pod
-from bridge.runtime import lifetime, logging, settings
+from bridge.runtime import configuration, lifetime, logging
 from bridge.runtime.lease import Accession
 from bridge.runtime.lifetime import Part
 from bridge.runtime.mirror import Mirror
@@ -37,7 +37,7 @@ from controllers.selftest import SelfTest
 
 def main() -> int:
     """Run until a signal; returns the exit code."""
-    configured = settings.load("controllers", sys.argv[1:])
+    configured = configuration.load("controllers", sys.argv[1:])
     logging.configure(configured.log, "controllers")
     return lifetime.run(partial(run, configured))
 

@@ -9,14 +9,15 @@ from bridge.domain.actions import Restore
 from bridge.domain.facts import Policy, WhenFull
 from bridge.domain.pods import Pod
 from bridge.kube.objects import Objects
-from bridge.runtime import apart, lifetime, logging, request_defaults, settings
+from bridge.runtime import apart, configuration, lifetime, logging, request_defaults
+from bridge.runtime.configuration import Sources
 from bridge.runtime.lease import Accession
 from bridge.runtime.lifetime import Part
 from bridge.runtime.mirror import Mirror
 from bridge.runtime.policy import PolicyFile
 from bridge.runtime.program import Program, opened
 from bridge.runtime.serve import bind, serve
-from bridge.runtime.settings import Settings, Sources
+from bridge.runtime.settings import Settings
 from bridge.runtime.term import Term
 from bridge.runtime.tls import ServerTls
 from extender import app
@@ -29,9 +30,9 @@ from extender.submitting import Submitter
 
 def main() -> int:
     """Run until a signal; returns the exit code."""
-    configured = settings.load("extender", sys.argv[1:])
+    configured = configuration.load("extender", sys.argv[1:])
     logging.configure(configured.log, "extender")
-    return lifetime.run(partial(run, configured, settings.sources("extender", sys.argv[1:])))
+    return lifetime.run(partial(run, configured, configuration.sources("extender", sys.argv[1:])))
 
 
 async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> None:

@@ -6,23 +6,24 @@ from functools import partial
 
 from bridge.domain.ids import ClusterId
 from bridge.domain.request import Defaults
-from bridge.runtime import health, lifetime, logging, settings
+from bridge.runtime import configuration, health, lifetime, logging
 from bridge.runtime.clock import SystemClock
+from bridge.runtime.configuration import Sources
 from bridge.runtime.health import Health
 from bridge.runtime.lifetime import Part
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.policy import PolicyFile
 from bridge.runtime.serve import bind, serve
-from bridge.runtime.settings import Settings, Sources
+from bridge.runtime.settings import Settings
 from bridge.runtime.tls import ServerTls
 from webhook import app
 
 
 def main() -> int:
     """Run until a signal; returns the exit code."""
-    configured = settings.load("webhook", sys.argv[1:])
+    configured = configuration.load("webhook", sys.argv[1:])
     logging.configure(configured.log, "webhook")
-    return lifetime.run(partial(run, configured, settings.sources("webhook", sys.argv[1:])))
+    return lifetime.run(partial(run, configured, configuration.sources("webhook", sys.argv[1:])))
 
 
 async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> None:

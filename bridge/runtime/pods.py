@@ -1,14 +1,13 @@
 """The loop over workloads that the extender and the controllers have in common: gather, decide, act.
 
 Most workloads are single pods; a gang's members are looked at together. Which pods are whose, the lifecycle says; what
-else there is to gather, each program says by its `Side`.
+else there is to gather, each program says by its `Side` (`bridge.runtime.side`).
 """
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Protocol
 
 import structlog
 from structlog.contextvars import bound_contextvars
@@ -18,13 +17,12 @@ from bridge.domain.allocation import Seat
 from bridge.domain.deletions import Deletions
 from bridge.domain.dwell import Dwell
 from bridge.domain.errors import PeerError
-from bridge.domain.facts import Actor, Decision, Facts, Policy, WhenFull
+from bridge.domain.facts import Decision, Policy, WhenFull
 from bridge.domain.gang_members import Member
 from bridge.domain.grouping import Membership
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode
 from bridge.domain.jobs import SlurmJob
 from bridge.domain.lifecycle import Row
-from bridge.domain.objects import KubeObject
 from bridge.domain.pods import Pod
 from bridge.domain.view import Past, View
 from bridge.domain.workload import Groups, Workload
@@ -34,72 +32,8 @@ from bridge.runtime.actuator import Actuator
 from bridge.runtime.clock import Clock
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.placeholders import Placeholders
+from bridge.runtime.side import Side
 from bridge.runtime.workqueue import WorkQueue
-
-
-class Side(Protocol):
-    """What differs between the two programs that act on pods."""
-
-    @property
-    def actor(self) -> Actor:
-        """Whose pods these are."""
-        ...
-
-    def membership(self, pod: Pod) -> Membership | None:
-        """Say which workload a pod is of; None where that takes a question to the API server."""
-        ...
-
-    async def resolve(self, pod: Pod) -> Membership:
-        """Find out which workload a pod is of."""
-        ...
-
-    async def declared(self, member: Membership) -> KubeObject | None:
-        """Read the object that declares a member's group, if one does; None if there is none."""
-        ...
-
-    async def admits(self, pod: Pod, job: SlurmJob) -> bool:
-        """Say whether a pod may take a place in a placeholder that was submitted without it."""
-        ...
-
-    def past(self, pod: Pod) -> Past:
-        """Whether somebody else may have a write about this pod in flight."""
-        ...
-
-    def gather(
-        self,
-        pod: Pod,
-        view: View,
-        *,
-        uid: str,
-        now: datetime,
-        since: datetime,
-        seat: Seat | None = None,
-        beside: Sequence[Pod] = (),
-    ) -> Facts:
-        """Put together everything the decision looks at.
-
-        Args:
-            pod: the pod.
-            view: of its placeholders.
-            uid: its workload's.
-            now: the time.
-            since: when it was first seen in its situation.
-            seat: a gang's member's place in the allocation, while it waits for its node.
-            beside: members that get the same node at the same time.
-        """
-        ...
-
-    def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
-        """The Kubernetes node of that Slurm name; None if nobody knows it."""
-        ...
-
-    def forget(self, uid: str) -> None:
-        """The workload is gone, or in the other program's hands."""
-        ...
-
-    def forget_pod(self, uid: PodUid) -> None:
-        """The pod is gone, or in the other program's hands."""
-        ...
 
 
 class PodLoop:

@@ -14,8 +14,9 @@ from bridge.domain.policy import Choice as _Choice
 from bridge.domain.policy import Patterns, Policy, Range, Rule
 from bridge.runtime import settings_sources
 from bridge.runtime.clock import pause
+from bridge.runtime.configuration import Sources
 from bridge.runtime.metrics import Metrics
-from bridge.runtime.settings import Settings, Sources
+from bridge.runtime.settings import Settings
 
 _log = structlog.get_logger(__name__)
 

@@ -8,87 +8,27 @@ environment and in files, lists are comma-separated, maps are JSON, and `null` m
 Tokens and keys are never settings: settings name the files that hold them, and those are read again when they change.
 """
 
-import argparse
-import json
-import os
-import re
-import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, model_validator
 
 from bridge.domain import names
-from bridge.runtime import settings_policy, settings_reference, settings_sources
+from bridge.runtime import settings_policy, settings_reference, settings_values
 from bridge.runtime.settings_policy import Rule
+from bridge.runtime.settings_values import (
+    Address,
+    Count,
+    HttpUrl,
+    OptionalField,
+    Port,
+    Seconds,
+    Section,
+)
 
 ENV_PREFIX = "SLURM_BRIDGE_"
-SECRETS_DIR_VARIABLE = "SLURM_BRIDGE_SECRETS_DIR"
 
 RENEW_JITTER = 1.2
 """A leader waits up to this many retry periods between renewals; also in `bridge.runtime.lease`."""
-
-_ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):(?P<port>[0-9]{1,5})")
-_MAX_PORT = 65535
-
-
-def _address(text: str) -> str:
-    match = _ADDRESS.fullmatch(text)
-    if match is None or int(match["port"]) > _MAX_PORT:
-        raise ValueError("must be HOST:PORT, such as 0.0.0.0:8443 or [::]:8443")
-    return text
-
-
-def _http_url(text: str) -> str:
-    if re.fullmatch(r"https?://[^\s/]+(/\S*)?", text) is None:
-        raise ValueError("must be a URL such as http://slurmrestd:6820")
-    return text.rstrip("/")
-
-
-def _split(value: object) -> object:
-    """A list as one line of text: `a, b`."""
-    if isinstance(value, str):
-        return [part.strip() for part in value.split(",") if part.strip()]
-    return value
-
-
-def _null(value: object) -> object:
-    """Absence as one word of text, as YAML spells it."""
-    return None if value == "null" else value
-
-
-def _parse_json(value: object) -> object:
-    """A map, or a list of them, as one line of text: JSON."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"must be JSON: {error}") from error
-
-
-Address = Annotated[str, AfterValidator(_address)]
-HttpUrl = Annotated[str, AfterValidator(_http_url)]
-Port = Annotated[int, Field(ge=1, le=_MAX_PORT)]
-Count = Annotated[int, Field(ge=1)]
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-OptionalField = Literal["account", "qos", "reservation", "priority", "nice"]
-"""Request fields that users may set only where the administrator lists them."""
-
-
-class Section(BaseModel):
-    """What all sections share: nothing unknown, nothing changed later."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Log(Section):
@@ -180,7 +120,7 @@ class Slurm(Section):
 class Policy(Section):
     """Who may ask Slurm for what: docs/identity.md. Read again when the file changes, unlike all other settings."""
 
-    rules: Annotated[tuple[Rule, ...], BeforeValidator(_parse_json)] = Field(
+    rules: Annotated[tuple[Rule, ...], BeforeValidator(settings_values.parse_json)] = Field(
         (), description="The first that matches holds; no match: the pod is refused."
     )
     creator_annotation: str = Field(
@@ -189,7 +129,7 @@ class Policy(Section):
         description="Annotation in which the cluster records who created an object; empty: it does not. "
         "Whoever can forge it can be anybody.",
     )
-    controllers: Annotated[tuple[str, ...], BeforeValidator(_split)] = Field(
+    controllers: Annotated[tuple[str, ...], BeforeValidator(settings_values.split)] = Field(
         ("system:serviceaccount:kube-system:*-controller", "system:kube-controller-manager"),
         description="Users that create pods for others: with creator_annotation the creator of the owner counts instead; * and ? match.",
     )
@@ -200,12 +140,14 @@ class Placement(Section):
 
     default_cpus: Count = Field(1, description="CPUs of a pod that requests none.")
     default_memory_mib: Count = Field(256, description="Memory of a pod that requests none.")
-    default_time_limit_min: Annotated[Count | None, BeforeValidator(_null)] = Field(
+    default_time_limit_min: Annotated[Count | None, BeforeValidator(settings_values.null)] = Field(
         None, description="Time limit of a pod that sets none; null: the partition's."
     )
-    allowed_fields: Annotated[tuple[OptionalField, ...], BeforeValidator(_split)] = Field(
-        (),
-        description="Request fields that users may set besides the free ones, without policy.rules.",
+    allowed_fields: Annotated[tuple[OptionalField, ...], BeforeValidator(settings_values.split)] = (
+        Field(
+            (),
+            description="Request fields that users may set besides the free ones, without policy.rules.",
+        )
     )
     submit_concurrency: Count = Field(
         8, description="Submits under way at once; at most slurm.connections."
@@ -236,7 +178,9 @@ class Placement(Section):
         description="What becomes of a pod for which its running gang has no slot: a Slurm job of its own, or it waits "
         f"for one; annotation {names.WHEN_FULL_ANNOTATION} wins.",
     )
-    priority_classes: Annotated[dict[str, dict[str, str]], BeforeValidator(_parse_json)] = Field(
+    priority_classes: Annotated[
+        dict[str, dict[str, str]], BeforeValidator(settings_values.parse_json)
+    ] = Field(
         default_factory=dict,
         description="What pods of a Kubernetes priority class ask of Slurm, by the fields of "
         'docs/annotations.md, such as {"urgent": {"qos": "high"}}; their annotations win, '
@@ -300,7 +244,7 @@ class Controllers(Section):
         1800,
         description="How long a bound pod's first container may take to start, its image included.",
     )
-    kept_slots_deadline_s: Annotated[Seconds | None, BeforeValidator(_null)] = Field(
+    kept_slots_deadline_s: Annotated[Seconds | None, BeforeValidator(settings_values.null)] = Field(
         3600,
         description="How long a started gang keeps slots for pods that its controller has yet to create (LeaderReady, "
         "exclusive topology) before it is evicted; null: for ever.",
@@ -317,21 +261,21 @@ class Controllers(Section):
     suspended: Literal["keep", "evict"] = Field(
         "keep", description="What becomes of the pods of a placeholder that somebody suspends."
     )
-    node_features: Annotated[tuple[str, ...], BeforeValidator(_split)] = Field(
+    node_features: Annotated[tuple[str, ...], BeforeValidator(settings_values.split)] = Field(
         (), description="Node label keys published as Slurm features; * and ? match."
     )
-    gpu_resources: Annotated[dict[str, str], BeforeValidator(_parse_json)] = Field(
+    gpu_resources: Annotated[dict[str, str], BeforeValidator(settings_values.parse_json)] = Field(
         default_factory=lambda: {"nvidia.com/gpu": "gpu", "amd.com/gpu": "gpu"},
         description="Extended resource names and the Slurm GRES they are.",
     )
-    gpu_type_labels: Annotated[tuple[str, ...], BeforeValidator(_split)] = Field(
+    gpu_type_labels: Annotated[tuple[str, ...], BeforeValidator(settings_values.split)] = Field(
         ("nvidia.com/gpu.product", "amd.com/gpu.product-name"),
         description="Node labels that name the type of a GRES without one; the first there is counts.",
     )
     node_interval_s: Seconds = Field(
         5, description="How often Slurm's list of nodes is read while nothing changes."
     )
-    drain_conditions: Annotated[tuple[str, ...], BeforeValidator(_split)] = Field(
+    drain_conditions: Annotated[tuple[str, ...], BeforeValidator(settings_values.split)] = Field(
         (), description="Types of node conditions that drain the node in Slurm while they are True."
     )
     cordon_drained_nodes: bool = Field(
@@ -351,9 +295,11 @@ class Certificates(Section):
         pattern=r"^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)?$",
         description="Beginning of the names of its Secrets and webhook configurations; empty: others sign.",
     )
-    hosts: Annotated[dict[str, tuple[str, ...]], BeforeValidator(_parse_json)] = Field(
-        default_factory=dict,
-        description="Names and addresses each part is called by; one without any gets a client's certificate.",
+    hosts: Annotated[dict[str, tuple[str, ...]], BeforeValidator(settings_values.parse_json)] = (
+        Field(
+            default_factory=dict,
+            description="Names and addresses each part is called by; one without any gets a client's certificate.",
+        )
     )
     lifetime_s: Count = Field(
         90 * 86400, description="Life of a certificate; renewed when two thirds of it are over."
@@ -445,65 +391,6 @@ class Settings(Section):
         if found:
             raise ValueError("; ".join(f"policy.{each}" for each in found))
         return self
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sources:
-    """Where a program's settings come from; may be read again and again."""
-
-    config: Path | None
-    secrets_dir: Path | None
-
-    def read(self) -> Settings:
-        """Read all of them anew.
-
-        Raises:
-            settings_sources.Invalid: with every fault.
-        """
-        return settings_sources.read(
-            Settings,
-            config=self.config,
-            environment=os.environ,
-            prefix=ENV_PREFIX,
-            secrets_dir=self.secrets_dir,
-        )
-
-
-def load(program: str, argv: Sequence[str]) -> Settings:
-    """Read the settings of a program, as `sources` finds them.
-
-    Exits with code 2 and every fault on standard error, with 0 after `--help`.
-    """
-    try:
-        return sources(program, argv).read()
-    except settings_sources.Invalid as error:
-        lines = (f"{program}: the settings have faults:", *error.faults)
-        sys.stderr.write("\n  ".join(lines) + f"\nAll settings: {program} --help\n")
-        sys.exit(2)
-
-
-def sources(program: str, argv: Sequence[str]) -> Sources:
-    """Find out where the settings come from; `argv` comes without the program's name.
-
-    Exits with code 2 if it makes no sense, with 0 after `--help`.
-    """
-    parser = argparse.ArgumentParser(
-        prog=program,
-        usage="%(prog)s [--config FILE] [--secrets-dir DIR]",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=settings_reference.plain_text(Settings),
-        allow_abbrev=False,
-    )
-    parser.add_argument("--config", metavar="FILE", type=Path, help="YAML file with settings")
-    parser.add_argument(
-        "--secrets-dir",
-        metavar="DIR",
-        type=Path,
-        default=os.environ.get(SECRETS_DIR_VARIABLE) or None,
-        help=f"directory of files named section__field, one value each [{SECRETS_DIR_VARIABLE}]",
-    )
-    arguments = parser.parse_args(argv)
-    return Sources(config=arguments.config, secrets_dir=arguments.secrets_dir)
 
 
 def reference() -> str:

@@ -7,8 +7,9 @@ from bridge.domain.ids import PodUid
 from bridge.runtime.actuator import Actuator, ResizeFor, RestoreFor, SubmitFor
 from bridge.runtime.mirror import Mirror
 from bridge.runtime.placeholders import Placeholders
-from bridge.runtime.pods import PodLoop, Side
+from bridge.runtime.pods import PodLoop
 from bridge.runtime.program import Program
+from bridge.runtime.side import Side
 from bridge.runtime.workqueue import WorkQueue
 from bridge.slurm.discovery import Discovery
 

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from bridge.domain import names
-from bridge.runtime import settings
-from bridge.runtime.settings import Settings
+from bridge.runtime import configuration
+from bridge.runtime.settings import ENV_PREFIX, Settings
 from tests.chart.conftest import Render
 from tests.chart.rendering import CHART, Manifest, Rendered
 
@@ -250,11 +250,11 @@ def test_service_reaches_its_pods(chart: Rendered, component: str) -> None:
 @pytest.fixture
 def loaded(chart: Rendered, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     """The rendered file as the programs read it."""
-    for variable in [v for v in os.environ if v.startswith(settings.ENV_PREFIX)]:
+    for variable in [v for v in os.environ if v.startswith(ENV_PREFIX)]:
         monkeypatch.delenv(variable)
     file = tmp_path / "config.yaml"
     file.write_text(chart.config("slurm-bridge-config", "config.yaml"))
-    return settings.load("webhook", ["--config", str(file)])
+    return configuration.load("webhook", ["--config", str(file)])
 
 
 def test_programs_take_the_rendered_configuration(loaded: Settings) -> None:

@@ -10,9 +10,10 @@ import yaml
 
 from bridge.domain.policy import Policy, Requester
 from bridge.runtime import policy, settings_sources
+from bridge.runtime.configuration import Sources
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.policy import PolicyFile
-from bridge.runtime.settings import ENV_PREFIX, Placement, Settings, Slurm, Sources
+from bridge.runtime.settings import ENV_PREFIX, Placement, Settings, Slurm
 from tests.runtime.test_metrics import value
 from tests.servers import until
 

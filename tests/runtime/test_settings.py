@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from bridge.runtime import settings, settings_reference, settings_sources
+from bridge.runtime import configuration, settings, settings_reference, settings_sources
 from bridge.runtime.settings import ENV_PREFIX, Settings
 
 ROOT = Path(__file__).parents[2]
@@ -238,7 +238,7 @@ class TestLoad:
         config.write_text("log: {level: error}")
         (files / "cluster_id").write_text("c1")
         monkeypatch.setenv("SLURM_BRIDGE_SECRETS_DIR", str(files))
-        given = settings.load("extender", ["--config", str(config)])
+        given = configuration.load("extender", ["--config", str(config)])
 
         assert ("error", "c1") == (given.log.level, given.cluster_id)
 
@@ -247,7 +247,7 @@ class TestLoad:
     ) -> None:
         config.write_text("slurm: {workers: 1}\nlog: {level: loud}")
         with pytest.raises(SystemExit) as caught:
-            settings.load("extender", ["--config", str(config)])
+            configuration.load("extender", ["--config", str(config)])
         out, err = capsys.readouterr()
 
         assert caught.value.code == 2
@@ -257,7 +257,7 @@ class TestLoad:
 
     def test_help_tells_every_setting(self, capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit) as caught:
-            settings.load("extender", ["--help"])
+            configuration.load("extender", ["--help"])
         out = capsys.readouterr().out
 
         assert 0 == caught.value.code

@@ -1,0 +1,72 @@
+"""Where a program finds its settings, and how it reads them: command line, file, environment, mounted files."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bridge.runtime import settings_reference, settings_sources
+from bridge.runtime.settings import ENV_PREFIX, Settings
+
+SECRETS_DIR_VARIABLE = "SLURM_BRIDGE_SECRETS_DIR"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Where a program's settings come from; may be read again and again."""
+
+    config: Path | None
+    secrets_dir: Path | None
+
+    def read(self) -> Settings:
+        """Read all of them anew.
+
+        Raises:
+            settings_sources.Invalid: with every fault.
+        """
+        return settings_sources.read(
+            Settings,
+            config=self.config,
+            environment=os.environ,
+            prefix=ENV_PREFIX,
+            secrets_dir=self.secrets_dir,
+        )
+
+
+def load(program: str, argv: Sequence[str]) -> Settings:
+    """Read the settings of a program, as `sources` finds them.
+
+    Exits with code 2 and every fault on standard error, with 0 after `--help`.
+    """
+    try:
+        return sources(program, argv).read()
+    except settings_sources.Invalid as error:
+        lines = (f"{program}: the settings have faults:", *error.faults)
+        sys.stderr.write("\n  ".join(lines) + f"\nAll settings: {program} --help\n")
+        sys.exit(2)
+
+
+def sources(program: str, argv: Sequence[str]) -> Sources:
+    """Find out where the settings come from; `argv` comes without the program's name.
+
+    Exits with code 2 if it makes no sense, with 0 after `--help`.
+    """
+    parser = argparse.ArgumentParser(
+        prog=program,
+        usage="%(prog)s [--config FILE] [--secrets-dir DIR]",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=settings_reference.plain_text(Settings),
+        allow_abbrev=False,
+    )
+    parser.add_argument("--config", metavar="FILE", type=Path, help="YAML file with settings")
+    parser.add_argument(
+        "--secrets-dir",
+        metavar="DIR",
+        type=Path,
+        default=os.environ.get(SECRETS_DIR_VARIABLE) or None,
+        help=f"directory of files named section__field, one value each [{SECRETS_DIR_VARIABLE}]",
+    )
+    arguments = parser.parse_args(argv)
+    return Sources(config=arguments.config, secrets_dir=arguments.secrets_dir)

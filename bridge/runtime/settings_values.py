@@ -1,0 +1,60 @@
+"""The kinds of values that settings have, and how they are read from one line of text."""
+
+import json
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+_ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):(?P<port>[0-9]{1,5})")
+_MAX_PORT = 65535
+
+
+def _address(text: str) -> str:
+    match = _ADDRESS.fullmatch(text)
+    if match is None or int(match["port"]) > _MAX_PORT:
+        raise ValueError("must be HOST:PORT, such as 0.0.0.0:8443 or [::]:8443")
+    return text
+
+
+def _http_url(text: str) -> str:
+    if re.fullmatch(r"https?://[^\s/]+(/\S*)?", text) is None:
+        raise ValueError("must be a URL such as http://slurmrestd:6820")
+    return text.rstrip("/")
+
+
+def split(value: object) -> object:
+    """A list as one line of text: `a, b`."""
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    return value
+
+
+def null(value: object) -> object:
+    """Absence as one word of text, as YAML spells it."""
+    return None if value == "null" else value
+
+
+def parse_json(value: object) -> object:
+    """A map, or a list of them, as one line of text: JSON."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"must be JSON: {error}") from error
+
+
+Address = Annotated[str, AfterValidator(_address)]
+HttpUrl = Annotated[str, AfterValidator(_http_url)]
+Port = Annotated[int, Field(ge=1, le=_MAX_PORT)]
+Count = Annotated[int, Field(ge=1)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+OptionalField = Literal["account", "qos", "reservation", "priority", "nice"]
+"""Request fields that users may set only where the administrator lists them."""
+
+
+class Section(BaseModel):
+    """What all sections share: nothing unknown, nothing changed later."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
