@@ -41,8 +41,6 @@ class Grant:
     gres_per_task: str = ""
     layout: str = ""
     """Of a gang: how many of its tasks are on each node, in Slurm's order: `n1*4,n2`."""
-    exclusive: bool = False
-    """Nobody else may have the rest of its nodes."""
     also: tuple["Grant", ...] = ()
     """Of a heterogeneous job: its further components, each with a layout, like the first."""
     started_s: int
@@ -119,17 +117,18 @@ def _grant(document: object) -> Grant:
 
 
 _DEFAULTS = {field.name: field.default for field in fields(Grant)}
-_NUMBERS = (
-    "nodes",
-    "tasks",
-    "cpus_per_task",
-    "memory_mib_per_node",
-    "memory_mib_per_cpu",
-    "started_s",
-    "time_limit_min",
+_NUMBERS = frozenset(
+    (
+        "nodes",
+        "tasks",
+        "cpus_per_task",
+        "memory_mib_per_node",
+        "memory_mib_per_cpu",
+        "started_s",
+        "time_limit_min",
+    )
 )
-_TYPES: Mapping[str, type] = {**dict.fromkeys(_NUMBERS, int), "exclusive": bool}
 
 
 def _type_of(key: str) -> type:
-    return _TYPES.get(key, str)
+    return int if key in _NUMBERS else str

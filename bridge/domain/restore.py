@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from bridge.domain import overrides
 from bridge.domain.facts import Refusal
 from bridge.domain.grant import Grant
 from bridge.domain.ids import JobId, PodUid, SlurmNode
@@ -112,6 +113,8 @@ def placeholder(
 def _component(
     grant: Grant, whose: Identity, nodes: Sequence[SlurmNode], limit_min: int | None
 ) -> PlaceholderSpec:
+    # Parser v0.0.45 does not say whether a job has its nodes for itself: what was asked for does.
+    asked, _ = overrides.read(whose.frozen.asked if whose.frozen else {})
     there = {node: count for node, count in grant.tasks_on.items() if node in nodes}
     required = tuple(node for node, count in there.items() for _ in range(count)) or tuple(nodes)
     tasks = len(required) if there else math.ceil(grant.tasks * len(nodes) / grant.nodes)
@@ -134,7 +137,7 @@ def _component(
         gres_per_node=grant.gres_per_node,
         gres_per_task=grant.gres_per_task,
         time_limit_min=limit_min,
-        exclusive=grant.exclusive,
+        exclusive=bool(asked.exclusive),
         required_nodes=required,
         is_laid_out=bool(there),
         licenses=grant.licenses,

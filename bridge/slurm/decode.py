@@ -288,7 +288,6 @@ def _grant(wired: wire.Job, shares: tuple[Share, ...]) -> Grant | None:
         gres_per_node=wired.tres_per_node,
         gres_per_task=wired.tres_per_task,
         layout=grant.layout(slots),
-        exclusive="none" in wired.shared,
         started_s=started_s,
         time_limit_min=None if wired.time_limit.infinite else wired.time_limit.positive,
     )

@@ -156,8 +156,6 @@ class Job(Struct, frozen=True):
     cpus: Number = NONE
     memory_per_node: Number = NONE
     tres_per_node: str = ""
-    shared: list[str] = field(default_factory=list)
-    """`none`: nobody else may have the rest of its nodes."""
 
 
 class Jobs(Answer, frozen=True):

@@ -41,7 +41,7 @@ GANG = replace(
     layout="n1*3,n2",
 )
 
-TWO_SIZES = replace(SMALL, layout="n3", also=(replace(GANG, exclusive=True),))
+TWO_SIZES = replace(SMALL, layout="n3", also=(GANG,))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,6 @@ _SAID = json.loads(grant.encode(WHOSE, SMALL))["grant"]
         pytest.param({"memory_mib_per_node": 0}, id="no memory"),
         pytest.param({"layout": "n1*many"}, id="a layout that counts nothing"),
         pytest.param({"layout": "n1*0"}, id="a node without tasks"),
-        pytest.param({"exclusive": 1}, id="a number for yes"),
         pytest.param({"layout": "n1", "also": {}}, id="no list of components"),
         pytest.param({"layout": "n1", "also": ["n2"]}, id="a component that is none"),
         pytest.param({"also": [{**_SAID, "layout": "n2"}]}, id="a component that is nowhere"),

@@ -11,7 +11,7 @@ from bridge.domain.facts import Refusal
 from bridge.domain.grant import Grant
 from bridge.domain.ids import ClusterId, JobId, PodUid, SlurmNode
 from bridge.domain.lifecycle import Column, Row
-from bridge.domain.placeholder import Identity, PlaceholderSpec
+from bridge.domain.placeholder import Frozen, Identity, PlaceholderSpec
 from bridge.domain.pods import Pod
 from bridge.domain.restore import Hold, Numbering, Record
 from bridge.domain.view import Evidence
@@ -156,9 +156,7 @@ def test_of_a_gang_only_nodes_where_somebody_is_left_are_asked_for() -> None:
     assert (2, 2, 5) == (spec.nodes_min, spec.nodes_max, spec.tasks)
 
 
-OF_TWO_SIZES = replace(
-    GRANT, nodes=1, tasks=1, layout="n4", also=(replace(OF_A_GANG, exclusive=True),)
-)
+OF_TWO_SIZES = replace(GRANT, nodes=1, tasks=1, layout="n4", also=(OF_A_GANG,))
 
 
 def test_each_size_of_a_gang_is_asked_for_where_it_was() -> None:
@@ -171,10 +169,25 @@ def test_each_size_of_a_gang_is_asked_for_where_it_was() -> None:
         launcher.memory_mib_per_node,
     )
     assert ("n2", "n2", "n2", "n1", "n3", "n3") == workers.required_nodes
-    assert (False, True) == (launcher.exclusive, workers.exclusive)
+    assert (False, False) == (launcher.exclusive, workers.exclusive)
     assert launcher.identity == workers.identity
     assert {restore.TOP_PRIORITY} == {launcher.priority, workers.priority}
     assert {30} == {launcher.time_limit_min, workers.time_limit_min}
+
+
+def test_whole_nodes_are_asked_for_as_such() -> None:
+    frozen = Frozen(requester="r", rule="", user="alice", account="a", asked={"exclusive": "true"})
+    spec = restore.placeholder(
+        replace(WHOSE, frozen=frozen),
+        OF_TWO_SIZES,
+        lost="s1",
+        pods=[PodUid("p1")],
+        nodes=[SlurmNode("n2"), SlurmNode("n4")],
+        record=None,
+        now=BEGAN,
+    )
+
+    assert [True, True] == [each.exclusive for each in (spec, *spec.also)]
 
 
 def test_a_size_of_which_nobody_is_left_is_not_asked_for_again() -> None:

@@ -173,7 +173,6 @@ async def test_both_sizes_of_a_lost_gang_run_where_they_ran(
         memory_mib_per_cpu=100,
         gres_per_task="gres/gpu:1",
         required_nodes=(SlurmNode("node-2"), SlurmNode("node-0")),
-        exclusive=True,
     )
     first = await submit(replace(launcher, also=(workers,)))
     before = await in_phase(client, first, JobPhase.RUNNING)
@@ -196,8 +195,7 @@ async def test_both_sizes_of_a_lost_gang_run_where_they_ran(
     assert after.grant is not None
     assert before.grant.tasks_on == after.grant.tasks_on == {"node-3": 1}
     (was,), (is_,) = before.grant.also, after.grant.also
-    assert (was.tasks_on, was.exclusive) == (is_.tasks_on, is_.exclusive)
-    assert (False, True) == (after.grant.exclusive, is_.exclusive)
+    assert was.tasks_on == is_.tasks_on == {"node-0": 2, "node-2": 1}
 
 
 async def test_a_whole_node_was_granted_with_all_its_cpus(
@@ -206,7 +204,7 @@ async def test_a_whole_node_was_granted_with_all_its_cpus(
     running = await in_phase(client, await submit(spec(exclusive=True)), JobPhase.RUNNING)
 
     assert running.grant is not None
-    assert (8, True) == (running.grant.cpus_per_task, running.grant.exclusive)
+    assert 8 == running.grant.cpus_per_task
 
 
 async def test_one_of_several_required_nodes_is_taken(client: SlurmClient, submit: Submit) -> None:

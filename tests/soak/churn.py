@@ -2,7 +2,7 @@
 
 In the first half everything goes wrong; in the second half nothing that ends a process of ours, so that it can be said
 how much these grow. That is measured twice, each time when all pods but those that stay are gone: after a warm-up that is
-longer than Slurm remembers ended jobs (MinJobAge, 5 minutes), if the run is long enough, and in the end.
+longer than Slurm remembers ended jobs (MinJobAge), and in the end.
 """
 
 import asyncio

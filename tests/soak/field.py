@@ -31,7 +31,8 @@ _NO_SLURM = (SandboxError, subprocess.TimeoutExpired)
 _REQUEST_TIMEOUT_S = 20.0
 _AT_ONCE = 16
 _AGAIN_S = 0.5
-_LOOKS_EVERY_S = 0.7
+_LOOKS_EVERY_S = 2.0
+"""Each lists all pods, and many a one asks squeue: a burden that no cluster has."""
 _IDS_AT_ONCE = 1000
 """Jobs in one call of sacct: 0.4 MB."""
 _TOLD_WITHIN = 30
