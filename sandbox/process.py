@@ -109,9 +109,13 @@ class Process:
         self.state = State.DOWN
 
     def pause(self) -> None:
-        """Hang it: connections are accepted by the kernel and never answered."""
+        """Hang it: connections are accepted by the kernel and never answered.
+
+        Returns when each of its threads has stopped: until one of them has seen the signal, the others go on answering.
+        """
         if self._popen is not None and self.pid is not None:
             self._popen.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, self._popen.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
             self.state = State.PAUSED
 
     def resume(self) -> None:

@@ -169,6 +169,8 @@ def test_a_part_is_stopped_started_paused_and_resumed(mine: Sandbox) -> None:
     mine.start("scheduler")
     mine.pause("scheduler")
     assert mine.status()["scheduler"].state == "paused"
+    tasks = Path(f"/proc/{mine.status()['scheduler'].pid}/task").glob("*/stat")
+    assert {"T"} == {task.read_text().rpartition(")")[2].split()[0] for task in tasks}
     mine.resume("scheduler")
 
     assert mine.status()["scheduler"].state == "up"
