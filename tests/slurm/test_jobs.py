@@ -10,6 +10,7 @@ from bridge.domain import restore, time_limits
 from bridge.domain.grant import Grant
 from bridge.domain.ids import JobId, Sluid, SlurmNode
 from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
+from bridge.domain.placeholder import PlaceholderSpec
 from bridge.slurm import encode, jobs, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger
@@ -120,6 +121,21 @@ async def test_what_slurm_granted_is_read_of_a_running_job(
     )
 
 
+def restored(lost: SlurmJob) -> PlaceholderSpec:
+    """What is asked for in the place of one that has just started."""
+    assert lost.grant is not None
+    assert lost.started_at is not None
+    return restore.placeholder(
+        lost.identity,
+        lost.grant,
+        lost="lost",
+        pods=lost.identity.pods,
+        nodes=lost.nodes,
+        record=None,
+        now=lost.started_at,
+    )
+
+
 async def test_what_a_gang_was_granted_says_where_its_tasks_are_and_brings_them_back_there(
     client: SlurmClient, submit: Submit
 ) -> None:
@@ -138,21 +154,11 @@ async def test_what_a_gang_was_granted_says_where_its_tasks_are_and_brings_them_
     first = await submit(asked)
     before = await in_phase(client, first, JobPhase.RUNNING)
     assert before.grant is not None
-    assert before.started_at is not None
     assert {"node-0": 2, "node-2": 3} == dict(before.grant.tasks_on)
     for job_id in (first, other):
         await jobs.cancel(client, job_id)
 
-    again = restore.placeholder(
-        before.identity,
-        before.grant,
-        lost="lost",
-        pods=before.identity.pods,
-        nodes=before.nodes,
-        record=None,
-        now=before.started_at,
-    )
-    after = await in_phase(client, await submit(again), JobPhase.RUNNING)
+    after = await in_phase(client, await submit(restored(before)), JobPhase.RUNNING)
 
     assert before.shares == after.shares
     assert before.nodes == after.nodes
@@ -177,19 +183,9 @@ async def test_both_sizes_of_a_lost_gang_run_where_they_ran(
     first = await submit(replace(launcher, also=(workers,)))
     before = await in_phase(client, first, JobPhase.RUNNING)
     assert before.grant is not None
-    assert before.started_at is not None
     await jobs.cancel(client, first)
 
-    again = restore.placeholder(
-        before.identity,
-        before.grant,
-        lost="lost",
-        pods=before.identity.pods,
-        nodes=before.nodes,
-        record=None,
-        now=before.started_at,
-    )
-    after = await in_phase(client, await submit(again), JobPhase.RUNNING)
+    after = await in_phase(client, await submit(restored(before)), JobPhase.RUNNING)
 
     assert before.parts == after.parts
     assert after.grant is not None
