@@ -302,7 +302,7 @@ def test_a_gang_of_two_sizes_gets_its_whole_nodes_back_and_lives_on(
         with room_elsewhere(world):
             strangers(fragile_sandbox, _NODES)
 
-    await_gang_restored(world, "mpi", cpus)
+    await_gang_restored(world, "mpi", cpus, sizes=2)
     taken = _allocated_cpus(world)
     assert allocated == {node: taken[node] for node in allocated}
     uids = {name: world.await_phase(name, "Running")["metadata"]["uid"] for name in cpus}
@@ -318,14 +318,16 @@ def test_a_gang_of_two_sizes_gets_its_whole_nodes_back_and_lives_on(
     assert jobs == [job.id for job in world.live(uid_of(world, "mpi"))]
 
 
-def await_gang_restored(worlds: Worlds, group: str, members: Collection[str]) -> None:
-    """Its members have another placeholder, all the same, and nothing else has happened to them."""
+def await_gang_restored(
+    worlds: Worlds, group: str, members: Collection[str], *, sizes: int = 1
+) -> None:
+    """Its members have another placeholder, all the same one, and nothing else has happened to them."""
 
     def is_restored() -> bool:
         live = worlds.live(uid_of(worlds, group))
         pods = [worlds.await_pod(name, bool) for name in members]
         assert not any("deletionTimestamp" in pod["metadata"] for pod in pods)
-        return {"RUNNING"} == {job.state for job in live} and {live[0].id} == {
+        return ["RUNNING"] * sizes == [job.state for job in live] and {live[0].id} == {
             job_id(pod) for pod in pods
         }
 
