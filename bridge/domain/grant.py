@@ -67,7 +67,7 @@ def layout(slots: Iterable[SlurmNode]) -> str:
 
 
 def encode(identity: Identity, grant: Grant) -> str:
-    """Write both for a pod's annotation: compact ASCII JSON, about 500 bytes however many pods the workload has."""
+    """Write both for a pod's annotation: compact ASCII JSON, about 500 bytes however many pods the workload has, 200 more for each further size."""
     whose = json.loads(placeholder.encode(replace(identity, pods=())))
     return json.dumps({"identity": whose, "grant": _document(grant)}, separators=(",", ":"))
 
