@@ -10,13 +10,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated
 
 import typer
 
 from bridge.domain import names
 from bridge.runtime.clock import SystemClock
+from sandbox.client import Sandbox
 from sandbox.options import Options
 from tests.fault_bench import FaultBench, fault_bench
 from tests.servers import fresh_namespace, running_sandbox
@@ -33,11 +34,11 @@ _OPTIONS = Options(
         "leader_election.lease_duration_s=8",
         "leader_election.renew_deadline_s=6",
         "leader_election.retry_period_s=1",
-        "controllers.eviction_always=1000",
     ),
 )
-"""A killed leader is followed soon, and a busy machine alone deposes nobody. After an outage so many are cancelled by scancel at
-once that the circuit breaker would wait for an operator."""
+"""A killed leader is followed soon, and a busy machine alone deposes nobody."""
+_OF_CHURN = replace(_OPTIONS, settings=(*_OPTIONS.settings, "controllers.eviction_always=1000"))
+"""After an outage so many are cancelled by scancel at once that the circuit breaker would wait for an operator."""
 _FORGETS_S = 60
 """MinJobAge. Of twenty pods a second six thousand would be in every list of jobs otherwise."""
 _GROWTH = 0.10
@@ -90,7 +91,7 @@ def _histories(wanted: int, seed: int, *, anew: bool) -> int:
         found = {**about, "done": 0, "lives": 0, "faults": 0, "breaches": []}
     if found["done"] >= wanted:
         return len(found["breaches"])
-    with _bench() as (bench, namespace):
+    with _bench(_OPTIONS) as (bench, namespace):
         while found["done"] < wanted:
             with namespace() as name:
                 batch = asyncio.run(
@@ -114,7 +115,8 @@ def _histories(wanted: int, seed: int, *, anew: bool) -> int:
 
 
 def _churn(minutes: float, rate: float, seed: int) -> int:
-    with _bench() as (bench, namespace), namespace() as name:
+    with _bench(_OF_CHURN) as (bench, namespace), namespace() as name:
+        _forget_sooner(bench.sandbox)
         result = asyncio.run(
             churn.live(bench, name, minutes=minutes, rate=rate, seed=seed, say=typer.echo)
         )
@@ -128,18 +130,22 @@ def _churn(minutes: float, rate: float, seed: int) -> int:
 
 
 @contextmanager
-def _bench() -> Iterator[tuple[FaultBench, Callable[[], AbstractContextManager[str]]]]:
+def _bench(
+    options: Options,
+) -> Iterator[tuple[FaultBench, Callable[[], AbstractContextManager[str]]]]:
     """A sandbox whose services are surrounded by proxies, and how to make namespaces in it."""
-    with running_sandbox(_OPTIONS) as sandbox, fault_bench(sandbox) as bench:
-        for conf in sandbox.slurm_conf.parent.glob("slurm*.conf"):
-            text = conf.read_text()
-            conf.write_text(text.replace("MinJobAge=300", f"MinJobAge={_FORGETS_S}"))
-        sandbox.restart("slurmctld")
+    with running_sandbox(options) as sandbox, fault_bench(sandbox) as bench:
 
         def namespace() -> AbstractContextManager[str]:
             return fresh_namespace(sandbox, labels={names.ENABLED_LABEL: "true"})
 
         yield bench, namespace
+
+
+def _forget_sooner(sandbox: Sandbox) -> None:
+    for conf in sandbox.slurm_conf.parent.glob("slurm*.conf"):
+        conf.write_text(conf.read_text().replace("MinJobAge=300", f"MinJobAge={_FORGETS_S}"))
+    sandbox.restart("slurmctld")
 
 
 def _about(seed: int) -> dict[str, object]:
