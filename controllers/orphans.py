@@ -1,10 +1,11 @@
 """Collects orphans: placeholders of ours whose pods are gone for good.
 
 A lease is no fence, a finalizer can be stripped by hand, a crash of slurmctld can undo a cancel: what is left over then is
-found here. Slurm is listed first, then the API server is asked for each pod such a job names.
+found here. Slurm is listed first, then each suspect is read anew, then the API server is asked for each pod it names.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Iterable
 from datetime import timedelta
 
@@ -24,7 +25,7 @@ from bridge.runtime.metrics import Metrics
 from bridge.runtime.placeholders import Placeholders
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import SlurmError
+from bridge.slurm.errors import NotFound, SlurmError
 
 _log = structlog.get_logger(__name__)
 
@@ -80,11 +81,8 @@ class Orphans:
         snapshot = self._placeholders.snapshot
         if snapshot is None:
             return
-        suspected = orphans.candidates(
-            snapshot.jobs.values(),
-            cluster=self._cluster,
-            known={pod.uid for pod in self._pods.values()},
-            held={pod.job_id for pod in self._pods.values() if pod.job_id is not None},
+        suspected = self._candidates(
+            await self._read_anew(self._candidates(snapshot.jobs.values()))
         )
         self._last = orphans.judge(
             suspected,
@@ -95,6 +93,23 @@ class Orphans:
         )
         for orphan in self._last.orphans:
             await self._cancel(orphan)
+
+    def _candidates(self, found: Iterable[SlurmJob]) -> tuple[SlurmJob, ...]:
+        return orphans.candidates(
+            found,
+            cluster=self._cluster,
+            known={pod.uid for pod in self._pods.values()},
+            held={pod.job_id for pod in self._pods.values() if pod.job_id is not None},
+        )
+
+    async def _read_anew(self, suspected: Iterable[SlurmJob]) -> list[SlurmJob]:
+        """A gang that waits may name others by now: no poll of states tells of that."""
+        found: list[SlurmJob] = []
+        for job in suspected:
+            with contextlib.suppress(NotFound):
+                read = await jobs.job(self._slurm, job.sluid or job.id)
+                found += [read] if isinstance(read, SlurmJob) else []
+        return found
 
     async def _gone(self, suspected: Iterable[SlurmJob]) -> set[PodUid]:
         """Ask the API server itself, not our cache, for the pods that these jobs name."""

@@ -1,17 +1,20 @@
 """Gangs that change on the real things: while they wait their job follows, and who finds no slot waits where that is wanted."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from bridge.domain import names
+from bridge.domain.ids import PodUid
 from bridge.domain.placeholder import Identity
 from sandbox.api import ApiError
 from tests import faults
 from tests.fault_bench import FaultBench
 from tests.faults import Fault
+from tests.integration.lookalikes import submit_again
 from tests.integration.test_gangs import in_group, note, submit, uid_of
-from tests.integration.worlds import Manifest, Worlds, condition, container, is_gated
+from tests.integration.worlds import LIVE, Job, Manifest, Worlds, condition, container, is_gated
 from tests.servers import wait_until
 
 NODES = ("node-0", "node-1", "node-2", "node-3")
@@ -105,6 +108,39 @@ def test_a_waiting_job_grows_and_shrinks_with_its_gang_and_keeps_its_place(world
     assert {"2"} == {note(pod, names.WORLD_SIZE_ANNOTATION) for pod in pods}
     assert {str(job.id)} == {pod["metadata"]["labels"][names.JOB_ID_LABEL] for pod in pods}
     assert [job.id] == [each.id for each in worlds.jobs(gang.uid)]
+
+
+def test_a_waiting_job_whose_first_pods_were_all_replaced_is_no_orphan(full: Worlds) -> None:
+    gang = GangJob(full, "renewed", 2)
+    job = full.await_live(gang.uid)
+    first = named(full, gang.uid)
+    see_an_orphan_cancelled(full, job)  # whoever does that has read this job, too
+    gang.scale(4)
+    await_asking_for(full, job.id, tasks=4, cpus=8)
+
+    for pod in gang.pods():
+        if pod["metadata"]["uid"] in first:
+            full.delete(pod["metadata"]["name"])
+
+    wait_until(
+        lambda: len(named(full, gang.uid) - first) == 4, CHANGED_WITHIN_S, sandbox=full.sandbox
+    )
+    see_an_orphan_cancelled(full, job)
+    assert [job.id] == [each.id for each in full.live(gang.uid)]
+
+
+def see_an_orphan_cancelled(worlds: Worlds, like: Job) -> None:
+    """Submit one: that takes two looks at all jobs that are there by now."""
+    assert like.identity is not None
+    nobodys = replace(
+        like.identity, kind="Pod", name="nobody", uid="nobody", pods=(PodUid("nobody"),)
+    )
+    orphan = submit_again(worlds.sandbox, replace(like, identity=nobodys), hold=True)
+    wait_until(
+        lambda: orphan not in {job.id for job in worlds.queue() if job.state in LIVE},
+        CHANGED_WITHIN_S,
+        sandbox=worlds.sandbox,
+    )
 
 
 @pytest.mark.parametrize(
