@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bridge.domain import names
-from sandbox import identity, probes
+from sandbox import identity, kubernetes, probes
 from sandbox.api import Api
 from sandbox.errors import SandboxError
 from sandbox.instance import Instance
@@ -39,6 +39,7 @@ def part(instance: Instance, programs: Path) -> Part:
     """KWOK; once it is up, the nodes are created."""
     return Part(
         name="kwok",
+        env=kubernetes.GO,
         argv=(
             str(programs / "kwok"),
             f"--kubeconfig={instance.kube / 'kwok.kubeconfig'}",

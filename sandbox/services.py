@@ -81,6 +81,7 @@ def _scheduler(instance: Instance, programs: Path, rendered: Rendered) -> Part:
     folder = instance.bridge / "scheduler"
     return Part(
         name="bridge-scheduler",
+        env=kubernetes.GO,
         argv=(
             str(programs / "kube-scheduler"),
             f"--config={folder / 'scheduler.yaml'}",

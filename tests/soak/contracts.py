@@ -16,6 +16,12 @@ class _Metadata(msgspec.Struct):
     uid: str
     finalizers: tuple[str, ...] = ()
     deleted_at: str | None = msgspec.field(name="deletionTimestamp", default=None)
+    resource_version: str = msgspec.field(name="resourceVersion", default="0")
+
+    @property
+    def version(self) -> int:
+        """As a number."""
+        return int(self.resource_version)
 
 
 class _Gate(msgspec.Struct):

@@ -39,7 +39,16 @@ _TOLD_WITHIN = 30
 """Looks at how much slurmctld still has to tell slurmdbd."""
 
 
+class _ListMetadata(msgspec.Struct):
+    resource_version: str = msgspec.field(name="resourceVersion")
+
+    @property
+    def version(self) -> int:
+        return int(self.resource_version)
+
+
 class _List(msgspec.Struct):
+    metadata: _ListMetadata
     items: tuple[Pod, ...]
 
 
@@ -87,6 +96,8 @@ class Field:
         self._path = f"/api/v1/namespaces/{namespace}/pods"
         self._namespace = namespace
         self._blamed: set[str] = set()
+        self._newest = 0
+        """The newest resource version we were told of. They compare as numbers: KEP-5504."""
 
     @classmethod
     @asynccontextmanager
@@ -108,13 +119,18 @@ class Field:
                 made = await self._kube.request("POST", self._path, body=body)
             except errors.Conflict:  # a reply was lost
                 with contextlib.suppress(errors.KubeError):
-                    made = await self._kube.request("GET", f"{self._path}/{life.name}")
-                    tracked.uid = _pod.decode(made).metadata.uid
+                    self._is_made(
+                        tracked, await self._kube.request("GET", f"{self._path}/{life.name}")
+                    )
             except errors.KubeError:
                 await asyncio.sleep(_AGAIN_S)
             else:
-                tracked.uid = _pod.decode(made).metadata.uid
+                self._is_made(tracked, made)
         self.tally.created += 1
+
+    def _is_made(self, tracked: Tracked, body: bytes) -> None:
+        made = _pod.decode(body).metadata
+        tracked.uid, self._newest = made.uid, max(self._newest, made.version)
 
     async def tend(self, stop: asyncio.Event) -> None:
         """Look and act until told to stop."""
@@ -126,22 +142,20 @@ class Field:
     async def look(self) -> None:
         """List all pods once, note what has become of them, and do what is due."""
         known = [tracked for tracked in self.tracked.values() if tracked.uid]
+        # From the API server's memory, but with all that is known: who is missing, then, is gone.
+        version = {"resourceVersion": str(self._newest), "resourceVersionMatch": "NotOlderThan"}
         try:
-            # From the API server's memory: as old as a watch would be.
-            pods = _pods.decode(
-                await self._kube.request("GET", self._path, params={"resourceVersion": "0"})
-            ).items
+            listed = _pods.decode(await self._kube.request("GET", self._path, params=version))
         except errors.KubeError:
             return
-        seen = {pod.name: pod for pod in pods}
-        if known and not seen and await self._is_young():
-            return
+        self._newest = max(self._newest, listed.metadata.version)
+        seen = {pod.name: pod for pod in listed.items}
         now = time.monotonic()
         due: list[Pod] = []
         for tracked in known:
             pod = seen.get(tracked.life.name)
             if pod is None:
-                await self._note_gone(tracked)
+                self._note_gone(tracked)
             else:
                 tracked.phase = pod.status.phase
                 self._blame(contracts.fairness(tracked.life, pod))
@@ -149,24 +163,7 @@ class Field:
                     due.append(pod)
         await self._act(due)
 
-    async def _is_young(self) -> bool:
-        """An API server that has just begun may list nothing from memory: ask etcd."""
-        with contextlib.suppress(errors.KubeError):
-            body = await self._kube.request("GET", self._path, params={"limit": "1"})
-            return bool(_pods.decode(body).items)
-        return True
-
-    async def _note_gone(self, tracked: Tracked) -> None:
-        """A list from memory may be older than the pod: only a 404 is an end."""
-        try:
-            body = await self._kube.request("GET", f"{self._path}/{tracked.life.name}")
-        except errors.NotFound:
-            pass
-        except errors.KubeError:
-            return
-        else:
-            if _pod.decode(body).metadata.uid == tracked.uid:
-                return
+    def _note_gone(self, tracked: Tracked) -> None:
         life = tracked.life
         if not (tracked.has_ended or tracked.was_told_to_go):
             self._blame([f"{life.name}, which {life.fate.value}, was deleted by somebody else"])
