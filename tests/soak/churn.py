@@ -25,7 +25,7 @@ from tests.soak.weather import Weather
 
 SERVICES = ("webhook", "extender", "controllers")
 _RESIDENTS = 30
-_AT_MOST_ALIVE = 800
+_AT_MOST_ALIVE = 1500
 _SAY_EVERY_S = 10.0
 _DRAINS_WITHIN_S = 120.0
 _SETTLES_WITHIN_S = 420.0
