@@ -15,6 +15,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 
+import uvloop
+
 from bridge.runtime.clock import SystemClock
 from sandbox import kubernetes, pki
 from sandbox.client import Sandbox
@@ -57,7 +59,7 @@ def fault_bench(sandbox: Sandbox) -> Iterator[FaultBench]:
     """Lead the services through proxies, and back in the end."""
     ready, stop = threading.Event(), threading.Event()
     links: dict[tuple[str, str], Proxy] = {}
-    thread = threading.Thread(target=lambda: asyncio.run(_serve(sandbox, links, ready, stop)))
+    thread = threading.Thread(target=lambda: uvloop.run(_serve(sandbox, links, ready, stop)))
     thread.start()
     try:
         if not ready.wait(_START_TIMEOUT_S):

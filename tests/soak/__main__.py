@@ -4,7 +4,6 @@ Each part keeps what it found in .soak/ and renews its section of docs/reliabili
 (`histories`) or begins anew. Ends with 1 if a contract was broken.
 """
 
-import asyncio
 import shutil
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from dataclasses import asdict, replace
 from typing import Annotated
 
 import typer
+import uvloop
 
 from bridge.domain import names
 from bridge.runtime.clock import SystemClock
@@ -94,7 +94,7 @@ def _histories(wanted: int, seed: int, *, anew: bool) -> int:
     with _bench(_OPTIONS) as (bench, namespace):
         while found["done"] < wanted:
             with namespace() as name:
-                batch = asyncio.run(
+                batch = uvloop.run(
                     batches.live(
                         bench,
                         name,
@@ -117,7 +117,7 @@ def _histories(wanted: int, seed: int, *, anew: bool) -> int:
 def _churn(minutes: float, rate: float, seed: int) -> int:
     with _bench(_OF_CHURN) as (bench, namespace), namespace() as name:
         _forget_sooner(bench.sandbox)
-        result = asyncio.run(
+        result = uvloop.run(
             churn.live(bench, name, minutes=minutes, rate=rate, seed=seed, say=typer.echo)
         )
     for service, growth in result.growth.items():

@@ -31,7 +31,7 @@ _SAY_EVERY_S = 10.0
 _DRAINS_WITHIN_S = 120.0
 _SETTLES_WITHIN_S = 420.0
 _AUDITS_WITHIN_S = 600.0
-_BETWEEN_FAULTS_S = (8.0, 22.0)
+_BETWEEN_FAULTS_S = (10.0, 25.0)
 """An API server that was away takes the leases with it, a dozen seconds each time: with less between the faults there is no churn."""
 _HARSH_UNTIL = 0.5
 _WARM_AT = 0.7
