@@ -175,7 +175,7 @@ class Field:
         """Whether something has to be done to it now."""
         if pod.is_over:
             tracked.has_ended = True
-            return pod.metadata.deleted_at is None
+            return True  # and again, as a kubelet does: an API server may die after the finalizer went and before the pod
         waits_for_run = tracked.life.fate in (Fate.DELETED, Fate.CANCELLED)
         if tracked.since is None and (not waits_for_run or pod.status.phase == "Running"):
             tracked.since = now
