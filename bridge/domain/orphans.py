@@ -1,8 +1,9 @@
 """Placeholders without pods: what is left when a lease was no fence, a finalizer was stripped, a cancel was undone.
 
-The order of looking is what makes it safe: list Slurm first, then ask the API server (quorum GET, not a cache) for
-every pod such a job names. A pod exists before its placeholder, so "404, or another uid" then means gone. Once is a
-suspicion; an orphan is what is still suspected a grace later.
+The order of looking is what makes it safe: read Slurm first, each suspect anew, as a job that waits may name others by
+now; then ask the API server (quorum GET, not a cache) for every pod such a job names. A pod exists before its
+placeholder, so "404, or another uid" then means gone. Once is a suspicion; an orphan is what is still suspected a grace
+later.
 """
 
 from collections.abc import Iterable, Mapping
