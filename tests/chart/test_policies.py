@@ -69,10 +69,9 @@ def assigned(cluster: Cluster) -> str:
         pytest.param(
             pod(metadata={"labels": {names.JOB_ID_LABEL: "7"}}), names.JOB_ID_LABEL, id="job-id"
         ),
-        pytest.param(
-            pod(metadata={"annotations": {names.NODE_ANNOTATION: "node-0"}}),
-            names.NODE_ANNOTATION,
-            id="node-annotation",
+        *(
+            pytest.param(pod(metadata={"annotations": {key: "9"}}), key, id=key.partition("/")[2])
+            for key in names.WRITTEN_AT_THE_PIN
         ),
         pytest.param(
             pod(metadata={"annotations": {names.REQUESTER_ANNOTATION: "bob"}}),

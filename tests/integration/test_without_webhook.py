@@ -13,6 +13,7 @@ from bridge.domain.names import REQUEST_PREFIX
 from sandbox.api import ApiError
 from sandbox.chart import CHART, RELEASE
 from sandbox.client import Sandbox
+from tests.integration.policed import person
 from tests.integration.test_attacks import SERVICES
 from tests.integration.worlds import Manifest, Worlds, condition, is_gated, played
 from tests.servers import fresh_namespace, wait_until
@@ -105,6 +106,16 @@ def asks_the_webhook(worlds: Worlds) -> bool:
         return names.RULES_ANNOTATION in dry_run(worlds)["metadata"]["annotations"]
     except (ApiError, KeyError):
         return False
+
+
+def test_what_is_written_at_the_pin_is_refused_by_the_policies_alone(
+    nobody: Worlds, full_sandbox: Sandbox
+) -> None:
+    with person(full_sandbox, nobody.namespace, "alice") as alice:
+        for annotation in names.WRITTEN_AT_THE_PIN:
+            with pytest.raises(ApiError) as refused:
+                nobody.submit("odd", annotations={annotation: "9" * 5000}, by=alice)
+            assert f"metadata.annotations[{annotation}]: leave it out" in refused.value.message
 
 
 def test_pods_are_taken_by_nobody_and_placed_later(nobody: Worlds, full_sandbox: Sandbox) -> None:

@@ -10,6 +10,10 @@
   (include "slurm-bridge.nodeAnnotation" .)
   "slurm-bridge.dev/slurm-sluid"
   "slurm-bridge.dev/slurm-grant"
+  "slurm-bridge.dev/workload"
+  "slurm-bridge.dev/rank"
+  "slurm-bridge.dev/world-size"
+  "slurm-bridge.dev/nodelist"
   "slurm-bridge.dev/when-lost"
   | toJson }}
 {{- end }}
