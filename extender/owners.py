@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import structlog
 
-from bridge.domain import grouping
+from bridge.domain import grouping, overrides
 from bridge.domain.grouping import Membership
 from bridge.domain.objects import KubeObject, Reference
 from bridge.domain.pods import Owner, Pod
@@ -39,6 +39,8 @@ class Owners:
         self._objects = objects
         self._clock = clock
         self._known: OrderedDict[str, tuple[float, KubeObject | None]] = OrderedDict()
+        self._asked: OrderedDict[tuple[str, str], Mapping[str, str]] = OrderedDict()
+        """(uid, resourceVersion) of an owner → what it asks of Slurm."""
         self._sizes: OrderedDict[Reference, tuple[float, KubeObject | None]] = OrderedDict()
 
     async def membership(self, pod: Pod) -> Membership:
@@ -79,15 +81,21 @@ class Owners:
         _remember(self._sizes, group, (now, found))
         return found
 
-    async def annotations(self, pod: Pod) -> Mapping[str, str]:
-        """Merge the annotations of every controller above the pod, the nearest winning; the pod's own are left out.
+    async def requests(self, pod: Pod) -> Mapping[str, str]:
+        """Merge what every controller above the pod asks of Slurm, the nearest winning; the pod's own is left out.
+
+        Each version of an owner is looked through once, however many pods it has.
 
         Raises:
             KubeError: the API server could not be asked.
         """
         merged: dict[str, str] = {}
         for owner in await self.chain(pod):
-            merged = {**owner.annotations, **merged}
+            version = (owner.uid, owner.resource_version)
+            if (asked := self._asked.get(version)) is None:
+                asked = overrides.requests(owner.annotations)
+                _remember(self._asked, version, asked)
+            merged = {**asked, **merged}
         return merged
 
     async def chain(self, pod: Pod) -> list[KubeObject]:

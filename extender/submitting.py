@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import structlog
 
-from bridge.domain import names, overrides, request, revision
+from bridge.domain import names, numbers, overrides, request, revision
 from bridge.domain.actions import Resize, Submit
 from bridge.domain.facts import Refusal
-from bridge.domain.faults import Fault
+from bridge.domain.faults import Fault, shortened, told
 from bridge.domain.ids import PodUid
 from bridge.domain.jobs import SlurmJob
 from bridge.domain.permit import Permit
@@ -186,7 +186,9 @@ class Submitter:
             return pod
         owner = next(iter(await self._owners.chain(pod)), None)
         deadline_s = owner.spec.get("activeDeadlineSeconds") if owner else None
-        return replace(pod, deadline_s=deadline_s) if isinstance(deadline_s, int) else pod
+        if not isinstance(deadline_s, int):
+            return pod
+        return replace(pod, deadline_s=numbers.seconds(deadline_s))
 
     async def admits(self, pod: Pod, job: SlurmJob) -> bool:
         """Whether a pod that claims a place in somebody's placeholder is of the same Slurm user and account.
@@ -205,13 +207,14 @@ class Submitter:
         return False
 
     async def _says(self, pod: Pod) -> Mapping[str, str]:
-        owners = overrides.requests(await self._owners.annotations(pod))
+        owners = await self._owners.requests(pod)
         by_class = self._priority_classes.get(pod.priority_class, {})
         return {**by_class, **owners, **overrides.requests(pod.annotations)}
 
     def _refuse(self, uid: str, text: str) -> None:
         before = self._refusals.get(uid)
         attempts = before.attempts + 1 if before else 1
+        text = shortened(text)
         self._refusals[uid] = Refusal(attempts=attempts, at=self._clock.now(), text=text)
         _log.warning("placeholder.refused", text=text, attempts=attempts)
 
@@ -230,4 +233,4 @@ class _Faulty(Exception):  # it never leaves this module
     """The request cannot be submitted as it is."""
 
     def __init__(self, faults: tuple[Fault, ...]) -> None:
-        super().__init__("; ".join(fault.text for fault in faults))
+        super().__init__(told(faults))

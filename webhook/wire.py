@@ -13,7 +13,7 @@ import msgspec
 
 from bridge.domain import demand, permit
 from bridge.domain.admission import Draft, PodAffinityTerm, Verdict
-from bridge.domain.faults import Fault
+from bridge.domain.faults import Fault, shortened, told
 from bridge.domain.pods import Toleration
 from bridge.domain.policy import Requester
 
@@ -239,7 +239,7 @@ def status(code: HTTPStatus, why: str) -> bytes:
 
 def _failure(code: HTTPStatus, why: str) -> dict[str, object]:
     reason = code.phrase.replace(" ", "")
-    return {"status": "Failure", "code": code.value, "reason": reason, "message": why}
+    return {"status": "Failure", "code": code.value, "reason": reason, "message": shortened(why)}
 
 
 def _invalid(faults: Sequence[Fault]) -> dict[str, object]:
@@ -247,7 +247,7 @@ def _invalid(faults: Sequence[Fault]) -> dict[str, object]:
         "status": "Failure",
         "code": HTTPStatus.UNPROCESSABLE_ENTITY.value,
         "reason": "Invalid",
-        "message": "; ".join(fault.text for fault in faults),
+        "message": told(faults),
         "details": {
             "kind": "Pod",
             "causes": [

@@ -10,11 +10,12 @@ a real DaemonSet's pod from a forged one. What by its shape is not ours to place
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from bridge.domain import grouping, names, overrides, permit, request
 from bridge.domain.demand import Demand
 from bridge.domain.facts import WhenFull
-from bridge.domain.faults import Fault
+from bridge.domain.faults import MOST_FAULTS, Fault, bounded
 from bridge.domain.overrides import Overrides
 from bridge.domain.pods import Toleration
 from bridge.domain.policy import Policy, Requester
@@ -28,6 +29,9 @@ DRA_RESOURCE_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 OLD_REQUEST_PREFIX = "slinky.slurm.net/"
 """Where SchedMD's slurm-bridge had the request fields before its 1.0."""
+
+_SHOWN = 80
+"""Characters of a faulty value that are shown."""
 
 Operation = Mapping[str, object]
 """One operation of a JSON patch (RFC 6902)."""
@@ -101,19 +105,21 @@ def validate(
     """Tell everything that is wrong with the pod, as it is after every mutation."""
     preset = tuple(_preset(pod))
     if not is_ours_to_place(pod, scheduler_name):
-        return Verdict(faults=preset)
+        return Verdict(faults=bounded(preset))
     asked, malformed = overrides.parse(pod.annotations)
     return Verdict(
-        faults=(
-            *preset,
-            *_misattributed(pod),
-            *malformed,
-            *_not_permitted(pod, asked, policy),
-            *request.faults(pod.demand, asked, defaults),
-            *_impossible(pod),
-            *_unknown_choices(pod),
+        faults=bounded(
+            (
+                *preset,
+                *_misattributed(pod),
+                *malformed,
+                *_not_permitted(pod, asked, policy),
+                *request.faults(pod.demand, asked, defaults),
+                *_impossible(pod),
+                *_unknown_choices(pod),
+            )
         ),
-        warnings=tuple(_warnings(pod)),
+        warnings=tuple(islice(_warnings(pod), MOST_FAULTS)),
     )
 
 
@@ -229,7 +235,7 @@ def _unknown_choices(pod: Draft) -> Iterator[Fault]:
     if said not in set(WhenFull):
         accepted = " or ".join(WhenFull)
         path = f"metadata.annotations[{names.WHEN_FULL_ANNOTATION}]"
-        yield Fault(path, f"expected {accepted}, found {said!r}")
+        yield Fault(path, f"expected {accepted}, found {said[:_SHOWN]!r}")
 
 
 def _impossible(pod: Draft) -> Iterator[Fault]:

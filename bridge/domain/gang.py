@@ -21,7 +21,7 @@ from bridge.domain.actions import (
     Wait,
 )
 from bridge.domain.facts import Decision, Policy
-from bridge.domain.faults import Fault
+from bridge.domain.faults import Fault, told
 from bridge.domain.gang_members import Member
 from bridge.domain.gang_waiting import Around
 from bridge.domain.ids import PodUid
@@ -39,7 +39,7 @@ def without_claim(pod: Pod, decision: Decision, faults: Sequence[Fault]) -> Deci
     """Submit nothing for a pod whose claim to a group is faulty: nobody knows what to submit."""
     if not faults or not gang_members.has(decision, Submit):
         return decision
-    text = "; ".join(fault.text for fault in faults)
+    text = told(faults)
     return gang_members.tell(pod, "PodGroupInvalid", text, retry=None)
 
 

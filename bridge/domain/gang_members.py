@@ -7,6 +7,7 @@ from datetime import timedelta
 from bridge.domain import lifecycle, names, seating
 from bridge.domain.actions import Tell, Wait
 from bridge.domain.facts import Decision, Policy, WhenFull
+from bridge.domain.faults import shortened
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.lifecycle import Row
 from bridge.domain.pods import Pod
@@ -108,6 +109,7 @@ def wait(reason: str, *, retry_s: float | None = None) -> Decision:
 
 def tell(pod: Pod, reason: str, text: str, *, retry: timedelta | None) -> Decision:
     """Say on a pod why it waits, unless it says so already."""
+    text = shortened(text)
     said = pod.condition(names.ALLOCATED_CONDITION)
     if said is not None and (said.status, said.reason, said.message) == ("False", reason, text):
         return Decision(actions=(Wait(),), reason=text, retry_after=retry)

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from bridge.domain import gang_members, seating
 from bridge.domain.actions import Action, Assign, Cancel, Enlist, OwnCause, Resize, Submit, Wait
 from bridge.domain.facts import Decision, Policy
+from bridge.domain.faults import told
 from bridge.domain.gang_members import Member
 from bridge.domain.ids import PodUid
 from bridge.domain.jobs import JobPhase, SlurmJob
@@ -140,7 +141,7 @@ def _enlist(newcomers: Sequence[Member], around: Around) -> Enlist | None:
 
 def _missing(gang: Workload) -> str:
     if gang.faults:
-        return f"{gang.full_name} cannot be placed: {'; '.join(each.text for each in gang.faults)}"
+        return f"{gang.full_name} cannot be placed: {told(gang.faults)}"
     return f"{gang.full_name} has {len(gang.members)} of the {gang.needed} pods it needs to start"
 
 

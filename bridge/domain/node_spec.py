@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from bridge.domain import demand, names, nodes, quantities
+from bridge.domain import demand, names, nodes, numbers, quantities
 from bridge.domain.demand import Demand
 from bridge.domain.faults import Fault
 from bridge.domain.ids import ClusterId
@@ -15,6 +15,8 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.:/-]+")
 """One word of node_conf, which cannot begin another key."""
 
 _LARGEST_WEIGHT = 2**32 - 2
+_SHOWN = 80
+"""Characters of a faulty value that are shown."""
 """`man slurm.conf`, "Weight"."""
 
 
@@ -58,7 +60,7 @@ def spec(kube_node: KubeNodeFacts, daemons: Demand, publishing: Publishing) -> S
     if kinds:
         name, count = min(kinds.items())
         gres, gres_conf = _gres(_typed(name, kube_node, publishing), count)
-    threads = int(kube_node.annotations.get(names.THREADS_ANNOTATION, "1"))
+    threads = numbers.whole(kube_node.annotations.get(names.THREADS_ANNOTATION, "1")) or 1
     cpus = max(0, allocatable.milli_cpu - daemons.milli_cpu) // 1000
     return SlurmNodeSpec(
         name=nodes.slurm_name(kube_node),
@@ -69,7 +71,10 @@ def spec(kube_node: KubeNodeFacts, daemons: Demand, publishing: Publishing) -> S
         gres=gres,
         gres_conf=gres_conf,
         topology=kube_node.annotations.get(names.TOPOLOGY_ANNOTATION, ""),
-        weight=int(kube_node.annotations.get(names.WEIGHT_ANNOTATION, "1")),
+        weight=numbers.whole(
+            kube_node.annotations.get(names.WEIGHT_ANNOTATION, "1"), most=_LARGEST_WEIGHT
+        )
+        or 0,
         threads_per_core=threads,
     )
 
@@ -158,8 +163,9 @@ def _number(kube_node: KubeNodeFacts, key: str, *, least: int, most: int) -> Ite
     text = kube_node.annotations.get(key)
     if text is None:
         return
-    if not (text.isascii() and text.isdecimal() and least <= int(text[:20]) <= most):
+    number = numbers.whole(text, most=most)
+    if number is None or number < least:
         yield Fault(
             path=f"metadata.annotations[{key}]",
-            message=f"expected a whole number from {least} to {most}, found {text!r}",
+            message=f"expected a whole number from {least} to {most}, found {text[:_SHOWN]!r}",
         )

@@ -7,7 +7,7 @@ exited; a pod that was deleted while it ran was cancelled, whatever its containe
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from bridge.domain import names
+from bridge.domain import names, numbers
 from bridge.domain.actions import Cause, Outcome
 from bridge.domain.placeholder import Identity
 from bridge.domain.pods import Container, ContainerState, Phase, Pod
@@ -65,7 +65,7 @@ def encode(outcome: Outcome) -> str:
 def decode(text: str) -> Outcome:
     """Read a failure; one that cannot be read was one all the same."""
     kind, _, number = text.partition(" ")
-    count = int(number) if number.isascii() and number.isdecimal() else 0
+    count = numbers.whole(number) or 0
     if kind == "timeout":
         return Outcome(timed_out=True)
     if kind == "oom":

@@ -8,11 +8,12 @@ import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
+from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
 from bridge.domain import forms, names
-from bridge.domain.faults import Fault
+from bridge.domain.faults import Fault, bounded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +142,16 @@ REFUSED: Mapping[str, str] = MappingProxyType(
 )
 """Slurm fields that cannot be honoured, and what to use instead."""
 
+MOST_FIELDS = 40
+"""More than there are; an object with more is not looked at field by field."""
+
+LONGEST_NAME = 30
+_LONGEST_VALUE = 4 * forms.MAX_TEXT_BYTES
+"""Characters; no form takes more, so nobody reads them."""
+
+_HINTS = 3
+"""Unknown fields for which a similar one is looked for: that takes longer than all else."""
+
 _SHOWN = 80
 """Characters of a faulty value that are shown: annotations may have 256 KiB."""
 
@@ -158,16 +169,23 @@ def parse(annotations: Mapping[str, str]) -> tuple[Overrides, tuple[Fault, ...]]
 
 
 def read(asked: Mapping[str, str]) -> tuple[Overrides, tuple[Fault, ...]]:
-    """Read what is asked for by the names of the fields, as `requests` gives it."""
+    """Read what is asked for by the names of the fields, as `requests` gives it.
+
+    Counted first: of far too many fields, or of names that are none, none is read.
+    """
+    if crowd := _crowd(asked):
+        return Overrides(), (crowd,)
     values: dict[str, Any] = {}
     faults: list[Fault] = []
+    hints = _HINTS
     for name, value in sorted(asked.items()):
         field = _BY_NAME.get(name)
         if field is None:
-            faults.append(Fault(path(name), _unknown(name)))
+            faults.append(Fault(path(name), _unknown(name, is_hinted=hints > 0)))
+            hints -= 1
             continue
         try:
-            values[field.attribute] = field.parse(value)
+            values[field.attribute] = field.parse(_short(value))
         except ValueError:
             faults.append(
                 Fault(
@@ -175,17 +193,21 @@ def read(asked: Mapping[str, str]) -> tuple[Overrides, tuple[Fault, ...]]:
                     f"expected {field.accepted}, such as {field.example}; found {value[:_SHOWN]!r}",
                 )
             )
-    return Overrides(**values), tuple(faults)
+    return Overrides(**values), bounded(faults)
 
 
 def requests(annotations: Mapping[str, str]) -> dict[str, str]:
-    """Pick the annotations that ask something of Slurm, by the names of their fields."""
+    """Pick the annotations that ask something of Slurm, by the names of their fields.
+
+    Of too many, only so many are picked that `read` sees it; and of a long value only so much.
+    """
     prefix = names.REQUEST_PREFIX
-    return {
-        key.removeprefix(prefix): value
+    asked = (
+        (key.removeprefix(prefix), value[: _LONGEST_VALUE + 1])
         for key, value in annotations.items()
         if key.startswith(prefix)
-    }
+    )
+    return dict(islice(asked, MOST_FIELDS + 1))
 
 
 def reference() -> str:
@@ -204,9 +226,29 @@ def reference() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _unknown(name: str) -> str:
+def _crowd(asked: Mapping[str, str]) -> Fault | None:
+    """Say that these are no requests of anybody's."""
+    everything = path("…")
+    if len(asked) > MOST_FIELDS:
+        return Fault(everything, f"expected at most {MOST_FIELDS} fields, found more")
+    long = next((name for name in asked if len(name) > LONGEST_NAME), None)
+    if long is not None:
+        words = f"expected names of at most {LONGEST_NAME} characters, found {long[:_SHOWN]!r}"
+        return Fault(everything, words)
+    return None
+
+
+def _short(value: str) -> str:
+    if len(value) > _LONGEST_VALUE:
+        raise ValueError
+    return value
+
+
+def _unknown(name: str, *, is_hinted: bool) -> str:
     if why := REFUSED.get(name):
         return f"cannot be honoured: {why}"
+    if not is_hinted:
+        return "no such field"
     near = difflib.get_close_matches(name, _BY_NAME, n=1)
     hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(_BY_NAME)}"
     return f"no such field{hint}"

@@ -5,10 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from bridge.domain import grant, names
+from bridge.domain import grant, names, numbers
 from bridge.domain.demand import Demand
+from bridge.domain.faults import Fault
 from bridge.domain.grant import Grant
 from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid
+from bridge.domain.oddities import About
 from bridge.domain.placeholder import Identity
 
 
@@ -148,11 +150,18 @@ class Pod:
     containers: tuple[Container, ...] = ()
     """Init containers first, then the others, each in spec order."""
     conditions: tuple[Condition, ...] = ()
+    oddities: tuple[Fault, ...] = ()
+    """What the API server took and we cannot take as it stands, and what was made of it."""
 
     @property
     def full_name(self) -> str:
         """`namespace/name`, for people."""
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def about(self) -> About:
+        """What an Event is told of it by."""
+        return About(kind="Pod", namespace=self.namespace, name=self.name, uid=self.uid)
 
     @property
     def is_gated(self) -> bool:
@@ -185,11 +194,13 @@ class Pod:
     def deletion_requested_at(self) -> datetime | None:
         """When somebody deleted it; a later request with a shorter grace moves both fields, not their difference.
 
-        But for the kubelet's last one: from then on it is too late, unless an earlier version is remembered.
+        But for the kubelet's last one: from then on it is too late, unless an earlier version is remembered. With a grace of
+        centuries the two fields contradict each other; it was not before the pod was there.
         """
         if self.deletion_at is None:
             return None
-        asked_at = self.deletion_at - timedelta(seconds=self.deletion_grace_s)
+        grace = timedelta(seconds=numbers.seconds(self.deletion_grace_s))
+        asked_at = max(numbers.moment(self.deletion_at) - grace, self.created_at)
         return min(asked_at, self.deletion_asked_at or asked_at)
 
     @property
@@ -217,13 +228,14 @@ class Pod:
     def rank(self) -> int | None:
         """Of a placed member of a gang: its slot in the allocation."""
         text = self.annotations.get(names.RANK_ANNOTATION, "")
-        return int(text) if text.isascii() and text.isdecimal() else None
+        return numbers.whole(text)
 
     @property
     def job_id(self) -> JobId | None:
         """The placeholder's id as our label says; a cache, verified by the placeholder's own identity."""
         text = self.labels.get(names.JOB_ID_LABEL, "")
-        return JobId(int(text)) if text.isascii() and text.isdecimal() else None
+        number = numbers.whole(text)
+        return None if number is None else JobId(number)
 
     @property
     def sluid(self) -> Sluid | None:

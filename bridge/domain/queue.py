@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from bridge.domain import names
+from bridge.domain import names, numbers
 from bridge.domain.ids import JobId, SlurmNode
 from bridge.domain.jobs import JobPhase
 from bridge.domain.placeholder import Identity
@@ -50,8 +50,8 @@ class QueuedJob:
         """How many GPUs it asks for."""
         for part in self.tres.split(","):
             key, _, count = part.partition("=")
-            if key == "gres/gpu" and count.isdecimal():
-                return int(count)
+            if key == "gres/gpu" and (gpus := numbers.whole(count)) is not None:
+                return gpus
         return 0
 
 

@@ -21,6 +21,7 @@ from bridge.domain import (
     parking,
 )
 from bridge.domain.demand import Demand
+from bridge.domain.faults import told
 from bridge.domain.ids import KubeNode, SlurmNode
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.node_actions import (
@@ -107,7 +108,7 @@ def decide(node: Node, settings: Settings) -> NodeDecision:
     if kube_node is None or not nodes.is_wanted(kube_node):
         return _take_out(node, settings)
     if faults := node_spec.faults(kube_node):
-        text = "; ".join(fault.text for fault in faults)
+        text = told(faults)
         return _cannot(kube_node, slurm_node, "InvalidAnnotation", text)
     if nodes.is_hybrid(kube_node):
         return _share(node, kube_node, settings)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypedDict
 
-from bridge.domain import candidates, demand, overrides
+from bridge.domain import candidates, demand, numbers, overrides
 from bridge.domain.candidates import Pool
 from bridge.domain.demand import Demand
 from bridge.domain.faults import Fault
@@ -257,8 +257,8 @@ def _counts(gres: str) -> Mapping[str, int]:
     counts: Counter[str] = Counter()
     for part in gres.split(","):
         name, _, count = part.removeprefix("gres/").rpartition(":")
-        if count.isdecimal():
-            counts[name] += int(count)
+        if (number := numbers.whole(count)) is not None:
+            counts[name] += number
         else:
             counts[part.removeprefix("gres/")] += 1
     return counts

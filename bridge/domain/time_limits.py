@@ -21,6 +21,9 @@ LEAD = timedelta(minutes=1)
 _MARGIN = timedelta(minutes=2)
 """Besides the pod's grace: Slurm counts in minutes, kubelets take their time, and leaders change."""
 
+_LONGEST_GRACE = timedelta(days=365)
+"""More is not added to a limit, whatever grace a pod has: Slurm keeps minutes in 32 bits, and people's tools print them."""
+
 SETTLED = timedelta(seconds=2)
 """So long after the limit a completion surely counts as TIMEOUT: Slurm compares whole seconds, and clocks differ."""
 
@@ -53,7 +56,8 @@ class TimeLimit:
 
     def extended_min(self, now: datetime, grace: timedelta) -> int:
         """The limit to set so that the pod can use its grace after the true limit, or from now if that has passed."""
-        missing = max(self.runs_out_at, now) + grace + _MARGIN - self.slurm_ends_at
+        usable = min(grace, _LONGEST_GRACE)
+        missing = max(self.runs_out_at, now) + usable + _MARGIN - self.slurm_ends_at
         return self.shown_min + max(1, math.ceil(missing / timedelta(minutes=1)))
 
 

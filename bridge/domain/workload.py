@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bridge.domain import demand, grouping, names
+from bridge.domain import demand, grouping, names, numbers
 from bridge.domain.demand import Demand, Resources
 from bridge.domain.faults import Fault
 from bridge.domain.grouping import Membership
@@ -20,6 +20,11 @@ from bridge.domain.pods import NodeTerm, Pod, Requirement
 
 MAX_SIZE = 10_000
 """More tasks than that are a typing error: their uids alone would be 400 kB in the placeholder's identity."""
+
+
+_LARGEST_INDEX = 10**18
+_SHOWN = 80
+"""Characters of a faulty value that are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,11 +274,12 @@ def _annotated(pods: Sequence[Pod], key: str) -> _Size:
 def _written(texts: Sequence[str], path: str) -> _Size:
     sizes = sorted(set(texts))
     if len(sizes) > 1:
-        found = " and ".join(sizes)
+        found = " and ".join(size[:_SHOWN] for size in sizes[:3])
         return 0, 1, (Fault(path, f"the pods of a group name one size, found {found}"),)
     faults: list[Fault] = []
     text = sizes[0] if sizes else "1"
-    size = _count(int(text) if text.isascii() and text.isdecimal() else text, path, faults)
+    number = numbers.whole(text)
+    size = _count(text[:_SHOWN] if number is None else number, path, faults)
     return size, max(size, 1), tuple(faults)
 
 
@@ -350,10 +356,8 @@ def _order(
 
 def _natural(name: str) -> tuple[object, ...]:
     """`worker-10` comes after `worker-9`: parts between dashes as numbers where they are some."""
-    return tuple(
-        (0, int(part), "") if part.isascii() and part.isdecimal() else (1, 0, part)
-        for part in name.split("-")
-    )
+    parts = ((numbers.whole(part, most=_LARGEST_INDEX), part) for part in name.split("-"))
+    return tuple((1, 0, part) if number is None else (0, number, "") for number, part in parts)
 
 
 class Groups:

@@ -8,11 +8,11 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from bridge.domain import demand, nodes, pods, quantities
+from bridge.domain import demand, nodes, numbers, oddities, pods, quantities
 from bridge.domain.demand import Demand
 from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.objects import KubeObject
-from bridge.kube import wire
+from bridge.kube import containers, odd_numbers, wire
 from bridge.kube.errors import Malformed
 
 T = TypeVar("T")
@@ -45,6 +45,12 @@ class Kind(Generic[T]):
     """Under what the cache holds it."""
     version: Callable[[T], str]
     """Its resourceVersion: opaque, only ever compared for equality."""
+    called: oddities.Kind = "object"
+    """In logs and metrics, where one is set aside."""
+    api_kind: str = ""
+    """`Pod`, `Node`: where Events may tell of one that is set aside; else ""."""
+    name: Callable[[T], str] | None = None
+    """For people; None: the key will do."""
 
 
 class Change(enum.Enum):
@@ -95,15 +101,31 @@ def kube_object(body: Json, api_version: str = "", kind: str = "") -> KubeObject
 
 
 PODS = Kind(
-    path="/api/v1/pods", read=pod, key=lambda p: p.uid, version=lambda p: p.resource_version
+    path="/api/v1/pods",
+    read=pod,
+    key=lambda p: p.uid,
+    version=lambda p: p.resource_version,
+    called="pod",
+    api_kind="Pod",
+    name=lambda p: p.full_name,
 )
 """Whole pods, by uid; the reflector's selectors say which: `spec.schedulerName=slurm-bridge-scheduler`."""
 BOUND_PODS = Kind(
-    path="/api/v1/pods", read=bound_pod, key=lambda p: p.uid, version=lambda p: p.resource_version
+    path="/api/v1/pods",
+    read=bound_pod,
+    key=lambda p: p.uid,
+    version=lambda p: p.resource_version,
+    called="other_pod",
+    name=lambda p: f"{p.namespace}/{p.name}",
 )
 """Pods as their nodes' books see them, by uid; to be selected by `spec.nodeName!=`, without ours, which the other cache has."""
 NODES = Kind(
-    path="/api/v1/nodes", read=node, key=lambda n: n.name, version=lambda n: n.resource_version
+    path="/api/v1/nodes",
+    read=node,
+    key=lambda n: n.name,
+    version=lambda n: n.resource_version,
+    called="node",
+    api_kind="Node",
 )
 """Nodes, by name."""
 
@@ -163,7 +185,7 @@ def _read(
     wired = decoded(decoder, what, body)
     try:
         return translate(wired)
-    except ValueError as error:  # a quantity that is none
+    except (ValueError, ArithmeticError) as error:  # a quantity that is none
         raise malformed(f"{what} {_name_in(body)}", error) from error
 
 
@@ -175,7 +197,7 @@ def _to_pod(wired: wire.Pod) -> pods.Pod:
         namespace=meta.namespace,
         name=meta.name,
         resource_version=meta.resource_version,
-        created_at=meta.creation_timestamp,
+        created_at=numbers.moment(meta.creation_timestamp),
         labels=meta.labels,
         annotations=meta.annotations,
         owner=_owner(meta),
@@ -194,19 +216,20 @@ def _to_pod(wired: wire.Pod) -> pods.Pod:
         kube_node=KubeNode(spec.node_name) if spec.node_name else None,
         phase=status.phase,
         reason=status.reason,
-        start_time=status.start_time,
-        deadline_s=spec.active_deadline_seconds,
-        grace_s=spec.termination_grace_period_seconds,
+        start_time=odd_numbers.moment(status.start_time),
+        deadline_s=odd_numbers.seconds(spec.active_deadline_seconds),
+        grace_s=numbers.seconds(spec.termination_grace_period_seconds),
         restart_policy=spec.restart_policy,
-        deletion_at=meta.deletion_timestamp,
-        deletion_grace_s=meta.deletion_grace_period_seconds,
-        containers=_containers(spec, status),
+        deletion_at=odd_numbers.moment(meta.deletion_timestamp),
+        deletion_grace_s=numbers.seconds(meta.deletion_grace_period_seconds),
+        containers=containers.read(spec, status),
         conditions=tuple(
             [
                 pods.Condition(type=c.type, status=c.status, reason=c.reason, message=c.message)
                 for c in status.conditions
             ]
         ),
+        oddities=tuple(odd_numbers.of(meta, spec)),
     )
 
 
@@ -264,7 +287,7 @@ def _owner(meta: wire.Metadata) -> pods.Owner | None:
 def _demand(spec: wire.PodSpec | wire.BoundPodSpec) -> Demand:
     return _demand_of(
         tuple([(*_written(c.resources), False) for c in spec.containers]),
-        tuple([(*_written(c.resources), _is_sidecar(c)) for c in spec.init_containers]),
+        tuple([(*_written(c.resources), containers.is_sidecar(c)) for c in spec.init_containers]),
         tuple(spec.overhead.items()),
         (*_written(spec.resources), False) if spec.resources else None,
     )
@@ -299,10 +322,6 @@ def _resources(container: _Container) -> demand.Resources:
     return demand.Resources(dict(requests), dict(limits), is_sidecar)
 
 
-def _is_sidecar(init_container: wire.Container) -> bool:
-    return init_container.restart_policy == "Always"
-
-
 def _node_terms(affinity: wire.NodeAffinity) -> tuple[pods.NodeTerm, ...]:
     selector = affinity.required_during_scheduling_ignored_during_execution
     return tuple(
@@ -334,51 +353,13 @@ def _host_ports(spec: wire.PodSpec | wire.BoundPodSpec) -> tuple[tuple[str, int,
     return tuple(
         [
             (port.protocol, port.host_port, port.host_ip or ANY_IP)
-            for container in (*filter(_is_sidecar, spec.init_containers), *spec.containers)
+            for container in (
+                *filter(containers.is_sidecar, spec.init_containers),
+                *spec.containers,
+            )
             for port in container.ports
             if port.host_port
         ]
-    )
-
-
-def _containers(spec: wire.PodSpec, status: wire.PodStatus) -> tuple[pods.Container, ...]:
-    init_statuses = {s.name: s for s in status.init_container_statuses}
-    statuses = {s.name: s for s in status.container_statuses}
-    return (
-        *[_container(c, init_statuses.get(c.name), init=True) for c in spec.init_containers],
-        *[_container(c, statuses.get(c.name), init=False) for c in spec.containers],
-    )
-
-
-def _container(
-    wired: wire.Container, status: wire.ContainerStatus | None, *, init: bool
-) -> pods.Container:
-    restartable_init = init and _is_sidecar(wired)
-    if status is None:
-        return pods.Container(name=wired.name, init=init, restartable_init=restartable_init)
-    state = status.state
-    if ended := state.terminated:
-        return pods.Container(
-            name=wired.name,
-            state=pods.ContainerState.TERMINATED,
-            reason=ended.reason,
-            message=ended.message,
-            exit_code=ended.exit_code,
-            signal=ended.signal,
-            finished_at=ended.finished_at,
-            started_before=ended.started_at is not None or status.restart_count > 0,
-            init=init,
-            restartable_init=restartable_init,
-        )
-    waiting = state.waiting or wire.Waiting()
-    return pods.Container(
-        name=wired.name,
-        state=pods.ContainerState.RUNNING if state.running else pods.ContainerState.WAITING,
-        reason=waiting.reason,
-        message=waiting.message,
-        started_before=state.running is not None or status.restart_count > 0,
-        init=init,
-        restartable_init=restartable_init,
     )
 
 

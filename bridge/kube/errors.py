@@ -18,6 +18,7 @@ no `Status` (a proxy's page …) are not repeated: who knows what is in them.
 
 import msgspec
 
+from bridge.domain import numbers
 from bridge.domain.errors import PeerError
 
 
@@ -166,7 +167,7 @@ def from_answer(
     kind = _BY_STATUS.get(status) or (Rejected if 400 <= status < 500 else Unavailable)  # noqa: PLR2004  # HTTP
     if kind is Rejected and _guard_failed(method, status, answer):
         kind = Conflict
-    seconds = int(retry_after) if retry_after.isdecimal() else 0
+    seconds = numbers.whole(retry_after) or 0
     if answer.details is not None:
         seconds = seconds or answer.details.retry_after_seconds
     return kind(
@@ -175,7 +176,7 @@ def from_answer(
         status=status,
         reason=answer.reason,
         message=answer.message or f"an answer of {len(body)} bytes that is no Status object",
-        retry_after_s=float(seconds) if seconds else None,
+        retry_after_s=float(numbers.seconds(seconds)) or None,
         fields=frozenset(c.field for c in answer.details.causes) if answer.details else frozenset(),
     )
 

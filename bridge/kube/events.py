@@ -4,7 +4,9 @@ import enum
 from dataclasses import dataclass
 from datetime import datetime
 
+from bridge.domain.faults import shortened
 from bridge.domain.nodes import KubeNodeFacts
+from bridge.domain.oddities import About
 from bridge.domain.pods import Pod
 from bridge.kube import paths
 from bridge.kube.client import KubeClient
@@ -46,19 +48,20 @@ class Event:
 
 
 async def create_event(
-    client: KubeClient, about: Pod | KubeNodeFacts, event: Event, *, by: Reporter
+    client: KubeClient, about: Pod | KubeNodeFacts | About, event: Event, *, by: Reporter
 ) -> None:
     """Report an event. Not to be repeated after a lost reply: it would be told twice."""
-    namespace = about.namespace if isinstance(about, Pod) else "default"
+    regarding = _reference(about)
+    namespace = regarding.get("namespace", "default")
     body = {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
         "metadata": {"namespace": namespace, "generateName": f"{about.name[:200]}-"},
-        "regarding": _reference(about),
+        "regarding": regarding,
         "type": event.type.value,
         "action": event.action,
         "reason": event.reason,
-        "note": _shortened(event.note),
+        "note": shortened(event.note, _LONGEST_NOTE),
         "eventTime": rfc3339(event.at),
         "reportingController": by.controller,
         "reportingInstance": by.instance,
@@ -67,7 +70,16 @@ async def create_event(
     await client.request("POST", path, body=body)
 
 
-def _reference(about: Pod | KubeNodeFacts) -> dict[str, str]:
+def _reference(about: Pod | KubeNodeFacts | About) -> dict[str, str]:
+    if isinstance(about, About):
+        where = {"namespace": about.namespace} if about.namespace else {}
+        return {
+            "apiVersion": "v1",
+            "kind": about.kind,
+            **where,
+            "name": about.name,
+            "uid": about.uid,
+        }
     if isinstance(about, Pod):
         return {
             "apiVersion": "v1",
@@ -77,10 +89,3 @@ def _reference(about: Pod | KubeNodeFacts) -> dict[str, str]:
             "uid": about.uid,
         }
     return {"apiVersion": "v1", "kind": "Node", "name": about.name, "uid": about.uid}
-
-
-def _shortened(note: str) -> str:
-    encoded = note.encode()
-    if len(encoded) <= _LONGEST_NOTE:
-        return note
-    return encoded[: _LONGEST_NOTE - 3].decode(errors="ignore") + "…"

@@ -18,6 +18,7 @@ from datetime import datetime
 
 from bridge.domain import names
 from bridge.domain.actions import Cause, Place
+from bridge.domain.faults import shortened
 from bridge.domain.ids import JobId, KubeNode, Sluid
 from bridge.domain.nodes import KubeNodeFacts, NodeCondition, Taint
 from bridge.domain.pods import NodeTerm, Phase, Pod
@@ -223,7 +224,7 @@ def end_pod(pod: Pod, cause: Cause, message: str, now: datetime) -> MergePatch:
             "status": {
                 "phase": Phase.FAILED.value,
                 "reason": cause.value,
-                "message": message,
+                "message": shortened(message),
                 "conditions": conditions,
             },
         }
@@ -282,7 +283,7 @@ def node_condition(node: KubeNodeFacts, wanted: NodeCondition, now: datetime) ->
         "type": wanted.type,
         "status": wanted.status,
         "reason": wanted.reason,
-        "message": wanted.message,
+        "message": shortened(wanted.message),
         "lastHeartbeatTime": rfc3339(now),
     }
     old = node.condition(wanted.type)
@@ -335,7 +336,8 @@ def _condition(
     pod: Pod, kind: str, status: str, *, reason: str, message: str, now: datetime
 ) -> Operation:
     """Without `lastTransitionTime` where the status stays: the merge leaves the old one in place."""
-    condition: Operation = {"type": kind, "status": status, "reason": reason, "message": message}
+    said = shortened(message)
+    condition: Operation = {"type": kind, "status": status, "reason": reason, "message": said}
     old = pod.condition(kind)
     if old is None or old.status != status:
         condition["lastTransitionTime"] = rfc3339(now)

@@ -2,18 +2,21 @@
 
 Ours go straight through structlog. What libraries say to the standard `logging` passes the same processors; only
 warnings and worse, as kubernetes_asyncio prints whole answers, Secrets included, on its debug level. Times are ISO 8601,
-UTC. Values under keys that end in token, password, … never reach the output, nor does anything that looks like a JWT.
+UTC. Values under keys that end in token, password, … never reach the output, nor does anything that looks like a JWT. No
+value is longer than 4 kB, whatever somebody wrote into an object; a traceback loses its beginning.
 """
 
 import logging
 import re
 import sys
 from collections.abc import Mapping
+from itertools import islice
 from typing import TextIO
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+from bridge.domain import faults
 from bridge.runtime.settings import Log
 
 REDACTED = "[redacted]"
@@ -22,6 +25,9 @@ _SECRET_KEY = re.compile(
     r"(?:^|[-_])(token|password|passwd|secret|authorization|cookie|credentials?|jwt|key_data)$",
     re.IGNORECASE,
 )
+_LONGEST_TRACEBACK = 16 * 1024
+_MOST_ITEMS = 100
+
 _JWT = re.compile(r"eyJ[\w-]{6,}\.[\w-]{6,}\.[\w-]*")
 
 _LEVELS = logging.getLevelNamesMapping()
@@ -45,6 +51,7 @@ def configure(settings: Log, program: str, stream: TextIO | None = None) -> None
     ]
     rendering: list[Processor] = [
         structlog.processors.format_exc_info,  # not rich's: it prints local variables, tokens too
+        shorten,
         redact,
         structlog.dev.ConsoleRenderer(
             colors=out.isatty(), exception_formatter=structlog.dev.plain_traceback
@@ -69,6 +76,18 @@ def configure(settings: Log, program: str, stream: TextIO | None = None) -> None
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(max(logging.WARNING, _LEVELS[settings.level.upper()]))
+
+
+def shorten(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Processor: cut off what is long."""
+    for key, value in event.items():
+        if key == "exception" and isinstance(value, str):
+            event[key] = value[-_LONGEST_TRACEBACK:]
+        elif isinstance(value, str):
+            event[key] = faults.shortened(value)
+        elif isinstance(value, list | tuple | dict | set | frozenset) and len(value) > _MOST_ITEMS:
+            event[key] = faults.shortened(repr(list(islice(value, _MOST_ITEMS)))) + "…"
+    return event
 
 
 def redact(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

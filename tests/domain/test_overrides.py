@@ -1,11 +1,12 @@
 """Request annotations: every field's form, every fault told, and the documentation."""
 
+import difflib
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 
-from bridge.domain import names, overrides
+from bridge.domain import faults, names, overrides
 from bridge.domain.overrides import Overrides
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "annotations.md"
@@ -205,3 +206,55 @@ def test_every_attribute_has_its_annotation() -> None:
 def test_the_documentation_is_up_to_date() -> None:
     """Paste `overrides.reference()` over the document's table if this fails."""
     assert overrides.reference() in DOCUMENT.read_text()
+
+
+def bomb(count: int, name: str = "min-node{:04}") -> dict[str, str]:
+    return {f"{names.REQUEST_PREFIX}{name.format(n)}": "x" for n in range(count)}
+
+
+def test_far_too_many_fields_are_one_fault() -> None:
+    asked, found = overrides.parse({**bomb(8000), f"{names.REQUEST_PREFIX}qos": "high"})
+
+    assert Overrides() == asked
+    assert ["expected at most 40 fields, found more"] == [fault.message for fault in found]
+
+
+def test_a_field_with_a_very_long_name_is_one_fault() -> None:
+    _, found = overrides.parse(bomb(40, "min-" + "x" * 40 + "{:02}"))
+
+    assert 1 == len(found)
+    assert "expected names of at most 30 characters, found 'min-xxx" in found[0].message
+
+
+def test_many_unknown_fields_are_told_in_few_words_and_looked_at_little(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[str] = []
+
+    def looks(name: str, *_: object, **__: object) -> list[str]:
+        looked.append(name)
+        return []
+
+    monkeypatch.setattr(difflib, "get_close_matches", looks)
+    _, found = overrides.parse(bomb(40))
+
+    assert 3 == len(looked)
+    assert faults.MOST_FAULTS == len(found)
+    assert len(faults.told(found).encode()) <= faults.LONGEST_TEXT
+
+
+@pytest.mark.parametrize("field", overrides.FIELDS, ids=lambda field: field.name)
+def test_a_value_of_hundreds_of_kilobytes_is_not_read(field: overrides.Field) -> None:
+    text = f"{field.example}," * 20_000
+
+    _, found = overrides.parse({f"{names.REQUEST_PREFIX}{field.name}": text})
+
+    assert 1 == len(found)
+    assert len(found[0].text) < 500
+
+
+def test_of_what_an_owner_asks_no_more_is_kept_than_is_looked_at() -> None:
+    kept = overrides.requests(bomb(8000) | {f"{names.REQUEST_PREFIX}qos": "x" * 200_000})
+
+    assert overrides.MOST_FIELDS + 1 == len(kept)
+    assert all(len(value) < 5000 for value in kept.values())

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names
+from bridge.domain import names, numbers
 from bridge.domain.demand import Demand
 from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.pods import (
@@ -364,3 +364,35 @@ def test_a_watch_event_is_split_and_an_unknown_type_refused() -> None:
     assert (Change.ADDED, b'{"a":1}') == (change, bytes(body))
     with pytest.raises(errors.Malformed, match="RENAMED"):
         decode.event("/pods", b'{"type":"RENAMED","object":{}}')
+
+
+@pytest.mark.parametrize("grace_s", [10**12, 2**62, -1, -(2**63)])
+def test_a_grace_that_no_span_of_time_can_be_is_clamped_and_told(grace_s: int) -> None:
+    odd = read_pod(
+        stored(
+            pod("odd", terminationGracePeriodSeconds=grace_s),
+            deletionTimestamp="2149-01-01T00:00:00Z",
+            deletionGracePeriodSeconds=grace_s,
+        )
+    )
+
+    assert {odd.grace_s, odd.deletion_grace_s} <= {0, numbers.LONGEST_S}
+    assert odd.deletion_requested_at is not None
+    assert odd.created_at <= odd.deletion_requested_at
+    assert [
+        "spec.terminationGracePeriodSeconds",
+        "metadata.deletionGracePeriodSeconds",
+    ] == [fault.path for fault in odd.oddities]
+    assert all(f"found {grace_s}" in fault.message for fault in odd.oddities)
+
+
+def test_a_rank_of_5000_digits_is_none_and_told() -> None:
+    odd = read_pod(stored(pod("odd", annotations={names.RANK_ANNOTATION: "9" * 5000})))
+
+    assert odd.rank is None
+    assert [f"metadata.annotations[{names.RANK_ANNOTATION}]"] == [f.path for f in odd.oddities]
+    assert all(len(fault.text) < 300 for fault in odd.oddities)
+
+
+def test_nothing_is_odd_about_an_ordinary_pod() -> None:
+    assert () == read_pod(stored(pod("plain"))).oddities

@@ -14,6 +14,7 @@ from bridge.domain.actions import (
 )
 from bridge.domain.cases import Case, JobCase
 from bridge.domain.facts import Decision
+from bridge.domain.faults import shortened
 from bridge.domain.ids import JobId
 from bridge.domain.jobs import SlurmJob
 
@@ -39,6 +40,7 @@ def say(
 ) -> Decision:
     """Tell it unless the pod says so already; waiting is free only if what did not change is not written."""
     pod = case.pod
+    text = shortened(text)
     said = pod.condition(names.ALLOCATED_CONDITION)
     status = "True" if allocated else "False"
     if (

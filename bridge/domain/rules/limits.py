@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from bridge.domain import time_limits
+from bridge.domain import numbers, time_limits
 from bridge.domain.actions import (
     Cause,
     Evict,
@@ -28,7 +28,7 @@ def at_its_limit(case: JobCase, limit: TimeLimit) -> Decision | None:
 
 def extend(case: JobCase, limit: TimeLimit) -> Decision:
     """Keep the job for as long as its containers may take to stop."""
-    grace = timedelta(seconds=max(case.pod.grace_s, case.pod.deletion_grace_s))
+    grace = timedelta(seconds=numbers.seconds(max(case.pod.grace_s, case.pod.deletion_grace_s)))
     minutes = limit.extended_min(case.facts.now, grace)
     text = f"Slurm would end job {case.job.id} before its containers: extend it to {minutes} min"
     return do(text, _set_time_limit(case.job, limit, minutes))

@@ -1,0 +1,43 @@
+"""Whole numbers from outside: however long or large they are, reading them costs little and raises nothing.
+
+Python refuses to read more than 4300 digits, and a `timedelta` or `datetime` refuses most 64-bit numbers. The API server
+bounds neither annotations nor grace periods.
+"""
+
+from datetime import UTC, datetime
+
+MOST = 2**31 - 1
+"""Enough for every number that is asked of Slurm, and for its job ids."""
+
+LONGEST_S = (2**63 - 1) // 10**9
+"""Seconds, 292 years: what fits into Go's `time.Duration`. Beyond it the API server's own arithmetic overflows."""
+
+EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+LATEST = datetime(3000, 1, 1, tzinfo=UTC)
+"""Moments are kept between these two, so that `LONGEST_S` may be added or taken off without leaving Python's calendar."""
+
+
+def whole(text: str, *, most: int = MOST) -> int | None:
+    """Read decimal digits; None for anything else, and for a number above `most`."""
+    if not (text.isascii() and text.isdecimal()):
+        return None
+    digits = text.lstrip("0")
+    if len(digits) > len(str(most)):
+        return None
+    number = int(digits or "0")
+    return number if number <= most else None
+
+
+def within(number: int, least: int, most: int) -> int:
+    """Return the number, or the end of the range that it lies beyond."""
+    return max(least, min(number, most))
+
+
+def seconds(number: int) -> int:
+    """Keep a number of seconds within what a `timedelta` can be made of: not below 0, at most `LONGEST_S`."""
+    return within(number, 0, LONGEST_S)
+
+
+def moment(told: datetime) -> datetime:
+    """Keep a moment between `EARLIEST` and `LATEST`."""
+    return max(EARLIEST, min(told, LATEST))
