@@ -45,7 +45,7 @@ def main() -> int:
 async def run(configured: Settings, stop: asyncio.Event) -> None:
     """Keep both sides true while we lead, until told to stop."""
     async with opened("controllers", configured) as program:
-        mirror = Mirror()
+        mirror = Mirror(program.set_aside)
         await lifetime.run_parts(
             program.health_part(),
             program.token_part(),
@@ -133,6 +133,7 @@ async def control(
         reporter=program.reporter,
         clock=program.clock,
         metrics=program.metrics,
+        set_aside=program.set_aside,
     )
     side = Endings(
         KubeNodes(mirror.kube_nodes),
@@ -167,7 +168,7 @@ async def control(
     )
     async with asyncio.TaskGroup() as group:
         group.create_task(fillers.run(stop))
-        group.create_task(endings.run(stop, workers=controllers.workers))
+        group.create_task(term.run(endings, stop, workers=controllers.workers))
         group.create_task(inquiry.run(stop))
         group.create_task(nodes.run(stop))
         group.create_task(orphans.run(stop))

@@ -19,6 +19,7 @@ from bridge.domain.jobs import SlurmJob
 from bridge.domain.node_actions import Create, SetCondition, SetTaint
 from bridge.domain.node_book import Unknown
 from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts
+from bridge.domain.oddities import About, Oddities
 from bridge.domain.pods import BoundPod, Pod
 from bridge.domain.registration import Node, NodeDecision, Refusal
 from bridge.kube.cache import Cache
@@ -27,6 +28,7 @@ from bridge.kube.events import Reporter
 from bridge.runtime import worker
 from bridge.runtime.clock import Clock
 from bridge.runtime.metrics import Metrics
+from bridge.runtime.worker import Aside
 from bridge.runtime.workqueue import WorkQueue
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import Rejected
@@ -73,6 +75,7 @@ class NodeController:
         reporter: Reporter,
         clock: Clock,
         metrics: Metrics,
+        set_aside: Oddities,
     ) -> None:
         """Start with nothing known of Slurm.
 
@@ -90,6 +93,7 @@ class NodeController:
             reporter: of Events.
             clock: time.
             metrics: where it is counted.
+            set_aside: where nodes are set aside over which we crash.
         """
         self._cache = kube_nodes
         self._kube_nodes = KubeNodes(kube_nodes)
@@ -114,6 +118,7 @@ class NodeController:
             clock=clock,
         )
         self._clock = clock
+        self._set_aside = set_aside
         self._refusals: dict[SlurmNode, tuple[Refusal, float]] = {}
         self._said: dict[SlurmNode, str] = {}
         self._leaving_since: dict[SlurmNode, float] = {}
@@ -135,6 +140,7 @@ class NodeController:
                 count=_WORKERS,
                 stop=stop,
                 metrics=self._metrics,
+                aside=Aside(self._set_aside, "slurm_node", self._about),
             )
             reading.cancel()
 
@@ -146,6 +152,10 @@ class NodeController:
         """Ask for a look at one node."""
         if node := self._cache.get(kube_node):
             self._queue.add(nodes.slurm_name(node))
+
+    def _about(self, name: SlurmNode) -> About | None:
+        node = self._kube_nodes.facts(name)
+        return About(kind="Node", name=node.name, uid=node.uid) if node else None
 
     async def reconcile(self, name: SlurmNode) -> timedelta | None:
         """Look at one node of both worlds, and do the next step.

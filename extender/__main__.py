@@ -38,7 +38,7 @@ def main() -> int:
 async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> None:
     """Answer kube-scheduler, and place while we lead, until told to stop."""
     async with opened("extender", configured) as program:
-        mirror = Mirror()
+        mirror = Mirror(program.set_aside)
         tls = ServerTls(
             configured.extender.cert_file,
             configured.extender.key_file,
@@ -136,7 +136,7 @@ async def place(
     loop = term.loop(
         side, policy, submit=submitter.submit, resize=submitter.resize, restore=restore_nothing
     )
-    await loop.run(stop, workers=placement.workers)
+    await term.run(loop, stop, workers=placement.workers)
 
 
 async def restore_nothing(pod: Pod, _action: Restore) -> None:

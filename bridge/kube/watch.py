@@ -8,7 +8,7 @@ What goes wrong, and what follows:
 - 410, or any other refusal: our version is no good; list again, and what the list lacks is gone.
 - After a break the API server's version is before ours: its etcd was restored from a backup. A watch from ours on would be
   silent until that is reached again, and never tell what came before: list again.
-- An object that cannot be read is logged as an error and left as the cache has it: one odd object must not stop all.
+- An object that cannot be read is set aside and left as the cache has it: one odd object must not stop all.
 
 For all else versions are opaque: they are handed back as they came and compared for nothing but equality.
 Source: <https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes>.
@@ -25,7 +25,8 @@ from typing import Generic, TypeVar, assert_never
 import msgspec
 import structlog
 
-from bridge.domain import backoff
+from bridge.domain import backoff, numbers
+from bridge.domain.oddities import UNHEARD, About, Oddities
 from bridge.kube import decode, errors
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
@@ -35,6 +36,9 @@ from bridge.kube.wire import Identity
 T = TypeVar("T")
 
 _log = structlog.get_logger()
+
+_LARGEST_VERSION = 2**64 - 1
+"""Of etcd's revisions."""
 
 _SLICE = 50
 """Objects read before the event loop turns: 2 to 4 ms."""
@@ -65,6 +69,7 @@ class Reflector(Generic[T]):
         field_selector: str = "",
         label_selector: str = "",
         timing: Timing | None = None,
+        set_aside: Oddities = UNHEARD,
         monotonic: Callable[[], float] = time.monotonic,
         jitter: Callable[[], float] = random.random,
     ) -> None:
@@ -76,6 +81,7 @@ class Reflector(Generic[T]):
             field_selector: `spec.schedulerName=…`; "" for all.
             label_selector: `app=…`; "" for all.
             timing: how patient.
+            set_aside: told of objects that cannot be read.
             monotonic: seconds from any moment on.
             jitter: a number in [0, 1), another one each time.
         """
@@ -83,6 +89,9 @@ class Reflector(Generic[T]):
         self._cache = cache
         self._kind = cache.kind
         self._timing = timing or Timing()
+        self._set_aside = set_aside
+        self._unreadable: dict[str, str] = {}
+        """Uid → name of those that are set aside."""
         self._monotonic = monotonic
         self._jitter = jitter
         selectors = {"fieldSelector": field_selector, "labelSelector": label_selector}
@@ -136,8 +145,8 @@ class Reflector(Generic[T]):
         params = {**self._selectors, "limit": "1"}
         body = await self._client.request("GET", self._kind.path, params=params)
         now = decode.page(self._kind.path, body).metadata.resource_version
-        are_numbers = now.isdecimal() and self._version.isdecimal()
-        return are_numbers and int(now) < int(self._version)
+        there, here = (numbers.whole(v, most=_LARGEST_VERSION) for v in (now, self._version))
+        return there is not None and here is not None and there < here
 
     async def _pause(self, error: errors.KubeError) -> None:
         self._failures += 1
@@ -163,6 +172,8 @@ class Reflector(Generic[T]):
                 break
             params["continue"] = page.metadata.continue_
         self._cache.retain(keys)
+        for uid in self._unreadable.keys() - keys:
+            self._is_readable(uid)
         self._version = page.metadata.resource_version
         self._cache.synced.set()
         took_s = round(self._monotonic() - began, 3)
@@ -172,12 +183,10 @@ class Reflector(Generic[T]):
         for count, item in enumerate(items):
             if count % _SLICE == 0:
                 await asyncio.sleep(0)
-            try:
-                found = self._kind.read(item)
-            except errors.Malformed as error:
-                unreadable = self._unreadable(item, error)
-                keys |= {unreadable.uid, unreadable.name}  # whichever of them is the key
-            else:
+            found = self._read(item)
+            if isinstance(found, Identity):
+                keys |= {found.uid, found.name}  # whichever of them is the key
+            elif found is not None:
                 keys.add(self._kind.key(found))
                 self._cache.put_listed(found)
 
@@ -210,10 +219,15 @@ class Reflector(Generic[T]):
                 assert_never(change)
 
     def _take_change(self, change: Change, body: msgspec.Raw) -> None:
-        try:
-            found = self._kind.read(body)
-        except errors.Malformed as error:
-            self._version = self._unreadable(body, error).resource_version
+        found = self._read(body)
+        if found is None:
+            raise decode.malformed(f"watch event of {self._kind.path}", ValueError("no metadata"))
+        if isinstance(found, Identity):
+            if change is Change.DELETED:
+                self._is_readable(found.uid)
+                for key in (found.uid, found.name):  # whichever of them is the key
+                    self._cache.remove(key)
+            self._version = found.resource_version
             return
         if change is Change.DELETED:
             self._cache.remove(self._kind.key(found))
@@ -221,7 +235,55 @@ class Reflector(Generic[T]):
             self._cache.put(found)
         self._version = self._kind.version(found)
 
-    def _unreadable(self, body: msgspec.Raw, error: errors.Malformed) -> Identity:
-        """Say so, and read at least what it is; `Malformed` where not even that is possible."""
-        self._log.error("reflector.object_unreadable", error=str(error))
+    def _read(self, body: msgspec.Raw) -> T | Identity | None:
+        """Read an object; of one that is set aside, what identifies it, or None where not even that can be read."""
+        try:
+            found = self._kind.read(body)
+        except errors.Malformed as error:
+            unreadable = _identity(body)
+            self._log.error("reflector.object_unreadable", error=str(error))
+            self._tell(unreadable, str(error))
+            return unreadable
+        except Exception as error:  # noqa: BLE001  # one object must not end the process; it counts as a crash of ours
+            unreadable = _identity(body)
+            name = _name(unreadable)
+            self._set_aside.crashed(self._kind.called, name, error)
+            if unreadable is not None:
+                self._unreadable[unreadable.uid] = name
+            return unreadable
+        if self._unreadable:
+            self._is_readable(decode.identity(body).uid)
+        return found
+
+    def _tell(self, unreadable: Identity | None, why: str) -> None:
+        name = _name(unreadable)
+        about = None
+        if unreadable is not None:
+            self._unreadable[unreadable.uid] = name
+            if self._kind.api_kind:  # it can carry an Event
+                about = About(
+                    kind=self._kind.api_kind,
+                    namespace=unreadable.namespace,
+                    name=unreadable.name,
+                    uid=unreadable.uid,
+                )
+        self._set_aside.tell(self._kind.called, name, why, about=about)
+
+    def _is_readable(self, uid: str) -> None:
+        name = self._unreadable.pop(uid, None)
+        if name is not None:
+            self._set_aside.settled(self._kind.called, name)
+
+
+def _identity(body: msgspec.Raw) -> Identity | None:
+    try:
         return decode.identity(body)
+    except errors.Malformed:
+        return None
+
+
+def _name(unreadable: Identity | None) -> str:
+    if unreadable is None:
+        return "without a name"
+    namespace = f"{unreadable.namespace}/" if unreadable.namespace else ""
+    return f"{namespace}{unreadable.name}"

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import get_args
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -22,6 +23,8 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
+
+from bridge.domain.oddities import Kind
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
@@ -100,6 +103,19 @@ class Metrics:
         )
         self._reconcile_s = self._histogram(
             "reconcile_duration_seconds", "Time one key took.", _CALL_S, "queue"
+        )
+        self._set_aside = self._counter(
+            "set_aside",
+            "Objects and answers set aside so that they cost only themselves. odd: what somebody wrote cannot be taken as it "
+            "stands; crashed: an error of ours, to be reported.",
+            "kind",
+            "reason",
+        )
+        for kind in get_args(Kind):  # from the start, so that the first one is an increase
+            for reason in ("odd", "crashed"):
+                self._set_aside.labels(kind, reason)
+        self._set_aside_now = self._gauge(
+            "set_aside_now", "What is set aside at the moment, at most 1000.", "kind"
         )
         self._decisions = self._counter("decisions", "Actions decided on.", "action")
         self._pods = self._gauge(
@@ -203,6 +219,14 @@ class Metrics:
         """A worker is through with a key."""
         self._reconciles.labels(queue, outcome).inc()
         self._reconcile_s.labels(queue).observe(seconds)
+
+    def set_aside(self, kind: str, reason: str) -> None:
+        """Something was set aside; reason: odd, crashed."""
+        self._set_aside.labels(kind, reason).inc()
+
+    def set_aside_now(self, kind: str, count: int) -> None:
+        """So many of a kind are set aside."""
+        self._set_aside_now.labels(kind).set(count)
 
     def decided(self, action: str) -> None:
         """The lifecycle has decided on an action."""

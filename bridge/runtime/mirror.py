@@ -3,36 +3,45 @@
 No pod is in both caches: each event of a pod is sent, and read, once.
 """
 
+import asyncio
 from typing import TypeVar
 
 from bridge.domain.nodes import KubeNodeFacts
+from bridge.domain.oddities import Oddities
 from bridge.domain.pods import BoundPod, Pod
 from bridge.kube.cache import Cache
 from bridge.kube.decode import BOUND_PODS, NODES, PODS
 from bridge.kube.watch import Reflector
+from bridge.runtime import clock
 from bridge.runtime.lifetime import Part
 from bridge.runtime.program import Program
 
 T = TypeVar("T")
 
+_TRY_AGAIN_S = 60.0
+
 
 class Mirror:
     """The caches, and the reflectors that keep them."""
 
-    def __init__(self) -> None:
-        self.pods: Cache[Pod] = Cache(PODS)
+    def __init__(self, set_aside: Oddities) -> None:
+        self._set_aside = set_aside
+        self.pods: Cache[Pod] = Cache(PODS, set_aside)
         """Those that ask for our scheduler."""
-        self.kube_nodes: Cache[KubeNodeFacts] = Cache(NODES)
-        self.bound: Cache[BoundPod] = Cache(BOUND_PODS)
+        self.kube_nodes: Cache[KubeNodeFacts] = Cache(NODES, set_aside)
+        self.bound: Cache[BoundPod] = Cache(BOUND_PODS, set_aside)
         """Every other pod of the cluster that has a node."""
 
     def parts(self, program: Program) -> tuple[Part, ...]:
         """Keep the caches up to date; the program's readiness depends on it."""
         name = program.settings.scheduler_name
         return (
-            _part(program, "pods", self.pods, f"spec.schedulerName={name}"),
-            _part(program, "nodes", self.kube_nodes),
-            _part(program, "other pods", self.bound, f"spec.nodeName!=,spec.schedulerName!={name}"),
+            self._part(program, "pods", self.pods, f"spec.schedulerName={name}"),
+            self._part(program, "nodes", self.kube_nodes),
+            self._part(
+                program, "other pods", self.bound, f"spec.nodeName!=,spec.schedulerName!={name}"
+            ),
+            Part(name="set aside", run=self._try_again),
         )
 
     async def synced(self) -> None:
@@ -40,10 +49,20 @@ class Mirror:
         for cache in (self.pods, self.kube_nodes, self.bound):
             await cache.synced.wait()
 
+    async def _try_again(self, stop: asyncio.Event) -> None:
+        """Tell subscribers once more, now and then, of what they raised over."""
+        while not stop.is_set():
+            await clock.pause(_TRY_AGAIN_S, stop)
+            for cache in (self.pods, self.kube_nodes, self.bound):
+                cache.try_again()
 
-def _part(program: Program, name: str, cache: Cache[T], field_selector: str = "") -> Part:
-    reflector = Reflector(
-        program.kube, cache, field_selector=field_selector, jitter=program.rng.random
-    )
-    program.health.register(name, reflector.check)
-    return Part(name=name, run=reflector.run)
+    def _part(self, program: Program, name: str, cache: Cache[T], field_selector: str = "") -> Part:
+        reflector = Reflector(
+            program.kube,
+            cache,
+            field_selector=field_selector,
+            set_aside=self._set_aside,
+            jitter=program.rng.random,
+        )
+        program.health.register(name, reflector.check)
+        return Part(name=name, run=reflector.run)

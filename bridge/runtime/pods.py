@@ -17,12 +17,13 @@ from bridge.domain.allocation import Seat
 from bridge.domain.deletions import Deletions
 from bridge.domain.dwell import Dwell
 from bridge.domain.errors import PeerError
-from bridge.domain.facts import Decision, Policy, WhenFull
+from bridge.domain.facts import Actor, Decision, Policy, WhenFull
 from bridge.domain.gang_members import Member
 from bridge.domain.grouping import Membership
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode
 from bridge.domain.jobs import SlurmJob
 from bridge.domain.lifecycle import Row
+from bridge.domain.oddities import UNHEARD, About, Oddities
 from bridge.domain.pods import Pod
 from bridge.domain.view import Past, View
 from bridge.domain.workload import Groups, Workload
@@ -33,6 +34,7 @@ from bridge.runtime.clock import Clock
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.placeholders import Placeholders
 from bridge.runtime.side import Side
+from bridge.runtime.worker import Aside
 from bridge.runtime.workqueue import WorkQueue
 
 
@@ -50,6 +52,7 @@ class PodLoop:
         policy: Policy,
         clock: Clock,
         metrics: Metrics,
+        set_aside: Oddities = UNHEARD,
     ) -> None:
         self._side = side
         self._pods = pods
@@ -59,6 +62,7 @@ class PodLoop:
         self._policy = policy
         self._clock = clock
         self._metrics = metrics
+        self._set_aside = set_aside
         self._dwell = Dwell()
         self._deletions = Deletions()
         self._rows: dict[PodUid, Row] = {}
@@ -72,6 +76,11 @@ class PodLoop:
         self._departed: dict[str, set[PodUid]] = {}
         """Pods that are gone or another's, by their workload: to be forgotten when nobody works on that."""
 
+    @property
+    def actor(self) -> Actor:
+        """Whose pods these are."""
+        return self._side.actor
+
     async def run(self, stop: asyncio.Event, *, workers: int) -> None:
         """Work on workloads until told to stop."""
         self._pods.subscribe(self._changed)
@@ -84,6 +93,7 @@ class PodLoop:
                 count=workers,
                 stop=stop,
                 metrics=self._metrics,
+                aside=Aside(self._set_aside, "workload", self._about),
             )
 
     async def reconcile(self, uid: str) -> timedelta | None:
@@ -338,6 +348,9 @@ class PodLoop:
         """Keep book on a workload from now on."""
         pasts = {self._side.past(pod) for pod in self._mine(uid)}
         self._placeholders.meet(uid, next(past for past in _WORST_FIRST if past in pasts))
+
+    def _about(self, uid: str) -> About | None:
+        return next((pod.about for pod in self._mine(uid)), None)
 
     def _mine(self, uid: str) -> list[Pod]:
         return [pod for _, pod in self._groups.members(uid) if self._is_mine(pod)]

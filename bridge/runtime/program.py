@@ -28,6 +28,7 @@ from bridge.runtime.lease import Accession
 from bridge.runtime.lifetime import Part, StartAfresh
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.serve import bind, serve
+from bridge.runtime.set_aside import SetAside
 from bridge.runtime.settings import Settings
 from bridge.runtime.token_watch import TokenWatch
 from bridge.slurm.client import SlurmClient
@@ -54,6 +55,7 @@ class Program:
     clock: Clock
     rng: random.Random
     reporter: Reporter
+    set_aside: SetAside
 
     @property
     def completer(self) -> Completer:
@@ -171,6 +173,7 @@ async def opened(name: str, settings: Settings) -> AsyncIterator[Program]:
                 controller=f"slurm-bridge.dev/{name}",
                 instance=os.environ.get("POD_NAME") or socket.gethostname(),
             ),
+            set_aside=SetAside(metrics, clock),
         )
 
 

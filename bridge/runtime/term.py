@@ -1,9 +1,14 @@
 """One term of leadership over pods: what the extender and the controllers put together in the same way."""
 
+import asyncio
 from collections.abc import Callable
 
 from bridge.domain.facts import Policy
 from bridge.domain.ids import PodUid
+from bridge.domain.oddities import About
+from bridge.kube import events
+from bridge.kube.events import Event, EventType
+from bridge.runtime import set_aside
 from bridge.runtime.actuator import Actuator, ResizeFor, RestoreFor, SubmitFor
 from bridge.runtime.mirror import Mirror
 from bridge.runtime.placeholders import Placeholders
@@ -94,4 +99,23 @@ class Term:
             policy=policy,
             clock=program.clock,
             metrics=program.metrics,
+            set_aside=program.set_aside,
         )
+
+    async def run(self, loop: PodLoop, stop: asyncio.Event, *, workers: int) -> None:
+        """Run the loop until told to stop, and tell people of what is set aside meanwhile."""
+        program = self._program
+        self._mirror.pods.subscribe(set_aside.odd_pods(program.set_aside, loop.actor))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(program.set_aside.speak(self._say, stop))
+            await loop.run(stop, workers=workers)
+
+    async def _say(self, about: About, reason: str) -> None:
+        event = Event(
+            type=EventType.WARNING,
+            action="SetAside",
+            reason="OddObject",
+            note=reason,
+            at=self._program.clock.now(),
+        )
+        await events.create_event(self._program.kube, about, event, by=self._program.reporter)

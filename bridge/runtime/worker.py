@@ -1,20 +1,22 @@
 """From keys to reconciles: takes one at a time, says in one line how it went, tries again what failed.
 
-Here, and around the HTTP applications, is the only place that catches everything: whatever goes wrong with one key must
-not keep us from the others.
+Whatever goes wrong with one key must not keep us from the others: what nobody had thought of is caught here, and set aside
+until the key goes well.
 """
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Hashable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import structlog
 from structlog.contextvars import bind_contextvars, clear_contextvars, get_contextvars
 
 from bridge.domain.errors import PeerError
+from bridge.domain.oddities import About, Kind, Oddities
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.workqueue import ShutDown, WorkQueue
 
@@ -26,6 +28,16 @@ Reconcile = Callable[[K], Awaitable[timedelta | None]]
 """Looks at one key and does what is to be done; returns when to look again without an event, None: not before one."""
 
 
+@dataclass(frozen=True, slots=True)
+class Aside(Generic[K]):
+    """Where a key is set aside, and as what."""
+
+    set_aside: Oddities
+    kind: Kind
+    about: Callable[[K], About | None] = lambda _: None
+    """The object that may tell people of it."""
+
+
 async def run(
     queue: WorkQueue[K],
     reconcile: Reconcile[K],
@@ -34,6 +46,7 @@ async def run(
     count: int,
     stop: asyncio.Event,
     metrics: Metrics,
+    aside: Aside[K],
 ) -> None:
     """Work with `count` keys at once until told to stop; those under way are finished. Shuts the queue down.
 
@@ -44,19 +57,22 @@ async def run(
         count: Workers.
         stop: Ends it.
         metrics: Where it is counted.
+        aside: Where keys are set aside over which the reconcile crashed.
     """
     metrics.watch_queue(name, queue.__len__)
     try:
         async with asyncio.TaskGroup() as workers:
             for _ in range(count):
-                workers.create_task(_work(queue, reconcile, name, metrics))
+                workers.create_task(_work(queue, reconcile, name, metrics, aside))
             await stop.wait()
             queue.shut_down()
     finally:
         queue.shut_down()
 
 
-async def _work(queue: WorkQueue[K], reconcile: Reconcile[K], name: str, metrics: Metrics) -> None:
+async def _work(
+    queue: WorkQueue[K], reconcile: Reconcile[K], name: str, metrics: Metrics, aside: Aside[K]
+) -> None:
     while True:
         try:
             key = await queue.get()
@@ -65,7 +81,7 @@ async def _work(queue: WorkQueue[K], reconcile: Reconcile[K], name: str, metrics
         began = time.perf_counter()
         try:
             with _in_every_line(queue=name, key=str(key)):
-                outcome = await _one(queue, reconcile, key, began)
+                outcome = await _one(queue, reconcile, key, began, aside)
         finally:
             queue.done(key)
         metrics.reconciled(name, outcome, time.perf_counter() - began)
@@ -83,7 +99,9 @@ def _in_every_line(**about: str) -> Iterator[None]:
         bind_contextvars(**before)
 
 
-async def _one(queue: WorkQueue[K], reconcile: Reconcile[K], key: K, began: float) -> str:
+async def _one(
+    queue: WorkQueue[K], reconcile: Reconcile[K], key: K, began: float, aside: Aside[K]
+) -> str:
     """Reconcile one key and say in one line how it went; returns the outcome for the metrics."""
     try:
         look_again = await reconcile(key)
@@ -93,11 +111,13 @@ async def _one(queue: WorkQueue[K], reconcile: Reconcile[K], key: K, began: floa
         say(
             "reconcile.failed", outcome=outcome, error=str(error), **_times(began, queue.retry(key))
         )
-    except Exception:  # noqa: BLE001  # one key's trouble must not keep us from the others
+    except Exception as error:  # noqa: BLE001  # one key's trouble must not keep us from the others
         outcome = "crashed"
-        _log.exception("reconcile.failed", outcome=outcome, **_times(began, queue.retry(key)))
+        _log.error("reconcile.failed", outcome=outcome, **_times(began, queue.retry(key)))
+        aside.set_aside.crashed(aside.kind, str(key), error, about=aside.about(key))
     else:
         outcome = "ok"
+        aside.set_aside.settled(aside.kind, str(key))
         queue.forget(key)
         again_s = look_again.total_seconds() if look_again is not None else None
         if again_s is not None:

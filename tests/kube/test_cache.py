@@ -3,9 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bridge.domain.oddities import About
+from bridge.domain.oddities import Kind as Called
 from bridge.kube.cache import Cache
 from bridge.kube.decode import Json, Kind
 
@@ -199,3 +202,111 @@ def test_the_cache_never_goes_back_and_ends_with_the_truth(
 
     assert sorted(shown) == shown
     assert history.things[-1] == history.shown()
+
+
+class Aside:
+    """Writes down what is set aside."""
+
+    def __init__(self) -> None:
+        self.crashes: list[str] = []
+        self.now: set[str] = set()
+
+    def tell(self, kind: Called, name: str, reason: str, *, about: About | None = None) -> None:
+        raise NotImplementedError
+
+    def crashed(
+        self, kind: Called, name: str, error: Exception, *, about: About | None = None
+    ) -> None:
+        self.crashes.append(f"{kind} {name}: {error}")
+        self.now.add(name)
+
+    def settled(self, kind: Called, name: str) -> None:
+        self.now.remove(name)
+
+
+class Touchy:
+    """A subscriber that cannot bear one colour."""
+
+    def __init__(self) -> None:
+        self.hated = "blue"
+        self.told: list[tuple[Thing | None, Thing | None]] = []
+
+    def __call__(self, old: Thing | None, new: Thing | None) -> None:
+        if new is not None and new.colour == self.hated:
+            raise ValueError(self.hated)
+        self.told.append((old, new))
+
+
+def test_a_subscriber_that_raises_costs_that_object_only() -> None:
+    aside, touchy = Aside(), Touchy()
+    told: list[tuple[Thing | None, Thing | None]] = []
+    cache = Cache(THINGS, aside)
+    blue, other = replace(FIRST, colour="blue"), Thing("b", "1")
+    cache.put(blue)
+
+    cache.subscribe(touchy)
+    cache.subscribe(lambda old, new: told.append((old, new)))
+    cache.put(other)
+
+    assert blue == cache.get("a")
+    assert [(None, other)] == touchy.told
+    assert [(None, blue), (None, other)] == told
+    assert ["object a: blue"] == aside.crashes
+    assert {"a"} == aside.now
+
+
+def test_what_a_subscriber_raised_over_is_told_again() -> None:
+    aside, touchy = Aside(), Touchy()
+    cache = Cache(THINGS, aside)
+    cache.subscribe(touchy)
+    blue = replace(FIRST, colour="blue")
+    cache.put(blue)
+
+    cache.try_again()
+    assert 2 == len(aside.crashes)
+    touchy.hated = "green"
+    cache.try_again()
+    cache.try_again()
+
+    assert [(None, blue)] == touchy.told
+    assert set() == aside.now
+
+
+@pytest.mark.parametrize("then", [SECOND, None], ids=["its next version", "its end"])
+def test_an_object_is_set_aside_no_longer_than_it_is_odd(then: Thing | None) -> None:
+    aside, touchy = Aside(), Touchy()
+    cache = Cache(THINGS, aside)
+    cache.subscribe(touchy)
+    blue = replace(FIRST, colour="blue")
+    cache.put(blue)
+
+    if then is None:
+        cache.remove("a")
+    else:
+        cache.put(then)
+
+    assert [(blue, then)] == touchy.told
+    assert set() == aside.now
+
+
+def test_an_object_that_cannot_be_indexed_is_in_no_index() -> None:
+    aside = Aside()
+    cache = Cache(THINGS, aside)
+    by_number = cache.index(lambda thing: [str(int(thing.colour))])
+    cache.put(FIRST)
+    cache.put(replace(SECOND, key="b", colour="7"))
+
+    assert FIRST == cache.get("a")
+    assert ["b"] == [thing.key for thing in by_number.get("7")]
+    assert {"a"} == aside.now
+    cache.put(replace(SECOND, colour="7"))
+    assert {"a", "b"} == {thing.key for thing in by_number.get("7")}
+    assert set() == aside.now
+
+
+def test_without_anybody_to_tell_an_error_comes_out() -> None:
+    cache = Cache(THINGS)
+    cache.subscribe(Touchy())
+
+    with pytest.raises(ValueError, match="blue"):
+        cache.put(replace(FIRST, colour="blue"))

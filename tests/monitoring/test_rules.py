@@ -58,6 +58,10 @@ SICK: Mapping[str, Mapping[str, str | None]] = {
     "SlurmBridgeReconcileCrashes": {
         'slurm_bridge_reconciles_total{queue="pods",outcome="crashed"}': "0x55 1x10"
     },
+    "SlurmBridgeCrashes": {
+        'slurm_bridge_set_aside_total{kind="pod",reason="crashed"}': "0x55 1x10"
+    },
+    "SlurmBridgeSetAside": {'slurm_bridge_set_aside_now{kind="slurm_job"}': "2x60"},
     "SlurmBridgeQueueDoesNotDrain": {'slurm_bridge_queue_depth{queue="pods"}': "500x60"},
     "SlurmBridgeWebhookSlow": {
         'slurm_bridge_admission_review_duration_seconds_bucket{le="0.01"}': "0x60",

@@ -1,0 +1,145 @@
+"""What cannot be handled is set aside here, so that it costs only itself: told, counted, and tried again by its owner.
+
+Two reasons, and one place for both. *odd*: somebody wrote what we cannot take as it stands, an unreadable job or a grace
+of ten thousand years. *crashed*: we raised over it, which is an error of ours; the log has the traceback, and the tests
+fail for it. Either way the log names the object, an Event tells its owner where there is an object to carry one, metrics
+count it, and everybody else is served.
+
+Who sets aside tries again: a reflector with the object's next version and with the next list, a cache with the next version
+and every minute, a worker after a back-off, the reading of Slurm with every list. `settled` ends it.
+"""
+
+import asyncio
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import structlog
+
+from bridge.domain import faults, lifecycle
+from bridge.domain.errors import PeerError
+from bridge.domain.facts import Actor
+from bridge.domain.oddities import About, Kind
+from bridge.domain.pods import Pod
+from bridge.kube.cache import Callback
+from bridge.runtime.clock import Clock
+from bridge.runtime.metrics import Metrics
+
+_log = structlog.get_logger(__name__)
+
+MOST = 1000
+"""Remembered at once; what comes on top is counted and not told."""
+
+LONGEST_REASON = 1024
+"""Bytes of a reason; an Event takes no more."""
+
+_TOLD_AGAIN_S = 600.0
+"""A crash that goes on is logged with its traceback no more often than this."""
+
+Say = Callable[[About, str], Awaitable[None]]
+"""Tells people of an object, in an Event."""
+
+
+@dataclass(slots=True)
+class _Entry:
+    reason: str
+    logged_at: float
+    about: About | None
+    is_said: bool = False
+
+
+class SetAside:
+    """What one process has set aside."""
+
+    def __init__(self, metrics: Metrics, clock: Clock) -> None:
+        self._metrics = metrics
+        self._clock = clock
+        self._entries: OrderedDict[tuple[Kind, str], _Entry] = OrderedDict()
+        self._counts: Counter[Kind] = Counter()
+        self._is_full = False
+        self._news = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def tell(self, kind: Kind, name: str, reason: str, *, about: About | None = None) -> None:
+        """Set an object aside for what it is; said as often as anybody likes, told once for each reason."""
+        reason = faults.shortened(reason, LONGEST_REASON)
+        if self._take(kind, name, reason, about):
+            self._metrics.set_aside(kind, "odd")
+            _log.warning("set_aside.odd", kind=kind, name=name, reason=reason)
+
+    def crashed(
+        self, kind: Kind, name: str, error: Exception, *, about: About | None = None
+    ) -> None:
+        """Set an object aside that we failed on; each time counts, as each is an error of ours."""
+        self._metrics.set_aside(kind, "crashed")
+        reason = faults.shortened(f"{type(error).__name__}: {error}", LONGEST_REASON)
+        if self._take(kind, name, reason, about):
+            _log.error("set_aside.crashed", kind=kind, name=name, reason=reason, exc_info=error)
+
+    def settled(self, kind: Kind, name: str) -> None:
+        """The object is handled again, or gone."""
+        if self._entries.pop((kind, name), None) is None:
+            return
+        self._is_full = False
+        self._count(kind, -1)
+        _log.info("set_aside.settled", kind=kind, name=name)
+
+    async def speak(self, say: Say, stop: asyncio.Event) -> None:
+        """Tell people of what was set aside, before and from now on, until told to stop: the leader's business."""
+        async with asyncio.TaskGroup() as group:
+            speaking = group.create_task(self._speak(say))
+            await stop.wait()
+            speaking.cancel()
+
+    async def _speak(self, say: Say) -> None:
+        while True:
+            self._news.clear()
+            for key, entry in list(self._entries.items()):
+                if entry.is_said or entry.about is None or self._entries.get(key) is not entry:
+                    continue
+                entry.is_said = True
+                try:
+                    await say(entry.about, entry.reason)
+                except PeerError as error:
+                    _log.warning("event.lost", error=str(error))
+            await self._news.wait()
+
+    def _take(self, kind: Kind, name: str, reason: str, about: About | None) -> bool:
+        """Remember it; True where it is news, or worth another line."""
+        now = self._clock.monotonic()
+        before = self._entries.get((kind, name))
+        if before is not None and before.reason == reason:
+            is_due = now - before.logged_at >= _TOLD_AGAIN_S
+            before.logged_at = now if is_due else before.logged_at
+            return is_due
+        if before is None:
+            if len(self._entries) >= MOST:
+                self._overflow()
+                return False
+            self._count(kind, +1)
+        self._entries[kind, name] = _Entry(reason, now, about)
+        self._news.set()
+        return True
+
+    def _overflow(self) -> None:
+        if not self._is_full:
+            self._is_full = True
+            _log.error("set_aside.full", most=MOST)
+
+    def _count(self, kind: Kind, change: int) -> None:
+        self._counts[kind] += change
+        self._metrics.set_aside_now(kind, self._counts[kind])
+
+
+def odd_pods(set_aside: SetAside, actor: Actor) -> Callback[Pod]:
+    """Make a subscriber that tells the owner of a pod of which something counts for less than it says."""
+
+    def changed(old: Pod | None, new: Pod | None) -> None:
+        if new is not None and new.oddities and lifecycle.actor(new) is actor:
+            set_aside.tell("pod", new.full_name, faults.told(new.oddities), about=new.about)
+        elif old is not None and old.oddities:
+            set_aside.settled("pod", old.full_name)
+
+    return changed

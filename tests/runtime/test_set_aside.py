@@ -1,0 +1,134 @@
+"""What is set aside: told once, counted, remembered within a bound, and over when it is settled."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from structlog.testing import capture_logs
+
+from bridge.domain.facts import Actor
+from bridge.domain.faults import Fault
+from bridge.domain.oddities import About
+from bridge.kube.errors import Unavailable
+from bridge.runtime import set_aside as module
+from bridge.runtime.metrics import Metrics
+from bridge.runtime.set_aside import MOST, SetAside, odd_pods
+from tests import virtual_time
+from tests.domain import lifecycle_builders as build
+from tests.runtime.test_metrics import value
+from tests.virtual_time import VirtualClock
+
+POD = About(kind="Pod", namespace="team-a", name="odd", uid="1")
+
+
+class World:
+    """What one process has set aside, and what it told people."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.metrics = Metrics("test")
+        self.aside = SetAside(self.metrics, clock)
+        self.said: list[tuple[About, str]] = []
+        self.is_away = False
+
+    async def say(self, about: About, reason: str) -> None:
+        self.said.append((about, reason))
+        if self.is_away:
+            raise Unavailable("POST", "/events", message="no answer")
+
+    def total(self, kind: str, reason: str) -> float:
+        return value(self.metrics, "slurm_bridge_set_aside_total", kind=kind, reason=reason)
+
+    def now(self, kind: str) -> float:
+        return value(self.metrics, "slurm_bridge_set_aside_now", kind=kind)
+
+
+def test_what_is_said_again_and_again_is_told_once() -> None:
+    async def main(clock: VirtualClock) -> None:
+        world = World(clock)
+        with capture_logs() as logs:
+            for _ in range(100):
+                world.aside.tell("slurm_job", "4711", "its comment is no JSON")
+        assert 1 == world.total("slurm_job", "odd") == world.now("slurm_job") == len(logs)
+        assert ("slurm_job", "4711") == (logs[0]["kind"], logs[0]["name"])
+
+        world.aside.tell("slurm_job", "4711", "it has no user")
+        assert 2 == world.total("slurm_job", "odd")
+        assert 1 == world.now("slurm_job")
+
+        world.aside.settled("slurm_job", "4711")
+        world.aside.settled("slurm_job", "4711")
+        assert 0 == world.now("slurm_job") == len(world.aside)
+
+    virtual_time.run(main)
+
+
+def test_each_crash_counts_and_its_traceback_is_logged_now_and_then() -> None:
+    async def main(clock: VirtualClock) -> None:
+        world = World(clock)
+        with capture_logs() as logs:
+            for _ in range(60):
+                world.aside.crashed("pod", "team-a/odd", ZeroDivisionError("oops"))
+                await clock.sleep(60)
+        assert 60 == world.total("pod", "crashed")
+        assert 6 == len(logs)
+        assert all(isinstance(line["exc_info"], ZeroDivisionError) for line in logs)
+
+    virtual_time.run(main)
+
+
+def test_no_more_than_so_many_are_remembered() -> None:
+    async def main(clock: VirtualClock) -> None:
+        world = World(clock)
+        with capture_logs() as logs:
+            for number in range(MOST + 500):
+                world.aside.tell("pod", f"team-a/{number}", "x" * 100_000)
+        assert MOST == len(world.aside) == world.now("pod")
+        assert MOST + 1 == len(logs)
+        assert all(len(line.get("reason", "")) <= module.LONGEST_REASON for line in logs)
+
+        world.aside.settled("pod", "team-a/7")
+        world.aside.tell("pod", "team-a/new", "odd")
+        assert MOST == len(world.aside)
+
+    virtual_time.run(main)
+
+
+def test_who_leads_later_tells_people_once_of_what_is_still_set_aside() -> None:
+    async def main(clock: VirtualClock) -> None:
+        world = World(clock)
+        world.aside.tell("pod", "team-a/gone", "odd", about=POD)
+        world.aside.settled("pod", "team-a/gone")
+        world.aside.tell("pod", "team-a/odd", "too long", about=POD)
+        world.aside.tell("slurm_job", "7", "nobody's pod")
+        stop = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(world.aside.speak(world.say, stop))
+            await clock.sleep(1)
+            assert [(POD, "too long")] == world.said
+            world.is_away = True
+            world.aside.tell("pod", "team-a/odd", "too short", about=POD)
+            await clock.sleep(1)
+            stop.set()
+        assert [(POD, "too long"), (POD, "too short")] == world.said
+
+    virtual_time.run(main)
+
+
+@pytest.mark.parametrize("actor", list(Actor))
+def test_a_pod_is_told_by_whose_it_is_until_nothing_is_odd_any_more(actor: Actor) -> None:
+    async def main(clock: VirtualClock) -> None:
+        world = World(clock)
+        changed = odd_pods(world.aside, actor)
+        plain = build.gated()
+        odd = replace(plain, oddities=(Fault("spec.grace", "too long"),))
+        changed(None, plain)
+        assert 0 == len(world.aside)
+        changed(plain, odd)
+        assert (actor is Actor.EXTENDER) == len(world.aside)
+        changed(odd, plain)
+        assert 0 == len(world.aside)
+        changed(plain, odd)
+        changed(odd, None)
+        assert 0 == len(world.aside)
+
+    virtual_time.run(main)
