@@ -13,6 +13,25 @@ from tests.integration.worlds import Worlds
 from tests.servers import fresh_namespace
 
 
+@pytest.fixture(autouse=True)
+def nothing_crashed(request: pytest.FixtureRequest) -> Iterator[None]:
+    """An error of ours fails the test that brought it about, although the program goes on."""
+    if "full_sandbox" not in request.fixturenames:
+        yield
+        return
+    sandbox: Sandbox = request.getfixturevalue("full_sandbox")
+    logs = [sandbox.instance.log(name) for name in ("extender", "controllers")]
+    lengths = [log.stat().st_size for log in logs]
+    yield
+    if request.node.get_closest_marker("crashes"):
+        return
+    for log, length in zip(logs, lengths, strict=True):
+        with log.open("rb") as lines:
+            lines.seek(length)
+            crashes = [line for line in lines if b"set_aside.crashed" in line]
+        assert [] == crashes
+
+
 @pytest.fixture
 def worlds(full_sandbox: Sandbox, bridged_namespace: str) -> Iterator[Worlds]:
     """A fresh namespace that Slurm places, and Slurm."""

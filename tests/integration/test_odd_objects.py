@@ -1,0 +1,178 @@
+"""One odd object costs only itself: whoever wrote it is told, everybody else is served, and no process ends.
+
+Alice has the role `edit` in one namespace, nothing more. What she writes here the API server takes.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from bridge.domain import faults, names
+from bridge.domain.names import REQUEST_PREFIX
+from sandbox.api import Api, ApiError
+from sandbox.client import Sandbox
+from tests.integration.policed import person
+from tests.integration.worlds import PATIENCE_S, Worlds, condition, job_manifest, played
+from tests.servers import wait_until
+
+BREAK_GLASS = "slurm-bridge:break-glass"
+PAIR = ("extender", "controllers")
+STUBBORN = played(stop_seconds=3600)
+"""A container that ignores SIGTERM."""
+
+MANY_FIELDS = {f"{REQUEST_PREFIX}min-node{number:05}": "x" for number in range(5000)}
+"""230 kB of annotations, none of them a field."""
+
+
+@pytest.fixture
+def alice(full_sandbox: Sandbox, worlds: Worlds) -> Iterator[Api]:
+    with person(full_sandbox, worlds.namespace, "alice") as api:
+        wait_until(lambda: can_list(api, worlds), PATIENCE_S, sandbox=full_sandbox)
+        yield api
+
+
+def can_list(api: Api, worlds: Worlds) -> bool:
+    try:
+        return bool(api.get(f"{worlds.path}/pods"))
+    except ApiError:
+        return False
+
+
+@pytest.fixture(autouse=True)
+def nobody_ends(full_sandbox: Sandbox) -> Iterator[None]:
+    """Neither program ends for it, nor raises over it."""
+    logs = [full_sandbox.instance.log(name) for name in PAIR]
+    lengths = [log.stat().st_size for log in logs]
+    yield
+    written = [log.read_bytes()[length:] for log, length in zip(logs, lengths, strict=True)]
+    for text in written:
+        assert b"process.failed" not in text
+        assert b'"crashed"' not in text
+
+
+@pytest.mark.parametrize("grace_s", [10**12, 2**62, 2**63 - 1])
+def test_a_delete_with_a_grace_of_centuries_stops_nobody(
+    worlds: Worlds, others: Worlds, alice: Api, grace_s: int
+) -> None:
+    worlds.submit("odd", annotations=STUBBORN, by=alice)
+    worlds.await_phase("odd", "Running")
+
+    alice.delete(f"{worlds.path}/pods/odd", gracePeriodSeconds=grace_s)
+    uid = others.submit("stranger", annotations=played(seconds=1))
+
+    others.await_phase("stranger", "Succeeded")
+    assert "COMPLETED" == others.await_accounted(uid).state
+    note = worlds.await_event("odd", "OddObject")
+    assert (
+        f"metadata.deletionGracePeriodSeconds: expected 0 to 9223372036 seconds, found {grace_s}"
+        in note
+    )
+
+    alice.delete(f"{worlds.path}/pods/odd", gracePeriodSeconds=0)
+    worlds.await_gone("odd")
+
+
+def test_a_grace_of_centuries_does_not_keep_a_job_from_its_time_limit(
+    worlds: Worlds, others: Worlds, alice: Api
+) -> None:
+    """The limit is extended so that containers may end, by a year at most."""
+    uid = worlds.submit(
+        "odd",
+        annotations={**STUBBORN, f"{REQUEST_PREFIX}timelimit": "1"},
+        by=alice,
+        terminationGracePeriodSeconds=10**12,
+    )
+    job = worlds.await_live(uid, lambda job: job.state == "RUNNING")
+
+    wait_until(
+        lambda: worlds.time_limit(job.id) not in ("", "1:00"), PATIENCE_S, sandbox=worlds.sandbox
+    )
+    assert "365-" in worlds.time_limit(job.id)
+    assert "spec.terminationGracePeriodSeconds" in worlds.await_event("odd", "OddObject")
+    others.submit("stranger", annotations=played(seconds=1))
+    others.await_phase("stranger", "Succeeded")
+
+    alice.delete(f"{worlds.path}/pods/odd", gracePeriodSeconds=0)
+    worlds.await_gone("odd")
+
+
+def test_a_rank_of_5000_digits_stops_nobody(
+    worlds: Worlds, others: Worlds, full_sandbox: Sandbox
+) -> None:
+    """The policies let nobody write it; break-glass may, and so may whoever finds a way round them."""
+    uid = worlds.submit("odd")
+    worlds.await_phase("odd", "Running")
+    notes = {names.WORKLOAD_ANNOTATION: "somebody-else", names.RANK_ANNOTATION: "9" * 5000}
+    with Api(full_sandbox.user_kubeconfig("mallory", "system:masters", BREAK_GLASS)) as mallory:
+        mallory.patch(f"{worlds.path}/pods/odd", {"metadata": {"annotations": notes}})
+
+    others.submit("stranger", annotations=played(seconds=1))
+    others.await_phase("stranger", "Succeeded")
+
+    path = f"metadata.annotations[{names.RANK_ANNOTATION}]"
+    assert f"{path}: expected a whole number" in worlds.await_event("odd", "OddObject")
+    with Api(full_sandbox.user_kubeconfig("mallory", "system:masters", BREAK_GLASS)) as mallory:
+        back = dict.fromkeys(notes)
+        mallory.patch(f"{worlds.path}/pods/odd", {"metadata": {"annotations": back}})
+    worlds.delete("odd")
+    worlds.await_gone("odd")
+    wait_until(lambda: not worlds.live(uid), PATIENCE_S, sandbox=full_sandbox)
+
+
+def test_a_group_size_of_5000_digits_is_told(worlds: Worlds, alice: Api) -> None:
+    alice.create(
+        f"{worlds.path}/pods",
+        {
+            "metadata": {
+                "name": "odd",
+                "labels": {names.POD_GROUP_LABEL: "mine"},
+                "annotations": {names.POD_GROUP_SIZE_ANNOTATION: "9" * 5000},
+            },
+            "spec": {"containers": [{"name": "main", "image": "example.test/image"}]},
+        },
+    )
+
+    told = worlds.await_pod(
+        "odd", lambda pod: names.POD_GROUP_SIZE_ANNOTATION in condition(pod).get("message", "")
+    )
+    message = condition(told)["message"]
+    assert "expected a whole number from 1, found '9999" in message
+    assert len(message) < 500
+
+
+def test_a_pod_with_5000_unknown_fields_is_refused_in_few_words(worlds: Worlds, alice: Api) -> None:
+    log = worlds.sandbox.instance.log("webhook")
+    before = log.stat().st_size
+
+    with pytest.raises(ApiError) as refused:
+        worlds.submit("bomb", annotations=MANY_FIELDS, by=alice)
+
+    assert "expected at most 40 fields, found more" in refused.value.message
+    assert len(refused.value.message) < faults.LONGEST_TEXT
+    assert log.stat().st_size - before < 20_000
+
+
+def test_a_job_with_5000_unknown_fields_is_told_and_others_are_served(
+    worlds: Worlds, others: Worlds, alice: Api
+) -> None:
+    log = worlds.sandbox.instance.log("extender")
+    before = log.stat().st_size
+    job = job_manifest("bomb", annotations={}, schedulerName=names.SCHEDULER_NAME)
+    job["metadata"]["annotations"] = MANY_FIELDS
+    job["spec"] |= {"parallelism": 20, "completions": 20}
+    alice.create(f"/apis/batch/v1/namespaces/{worlds.namespace}/jobs", job)
+
+    def told() -> list[str]:
+        pods = alice.get(f"{worlds.path}/pods")["items"]
+        found = [condition(pod) for pod in pods]
+        return [each["message"] for each in found if each.get("reason") == "SubmitRefused"]
+
+    wait_until(lambda: len(told()) == 20, PATIENCE_S, sandbox=worlds.sandbox)
+    others.submit("stranger", annotations=played(seconds=1))
+    others.await_phase("stranger", "Succeeded")
+
+    assert all("expected at most 40 fields, found more" in message for message in told())
+    assert all(len(message) < faults.LONGEST_TEXT for message in told())
+    assert log.stat().st_size - before < 500_000
+    background = {"propagationPolicy": "Background"}
+    alice.delete(f"/apis/batch/v1/namespaces/{worlds.namespace}/jobs/bomb", **background)
