@@ -51,8 +51,8 @@ def configure(settings: Log, program: str, stream: TextIO | None = None) -> None
     ]
     rendering: list[Processor] = [
         structlog.processors.format_exc_info,  # not rich's: it prints local variables, tokens too
-        shorten,
         redact,
+        shorten,  # after: half a token would not look like one
         structlog.dev.ConsoleRenderer(
             colors=out.isatty(), exception_formatter=structlog.dev.plain_traceback
         )
@@ -85,8 +85,10 @@ def shorten(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict
             event[key] = value[-_LONGEST_TRACEBACK:]
         elif isinstance(value, str):
             event[key] = faults.shortened(value)
-        elif isinstance(value, list | tuple | dict | set | frozenset) and len(value) > _MOST_ITEMS:
-            event[key] = faults.shortened(repr(list(islice(value, _MOST_ITEMS)))) + "…"
+        elif isinstance(value, list | tuple | dict | set | frozenset):
+            text = repr(list(islice(value, _MOST_ITEMS)))
+            if len(value) > _MOST_ITEMS or len(text) > faults.LONGEST_TEXT:
+                event[key] = faults.shortened(text)
     return event
 
 

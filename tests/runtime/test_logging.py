@@ -43,6 +43,19 @@ def test_a_line_is_one_json_object_with_time_level_and_program(stream: io.String
     } == line
 
 
+@pytest.mark.parametrize(
+    "value",
+    ["x" * 10**6, ["x" * 10**6], ["x"] * 10**5, {"x" * 10**6: 1}, "x" * 4090 + JWT],
+    ids=["text", "long item", "many items", "long key", "a token at the end"],
+)
+def test_no_value_is_longer_than_4_kb(stream: io.StringIO, value: object) -> None:
+    logging.configure(Log(format="json"), "extender", stream)
+    structlog.get_logger().info("placeholder.refused", said=value)
+
+    assert len(stream.getvalue()) < 5000
+    assert JWT[:5] not in stream.getvalue()
+
+
 def test_context_is_part_of_every_line(stream: io.StringIO) -> None:
     logging.configure(Log(format="json"), "extender", stream)
     with bound_contextvars(key="a"):
