@@ -12,6 +12,8 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
+from bridge.domain.oddities import UNHEARD, About, Oddities
+from bridge.domain.oddities import Kind as Called
 from bridge.domain.pods import Pod
 from bridge.kube import decode, patches, writes
 from bridge.kube.cache import Cache
@@ -31,12 +33,14 @@ HASTY = Timing(first_pause=timedelta(milliseconds=10), longest_pause=timedelta(m
 
 @asynccontextmanager
 async def reflecting(
-    client: KubeClient, namespace: str, timing: Timing = HASTY
+    client: KubeClient, namespace: str, timing: Timing = HASTY, set_aside: Oddities = UNHEARD
 ) -> AsyncIterator[tuple[Cache[Pod], Reflector[Pod]]]:
     """A running reflector of the pods in one namespace."""
     cache = Cache(decode.PODS)
     selector = f"metadata.namespace={namespace}"
-    reflector = Reflector(client, cache, field_selector=selector, timing=timing)
+    reflector = Reflector(
+        client, cache, field_selector=selector, timing=timing, set_aside=set_aside
+    )
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         group.create_task(reflector.run(stop))
@@ -303,10 +307,12 @@ class OddServer:
 
 
 @asynccontextmanager
-async def reflecting_odd(server: OddServer) -> AsyncIterator[Cache[Pod]]:
+async def reflecting_odd(
+    server: OddServer, set_aside: Oddities = UNHEARD
+) -> AsyncIterator[Cache[Pod]]:
     async with (
         answering({"/api/v1/pods": server.pods}) as client,
-        reflecting(client, "ns") as (cache, _),
+        reflecting(client, "ns", set_aside=set_aside) as (cache, _),
     ):
         yield cache
 
@@ -329,6 +335,60 @@ async def test_one_unreadable_object_stops_nobody() -> None:
     complaints = [e["error"] for e in logs if e["event"] == "reflector.object_unreadable"]
     assert 2 == len(complaints)
     assert all("Pod ns/odd" in text and "$.metadata.labels" in text for text in complaints)
+
+
+class Aside:
+    """Writes down what is set aside."""
+
+    def __init__(self) -> None:
+        self.now: dict[str, About | None] = {}
+        self.said: list[str] = []
+
+    def tell(self, kind: Called, name: str, reason: str, *, about: About | None = None) -> None:
+        self.said.append(f"{kind} {name}: {reason}")
+        self.now[name] = about
+
+    def crashed(
+        self, kind: Called, name: str, error: Exception, *, about: About | None = None
+    ) -> None:
+        raise NotImplementedError
+
+    def settled(self, kind: Called, name: str) -> None:
+        del self.now[name]
+
+
+async def test_an_unreadable_object_is_set_aside_until_it_can_be_read() -> None:
+    """Or is gone; and one that has not even a name is skipped, and the rest of its list read."""
+    odd = as_stored("odd", "1", labels=["no map"])
+    expired = event("ERROR", {"kind": "Status", "code": 410, "reason": "Expired"})
+    server = OddServer(
+        lists=[[{"kind": "Pod"}, odd, as_stored("b", "1")], [as_stored("odd", "3")]],
+        watches=[
+            [
+                event("ADDED", as_stored("late", "11", labels=["no map"])),
+                event("DELETED", as_stored("b", "12", labels=["no map"])),
+            ],
+            [expired],
+        ],
+    )
+    aside = Aside()
+    async with reflecting_odd(server, aside) as cache:
+        assert {"b"} == names_in(cache)
+        await until(lambda: "ns/late" in aside.now, 10)
+        await until(lambda: names_in(cache) == {"odd"}, 10)
+        await until(lambda: set(aside.now) == {"without a name"}, 10)
+
+    assert "pod ns/odd: " in aside.said[1]
+    assert "$.metadata.labels" in aside.said[1]
+
+
+async def test_an_event_can_be_told_of_an_unreadable_object() -> None:
+    server = OddServer(lists=[[as_stored("odd", "1", labels=["no map"])]], watches=[])
+    aside = Aside()
+    async with reflecting_odd(server, aside):
+        told = aside.now["ns/odd"]
+
+    assert About(kind="Pod", namespace="ns", name="odd", uid="uid-of-odd") == told
 
 
 async def test_a_version_of_an_unreadable_object_is_not_asked_for_again() -> None:
