@@ -10,7 +10,7 @@ import yaml
 
 from bridge.domain import names
 from bridge.domain.names import REQUEST_PREFIX
-from sandbox.api import ApiError
+from sandbox.api import Api, ApiError
 from sandbox.chart import CHART, RELEASE
 from sandbox.client import Sandbox
 from tests.integration.policed import person
@@ -108,10 +108,18 @@ def asks_the_webhook(worlds: Worlds) -> bool:
         return False
 
 
+def can_list(api: Api, worlds: Worlds) -> bool:
+    try:
+        return bool(api.get(f"{worlds.path}/pods"))
+    except ApiError:
+        return False
+
+
 def test_what_is_written_at_the_pin_is_refused_by_the_policies_alone(
     nobody: Worlds, full_sandbox: Sandbox
 ) -> None:
     with person(full_sandbox, nobody.namespace, "alice") as alice:
+        wait_until(lambda: can_list(alice, nobody), PATIENCE_S, sandbox=full_sandbox)
         for annotation in names.WRITTEN_AT_THE_PIN:
             with pytest.raises(ApiError) as refused:
                 nobody.submit("odd", annotations={annotation: "9" * 5000}, by=alice)
