@@ -97,7 +97,7 @@ class Breaker:
         self._counted = -1
 
     def _placeholder(self, pod: Pod) -> SlurmJob | None:
-        return lifecycle.placeholder(pod, View(jobs=self._placeholders.jobs(pod)))
+        return lifecycle.placeholder(pod, View(jobs=self._placeholders.of(pod.workload)))
 
     def _set(self, tally: Tally) -> None:
         is_too_much = tally.is_too_much(self._limits)

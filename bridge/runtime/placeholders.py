@@ -91,10 +91,6 @@ class Placeholders:
             self._seeks_absence = True
         return view
 
-    def jobs(self, pod: Pod) -> tuple[SlurmJob, ...]:
-        """A pod's placeholders as last read, ended ones too; nothing is concluded from it."""
-        return self._snapshot.by_uid.get(pod.uid, ()) if self._snapshot else ()
-
     def wrote(self, uid: str, *, may_still_happen: bool = False) -> None:
         """Note that a write to Slurm about this workload is over; call it in a `finally`.
 
