@@ -165,6 +165,9 @@ class UnreadableIdentityError(ValueError):
     Such a job is no stranger and no orphan: whoever meets it leaves it alone and says so.
     """
 
+    workload: str | None = None
+    """Whose placeholder it is, where that can be read: nobody submits another one for it."""
+
     def __init__(self, why: str, *, cluster: ClusterId | None) -> None:
         """Keep the cluster where it can be read: another cluster's job is not our concern."""
         super().__init__(why)
@@ -219,6 +222,15 @@ def decode(text: str) -> Identity | None:
         return None
     if not isinstance(document, dict) or _MARK not in document:
         return None
+    try:
+        return _marked(document)
+    except UnreadableIdentityError as error:
+        uid = document.get("uid")
+        error.workload = uid if isinstance(uid, str) else None
+        raise
+
+
+def _marked(document: Mapping[str, object]) -> Identity:
     cluster = document.get("cluster")
     if not isinstance(cluster, str):
         raise UnreadableIdentityError("the identity names no cluster", cluster=None)

@@ -39,7 +39,7 @@ class View:
     surely_none: bool = False
     """There is no live one and none can turn up any more; absence in a single reading is not enough."""
     reachable: bool = True
-    """False: the last read failed or made no sense; then nothing is concluded."""
+    """False: the last read failed, or a placeholder of this workload could not be decoded; then nothing is concluded."""
     evidence: Evidence = Evidence.NONE
     """Only asked for where a pod lives and Slurm has no placeholder for it."""
 
@@ -79,6 +79,10 @@ class Reading(Protocol):
     @property
     def is_whole(self) -> bool:
         """Whether every job has been looked at; where not, one that is missing may be among the others."""
+
+    @property
+    def unsure(self) -> frozenset[str]:
+        """The workloads with a placeholder that cannot be read: nothing is concluded about them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +191,8 @@ class Book:
         marks = self._marks.get(uid)
         if self._latest is None or marks is None:
             return View(reachable=self._latest is not None)
+        if uid in self._latest.unsure:
+            return View(reachable=False)
         began = self._latest.began_monotonic
         patch = self._patches.get(pod)
         lags = patch is not None and version == patch.version and began <= patch.until

@@ -83,6 +83,8 @@ class Placeholders:
             concerns: which of the workload's placeholders matter for it; None are all.
         """
         view = self._book.view(uid, pod=pod.uid, version=pod.resource_version, concerns=concerns)
+        if self.is_unsure(uid):
+            return view  # the next change of that job wakes the workload
         if not view.fresh:
             self._waiting_for_news.add(uid)
             self._ask()
@@ -125,6 +127,10 @@ class Placeholders:
     def of(self, uid: str) -> tuple[SlurmJob, ...]:
         """A workload's placeholders as last read; what was written since may be missing."""
         return self._snapshot.by_uid.get(uid, ()) if self._snapshot else ()
+
+    def is_unsure(self, uid: str) -> bool:
+        """Say whether a placeholder of this workload cannot be read: then it has one, and more is not known."""
+        return self._snapshot is not None and uid in self._snapshot.unsure
 
     def job(self, job_id: JobId) -> SlurmJob | None:
         """One of our placeholders as last read."""
@@ -265,3 +271,4 @@ def _changed(before: Snapshot | None, after: Snapshot) -> Iterator[str]:
         if old.get(uid) != jobs:
             yield uid
     yield from old.keys() - after.by_uid.keys()
+    yield from after.unsure ^ (before.unsure if before else frozenset())

@@ -35,9 +35,16 @@ LIMITS = Limits(share=DEFAULTS.eviction_share, always=DEFAULTS.eviction_always)
 class Slurm:
     """Lists the same workloads' jobs in every reading."""
 
-    def __init__(self, clock: VirtualClock, by_uid: Mapping[str, tuple[SlurmJob, ...]]) -> None:
+    def __init__(
+        self,
+        clock: VirtualClock,
+        by_uid: Mapping[str, tuple[SlurmJob, ...]],
+        *,
+        unsure: frozenset[str] = frozenset(),
+    ) -> None:
         self._clock = clock
         self._by_uid = by_uid
+        self._unsure = unsure
         self._sequence = 0
 
     async def refresh(self, **_: object) -> Snapshot:
@@ -50,6 +57,7 @@ class Slurm:
             is_repeated=False,
             is_whole=True,
             unreadable=MappingProxyType({}),
+            unsure=self._unsure,
         )
 
 
@@ -69,12 +77,16 @@ def placeholder(pods: Collection[Pod], job: SlurmJob) -> SlurmJob:
     return replace(job, identity=identity)
 
 
-def health(job: SlurmJob) -> str | None:
-    """What the breaker says of the gang when its placeholder is this job."""
+def health(job: SlurmJob | None) -> str | None:
+    """What the breaker says of the gang when its placeholder is this job; None is one that cannot be read."""
 
     async def main(clock: VirtualClock) -> str | None:
         gang = members(clock)
-        slurm = Slurm(clock, {GANG: (placeholder(gang, job),)})
+        slurm = (
+            Slurm(clock, {GANG: (placeholder(gang, job),)})
+            if job
+            else Slurm(clock, {}, unsure=frozenset({GANG}))
+        )
         metrics = Metrics("controllers")
         placeholders = Placeholders(
             slurm,  # type: ignore[arg-type]  # all that is asked of it
@@ -114,3 +126,7 @@ def test_a_gang_whose_job_was_cancelled_is_counted_pod_by_pod() -> None:
 
     assert words is not None
     assert words.startswith(f"{SIZE} of {SIZE} running pods have lost their placeholder")
+
+
+def test_a_gang_whose_job_cannot_be_read_has_not_lost_it() -> None:
+    assert health(None) is None

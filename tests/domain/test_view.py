@@ -19,6 +19,7 @@ class Snapshot:
     began_monotonic: float
     by_uid: Mapping[str, tuple[SlurmJob, ...]] = field(default_factory=dict)
     is_whole: bool = True
+    unsure: frozenset[str] = frozenset()
 
 
 def absent(began: float) -> Snapshot:
@@ -252,3 +253,13 @@ def test_a_reading_that_leaves_jobs_out_says_nothing_of_absence(left_out: int) -
     for began in (4.0, 5.0):
         book.read(absent(began))
     assert SURELY_NONE == told(book.view(UID, pod=UID, version="1"))
+
+
+def test_nothing_is_concluded_about_a_workload_with_a_placeholder_that_cannot_be_read() -> None:
+    book = a_book()
+    book.read(Snapshot(1.0, unsure=frozenset({UID})))
+    book.read(Snapshot(2.0, unsure=frozenset({UID})))
+
+    view = book.view(UID, pod=UID, version="1")
+
+    assert (False, False, False) == (view.reachable, view.fresh, view.surely_none)

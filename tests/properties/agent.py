@@ -35,6 +35,7 @@ class Reading:
     began_monotonic: float
     by_uid: dict[str, tuple[SlurmJob, ...]]
     is_whole: bool = True
+    unsure: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
