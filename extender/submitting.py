@@ -10,7 +10,7 @@ from bridge.domain import names, overrides, request, revision
 from bridge.domain.actions import Resize, Submit
 from bridge.domain.facts import Refusal
 from bridge.domain.faults import Fault
-from bridge.domain.ids import PodUid
+from bridge.domain.ids import PodUid, WorkloadKey, alone_key
 from bridge.domain.jobs import SlurmJob
 from bridge.domain.permit import Permit
 from bridge.domain.placeholder import Frozen, PlaceholderSpec
@@ -58,20 +58,20 @@ class Submitter:
         self._slots = asyncio.Semaphore(concurrency)
         self._clock = clock
         self._metrics = metrics
-        self._refusals: dict[str, Refusal] = {}
-        self._asked: dict[str, tuple[frozenset[PodUid], Mapping[str, str]]] = {}
+        self._refusals: dict[WorkloadKey, Refusal] = {}
+        self._asked: dict[WorkloadKey, tuple[frozenset[PodUid], Mapping[str, str]]] = {}
         """What was asked for when a workload was first submitted, and for whom: Slurm may have forgotten that job by the next
         time."""
 
-    def refusal(self, uid: str) -> Refusal | None:
+    def refusal(self, uid: WorkloadKey) -> Refusal | None:
         """What was said against the workload's last submits; None since one was accepted."""
         return self._refusals.get(uid)
 
-    def retry(self, uid: str) -> None:
+    def retry(self, uid: WorkloadKey) -> None:
         """The workload has been edited: what was refused is not what it asks for now."""
         self._refusals.pop(uid, None)
 
-    def forget(self, uid: str) -> None:
+    def forget(self, uid: WorkloadKey) -> None:
         """The workload has been placed, or is gone."""
         self._refusals.pop(uid, None)
         self._asked.pop(uid, None)
@@ -84,7 +84,7 @@ class Submitter:
             KubeError, SlurmError: it was not submitted.
         """
         may_still_happen = False
-        uid = action.gang.uid if action.gang else pod.uid
+        uid = _key(pod, action)
         try:
             spec = await self._spec(pod, action)
             async with self._slots:
@@ -138,7 +138,7 @@ class Submitter:
     async def _spec(self, pod: Pod, action: Submit) -> PlaceholderSpec:
         pod = await self._with_deadline(pod)
         members = (pod, *action.gang.members[1:]) if action.gang else (pod,)
-        texts = await self._request(action.gang.uid if action.gang else pod.uid, members)
+        texts = await self._request(_key(pod, action), members)
         asked, faults = overrides.read(texts)
         if faults:
             raise _Faulty(faults)
@@ -159,7 +159,7 @@ class Submitter:
             raise _Faulty(built)
         return replace(built, identity=replace(built.identity, frozen=_frozen(permit, texts)))
 
-    async def _request(self, uid: str, members: Sequence[Pod]) -> Mapping[str, str]:
+    async def _request(self, uid: WorkloadKey, members: Sequence[Pod]) -> Mapping[str, str]:
         """What they were submitted with before, or else what they and their owners say now."""
         pods = {member.uid for member in members}
         former = [
@@ -209,11 +209,15 @@ class Submitter:
         by_class = self._priority_classes.get(pod.priority_class, {})
         return {**by_class, **owners, **overrides.requests(pod.annotations)}
 
-    def _refuse(self, uid: str, text: str) -> None:
+    def _refuse(self, uid: WorkloadKey, text: str) -> None:
         before = self._refusals.get(uid)
         attempts = before.attempts + 1 if before else 1
         self._refusals[uid] = Refusal(attempts=attempts, at=self._clock.now(), text=text)
         _log.warning("placeholder.refused", text=text, attempts=attempts)
+
+
+def _key(pod: Pod, action: Submit) -> WorkloadKey:
+    return action.gang.uid if action.gang else alone_key(pod.uid)
 
 
 def _frozen(permit: Permit, asked: Mapping[str, str]) -> Frozen:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from bridge.domain.facts import Policy
-from bridge.domain.ids import PodUid
+from bridge.domain.ids import PodUid, WorkloadKey, alone_key
 from bridge.runtime.actuator import Actuator, ResizeFor, RestoreFor, SubmitFor
 from bridge.runtime.mirror import Mirror
 from bridge.runtime.placeholders import Placeholders
@@ -39,7 +39,7 @@ class Term:
         """
         self._program = program
         self._mirror = mirror
-        queue: WorkQueue[str] = WorkQueue(rng=program.rng)
+        queue: WorkQueue[WorkloadKey] = WorkQueue(rng=program.rng)
         self._queue = queue
         self.discovery = Discovery(
             program.slurm,
@@ -58,8 +58,8 @@ class Term:
             clock=program.clock,
             metrics=program.metrics,
         )
-        self.wake: Callable[[PodUid], None] = queue.add
-        """Asks for a look at one pod."""
+        self.wake: Callable[[PodUid], None] = lambda pod: queue.add(alone_key(pod))
+        """Asks for a look at one pod; the loop finds the workload it is of."""
         program.health.register("slurm", self.placeholders.health)
 
     def loop(

@@ -10,7 +10,7 @@ from typing import Final
 from bridge.domain import allocation, grant, hostlist, placeholder
 from bridge.domain.allocation import Part, Share, TaskSize
 from bridge.domain.grant import Grant
-from bridge.domain.ids import ClusterId, JobId, Sluid, SlurmNode
+from bridge.domain.ids import ClusterId, JobId, Sluid, SlurmNode, WorkloadKey
 from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.nodes import SlurmNodeFacts
 from bridge.slurm import wire
@@ -59,7 +59,7 @@ class Stranger:
     """Why we cannot read it although it carries our mark, or may carry it; "" for everybody else's jobs."""
     cluster: ClusterId | None = None
     """Of an unreadable one, where that much can be read."""
-    workload: str | None = None
+    workload: WorkloadKey | None = None
     """Of an unreadable one, likewise: nothing may be concluded about this workload."""
     odd: str = ""
     """What else could not be decoded, in words; "" if nothing."""

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from bridge.domain.ids import ClusterId, JobId
+from bridge.domain.ids import ClusterId, JobId, WorkloadKey
 from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.placeholder import Identity
 from bridge.slurm import jobs, wire
@@ -43,7 +43,7 @@ class Snapshot:
     """When its first request was sent, by the clock given to `Discovery`: what was written later may be missing."""
     jobs: Mapping[JobId, SlurmJob]
     """This cluster's placeholders, ended ones too until Slurm purges them (MinJobAge)."""
-    by_uid: Mapping[str, tuple[SlurmJob, ...]]
+    by_uid: Mapping[WorkloadKey, tuple[SlurmJob, ...]]
     """The same by the uid of their workload, oldest id first."""
     is_repeated: bool
     """Slurm listed the very jobs and states of the reading before, strangers' included."""
@@ -51,7 +51,7 @@ class Snapshot:
     """Every job that was listed has been classified: only then absence says something."""
     unreadable: Mapping[JobId, str]
     """Jobs that are, or may be, ours and cannot be read, and why: to be left alone."""
-    unsure: frozenset[str] = frozenset()
+    unsure: frozenset[WorkloadKey] = frozenset()
     """The workloads of those, where that much can be read."""
 
 
@@ -60,7 +60,7 @@ class _Unreadable:
     """A job that is set aside."""
 
     why: str
-    workload: str | None
+    workload: WorkloadKey | None
     states: frozenset[str] | None
     """Those it was looked at with: it is looked at again when they change. None: with the next reading."""
 
@@ -329,7 +329,7 @@ class Discovery:
         )
 
     def _picture(self) -> Snapshot:
-        by_uid: dict[str, tuple[SlurmJob, ...]] = {}
+        by_uid: dict[WorkloadKey, tuple[SlurmJob, ...]] = {}
         for id_ in sorted(self._ours):
             job = self._ours[id_]
             by_uid[job.identity.uid] = (*by_uid.get(job.identity.uid, ()), job)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from bridge.domain import names
 from bridge.domain.breaker import Limits
-from bridge.domain.ids import PodUid
+from bridge.domain.ids import PodUid, WorkloadKey
 from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.pace import Pace
 from bridge.domain.pods import Pod
@@ -26,7 +26,7 @@ from tests.virtual_time import VirtualClock
 PACE = Pace(
     busy_s=1, idle_s=1, shortest_s=0.2, quiet_s=10, first_reasons_per_s=20, reasons_after_s=2
 )
-GANG = "pod-group/team-a/ring"
+GANG = WorkloadKey("pod-group/team-a/ring")
 SIZE = 24
 DEFAULTS = Controllers()
 LIMITS = Limits(share=DEFAULTS.eviction_share, always=DEFAULTS.eviction_always)
@@ -38,9 +38,9 @@ class Slurm:
     def __init__(
         self,
         clock: VirtualClock,
-        by_uid: Mapping[str, tuple[SlurmJob, ...]],
+        by_uid: Mapping[WorkloadKey, tuple[SlurmJob, ...]],
         *,
-        unsure: frozenset[str] = frozenset(),
+        unsure: frozenset[WorkloadKey] = frozenset(),
     ) -> None:
         self._clock = clock
         self._by_uid = by_uid

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 from types import MappingProxyType
 
-from bridge.domain.ids import PodUid
+from bridge.domain.ids import PodUid, alone_key
 from bridge.domain.jobs import SlurmJob
 from bridge.domain.pace import Pace
 from bridge.domain.view import Past, View
@@ -19,6 +19,7 @@ PACE = Pace(
     busy_s=1, idle_s=10, shortest_s=0.2, quiet_s=10, first_reasons_per_s=20, reasons_after_s=2
 )
 UID = PodUid("pod-1")
+KEY = alone_key(UID)
 READABLE_FROM_S = 95.0
 
 
@@ -37,11 +38,11 @@ class Slurm:
             sequence=self.readings,
             began_monotonic=self._clock.monotonic(),
             jobs=MappingProxyType({job.id: job for job in jobs}),
-            by_uid=MappingProxyType({UID: jobs} if jobs else {}),
+            by_uid=MappingProxyType({KEY: jobs} if jobs else {}),
             is_repeated=self.readings > 1,
             is_whole=True,
             unreadable=MappingProxyType({} if is_readable else {build.JOB_ID: "odd"}),
-            unsure=frozenset() if is_readable else frozenset({UID}),
+            unsure=frozenset() if is_readable else frozenset({KEY}),
         )
 
 
@@ -55,10 +56,10 @@ def test_it_is_read_at_the_idle_pace_and_looked_at_when_its_job_can_be_read() ->
             metrics=Metrics("extender"),
         )
         pod = replace(build.gated(), resource_version="1")
-        placeholders.meet(UID, Past.NOTHING)
+        placeholders.meet(KEY, Past.NOTHING)
 
         def look(_: str) -> None:
-            looks.append((clock.monotonic(), placeholders.view(pod, UID)))
+            looks.append((clock.monotonic(), placeholders.view(pod, KEY)))
 
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:
