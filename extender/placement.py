@@ -120,7 +120,7 @@ class Placement:
     def _changed(self, old: Pod | None, new: Pod | None) -> None:
         """What was refused is not what is asked now; and where a pod ends, Slurm may start the next one."""
         if old and new and _asks(old) != _asks(new):
-            self._submitter.retry(alone_key(new.uid))
+            self._submitter.retry(new.uid)
         if old and old.is_bound and not old.is_terminal and (new is None or new.is_terminal):
             self._placeholders.stir()
 

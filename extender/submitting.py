@@ -59,6 +59,10 @@ class Submitter:
         self._clock = clock
         self._metrics = metrics
         self._refusals: dict[WorkloadKey, Refusal] = {}
+        self._refused: dict[PodUid, WorkloadKey] = {}
+        """The workloads with a refusal, by each pod that was to be submitted."""
+        self._members: dict[WorkloadKey, frozenset[PodUid]] = {}
+        """The same, by workload."""
         self._asked: dict[WorkloadKey, tuple[frozenset[PodUid], Mapping[str, str]]] = {}
         """What was asked for when a workload was first submitted, and for whom: Slurm may have forgotten that job by the next
         time."""
@@ -67,13 +71,14 @@ class Submitter:
         """What was said against the workload's last submits; None since one was accepted."""
         return self._refusals.get(uid)
 
-    def retry(self, uid: WorkloadKey) -> None:
-        """The workload has been edited: what was refused is not what it asks for now."""
-        self._refusals.pop(uid, None)
+    def retry(self, pod: PodUid) -> None:
+        """Forget the refusal of a pod's workload: the pod has been edited, and asks for something else now."""
+        if (workload := self._refused.get(pod)) is not None:
+            self._drop_refusal(workload)
 
     def forget(self, uid: WorkloadKey) -> None:
         """The workload has been placed, or is gone."""
-        self._refusals.pop(uid, None)
+        self._drop_refusal(uid)
         self._asked.pop(uid, None)
 
     async def submit(self, pod: Pod, action: Submit) -> None:
@@ -93,14 +98,14 @@ class Submitter:
             may_still_happen = True
             raise
         except _Faulty as faulty:
-            self._refuse(uid, str(faulty))
+            self._refuse(uid, _members(pod, action), str(faulty))
         except errors.Rejected as refusal:
-            self._refuse(uid, refusal.words)
+            self._refuse(uid, _members(pod, action), refusal.words)
         else:
             self._discovery.note_submitted(job_id, spec.identity)
             if spec.identity.frozen:
                 self._asked[uid] = (frozenset(spec.identity.pods), spec.identity.frozen.asked)
-            self._refusals.pop(uid, None)
+            self._drop_refusal(uid)
             self._metrics.submitted(pod.waiting_time(self._clock.now()).total_seconds())
             _log.info("placeholder.submitted", job_id=job_id)
         finally:
@@ -137,7 +142,7 @@ class Submitter:
 
     async def _spec(self, pod: Pod, action: Submit) -> PlaceholderSpec:
         pod = await self._with_deadline(pod)
-        members = (pod, *action.gang.members[1:]) if action.gang else (pod,)
+        members = _members(pod, action)
         texts = await self._request(_key(pod, action), members)
         asked, faults = overrides.read(texts)
         if faults:
@@ -209,11 +214,25 @@ class Submitter:
         by_class = self._priority_classes.get(pod.priority_class, {})
         return {**by_class, **owners, **overrides.requests(pod.annotations)}
 
-    def _refuse(self, uid: WorkloadKey, text: str) -> None:
+    def _drop_refusal(self, uid: WorkloadKey) -> None:
+        """Drop what was said against a workload's submits."""
+        self._refusals.pop(uid, None)
+        for pod in self._members.pop(uid, ()):
+            self._refused.pop(pod, None)
+
+    def _refuse(self, uid: WorkloadKey, members: Sequence[Pod], text: str) -> None:
         before = self._refusals.get(uid)
         attempts = before.attempts + 1 if before else 1
+        self._drop_refusal(uid)
         self._refusals[uid] = Refusal(attempts=attempts, at=self._clock.now(), text=text)
+        self._members[uid] = frozenset(member.uid for member in members)
+        self._refused.update(dict.fromkeys(self._members[uid], uid))
         _log.warning("placeholder.refused", text=text, attempts=attempts)
+
+
+def _members(pod: Pod, action: Submit) -> Sequence[Pod]:
+    """Return whom a placeholder is for: the pod as it is now, and the others of its gang."""
+    return (pod, *action.gang.members[1:]) if action.gang else (pod,)
 
 
 def _key(pod: Pod, action: Submit) -> WorkloadKey:
