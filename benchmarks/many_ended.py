@@ -18,7 +18,7 @@ from benchmarks.meter import cpu_s
 from bridge.domain import breaker, lifecycle, names
 from bridge.domain.actions import Evict
 from bridge.domain.facts import Facts, Policy
-from bridge.domain.ids import ClusterId, KubeNode, PodUid
+from bridge.domain.ids import ClusterId, KubeNode, PodUid, WorkloadKey, alone_key
 from bridge.domain.jobs import SlurmJob
 from bridge.domain.pace import Pace
 from bridge.domain.placeholder import Identity, PlaceholderSpec
@@ -100,7 +100,9 @@ async def _measured(sandbox: Sandbox, pods: int, samples: int, idle_s: float) ->
         without = await _share(sandbox, idle_s)
         async with _controllers(slurm, pods) as controllers:
             share = await _share(sandbox, idle_s)
-            delays = [await controllers.delay_s(f"u{number}") for number in range(samples)]
+            delays = [
+                await controllers.delay_s(WorkloadKey(f"u{number}")) for number in range(samples)
+            ]
     return Found(pods=pods, delays_s=delays, share_with=share, share_without=without)
 
 
@@ -115,7 +117,7 @@ class _Controllers:
     """As much of their leader as knows nothing of Kubernetes."""
 
     def __init__(
-        self, slurm: SlurmClient, pods: dict[str, Pod], placeholders: Placeholders
+        self, slurm: SlurmClient, pods: dict[WorkloadKey, Pod], placeholders: Placeholders
     ) -> None:
         self._slurm = slurm
         self._pods = pods
@@ -123,7 +125,7 @@ class _Controllers:
         self._clock = SystemClock()
         self._counted = -1
         self._held = False
-        self._evicted: dict[str, asyncio.Event] = {uid: asyncio.Event() for uid in pods}
+        self._evicted: dict[WorkloadKey, asyncio.Event] = {uid: asyncio.Event() for uid in pods}
 
     async def know_all(self) -> None:
         """Wait until each pod's placeholder has been read."""
@@ -132,7 +134,7 @@ class _Controllers:
                 return
             await asyncio.sleep(1)
 
-    async def delay_s(self, uid: str) -> float:
+    async def delay_s(self, uid: WorkloadKey) -> float:
         """Cancel a pod's job, and see when the pod would be evicted."""
         job = next(iter(self._placeholders.of(uid)))
         began = time.monotonic()
@@ -141,7 +143,7 @@ class _Controllers:
             await self._evicted[uid].wait()
         return time.monotonic() - began
 
-    def wake(self, uid: str) -> None:
+    def wake(self, uid: WorkloadKey) -> None:
         """There is news of it: decide."""
         pod = self._pods[uid]
         facts = Facts(
@@ -161,7 +163,7 @@ class _Controllers:
         if sequence != self._counted:
             self._counted = sequence
             pairs = [
-                (pod, lifecycle.placeholder(pod, self._placeholders.view(pod, pod.uid)))
+                (pod, lifecycle.placeholder(pod, self._placeholders.view(pod, pod.workload)))
                 for pod in self._pods.values()
             ]
             self._held = breaker.tally(pairs, self._clock.now()).is_too_much(_LIMITS)
@@ -207,7 +209,12 @@ def _pace() -> Pace:
 def _spec(number: int) -> PlaceholderSpec:
     uid = PodUid(f"u{number}")
     identity = Identity(
-        cluster=_CLUSTER, kind="Pod", namespace="ns", name=f"p{number}", uid=uid, pods=(uid,)
+        cluster=_CLUSTER,
+        kind="Pod",
+        namespace="ns",
+        name=f"p{number}",
+        uid=alone_key(uid),
+        pods=(uid,),
     )
     user = nss.JOB_USER.name
     return PlaceholderSpec(

@@ -61,7 +61,11 @@ class Breaker:
         snapshot = self._placeholders.snapshot
         if snapshot is not None and snapshot.sequence != self._counted:
             self._counted = snapshot.sequence
-            pods = ((pod, self._placeholder(pod)) for pod in self._pods.values())
+            pods = (
+                (pod, self._placeholder(pod))
+                for pod in self._pods.values()
+                if not self._placeholders.is_unsure(pod.workload)
+            )
             self._set(breaker.tally(pods, self._clock.now()))
         return self._held is not None
 
@@ -97,7 +101,7 @@ class Breaker:
         self._counted = -1
 
     def _placeholder(self, pod: Pod) -> SlurmJob | None:
-        return lifecycle.placeholder(pod, View(jobs=self._placeholders.jobs(pod)))
+        return lifecycle.placeholder(pod, View(jobs=self._placeholders.of(pod.workload)))
 
     def _set(self, tally: Tally) -> None:
         is_too_much = tally.is_too_much(self._limits)

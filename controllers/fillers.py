@@ -11,7 +11,7 @@ import structlog
 from bridge.domain import demand, fillers, nodes
 from bridge.domain.actions import Cancel
 from bridge.domain.fillers import Fill, FillerAction
-from bridge.domain.ids import ClusterId, SlurmNode
+from bridge.domain.ids import ClusterId, SlurmNode, WorkloadKey
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.node_book import Unknown
 from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts
@@ -68,8 +68,8 @@ class Fillers:
         self._slurm_node = slurm_node
         self._quiet_s = quiet_s
         self._clock = clock
-        self._known_from: dict[str, float] = {}
-        """Node uid → a reading that began before this moment does not count."""
+        self._known_from: dict[WorkloadKey, float] = {}
+        """Per node: a reading that began before this moment does not count."""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Look again and again until told to stop."""
@@ -90,19 +90,19 @@ class Fillers:
                 _log.warning("fillers.interrupted", error=str(error))
 
     async def _look(self, snapshot: Snapshot) -> None:
-        shared: set[str] = set()
+        shared: set[WorkloadKey] = set()
         for kube_node in self._cache.values():
             if nodes.is_hybrid(kube_node):
-                shared.add(kube_node.uid)
+                shared.add(fillers.key(kube_node))
                 await self._look_at(kube_node, snapshot)
         for job in snapshot.jobs.values():
             if _is_live_filler(job) and job.identity.uid not in shared:
                 await self._act(job.identity.uid, Cancel(job_id=job.id, sluid=job.sluid))
 
     async def _look_at(self, kube_node: KubeNodeFacts, snapshot: Snapshot) -> None:
-        name = nodes.slurm_name(kube_node)
+        name, key = nodes.slurm_name(kube_node), fillers.key(kube_node)
         slurm_node = self._slurm_node(name)
-        if snapshot.began_monotonic <= self._known_from.get(kube_node.uid, 0.0):
+        if snapshot.began_monotonic <= self._known_from.get(key, 0.0):
             return
         if slurm_node is None or isinstance(slurm_node, Unknown) or slurm_node.is_external:
             return
@@ -111,13 +111,13 @@ class Fillers:
             return
         others = (p.demand for p in self._others_on.get(kube_node.name) if not p.is_terminal)
         target = fillers.wanted(kube_node, demand.total(others), slurm_node)
-        held: Iterable[SlurmJob] = filter(_is_live_filler, snapshot.by_uid.get(kube_node.uid, ()))
+        held: Iterable[SlurmJob] = filter(_is_live_filler, snapshot.by_uid.get(key, ()))
         for action in fillers.decide(target, tuple(held)):
-            await self._act(kube_node.uid, action, kube_node, slurm_node)
+            await self._act(key, action, kube_node, slurm_node)
 
     async def _act(
         self,
-        uid: str,
+        uid: WorkloadKey,
         action: FillerAction,
         kube_node: KubeNodeFacts | None = None,
         slurm_node: SlurmNodeFacts | None = None,

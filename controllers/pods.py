@@ -8,7 +8,7 @@ from bridge.domain import grouping, lifecycle
 from bridge.domain.allocation import Seat
 from bridge.domain.facts import Actor, Facts
 from bridge.domain.grouping import Membership
-from bridge.domain.ids import KubeNode, PodUid, SlurmNode
+from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.lifecycle import Column, Row
 from bridge.domain.nodes import KubeNodeFacts
@@ -77,7 +77,7 @@ class Endings:
         pod: Pod,
         view: View,
         *,
-        uid: str,  # noqa: ARG002  # the extender's side needs it
+        uid: WorkloadKey,  # noqa: ARG002  # the extender's side needs it
         now: datetime,
         since: datetime,
         seat: Seat | None = None,  # noqa: ARG002  # nothing is seated here
@@ -104,7 +104,7 @@ class Endings:
             refusal=self._restorer.refusal(pod),
         )
 
-    def forget(self, uid: str) -> None:
+    def forget(self, uid: WorkloadKey) -> None:
         """Nothing is remembered of a workload."""
 
     def forget_pod(self, uid: PodUid) -> None:

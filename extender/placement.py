@@ -10,7 +10,7 @@ from bridge.domain import grouping, names
 from bridge.domain.allocation import Seat
 from bridge.domain.facts import Actor, Facts
 from bridge.domain.grouping import Membership
-from bridge.domain.ids import KubeNode, PodUid, SlurmNode
+from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey, alone_key
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.objects import KubeObject
 from bridge.domain.pods import Pod
@@ -58,7 +58,9 @@ class Placement:
 
     async def resolve(self, pod: Pod) -> Membership:
         """Find out which workload a gated pod is of; one that has a placeholder of its own stays with that."""
-        if any(job.phase is not JobPhase.ENDED for job in self._placeholders.of(pod.uid)):
+        if any(
+            job.phase is not JobPhase.ENDED for job in self._placeholders.of(alone_key(pod.uid))
+        ):
             return grouping.alone(pod)
         return await self._owners.membership(pod)
 
@@ -86,7 +88,7 @@ class Placement:
         pod: Pod,
         view: View,
         *,
-        uid: str,
+        uid: WorkloadKey,
         now: datetime,
         since: datetime,
         seat: Seat | None = None,
@@ -108,7 +110,7 @@ class Placement:
             refusal=self._submitter.refusal(uid),
         )
 
-    def forget(self, uid: str) -> None:
+    def forget(self, uid: WorkloadKey) -> None:
         """The workload has been placed, or is gone."""
         self._submitter.forget(uid)
 

@@ -10,7 +10,7 @@ from bridge.domain import names, numbers, overrides, request, revision
 from bridge.domain.actions import Resize, Submit
 from bridge.domain.facts import Refusal
 from bridge.domain.faults import Fault, shortened, told
-from bridge.domain.ids import PodUid
+from bridge.domain.ids import PodUid, WorkloadKey, alone_key
 from bridge.domain.jobs import SlurmJob
 from bridge.domain.permit import Permit
 from bridge.domain.placeholder import Frozen, PlaceholderSpec
@@ -58,22 +58,27 @@ class Submitter:
         self._slots = asyncio.Semaphore(concurrency)
         self._clock = clock
         self._metrics = metrics
-        self._refusals: dict[str, Refusal] = {}
-        self._asked: dict[str, tuple[frozenset[PodUid], Mapping[str, str]]] = {}
+        self._refusals: dict[WorkloadKey, Refusal] = {}
+        self._refused: dict[PodUid, WorkloadKey] = {}
+        """The workloads with a refusal, by each pod that was to be submitted."""
+        self._members: dict[WorkloadKey, frozenset[PodUid]] = {}
+        """The same, by workload."""
+        self._asked: dict[WorkloadKey, tuple[frozenset[PodUid], Mapping[str, str]]] = {}
         """What was asked for when a workload was first submitted, and for whom: Slurm may have forgotten that job by the next
         time."""
 
-    def refusal(self, uid: str) -> Refusal | None:
+    def refusal(self, uid: WorkloadKey) -> Refusal | None:
         """What was said against the workload's last submits; None since one was accepted."""
         return self._refusals.get(uid)
 
-    def retry(self, uid: str) -> None:
-        """The workload has been edited: what was refused is not what it asks for now."""
-        self._refusals.pop(uid, None)
+    def retry(self, pod: PodUid) -> None:
+        """Forget the refusal of a pod's workload: the pod has been edited, and asks for something else now."""
+        if (workload := self._refused.get(pod)) is not None:
+            self._drop_refusal(workload)
 
-    def forget(self, uid: str) -> None:
+    def forget(self, uid: WorkloadKey) -> None:
         """The workload has been placed, or is gone."""
-        self._refusals.pop(uid, None)
+        self._drop_refusal(uid)
         self._asked.pop(uid, None)
 
     async def submit(self, pod: Pod, action: Submit) -> None:
@@ -84,7 +89,7 @@ class Submitter:
             KubeError, SlurmError: it was not submitted.
         """
         may_still_happen = False
-        uid = action.gang.uid if action.gang else pod.uid
+        uid = _key(pod, action)
         try:
             spec = await self._spec(pod, action)
             async with self._slots:
@@ -93,14 +98,14 @@ class Submitter:
             may_still_happen = True
             raise
         except _Faulty as faulty:
-            self._refuse(uid, str(faulty))
+            self._refuse(uid, _members(pod, action), str(faulty))
         except errors.Rejected as refusal:
-            self._refuse(uid, refusal.words)
+            self._refuse(uid, _members(pod, action), refusal.words)
         else:
             self._discovery.note_submitted(job_id, spec.identity)
             if spec.identity.frozen:
                 self._asked[uid] = (frozenset(spec.identity.pods), spec.identity.frozen.asked)
-            self._refusals.pop(uid, None)
+            self._drop_refusal(uid)
             self._metrics.submitted(pod.waiting_time(self._clock.now()).total_seconds())
             _log.info("placeholder.submitted", job_id=job_id)
         finally:
@@ -137,8 +142,8 @@ class Submitter:
 
     async def _spec(self, pod: Pod, action: Submit) -> PlaceholderSpec:
         pod = await self._with_deadline(pod)
-        members = (pod, *action.gang.members[1:]) if action.gang else (pod,)
-        texts = await self._request(action.gang.uid if action.gang else pod.uid, members)
+        members = _members(pod, action)
+        texts = await self._request(_key(pod, action), members)
         asked, faults = overrides.read(texts)
         if faults:
             raise _Faulty(faults)
@@ -159,7 +164,7 @@ class Submitter:
             raise _Faulty(built)
         return replace(built, identity=replace(built.identity, frozen=_frozen(permit, texts)))
 
-    async def _request(self, uid: str, members: Sequence[Pod]) -> Mapping[str, str]:
+    async def _request(self, uid: WorkloadKey, members: Sequence[Pod]) -> Mapping[str, str]:
         """What they were submitted with before, or else what they and their owners say now."""
         pods = {member.uid for member in members}
         former = [
@@ -211,12 +216,30 @@ class Submitter:
         by_class = self._priority_classes.get(pod.priority_class, {})
         return {**by_class, **owners, **overrides.requests(pod.annotations)}
 
-    def _refuse(self, uid: str, text: str) -> None:
+    def _drop_refusal(self, uid: WorkloadKey) -> None:
+        """Drop what was said against a workload's submits."""
+        self._refusals.pop(uid, None)
+        for pod in self._members.pop(uid, ()):
+            self._refused.pop(pod, None)
+
+    def _refuse(self, uid: WorkloadKey, members: Sequence[Pod], text: str) -> None:
         before = self._refusals.get(uid)
         attempts = before.attempts + 1 if before else 1
         text = shortened(text)
+        self._drop_refusal(uid)
         self._refusals[uid] = Refusal(attempts=attempts, at=self._clock.now(), text=text)
+        self._members[uid] = frozenset(member.uid for member in members)
+        self._refused.update(dict.fromkeys(self._members[uid], uid))
         _log.warning("placeholder.refused", text=text, attempts=attempts)
+
+
+def _members(pod: Pod, action: Submit) -> Sequence[Pod]:
+    """Return whom a placeholder is for: the pod as it is now, and the others of its gang."""
+    return (pod, *action.gang.members[1:]) if action.gang else (pod,)
+
+
+def _key(pod: Pod, action: Submit) -> WorkloadKey:
+    return action.gang.uid if action.gang else alone_key(pod.uid)
 
 
 def _frozen(permit: Permit, asked: Mapping[str, str]) -> Frozen:

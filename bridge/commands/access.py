@@ -61,7 +61,11 @@ class Access:
 
         Half an answer is better than none: what Kubernetes knows is shown all the same.
         """
-        return None if self.slurm is None else await _or_none(queue.listing(self.slurm))
+        return (
+            None
+            if self.slurm is None
+            else await _or_none(queue.listing(self.slurm, on_unreadable=_say))
+        )
 
     async def slurm_nodes(self) -> tuple[SlurmNodeFacts, ...] | None:
         """Read all of Slurm's nodes; None as above."""
@@ -125,6 +129,10 @@ def run(way: Way, ask: Callable[[Access], Awaitable[T]]) -> T:
     except (PeerError, ConfigurationError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1) from None
+
+
+def _say(why: str) -> None:
+    typer.echo(f"warning: left out: {why}", err=True)
 
 
 async def _or_none(answer: Awaitable[T]) -> T | None:

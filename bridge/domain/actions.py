@@ -3,7 +3,7 @@
 import enum
 from dataclasses import dataclass
 
-from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid, SlurmNode
+from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid, SlurmNode, WorkloadKey
 from bridge.domain.workload import Workload
 
 
@@ -135,7 +135,7 @@ class Tell:
 class Place:
     """What a member of a gang is told of its place, for the downward API."""
 
-    workload: str
+    workload: WorkloadKey
     rank: int
     world_size: int
     nodelist: tuple[KubeNode, ...]

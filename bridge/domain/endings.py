@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from bridge.domain import lifecycle, names
 from bridge.domain.actions import Cancel, Cause, Complete, EndPod, Evict, Outcome, Tell, Wait
 from bridge.domain.facts import Facts, Policy
-from bridge.domain.ids import ClusterId, JobId, KubeNode, PodUid, Sluid, SlurmNode
+from bridge.domain.ids import ClusterId, JobId, KubeNode, PodUid, Sluid, SlurmNode, WorkloadKey
 from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.placeholder import Identity
 from bridge.domain.pods import Condition, Container, ContainerState, Phase, Pod
@@ -32,7 +32,12 @@ _JOB = SlurmJob(
     submitted_at=_LONG_AGO,
     started_at=_LONG_AGO,
     identity=Identity(
-        cluster=ClusterId("c"), kind="Pod", namespace="ns", name="p", uid="u", pods=(PodUid("u"),)
+        cluster=ClusterId("c"),
+        kind="Pod",
+        namespace="ns",
+        name="p",
+        uid=WorkloadKey("u"),
+        pods=(PodUid("u"),),
     ),
 )
 _WAITING = replace(_JOB, phase=JobPhase.WAITING, nodes=(), started_at=None, reason="Priority")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from bridge.domain import quantities
 from bridge.domain.actions import Cancel
 from bridge.domain.demand import Demand
-from bridge.domain.ids import ClusterId
+from bridge.domain.ids import ClusterId, WorkloadKey
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.placeholder import Identity, PlaceholderSpec
@@ -97,6 +97,11 @@ def decide(target: Share, fillers: Iterable[SlurmJob]) -> tuple[FillerAction, ..
     return (Fill(share=_least(target)),) if _is_too_much(held, target) else ()
 
 
+def key(kube_node: KubeNodeFacts) -> WorkloadKey:
+    """Return what a node's fillers are known by."""
+    return WorkloadKey(kube_node.uid)
+
+
 def spec(
     kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts, share: Share, cluster: ClusterId
 ) -> PlaceholderSpec:
@@ -107,7 +112,7 @@ def spec(
             kind=KIND,
             namespace="",
             name=kube_node.name,
-            uid=kube_node.uid,
+            uid=key(kube_node),
             pods=(),
         ),
         name=NAME,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from bridge.domain import names
 from bridge.domain.faults import Fault
+from bridge.domain.ids import WorkloadKey, alone_key
 from bridge.domain.objects import KubeObject, Reference
 from bridge.domain.pods import Pod
 
@@ -62,7 +63,7 @@ class Membership:
     namespace: str
     name: str
     """For people: the Job's, the JobSet's, the group's."""
-    key: str
+    key: WorkloadKey
     """The workload's uid, as its placeholder's identity has it. A group without a uid of its own is known by its name:
     its incarnations are told apart by their pods."""
     rank: tuple[int, ...] = ()
@@ -83,13 +84,17 @@ class Membership:
 def alone(pod: Pod, faults: Sequence[Fault] = ()) -> Membership:
     """Make a workload of a single pod."""
     return Membership(
-        kind=POD, namespace=pod.namespace, name=pod.name, key=pod.uid, faults=tuple(faults)
+        kind=POD,
+        namespace=pod.namespace,
+        name=pod.name,
+        key=alone_key(pod.uid),
+        faults=tuple(faults),
     )
 
 
 def placed(pod: Pod) -> Membership:
     """Say which workload a pod was placed with, as we wrote it down."""
-    if pod.workload == pod.uid:
+    if pod.workload == alone_key(pod.uid):
         return alone(pod)
     return Membership(
         kind="",
@@ -165,7 +170,7 @@ def _declared(pod: Pod, name: str, api_version: str) -> Membership:
         kind=POD_GROUP,
         namespace=pod.namespace,
         name=name,
-        key=f"{POD_GROUP}.{group}/{pod.namespace}/{name}",
+        key=WorkloadKey(f"{POD_GROUP}.{group}/{pod.namespace}/{name}"),
         rank=_index(pod),
         declared_by=Reference(
             api_version=api_version, kind=POD_GROUP, namespace=pod.namespace, name=name
@@ -178,7 +183,7 @@ def _named(pod: Pod, kind: str, name: str) -> Membership:
         kind=kind,
         namespace=pod.namespace,
         name=name,
-        key=f"{kind}/{pod.namespace}/{name}",
+        key=WorkloadKey(f"{kind}/{pod.namespace}/{name}"),
         rank=_index(pod),
     )
 
@@ -192,7 +197,7 @@ def _lws(pod: Pod, owners: Sequence[KubeObject]) -> Membership | None:
         kind=LEADER_WORKER_SET,
         namespace=pod.namespace,
         name=f"{name}-{group}",
-        key=f"{LEADER_WORKER_SET}/{pod.namespace}/{name}/{group}",
+        key=WorkloadKey(f"{LEADER_WORKER_SET}/{pod.namespace}/{name}/{group}"),
         rank=_numbers(pod.labels, f"{_LWS}worker-index"),
         declared_by=Reference.to(root) if root else None,
         root=root,
@@ -218,7 +223,7 @@ def _jobset(pod: Pod, owners: Sequence[KubeObject]) -> Membership | None:
         kind=JOBSET,
         namespace=pod.namespace,
         name=f"{root.name}{part}",
-        key=f"{root.uid}.{attempt}{part}",
+        key=WorkloadKey(f"{root.uid}.{attempt}{part}"),
         rank=(*_numbers(pod.labels, f"{_JOBSET}job-global-index"), *_index(pod)),
         declared_by=Reference.to(root),
         root=root,
@@ -258,7 +263,7 @@ def _under(pod: Pod, owner: KubeObject, kind: str) -> Membership:
         kind=kind,
         namespace=pod.namespace,
         name=owner.name,
-        key=owner.uid,
+        key=WorkloadKey(owner.uid),
         rank=_index(pod),
         declared_by=Reference.to(owner),
         root=owner,

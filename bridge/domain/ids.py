@@ -19,3 +19,12 @@ SlurmNode = NewType("SlurmNode", str)
 
 ClusterId = NewType("ClusterId", str)
 """Which Kubernetes cluster a placeholder belongs to; by default the uid of the namespace kube-system."""
+
+WorkloadKey = NewType("WorkloadKey", str)
+"""What a workload and its placeholder are known by: `Identity.uid`. A single pod's is its uid (`alone_key`), a Job's the
+Job's uid; a group without a uid of its own has kind, namespace and name instead. Never look it up by a pod's uid."""
+
+
+def alone_key(pod: PodUid) -> WorkloadKey:
+    """Return the key of a pod that is a workload of its own."""
+    return WorkloadKey(pod)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from bridge.domain.ids import ClusterId, PodUid, SlurmNode
+from bridge.domain.ids import ClusterId, PodUid, SlurmNode, WorkloadKey
 
 _MARK = "slurm-bridge"
 """The JSON key that says "ours"; its value is the version."""
@@ -41,7 +41,7 @@ class Identity:
     """The workload's kind: `Pod`, `Job`, `JobSet` …"""
     namespace: str
     name: str
-    uid: str
+    uid: WorkloadKey
     pods: tuple[PodUid, ...]
     """Its members: a gang's in rank order. Who replaces a member takes its entry, before the pin."""
     failed: Mapping[PodUid, str] = field(default_factory=dict)
@@ -165,6 +165,9 @@ class UnreadableIdentityError(ValueError):
     Such a job is no stranger and no orphan: whoever meets it leaves it alone and says so.
     """
 
+    workload: WorkloadKey | None = None
+    """Whose placeholder it is, where that can be read: nobody submits another one for it."""
+
     def __init__(self, why: str, *, cluster: ClusterId | None) -> None:
         """Keep the cluster where it can be read: another cluster's job is not our concern."""
         super().__init__(why)
@@ -219,6 +222,15 @@ def decode(text: str) -> Identity | None:
         return None
     if not isinstance(document, dict) or _MARK not in document:
         return None
+    try:
+        return _marked(document)
+    except UnreadableIdentityError as error:
+        uid = document.get("uid")
+        error.workload = WorkloadKey(uid) if isinstance(uid, str) else None
+        raise
+
+
+def _marked(document: Mapping[str, object]) -> Identity:
     cluster = document.get("cluster")
     if not isinstance(cluster, str):
         raise UnreadableIdentityError("the identity names no cluster", cluster=None)
@@ -250,7 +262,7 @@ def _identity(document: Mapping[str, object], cluster: ClusterId) -> Identity:
         kind=str(texts["kind"]),
         namespace=str(texts["namespace"]),
         name=str(texts["name"]),
-        uid=str(texts["uid"]),
+        uid=WorkloadKey(str(texts["uid"])),
         pods=tuple(PodUid(pod) for pod in pods),
         failed={PodUid(pod): str(how) for pod, how in failed.items()}
         if isinstance(failed, dict)

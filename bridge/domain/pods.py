@@ -9,7 +9,7 @@ from bridge.domain import grant, names, numbers
 from bridge.domain.demand import Demand
 from bridge.domain.faults import Fault
 from bridge.domain.grant import Grant
-from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid
+from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid, WorkloadKey, alone_key
 from bridge.domain.oddities import About
 from bridge.domain.placeholder import Identity
 
@@ -220,9 +220,10 @@ class Pod:
         return KubeNode(node) if node else None
 
     @property
-    def workload(self) -> str:
-        """Of a placed pod: the uid of the workload it was placed with, its own where it was placed alone."""
-        return self.annotations.get(names.WORKLOAD_ANNOTATION) or self.uid
+    def workload(self) -> WorkloadKey:
+        """Of a placed pod: the key of the workload it was placed with, its own where it was placed alone."""
+        placed_with = self.annotations.get(names.WORKLOAD_ANNOTATION)
+        return WorkloadKey(placed_with) if placed_with else alone_key(self.uid)
 
     @property
     def rank(self) -> int | None:

@@ -12,7 +12,7 @@ from bridge.domain import candidates, demand, numbers, overrides
 from bridge.domain.candidates import Pool
 from bridge.domain.demand import Demand
 from bridge.domain.faults import Fault
-from bridge.domain.ids import ClusterId, SlurmNode
+from bridge.domain.ids import ClusterId, SlurmNode, alone_key
 from bridge.domain.overrides import Overrides
 from bridge.domain.permit import Permit
 from bridge.domain.placeholder import Identity, PlaceholderSpec
@@ -183,7 +183,7 @@ def _identity(pod: Pod, gang: Workload | None, defaults: Defaults) -> Identity:
         kind=gang.kind if gang else "Pod",
         namespace=pod.namespace,
         name=gang.name if gang else pod.name,
-        uid=gang.uid if gang else pod.uid,
+        uid=gang.uid if gang else alone_key(pod.uid),
         pods=tuple(member.uid for member in gang.members) if gang else (pod.uid,),
     )
 

@@ -8,7 +8,7 @@ from bridge.domain import allocation, lifecycle, names, workload
 from bridge.domain.actions import Assign, Cancel, OwnCause, Place
 from bridge.domain.allocation import Seat
 from bridge.domain.facts import Decision, Policy, WhenFull
-from bridge.domain.ids import KubeNode, PodUid, SlurmNode
+from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.lifecycle import Row
 from bridge.domain.pods import Pod
@@ -109,7 +109,7 @@ def when_full(pod: Pod, policy: Policy) -> WhenFull:
 
 
 def seated(
-    decision: Decision, seat: Seat, job: SlurmJob, uid: str, nodelist: tuple[KubeNode, ...]
+    decision: Decision, seat: Seat, job: SlurmJob, uid: WorkloadKey, nodelist: tuple[KubeNode, ...]
 ) -> Decision:
     """Put a member's seat into its decision."""
     place = Place(workload=uid, rank=seat.slot, world_size=job.tasks, nodelist=nodelist)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol, assert_never
 
-from bridge.domain.ids import PodUid
+from bridge.domain.ids import PodUid, WorkloadKey
 from bridge.domain.jobs import JobPhase, SlurmJob
 
 
@@ -39,7 +39,7 @@ class View:
     surely_none: bool = False
     """There is no live one and none can turn up any more; absence in a single reading is not enough."""
     reachable: bool = True
-    """False: the last read failed or made no sense; then nothing is concluded."""
+    """False: the last read failed, or a placeholder of this workload could not be decoded; then nothing is concluded."""
     evidence: Evidence = Evidence.NONE
     """Only asked for where a pod lives and Slurm has no placeholder for it."""
 
@@ -73,12 +73,16 @@ class Reading(Protocol):
         """When its first request was sent."""
 
     @property
-    def by_uid(self) -> Mapping[str, tuple[SlurmJob, ...]]:
+    def by_uid(self) -> Mapping[WorkloadKey, tuple[SlurmJob, ...]]:
         """The jobs of this cluster by the uid of their workload."""
 
     @property
     def is_whole(self) -> bool:
         """Whether every job has been looked at; where not, one that is missing may be among the others."""
+
+    @property
+    def unsure(self) -> frozenset[WorkloadKey]:
+        """The workloads with a placeholder that cannot be read: nothing is concluded about them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +120,12 @@ class Book:
     def __init__(self, *, quiet_s: float) -> None:
         """quiet_s: for so long a submit whose reply was lost may still be accepted."""
         self._quiet_s = quiet_s
-        self._marks: dict[str, _Marks] = {}
+        self._marks: dict[WorkloadKey, _Marks] = {}
         self._patches: dict[PodUid, _Patch] = {}
         self._latest: Reading | None = None
         self._before: Reading | None = None
 
-    def meet(self, uid: str, past: Past, *, at: float) -> None:
+    def meet(self, uid: WorkloadKey, past: Past, *, at: float) -> None:
         """Begin to keep book on a workload; again and again is fine, the first time counts."""
         if uid in self._marks:
             return
@@ -135,7 +139,7 @@ class Book:
             case _:
                 assert_never(past)
 
-    def wrote(self, uid: str, *, at: float, may_still_happen: bool = False) -> None:
+    def wrote(self, uid: WorkloadKey, *, at: float, may_still_happen: bool = False) -> None:
         """Note that a write to Slurm about this workload was over at that moment.
 
         may_still_happen: a submit without an answer; slurmctld may accept it when it wakes up.
@@ -154,11 +158,11 @@ class Book:
         """
         self._patches[pod] = _Patch(version, at + self._quiet_s)
 
-    def knows(self, uid: str) -> bool:
+    def knows(self, uid: WorkloadKey) -> bool:
         """It has met this workload."""
         return uid in self._marks
 
-    def forget(self, uid: str) -> None:
+    def forget(self, uid: WorkloadKey) -> None:
         """The workload is gone, or no longer ours."""
         self._marks.pop(uid, None)
 
@@ -176,7 +180,7 @@ class Book:
 
     def view(
         self,
-        uid: str,
+        uid: WorkloadKey,
         *,
         pod: PodUid,
         version: str,
@@ -187,6 +191,8 @@ class Book:
         marks = self._marks.get(uid)
         if self._latest is None or marks is None:
             return View(reachable=self._latest is not None)
+        if uid in self._latest.unsure:
+            return View(reachable=False)
         began = self._latest.began_monotonic
         patch = self._patches.get(pod)
         lags = patch is not None and version == patch.version and began <= patch.until
@@ -197,7 +203,7 @@ class Book:
             evidence=evidence,
         )
 
-    def _has_none(self, uid: str, marks: _Marks, concerns: Concerns | None) -> bool:
+    def _has_none(self, uid: WorkloadKey, marks: _Marks, concerns: Concerns | None) -> bool:
         """Absence needs two readings in a row, unless nobody ever wrote or Slurm itself still shows the end."""
         looks = [self._latest]
         if marks.fresh_from > -math.inf and not any(
@@ -213,7 +219,9 @@ class Book:
         )
 
 
-def _jobs(reading: Reading | None, uid: str, concerns: Concerns | None) -> tuple[SlurmJob, ...]:
+def _jobs(
+    reading: Reading | None, uid: WorkloadKey, concerns: Concerns | None
+) -> tuple[SlurmJob, ...]:
     jobs = reading.by_uid.get(uid, ()) if reading else ()
     return jobs if concerns is None else tuple(filter(concerns, jobs))
 

@@ -14,7 +14,7 @@ from bridge.domain import demand, grouping, names, numbers
 from bridge.domain.demand import Demand, Resources
 from bridge.domain.faults import Fault
 from bridge.domain.grouping import Membership
-from bridge.domain.ids import PodUid
+from bridge.domain.ids import PodUid, WorkloadKey
 from bridge.domain.objects import KubeObject
 from bridge.domain.pods import NodeTerm, Pod, Requirement
 
@@ -31,7 +31,7 @@ _SHOWN = 80
 class Workload:
     """What one placeholder is asked for."""
 
-    uid: str
+    uid: WorkloadKey
     """`Membership.key`."""
     kind: str
     namespace: str
@@ -364,10 +364,10 @@ class Groups:
     """Which pods share a workload: an index, so that one changed pod touches its own workload only."""
 
     def __init__(self) -> None:
-        self._of: dict[PodUid, str] = {}
-        self._members: dict[str, dict[PodUid, tuple[Membership, Pod]]] = {}
+        self._of: dict[PodUid, WorkloadKey] = {}
+        self._members: dict[WorkloadKey, dict[PodUid, tuple[Membership, Pod]]] = {}
 
-    def put(self, pod: Pod, member: Membership) -> str | None:
+    def put(self, pod: Pod, member: Membership) -> WorkloadKey | None:
         """Take in a pod as it is now; returns the key of the workload that it has left, if it has."""
         before = self._of.get(pod.uid)
         left = before if before not in (None, member.key) else None
@@ -377,22 +377,22 @@ class Groups:
         self._members.setdefault(member.key, {})[pod.uid] = (member, pod)
         return left
 
-    def remove(self, uid: PodUid) -> str | None:
+    def remove(self, uid: PodUid) -> WorkloadKey | None:
         """Forget a pod that is gone; returns the key of its workload."""
         key = self._of.pop(uid, None)
         if key is not None:
             self._drop(key, uid)
         return key
 
-    def key(self, uid: PodUid) -> str | None:
+    def key(self, uid: PodUid) -> WorkloadKey | None:
         """The workload's key; None for a pod that is not here."""
         return self._of.get(uid)
 
-    def members(self, key: str) -> list[tuple[Membership, Pod]]:
+    def members(self, key: WorkloadKey) -> list[tuple[Membership, Pod]]:
         """Every pod of a workload, in no particular order."""
         return list(self._members.get(key, {}).values())
 
-    def _drop(self, key: str, uid: PodUid) -> None:
+    def _drop(self, key: WorkloadKey, uid: PodUid) -> None:
         members = self._members[key]
         del members[uid]
         if not members:

@@ -34,7 +34,7 @@ from bridge.domain.actions import (
     Wait,
 )
 from bridge.domain.facts import Decision
-from bridge.domain.ids import JobId, Sluid
+from bridge.domain.ids import JobId, Sluid, WorkloadKey
 from bridge.domain.jobs import SlurmJob
 from bridge.domain.placeholder import Identity
 from bridge.domain.pods import Pod
@@ -94,7 +94,7 @@ class Actuator:
         self._clock = clock
         self._metrics = metrics
 
-    async def carry_out(self, pod: Pod, decision: Decision, *, workload: str) -> None:
+    async def carry_out(self, pod: Pod, decision: Decision, *, workload: WorkloadKey) -> None:
         """Do one thing after the other; the first that fails ends it. A pod that is gone needs nothing more.
 
         Args:
@@ -127,7 +127,7 @@ class Actuator:
             case _:
                 pass
 
-    async def _act(self, pod: Pod, action: Action, workload: str) -> Pod:
+    async def _act(self, pod: Pod, action: Action, workload: WorkloadKey) -> Pod:
         """Carry out one action; returns the pod as our own write left it."""
         match action:
             case (
@@ -175,7 +175,7 @@ class Actuator:
         self,
         pod: Pod,
         action: Submit | Resize | Restore | Cancel | Complete | Enlist | Record | SetTimeLimit,
-        workload: str,
+        workload: WorkloadKey,
     ) -> None:
         match action:
             case Submit():
@@ -195,7 +195,7 @@ class Actuator:
             case unreachable:
                 assert_never(unreachable)
 
-    async def _resize_or_cancel(self, pod: Pod, action: Resize, workload: str) -> None:
+    async def _resize_or_cancel(self, pod: Pod, action: Resize, workload: WorkloadKey) -> None:
         try:
             is_done = await self._resize(pod, action)
         finally:
@@ -206,7 +206,7 @@ class Actuator:
             instead = Cancel(job_id=action.job_id, sluid=action.sluid, cause=cause)
             await self._cancel(pod, instead, workload)
 
-    async def _cancel(self, pod: Pod, action: Cancel, workload: str) -> None:
+    async def _cancel(self, pod: Pod, action: Cancel, workload: WorkloadKey) -> None:
         try:
             job = await self._verified(action.job_id, action.sluid, workload)
             if job is None:
@@ -220,7 +220,7 @@ class Actuator:
         finally:
             self._placeholders.wrote(workload)
 
-    async def _complete(self, action: Complete, workload: str) -> None:
+    async def _complete(self, action: Complete, workload: WorkloadKey) -> None:
         try:
             job = await self._verified(action.job_id, action.sluid, workload)
             if job is None:
@@ -241,7 +241,7 @@ class Actuator:
         identity = now.identity if isinstance(now, SlurmJob) else job.identity
         return outcome.worst([how, *outcome.recorded(identity)])
 
-    async def _amend(self, pod: Pod, action: Enlist | Record, workload: str) -> None:
+    async def _amend(self, pod: Pod, action: Enlist | Record, workload: WorkloadKey) -> None:
         """Change the identity as it is now: the other program may have changed it as well."""
         try:
             job = await self._verified(action.job_id, action.sluid, workload)
@@ -254,7 +254,7 @@ class Actuator:
             self._placeholders.changed(action.job_id)
             self._placeholders.wrote(workload)
 
-    async def _set_time_limit(self, action: SetTimeLimit, workload: str) -> None:
+    async def _set_time_limit(self, action: SetTimeLimit, workload: WorkloadKey) -> None:
         try:
             job = await self._verified(action.job_id, action.sluid, workload)
             if job is None:
@@ -270,7 +270,9 @@ class Actuator:
             self._placeholders.changed(action.job_id)
             self._placeholders.wrote(workload)
 
-    async def _verified(self, job_id: JobId, sluid: Sluid | None, workload: str) -> SlurmJob | None:
+    async def _verified(
+        self, job_id: JobId, sluid: Sluid | None, workload: WorkloadKey
+    ) -> SlurmJob | None:
         """The placeholder that was meant, and no other job that has its id by now; None if it is gone.
 
         A job id is re-used after a hard crash of slurmctld. One that was read with its sluid is safe; one that was only

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 import structlog
 
 from bridge.domain import reasons
-from bridge.domain.ids import JobId, PodUid
+from bridge.domain.ids import JobId, PodUid, WorkloadKey
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.pace import Pace
 from bridge.domain.pods import Pod
@@ -59,7 +59,7 @@ class Placeholders:
         """Rung when the next reading may be due earlier than it was."""
         self._is_asked = False
         """For the next reading, as soon as may be."""
-        self._waiting_for_news: set[str] = set()
+        self._waiting_for_news: set[WorkloadKey] = set()
         self._seeks_absence = False
         """Somebody wants to know of what is not there."""
         self._is_questioned = False
@@ -70,11 +70,11 @@ class Placeholders:
 
     # -- what reconcilers ask and say -------------------------------------------------------------
 
-    def meet(self, uid: str, past: Past) -> None:
+    def meet(self, uid: WorkloadKey, past: Past) -> None:
         """Begin to keep book on a workload; the first time counts."""
         self._book.meet(uid, past, at=self._clock.monotonic())
 
-    def view(self, pod: Pod, uid: str, concerns: Concerns | None = None) -> View:
+    def view(self, pod: Pod, uid: WorkloadKey, concerns: Concerns | None = None) -> View:
         """Say what is surely known of a pod's placeholders; what is not yet, is asked for and wakes its workload.
 
         Args:
@@ -83,6 +83,8 @@ class Placeholders:
             concerns: which of the workload's placeholders matter for it; None are all.
         """
         view = self._book.view(uid, pod=pod.uid, version=pod.resource_version, concerns=concerns)
+        if self.is_unsure(uid):
+            return view  # the next change of that job wakes the workload
         if not view.fresh:
             self._waiting_for_news.add(uid)
             self._ask()
@@ -91,11 +93,7 @@ class Placeholders:
             self._seeks_absence = True
         return view
 
-    def jobs(self, pod: Pod) -> tuple[SlurmJob, ...]:
-        """A pod's placeholders as last read, ended ones too; nothing is concluded from it."""
-        return self._snapshot.by_uid.get(pod.uid, ()) if self._snapshot else ()
-
-    def wrote(self, uid: str, *, may_still_happen: bool = False) -> None:
+    def wrote(self, uid: WorkloadKey, *, may_still_happen: bool = False) -> None:
         """Note that a write to Slurm about this workload is over; call it in a `finally`.
 
         may_still_happen: it was a submit whose reply was lost.
@@ -117,7 +115,7 @@ class Placeholders:
         """Note a write to the pod itself, decided on this version of it; call it in a `finally`."""
         self._book.patched(pod.uid, version=pod.resource_version, at=self._clock.monotonic())
 
-    def forget(self, uid: str) -> None:
+    def forget(self, uid: WorkloadKey) -> None:
         """The workload is no longer ours to watch."""
         self._book.forget(uid)
         self._waiting_for_news.discard(uid)
@@ -126,9 +124,13 @@ class Placeholders:
         """The pod is no longer ours to watch."""
         self._book.forget_pod(uid)
 
-    def of(self, uid: str) -> tuple[SlurmJob, ...]:
+    def of(self, uid: WorkloadKey) -> tuple[SlurmJob, ...]:
         """A workload's placeholders as last read; what was written since may be missing."""
         return self._snapshot.by_uid.get(uid, ()) if self._snapshot else ()
+
+    def is_unsure(self, uid: WorkloadKey) -> bool:
+        """Say whether a placeholder of this workload cannot be read: then it has one, and more is not known."""
+        return self._snapshot is not None and uid in self._snapshot.unsure
 
     def job(self, job_id: JobId) -> SlurmJob | None:
         """One of our placeholders as last read."""
@@ -154,7 +156,7 @@ class Placeholders:
 
     # -- the loop ---------------------------------------------------------------------------------
 
-    async def run(self, stop: asyncio.Event, *, wake: Callable[[str], None]) -> None:
+    async def run(self, stop: asyncio.Event, *, wake: Callable[[WorkloadKey], None]) -> None:
         """Read Slurm again and again until told to stop.
 
         Args:
@@ -166,14 +168,14 @@ class Placeholders:
             await stop.wait()
             reading.cancel()
 
-    async def _read_forever(self, wake: Callable[[str], None]) -> None:
+    async def _read_forever(self, wake: Callable[[WorkloadKey], None]) -> None:
         while True:
             began = self._clock.monotonic()
             for uid in await self._read():
                 wake(uid)
             await self._pause(took_s=self._clock.monotonic() - began)
 
-    async def _read(self) -> set[str]:
+    async def _read(self) -> set[WorkloadKey]:
         """Read Slurm once; returns the workloads to wake."""
         self._is_asked = False
         whole, self._seeks_absence = self._seeks_absence, False
@@ -260,7 +262,7 @@ class Placeholders:
         return self._clock.monotonic() - self._read_at
 
 
-def _changed(before: Snapshot | None, after: Snapshot) -> Iterator[str]:
+def _changed(before: Snapshot | None, after: Snapshot) -> Iterator[WorkloadKey]:
     """The workloads of whose placeholders the two readings say different things."""
     old = before.by_uid if before else {}
     if old is after.by_uid:
@@ -269,3 +271,4 @@ def _changed(before: Snapshot | None, after: Snapshot) -> Iterator[str]:
         if old.get(uid) != jobs:
             yield uid
     yield from old.keys() - after.by_uid.keys()
+    yield from after.unsure ^ (before.unsure if before else frozenset())

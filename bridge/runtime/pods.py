@@ -20,7 +20,7 @@ from bridge.domain.errors import PeerError
 from bridge.domain.facts import Actor, Decision, Policy, WhenFull
 from bridge.domain.gang_members import Member
 from bridge.domain.grouping import Membership
-from bridge.domain.ids import KubeNode, PodUid, SlurmNode
+from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey
 from bridge.domain.jobs import SlurmJob
 from bridge.domain.lifecycle import Row
 from bridge.domain.oddities import UNHEARD, About, Oddities
@@ -46,7 +46,7 @@ class PodLoop:
         side: Side,
         *,
         pods: Cache[Pod],
-        queue: WorkQueue[str],
+        queue: WorkQueue[WorkloadKey],
         placeholders: Placeholders,
         actuator: Actuator,
         policy: Policy,
@@ -73,7 +73,7 @@ class PodLoop:
         """Pods that may join a placeholder submitted without them."""
         self._joined: set[PodUid] = set()
         """Members whose placeholder is being read again, as it did not name them."""
-        self._departed: dict[str, set[PodUid]] = {}
+        self._departed: dict[WorkloadKey, set[PodUid]] = {}
         """Pods that are gone or another's, by their workload: to be forgotten when nobody works on that."""
 
     @property
@@ -96,7 +96,7 @@ class PodLoop:
                 aside=Aside(self._set_aside, "workload", self._about),
             )
 
-    async def reconcile(self, uid: str) -> timedelta | None:
+    async def reconcile(self, uid: WorkloadKey) -> timedelta | None:
         """Look at one workload, and do what has to be done; returns when to look again without an event.
 
         Raises:
@@ -107,11 +107,11 @@ class PodLoop:
         finally:
             self._let_go(uid)
 
-    async def _look(self, uid: str) -> timedelta | None:
+    async def _look(self, uid: WorkloadKey) -> timedelta | None:
         if not await self._is_resolved(uid):
             return None
         if (key := self._groups.key(PodUid(uid))) not in (None, uid):
-            self._queue.add(str(key))  # somebody has news of one member
+            self._queue.add(key)  # somebody has news of one member
             return None
         members = self._groups.members(uid)
         if not self._mine(uid):
@@ -125,20 +125,20 @@ class PodLoop:
 
     async def _alone(self, member: Membership, pod: Pod) -> timedelta | None:
         structlog.contextvars.bind_contextvars(pod=pod.full_name)
-        view = self._placeholders.view(pod, pod.uid)
+        view = self._placeholders.view(pod, member.key)
         now = self._clock.now()
         facts = self._side.gather(
-            pod, view, uid=pod.uid, now=now, since=self._since(pod, view, now)
+            pod, view, uid=member.key, now=now, since=self._since(pod, view, now)
         )
         decision = lifecycle.decide(facts, self._policy)
         decision = gang.without_claim(pod, decision, member.faults)
-        await self._actuator.carry_out(pod, decision, workload=pod.uid)
+        await self._actuator.carry_out(pod, decision, workload=member.key)
         return decision.retry_after
 
     # -- a gang -----------------------------------------------------------------------------------
 
     async def _together(
-        self, uid: str, members: Sequence[tuple[Membership, Pod]]
+        self, uid: WorkloadKey, members: Sequence[tuple[Membership, Pod]]
     ) -> timedelta | None:
         declared = await self._side.declared(members[0][0])
         await self._admit(uid)
@@ -161,7 +161,9 @@ class PodLoop:
             default=None,
         )
 
-    def _looks(self, uid: str, pods: Sequence[Pod], wanted: Workload | None) -> list[Member]:
+    def _looks(
+        self, uid: WorkloadKey, pods: Sequence[Pod], wanted: Workload | None
+    ) -> list[Member]:
         """Decide for each member as if it were alone with the placeholder."""
         jobs = self._placeholders.of(uid)
         seats: Mapping[PodUid, Seat] | None = None
@@ -209,7 +211,7 @@ class PodLoop:
             )
         return looks
 
-    def _joined_unseen(self, uid: str, pod: Pod, job: SlurmJob) -> bool:
+    def _joined_unseen(self, uid: WorkloadKey, pod: Pod, job: SlurmJob) -> bool:
         """Whether a member was written into its placeholder's identity after that was read: once, it is read again."""
         is_placed = not pod.is_gated and job.is_named(pod.job_id, pod.sluid)
         if not is_placed or pod.uid in job.identity.pods or pod.uid in self._joined:
@@ -236,7 +238,7 @@ class PodLoop:
             return gang_members.surplus(pod, job, view, self._policy, dwelt=dwelt)
         return None
 
-    async def _carry_out(self, uid: str, decisions: Sequence[tuple[Pod, Decision]]) -> None:
+    async def _carry_out(self, uid: WorkloadKey, decisions: Sequence[tuple[Pod, Decision]]) -> None:
         """What concerns the placeholder first, one after the other; then every member's own, at once."""
         first = [each for each in decisions if gang.leads(each[1])]
         for pod, decision in first:
@@ -257,7 +259,7 @@ class PodLoop:
         if failures:
             raise failures[0]
 
-    async def _one(self, uid: str, pod: Pod, decision: Decision) -> None:
+    async def _one(self, uid: WorkloadKey, pod: Pod, decision: Decision) -> None:
         with bound_contextvars(pod=pod.full_name):
             await self._actuator.carry_out(pod, decision, workload=uid)
 
@@ -267,7 +269,7 @@ class PodLoop:
 
     # -- which pods, and since when ---------------------------------------------------------------
 
-    async def _is_resolved(self, uid: str) -> bool:
+    async def _is_resolved(self, uid: WorkloadKey) -> bool:
         """Find out which workload a new pod is of; False if it is not its own."""
         pod = self._pods.get(uid)
         if pod is None or not self._is_mine(pod) or self._membership(pod) is not None:
@@ -283,7 +285,7 @@ class PodLoop:
         self._queue.add(member.key)
         return False
 
-    async def _admit(self, uid: str) -> None:
+    async def _admit(self, uid: WorkloadKey) -> None:
         """Whoever may not share in a placeholder is a workload of its own."""
         pods = [pod for _, pod in self._groups.members(uid)]
         for pod, job in list(gang_members.joining(pods, self._placeholders.of(uid))):
@@ -315,7 +317,7 @@ class PodLoop:
             left = self._groups.put(new, member)
             if left is not None:
                 self._queue.add(left)
-            key: str | None = member.key
+            key: WorkloadKey | None = member.key
         else:
             key = self._groups.remove(old.uid) if old is not None else None
             if old is not None:
@@ -334,7 +336,7 @@ class PodLoop:
         elif was_mine and not self._queue.is_worked_on(key):
             self._let_go(key)
 
-    def _heard_of(self, uid: str) -> None:
+    def _heard_of(self, uid: WorkloadKey) -> None:
         """Queue a workload of which Slurm has news, if any of it is this side's."""
         if not (mine := self._mine(uid)):
             return
@@ -344,15 +346,15 @@ class PodLoop:
         else:
             self._queue.add(uid)
 
-    def _meet(self, uid: str) -> None:
+    def _meet(self, uid: WorkloadKey) -> None:
         """Keep book on a workload from now on."""
         pasts = {self._side.past(pod) for pod in self._mine(uid)}
         self._placeholders.meet(uid, next(past for past in _WORST_FIRST if past in pasts))
 
-    def _about(self, uid: str) -> About | None:
+    def _about(self, uid: WorkloadKey) -> About | None:
         return next((pod.about for pod in self._mine(uid)), None)
 
-    def _mine(self, uid: str) -> list[Pod]:
+    def _mine(self, uid: WorkloadKey) -> list[Pod]:
         return [pod for _, pod in self._groups.members(uid) if self._is_mine(pod)]
 
     def _is_mine(self, pod: Pod) -> bool:
@@ -363,7 +365,7 @@ class PodLoop:
         self._count(pod.uid, cell[0])
         return self._dwell.since(pod.uid, cell, now)
 
-    def _let_go(self, key: str) -> None:
+    def _let_go(self, key: WorkloadKey) -> None:
         """Forget what of a workload is gone or another's; nobody works on it."""
         for departed in self._departed.pop(key, ()):
             self._forget(departed)

@@ -7,7 +7,7 @@ from typing import Protocol
 from bridge.domain.allocation import Seat
 from bridge.domain.facts import Actor, Facts
 from bridge.domain.grouping import Membership
-from bridge.domain.ids import KubeNode, PodUid, SlurmNode
+from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey
 from bridge.domain.jobs import SlurmJob
 from bridge.domain.objects import KubeObject
 from bridge.domain.pods import Pod
@@ -47,7 +47,7 @@ class Side(Protocol):
         pod: Pod,
         view: View,
         *,
-        uid: str,
+        uid: WorkloadKey,
         now: datetime,
         since: datetime,
         seat: Seat | None = None,
@@ -70,7 +70,7 @@ class Side(Protocol):
         """The Kubernetes node of that Slurm name; None if nobody knows it."""
         ...
 
-    def forget(self, uid: str) -> None:
+    def forget(self, uid: WorkloadKey) -> None:
         """The workload is gone, or in the other program's hands."""
         ...
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from bridge.domain.facts import Policy
-from bridge.domain.ids import PodUid
+from bridge.domain.ids import PodUid, WorkloadKey, alone_key
 from bridge.domain.oddities import About
 from bridge.kube import events
 from bridge.kube.events import Event, EventType
@@ -44,13 +44,15 @@ class Term:
         """
         self._program = program
         self._mirror = mirror
-        queue: WorkQueue[str] = WorkQueue(rng=program.rng)
+        queue: WorkQueue[WorkloadKey] = WorkQueue(rng=program.rng)
         self._queue = queue
         self.discovery = Discovery(
             program.slurm,
             program.cluster,
             clock=program.clock.monotonic,
             patience_s=0.0 if submits else _PATIENCE_S,
+            on_unreadable=lambda job, why: program.set_aside.tell("slurm_job", str(job), why),
+            on_settled=lambda job: program.set_aside.settled("slurm_job", str(job)),
         )
         self.placeholders = Placeholders(
             self.discovery,
@@ -63,8 +65,8 @@ class Term:
             clock=program.clock,
             metrics=program.metrics,
         )
-        self.wake: Callable[[PodUid], None] = queue.add
-        """Asks for a look at one pod."""
+        self.wake: Callable[[PodUid], None] = lambda pod: queue.add(alone_key(pod))
+        """Asks for a look at one pod; the loop finds the workload it is of."""
         program.health.register("slurm", self.placeholders.health)
 
     def loop(

@@ -11,7 +11,7 @@ from typing import Final, Self, TypeVar
 import aiohttp
 import msgspec
 
-from bridge.slurm import wire
+from bridge.slurm import lenient, wire
 from bridge.slurm.connection import Connector
 from bridge.slurm.errors import (
     LostReply,
@@ -248,8 +248,8 @@ def _refuse_unless_ok(operation: str, reply: Reply) -> None:
     if reply.status == OK:
         return
     try:
-        answer = msgspec.json.decode(reply.body, type=wire.Answer)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        answer = lenient.whole(reply.body, wire.Answer)
+    except lenient.UNDECODABLE:
         # Text of slurmrestd's own, or the page of a proxy: what it says does not matter to the classification.
         words = reply.body[:200].decode(errors="replace").strip() or "no body"
         raise classify(reply.status, None)(operation, words, status=reply.status) from None
@@ -268,8 +268,8 @@ def _refusal(operation: str, status: int, answer: wire.Answer) -> SlurmError:
 
 def _decode(operation: str, reply: Reply, kind: type[S]) -> S:
     try:
-        return msgspec.json.decode(reply.body, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return lenient.whole(reply.body, kind)
+    except lenient.UNDECODABLE as error:
         start = reply.body[:80].decode(errors="replace")
         raise Malformed(
             operation, f"{error}, in an answer that starts {start!r}", status=reply.status

@@ -10,15 +10,41 @@ from typing import Final
 from bridge.domain import allocation, grant, hostlist, placeholder
 from bridge.domain.allocation import Part, Share, TaskSize
 from bridge.domain.grant import Grant
-from bridge.domain.ids import ClusterId, JobId, Sluid, SlurmNode
+from bridge.domain.ids import ClusterId, JobId, Sluid, SlurmNode, WorkloadKey
 from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.nodes import SlurmNodeFacts
 from bridge.slurm import wire
+from bridge.slurm.lenient import Lenient
 
 EXTERNAL_JOB: Final = "EXTERNAL_JOB"
 
 _LAST_S: Final = int(datetime.max.replace(tzinfo=UTC).timestamp()) - 1
 _WORST_FIRST: Final = (JobPhase.ENDED, JobPhase.WAITING, JobPhase.PAUSED, JobPhase.RUNNING)
+
+_WHOSE: Final = frozenset({"flags", "admin_comment"})
+"""The fields that tell whose job it is."""
+
+_FOR_THE_GRANT: Final = frozenset(
+    {
+        "name",
+        "user_name",
+        "group_name",
+        "account",
+        "partition",
+        "qos",
+        "resv_name",
+        "wckey",
+        "licenses",
+        "mcs_label",
+        "node_count",
+        "cpus",
+        "memory_per_node",
+        "tres_per_node",
+        "state_reason",
+        "state_description",
+    }
+)
+"""The fields that only the grant and messages take: a job is ours, and handled, without them."""
 
 _ENDS: Final = frozenset(end.value for end in JobEnd)
 
@@ -30,17 +56,21 @@ class Stranger:
     id: JobId
     sluid: Sluid | None
     unreadable: str = ""
-    """Why we cannot read it although it carries our mark; "" for everybody else's jobs."""
+    """Why we cannot read it although it carries our mark, or may carry it; "" for everybody else's jobs."""
     cluster: ClusterId | None = None
     """Of an unreadable one, where that much can be read."""
+    workload: WorkloadKey | None = None
+    """Of an unreadable one, likewise: nothing may be concluded about this workload."""
+    odd: str = ""
+    """What else could not be decoded, in words; "" if nothing."""
 
 
-def job(wired: wire.Job, *also: wire.Job) -> SlurmJob | Stranger:
+def job(read: Lenient[wire.Job], *also: Lenient[wire.Job]) -> SlurmJob | Stranger:
     """Reduce a job to what decisions need; tell placeholders (of any cluster) from strangers.
 
     A heterogeneous job is one job: also, its further components in their order.
     """
-    leader = _job(wired)
+    leader = _job(read)
     if isinstance(leader, Stranger) or not also:
         return leader
     components = [leader]
@@ -48,7 +78,10 @@ def job(wired: wire.Job, *also: wire.Job) -> SlurmJob | Stranger:
         found = _job(each)
         if isinstance(found, Stranger):
             why = found.unreadable or f"its component {found.id} has no identity"
-            return replace(found, id=leader.id, sluid=leader.sluid, unreadable=why)
+            workload = leader.identity.uid
+            return replace(
+                found, id=leader.id, sluid=leader.sluid, unreadable=why, workload=workload
+            )
         components.append(found)
     return _whole(components)
 
@@ -102,17 +135,26 @@ def component_states(offset: int, states: Iterable[str]) -> frozenset[str]:
     return frozenset(states) if not offset else frozenset(f"{offset}:{each}" for each in states)
 
 
-def _job(wired: wire.Job) -> SlurmJob | Stranger:
+def _job(read: Lenient[wire.Job]) -> SlurmJob | Stranger:
+    wired = read.value
     id_ = JobId(wired.job_id)
     sluid = Sluid(wired.step_id.sluid) if wired.step_id.sluid else None
+    stranger = Stranger(id=id_, sluid=sluid, odd=read.odd)
+    if read.left_out & _WHOSE:
+        return replace(stranger, unreadable=read.odd)
     if EXTERNAL_JOB not in wired.flags:
-        return Stranger(id=id_, sluid=sluid)
+        return stranger
     try:
         identity = placeholder.decode(wired.admin_comment)
     except placeholder.UnreadableIdentityError as error:
-        return Stranger(id=id_, sluid=sluid, unreadable=str(error), cluster=error.cluster)
+        return replace(
+            stranger, unreadable=str(error), cluster=error.cluster, workload=error.workload
+        )
     if identity is None:
-        return Stranger(id=id_, sluid=sluid)
+        return stranger
+    set_aside = replace(stranger, cluster=identity.cluster, workload=identity.uid)
+    if read.left_out - _FOR_THE_GRANT:
+        return replace(set_aside, unreadable=read.odd)
     states = frozenset(wired.job_state)
     try:
         phase = phase_of(states)
@@ -121,7 +163,7 @@ def _job(wired: wire.Job) -> SlurmJob | Stranger:
             for text in (wired.nodes, wired.required_nodes, wired.excluded_nodes)
         )
     except ValueError as error:
-        return Stranger(id=id_, sluid=sluid, unreadable=str(error), cluster=identity.cluster)
+        return replace(set_aside, unreadable=str(error))
     is_waiting = phase is JobPhase.WAITING
     unlimited = wired.time_limit.infinite
     return SlurmJob(
@@ -151,7 +193,9 @@ def _job(wired: wire.Job) -> SlurmJob | Stranger:
         time_limit_min=None if unlimited else wired.time_limit.positive,
         exit_code=wired.exit_code.return_code.positive or 0,
         signal=wired.exit_code.signal.id.positive or 0,
-        grant=_grant(wired, tuple(_shares(wired, nodes))) if phase is JobPhase.RUNNING else None,
+        grant=_grant(wired, tuple(_shares(wired, nodes)))
+        if phase is JobPhase.RUNNING and not read.left_out
+        else None,
     )
 
 

@@ -17,13 +17,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from bridge.domain.ids import ClusterId, JobId
+from bridge.domain.ids import ClusterId, JobId, WorkloadKey
 from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.placeholder import Identity
 from bridge.slurm import jobs, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger
-from bridge.slurm.errors import NotFound, SlurmError
+from bridge.slurm.errors import Malformed, NotFound, SlurmError
 from bridge.slurm.jobs import Listing
 
 _TRUSTED_S = 10.0
@@ -43,14 +43,41 @@ class Snapshot:
     """When its first request was sent, by the clock given to `Discovery`: what was written later may be missing."""
     jobs: Mapping[JobId, SlurmJob]
     """This cluster's placeholders, ended ones too until Slurm purges them (MinJobAge)."""
-    by_uid: Mapping[str, tuple[SlurmJob, ...]]
+    by_uid: Mapping[WorkloadKey, tuple[SlurmJob, ...]]
     """The same by the uid of their workload, oldest id first."""
     is_repeated: bool
     """Slurm listed the very jobs and states of the reading before, strangers' included."""
     is_whole: bool
     """Every job that was listed has been classified: only then absence says something."""
     unreadable: Mapping[JobId, str]
-    """Jobs with our mark that we cannot read, and why: another version's, to be left alone."""
+    """Jobs that are, or may be, ours and cannot be read, and why: to be left alone."""
+    unsure: frozenset[WorkloadKey] = frozenset()
+    """The workloads of those, where that much can be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Unreadable:
+    """A job that is set aside."""
+
+    why: str
+    workload: WorkloadKey | None
+    states: frozenset[str] | None
+    """Those it was looked at with: it is looked at again when they change. None: with the next reading."""
+
+
+OnUnreadable = Callable[[JobId, str], None]
+"""Hears of each look at a job that could not be read as it is, and why."""
+
+OnSettled = Callable[[JobId], None]
+"""Hears that such a job is readable by now, or gone."""
+
+
+def _ignore_unreadable(_id: JobId, _why: str) -> None:
+    pass
+
+
+def _ignore_settled(_id: JobId) -> None:
+    pass
 
 
 class Discovery:
@@ -64,6 +91,8 @@ class Discovery:
         clock: Callable[[], float],
         concurrency: int = 4,
         patience_s: float = 0.0,
+        on_unreadable: OnUnreadable = _ignore_unreadable,
+        on_settled: OnSettled = _ignore_settled,
     ) -> None:
         """Begin with nothing known: the first reading looks at every job once.
 
@@ -74,6 +103,8 @@ class Discovery:
             concurrency: Jobs looked at at a time.
             patience_s: For so long a new job may be pending before it is looked at: most run by then, and are looked at once
                 instead of twice.
+            on_unreadable: Where to report jobs that cannot be read as they are; told again at each look.
+            on_settled: Where to report that one of those is readable by now, or gone.
         """
         self._client = client
         self._cluster = cluster
@@ -90,7 +121,10 @@ class Discovery:
         self._must_forget = False
         self._ours: dict[JobId, SlurmJob] = {}
         self._strangers: set[JobId] = set()
-        self._unreadable: dict[JobId, str] = {}
+        self._unreadable: dict[JobId, _Unreadable] = {}
+        self._reported: set[JobId] = set()
+        self._on_unreadable = on_unreadable
+        self._on_settled = on_settled
         self._noted: dict[JobId, float] = {}
         self._changed: set[JobId] = set()
         self._patience_s = patience_s
@@ -103,6 +137,7 @@ class Discovery:
         if known is not None and known.identity.uid == identity.uid:
             return
         self._strangers.discard(job_id)
+        self._unreadable.pop(job_id, None)
         self._noted[job_id] = self._clock()
         self._last = None
         self._ours[job_id] = SlurmJob(
@@ -150,7 +185,7 @@ class Discovery:
             wanted = (id_ for id_ in asked if id_ in listed.states and id_ in self._ours)
             self._listing = None
             try:
-                if await self._look_at(dict.fromkeys([*news, *wanted])):
+                if await self._look_at(dict.fromkeys([*news, *wanted]), listed.states):
                     self._listing = listed
             except SlurmError:
                 self._changed |= changed
@@ -195,6 +230,8 @@ class Discovery:
         self._strangers &= seen.keys()
         for id_ in self._unreadable.keys() - seen.keys():
             del self._unreadable[id_]
+        for id_ in self._reported - seen.keys():
+            self._settle(id_)
         for id_ in [id_ for id_, at in self._noted.items() if id_ in seen or at < began]:
             del self._noted[id_]
         missing = [id_ for id_ in self._ours if id_ not in seen and id_ not in self._noted]
@@ -204,17 +241,19 @@ class Discovery:
         return [id_ for id_ in missing if id_ in self._ours]
 
     def _needs_look(self, id_: JobId, states: frozenset[str]) -> bool:
-        if id_ in self._strangers or id_ in self._unreadable:
+        if id_ in self._strangers:
             return False
+        if (unreadable := self._unreadable.get(id_)) is not None:
+            return unreadable.states != states
         known = self._ours.get(id_)
         return known is None or known.states != states
 
-    async def _look_at(self, ids: Iterable[JobId]) -> bool:
-        """Read jobs one by one, some at a time; False if one of them was gone."""
+    async def _look_at(self, ids: Iterable[JobId], seen: Mapping[JobId, frozenset[str]]) -> bool:
+        """Read jobs one by one, some at a time; False if one of them was gone, or has to be looked at again."""
         queue = iter(ids)
 
         async def take() -> bool:
-            return all([await self._look(id_) for id_ in queue])
+            return all([await self._look(id_, seen.get(id_)) for id_ in queue])
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -223,24 +262,53 @@ class Discovery:
             raise failures.exceptions[0] from None
         return all(taker.result() for taker in takers)
 
-    async def _look(self, id_: JobId) -> bool:
+    async def _look(self, id_: JobId, states: frozenset[str] | None) -> bool:
         try:
             found = await jobs.job(self._client, id_)
         except NotFound:
             found = None
-        before = self._ours.pop(id_, None)
+        except Malformed as error:
+            self._set_aside_undecoded(id_, str(error))
+            return False
+        before = self._ours.pop(id_, None), self._unreadable.pop(id_, None)
+        why = ""
         match found:
             case SlurmJob() if found.identity.cluster == self._cluster:
                 self._ours[id_] = found
             case Stranger() if found.unreadable and found.cluster in (None, self._cluster):
-                self._unreadable[id_] = found.unreadable
-            case SlurmJob() | Stranger():
+                why = found.unreadable
+                self._unreadable[id_] = _Unreadable(why, found.workload, states)
+            case Stranger():
+                why = found.odd
+                self._strangers.add(id_)
+            case SlurmJob():
                 self._strangers.add(id_)
             case None:
                 pass
-        if self._ours.get(id_) != before:
+        if why:
+            self._report(id_, why)
+        else:
+            self._settle(id_)
+        if before != (self._ours.get(id_), self._unreadable.get(id_)):
             self._last = None
         return found is not None
+
+    def _set_aside_undecoded(self, id_: JobId, why: str) -> None:
+        """Look at it again with each reading; until then nothing is concluded about its workload, or whoever's it may be."""
+        known, unreadable = self._ours.pop(id_, None), self._unreadable.get(id_)
+        workload = unreadable.workload if unreadable else known.identity.uid if known else None
+        self._unreadable[id_] = _Unreadable(why, workload, None)
+        self._last = None
+        self._report(id_, why)
+
+    def _report(self, id_: JobId, why: str) -> None:
+        self._reported.add(id_)
+        self._on_unreadable(id_, why)
+
+    def _settle(self, id_: JobId) -> None:
+        if id_ in self._reported:
+            self._reported.discard(id_)
+            self._on_settled(id_)
 
     def _snapshot(self, began: float, *, is_repeated: bool) -> Snapshot:
         self._sequence += 1
@@ -250,12 +318,18 @@ class Discovery:
             sequence=self._sequence,
             began_monotonic=began,
             is_repeated=is_repeated,
-            is_whole=not self._left,
+            is_whole=not self._left and not self._may_hide_one_of_ours(),
         )
         return self._last
 
+    def _may_hide_one_of_ours(self) -> bool:
+        """Check whether there is a job that nothing at all could be read of."""
+        return any(
+            each.states is None and each.workload is None for each in self._unreadable.values()
+        )
+
     def _picture(self) -> Snapshot:
-        by_uid: dict[str, tuple[SlurmJob, ...]] = {}
+        by_uid: dict[WorkloadKey, tuple[SlurmJob, ...]] = {}
         for id_ in sorted(self._ours):
             job = self._ours[id_]
             by_uid[job.identity.uid] = (*by_uid.get(job.identity.uid, ()), job)
@@ -266,7 +340,10 @@ class Discovery:
             is_whole=True,
             jobs=MappingProxyType(dict(self._ours)),
             by_uid=MappingProxyType(by_uid),
-            unreadable=MappingProxyType(dict(self._unreadable)),
+            unreadable=MappingProxyType({id_: each.why for id_, each in self._unreadable.items()}),
+            unsure=frozenset(
+                each.workload for each in self._unreadable.values() if each.workload is not None
+            ),
         )
 
 

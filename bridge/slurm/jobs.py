@@ -15,7 +15,7 @@ from bridge.domain import placeholder
 from bridge.domain.ids import JobId, Sluid, SlurmNode
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.placeholder import Changes, Identity, PlaceholderSpec
-from bridge.slurm import decode, encode, wire
+from bridge.slurm import decode, encode, lenient, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger
 from bridge.slurm.errors import (
@@ -26,6 +26,7 @@ from bridge.slurm.errors import (
     NotFound,
     Rejected,
 )
+from bridge.slurm.lenient import Lenient
 
 BATCH: Final = 1000
 """Ids per /jobs/state/ request: its cost grows faster than their number, and a URL of 119 kB is refused."""
@@ -97,14 +98,19 @@ async def job(client: SlurmClient, ref: JobId | Sluid) -> SlurmJob | Stranger:
 
 async def _job(
     client: SlurmClient, ref: JobId | Sluid, params: Sequence[tuple[str, str]]
-) -> list[wire.Job]:
-    """The job, and its further components in order where it leads some."""
+) -> list[Lenient[wire.Job]]:
+    """Read the job, and its further components in order where it leads some."""
     answer = await client.call("job.get", "GET", f"/job/{ref}", params=params, answer=wire.Jobs)
-    for wired in answer.jobs or ():  # a het leader's answer has its components too
+    try:
+        found = [lenient.one(raw, wire.Job) for raw in answer.jobs or ()]
+    except lenient.UNDECODABLE as error:
+        raise Malformed("job.get", f"job {ref}: {error}") from error
+    for each in found:  # a het leader's answer has its components too
+        wired = each.value
         if ref in (wired.job_id, wired.step_id.sluid):
-            others = [w for w in answer.jobs or () if w.het_job_id.positive == wired.job_id]
-            others.sort(key=lambda component: component.het_job_offset.number)
-            return [wired, *(other for other in others if other is not wired)]
+            others = [other for other in found if other.value.het_job_id.positive == wired.job_id]
+            others.sort(key=lambda component: component.value.het_job_offset.number)
+            return [each, *(other for other in others if other is not each)]
     # Not "not found", which Slurm says with 404: on that, pods are given up.
     raise Malformed("job.get", f"the answer does not have job {ref}")
 
@@ -313,7 +319,7 @@ async def _listed(client: SlurmClient, params: Sequence[tuple[str, str]]) -> byt
 def _read_states(body: bytes) -> dict[JobId, frozenset[str]]:
     try:
         listed = _states.decode(body)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except lenient.UNDECODABLE as error:
         raise Malformed("job.states", str(error)) from error
     if listed is None:
         raise Malformed("job.states", "the answer has no list of jobs")

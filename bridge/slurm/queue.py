@@ -1,12 +1,15 @@
 """All of Slurm's jobs in one answer, for people who look: about 2 kB a job, so no service ever asks for it."""
 
+from collections.abc import Callable
+
+import msgspec
 from msgspec import Struct
 
 from bridge.domain import hostlist, placeholder
 from bridge.domain.ids import JobId, SlurmNode
 from bridge.domain.placeholder import Identity
 from bridge.domain.queue import QueuedJob
-from bridge.slurm import decode, wire
+from bridge.slurm import decode, lenient, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import Malformed
 
@@ -15,7 +18,7 @@ class _Job(Struct, frozen=True):
     """One of GET /jobs/."""
 
     job_id: int
-    job_state: list[str]
+    job_state: list[str] = []
     name: str = ""
     user_name: str = ""
     account: str = ""
@@ -34,13 +37,19 @@ class _Job(Struct, frozen=True):
 
 
 class _Jobs(wire.Answer, frozen=True):
-    """GET /jobs/."""
+    """GET /jobs/; each of `jobs` is a `_Job`, decoded one by one (`bridge.slurm.lenient`)."""
 
-    jobs: list[_Job] | None = None
+    jobs: list[msgspec.Raw] | None = None
 
 
-async def listing(client: SlurmClient) -> tuple[QueuedJob, ...]:
+async def listing(
+    client: SlurmClient, *, on_unreadable: Callable[[str], None]
+) -> tuple[QueuedJob, ...]:
     """Read every job that Slurm still knows, ended ones of the last minutes too.
+
+    Args:
+        client: Of a person who looks.
+        on_unreadable: Where to say which job is left out because it makes no sense, and why.
 
     Raises:
         SlurmError: it could not be read.
@@ -48,7 +57,13 @@ async def listing(client: SlurmClient) -> tuple[QueuedJob, ...]:
     answer = await client.call("job.list", "GET", "/jobs/", answer=_Jobs)
     if answer.jobs is None:
         raise Malformed("job.list", "the answer has no list of jobs")
-    return tuple(map(_queued, answer.jobs))
+    queued: list[QueuedJob] = []
+    for raw in answer.jobs:
+        try:
+            queued.append(_queued(lenient.one(raw, _Job).value))
+        except (Malformed, *lenient.UNDECODABLE) as error:
+            on_unreadable(str(error))
+    return tuple(queued)
 
 
 def _queued(job: _Job) -> QueuedJob:

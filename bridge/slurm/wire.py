@@ -117,7 +117,7 @@ class Job(Struct, frozen=True):
     """One of GET /job/{id}: a het leader's answer has all components."""
 
     job_id: int
-    job_state: list[str]
+    job_state: list[str] = field(default_factory=list)
     step_id: StepId = StepId()
     flags: list[str] = field(default_factory=list)
     admin_comment: str = ""
@@ -159,9 +159,9 @@ class Job(Struct, frozen=True):
 
 
 class Jobs(Answer, frozen=True):
-    """GET /job/{id}."""
+    """GET /job/{id}; each of `jobs` is a `Job`, decoded one by one (`bridge.slurm.lenient`)."""
 
-    jobs: list[Job] | None = None
+    jobs: list[msgspec.Raw] | None = None
 
 
 class KillError(Struct, frozen=True):

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from bridge.domain import lifecycle, names
 from bridge.domain.actions import Action, Tell
 from bridge.domain.facts import Decision, Facts, Policy
-from bridge.domain.ids import ClusterId, JobId, KubeNode, PodUid, Sluid, SlurmNode
+from bridge.domain.ids import ClusterId, JobId, KubeNode, PodUid, Sluid, SlurmNode, WorkloadKey
 from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.placeholder import Identity
 from bridge.domain.pods import Condition, Container, ContainerState, Phase, Pod
@@ -101,7 +101,7 @@ def job(
             kind="Pod",
             namespace="team-a",
             name="train",
-            uid="pod-1",
+            uid=WorkloadKey("pod-1"),
             pods=(PodUid("pod-1"),),
             cause=cause,
         ),

@@ -35,7 +35,7 @@ from bridge.domain.allocation import Part, Share
 from bridge.domain.demand import Demand
 from bridge.domain.facts import Facts, Fit, Policy
 from bridge.domain.gang_members import Member
-from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid, SlurmNode
+from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid, SlurmNode, WorkloadKey
 from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.pods import Phase, Pod
 from bridge.domain.workload import Workload
@@ -43,7 +43,7 @@ from tests.domain import gang_builders as build
 from tests.domain import lifecycle_builders as lives
 
 NOW = build.CREATED + timedelta(seconds=30)
-UID = "pod-group/team-a/ring"
+UID = WorkloadKey("pod-group/team-a/ring")
 POLICY = Policy()
 N1, N2 = SlurmNode("n1"), SlurmNode("n2")
 

@@ -11,6 +11,7 @@ from bridge.domain.demand import Demand
 from bridge.domain.facts import Decision, Policy, WhenFull
 from bridge.domain.gang_members import Member
 from bridge.domain.grouping import Membership
+from bridge.domain.ids import alone_key
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.lifecycle import row_of
 from bridge.domain.pods import Pod
@@ -102,7 +103,7 @@ def group(*pods: Pod, declared: int = 3, is_exact: bool = True) -> Workload:
 
 
 def membership(pod: Pod) -> Membership:
-    return Membership(kind="Job", namespace=pod.namespace, name="ring", key=pod.uid)
+    return Membership(kind="Job", namespace=pod.namespace, name="ring", key=alone_key(pod.uid))
 
 
 def test_a_group_that_says_how_many_it_is_at_least_takes_in_who_comes_while_it_waits() -> None:

@@ -7,11 +7,16 @@ import pytest
 
 from bridge.domain import grant
 from bridge.domain.grant import Grant
-from bridge.domain.ids import ClusterId, PodUid, SlurmNode
+from bridge.domain.ids import ClusterId, PodUid, SlurmNode, WorkloadKey
 from bridge.domain.placeholder import Identity
 
 WHOSE = Identity(
-    cluster=ClusterId("c"), kind="Pod", namespace="ns", name="train", uid="u", pods=(PodUid("u"),)
+    cluster=ClusterId("c"),
+    kind="Pod",
+    namespace="ns",
+    name="train",
+    uid=WorkloadKey("u"),
+    pods=(PodUid("u"),),
 )
 SMALL = Grant(
     name="train", user="alice", group="team", memory_mib_per_node=512, started_s=1795275332

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.domain import grouping, names, workload
+from bridge.domain.ids import alone_key
 from bridge.domain.objects import KubeObject
 from bridge.domain.pods import Pod
 from bridge.domain.workload import Groups, Workload
@@ -312,6 +313,6 @@ def test_a_pod_that_changes_its_workload_leaves_the_old_one() -> None:
     assert groups.put(pod, member) is None
     assert member.key == groups.put(pod, grouping.alone(pod))
     assert [] == groups.members(member.key)
-    assert pod.uid == groups.key(pod.uid)
-    assert pod.uid == groups.remove(pod.uid)
+    assert alone_key(pod.uid) == groups.key(pod.uid)
+    assert alone_key(pod.uid) == groups.remove(pod.uid)
     assert groups.remove(pod.uid) is None

@@ -8,7 +8,7 @@ import pytest
 
 from bridge.domain import candidates, names, overrides, request
 from bridge.domain.faults import Fault
-from bridge.domain.ids import SlurmNode
+from bridge.domain.ids import SlurmNode, WorkloadKey
 from bridge.domain.overrides import Overrides
 from bridge.domain.permit import Permit
 from bridge.domain.placeholder import Identity, PlaceholderSpec
@@ -70,7 +70,7 @@ def test_an_ordinary_pod_becomes_a_job_of_the_configured_user() -> None:
             kind="Pod",
             namespace="team-a",
             name="train",
-            uid="u-1",
+            uid=WorkloadKey("u-1"),
             pods=(pod.uid,),
         ),
         name="train",

@@ -9,7 +9,7 @@ from bridge.domain import grant as grants
 from bridge.domain import names, restore
 from bridge.domain.facts import Refusal
 from bridge.domain.grant import Grant
-from bridge.domain.ids import ClusterId, JobId, PodUid, SlurmNode
+from bridge.domain.ids import ClusterId, JobId, PodUid, SlurmNode, WorkloadKey
 from bridge.domain.lifecycle import Column, Row
 from bridge.domain.placeholder import Frozen, Identity, PlaceholderSpec
 from bridge.domain.pods import Pod
@@ -20,7 +20,12 @@ from tests.domain import lifecycle_builders as build
 BEGAN = datetime(2026, 5, 4, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 WHOSE = Identity(
-    cluster=ClusterId("c"), kind="JobSet", namespace="ns", name="train", uid="w", pods=()
+    cluster=ClusterId("c"),
+    kind="JobSet",
+    namespace="ns",
+    name="train",
+    uid=WorkloadKey("w"),
+    pods=(),
 )
 GRANT = Grant(
     name="train",

@@ -6,14 +6,20 @@ import pytest
 
 from bridge.domain import revision
 from bridge.domain.allocation import Part, TaskSize
-from bridge.domain.ids import ClusterId, JobId
+from bridge.domain.ids import ClusterId, JobId, WorkloadKey
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.placeholder import Changes, Frozen, Identity, PlaceholderSpec
 from tests.domain import lifecycle_builders as lives
 
 FROZEN = Frozen(requester="u", rule="r", user="alice", account="physics")
 WHOSE = Identity(
-    cluster=ClusterId("c"), kind="Job", namespace="ns", name="n", uid="u", pods=(), frozen=FROZEN
+    cluster=ClusterId("c"),
+    kind="Job",
+    namespace="ns",
+    name="n",
+    uid=WorkloadKey("u"),
+    pods=(),
+    frozen=FROZEN,
 )
 SIZE = TaskSize(cpus=2, memory_mib_per_cpu=100, gres="gres/gpu:1")
 SPEC = PlaceholderSpec(

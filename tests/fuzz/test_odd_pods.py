@@ -20,7 +20,7 @@ from bridge.domain import grouping, names
 from bridge.domain.allocation import Seat
 from bridge.domain.facts import Actor, Decision, Facts, Policy
 from bridge.domain.grouping import Membership
-from bridge.domain.ids import KubeNode, PodUid, SlurmNode
+from bridge.domain.ids import KubeNode, PodUid, SlurmNode, alone_key
 from bridge.domain.jobs import SlurmJob
 from bridge.domain.objects import KubeObject
 from bridge.domain.pace import Pace
@@ -207,10 +207,11 @@ class Slurm:
             sequence=self._sequence,
             began_monotonic=self._clock.monotonic(),
             jobs=MappingProxyType({job.id: job for job in self._jobs}),
-            by_uid=MappingProxyType({UID: self._jobs} if self._jobs else {}),
+            by_uid=MappingProxyType({alone_key(UID): self._jobs} if self._jobs else {}),
             is_repeated=False,
             is_whole=True,
             unreadable=MappingProxyType({}),
+            unsure=frozenset(),
         )
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from bridge.domain import grant, hostlist, names, overrides, placeholder, policy, quantities
-from bridge.domain.ids import ClusterId, JobId, PodUid, SlurmNode
+from bridge.domain.ids import ClusterId, JobId, PodUid, SlurmNode, WorkloadKey
 from bridge.domain.placeholder import Frozen, Identity, UnreadableIdentityError
 from bridge.runtime import policy as runtime_policy
 from bridge.runtime import settings_sources
@@ -210,7 +210,7 @@ _IDENTITY = Identity(
     kind="Pod",
     namespace="n",
     name="p",
-    uid="u",
+    uid=WorkloadKey("u"),
     pods=(PodUid("u"),),
     cause="misfit",
     limit_min=1,

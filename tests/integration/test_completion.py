@@ -7,7 +7,7 @@ import pytest
 from typing_extensions import override
 
 from bridge.domain.actions import Outcome
-from bridge.domain.ids import ClusterId, PodUid
+from bridge.domain.ids import ClusterId, PodUid, alone_key
 from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.placeholder import Identity, PlaceholderSpec
 from bridge.runtime.clock import SystemClock
@@ -55,7 +55,7 @@ async def submitted(client: SlurmClient) -> SlurmJob:
             kind="Pod",
             namespace="team-a",
             name="train",
-            uid=uid,
+            uid=alone_key(uid),
             pods=(uid,),
         ),
         name="train",

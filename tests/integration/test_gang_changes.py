@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from bridge.domain import names
-from bridge.domain.ids import PodUid
+from bridge.domain.ids import PodUid, WorkloadKey
 from bridge.domain.placeholder import Identity
 from sandbox.api import ApiError
 from tests import faults
@@ -133,7 +133,11 @@ def see_an_orphan_cancelled(worlds: Worlds, like: Job) -> None:
     """Submit one: that takes two looks at all jobs that are there by now."""
     assert like.identity is not None
     nobodys = replace(
-        like.identity, kind="Pod", name="nobody", uid="nobody", pods=(PodUid("nobody"),)
+        like.identity,
+        kind="Pod",
+        name="nobody",
+        uid=WorkloadKey("nobody"),
+        pods=(PodUid("nobody"),),
     )
     orphan = submit_again(worlds.sandbox, replace(like, identity=nobodys), hold=True)
     wait_until(

@@ -9,6 +9,7 @@ from bridge.domain import lifecycle
 from bridge.domain.deletions import Deletions
 from bridge.domain.dwell import Dwell
 from bridge.domain.facts import Actor, Decision, Facts, Policy
+from bridge.domain.ids import WorkloadKey, alone_key
 from bridge.domain.jobs import SlurmJob
 from bridge.domain.pods import Pod
 from bridge.domain.view import Book, Past
@@ -33,8 +34,9 @@ class Reading:
     """A look at Slurm."""
 
     began_monotonic: float
-    by_uid: dict[str, tuple[SlurmJob, ...]]
+    by_uid: dict[WorkloadKey, tuple[SlurmJob, ...]]
     is_whole: bool = True
+    unsure: frozenset[WorkloadKey] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +67,14 @@ class Agent:
         """The watch catches up."""
         self.pod = pod
         if pod is None:
-            self.book.forget(UID)
+            self.book.forget(alone_key(UID))
             self.book.forget_pod(UID)
             self.dwell.forget(UID)
             self.deletions.forget(UID)
             return
         self.deletions.see(pod)
         if lifecycle.actor(pod) is self.actor:
-            self.book.meet(UID, self.past, at=now)
+            self.book.meet(alone_key(UID), self.past, at=now)
 
     @property
     def past(self) -> Past:
@@ -85,7 +87,7 @@ class Agent:
         if self.pod is None or lifecycle.actor(self.pod) is not self.actor:
             return None
         pod = self.deletions.with_first(self.pod)
-        view = self.book.view(UID, pod=UID, version=pod.resource_version)
+        view = self.book.view(alone_key(UID), pod=UID, version=pod.resource_version)
         gone = pod.kube_node in cluster.lost_nodes
         job = lifecycle.placeholder(pod, view)
         slurm_node = job.nodes[0] if job is not None and job.nodes else None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from bridge.domain.ids import ClusterId, JobId, PodUid, Sluid, SlurmNode
+from bridge.domain.ids import ClusterId, JobId, PodUid, Sluid, SlurmNode, alone_key
 from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.placeholder import Identity
 
@@ -95,7 +95,12 @@ class Slurm:
         self.sluids += 1
         sluid = Sluid(f"sluid-{self.sluids}")
         identity = Identity(
-            cluster=ClusterId("c"), kind="Pod", namespace="ns", name="p", uid=uid, pods=(uid,)
+            cluster=ClusterId("c"),
+            kind="Pod",
+            namespace="ns",
+            name="p",
+            uid=alone_key(uid),
+            pods=(uid,),
         )
         seen = SlurmJob(
             id=JobId(self.next_id),

@@ -29,7 +29,7 @@ from bridge.domain.actions import (
     Wait,
 )
 from bridge.domain.facts import Actor, Facts
-from bridge.domain.ids import ClusterId, JobId, Sluid
+from bridge.domain.ids import ClusterId, JobId, Sluid, alone_key
 from bridge.domain.jobs import JobEnd, JobPhase
 from bridge.domain.outcome import NO_EXIT_CODE
 from bridge.domain.pods import Phase, Pod
@@ -116,7 +116,7 @@ class Stage:
             agent.book.failed()
 
     def reading(self) -> Reading:
-        return Reading(self.clock, {UID: self.slurm.snapshot()})
+        return Reading(self.clock, {alone_key(UID): self.slurm.snapshot()})
 
     def acts(self, agent: Agent, strike: Strike | None = None) -> None:
         """Decide on what the agent has seen, and do it; a struck write ends the attempt."""
@@ -149,7 +149,9 @@ class Stage:
         self.passes(0.01)
         failed = fault is not None or not arrives
         if write.to_slurm:
-            agent.book.wrote(UID, at=self.clock, may_still_happen=write.is_submit and failed)
+            agent.book.wrote(
+                alone_key(UID), at=self.clock, may_still_happen=write.is_submit and failed
+            )
         elif agent.pod is not None:
             agent.book.patched(UID, version=agent.pod.resource_version, at=self.clock)
         if fault in (Fault.DEATH, Fault.LATE_DEATH) and not agent.is_deposed:

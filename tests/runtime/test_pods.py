@@ -12,7 +12,7 @@ from bridge.domain import grouping
 from bridge.domain.allocation import Seat
 from bridge.domain.facts import Actor, Decision, Facts, Policy
 from bridge.domain.grouping import Membership
-from bridge.domain.ids import KubeNode, PodUid, SlurmNode
+from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey, alone_key
 from bridge.domain.jobs import SlurmJob
 from bridge.domain.objects import KubeObject
 from bridge.domain.pace import Pace
@@ -64,7 +64,7 @@ class Endings:
         pod: Pod,
         view: View,
         *,
-        uid: str,
+        uid: WorkloadKey,
         now: datetime,
         since: datetime,
         seat: Seat | None = None,
@@ -75,7 +75,7 @@ class Endings:
     def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
         return build.KUBE_NODE
 
-    def forget(self, uid: str) -> None:
+    def forget(self, uid: WorkloadKey) -> None:
         pass
 
     def forget_pod(self, uid: PodUid) -> None:
@@ -96,7 +96,7 @@ class Slurm:
             sequence=self._sequence,
             began_monotonic=self._clock.monotonic(),
             jobs=MappingProxyType({job.id: job for job in self.jobs}),
-            by_uid=MappingProxyType({UID: self.jobs} if self.jobs else {}),
+            by_uid=MappingProxyType({alone_key(UID): self.jobs} if self.jobs else {}),
             is_repeated=False,
             is_whole=True,
             unreadable=MappingProxyType({}),
@@ -132,7 +132,7 @@ class World:
             metrics=self.metrics,
         )
 
-    async def carry_out(self, pod: Pod, decision: Decision, *, workload: str) -> None:
+    async def carry_out(self, pod: Pod, decision: Decision, *, workload: WorkloadKey) -> None:
         self.looks.append(self.clock.monotonic())
 
     def see(self, pod: Pod) -> None:

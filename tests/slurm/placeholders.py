@@ -6,7 +6,7 @@ import uuid
 from dataclasses import replace
 from typing import Any
 
-from bridge.domain.ids import ClusterId, JobId, PodUid, Sluid
+from bridge.domain.ids import ClusterId, JobId, PodUid, Sluid, WorkloadKey
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.placeholder import Identity, PlaceholderSpec
 from bridge.slurm import jobs
@@ -26,7 +26,7 @@ def identity(uid: str = "", *, cluster: ClusterId = CLUSTER, cause: str = "") ->
         kind="Pod",
         namespace="team-a",
         name="train",
-        uid=uid,
+        uid=WorkloadKey(uid),
         pods=(PodUid(uid),),
         cause=cause,
     )

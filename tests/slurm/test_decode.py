@@ -10,8 +10,9 @@ import pytest
 from bridge.domain import placeholder
 from bridge.domain.ids import JobId, Sluid
 from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
-from bridge.slurm import decode, wire
+from bridge.slurm import decode, lenient, wire
 from bridge.slurm.decode import Stranger
+from bridge.slurm.lenient import Lenient
 from tests.slurm.placeholders import CLUSTER, identity
 
 WHOSE = identity("3e9f")
@@ -36,7 +37,7 @@ def read(**changes: Any) -> SlurmJob | Stranger:
         "end_time": number(1_795_256_823),
         "time_limit": number(60),
     }
-    return decode.job(msgspec.json.decode(json.dumps({**plain, **changes}), type=wire.Job))
+    return decode.job(lenient.one(msgspec.Raw(json.dumps({**plain, **changes}).encode()), wire.Job))
 
 
 def placeholder_of(**changes: Any) -> SlurmJob:
@@ -172,7 +173,7 @@ def test_ids_of_the_state_list_are_jobs_or_het_components_but_no_array_tasks(
     assert found == decode.job_id(text)
 
 
-def component(offset: int, **changes: Any) -> wire.Job:
+def component(offset: int, **changes: Any) -> Lenient[wire.Job]:
     plain: dict[str, object] = {
         "job_id": 7 + offset,
         "job_state": ["RUNNING"],
@@ -184,7 +185,7 @@ def component(offset: int, **changes: Any) -> wire.Job:
         "het_job_id": number(7),
         "het_job_offset": number(offset),
     }
-    return msgspec.json.decode(json.dumps({**plain, **changes}), type=wire.Job)
+    return lenient.one(msgspec.Raw(json.dumps({**plain, **changes}).encode()), wire.Job)
 
 
 def test_a_heterogeneous_job_is_one_job() -> None:

@@ -25,6 +25,8 @@ from tests.slurm.placeholders import CLUSTER, DEADLINE_S, POLL_S, identity, spec
 
 LOOK = "/job/"
 STATES = "/jobs/state"
+UNWELL = faults.answers(500, '{"errors":[{"error_number":-1}]}')
+GARBAGE = faults.answers(200, "<html>")
 
 
 @pytest.fixture
@@ -324,12 +326,14 @@ async def test_a_submit_whose_reply_got_lost_is_found(
     await jobs.cancel(client, found.id)
 
 
-@pytest.mark.parametrize("path", [STATES, "/diag", LOOK])
 @pytest.mark.parametrize(
-    "fault",
+    ("path", "fault"),
     [
-        pytest.param(faults.answers(500, '{"errors":[{"error_number":-1}]}'), id="500"),
-        pytest.param(faults.answers(200, "<html>"), id="garbage"),
+        pytest.param(STATES, UNWELL, id="500 for the list"),
+        pytest.param("/diag", UNWELL, id="500 for the start"),
+        pytest.param(LOOK, UNWELL, id="500 for a job"),
+        pytest.param(STATES, GARBAGE, id="garbage for the list"),
+        pytest.param("/diag", GARBAGE, id="garbage for the start"),
     ],
 )
 async def test_a_reading_that_is_not_whole_raises_and_the_next_one_goes_on_where_it_stopped(
@@ -348,6 +352,19 @@ async def test_a_reading_that_is_not_whole_raises_and_the_next_one_goes_on_where
     assert 1 == len(snapshot.by_uid[whose.uid])
     assert 1 == proxy.count("GET", LOOK)
     assert 2 == snapshot.sequence
+
+
+async def test_garbage_for_one_job_sets_that_job_aside_until_the_next_reading(
+    discovery: Discovery, submit: Submit, proxy: Proxy
+) -> None:
+    await discovery.refresh()
+    job_id = await submit(spec(hold=True))
+    proxy.inject(GARBAGE, "GET", LOOK)
+
+    first, second = await discovery.refresh(), await discovery.refresh()
+
+    assert (True, False) == (job_id in first.unreadable, first.is_whole)
+    assert (True, True) == (job_id in second.jobs, second.is_whole)
 
 
 async def test_a_job_gone_between_the_list_and_the_look_is_no_error(

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from bridge.domain.ids import ClusterId, PodUid
+from bridge.domain.ids import ClusterId, PodUid, WorkloadKey
 from bridge.domain.placeholder import Identity
 from tests.integration.worlds import Job
 from tests.soak import contracts
@@ -37,7 +37,7 @@ def job(
         kind="Pod",
         namespace="ns",
         name="p",
-        uid=uid,
+        uid=WorkloadKey(uid),
         pods=(PodUid(uid),),
         cause=cause,
     )

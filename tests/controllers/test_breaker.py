@@ -1,0 +1,132 @@
+"""The breaker of the controllers, over the product's own caches and readings. In virtual time."""
+
+import asyncio
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from types import MappingProxyType
+
+from bridge.domain import names
+from bridge.domain.breaker import Limits
+from bridge.domain.ids import PodUid, WorkloadKey
+from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
+from bridge.domain.pace import Pace
+from bridge.domain.pods import Pod
+from bridge.kube.cache import Cache
+from bridge.kube.decode import PODS
+from bridge.runtime.metrics import Metrics
+from bridge.runtime.placeholders import Placeholders
+from bridge.runtime.settings import Controllers
+from bridge.slurm.discovery import Snapshot
+from controllers.breaker import Breaker
+from tests import virtual_time
+from tests.domain import lifecycle_builders as build
+from tests.virtual_time import VirtualClock
+
+PACE = Pace(
+    busy_s=1, idle_s=1, shortest_s=0.2, quiet_s=10, first_reasons_per_s=20, reasons_after_s=2
+)
+GANG = WorkloadKey("pod-group/team-a/ring")
+SIZE = 24
+DEFAULTS = Controllers()
+LIMITS = Limits(share=DEFAULTS.eviction_share, always=DEFAULTS.eviction_always)
+
+
+class Slurm:
+    """Lists the same workloads' jobs in every reading."""
+
+    def __init__(
+        self,
+        clock: VirtualClock,
+        by_uid: Mapping[WorkloadKey, tuple[SlurmJob, ...]],
+        *,
+        unsure: frozenset[WorkloadKey] = frozenset(),
+    ) -> None:
+        self._clock = clock
+        self._by_uid = by_uid
+        self._unsure = unsure
+        self._sequence = 0
+
+    async def refresh(self, **_: object) -> Snapshot:
+        self._sequence += 1
+        return Snapshot(
+            sequence=self._sequence,
+            began_monotonic=self._clock.monotonic(),
+            jobs=MappingProxyType({job.id: job for jobs in self._by_uid.values() for job in jobs}),
+            by_uid=MappingProxyType(dict(self._by_uid)),
+            is_repeated=False,
+            is_whole=True,
+            unreadable=MappingProxyType({}),
+            unsure=self._unsure,
+        )
+
+
+def members(clock: VirtualClock) -> list[Pod]:
+    """A gang that has run for five minutes."""
+    bound = replace(build.bound(), start_time=clock.now() - timedelta(minutes=5))
+    notes = {**bound.annotations, names.WORKLOAD_ANNOTATION: GANG}
+    return [
+        replace(bound, uid=PodUid(f"rank-{rank}"), name=f"rank-{rank}", annotations=notes)
+        for rank in range(SIZE)
+    ]
+
+
+def placeholder(pods: Collection[Pod], job: SlurmJob) -> SlurmJob:
+    """The gang's."""
+    identity = replace(job.identity, uid=GANG, pods=tuple(pod.uid for pod in pods))
+    return replace(job, identity=identity)
+
+
+def health(job: SlurmJob | None) -> str | None:
+    """What the breaker says of the gang when its placeholder is this job; None is one that cannot be read."""
+
+    async def main(clock: VirtualClock) -> str | None:
+        gang = members(clock)
+        slurm = (
+            Slurm(clock, {GANG: (placeholder(gang, job),)})
+            if job
+            else Slurm(clock, {}, unsure=frozenset({GANG}))
+        )
+        metrics = Metrics("controllers")
+        placeholders = Placeholders(
+            slurm,  # type: ignore[arg-type]  # all that is asked of it
+            pace=PACE,
+            clock=clock,
+            metrics=metrics,
+        )
+        pods = Cache(PODS)
+        for pod in gang:
+            pods.put(pod)
+        breaker = Breaker(
+            LIMITS,
+            pods=pods,
+            placeholders=placeholders,
+            kube=None,  # type: ignore[arg-type]  # nobody listens for the operator's word
+            namespace="slurm-bridge",
+            clock=clock,
+            metrics=metrics,
+        )
+        stop = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(placeholders.run(stop, wake=lambda _: None))
+            await clock.sleep(3)
+            stop.set()
+        breaker.holds()
+        return breaker.health()
+
+    return virtual_time.run(main)
+
+
+def test_a_gang_that_runs_has_its_placeholder() -> None:
+    assert health(build.job(JobPhase.RUNNING)) is None
+
+
+def test_a_gang_whose_job_was_cancelled_is_counted_pod_by_pod() -> None:
+    words = health(build.ended(JobEnd.CANCELLED))
+
+    assert words is not None
+    assert words.startswith(f"{SIZE} of {SIZE} running pods have lost their placeholder")
+
+
+def test_a_gang_whose_job_cannot_be_read_has_not_lost_it() -> None:
+    assert health(None) is None
