@@ -84,7 +84,7 @@ class Process(Generic[T]):
 
     def freeze(self, seconds: float) -> None:
         """Stop it in its tracks from now on, as SIGSTOP or a paused machine would."""
-        self.frozen_until_s = self.loop.time() + seconds
+        self.frozen_until_s = max(self.frozen_until_s, self.loop.time() + seconds)
 
 
 class World:

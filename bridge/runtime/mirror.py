@@ -3,6 +3,7 @@
 No pod is in both caches: each event of a pod is sent, and read, once.
 """
 
+import asyncio
 from typing import TypeVar
 
 from bridge.domain.nodes import KubeNodeFacts
@@ -10,6 +11,7 @@ from bridge.domain.pods import BoundPod, Pod
 from bridge.kube.cache import Cache
 from bridge.kube.decode import BOUND_PODS, NODES, PODS
 from bridge.kube.watch import Reflector
+from bridge.runtime import liveness
 from bridge.runtime.lifetime import Part
 from bridge.runtime.program import Program
 
@@ -43,7 +45,16 @@ class Mirror:
 
 def _part(program: Program, name: str, cache: Cache[T], field_selector: str = "") -> Part:
     reflector = Reflector(
-        program.kube, cache, field_selector=field_selector, jitter=program.rng.random
+        program.kube,
+        cache,
+        field_selector=field_selector,
+        jitter=program.rng.random,
+        on_turn=liveness.turned,
     )
     program.health.register(name, reflector.check)
-    return Part(name=name, run=reflector.run)
+
+    async def run(stop: asyncio.Event) -> None:
+        with liveness.loop(f"watch of {name}"):
+            await reflector.run(stop)
+
+    return Part(name=name, run=run)

@@ -15,6 +15,7 @@ import structlog
 from structlog.contextvars import bind_contextvars, clear_contextvars, get_contextvars
 
 from bridge.domain.errors import PeerError
+from bridge.runtime import liveness
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.workqueue import ShutDown, WorkQueue
 
@@ -46,29 +47,34 @@ async def run(
         metrics: Where it is counted.
     """
     metrics.watch_queue(name, queue.__len__)
-    try:
-        async with asyncio.TaskGroup() as workers:
-            for _ in range(count):
-                workers.create_task(_work(queue, reconcile, name, metrics))
+    async with asyncio.TaskGroup() as workers:
+        for number in range(count):
+            workers.create_task(_work(queue, reconcile, f"{name} worker {number}", name, metrics))
+        try:
             await stop.wait()
-            queue.shut_down()
-    finally:
-        queue.shut_down()
-
-
-async def _work(queue: WorkQueue[K], reconcile: Reconcile[K], name: str, metrics: Metrics) -> None:
-    while True:
-        try:
-            key = await queue.get()
-        except ShutDown:
-            return
-        began = time.perf_counter()
-        try:
-            with _in_every_line(queue=name, key=str(key)):
-                outcome = await _one(queue, reconcile, key, began)
         finally:
-            queue.done(key)
-        metrics.reconciled(name, outcome, time.perf_counter() - began)
+            # Before they are waited for: who loses a cancel, as its reconcile fails at that moment, ends with the next key.
+            queue.shut_down()
+
+
+async def _work(
+    queue: WorkQueue[K], reconcile: Reconcile[K], worker: str, name: str, metrics: Metrics
+) -> None:
+    with liveness.loop(worker):
+        while True:
+            liveness.turned(rests_s=None)
+            try:
+                key = await queue.get()
+            except ShutDown:
+                return
+            liveness.turned()
+            began = time.perf_counter()
+            try:
+                with _in_every_line(queue=name, key=str(key)):
+                    outcome = await _one(queue, reconcile, key, began)
+            finally:
+                queue.done(key)
+            metrics.reconciled(name, outcome, time.perf_counter() - began)
 
 
 @contextmanager
