@@ -25,7 +25,7 @@ from bridge.runtime.metrics import Metrics
 from bridge.runtime.mirror import Mirror
 from bridge.runtime.policy import PolicyFile, compiled
 from bridge.runtime.program import Program
-from bridge.runtime.settings import LeaderElection, Settings, Slurm
+from bridge.runtime.settings import RENEW_JITTER, LeaderElection, Settings, Slurm
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import LostReply, Unavailable
 from bridge.slurm.transport import Reply, Transport
@@ -311,6 +311,31 @@ def test_a_call_without_a_deadline_is_found_out(name: str) -> None:
         assert "placeholders" in bridge.program.liveness.faults()
 
     with_bridge(name, LeaderElection(), story)
+
+
+@PROGRAMS
+@ELECTIONS
+def test_a_program_that_stood_still_in_a_renewal_starts_afresh(
+    name: str, election: LeaderElection
+) -> None:
+    """All of its loops end, within the time of one lease; a new process follows."""
+
+    async def main(clock: VirtualClock) -> None:
+        bridge = Bridge(clock, name, election)
+        running = asyncio.get_running_loop().create_task(bridge.run())
+        await clock.sleep(60)
+        bridge.api.mood = bridge.slurm.mood = Mood.HANGS
+        await clock.sleep(election.retry_period_s * RENEW_JITTER)
+        clock.jump(REQUEST_TIMEOUT_S + 1)
+        await clock.sleep(0.8)
+        bridge.api.mood = Mood.UP
+        await asyncio.wait([running], timeout=election.lease_duration_s)
+        assert running.done()
+        with pytest.raises(ExceptionGroup) as caught:
+            await running
+        assert caught.group_contains(lifetime.StartAfresh)
+
+    virtual_time.run(main)
 
 
 class TestLoop:
