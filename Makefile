@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := bridge webhook extender controllers sandbox benchmarks deploy tests
 
-.PHONY: venv demo test check soak bench fmt docs site manifests lock clean
+.PHONY: venv demo test test-long check soak bench fmt docs site manifests lock clean
 
 venv: .venv/ready
 
@@ -26,6 +26,10 @@ test: venv
 # Speed and cost on this machine, against kube-scheduler alone: docs/performance.md. make bench BENCH_ARGS="--pods 1000"
 bench: venv
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
+
+# Each peer away for ten minutes, on the real pair: docs/reliability.md. OUTAGE_S=60 make test-long for a first look
+test-long: venv
+	$(BIN)/pytest -m long $(PYTEST_ARGS)
 
 # Random faults for long, on the real pair: docs/reliability.md. make soak SOAK_ARGS="--minutes 5 --histories 20"
 soak: venv

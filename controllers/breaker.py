@@ -17,6 +17,7 @@ from bridge.kube import objects
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
 from bridge.kube.errors import KubeError
+from bridge.runtime import liveness
 from bridge.runtime.clock import Clock
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.placeholders import Placeholders
@@ -77,13 +78,11 @@ class Breaker:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Listen for the operator's word while something is held back, until told to stop."""
-        async with asyncio.TaskGroup() as group:
-            listening = group.create_task(self._listen_forever())
-            await stop.wait()
-            listening.cancel()
+        await liveness.run("breaker", self._listen_forever(), stop)
 
     async def _listen_forever(self) -> None:
         while True:
+            liveness.turned(LISTEN_S)
             await self._clock.sleep(LISTEN_S)
             if self.holds():
                 await self.listen()

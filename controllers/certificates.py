@@ -19,7 +19,7 @@ from bridge.kube.client import KubeClient
 from bridge.kube.errors import KubeError, NotFound
 from bridge.kube.secrets import Secret
 from bridge.kube.webhooks import Trust
-from bridge.runtime import pki
+from bridge.runtime import liveness, pki
 from bridge.runtime.clock import Clock, pause
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.pki import Pair
@@ -64,13 +64,15 @@ class Certificates:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Look again and again until told to stop."""
-        while not stop.is_set():
-            try:
-                pause_s = 0.0 if await self.look() else self._pause_s
-            except KubeError as error:
-                _log.warning("certificates.interrupted", error=str(error))
-                pause_s = min(_AGAIN_S, self._pause_s)
-            await pause(pause_s, stop)
+        with liveness.loop("certificates"):
+            while not stop.is_set():
+                try:
+                    pause_s = 0.0 if await self.look() else self._pause_s
+                except KubeError as error:
+                    _log.warning("certificates.interrupted", error=str(error))
+                    pause_s = min(_AGAIN_S, self._pause_s)
+                liveness.turned(pause_s)
+                await pause(pause_s, stop)
 
     async def look(self) -> bool:
         """Do whatever is due; returns whether anything was, as the next step may follow from it.

@@ -17,6 +17,7 @@ from bridge.domain.node_book import Unknown
 from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.pods import BoundPod
 from bridge.kube.cache import Cache
+from bridge.runtime import liveness
 from bridge.runtime.clock import Clock
 from bridge.runtime.placeholders import Placeholders
 from bridge.slurm import jobs
@@ -73,13 +74,11 @@ class Fillers:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Look again and again until told to stop."""
-        async with asyncio.TaskGroup() as group:
-            looking = group.create_task(self._look_forever())
-            await stop.wait()
-            looking.cancel()
+        await liveness.run("fillers", self._look_forever(), stop)
 
     async def _look_forever(self) -> None:
         while True:
+            liveness.turned(_INTERVAL_S)
             await self._clock.sleep(_INTERVAL_S)
             snapshot = self._placeholders.whole_snapshot()
             if snapshot is None:

@@ -16,6 +16,7 @@ from bridge.domain.ids import JobId, PodUid, Sluid
 from bridge.domain.pods import Pod
 from bridge.domain.restore import Record
 from bridge.domain.view import Evidence
+from bridge.runtime import liveness
 from bridge.runtime.clock import Clock
 from bridge.slurm import accounting, jobs
 from bridge.slurm.client import SlurmClient
@@ -93,14 +94,15 @@ class Inquiry:
     async def run(self, stop: asyncio.Event) -> None:
         """Answer until told to stop."""
         async with asyncio.TaskGroup() as group:
-            asking = [group.create_task(self._answer_forever()) for _ in range(_AT_A_TIME)]
-            await stop.wait()
-            for task in asking:
-                task.cancel()
+            for number in range(_AT_A_TIME):
+                name = f"inquiry {number}"
+                group.create_task(liveness.run(name, self._answer_forever(), stop))
 
     async def _answer_forever(self) -> None:
         while True:
+            liveness.turned(rests_s=None)
             case = await self._open.get()
+            liveness.turned()
             case.finding = await self._find_out(case.job_id, case.sluid)
             is_answered = case.finding.evidence is not Evidence.PENDING
             case.until_s = self._clock.monotonic() + (_LASTS_S if is_answered else _AGAIN_S)

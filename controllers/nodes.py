@@ -25,7 +25,7 @@ from bridge.domain.registration import Node, NodeDecision, Refusal
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
 from bridge.kube.events import Reporter
-from bridge.runtime import worker
+from bridge.runtime import liveness, worker
 from bridge.runtime.clock import Clock
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.worker import Aside
@@ -132,7 +132,8 @@ class NodeController:
         self._pods.subscribe(self._pod_changed)
         self._bound.subscribe(self._other_pod_changed)
         async with asyncio.TaskGroup() as group:
-            reading = group.create_task(self._slurm_nodes.run())
+            reading = liveness.run("list of nodes", self._slurm_nodes.run(), stop)
+            group.create_task(reading)
             await worker.run(
                 self._queue,
                 self.reconcile,
@@ -142,7 +143,6 @@ class NodeController:
                 metrics=self._metrics,
                 aside=Aside(self._set_aside, "slurm_node", self._about),
             )
-            reading.cancel()
 
     def slurm_node(self, name: SlurmNode) -> SlurmNodeFacts | Unknown | None:
         """Slurm's node of that name, as last read."""

@@ -20,6 +20,7 @@ from bridge.kube import errors as kube_errors
 from bridge.kube import writes
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
+from bridge.runtime import liveness
 from bridge.runtime.clock import Clock
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.placeholders import Placeholders
@@ -58,14 +59,13 @@ class Orphans:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Look again and again until told to stop."""
-        async with asyncio.TaskGroup() as group:
-            looking = group.create_task(self._look_forever())
-            await stop.wait()
-            looking.cancel()
+        await liveness.run("orphans", self._look_forever(), stop)
 
     async def _look_forever(self) -> None:
+        liveness.turned(rests_s=None)
         await self._pods.synced.wait()
         while True:
+            liveness.turned(self._interval_s)
             await self._clock.sleep(self._interval_s)
             try:
                 await self.look()

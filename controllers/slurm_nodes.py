@@ -12,6 +12,7 @@ import structlog
 from bridge.domain.ids import SlurmNode
 from bridge.domain.node_book import NodeBook, Unknown
 from bridge.domain.nodes import SlurmNodeFacts
+from bridge.runtime import liveness
 from bridge.runtime.clock import Clock, pause
 from bridge.slurm import nodes
 from bridge.slurm.client import SlurmClient
@@ -89,9 +90,11 @@ class SlurmNodes:
             await self._read_all(began)
             took_s = self._clock.monotonic() - began
             shortest_s = max(_SHORTEST_PAUSE_S, 4 * took_s)
+            liveness.turned(shortest_s)
             await self._clock.sleep(shortest_s)
             if self._trouble or self._book.is_settled:
-                await pause(self._interval_s - shortest_s - took_s, self._asked)
+                liveness.turned(left_s := self._interval_s - shortest_s - took_s)
+                await pause(left_s, self._asked)
 
     async def _read_all(self, began: float) -> None:
         is_good = self._book.is_settled and began - self._listed_at < _WHOLE_AFTER_S

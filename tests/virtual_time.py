@@ -40,6 +40,12 @@ class VirtualClock:
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
+    def jump(self, seconds: float) -> None:
+        """Let time pass in one go, as if the process had stood still: it finds its timers late."""
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, _Loop)
+        loop.jump(seconds)
+
 
 class _Loop(asyncio.SelectorEventLoop):
     _scheduled: list[asyncio.TimerHandle]  # asyncio's own, which typeshed does not show
@@ -54,6 +60,9 @@ class _Loop(asyncio.SelectorEventLoop):
     @override
     def time(self) -> float:
         return self._world.now_s
+
+    def jump(self, seconds: float) -> None:
+        self._world.now_s += seconds
 
     def next_timer_s(self) -> float | None:
         timers = [timer.when() for timer in self._scheduled if not timer.cancelled()]
@@ -84,7 +93,7 @@ class Process(Generic[T]):
 
     def freeze(self, seconds: float) -> None:
         """Stop it in its tracks from now on, as SIGSTOP or a paused machine would."""
-        self.frozen_until_s = self.loop.time() + seconds
+        self.frozen_until_s = max(self.frozen_until_s, self.loop.time() + seconds)
 
 
 class World:

@@ -3,8 +3,12 @@
 kubernetes_asyncio reads the configuration (in-cluster or kubeconfig) and finds the credentials; its models, its watch and
 its REST layer are not used (2 ms a pod, 410 mishandled, bodies in debug logs: measured). Nothing is retried here but one
 request that met 401 while the token had been renewed: it surely did nothing.
+
+`asyncio.timeout` bounds a request, not aiohttp's `total`: that nests two timers which both take back a cancel. When it runs
+out in the same turn in which somebody cancels the task, the cancel is lost, and the caller goes on for ever.
 """
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -34,6 +38,8 @@ OnCall = Callable[[str, float, str], None]
 _KEEP_ALIVE_S = 75
 """The API server closes idle connections after 90 s; we come first, so that none breaks under a request."""
 
+_NO_LIMITS = aiohttp.ClientTimeout(total=None)
+
 _NO_ANSWER = (aiohttp.ClientError, OSError)  # TimeoutError is an OSError
 
 NO_PARAMS: Mapping[str, str] = MappingProxyType({})
@@ -56,7 +62,7 @@ class KubeClient:
     ) -> None:
         self._session = session
         self._credentials = credentials
-        self._timeout = aiohttp.ClientTimeout(total=request_timeout_s)
+        self._timeout_s = request_timeout_s
         self._on_call = on_call
 
     @classmethod
@@ -74,7 +80,8 @@ class KubeClient:
 
         Args:
             kubeconfig: path of a kubeconfig; "" for the service account of the pod we run in.
-            request_timeout_s: for a whole request, waiting for a free connection included; for a watch, to connect.
+            request_timeout_s: for a whole request, waiting for a free connection and for credentials included; for a
+                watch, to connect.
             user_agent: what audit logs and `managedFields` call us; up to the first "/" it is the field manager.
             connections: at most so many at once; each watch holds one.
             on_call: told of every call, for metrics.
@@ -141,10 +148,12 @@ class KubeClient:
             headers["Content-Type"] = content_type
             data = msgspec.json.encode(body)
         with self._observed(method, path, params):
-            async with await self._send(
-                method, path, params=params, headers=headers, data=data, limits=self._timeout
-            ) as response:
-                return await response.read()
+            async with asyncio.timeout(self._timeout_s):
+                response = await self._send(
+                    method, path, params=params, headers=headers, data=data, limits=_NO_LIMITS
+                )
+                async with response:
+                    return await response.read()
 
     @asynccontextmanager
     async def stream(
@@ -162,7 +171,7 @@ class KubeClient:
         """
         params = {**params, "watch": "1"}
         limits = aiohttp.ClientTimeout(
-            total=None, connect=self._timeout.total, sock_read=idle_timeout_s
+            total=None, connect=self._timeout_s, sock_read=idle_timeout_s
         )
         async with AsyncExitStack() as stack:
             with self._observed("GET", path, params):
@@ -187,7 +196,8 @@ class KubeClient:
         limits: aiohttp.ClientTimeout,
     ) -> aiohttp.ClientResponse:
         """Send it, once more if 401 met a token that is no longer the newest; only a 2xx comes out."""
-        authorization = await self._credentials.authorization()
+        async with asyncio.timeout(self._timeout_s):  # a program may have to be asked for them
+            authorization = await self._credentials.authorization()
         may_renew = True
         while True:
             if authorization:

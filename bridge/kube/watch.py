@@ -4,7 +4,7 @@ What goes wrong, and what follows:
 
 - The API server ends a watch after `timeoutSeconds`: watch again from the last version seen.
 - The connection breaks, stays silent longer than any bookmark may, or the answer is 5xx or 429: the same, after a pause
-  that doubles up to a cap, jittered, and never shorter than Retry-After asks for.
+  that doubles up to a cap, jittered, and never shorter than Retry-After asks for, up to five minutes.
 - 410, or any other refusal: our version is no good; list again, and what the list lacks is gone.
 - After a break the API server's version is before ours: its etcd was restored from a backup. A watch from ours on would be
   silent until that is reached again, and never tell what came before: list again.
@@ -39,6 +39,8 @@ _log = structlog.get_logger()
 
 _LARGEST_VERSION = 2**64 - 1
 """Of etcd's revisions."""
+_LONGEST_RETRY_AFTER_S = 300.0
+"""Longer than any API server asks for: what a proxy says must not leave a cache blind for a day."""
 
 _SLICE = 50
 """Objects read before the event loop turns: 2 to 4 ms."""
@@ -72,6 +74,7 @@ class Reflector(Generic[T]):
         set_aside: Oddities = UNHEARD,
         monotonic: Callable[[], float] = time.monotonic,
         jitter: Callable[[], float] = random.random,
+        on_turn: Callable[[float], None] = lambda _rests_s: None,
     ) -> None:
         """Take whatever it needs; nothing is sent before `run`.
 
@@ -84,6 +87,8 @@ class Reflector(Generic[T]):
             set_aside: told of objects that cannot be read.
             monotonic: seconds from any moment on.
             jitter: a number in [0, 1), another one each time.
+            on_turn: told that it goes on, and for how many seconds it may now be silent: at most `idle_timeout_s`, or a
+                pause.
         """
         self._client = client
         self._cache = cache
@@ -94,6 +99,7 @@ class Reflector(Generic[T]):
         """Uid → name of those that are set aside."""
         self._monotonic = monotonic
         self._jitter = jitter
+        self._on_turn = on_turn
         selectors = {"fieldSelector": field_selector, "labelSelector": label_selector}
         self._selectors = {name: text for name, text in selectors.items() if text}
         self._log = _log.bind(path=cache.kind.path, **self._selectors)
@@ -108,7 +114,7 @@ class Reflector(Generic[T]):
     async def run(self, stop: asyncio.Event) -> None:
         """Keep the cache up to date until `stop` is set; errors of the API server never come out."""
         async with asyncio.TaskGroup() as group:
-            following = group.create_task(self._follow())
+            following = group.create_task(self._follow(stop))
             await stop.wait()
             following.cancel()
 
@@ -121,8 +127,8 @@ class Reflector(Generic[T]):
             return f"{self._kind.path}: nothing heard for {silent_s:.0f} s: {self._trouble}"
         return None
 
-    async def _follow(self) -> None:
-        while True:
+    async def _follow(self, stop: asyncio.Event) -> None:
+        while not stop.is_set():
             began = self._monotonic()
             try:
                 if self._was_interrupted and await self._went_backwards():
@@ -155,8 +161,10 @@ class Reflector(Generic[T]):
         longest = backoff.delay(
             self._failures, first=timing.first_pause, cap=timing.longest_pause
         ).total_seconds()
-        pause_s = max(longest * (1 + self._jitter()) / 2, error.retry_after_s or 0)
+        asked_s = min(error.retry_after_s or 0, _LONGEST_RETRY_AFTER_S)
+        pause_s = max(longest * (1 + self._jitter()) / 2, asked_s)
         self._log.warning("reflector.interrupted", error=str(error), retry_in_s=round(pause_s, 2))
+        self._on_turn(pause_s)
         await asyncio.sleep(pause_s)
 
     async def _list(self) -> None:
@@ -199,8 +207,11 @@ class Reflector(Generic[T]):
         }
         path, idle_timeout_s = self._kind.path, self._timing.idle_timeout_s
         has_spoken = False
+        self._on_turn(idle_timeout_s)
         async with self._client.stream(path, params=params, idle_timeout_s=idle_timeout_s) as lines:
+            self._on_turn(idle_timeout_s)
             async for line in lines:
+                self._on_turn(idle_timeout_s)
                 self._heard_at = self._monotonic()
                 self._apply(*decode.event(path, line))
                 has_spoken, self._failures = True, 0

@@ -1,10 +1,11 @@
 """What a process answers when asked how it is: `/livez`, `/readyz` and `/metrics`.
 
-Live means that the event loop turns: the answer itself is the proof, as the loop gives it. It never depends on a peer,
-or an outage of Slurm would have Kubernetes restart us for nothing. Ready means that every registered check is content.
+Live means that the event loop turns, as it gives the answer itself, and that a leader's own loops do
+(`bridge.runtime.liveness`). It never depends on a peer, or an outage of Slurm would have Kubernetes restart us for nothing.
+Ready means that every registered check is content.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -35,18 +36,16 @@ class Health:
         return {name: check() for name, check in self._checks.items()}
 
 
-def app(health: Health, metrics: Metrics) -> Starlette:
-    """Build the ASGI application."""
+def app(
+    health: Health, metrics: Metrics, stalled: Callable[[], Mapping[str, str]] = dict
+) -> Starlette:
+    """Build the ASGI application; stalled: says which of our own loops have, and why, for `/livez`."""
 
     async def livez(_request: Request) -> Response:
-        return PlainTextResponse("ok\n")
+        return _verdict(stalled())
 
     async def readyz(_request: Request) -> Response:
-        faults = health.faults()
-        lines = [
-            f"[{'-' if fault else '+'}] {name}: {fault or 'ok'}\n" for name, fault in faults.items()
-        ]
-        return PlainTextResponse("".join(lines) or "ok\n", 503 if any(faults.values()) else 200)
+        return _verdict(health.faults())
 
     async def scrape(_request: Request) -> Response:
         return Response(metrics.exposition(), media_type=exposition.CONTENT_TYPE)
@@ -54,3 +53,10 @@ def app(health: Health, metrics: Metrics) -> Starlette:
     return Starlette(
         routes=[Route("/livez", livez), Route("/readyz", readyz), Route("/metrics", scrape)]
     )
+
+
+def _verdict(faults: Mapping[str, str | None]) -> Response:
+    lines = [
+        f"[{'-' if fault else '+'}] {name}: {fault or 'ok'}\n" for name, fault in faults.items()
+    ]
+    return PlainTextResponse("".join(lines) or "ok\n", 503 if any(faults.values()) else 200)

@@ -9,6 +9,7 @@ leader does must therefore be safe when done twice (identity, preconditions), an
 
 import asyncio
 import enum
+import math
 import random
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -20,6 +21,7 @@ import structlog
 
 from bridge.domain.errors import PeerError
 from bridge.domain.leases import LeaseRecord
+from bridge.runtime import liveness
 from bridge.runtime.clock import Clock, pause
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.settings import RENEW_JITTER, LeaderElection
@@ -28,6 +30,12 @@ _log = structlog.get_logger(__name__)
 
 _RELEASED_FOR_S = 1
 """`leaseDurationSeconds` of a released lease; the API wants a positive number."""
+
+_UNWINDING_S = 5.0
+"""How long a cancelled body may take to end. Others wait `lease_duration_s - renew_deadline_s` at least, 5 s by default."""
+
+_VACANT_S = 15.0
+"""How long the lease may be held while no body runs: that is a turn of the loop, or a release."""
 
 
 class LeaseStore(Protocol):
@@ -58,6 +66,9 @@ class Accession(enum.Enum):
 
 Body = Callable[[asyncio.Event, Accession], Awaitable[None]]
 """What a leader does, until the event is set."""
+
+GiveUp = Callable[[str], object]
+"""Ends the process at once, whatever still runs in it; told why."""
 
 
 class Claim(enum.Enum):
@@ -109,12 +120,15 @@ async def lead(
     stop: asyncio.Event,
     metrics: Metrics,
     on_lead: Body,
+    give_up: GiveUp,
 ) -> None:
     """Run `on_lead` whenever, and only while, we lead; returns at `stop`, or after `on_lead` has ended by itself.
 
     At `stop` the lease is kept until the body has ended, and then released, so that the next one need not wait. A body
-    that loses the lease is cancelled; it must end at once. After a body that was cut off, by that or by its own error,
-    the lease is left to run out: a write of its may still be under way, and the next one has to know (`Accession.SEIZED`).
+    that loses the lease is cancelled, and again until it ends. If it has not within seconds, the process is given up:
+    a new one starts in its place, where this one would hold the lease and do nothing. After a body that was cut off, by
+    that or by its own error, the lease is left to run out: a write of its may still be under way, and the next one has to
+    know (`Accession.SEIZED`).
 
     Args:
         store: Where the lease is.
@@ -126,6 +140,7 @@ async def lead(
         stop: Ends it.
         metrics: Told whether we lead.
         on_lead: The body; it gets `stop`, and how it came to lead.
+        give_up: Called when a cancelled body does not end.
     """
     if not settings.enabled:
         with _told(metrics, name):
@@ -135,19 +150,20 @@ async def lead(
         store, name=name, identity=identity, settings=settings, clock=clock, rng=rng
     )
     cut_off = False
-    try:
-        while await contender.campaign(stop):
-            _log.info("lease.acquired", lease=name, identity=identity)
-            cut_off = True
-            with _told(metrics, name):
-                has_ended = await contender.reign(on_lead, stop)
-            if has_ended:
-                cut_off = False
-                return
-            _log.warning("lease.lost", lease=name, identity=identity)
-    finally:
-        if not cut_off:
-            await contender.release()
+    with liveness.checked(f"lease {name}", contender.fault):
+        try:
+            while await contender.campaign(stop):
+                _log.info("lease.acquired", lease=name, identity=identity)
+                cut_off = True
+                with _told(metrics, name):
+                    has_ended = await contender.reign(on_lead, stop, give_up)
+                if has_ended:
+                    cut_off = False
+                    return
+                _log.warning("lease.lost", lease=name, identity=identity)
+        finally:
+            if not cut_off:
+                await contender.release()
 
 
 class _Contender:
@@ -176,30 +192,54 @@ class _Contender:
         self._seen_at = clock.monotonic()
         self._leads_until = self._seen_at
         self._may_hold = False
+        self._holds_until = -math.inf
+        """Others leave the lease to us until then, at least."""
+        self._vacant_since: float | None = self._seen_at
+        """Since when we may hold the lease while no body runs; None while one does."""
         self._accession = Accession.SEIZED
         self._trouble = ""
 
     async def campaign(self, stop: asyncio.Event) -> bool:
         """Try until we hold the lease; False if told to stop before."""
-        while not stop.is_set():
-            if await self._attempt():
-                return True
-            await pause(self._retry_s(), stop)
+        with liveness.loop(f"lease {self._name}: campaign"):
+            while not stop.is_set():
+                if await self._attempt():
+                    return True
+                liveness.turned(retry_s := self._retry_s())
+                await pause(retry_s, stop)
         return False
 
-    async def reign(self, body: Body, stop: asyncio.Event) -> bool:
+    async def reign(self, body: Body, stop: asyncio.Event, give_up: GiveUp) -> bool:
         """Run the body for as long as the lease is renewed in time; False if it had to be cancelled."""
         limit = asyncio.timeout(self._leads_until - self._clock.monotonic())
-        async with asyncio.TaskGroup() as group:
-            renewing = group.create_task(self._renew(limit))
-            try:
-                async with limit:
-                    await body(stop, self._accession)
-            except TimeoutError:
-                if not limit.expired():
-                    raise
-            renewing.cancel()
+        doom: asyncio.TimerHandle | None = None
+        try:
+            async with asyncio.TaskGroup() as group:
+                reigning = group.create_task(self._rule(body, stop))
+                renewing = group.create_task(self._renew(limit, reigning))
+                try:
+                    # Nothing but this wait is in the time-out: no code of others can take its cancel for its own.
+                    with suppress(TimeoutError):
+                        async with limit:
+                            await asyncio.wait([reigning])
+                finally:
+                    doom = asyncio.get_running_loop().call_later(
+                        _UNWINDING_S, self._give_up, give_up
+                    )
+                    await liveness.ended(reigning)
+                    await liveness.ended(renewing)
+        finally:
+            if doom is not None:
+                doom.cancel()
         return not limit.expired()
+
+    def fault(self) -> str | None:
+        """Say for how long we have held the lease without a body, for liveness; None if we have not for long."""
+        now = self._clock.monotonic()
+        if self._vacant_since is None or now >= self._holds_until:
+            return None
+        vacant_s = now - self._vacant_since
+        return f"held without a term for {vacant_s:.0f} s" if vacant_s > _VACANT_S else None
 
     async def release(self) -> None:
         """Let the next one lead at once. To be called when no body runs; harmless if the lease is another's."""
@@ -216,18 +256,32 @@ class _Contender:
         except (PeerError, TimeoutError) as error:
             _log.warning("lease.not_released", lease=self._name, error=_words(error))
 
-    async def _renew(self, limit: asyncio.Timeout) -> None:
-        """Move the limit with every renewal; end it when the lease is seen to be another's."""
+    async def _rule(self, body: Body, stop: asyncio.Event) -> None:
+        self._vacant_since = None
+        try:
+            await body(stop, self._accession)
+        finally:
+            self._vacant_since = self._clock.monotonic()
+
+    async def _renew(self, limit: asyncio.Timeout, reigning: asyncio.Task[None]) -> None:
+        """Move the limit with every renewal until the body has ended; end it when the lease is seen to be another's."""
         loop = asyncio.get_running_loop()
-        while True:
-            await self._clock.sleep(self._retry_s())
-            held = await self._attempt()
-            if limit.expired():
-                continue  # the body was cancelled; as long as it has not ended, nobody else should start
-            if held:
-                limit.reschedule(loop.time() + self._leads_until - self._clock.monotonic())
-            elif self._seen is not None and self._seen.holder not in ("", self._identity):
-                limit.reschedule(loop.time())
+        with liveness.loop(f"lease {self._name}: renewal"):
+            while not reigning.done():
+                liveness.turned(retry_s := self._retry_s())
+                await self._clock.sleep(retry_s)
+                held = await self._attempt()
+                if limit.expired() or reigning.done():
+                    continue  # until a cancelled body has ended nobody else should start
+                if held:
+                    limit.reschedule(loop.time() + self._leads_until - self._clock.monotonic())
+                elif self._seen is not None and self._seen.holder not in ("", self._identity):
+                    limit.reschedule(loop.time())
+
+    def _give_up(self, give_up: GiveUp) -> None:
+        give_up(
+            f"lease {self._name}: its work was cancelled and has not ended in {_UNWINDING_S:g} s; a new process has to start"
+        )
 
     async def _attempt(self) -> bool:
         """Read the lease and, if it is ours to have, write it. True: we hold it, counted from before we asked."""
@@ -242,6 +296,9 @@ class _Contender:
             return False
         self._trouble = ""
         if held:
+            if began >= self._holds_until and self._vacant_since is not None:
+                self._vacant_since = began
+            self._holds_until = began + self._settings.lease_duration_s
             self._leads_until = began + self._settings.renew_deadline_s
         return held
 

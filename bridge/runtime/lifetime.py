@@ -2,13 +2,17 @@
 
 Crash-only: a part that ends although nobody asked it to takes the process down, and Kubernetes starts it again; starting
 up is how we recover. SIGTERM or SIGINT asks everything to end, in order, within a deadline; a second one ends it at once.
+What does not end although it was cancelled cannot keep the process: it ends all the same.
 """
 
 import asyncio
 import gc
+import os
 import signal
-from collections.abc import Awaitable, Callable, Iterator
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 import structlog
 import uvloop
@@ -22,6 +26,9 @@ Main = Callable[[asyncio.Event], Awaitable[None]]
 
 DEADLINE_S = 25.0
 """Less than the 30 s of a pod's default terminationGracePeriodSeconds."""
+
+_UNWINDING_S = 12.0
+"""How long cancelled parts may take to end: a server lets calls under way finish for 10 s. After SIGTERM the kubelet comes first."""
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -52,6 +59,14 @@ def run(main: Main, *, deadline_s: float = DEADLINE_S) -> int:
         return runner.run(_supervise(main, deadline_s))
 
 
+def end_at_once(why: str) -> NoReturn:
+    """End the process with exit code 1, whatever still runs in it: for when cancelling has not helped."""
+    _log.critical("process.failed", error=why)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(1)
+
+
 async def run_parts(*parts: Part, stop: asyncio.Event) -> None:
     """Run parts side by side; at `stop` end them one after another, the last one first.
 
@@ -61,15 +76,34 @@ async def run_parts(*parts: Part, stop: asyncio.Event) -> None:
         ExceptionGroup: of what a part raised, or of `EndedEarly`; notes name the part. The others are cancelled.
     """
     stops = [asyncio.Event() for _ in parts]
-    async with asyncio.TaskGroup() as group:
-        tasks = [
-            group.create_task(_watch(part, its_stop), name=part.name)
-            for part, its_stop in zip(parts, stops, strict=True)
-        ]
-        await stop.wait()
-        for task, its_stop in zip(reversed(tasks), reversed(stops), strict=True):
-            its_stop.set()
-            await asyncio.wait([task])
+    tasks: list[asyncio.Task[None]] = []
+    doom: asyncio.TimerHandle | None = None
+    try:
+        async with asyncio.TaskGroup() as group:
+            for part, its_stop in zip(parts, stops, strict=True):
+                tasks.append(group.create_task(_watch(part, its_stop), name=part.name))
+            try:
+                await stop.wait()
+                for task, its_stop in zip(reversed(tasks), reversed(stops), strict=True):
+                    its_stop.set()
+                    await asyncio.wait([task])
+            except asyncio.CancelledError:  # a part has failed, or the deadline has passed
+                loop = asyncio.get_running_loop()
+                doom = loop.call_later(_UNWINDING_S, _end_with, tasks)
+                raise
+    finally:
+        if doom is not None:
+            doom.cancel()
+
+
+def _end_with(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """End the process: its parts were cancelled, and some of them go on."""
+    failed = [task for task in tasks if task.done() and not task.cancelled() and task.exception()]
+    causes = "; ".join(f"{task.get_name()} failed: {task.exception()!r}" for task in failed)
+    left = ", ".join(task.get_name() for task in tasks if not task.done())
+    end_at_once(
+        f"{causes or 'cancelled'}; these parts have not ended in {_UNWINDING_S:g} s: {left}"
+    )
 
 
 async def _watch(part: Part, stop: asyncio.Event) -> None:

@@ -12,7 +12,7 @@ from bridge.domain.pods import BoundPod, Pod
 from bridge.kube.cache import Cache
 from bridge.kube.decode import BOUND_PODS, NODES, PODS
 from bridge.kube.watch import Reflector
-from bridge.runtime import clock
+from bridge.runtime import clock, liveness
 from bridge.runtime.lifetime import Part
 from bridge.runtime.program import Program
 
@@ -63,6 +63,12 @@ class Mirror:
             field_selector=field_selector,
             set_aside=self._set_aside,
             jitter=program.rng.random,
+            on_turn=liveness.turned,
         )
         program.health.register(name, reflector.check)
-        return Part(name=name, run=reflector.run)
+
+        async def run(stop: asyncio.Event) -> None:
+            with liveness.loop(f"watch of {name}"):
+                await reflector.run(stop)
+
+        return Part(name=name, run=run)

@@ -20,6 +20,7 @@ from bridge.domain.pace import Pace
 from bridge.domain.pods import Pod
 from bridge.domain.turns import Round, Turns
 from bridge.domain.view import Book, Concerns, Past, View
+from bridge.runtime import liveness
 from bridge.runtime.clock import Clock, pause
 from bridge.runtime.metrics import Metrics
 from bridge.slurm.discovery import Discovery, Snapshot
@@ -163,10 +164,7 @@ class Placeholders:
             stop: ends it.
             wake: called with the uid of each workload that there is news of, or that waited for a reading.
         """
-        async with asyncio.TaskGroup() as group:
-            reading = group.create_task(self._read_forever(wake))
-            await stop.wait()
-            reading.cancel()
+        await liveness.run("placeholders", self._read_forever(wake), stop)
 
     async def _read_forever(self, wake: Callable[[WorkloadKey], None]) -> None:
         while True:
@@ -224,13 +222,16 @@ class Placeholders:
     async def _pause(self, *, took_s: float) -> None:
         """Wait until the next reading is due, or asked for; while Slurm cannot be read, asking does not help."""
         if self._trouble:
+            liveness.turned(self._pace.idle_s)
             await self._clock.sleep(self._pace.idle_s)
             return
         since = self._clock.monotonic()
         shortest_s = min(max(self._pace.shortest_s, 2 * took_s), _LONGEST_PAUSE_S)
+        liveness.turned(shortest_s)
         await self._clock.sleep(shortest_s)
         while not self._is_asked and (left_s := self._due_at(since) - self._clock.monotonic()) > 0:
             self._bell.clear()
+            liveness.turned(left_s)
             await pause(left_s, self._bell)
 
     def _due_at(self, since: float) -> float:

@@ -7,7 +7,7 @@ import random
 import socket
 import uuid
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -16,16 +16,18 @@ from bridge.domain import backoff
 from bridge.domain.ids import ClusterId
 from bridge.domain.pace import Pace
 from bridge.kube import objects
-from bridge.kube.client import KubeClient
+from bridge.kube.client import KubeClient, OnCall
+from bridge.kube.credentials import Credentials
 from bridge.kube.errors import Unavailable
 from bridge.kube.events import Reporter
 from bridge.kube.leases import KubeLeases
-from bridge.runtime import health, lease
+from bridge.runtime import health, lease, lifetime, liveness
 from bridge.runtime.clock import Clock, SystemClock
 from bridge.runtime.completion import Completer
 from bridge.runtime.health import Health
 from bridge.runtime.lease import Accession
 from bridge.runtime.lifetime import Part, StartAfresh
+from bridge.runtime.liveness import Liveness
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.serve import bind, serve
 from bridge.runtime.set_aside import SetAside
@@ -34,6 +36,10 @@ from bridge.runtime.token_watch import TokenWatch
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import Controller
 from bridge.slurm.tls import ClientTls
+
+_CONNECTIONS = 64
+_LEASE_CONNECTIONS = 2
+"""One for the call that hangs, one for the next."""
 
 _ATTEMPTS = 10
 _FIRST_PAUSE = timedelta(seconds=0.5)
@@ -48,10 +54,13 @@ class Program:
     name: str
     settings: Settings
     kube: KubeClient
+    lease_kube: KubeClient
+    """The API server over connections of its own: no bulk of writes may keep a renewal waiting."""
     slurm: SlurmClient
     cluster: ClusterId
     metrics: Metrics
     health: Health
+    liveness: Liveness
     clock: Clock
     rng: random.Random
     reporter: Reporter
@@ -83,7 +92,7 @@ class Program:
 
     def health_part(self) -> Part:
         """Serve /livez, /readyz and /metrics."""
-        app = health.app(self.health, self.metrics)
+        app = health.app(self.health, self.metrics, self.liveness.faults)
         sock = bind(self.settings.health.listen)
         return Part(name="health", run=lambda stop: serve(app, sock, stop=stop))
 
@@ -118,7 +127,7 @@ class Program:
         return Part(
             name="leader",
             run=lambda stop: lease.lead(
-                KubeLeases(self.kube, kubernetes.namespace),
+                KubeLeases(self.lease_kube, kubernetes.namespace),
                 name=f"slurm-bridge-{self.name}",
                 identity=f"{self.reporter.instance}_{uuid.uuid4()}",
                 settings=self.settings.leader_election,
@@ -127,6 +136,7 @@ class Program:
                 stop=stop,
                 metrics=self.metrics,
                 on_lead=lead_once,
+                give_up=lifetime.end_at_once,
             ),
         )
 
@@ -139,12 +149,18 @@ async def opened(name: str, settings: Settings) -> AsyncIterator[Program]:
         KubeError: the API server refused to say, or was away for long; Kubernetes will start us again.
     """
     metrics = Metrics(name)
-    kube = KubeClient.open(
-        settings.kubernetes.kubeconfig,
-        request_timeout_s=settings.kubernetes.request_timeout_s,
-        user_agent=f"slurm-bridge-{name}/{__version__}",
-        on_call=metrics.kube_call,
-    )
+    clock = SystemClock()
+    credentials = await Credentials.load(settings.kubernetes.kubeconfig)
+
+    def to_kube(connections: int) -> AbstractAsyncContextManager[KubeClient]:
+        return KubeClient.using(
+            credentials,
+            request_timeout_s=settings.kubernetes.request_timeout_s,
+            user_agent=f"slurm-bridge-{name}/{__version__}",
+            connections=connections,
+            on_call=_sign_of_life(metrics.kube_call),
+        )
+
     slurm = SlurmClient.open(
         settings.slurm.url,
         token_file=settings.slurm.token_file,
@@ -155,18 +171,24 @@ async def opened(name: str, settings: Settings) -> AsyncIterator[Program]:
         ),
         connections=settings.slurm.connections,
         request_timeout_s=settings.slurm.request_timeout_s,
-        on_call=metrics.slurm_call,
+        on_call=_sign_of_life(metrics.slurm_call),
     )
-    async with kube as kube_client, slurm as slurm_client:
-        clock = SystemClock()
-        yield Program(
+    alive = Liveness(clock.monotonic, bound_s=longest_silence_s(settings))
+    async with (
+        to_kube(_CONNECTIONS) as kube_client,
+        to_kube(_LEASE_CONNECTIONS) as lease_kube,
+        slurm as slurm_client,
+    ):
+        program = Program(
             name=name,
             settings=settings,
             kube=kube_client,
+            lease_kube=lease_kube,
             slurm=slurm_client,
             cluster=ClusterId(settings.cluster_id or await _uid_of_cluster(kube_client, clock)),
             metrics=metrics,
             health=Health(),
+            liveness=alive,
             clock=clock,
             rng=random.Random(),  # noqa: S311  # spreads retries, nothing secret
             reporter=Reporter(
@@ -175,6 +197,29 @@ async def opened(name: str, settings: Settings) -> AsyncIterator[Program]:
             ),
             set_aside=SetAside(metrics, clock),
         )
+        with liveness.watching(alive):
+            yield program
+
+
+def longest_silence_s(settings: Settings) -> float:
+    """Say how long a loop may be silent before the process counts as stalled."""
+    return liveness.bound_s(
+        request_timeout_s=max(
+            settings.kubernetes.request_timeout_s, settings.slurm.request_timeout_s
+        ),
+        workers=max(settings.placement.workers, settings.controllers.workers),
+        connections=settings.slurm.connections,
+    )
+
+
+def _sign_of_life(count: OnCall) -> OnCall:
+    """Whoever's call has ended, well or badly, goes on."""
+
+    def on_call(operation: str, seconds: float, outcome: str) -> None:
+        count(operation, seconds, outcome)
+        liveness.turned()
+
+    return on_call
 
 
 async def _uid_of_cluster(kube: KubeClient, clock: Clock) -> str:

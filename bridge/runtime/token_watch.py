@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from bridge.runtime import liveness
 from bridge.runtime.clock import Clock
 
 _EVERY_S = 3600.0
@@ -32,14 +33,12 @@ class TokenWatch:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Look until told to stop."""
-        async with asyncio.TaskGroup() as group:
-            looking = group.create_task(self._look_forever())
-            await stop.wait()
-            looking.cancel()
+        await liveness.run("token", self._look_forever(), stop)
 
     async def _look_forever(self) -> None:
         while True:
             self.look()
+            liveness.turned(_EVERY_S)
             await self._clock.sleep(_EVERY_S)
 
     def look(self) -> None:

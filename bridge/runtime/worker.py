@@ -17,6 +17,7 @@ from structlog.contextvars import bind_contextvars, clear_contextvars, get_conte
 
 from bridge.domain.errors import PeerError
 from bridge.domain.oddities import About, Kind, Oddities
+from bridge.runtime import liveness
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.workqueue import ShutDown, WorkQueue
 
@@ -60,31 +61,43 @@ async def run(
         aside: Where keys are set aside over which the reconcile crashed.
     """
     metrics.watch_queue(name, queue.__len__)
-    try:
-        async with asyncio.TaskGroup() as workers:
-            for _ in range(count):
-                workers.create_task(_work(queue, reconcile, name, metrics, aside))
+    async with asyncio.TaskGroup() as workers:
+        for number in range(count):
+            worker = f"{name} worker {number}"
+            work = _work(queue, reconcile, worker=worker, name=name, metrics=metrics, aside=aside)
+            workers.create_task(work)
+        try:
             await stop.wait()
+        finally:
+            # Before they are waited for: a worker whose cancel is lost, because its
+            # reconcile fails at that moment, ends with the next key.
             queue.shut_down()
-    finally:
-        queue.shut_down()
 
 
 async def _work(
-    queue: WorkQueue[K], reconcile: Reconcile[K], name: str, metrics: Metrics, aside: Aside[K]
+    queue: WorkQueue[K],
+    reconcile: Reconcile[K],
+    *,
+    worker: str,
+    name: str,
+    metrics: Metrics,
+    aside: Aside[K],
 ) -> None:
-    while True:
-        try:
-            key = await queue.get()
-        except ShutDown:
-            return
-        began = time.perf_counter()
-        try:
-            with _in_every_line(queue=name, key=str(key)):
-                outcome = await _one(queue, reconcile, key, began, aside)
-        finally:
-            queue.done(key)
-        metrics.reconciled(name, outcome, time.perf_counter() - began)
+    with liveness.loop(worker):
+        while True:
+            liveness.turned(rests_s=None)
+            try:
+                key = await queue.get()
+            except ShutDown:
+                return
+            liveness.turned()
+            began = time.perf_counter()
+            try:
+                with _in_every_line(queue=name, key=str(key)):
+                    outcome = await _one(queue, reconcile, key, began, aside)
+            finally:
+                queue.done(key)
+            metrics.reconciled(name, outcome, time.perf_counter() - began)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ sender has given up or stands still arrives all the same. Whatever the network d
 
 import asyncio
 import contextlib
+import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,8 @@ from tests.virtual_time import VirtualClock, World
 T = TypeVar("T")
 
 SETTINGS = LeaderElection(lease_duration_s=15, renew_deadline_s=10, retry_period_s=2)
+HURRIED = LeaderElection(lease_duration_s=4, renew_deadline_s=3, retry_period_s=0.5)
+"""The sandbox's."""
 
 
 class Lost(PeerError):
@@ -107,12 +110,17 @@ class Contender:
     """When it ends, it is by an error."""
     unwinding_s: float = 0.0
     """How long the body takes to end, told or cancelled."""
+    loses_cancels: int = 0
+    """So many cancels of its calls come out as an error of the API server."""
     frozen: list[tuple[float, float]] = field(default_factory=list)
     is_leading: bool = False
+    died_of: str = ""
+    """Why the process was given up."""
     accessions: list[lease.Accession] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._stop = asyncio.Event()
+        self._began_s = 0.0
         self.process = self.election.world.start(self._main())
 
     def stop_at(self, when_s: float) -> None:
@@ -139,23 +147,43 @@ class Contender:
             stop=self._stop,
             metrics=self.election.metrics,
             on_lead=self._body,
+            give_up=self._die,
         )
 
+    def _die(self, why: str) -> None:
+        """The process ends, whatever still runs in it."""
+        self.died_of = why
+        self.process.freeze(math.inf)
+        if self.is_leading:
+            self.is_leading = False
+            self._reigned()
+
+    def _reigned(self) -> None:
+        now_s = self.election.world.now_s
+        self.election.reigns.append(Reign(who=self.name, began_s=self._began_s, ended_s=now_s))
+
     async def _body(self, stop: asyncio.Event, accession: lease.Accession) -> None:
-        world = self.election.world
         self.accessions.append(accession)
-        began_s, self.is_leading = world.now_s, True
+        self._began_s, self.is_leading = self.election.world.now_s, True
         try:
             async with asyncio.timeout(self.body_ends_after_s):
                 await stop.wait()
         except TimeoutError:
             pass
         finally:
-            await asyncio.sleep(self.unwinding_s)
+            await self._unwind()
             self.is_leading = False
-            self.election.reigns.append(Reign(who=self.name, began_s=began_s, ended_s=world.now_s))
+            self._reigned()
         if self.body_fails:
             raise Failed
+
+    async def _unwind(self) -> None:
+        """However often it is cancelled meanwhile."""
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + self.unwinding_s
+        while (left_s := end_s - loop.time()) > 0:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(left_s)
 
 
 class Election:
@@ -220,10 +248,19 @@ class _Store:
         self._server = contender.election.server
 
     async def get(self, _name: str) -> LeaseRecord | None:
-        return await self._election.call(self._contender, self._server.get)
+        return await self._call(self._server.get)
 
     async def create(self, _name: str, record: LeaseRecord) -> None:
-        await self._election.call(self._contender, lambda: self._server.create(record))
+        await self._call(lambda: self._server.create(record))
 
     async def replace(self, _name: str, record: LeaseRecord) -> LeaseRecord:
-        return await self._election.call(self._contender, lambda: self._server.replace(record))
+        return await self._call(lambda: self._server.replace(record))
+
+    async def _call(self, operation: Callable[[], T]) -> T:
+        try:
+            return await self._election.call(self._contender, operation)
+        except asyncio.CancelledError:
+            if not self._contender.loses_cancels:
+                raise
+            self._contender.loses_cancels -= 1
+            raise Lost("no answer in time") from None

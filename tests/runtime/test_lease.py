@@ -216,13 +216,29 @@ class TestTrouble:
         election = Election(
             lambda who, at_s: Fate(request_s=None if who == "a" and 60 <= at_s < 70 else 0)
         )
-        first = election.contender("a", unwinding_s=60.0)
+        first = election.contender("a", unwinding_s=4.0)
         election.run(until_s=5)
         second = election.contender("b")
         election.run(until_s=200)
 
         assert [True, False] == [first.is_leading, second.is_leading]
         assert ["a"] == [reign.who for reign in election.reigns]
+        assert "" == first.died_of
+        election.world.close()
+
+    def test_a_body_that_does_not_end_ends_the_process(self) -> None:
+        """Else it would hold the lease for ever, as it can renew it again."""
+        election = Election(
+            lambda who, at_s: Fate(request_s=None if who == "a" and 60 <= at_s < 70 else 0)
+        )
+        first = election.contender("a", unwinding_s=10_000.0)
+        election.run(until_s=5)
+        second = election.contender("b")
+        election.run(until_s=70 + 5 + DURATION_S + 2 * LONGEST_RETRY_S)
+
+        assert "its work was cancelled and has not ended in 5 s" in first.died_of
+        assert second.is_leading
+        assert [Accession.SEIZED] == second.accessions
         election.world.close()
 
     def test_after_an_outage_somebody_leads_again(self) -> None:
@@ -269,6 +285,17 @@ class TestTrouble:
         assert second.is_leading
 
 
+def joined(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Spans that meet are one: nothing runs in between."""
+    whole: list[tuple[float, float]] = []
+    for began_s, ended_s in sorted(spans):
+        if whole and began_s <= whole[-1][1]:
+            whole[-1] = whole[-1][0], max(ended_s, whole[-1][1])
+        else:
+            whole.append((began_s, ended_s))
+    return whole
+
+
 class Trouble:
     """A network that loses, delays and reorders until it has had enough."""
 
@@ -293,7 +320,7 @@ class Trouble:
 
 def unexcused(contenders: list[Contender], reigns: list[Reign]) -> list[tuple[Reign, Reign]]:
     """Pairs that led at the same moment although neither was frozen."""
-    frozen = {contender.name: contender.frozen for contender in contenders}
+    frozen = {contender.name: joined(contender.frozen) for contender in contenders}
 
     def is_excused(overlap: tuple[float, float], *names: str) -> bool:
         began_s, ended_s = overlap

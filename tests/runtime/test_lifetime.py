@@ -45,6 +45,17 @@ async def failing(stop):
     print("ready", flush=True)
     raise ZeroDivisionError
 
+async def deaf(stop):
+    while True:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            pass
+
+async def deaf_parts(stop):
+    lifetime._UNWINDING_S = 0.1
+    await lifetime.run_parts(Part("leader", deaf), Part("server", {part}), stop=stop)
+
 async def parts(stop):
     async def cache(stop):
         await stop.wait()
@@ -154,6 +165,24 @@ class TestEndings:
 
         assert (1, "process.failed") == (code, line["event"])
         assert "the part 'server'" in line["exception"]
+
+    @pytest.mark.parametrize("part", ["at_once", "failing"])
+    def test_a_part_that_ignores_its_cancel_does_not_keep_the_process(self, part: str) -> None:
+        """Its lease would go on being renewed by a process without a server."""
+        with child("deaf_parts", part=part) as process:
+            code, (line,) = process.end()
+
+        assert (1, "process.failed", "critical") == (code, line["event"], line["level"])
+        assert "server failed: " in line["error"]
+        assert "these parts have not ended in 0.1 s: leader" in line["error"]
+
+    def test_who_ignores_the_deadline_does_not_keep_the_process_either(self) -> None:
+        with child("deaf_parts", part="until_told", deadline_s=0.1) as process:
+            process.send(signal.SIGTERM)
+            code, log = process.end()
+
+        assert 1 == code
+        assert ["process.stopping", "process.failed"] == [line["event"] for line in log]
 
 
 class TestParts:
