@@ -13,9 +13,8 @@ from bridge.domain.names import REQUEST_PREFIX
 from sandbox.api import ApiError
 from sandbox.chart import CHART, RELEASE
 from sandbox.client import Sandbox
-from tests.integration.test_attacks import SERVICES
 from tests.integration.worlds import Manifest, Worlds, condition, is_gated, played
-from tests.servers import fresh_namespace, wait_until
+from tests.servers import SERVICES, fresh_namespace, wait_until
 
 PATIENCE_S = 60.0
 REGISTRATION = "/apis/admissionregistration.k8s.io/v1"

@@ -13,7 +13,7 @@ from bridge.runtime import worker
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.workqueue import ShutDown, WorkQueue
 from tests import virtual_time
-from tests.runtime.test_metrics import value
+from tests.runtime.samples import value
 from tests.virtual_time import VirtualClock
 
 
