@@ -81,7 +81,7 @@ class Endings:
         now: datetime,
         since: datetime,
         seat: Seat | None = None,  # noqa: ARG002  # nothing is seated here
-        beside: Sequence[Pod] = (),  # noqa: ARG002
+        beside: Sequence[Pod] = (),  # noqa: ARG002  # nor beside others
     ) -> Facts:
         """Look which node the placeholder holds, whether the pod's own is still there, and what became of a lost one."""
         running = [job for job in view.live if job.phase is JobPhase.RUNNING and job.nodes]

@@ -21,6 +21,8 @@ from sandbox.client import Sandbox
 from sandbox.options import Options
 
 T = TypeVar("T")
+SERVICES = ("webhook", "extender", "controllers")
+"""Our programs, as the sandbox calls them."""
 _POLL_S = 0.05
 
 

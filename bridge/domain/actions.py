@@ -1,4 +1,4 @@
-"""What a decision may ask for. Values; `extender.actuator` and `controllers.actuator` carry them out without a business `if`."""
+"""What a decision may ask for, as values. `bridge.runtime.actuator` carries them out and decides nothing."""
 
 import enum
 from dataclasses import dataclass
@@ -251,7 +251,7 @@ class Evict:
 class EndPod:
     """End a pod that never got a node by one status patch: phase Failed and DisruptionTarget; deleting it would burn backoffLimit.
 
-    Guarded by `test` on uid and gate: another leader may have placed it meanwhile.
+    Guarded by the resourceVersion that was decided on: another leader may have placed it meanwhile.
     """
 
     cause: Cause

@@ -85,7 +85,7 @@ def _requirement_holds(requirement: Requirement, labels: Mapping[str, str]) -> b
 
 def _compares(found: str | None, requirement: Requirement) -> bool:
     texts = (found or "", *requirement.values)
-    if len(texts) != 2 or not all(_INTEGER.fullmatch(text) for text in texts):  # noqa: PLR2004
+    if len(texts) != 2 or not all(_INTEGER.fullmatch(text) for text in texts):  # noqa: PLR2004  # two sides to compare
         return False
     label, bound = map(int, texts)
     return label > bound if requirement.operator == "Gt" else label < bound

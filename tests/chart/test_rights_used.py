@@ -30,7 +30,7 @@ from sandbox.client import Sandbox
 from sandbox.options import Options
 from tests.chart.policed import OUTSIDE, apply, make_namespaces
 from tests.chart.rendering import Manifest, render
-from tests.integration.test_strays import tear
+from tests.integration.tampering import tear
 from tests.integration.worlds import PATIENCE_S, Worlds, condition, container, played
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 

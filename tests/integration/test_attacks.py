@@ -15,12 +15,9 @@ from bridge.runtime.clock import SystemClock
 from sandbox import chart
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
-from tests.integration.test_forgery import refusal
+from tests.integration.tampering import BREAK_GLASS, refusal
 from tests.integration.worlds import PATIENCE_S, Worlds, container, job_id, played
-from tests.servers import wait_until
-
-BREAK_GLASS = "slurm-bridge:break-glass"
-SERVICES = ("webhook", "extender", "controllers")
+from tests.servers import SERVICES, wait_until
 
 
 @pytest.fixture

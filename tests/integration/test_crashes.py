@@ -10,10 +10,9 @@ from contextlib import contextmanager
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
 from tests.integration.worlds import LIVE, Worlds, is_released, played
-from tests.servers import wait_until
+from tests.servers import SERVICES, wait_until
 
 _PODS = 100
-_SERVICES = ("webhook", "extender", "controllers")
 _SEED = 20
 _SETTLED_WITHIN_S = 60.0
 
@@ -26,7 +25,7 @@ def test_pods_live_through_the_crashes_of_every_service(
 
     with _created(worlds, exit_codes, dice) as uids:
         while len(uids) < _PODS:
-            full_sandbox.restart(dice.choice(_SERVICES), signal="KILL", wait=False)
+            full_sandbox.restart(dice.choice(SERVICES), signal="KILL", wait=False)
             time.sleep(dice.uniform(0.5, 2.0))  # the moments are random: that is the test
             _nobody_has_two(worlds)
 

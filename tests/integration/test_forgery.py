@@ -11,6 +11,7 @@ import pytest
 from bridge.domain import names
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
+from tests.integration.tampering import refusal
 from tests.integration.worlds import Worlds, container, is_gated, is_released, job_id, played
 from tests.servers import wait_until
 
@@ -37,18 +38,6 @@ def alice(worlds: Worlds, full_sandbox: Sandbox) -> Iterator[Api]:
         path = f"{worlds.path}/pods"
         wait_until(lambda: refusal(api, "GET", path) == "", 10, sandbox=full_sandbox)
         yield api
-
-
-def refusal(
-    api: Api, method: str, path: str, body: object = None, kind: str = "merge-patch+json"
-) -> str:
-    """What the API server says against it; "" if it did it."""
-    content_type = f"application/{kind}" if method == "PATCH" else "application/json"
-    try:
-        api.request(method, path, body, content_type=content_type)
-    except ApiError as error:
-        return error.message
-    return ""
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,12 @@ from sandbox.api import ApiError
 from tests import faults
 from tests.fault_bench import FaultBench
 from tests.faults import Fault
+from tests.integration.gang_pods import CHANGED_WITHIN_S, GangJob, in_group, note, submit, uid_of
 from tests.integration.lookalikes import submit_again
-from tests.integration.test_gangs import in_group, note, submit, uid_of
-from tests.integration.worlds import LIVE, Job, Manifest, Worlds, condition, container, is_gated
+from tests.integration.worlds import LIVE, Job, Worlds, condition, container, is_gated
 from tests.servers import wait_until
 
 NODES = ("node-0", "node-1", "node-2", "node-3")
-CHANGED_WITHIN_S = 60.0
-"""A size that no event tells of is read again every ten seconds; a new leader needs its lease first."""
 
 
 @pytest.fixture
@@ -27,41 +25,6 @@ def full(worlds: Worlds) -> Iterator[Worlds]:
     """A namespace whose pods wait, as strangers have every node."""
     with worlds.strangers_on(*NODES):
         yield worlds
-
-
-class GangJob:
-    """A Job whose pods are one gang, unless they are told otherwise."""
-
-    def __init__(
-        self, worlds: Worlds, name: str, pods: int, *, gang: str = "true", **more: object
-    ) -> None:
-        self.worlds = worlds
-        self.path = f"/apis/batch/v1/namespaces/{worlds.namespace}/jobs"
-        self.name = name
-        metadata = {"name": name, "annotations": {names.GANG_ANNOTATION: gang}}
-        spec = {
-            "restartPolicy": "Never",
-            "terminationGracePeriodSeconds": 2,
-            "containers": [container("2")],
-        }
-        whole = {"parallelism": pods, "template": {"spec": spec}, **more}
-        body = {"metadata": metadata, "spec": whole}
-        self.uid = str(worlds.sandbox.admin.create(self.path, body)["metadata"]["uid"])
-
-    def scale(self, pods: int) -> None:
-        self.worlds.sandbox.admin.patch(f"{self.path}/{self.name}", {"spec": {"parallelism": pods}})
-
-    def pods(self) -> list[Manifest]:
-        selector = f"batch.kubernetes.io/job-name={self.name}"
-        listed = self.worlds.sandbox.admin.get(f"{self.worlds.path}/pods", labelSelector=selector)
-        return [pod for pod in listed["items"] if "deletionTimestamp" not in pod["metadata"]]
-
-    def await_running(self, count: int) -> list[Manifest]:
-        def found() -> list[Manifest]:
-            pods = [pod for pod in self.pods() if pod["status"]["phase"] == "Running"]
-            return pods if len(pods) == count else []
-
-        return wait_until(found, CHANGED_WITHIN_S, sandbox=self.worlds.sandbox)
 
 
 def asks_for(worlds: Worlds, job_id: int) -> tuple[int, int]:

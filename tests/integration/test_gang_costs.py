@@ -9,12 +9,11 @@ import httpx
 import pytest
 
 from sandbox.client import Sandbox
-from tests.integration.test_gangs import submit, uid_of
+from tests.integration.gang_pods import submit, uid_of
 from tests.integration.worlds import Worlds, condition, is_released, played
-from tests.servers import wait_until
+from tests.servers import SERVICES, wait_until
 
 SIZE = 24
-SERVICES = ("webhook", "extender", "controllers")
 ATTEMPTS = 3
 PATIENT_S = 90.0
 T = TypeVar("T")

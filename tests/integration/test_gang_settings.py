@@ -10,8 +10,7 @@ from bridge.domain import names
 from bridge.domain.actions import Cause
 from sandbox.client import Sandbox
 from sandbox.options import Options
-from tests.integration.test_gang_changes import GangJob
-from tests.integration.test_gangs import lws_member, note, submit, uid_of
+from tests.integration.gang_pods import GangJob, lws_member, note, submit, uid_of
 from tests.integration.worlds import Worlds, condition, is_gated
 from tests.servers import fresh_namespace, running_sandbox
 

@@ -1,56 +1,15 @@
 """Gangs on the real things: one placeholder for several pods, all placed together where Slurm says."""
 
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from bridge.domain import names
 from bridge.domain.ids import PodUid
+from tests.integration.gang_pods import in_group, lws_member, note, submit, uid_of
 from tests.integration.worlds import Worlds, condition, container, is_gated, is_released, played
 from tests.servers import wait_until
-
-GROUP = "pod-group/{}/{}"
-
-
-def in_group(name: str, size: int) -> dict[str, Any]:
-    return {
-        "labels": {names.POD_GROUP_LABEL: name},
-        "annotations": {names.POD_GROUP_SIZE_ANNOTATION: str(size)},
-    }
-
-
-def submit(
-    worlds: Worlds,
-    name: str,
-    *,
-    group: str,
-    size: int,
-    cpus: str = "1",
-    notes: Mapping[str, str] | None = None,
-    **play: Any,
-) -> str:
-    metadata = in_group(group, size)
-    metadata["name"] = name
-    metadata["annotations"] |= {**played(**play), **(notes or {})}
-    body = {
-        "metadata": metadata,
-        "spec": {
-            "containers": [container(cpus)],
-            "restartPolicy": "Never",
-            "terminationGracePeriodSeconds": 2,
-        },
-    }
-    return str(worlds.sandbox.admin.create(f"{worlds.path}/pods", body)["metadata"]["uid"])
-
-
-def uid_of(worlds: Worlds, group: str) -> str:
-    return GROUP.format(worlds.namespace, group)
-
-
-def note(pod: dict[str, Any], key: str) -> str:
-    return str(pod["metadata"]["annotations"][key])
 
 
 def test_sixteen_pods_run_on_two_nodes_in_slurms_order(worlds: Worlds) -> None:
@@ -196,25 +155,6 @@ def test_a_size_that_is_none_is_told(worlds: Worlds, size: Any, says: str) -> No
     told = condition(worlds.await_pod("odd", condition))
     assert "PodGroupInvalid" == told["reason"]
     assert says in told["message"]
-
-
-def lws_member(worlds: Worlds, group: int, worker: int, size: int) -> str:
-    """As a LeaderWorkerSet's pod hook marks it; the set itself cannot be read, so its leader may have to come first."""
-    prefix = "leaderworkerset.sigs.k8s.io"
-    name = f"serve-{group}" + (f"-{worker}" if worker else "")
-    labels = {
-        f"{prefix}/name": "serve",
-        f"{prefix}/group-index": str(group),
-        f"{prefix}/worker-index": str(worker),
-    }
-    metadata = {"name": name, "labels": labels, "annotations": {f"{prefix}/size": str(size)}}
-    spec = {
-        "containers": [container()],
-        "restartPolicy": "Never",
-        "terminationGracePeriodSeconds": 2,
-    }
-    body = {"metadata": metadata, "spec": spec}
-    return str(worlds.sandbox.admin.create(f"{worlds.path}/pods", body)["metadata"]["uid"])
 
 
 def test_a_leader_runs_first_and_its_workers_take_the_slots_kept_for_them(worlds: Worlds) -> None:

@@ -19,8 +19,9 @@ from sandbox.options import Options
 from tests import backups, faults
 from tests.fault_bench import fault_bench
 from tests.faults import Fault
+from tests.integration.gang_pods import submit, uid_of
 from tests.integration.lookalikes import submit_again
-from tests.integration.test_gangs import submit, uid_of
+from tests.integration.tampering import BREAK_GLASS
 from tests.integration.worlds import LIVE, Manifest, Worlds, condition, is_released, job_id
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 
@@ -32,7 +33,6 @@ _SCHEDULERS_PASS_S = 2.5
 _PURGED_WITHIN_S = 60.0
 """slurmctld looks for what it may forget every half minute or so."""
 _HOUR = {"slurmjob.slinky.slurm.net/timelimit": "60"}
-_BREAK_GLASS = "slurm-bridge:break-glass"
 
 
 @pytest.fixture(scope="module")
@@ -516,6 +516,6 @@ def test_where_nobody_knows_pods_are_kept_until_somebody_says_what_is_so(
 
 
 def _say(worlds: Worlds, pod: str, word: str) -> None:
-    with Api(worlds.sandbox.user_kubeconfig("medic", "system:masters", _BREAK_GLASS)) as medic:
+    with Api(worlds.sandbox.user_kubeconfig("medic", "system:masters", BREAK_GLASS)) as medic:
         note = {"metadata": {"annotations": {names.WHEN_LOST_ANNOTATION: word}}}
         medic.patch(f"{worlds.path}/pods/{pod}", note)

@@ -4,13 +4,12 @@ from dataclasses import replace
 
 from bridge.domain.actions import OwnCause
 from bridge.domain.ids import ClusterId
-from sandbox.api import Api
 from sandbox.client import Sandbox
 from tests.integration.lookalikes import submit_again
+from tests.integration.tampering import tear
 from tests.integration.worlds import LIVE, Worlds, is_gated, job_id, played
 from tests.servers import wait_until
 
-_BREAK_GLASS = "slurm-bridge:break-glass"
 _HELD = {"slurmjob.slinky.slurm.net/hold": "true"}
 
 
@@ -87,15 +86,6 @@ def test_a_second_placeholder_of_a_running_pod_is_cancelled(worlds: Worlds) -> N
     assert before["metadata"]["uid"] == after["metadata"]["uid"]
     assert "deletionTimestamp" not in after["metadata"]
     assert first.id == job_id(after)
-
-
-def tear(worlds: Worlds, pod: str) -> None:
-    """Take the finalizer off by hand, and the pod away at once."""
-    path = f"{worlds.path}/pods/{pod}"
-    with Api(worlds.sandbox.user_kubeconfig("medic", "system:masters", _BREAK_GLASS)) as medic:
-        medic.patch(path, {"metadata": {"finalizers": None}})
-        medic.delete(path, gracePeriodSeconds=0)
-    worlds.await_gone(pod)
 
 
 def spares(worlds: Worlds, uid: str) -> set[int]:

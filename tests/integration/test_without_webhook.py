@@ -14,9 +14,8 @@ from sandbox.api import Api, ApiError
 from sandbox.chart import CHART, RELEASE
 from sandbox.client import Sandbox
 from tests.integration.policed import person
-from tests.integration.test_attacks import SERVICES
 from tests.integration.worlds import Manifest, Worlds, condition, is_gated, played
-from tests.servers import fresh_namespace, wait_until
+from tests.servers import SERVICES, fresh_namespace, wait_until
 
 PATIENCE_S = 60.0
 REGISTRATION = "/apis/admissionregistration.k8s.io/v1"

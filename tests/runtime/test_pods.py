@@ -27,7 +27,7 @@ from bridge.runtime.workqueue import WorkQueue
 from bridge.slurm.discovery import Snapshot
 from tests import virtual_time
 from tests.domain import lifecycle_builders as build
-from tests.runtime.test_metrics import value
+from tests.runtime.samples import value
 from tests.virtual_time import VirtualClock
 
 PACE = Pace(

@@ -14,7 +14,7 @@ from bridge.runtime.configuration import Sources
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.policy import PolicyFile
 from bridge.runtime.settings import ENV_PREFIX, Placement, Settings, Slurm
-from tests.runtime.test_metrics import value
+from tests.runtime.samples import value
 from tests.servers import until
 
 ALICE = Requester(user="alice", groups=())

@@ -15,7 +15,7 @@ from bridge.runtime.metrics import Metrics
 from bridge.runtime.set_aside import SetAside
 from bridge.runtime.workqueue import ShutDown, WorkQueue
 from tests import virtual_time
-from tests.runtime.test_metrics import value
+from tests.runtime.samples import value
 from tests.virtual_time import VirtualClock
 
 

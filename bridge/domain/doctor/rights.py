@@ -67,5 +67,5 @@ RIGHTS: Sequence[Right] = (
     *_rights("controllers", "", "nodes", "patch"),
     *_rights("controllers", "", "nodes/status", "patch"),
 )
-"""Those of every installation: which kinds may own pods is the administrator's choice (`extender.workloadKinds`), and only who
+"""Those of every installation: which kinds may own pods is the administrator's choice (chart value `workloadKinds`), and only who
 signs certificates itself may write to the webhook configurations (`tls.mode: managed`)."""

@@ -1,0 +1,45 @@
+"""Names that other people's programs rely on stay: condition reasons, metrics, log events, settings, flags, JSON.
+
+`machine_names.json` is what release 0.1.0 had. Names may be added. One that is renamed goes into `RENAMED`, with the test
+that shows that the old name still works, and into CHANGELOG.md.
+"""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from bridge.commands import explain
+from bridge.domain import node_overview, queue, why
+from bridge.domain.doctor import findings
+from tests.architecture.machine_names import machine_names
+
+RELEASED: Mapping[str, list[str]] = json.loads(
+    Path(__file__).with_name("machine_names.json").read_text()
+)
+RENAMED: Mapping[str, str] = {}
+"""Released name -> the test that uses it still."""
+
+JSON_FIELDS = {
+    queue.Entry: "namespace workload pods running job state user account partition priority gpus age start nodes reason",
+    why.Answer: "stage state why next_step details",
+    findings.Finding: "check verdict found fix",
+    explain.Explained: "where job faults rule note",
+    node_overview.NodeRow: "kube_node slurm_node kubernetes slurm cpus slurm_cpus used_cpus memory_mib slurm_memory_mib"
+    " gres reason mismatch",
+}
+"""What `-o json` prints of each."""
+
+
+@pytest.mark.parametrize("kind", RELEASED)
+def test_a_released_name_is_still_there(kind: str) -> None:
+    gone = set(RELEASED[kind]) - set(machine_names()[kind]) - set(RENAMED)
+    assert not gone, f"{kind} that 0.1.0 had and this does not: {sorted(gone)}"
+
+
+@pytest.mark.parametrize("row", JSON_FIELDS, ids=lambda row: row.__name__)
+def test_released_json_fields_are_still_printed(row: type) -> None:
+    fields = {field.name for field in dataclasses.fields(row)}
+    assert set(JSON_FIELDS[row].split()) <= fields
