@@ -11,7 +11,7 @@ a real DaemonSet's pod from a forged one. What by its shape is not ours to place
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from bridge.domain import grouping, names, overrides, permit, request
+from bridge.domain import names, overrides, permit, request
 from bridge.domain.demand import Demand
 from bridge.domain.facts import WhenFull
 from bridge.domain.faults import Fault
@@ -19,6 +19,7 @@ from bridge.domain.overrides import Overrides
 from bridge.domain.pods import Toleration
 from bridge.domain.policy import Policy, Requester
 from bridge.domain.request import Defaults
+from bridge.domain.workloads import membership
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 """A static pod's image in the API: <https://kubernetes.io/docs/tasks/configure-pod-container/static-pod/>."""
@@ -265,7 +266,7 @@ def _is_exclusive_topology(term: PodAffinityTerm, pod: Draft) -> bool:
     """What the group's own controller wrote: Slurm is asked for one domain, and the leader is bound first."""
     return any(
         pod.annotations.get(wanted) == term.topology_key and set() < term.labels <= labels
-        for wanted, labels in grouping.EXCLUSIVE_TERMS.items()
+        for wanted, labels in membership.EXCLUSIVE_TERMS.items()
     )
 
 

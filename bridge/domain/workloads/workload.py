@@ -10,13 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bridge.domain import demand, grouping, names
+from bridge.domain import demand, names
 from bridge.domain.demand import Demand, Resources
 from bridge.domain.faults import Fault
-from bridge.domain.grouping import Membership
 from bridge.domain.ids import PodUid
 from bridge.domain.objects import KubeObject
 from bridge.domain.pods import NodeTerm, Pod, Requirement
+from bridge.domain.workloads import membership
+from bridge.domain.workloads.membership import Membership
 
 MAX_SIZE = 10_000
 """More tasks than that are a typing error: their uids alone would be 400 kB in the placeholder's identity."""
@@ -103,7 +104,7 @@ def shape(pod: Pod) -> Shape:
     With exclusive topology the followers are tied to the domain of their leader, which all nodes of the job are in.
     """
     wanted = pod.demand
-    shared = {pod.annotations.get(annotation) for annotation in grouping.EXCLUSIVE_TERMS}
+    shared = {pod.annotations.get(annotation) for annotation in membership.EXCLUSIVE_TERMS}
     selector = {key: value for key, value in pod.node_selector.items() if key not in shared}
     return (
         wanted.milli_cpu,
@@ -155,12 +156,13 @@ def evaluate(
         members=pods,
         size=max(size, len(pods)),
         declared=size,
-        is_exact=first.kind != grouping.POD_GROUP,
+        is_exact=first.kind != membership.POD_GROUP,
         needed=needed,
         wanted={
             pod.uid: member.rank[0]
             for member, pod in members
-            if len(member.rank) == 1 and member.kind in (grouping.JOB, grouping.LEADER_WORKER_SET)
+            if len(member.rank) == 1
+            and member.kind in (membership.JOB, membership.LEADER_WORKER_SET)
         },
         later=_later(first),
         shared_label=_shared_label(first, pods),
@@ -174,15 +176,15 @@ _Size = tuple[int, int, tuple[Fault, ...]]
 
 def _size(member: Membership, pods: Sequence[Pod], declared: KubeObject | None) -> _Size:
     match member.kind:
-        case grouping.POD:
+        case membership.POD:
             return 1, 1, ()
-        case grouping.POD_GROUP:
+        case membership.POD_GROUP:
             return _of_pod_group(member, declared)
-        case grouping.LABELLED_GROUP:
+        case membership.LABELLED_GROUP:
             return _annotated(pods, names.POD_GROUP_SIZE_ANNOTATION)
-        case grouping.KUEUE_GROUP:
-            return _annotated(pods, grouping.KUEUE_SIZE)
-        case grouping.LEADER_WORKER_SET:
+        case membership.KUEUE_GROUP:
+            return _annotated(pods, membership.KUEUE_SIZE)
+        case membership.LEADER_WORKER_SET:
             return _of_lws(member, pods)
         case _ if member.root is None:
             return len(pods), len(pods), ()
@@ -191,7 +193,7 @@ def _size(member: Membership, pods: Sequence[Pod], declared: KubeObject | None) 
                 [member.root.annotations[names.POD_GROUP_SIZE_ANNOTATION]],
                 f"{member.kind} {member.name}: metadata.annotations[{names.POD_GROUP_SIZE_ANNOTATION}]",
             )
-        case grouping.JOBSET:
+        case membership.JOBSET:
             return _of_jobset(member.root, pods)
         case _:
             return _of_job(member.root)
@@ -208,9 +210,9 @@ def _of_job(job: KubeObject) -> _Size:
 
 def _of_jobset(jobset: KubeObject, pods: Sequence[Pod]) -> _Size:
     """All of the set, or the one replicated Job, or the one Job, that these pods are of."""
-    only = pods[0].labels.get(grouping.JOBSET_REPLICATED_JOB)
-    is_exclusive = grouping.is_exclusive(pods[0])
-    is_part = is_exclusive or grouping.starts_in_turn(jobset)
+    only = pods[0].labels.get(membership.JOBSET_REPLICATED_JOB)
+    is_exclusive = membership.is_exclusive(pods[0])
+    is_part = is_exclusive or membership.starts_in_turn(jobset)
     total = 0
     faults: list[Fault] = []
     jobs = jobset.spec.get("replicatedJobs")
@@ -230,9 +232,9 @@ def _of_jobset(jobset: KubeObject, pods: Sequence[Pod]) -> _Size:
 
 def _of_lws(member: Membership, pods: Sequence[Pod]) -> _Size:
     """Leaders come first where the workers wait for them; also where we may not read the set, as that cannot lock up."""
-    size, needed, faults = _annotated(pods, grouping.LWS_SIZE)
+    size, needed, faults = _annotated(pods, membership.LWS_SIZE)
     policy = member.root.spec.get("startupPolicy", "LeaderCreated") if member.root else ""
-    is_exclusive = any(grouping.LWS_EXCLUSIVE in pod.annotations for pod in pods)
+    is_exclusive = any(membership.LWS_EXCLUSIVE in pod.annotations for pod in pods)
     return size, needed if policy == "LeaderCreated" and not is_exclusive else 1, faults
 
 
@@ -280,8 +282,8 @@ def _written(texts: Sequence[str], path: str) -> _Size:
 def _shared_label(member: Membership, pods: Sequence[Pod]) -> str:
     """Where the leader runs, the others have to: their controller gives them its domain as a node selector."""
     keys = {
-        grouping.LEADER_WORKER_SET: grouping.LWS_EXCLUSIVE,
-        grouping.JOBSET: grouping.JOBSET_EXCLUSIVE,
+        membership.LEADER_WORKER_SET: membership.LWS_EXCLUSIVE,
+        membership.JOBSET: membership.JOBSET_EXCLUSIVE,
     }
     key = keys.get(member.kind, "")
     return next((pod.annotations[key] for pod in pods if key in pod.annotations), "")
@@ -307,7 +309,7 @@ def _parallelism(spec: Mapping[str, Any], path: str) -> tuple[int, tuple[Fault, 
 
 def _later(member: Membership) -> Demand | None:
     """What a LeaderWorkerSet's workers ask for; they may be of another kind than the leader."""
-    if member.kind != grouping.LEADER_WORKER_SET or member.root is None:
+    if member.kind != membership.LEADER_WORKER_SET or member.root is None:
         return None
     template = _dig(member.root.spec, "leaderWorkerTemplate", "workerTemplate", "spec")
     try:
