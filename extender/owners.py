@@ -12,7 +12,7 @@ import structlog
 
 from bridge.domain.objects import KubeObject, Reference
 from bridge.domain.pods import Owner, Pod
-from bridge.domain.workloads import membership
+from bridge.domain.workloads import claims
 from bridge.domain.workloads.membership import Membership
 from bridge.kube import errors
 from bridge.kube.objects import Objects
@@ -47,18 +47,18 @@ class Owners:
         Raises:
             KubeError: the API server could not be asked.
         """
-        owners = await self.chain(pod) if membership.needs_owners(pod) else []
-        member = membership.membership(pod, owners)
-        if member.kind != membership.POD_GROUP or member.declared_by is None:
-            return member
+        owners = await self.chain(pod) if claims.needs_owners(pod) else []
+        member = claims.of(pod, owners)
         group = member.declared_by
+        if group is None or not claims.is_unconfirmed(member):
+            return member
         is_served = await self._objects.serves(group.api_version, group.kind)
         try:
             declared = await self._get(group) if is_served else None
         except errors.Forbidden as error:
             _log.warning("pod_group.unreadable", group=member.name, error=str(error))
             declared, is_served = None, False
-        return membership.settled(member, pod, declared, is_served=is_served)
+        return claims.settled(member, pod, declared, is_served=is_served)
 
     async def declared(self, member: Membership) -> KubeObject | None:
         """Read the object that says how large a group is, as it is now; None if there is none that we may read.

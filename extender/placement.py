@@ -14,7 +14,7 @@ from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.objects import KubeObject
 from bridge.domain.pods import Pod
 from bridge.domain.view import Past, View
-from bridge.domain.workloads import membership
+from bridge.domain.workloads import claims, membership
 from bridge.domain.workloads.membership import Membership
 from bridge.kube.cache import Cache
 from bridge.runtime.lease import Accession
@@ -53,9 +53,9 @@ class Placement:
 
     def membership(self, pod: Pod) -> Membership | None:
         """Say which workload a gated pod is of, where its own words or the lack of owners tell."""
-        if membership.needs_owners(pod) or membership.is_declared(pod):
+        if claims.needs_owners(pod) or claims.is_declared(pod):
             return None
-        return membership.membership(pod, ())
+        return claims.of(pod, ())
 
     async def resolve(self, pod: Pod) -> Membership:
         """Find out which workload a gated pod is of; one that has a placeholder of its own stays with that."""

@@ -19,7 +19,7 @@ from bridge.domain.overrides import Overrides
 from bridge.domain.pods import Toleration
 from bridge.domain.policy import Policy, Requester
 from bridge.domain.request import Defaults
-from bridge.domain.workloads import membership
+from bridge.domain.workloads import kinds
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 """A static pod's image in the API: <https://kubernetes.io/docs/tasks/configure-pod-container/static-pod/>."""
@@ -266,7 +266,7 @@ def _is_exclusive_topology(term: PodAffinityTerm, pod: Draft) -> bool:
     """What the group's own controller wrote: Slurm is asked for one domain, and the leader is bound first."""
     return any(
         pod.annotations.get(wanted) == term.topology_key and set() < term.labels <= labels
-        for wanted, labels in membership.EXCLUSIVE_TERMS.items()
+        for wanted, labels in kinds.EXCLUSIVE_TERMS.items()
     )
 
 

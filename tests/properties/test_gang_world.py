@@ -16,7 +16,7 @@ from bridge.domain.allocation import Share
 from bridge.domain.ids import JobId, PodUid, Sluid, SlurmNode
 from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.pods import Pod
-from bridge.domain.workloads import membership
+from bridge.domain.workloads.kinds import labelled
 from tests.domain import gang_builders as build
 from tests.domain import lifecycle_builders as lives
 from tests.domain.test_gang import UID, decided
@@ -168,9 +168,7 @@ class World:
     def submit(self, pods: tuple[PodUid, ...], tasks: int) -> None:
         number = next(self.numbers)
         made = lives.job(JobPhase.WAITING, number=number)
-        identity = replace(
-            made.identity, kind=membership.LABELLED_GROUP, name="ring", uid=UID, pods=pods
-        )
+        identity = replace(made.identity, kind=labelled.KIND, name="ring", uid=UID, pods=pods)
         sluid = Sluid(f"sluid-{number}")
         self.jobs.append(replace(made, sluid=sluid, tasks=tasks, identity=identity))
 

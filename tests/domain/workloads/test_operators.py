@@ -3,7 +3,7 @@
 import pytest
 
 from bridge.domain.pods import Pod
-from bridge.domain.workloads import membership, workload
+from bridge.domain.workloads import claims, workload
 from bridge.domain.workloads.membership import Membership
 from bridge.domain.workloads.workload import Workload
 from tests.recorded import recording
@@ -17,7 +17,7 @@ def workloads(name: str) -> list[Workload]:
     found = recording.load(name)
     groups: dict[str, list[tuple[Membership, Pod]]] = {}
     for pod, owners in found.members():
-        member = membership.membership(pod, owners)
+        member = claims.of(pod, owners)
         groups.setdefault(member.key, []).append((member, pod))
     declared = next(found.read("PodGroup"), None)
     return [workload.evaluate(members, declared) for members in groups.values()]
@@ -87,5 +87,5 @@ def test_without_the_annotation_each_pod_stands_for_itself(name: str) -> None:
     found = recording.load(name)
     for manifest in found.objects:
         manifest["metadata"].pop("annotations", None)
-    memberships = [membership.membership(pod, owners) for pod, owners in found.members()]
+    memberships = [claims.of(pod, owners) for pod, owners in found.members()]
     assert {"Pod"} == {member.kind for member in memberships}
