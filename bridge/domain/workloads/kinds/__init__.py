@@ -17,11 +17,13 @@ from bridge.domain.workloads.kinds.owner import AnyOwner
 from bridge.domain.workloads.kinds.pod import SinglePod
 from bridge.domain.workloads.kinds.pod_group import InTree
 from bridge.domain.workloads.kinds.ray import Ray
+from bridge.domain.workloads.kinds.volcano import Volcano
 from bridge.domain.workloads.membership import Exclusive, Kind, Ranked, Reading
 
 NAMED: tuple[Kind, ...] = (
     InTree(),
     Coscheduling(),
+    Volcano(),
     Labelled(),
     Kueue(),
 )
