@@ -51,6 +51,7 @@ docs: venv
 	$(BIN)/python -c 'from bridge.runtime import settings; print(settings.reference(), end="")' > docs/settings.md
 	$(BIN)/python -m bridge.domain.lifecycle_page > docs/lifecycle.md
 	$(BIN)/python -m bridge.domain.nodes_page < docs/nodes.md > docs/nodes.md.new && mv docs/nodes.md.new docs/nodes.md
+	$(BIN)/python -m bridge.domain.workloads.page < docs/workloads.md > docs/workloads.md.new && mv docs/workloads.md.new docs/workloads.md
 	$(BIN)/python -m bridge.domain.reasons_page > docs/reasons.md
 	$(BIN)/python -m bridge.runtime.metrics_page > docs/metrics.md
 	$(BIN)/python deploy/dashboard.py
@@ -61,7 +62,7 @@ SITE := build --strict
 site: venv
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(SITE)
 
-# The chart's objects for who has no helm.
+# Renews the chart's list of kinds that are read, and the chart's objects for those who have no helm; tests fail while they differ.
 manifests: venv
 	$(BIN)/python deploy/manifests.py
 

@@ -11,11 +11,12 @@ from datetime import timedelta
 
 import structlog
 
-from bridge.domain import grouping, orphans
+from bridge.domain import orphans
 from bridge.domain.actions import Cancel
 from bridge.domain.ids import ClusterId, PodUid
 from bridge.domain.jobs import SlurmJob
 from bridge.domain.pods import Pod
+from bridge.domain.workloads import membership
 from bridge.kube import errors as kube_errors
 from bridge.kube import writes
 from bridge.kube.cache import Cache
@@ -115,7 +116,7 @@ class Orphans:
         """Ask the API server itself, not our cache, for the pods that these jobs name."""
         gone: set[PodUid] = set()
         for job in suspected:
-            if job.identity.kind != grouping.POD:  # named after its group, not after a pod
+            if job.identity.kind != membership.POD:  # named after its group, not after a pod
                 alive = await writes.pod_uids(self._kube, job.identity.namespace)
                 gone.update(uid for uid in job.identity.pods if uid not in alive)
                 continue

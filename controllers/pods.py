@@ -4,10 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from bridge.domain import grouping, lifecycle
+from bridge.domain import lifecycle
 from bridge.domain.allocation import Seat
 from bridge.domain.facts import Actor, Facts
-from bridge.domain.grouping import Membership
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.lifecycle import Column, Row
@@ -15,6 +14,8 @@ from bridge.domain.nodes import KubeNodeFacts
 from bridge.domain.objects import KubeObject
 from bridge.domain.pods import Pod
 from bridge.domain.view import Past, View
+from bridge.domain.workloads import membership
+from bridge.domain.workloads.membership import Membership
 from bridge.runtime.mirror import Mirror
 from controllers.breaker import Breaker
 from controllers.inquiry import Inquiry
@@ -50,7 +51,7 @@ class Endings:
 
     def membership(self, pod: Pod) -> Membership:
         """Say which workload a pod was placed with."""
-        return grouping.alone(pod) if pod.is_gated else grouping.placed(pod)
+        return membership.alone(pod) if pod.is_gated else membership.placed(pod)
 
     async def resolve(self, pod: Pod) -> Membership:
         """Say the same: what is written on the pod counts."""

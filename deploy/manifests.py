@@ -1,14 +1,24 @@
-"""Writes `deploy/manifests/slurm-bridge.yaml`: the chart's objects for who has no helm. `python deploy/manifests.py`."""
+"""Writes what is generated of the deployment: `python deploy/manifests.py`.
 
+* In the chart's values, which kinds of object the extender may read, from the registration of the kinds of workload.
+* `deploy/manifests/slurm-bridge.yaml`: the chart's objects for those who have no helm.
+"""
+
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+from bridge.domain.workloads import kinds
 from sandbox import assets
 
 DEPLOY = Path(__file__).parent
 FILE = DEPLOY / "manifests/slurm-bridge.yaml"
 VALUES = DEPLOY / "manifests/values.yaml"
+CHART_VALUES = DEPLOY / "chart/values.yaml"
+
+_KINDS = re.compile(r"(?<=^  workloadKinds:\n)(?: {4}.*\n)+", re.MULTILINE)
+"""The lines of that list."""
 
 _HEAD = """\
 # The chart with deploy/manifests/values.yaml, for Kubernetes 1.30 and newer. Generated: make manifests
@@ -19,6 +29,21 @@ _HEAD = """\
 #
 # after the two images and slurm.url in the ConfigMap have been set to yours.
 """
+
+
+def chart_values(text: str) -> str:
+    """Return the chart's values with the list of kinds as they are registered.
+
+    Raises:
+        ValueError: the list is not there.
+    """
+    if len(_KINDS.findall(text)) != 1:
+        raise ValueError(f"{CHART_VALUES}: expected one list extender.workloadKinds, found none")
+    listed = (
+        f"    - apiGroup: {group}\n      resources: [{', '.join(resources)}]\n"
+        for group, resources in kinds.reads().items()
+    )
+    return _KINDS.sub("".join(listed), text)
 
 
 def rendered(helm: str) -> str:
@@ -35,6 +60,7 @@ def rendered(helm: str) -> str:
 
 
 if __name__ == "__main__":
+    CHART_VALUES.write_text(chart_values(CHART_VALUES.read_text()))
     with assets.shown(sys.stderr) as report:
         found = assets.resolve(assets.AssetName.HELM, report=report)
     FILE.write_text(rendered(str(found.bin / "helm")))

@@ -10,10 +10,11 @@ from typing import TypeVar
 
 import structlog
 
-from bridge.domain import grouping, overrides
-from bridge.domain.grouping import Membership
+from bridge.domain import overrides
 from bridge.domain.objects import KubeObject, Reference
 from bridge.domain.pods import Owner, Pod
+from bridge.domain.workloads import claims
+from bridge.domain.workloads.membership import Membership
 from bridge.kube import errors
 from bridge.kube.objects import Objects
 from bridge.runtime.clock import Clock
@@ -49,18 +50,18 @@ class Owners:
         Raises:
             KubeError: the API server could not be asked.
         """
-        owners = await self.chain(pod) if grouping.needs_owners(pod) else []
-        member = grouping.membership(pod, owners)
-        if member.kind != grouping.POD_GROUP or member.declared_by is None:
-            return member
+        owners = await self.chain(pod) if claims.needs_owners(pod) else []
+        member = claims.of(pod, owners)
         group = member.declared_by
+        if group is None or not claims.is_unconfirmed(member):
+            return member
         is_served = await self._objects.serves(group.api_version, group.kind)
         try:
             declared = await self._get(group) if is_served else None
         except errors.Forbidden as error:
             _log.warning("pod_group.unreadable", group=member.name, error=str(error))
             declared, is_served = None, False
-        return grouping.settled(member, pod, declared, is_served=is_served)
+        return claims.settled(member, pod, declared, is_served=is_served)
 
     async def declared(self, member: Membership) -> KubeObject | None:
         """Read the object that says how large a group is, as it is now; None if there is none that we may read.

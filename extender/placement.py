@@ -6,15 +6,16 @@ A pod is the leader's from CREATE until the patch that removes our gate, its del
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from bridge.domain import grouping, names
+from bridge.domain import names
 from bridge.domain.allocation import Seat
 from bridge.domain.facts import Actor, Facts
-from bridge.domain.grouping import Membership
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey, alone_key
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.objects import KubeObject
 from bridge.domain.pods import Pod
 from bridge.domain.view import Past, View
+from bridge.domain.workloads import claims, membership
+from bridge.domain.workloads.membership import Membership
 from bridge.kube.cache import Cache
 from bridge.runtime.lease import Accession
 from bridge.runtime.placeholders import Placeholders
@@ -52,16 +53,16 @@ class Placement:
 
     def membership(self, pod: Pod) -> Membership | None:
         """Say which workload a gated pod is of, where its own words or the lack of owners tell."""
-        if grouping.needs_owners(pod) or grouping.is_declared(pod):
+        if claims.needs_owners(pod) or claims.is_declared(pod):
             return None
-        return grouping.membership(pod, ())
+        return claims.of(pod, ())
 
     async def resolve(self, pod: Pod) -> Membership:
         """Find out which workload a gated pod is of; one that has a placeholder of its own stays with that."""
         if any(
             job.phase is not JobPhase.ENDED for job in self._placeholders.of(alone_key(pod.uid))
         ):
-            return grouping.alone(pod)
+            return membership.alone(pod)
         return await self._owners.membership(pod)
 
     async def declared(self, member: Membership) -> KubeObject | None:

@@ -4,7 +4,7 @@ import enum
 from dataclasses import dataclass
 
 from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid, SlurmNode, WorkloadKey
-from bridge.domain.workload import Workload
+from bridge.domain.workloads.workload import Workload
 
 
 class Cause(enum.Enum):

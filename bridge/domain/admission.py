@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
-from bridge.domain import grouping, names, overrides, permit, request
+from bridge.domain import names, overrides, permit, request
 from bridge.domain.demand import Demand
 from bridge.domain.facts import WhenFull
 from bridge.domain.faults import MOST_FAULTS, Fault, bounded
@@ -20,6 +20,7 @@ from bridge.domain.overrides import Overrides
 from bridge.domain.pods import Toleration
 from bridge.domain.policy import Policy, Requester
 from bridge.domain.request import Defaults
+from bridge.domain.workloads import kinds
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 """A static pod's image in the API: <https://kubernetes.io/docs/tasks/configure-pod-container/static-pod/>."""
@@ -271,7 +272,7 @@ def _is_exclusive_topology(term: PodAffinityTerm, pod: Draft) -> bool:
     """What the group's own controller wrote: Slurm is asked for one domain, and the leader is bound first."""
     return any(
         pod.annotations.get(wanted) == term.topology_key and set() < term.labels <= labels
-        for wanted, labels in grouping.EXCLUSIVE_TERMS.items()
+        for wanted, labels in kinds.EXCLUSIVE_TERMS.items()
     )
 
 

@@ -27,7 +27,7 @@ from bridge.domain.gang_waiting import Around
 from bridge.domain.ids import PodUid
 from bridge.domain.lifecycle import Row
 from bridge.domain.pods import Pod
-from bridge.domain.workload import Workload
+from bridge.domain.workloads.workload import Workload
 
 _REPEATED = (Cancel, Restore, SetTimeLimit)
 """What members whose decisions do not depend on each other ask for alike."""

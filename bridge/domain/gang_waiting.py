@@ -13,7 +13,7 @@ from bridge.domain.ids import PodUid
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.lifecycle import Row
 from bridge.domain.pods import Pod
-from bridge.domain.workload import Workload
+from bridge.domain.workloads.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from bridge.domain.overrides import Overrides
 from bridge.domain.permit import Permit
 from bridge.domain.placeholder import Identity, PlaceholderSpec
 from bridge.domain.pods import Pod
-from bridge.domain.workload import Workload
+from bridge.domain.workloads.workload import Workload
 
 MAX_KINDS = 16
 """Components of a heterogeneous job, of which Slurm starts none before all can start: more are no gang that ever would."""

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from bridge.domain import allocation, lifecycle, names, workload
+from bridge.domain import allocation, lifecycle, names
 from bridge.domain.actions import Assign, Cancel, OwnCause, Place
 from bridge.domain.allocation import Seat
 from bridge.domain.facts import Decision, Policy, WhenFull
@@ -12,7 +12,8 @@ from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.lifecycle import Row
 from bridge.domain.pods import Pod
-from bridge.domain.workload import Workload
+from bridge.domain.workloads import workload
+from bridge.domain.workloads.workload import Workload
 
 HOLDING = frozenset({Row.PLACED, Row.BOUND, Row.STOPPING})
 """Members for whom a placeholder has to stay."""

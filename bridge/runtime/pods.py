@@ -12,21 +12,22 @@ from datetime import datetime, timedelta
 import structlog
 from structlog.contextvars import bound_contextvars
 
-from bridge.domain import gang, gang_members, grouping, lifecycle, seating, workload
+from bridge.domain import gang, gang_members, lifecycle, seating
 from bridge.domain.allocation import Seat
 from bridge.domain.deletions import Deletions
 from bridge.domain.dwell import Dwell
 from bridge.domain.errors import PeerError
 from bridge.domain.facts import Actor, Decision, Policy, WhenFull
 from bridge.domain.gang_members import Member
-from bridge.domain.grouping import Membership
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey
 from bridge.domain.jobs import SlurmJob
 from bridge.domain.lifecycle import Row
 from bridge.domain.oddities import UNHEARD, About, Oddities
 from bridge.domain.pods import Pod
 from bridge.domain.view import Past, View
-from bridge.domain.workload import Groups, Workload
+from bridge.domain.workloads import membership, workload
+from bridge.domain.workloads.membership import Membership
+from bridge.domain.workloads.workload import Groups, Workload
 from bridge.kube.cache import Cache
 from bridge.runtime import worker
 from bridge.runtime.actuator import Actuator
@@ -298,13 +299,13 @@ class PodLoop:
 
     def _set_apart(self, pod: Pod) -> None:
         """A gang has no slot for it: it is a workload of its own."""
-        self._memberships[pod.uid] = alone = grouping.alone(pod)
+        self._memberships[pod.uid] = alone = membership.alone(pod)
         self._groups.put(pod, alone)
         self._queue.add(alone.key)
 
     def _membership(self, pod: Pod) -> Membership | None:
         if not pod.is_gated:
-            return grouping.placed(pod)
+            return membership.placed(pod)
         return self._memberships.get(pod.uid) or self._side.membership(pod)
 
     def _changed(self, old: Pod | None, new: Pod | None) -> None:
@@ -313,7 +314,7 @@ class PodLoop:
         if new is not None:
             self._deletions.see(new)
             new = self._deletions.with_first(new)
-            member = self._membership(new) or grouping.alone(new)
+            member = self._membership(new) or membership.alone(new)
             left = self._groups.put(new, member)
             if left is not None:
                 self._queue.add(left)

@@ -6,12 +6,12 @@ from typing import Protocol
 
 from bridge.domain.allocation import Seat
 from bridge.domain.facts import Actor, Facts
-from bridge.domain.grouping import Membership
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey
 from bridge.domain.jobs import SlurmJob
 from bridge.domain.objects import KubeObject
 from bridge.domain.pods import Pod
 from bridge.domain.view import Past, View
+from bridge.domain.workloads.membership import Membership
 
 
 class Side(Protocol):

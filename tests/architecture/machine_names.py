@@ -98,10 +98,10 @@ def _exit_codes() -> Iterator[str]:
         for code, text in itertools.pairwise(body):
             if not isinstance(code, ast.Assign) or not isinstance(text, ast.Expr):
                 continue
-            match code.value, text.value:
-                case ast.Constant(value=int(number)), ast.Constant(value=str(words)):
-                    if words.startswith("Exit code"):
-                        yield f"{path.stem} {number}"
+            if not isinstance(code.value, ast.Constant) or not isinstance(text.value, ast.Constant):
+                continue
+            if str(text.value.value).startswith("Exit code"):
+                yield f"{path.stem} {code.value.value!r}"
 
 
 def _actions() -> Iterator[str]:

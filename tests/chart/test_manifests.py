@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from bridge.domain import names
+from bridge.domain.workloads import kinds
 from bridge.runtime import configuration
 from bridge.runtime.settings import ENV_PREFIX, Settings
 from tests.chart.conftest import Render
@@ -74,24 +75,11 @@ def test_extender_has_the_rights_of_its_table(chart: Rendered) -> None:
         ("", "pods/status", ("patch",)),
         ("", "nodes", ("list", "watch")),
         ("events.k8s.io", "events", ("create",)),
-        ("apps", "deployments", ("get",)),
-        ("apps", "replicasets", ("get",)),
-        ("apps", "statefulsets", ("get",)),
-        ("batch", "cronjobs", ("get",)),
-        ("batch", "jobs", ("get",)),
-        ("jobset.x-k8s.io", "jobsets", ("get",)),
-        ("leaderworkerset.x-k8s.io", "leaderworkersets", ("get",)),
-        ("scheduling.k8s.io", "podgroups", ("get",)),
-        ("scheduling.k8s.io", "workloads", ("get",)),
-        ("scheduling.x-k8s.io", "podgroups", ("get",)),
         *(
-            ("kubeflow.org", f"{framework}jobs", ("get",))
-            for framework in ("jax", "mpi", "paddle", "pytorch", "tf", "xgboost")
+            (group, resource, ("get",))
+            for group, resources in kinds.reads().items()
+            for resource in resources
         ),
-        ("ray.io", "rayclusters", ("get",)),
-        ("ray.io", "rayjobs", ("get",)),
-        ("ray.io", "rayservices", ("get",)),
-        ("trainer.kubeflow.org", "trainjobs", ("get",)),
     )
 
     assert expected == rights(chart, "ClusterRole", "slurm-bridge-extender")
@@ -227,6 +215,13 @@ def test_environment_and_arguments_may_be_added(render: Render) -> None:
     pod = chart.of_kind("Deployment")["slurm-bridge-controllers"]["spec"]["template"]["spec"]
     assert added["extraEnv"] == pod["containers"][0]["env"]
     assert "--secrets-dir=/x" == pod["containers"][0]["args"][-1]
+
+
+def test_the_chart_lets_the_extender_read_what_the_kinds_of_workload_need() -> None:
+    module = runpy.run_path(str(CHART.parent / "manifests.py"))
+    values = module["CHART_VALUES"].read_text()
+
+    assert values == module["chart_values"](values), "make manifests"
 
 
 def test_the_manifests_are_those_of_the_chart(helm: Path) -> None:

@@ -7,11 +7,11 @@ import pytest
 
 from bridge.domain import admission, names
 from bridge.domain.admission import Draft, Operation, PodAffinityTerm, Verdict
-from bridge.domain.grouping import JOBSET_EXCLUSIVE, LWS_EXCLUSIVE
 from bridge.domain.ids import ClusterId
 from bridge.domain.pods import Toleration
 from bridge.domain.policy import Patterns, Policy, Range, Requester, Rule
 from bridge.domain.request import Defaults
+from bridge.domain.workloads.kinds import jobset, leader_worker_set
 from tests.domain.builders import OUR_TOLERATION, demands
 
 DEFAULTS = Defaults(cluster=ClusterId("c-1"), gpu_resources={"nvidia.com/gpu": "gpu"})
@@ -191,12 +191,12 @@ def anti_affinity(topology_key: str, *labels: str) -> PodAffinityTerm:
 @pytest.mark.parametrize(
     ("annotation", "term", "is_theirs"),
     [
-        (JOBSET_EXCLUSIVE, anti_affinity("rack", JOB_KEY, PRIORITY), True),
-        (LWS_EXCLUSIVE, anti_affinity("rack", GROUP_KEY), True),
-        (JOBSET_EXCLUSIVE, anti_affinity("zone", JOB_KEY), False),
-        (JOBSET_EXCLUSIVE, anti_affinity("rack", JOB_KEY, "app"), False),
-        (JOBSET_EXCLUSIVE, anti_affinity("rack"), False),
-        (LWS_EXCLUSIVE, anti_affinity("rack", JOB_KEY), False),
+        (jobset.EXCLUSIVE, anti_affinity("rack", JOB_KEY, PRIORITY), True),
+        (leader_worker_set.EXCLUSIVE, anti_affinity("rack", GROUP_KEY), True),
+        (jobset.EXCLUSIVE, anti_affinity("zone", JOB_KEY), False),
+        (jobset.EXCLUSIVE, anti_affinity("rack", JOB_KEY, "app"), False),
+        (jobset.EXCLUSIVE, anti_affinity("rack"), False),
+        (leader_worker_set.EXCLUSIVE, anti_affinity("rack", JOB_KEY), False),
     ],
 )
 def test_what_keeps_groups_in_racks_of_their_own_is_their_controllers(

@@ -7,12 +7,10 @@ from datetime import timedelta
 from bridge.domain import (
     gang,
     gang_members,
-    grouping,
     lifecycle,
     names,
     placeholder,
     seating,
-    workload,
 )
 from bridge.domain.actions import (
     Action,
@@ -38,7 +36,9 @@ from bridge.domain.gang_members import Member
 from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid, SlurmNode, WorkloadKey
 from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.pods import Phase, Pod
-from bridge.domain.workload import Workload
+from bridge.domain.workloads import claims, workload
+from bridge.domain.workloads.kinds import labelled
+from bridge.domain.workloads.workload import Workload
 from tests.domain import gang_builders as build
 from tests.domain import lifecycle_builders as lives
 
@@ -83,7 +83,7 @@ def job(
     made = lives.job(phase, number=number, end=end)
     identity = replace(
         made.identity,
-        kind=grouping.LABELLED_GROUP,
+        kind=labelled.KIND,
         name="ring",
         uid=UID,
         pods=tuple(pod.uid for pod in pods),
@@ -101,7 +101,7 @@ def job(
 
 
 def wanted(pods: Iterable[Pod]) -> Workload | None:
-    members = [(grouping.membership(pod, []), pod) for pod in pods if seating.is_waiting(pod)]
+    members = [(claims.of(pod, []), pod) for pod in pods if seating.is_waiting(pod)]
     return workload.evaluate(members) if members else None
 
 

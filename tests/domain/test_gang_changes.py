@@ -5,17 +5,18 @@ from datetime import timedelta
 
 import pytest
 
-from bridge.domain import gang_endings, gang_members, names, seating, workload
+from bridge.domain import gang_endings, gang_members, names, seating
 from bridge.domain.actions import Cancel, Cause, Enlist, Evict, OwnCause, Resize, Tell
 from bridge.domain.demand import Demand
 from bridge.domain.facts import Decision, Policy, WhenFull
 from bridge.domain.gang_members import Member
-from bridge.domain.grouping import Membership
 from bridge.domain.ids import alone_key
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.lifecycle import row_of
 from bridge.domain.pods import Pod
-from bridge.domain.workload import Workload
+from bridge.domain.workloads import workload
+from bridge.domain.workloads.membership import Membership
+from bridge.domain.workloads.workload import Workload
 from tests.domain import lifecycle_builders as lives
 from tests.domain.test_gang import NOW, A, B, C, decided, job, running, uid, waiting
 

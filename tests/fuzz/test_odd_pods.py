@@ -16,16 +16,18 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bridge.domain import grouping, names
+from bridge.domain import names
 from bridge.domain.allocation import Seat
 from bridge.domain.facts import Actor, Decision, Facts, Policy
-from bridge.domain.grouping import Membership
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode, alone_key
 from bridge.domain.jobs import SlurmJob
 from bridge.domain.objects import KubeObject
 from bridge.domain.pace import Pace
 from bridge.domain.pods import Pod
 from bridge.domain.view import Past, View
+from bridge.domain.workloads import claims
+from bridge.domain.workloads.kinds import kueue, leader_worker_set
+from bridge.domain.workloads.membership import Membership
 from bridge.kube import decode
 from bridge.kube.cache import Cache
 from bridge.kube.errors import Malformed
@@ -37,7 +39,7 @@ from bridge.runtime.workqueue import WorkQueue
 from bridge.slurm.discovery import Snapshot
 from tests import virtual_time
 from tests.domain import lifecycle_builders as build
-from tests.runtime.test_metrics import value
+from tests.runtime.samples import value
 from tests.virtual_time import VirtualClock
 
 Manifest = dict[str, Any]
@@ -69,8 +71,8 @@ ANNOTATIONS = st.dictionaries(
             names.POD_GROUP_SIZE_ANNOTATION,
             names.WHEN_FULL_ANNOTATION,
             names.GANG_ANNOTATION,
-            grouping.KUEUE_SIZE,
-            grouping.LWS_SIZE,
+            kueue.SIZE,
+            leader_worker_set.SIZE,
             "batch.kubernetes.io/job-completion-index",
             f"{names.REQUEST_PREFIX}timelimit",
         ]
@@ -82,7 +84,7 @@ LABELS = st.dictionaries(
         [
             names.JOB_ID_LABEL,
             names.POD_GROUP_LABEL,
-            grouping.KUEUE_LABEL,
+            kueue.LABEL,
             "leaderworkerset.sigs.k8s.io/name",
             "leaderworkerset.sigs.k8s.io/group-index",
             "leaderworkerset.sigs.k8s.io/worker-index",
@@ -158,7 +160,7 @@ class Anybody:
         self.actor = actor
 
     def membership(self, pod: Pod) -> Membership:
-        return grouping.membership(pod, ())
+        return claims.of(pod, ())
 
     async def resolve(self, pod: Pod) -> Membership:
         return self.membership(pod)

@@ -10,12 +10,13 @@ from dataclasses import replace
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from bridge.domain import grouping, names, placeholder
+from bridge.domain import names, placeholder
 from bridge.domain.actions import Action, Assign, Cancel, Enlist, Release, Resize, Submit
 from bridge.domain.allocation import Share
 from bridge.domain.ids import JobId, PodUid, Sluid, SlurmNode
 from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.pods import Pod
+from bridge.domain.workloads.kinds import labelled
 from tests.domain import gang_builders as build
 from tests.domain import lifecycle_builders as lives
 from tests.domain.test_gang import UID, decided
@@ -167,9 +168,7 @@ class World:
     def submit(self, pods: tuple[PodUid, ...], tasks: int) -> None:
         number = next(self.numbers)
         made = lives.job(JobPhase.WAITING, number=number)
-        identity = replace(
-            made.identity, kind=grouping.LABELLED_GROUP, name="ring", uid=UID, pods=pods
-        )
+        identity = replace(made.identity, kind=labelled.KIND, name="ring", uid=UID, pods=pods)
         sluid = Sluid(f"sluid-{number}")
         self.jobs.append(replace(made, sluid=sluid, tasks=tasks, identity=identity))
 

@@ -8,16 +8,16 @@ from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
 
-from bridge.domain import grouping
 from bridge.domain.allocation import Seat
 from bridge.domain.facts import Actor, Decision, Facts, Policy
-from bridge.domain.grouping import Membership
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey, alone_key
 from bridge.domain.jobs import SlurmJob
 from bridge.domain.objects import KubeObject
 from bridge.domain.pace import Pace
 from bridge.domain.pods import Pod
 from bridge.domain.view import Past, View
+from bridge.domain.workloads import membership
+from bridge.domain.workloads.membership import Membership
 from bridge.kube.cache import Cache
 from bridge.kube.decode import PODS
 from bridge.runtime.metrics import Metrics
@@ -45,7 +45,7 @@ class Endings:
         self.forgotten: list[str] = []
 
     def membership(self, pod: Pod) -> Membership:
-        return grouping.alone(pod)
+        return membership.alone(pod)
 
     async def resolve(self, pod: Pod) -> Membership:
         return self.membership(pod)

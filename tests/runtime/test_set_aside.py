@@ -15,7 +15,7 @@ from bridge.runtime.metrics import Metrics
 from bridge.runtime.set_aside import MOST, SetAside, odd_pods
 from tests import virtual_time
 from tests.domain import lifecycle_builders as build
-from tests.runtime.test_metrics import value
+from tests.runtime.samples import value
 from tests.virtual_time import VirtualClock
 
 POD = About(kind="Pod", namespace="team-a", name="odd", uid="1")

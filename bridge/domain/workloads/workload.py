@@ -6,17 +6,25 @@ those that come later take their slots.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from bridge.domain import demand, grouping, names, numbers
-from bridge.domain.demand import Demand, Resources
+from bridge.domain import numbers
+from bridge.domain.demand import Demand
 from bridge.domain.faults import Fault
-from bridge.domain.grouping import Membership
 from bridge.domain.ids import PodUid, WorkloadKey
 from bridge.domain.objects import KubeObject
 from bridge.domain.pods import NodeTerm, Pod, Requirement
+from bridge.domain.workloads import kinds
+from bridge.domain.workloads.membership import (
+    Exclusive,
+    Growing,
+    Kind,
+    Membership,
+    Size,
+    Sized,
+    Slotted,
+)
 
 MAX_SIZE = 10_000
 """More tasks than that are a typing error: their uids alone would be 400 kB in the placeholder's identity."""
@@ -108,7 +116,7 @@ def shape(pod: Pod) -> Shape:
     With exclusive topology the followers are tied to the domain of their leader, which all nodes of the job are in.
     """
     wanted = pod.demand
-    shared = {pod.annotations.get(annotation) for annotation in grouping.EXCLUSIVE_TERMS}
+    shared = {pod.annotations.get(annotation) for annotation in kinds.EXCLUSIVE_TERMS}
     selector = {key: value for key, value in pod.node_selector.items() if key not in shared}
     return (
         wanted.milli_cpu,
@@ -144,153 +152,54 @@ def evaluate(
         declared: what `Membership.declared_by` names, as it is now; None if there is none.
     """
     first = min(members, key=_order)[0]
-    if declared is not None and first.root is not None and declared.uid == first.root.uid:
-        first = replace(first, root=declared)
+    said = declared
+    if first.root is not None and (declared is None or declared.uid != first.root.uid):
+        said = first.root  # it is gone, or was created again under the same name
     pods = in_order(members)
-    size, needed, faults = _size(first, pods, declared)
-    faults += tuple(fault for member, _ in members for fault in member.faults)
+    size = _size(first, pods, said)
+    faults = [*size.faults, *(fault for member, _ in members for fault in member.faults)]
     faults += _duplicates(members)
-    if size > MAX_SIZE:
-        faults = (*faults, Fault("size", f"expected at most {MAX_SIZE} pods, found {size}"))
+    if size.slots > MAX_SIZE:
+        faults.append(Fault("size", f"expected at most {MAX_SIZE} pods, found {size.slots}"))
     return Workload(
         uid=first.key,
         kind=first.kind,
         namespace=first.namespace,
         name=first.name,
         members=pods,
-        size=max(size, len(pods)),
-        declared=size,
-        is_exact=first.kind != grouping.POD_GROUP,
-        needed=needed,
-        wanted={
-            pod.uid: member.rank[0]
-            for member, pod in members
-            if len(member.rank) == 1 and member.kind in (grouping.JOB, grouping.LEADER_WORKER_SET)
-        },
-        later=_later(first),
+        size=max(size.slots, len(pods)),
+        declared=size.slots,
+        is_exact=size.is_exact,
+        needed=size.needed,
+        wanted=dict(_wanted(first.by, members)),
+        later=first.by.later(said) if isinstance(first.by, Growing) else None,
         shared_label=_shared_label(first, pods),
         faults=tuple(dict.fromkeys(faults)),
     )
 
 
-_Size = tuple[int, int, tuple[Fault, ...]]
-"""Slots, members needed to begin, faults."""
-
-
-def _size(member: Membership, pods: Sequence[Pod], declared: KubeObject | None) -> _Size:
-    match member.kind:
-        case grouping.POD:
-            return 1, 1, ()
-        case grouping.POD_GROUP:
-            return _of_pod_group(member, declared)
-        case grouping.LABELLED_GROUP:
-            return _annotated(pods, names.POD_GROUP_SIZE_ANNOTATION)
-        case grouping.KUEUE_GROUP:
-            return _annotated(pods, grouping.KUEUE_SIZE)
-        case grouping.LEADER_WORKER_SET:
-            return _of_lws(member, pods)
-        case _ if member.root is None:
-            return len(pods), len(pods), ()
-        case _ if names.POD_GROUP_SIZE_ANNOTATION in member.root.annotations:
-            return _written(
-                [member.root.annotations[names.POD_GROUP_SIZE_ANNOTATION]],
-                f"{member.kind} {member.name}: metadata.annotations[{names.POD_GROUP_SIZE_ANNOTATION}]",
-            )
-        case grouping.JOBSET:
-            return _of_jobset(member.root, pods)
-        case _:
-            return _of_job(member.root)
-
-
-def _of_job(job: KubeObject) -> _Size:
-    size, faults = _parallelism(job.spec, f"Job {job.name}: spec")
-    done = job.status.get("succeeded") or 0
-    completions = job.spec.get("completions")
-    if isinstance(completions, int) and isinstance(done, int):
-        size = min(size, max(completions - done, 0))
-    return size, max(size, 1), faults
-
-
-def _of_jobset(jobset: KubeObject, pods: Sequence[Pod]) -> _Size:
-    """All of the set, or the one replicated Job, or the one Job, that these pods are of."""
-    only = pods[0].labels.get(grouping.JOBSET_REPLICATED_JOB)
-    is_exclusive = grouping.is_exclusive(pods[0])
-    is_part = is_exclusive or grouping.starts_in_turn(jobset)
-    total = 0
-    faults: list[Fault] = []
-    jobs = jobset.spec.get("replicatedJobs")
-    for position, each in enumerate(jobs if isinstance(jobs, list) else ()):
-        job: Mapping[str, Any] = each if isinstance(each, dict) else {}
-        if is_part and job.get("name") != only:
-            continue
-        path = f"JobSet {jobset.name}: spec.replicatedJobs[{position}]"
-        replicas = _count(job.get("replicas", 1), f"{path}.replicas", faults)
-        parallelism, wrong = _parallelism(_dig(job, "template", "spec"), f"{path}.template.spec")
-        faults += wrong
-        total += parallelism if is_exclusive else replicas * parallelism
-    if not total and not faults:
-        faults.append(Fault(f"JobSet {jobset.name}: spec.replicatedJobs", "no pods follow from it"))
-    return total, 1 if is_exclusive else total, tuple(faults)
-
-
-def _of_lws(member: Membership, pods: Sequence[Pod]) -> _Size:
-    """Leaders come first where the workers wait for them; also where we may not read the set, as that cannot lock up."""
-    size, needed, faults = _annotated(pods, grouping.LWS_SIZE)
-    policy = member.root.spec.get("startupPolicy", "LeaderCreated") if member.root else ""
-    is_exclusive = any(grouping.LWS_EXCLUSIVE in pod.annotations for pod in pods)
-    return size, needed if policy == "LeaderCreated" and not is_exclusive else 1, faults
-
-
-def _of_pod_group(member: Membership, declared: KubeObject | None) -> _Size:
-    path = f"PodGroup {member.namespace}/{member.name}"
-    if declared is None:
-        return 0, 1, (Fault(path, "not found: the gang waits until it is created"),)
-    faults: list[Fault] = []
-    if (
-        gang := _dig(declared.spec, "schedulingPolicy", "gang")
-    ) or "minMember" not in declared.spec:
-        path = f"{path}: spec.schedulingPolicy.gang.minCount"
-        least = _count(gang.get("minCount"), path, faults)
-    else:
-        least = _count(declared.spec["minMember"], f"{path}: spec.minMember", faults)
-    return least, least, tuple(faults)
-
-
-def _annotated(pods: Sequence[Pod], key: str) -> _Size:
-    path = f"metadata.annotations[{key}]"
-    missing = [pod.name for pod in pods if key not in pod.annotations]
-    size, needed, faults = _written(
-        [p.annotations[key] for p in pods if key in p.annotations], path
-    )
-    if missing:
-        told = ", ".join(missing[:3])
-        faults = (
-            *faults,
-            Fault(path, f"missing on {told}: every pod of the group says how many there are"),
-        )
-    return size, needed, faults
-
-
-def _written(texts: Sequence[str], path: str) -> _Size:
-    sizes = sorted(set(texts))
-    if len(sizes) > 1:
-        found = " and ".join(size[:_SHOWN] for size in sizes[:3])
-        return 0, 1, (Fault(path, f"the pods of a group name one size, found {found}"),)
-    faults: list[Fault] = []
-    text = sizes[0] if sizes else "1"
-    number = numbers.whole(text)
-    size = _count(text[:_SHOWN] if number is None else number, path, faults)
-    return size, max(size, 1), tuple(faults)
+def _size(member: Membership, pods: Sequence[Pod], said: KubeObject | None) -> Size:
+    if isinstance(member.by, Sized):
+        return member.by.size(member, pods, said)
+    return Size(len(pods), len(pods))
 
 
 def _shared_label(member: Membership, pods: Sequence[Pod]) -> str:
     """Where the leader runs, the others have to: their controller gives them its domain as a node selector."""
-    keys = {
-        grouping.LEADER_WORKER_SET: grouping.LWS_EXCLUSIVE,
-        grouping.JOBSET: grouping.JOBSET_EXCLUSIVE,
-    }
-    key = keys.get(member.kind, "")
+    if not isinstance(member.by, Exclusive):
+        return ""
+    key = member.by.exclusive.annotation
     return next((pod.annotations[key] for pod in pods if key in pod.annotations), "")
+
+
+def _wanted(
+    kind: Kind | None, members: Iterable[tuple[Membership, Pod]]
+) -> Iterator[tuple[PodUid, int]]:
+    if isinstance(kind, Slotted):
+        for member, pod in members:
+            slot = kind.slot(member)
+            if slot is not None:
+                yield pod.uid, slot
 
 
 def _duplicates(members: Sequence[tuple[Membership, Pod]]) -> tuple[Fault, ...]:
@@ -301,50 +210,6 @@ def _duplicates(members: Sequence[tuple[Membership, Pod]]) -> tuple[Fault, ...]:
         return ()
     told = ", ".join(".".join(map(str, rank)) for rank in twice[:3])
     return (Fault("rank", f"more than one pod has rank {told}: waiting until the old one is gone"),)
-
-
-def _parallelism(spec: Mapping[str, Any], path: str) -> tuple[int, tuple[Fault, ...]]:
-    faults: list[Fault] = []
-    parallelism = _count(spec.get("parallelism", 1), f"{path}.parallelism", faults)
-    if spec.get("completionMode") == "Indexed" and isinstance(spec.get("completions"), int):
-        parallelism = min(parallelism, spec["completions"])
-    return parallelism, tuple(faults)
-
-
-def _later(member: Membership) -> Demand | None:
-    """What a LeaderWorkerSet's workers ask for; they may be of another kind than the leader."""
-    if member.kind != grouping.LEADER_WORKER_SET or member.root is None:
-        return None
-    template = _dig(member.root.spec, "leaderWorkerTemplate", "workerTemplate", "spec")
-    try:
-        return demand.of(
-            [_resources(each) for each in template.get("containers") or ()],
-            [_resources(each) for each in template.get("initContainers") or ()],
-        )
-    except (ValueError, TypeError, AttributeError):
-        return None  # its pods could not be made either
-
-
-def _resources(container: Mapping[str, Any]) -> Resources:
-    resources = container.get("resources") or {}
-    requests, limits = (
-        {name: str(quantity) for name, quantity in (resources.get(part) or {}).items()}
-        for part in ("requests", "limits")
-    )
-    return Resources(requests, limits, container.get("restartPolicy") == "Always")
-
-
-def _count(value: object, path: str, faults: list[Fault]) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-        return value
-    faults.append(Fault(path, f"expected a whole number from 1, found {value!r}"))
-    return 0
-
-
-def _dig(value: object, *keys: str) -> Mapping[str, Any]:
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value if isinstance(value, dict) else {}
 
 
 def _order(

@@ -2,10 +2,10 @@
 
 import pytest
 
-from bridge.domain import grouping, workload
-from bridge.domain.grouping import Membership
 from bridge.domain.pods import Pod
-from bridge.domain.workload import Workload
+from bridge.domain.workloads import claims, workload
+from bridge.domain.workloads.membership import Membership
+from bridge.domain.workloads.workload import Workload
 from tests.recorded import recording
 
 MPI = ["pi-launcher", "pi-worker-0", "pi-worker-1", "pi-worker-2", "pi-worker-3"]
@@ -17,7 +17,7 @@ def workloads(name: str) -> list[Workload]:
     found = recording.load(name)
     groups: dict[str, list[tuple[Membership, Pod]]] = {}
     for pod, owners in found.members():
-        member = grouping.membership(pod, owners)
+        member = claims.of(pod, owners)
         groups.setdefault(member.key, []).append((member, pod))
     declared = next(found.read("PodGroup"), None)
     return [workload.evaluate(members, declared) for members in groups.values()]
@@ -87,5 +87,5 @@ def test_without_the_annotation_each_pod_stands_for_itself(name: str) -> None:
     found = recording.load(name)
     for manifest in found.objects:
         manifest["metadata"].pop("annotations", None)
-    memberships = [grouping.membership(pod, owners) for pod, owners in found.members()]
+    memberships = [claims.of(pod, owners) for pod, owners in found.members()]
     assert {"Pod"} == {member.kind for member in memberships}

@@ -8,16 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain import grouping, names, workload
+from bridge.domain import names
 from bridge.domain.ids import alone_key
 from bridge.domain.objects import KubeObject
 from bridge.domain.pods import Pod
-from bridge.domain.workload import Groups, Workload
+from bridge.domain.workloads import claims, membership, workload
+from bridge.domain.workloads.kinds import coscheduling, jobset, kueue, leader_worker_set
+from bridge.domain.workloads.workload import Groups, Workload
 from tests.domain import gang_builders as build
 
 
 def evaluated(pods: list[Pod], *owners: KubeObject, declared: KubeObject | None = None) -> Workload:
-    members = [(grouping.membership(pod, owners), pod) for pod in pods]
+    members = [(claims.of(pod, owners), pod) for pod in pods]
     assert 1 == len({member.key for member, _ in members})
     return workload.evaluate(members, declared)
 
@@ -31,8 +33,8 @@ def words(found: Workload) -> str:
 
 
 def test_a_pod_is_a_workload_of_its_own() -> None:
-    member = grouping.membership(build.pod("a"), [])
-    assert (grouping.POD, "uid-team-a-a", False) == (member.kind, member.key, member.is_gang)
+    member = claims.of(build.pod("a"), [])
+    assert (membership.POD, "uid-team-a-a", False) == (member.kind, member.key, member.is_gang)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +49,7 @@ def test_a_pod_is_a_workload_of_its_own() -> None:
     ],
 )
 def test_pods_of_these_owners_are_placed_one_by_one(owners: list[KubeObject]) -> None:
-    assert not grouping.membership(build.indexed(0), owners).is_gang
+    assert not claims.of(build.indexed(0), owners).is_gang
 
 
 def test_a_job_is_a_gang_where_it_or_its_template_says_so() -> None:
@@ -59,13 +61,13 @@ def test_a_job_is_a_gang_where_it_or_its_template_says_so() -> None:
         pod.name for pod in found.members
     ]
     own = build.pod("a", annotations={names.GANG_ANNOTATION: "true"})
-    assert grouping.membership(own, [build.job(gang=None)]).is_gang
-    assert not grouping.membership(own, []).is_gang, "a bare pod has nobody to be a gang with"
+    assert claims.of(own, [build.job(gang=None)]).is_gang
+    assert not claims.of(own, []).is_gang, "a bare pod has nobody to be a gang with"
 
 
 def test_a_template_overrides_its_owner() -> None:
     own = build.pod("a", annotations={names.GANG_ANNOTATION: "false"})
-    assert not grouping.membership(own, [build.job(gang="true")]).is_gang
+    assert not claims.of(own, [build.job(gang="true")]).is_gang
 
 
 @pytest.mark.parametrize(
@@ -105,7 +107,7 @@ def test_a_jobset_is_one_gang_and_another_after_a_restart() -> None:
     order = ["set-driver-0-0", "set-workers-1-0", "set-workers-1-1", "set-workers-2-0"]
     assert order == [pod.name for pod in found.members][:4]
     again = build.of_jobset("driver", 0, 0, attempt=1)
-    assert found.uid != grouping.membership(again, [build.job(gang=None), root]).key
+    assert found.uid != claims.of(again, [build.job(gang=None), root]).key
 
 
 @pytest.mark.parametrize(
@@ -133,7 +135,7 @@ def test_exclusive_topology_needs_the_leader_only_and_keeps_room_for_the_job() -
     root = build.jobset(
         build.replicated("driver"), build.replicated("work", replicas=2, parallelism=4)
     )
-    exclusive: dict[str, Any] = {grouping.JOBSET_EXCLUSIVE: "rack"}
+    exclusive: dict[str, Any] = {jobset.EXCLUSIVE: "rack"}
     leaders = [build.of_jobset("work", job, 0, **exclusive) for job in (0, 1)]
     gangs = [evaluated([leader], build.job(gang=None), root) for leader in leaders]
     assert [(4, 1, True)] * 2 == [sizes(gang) for gang in gangs]
@@ -143,7 +145,7 @@ def test_exclusive_topology_needs_the_leader_only_and_keeps_room_for_the_job() -
 
 
 def test_a_follower_that_is_tied_to_its_leaders_domain_is_of_the_same_size() -> None:
-    notes = {grouping.LWS_EXCLUSIVE: "rack"}
+    notes = {leader_worker_set.EXCLUSIVE: "rack"}
     leader, follower = build.of_lws(0, 0, **notes), build.of_lws(0, 1, **notes)
     tied = replace(follower, node_selector={"rack": "a"})
     assert workload.shape(leader) == workload.shape(tied)
@@ -156,7 +158,7 @@ def test_a_follower_that_is_tied_to_its_leaders_domain_is_of_the_same_size() -> 
     [
         ("LeaderCreated", {}, False),
         ("LeaderReady", {}, True),
-        ("LeaderCreated", {grouping.LWS_EXCLUSIVE: "rack"}, True),
+        ("LeaderCreated", {leader_worker_set.EXCLUSIVE: "rack"}, True),
     ],
 )
 def test_a_leader_alone_is_enough_where_workers_wait_for_it(
@@ -168,7 +170,7 @@ def test_a_leader_alone_is_enough_where_workers_wait_for_it(
 
 def test_the_groups_of_a_leader_worker_set_are_gangs_of_their_own() -> None:
     pods = [build.of_lws(group, worker) for group in (0, 1) for worker in (2, 1, 0)]
-    keys = {grouping.membership(pod, [build.lws()]).key for pod in pods}
+    keys = {claims.of(pod, [build.lws()]).key for pod in pods}
     assert 2 == len(keys)
     found = evaluated(pods[:3], build.lws())
     assert ["serve-0", "serve-0-1", "serve-0-2"] == [pod.name for pod in found.members]
@@ -183,7 +185,7 @@ def test_an_unreadable_leader_worker_set_does_not_lock_up() -> None:
     ("claim", "spec"),
     [
         ({"scheduling_group": "ring"}, {"schedulingPolicy": {"gang": {"minCount": 2}}}),
-        ({"labels": {grouping.COSCHEDULING_LABEL: "ring"}}, {"minMember": 2}),
+        ({"labels": {coscheduling.LABEL: "ring"}}, {"minMember": 2}),
     ],
 )
 def test_a_pod_group_has_its_minimum_or_whoever_is_there(
@@ -201,19 +203,19 @@ def test_a_pod_group_has_its_minimum_or_whoever_is_there(
 
 def test_a_basic_pod_group_and_one_that_nobody_serves_are_no_gangs() -> None:
     pod = build.pod("a", scheduling_group="ring")
-    member = grouping.membership(pod, [])
+    member = claims.of(pod, [])
     basic = build.owner("PodGroup", "ring", spec={"schedulingPolicy": {"basic": {}}})
-    assert not grouping.settled(member, pod, basic, is_served=True).is_gang
-    assert not grouping.settled(member, pod, None, is_served=False).is_gang
-    assert grouping.settled(member, pod, None, is_served=True).is_gang
+    assert not claims.settled(member, pod, basic, is_served=True).is_gang
+    assert not claims.settled(member, pod, None, is_served=False).is_gang
+    assert claims.settled(member, pod, None, is_served=True).is_gang
 
 
 def test_a_kueue_group_has_its_total_count() -> None:
     def member(name: str) -> Pod:
         return build.pod(
             name,
-            labels={grouping.KUEUE_LABEL: "batch"},
-            annotations={grouping.KUEUE_SIZE: "2"},
+            labels={kueue.LABEL: "batch"},
+            annotations={kueue.SIZE: "2"},
         )
 
     assert (2, 2, False) == sizes(evaluated([member("a")]))
@@ -230,8 +232,8 @@ def test_any_root_owner_may_say_how_many_pods_it_has() -> None:
 
 
 def test_the_same_name_in_another_namespace_is_another_group() -> None:
-    one = grouping.membership(build.labelled("a", "ring"), [])
-    other = grouping.membership(build.labelled("a", "ring", namespace="team-b"), [])
+    one = claims.of(build.labelled("a", "ring"), [])
+    other = claims.of(build.labelled("a", "ring", namespace="team-b"), [])
     assert one.key != other.key
 
 
@@ -271,8 +273,8 @@ def test_a_malformed_jobset_is_told(root: KubeObject) -> None:
 
 
 def test_two_groups_cannot_claim_one_pod() -> None:
-    labels = {names.POD_GROUP_LABEL: "ring", grouping.COSCHEDULING_LABEL: "circle"}
-    member = grouping.membership(build.pod("a", labels=labels), [])
+    labels = {names.POD_GROUP_LABEL: "ring", coscheduling.LABEL: "circle"}
+    member = claims.of(build.pod("a", labels=labels), [])
     (fault,) = member.faults
     assert "two groups claim the pod, PodGroup circle and pod-group ring" in fault.message
 
@@ -297,10 +299,10 @@ def test_grouping_does_not_depend_on_the_order_of_events(
     def grouped(events: list[Pod]) -> dict[str, Workload]:
         groups = Groups()
         for pod in events:
-            groups.put(pod, grouping.membership(pod, []))
+            groups.put(pod, claims.of(pod, []))
         for pod in order.sample(removed, k=len(removed)):
             groups.remove(pod.uid)
-        keys = {grouping.membership(pod, []).key for pod in pods}
+        keys = {claims.of(pod, []).key for pod in pods}
         return {key: workload.evaluate(found) for key in keys if (found := groups.members(key))}
 
     assert grouped(pods) == grouped(order.sample(pods, k=len(pods)))
@@ -309,9 +311,9 @@ def test_grouping_does_not_depend_on_the_order_of_events(
 def test_a_pod_that_changes_its_workload_leaves_the_old_one() -> None:
     groups = Groups()
     pod = build.labelled("a", "ring")
-    member = grouping.membership(pod, [])
+    member = claims.of(pod, [])
     assert groups.put(pod, member) is None
-    assert member.key == groups.put(pod, grouping.alone(pod))
+    assert member.key == groups.put(pod, membership.alone(pod))
     assert [] == groups.members(member.key)
     assert alone_key(pod.uid) == groups.key(pod.uid)
     assert alone_key(pod.uid) == groups.remove(pod.uid)

@@ -1,0 +1,85 @@
+"""Which workload a pod belongs to: each kind is asked, in the order of `kinds`.
+
+The rules follow what the real controllers do while all pods are gated (which members exist, which labels they bear).
+What a pod says itself counts before who owns it; two different groups claimed by one pod are a fault, and so is half a
+claim. An owner that cannot be read claims nothing: the pod is then placed alone, never blocked.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from bridge.domain import names
+from bridge.domain.faults import Fault
+from bridge.domain.objects import KubeObject
+from bridge.domain.pods import Pod
+from bridge.domain.workloads import kinds
+from bridge.domain.workloads.kinds import owner
+from bridge.domain.workloads.membership import Confirmed, Membership, alone
+
+
+def of(pod: Pod, owners: Sequence[KubeObject]) -> Membership:
+    """Say which workload the pod belongs to.
+
+    Args:
+        pod: the pod.
+        owners: its controllers as far as they can be read, the nearest first.
+    """
+    claim = _claim(pod, owners)
+    if claim.rank or not claim.is_gang:
+        return claim
+    return replace(claim, rank=_rank(pod))
+
+
+def needs_owners(pod: Pod) -> bool:
+    """Whether its owners have a say: not where the pod itself names its group, or where nobody owns it."""
+    return pod.owner is not None and not any(True for _ in _named(pod))
+
+
+def is_declared(pod: Pod) -> bool:
+    """Whether the pod names a group that an object declares: only that says whether it is a gang."""
+    return any(is_unconfirmed(claim) for claim in _named(pod))
+
+
+def is_unconfirmed(member: Membership) -> bool:
+    """Whether the claim holds only if the object agrees that the pod names: see `settled`."""
+    return isinstance(member.by, Confirmed)
+
+
+def settled(
+    member: Membership, pod: Pod, declared: KubeObject | None, *, is_served: bool
+) -> Membership:
+    """Put a group that an object declares to the test.
+
+    Args:
+        member: what the pod claims.
+        pod: the pod.
+        declared: the object as it was read; None: there is none of that name (yet), so the group is waited for.
+        is_served: the API server knows that kind, and lets us read it; otherwise the claim means nothing here.
+    """
+    if not isinstance(member.by, Confirmed):
+        return member
+    return member if is_served and member.by.is_gang(declared) else alone(pod)
+
+
+def _claim(pod: Pod, owners: Sequence[KubeObject]) -> Membership:
+    named = tuple(_named(pod))
+    if len(named) > 1:
+        found = " and ".join(f"{claim.kind} {claim.name}" for claim in named)
+        return alone(
+            pod, [Fault("metadata.labels", f"two groups claim the pod, {found}: keep one")]
+        )
+    if named:
+        return named[0]
+    if owner.says(pod, owners, names.GANG_ANNOTATION) == "false":
+        return alone(pod)
+    return next(claim for kind in kinds.OWNED if (claim := kind.claim(pod, owners)))
+
+
+def _named(pod: Pod) -> Iterator[Membership]:
+    """Groups that the pod itself names."""
+    return (claim for kind in kinds.NAMED if (claim := kind.claim(pod, ())))
+
+
+def _rank(pod: Pod) -> tuple[int, ...]:
+    """The first number that a controller has given it."""
+    return next(filter(None, (kind.rank(pod) for kind in kinds.RANKED)), ())

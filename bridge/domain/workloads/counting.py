@@ -1,0 +1,75 @@
+"""Numbers as others write them, in annotations, labels and specs: nothing is taken for a number that is too long for one."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bridge.domain import numbers
+from bridge.domain.faults import Fault
+from bridge.domain.pods import Pod
+from bridge.domain.workloads.membership import Size
+
+_DIGITS = 9
+"""A size or rank has no more; an annotation may have 256 kB of them."""
+_MOST = 10**_DIGITS - 1
+_TOLD = 3
+"""So many examples are enough in a message."""
+_CHARACTERS = 40
+"""And so much of each."""
+
+
+def number(text: str) -> int | None:
+    """Return the whole number that a text is; None if it is none, or a very long one."""
+    return numbers.whole(text, most=_MOST)
+
+
+def rank(texts: Mapping[str, str], key: str) -> tuple[int, ...]:
+    """Return the number under a key as a rank; () if there is none."""
+    found = number(texts.get(key, ""))
+    return () if found is None else (found,)
+
+
+def count(value: object, path: str, faults: list[Fault]) -> int:
+    """Return a value that has to be a whole number from 1; anything else is a fault and counts as 0."""
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return value
+    faults.append(Fault(path, f"expected a whole number from 1, found {_shortened(repr(value))}"))
+    return 0
+
+
+def written(texts: Sequence[str], path: str) -> Size:
+    """Return the size that all of these texts have to name."""
+    sizes = sorted(set(texts))
+    if len(sizes) > 1:
+        found = " and ".join(_shortened(text) for text in sizes[:_TOLD])
+        return Size(0, 1, (Fault(path, f"the pods of a group name one size, found {found}"),))
+    faults: list[Fault] = []
+    text = sizes[0] if sizes else "1"
+    whole = number(text)
+    if whole is None and text.isascii() and text.isdecimal():
+        said = f"expected a whole number of at most {_DIGITS} digits, found {_shortened(text)}"
+        return Size(0, 1, (Fault(path, said),))
+    size = count(text if whole is None else whole, path, faults)
+    return Size(size, max(size, 1), tuple(faults))
+
+
+def annotated(pods: Sequence[Pod], key: str) -> Size:
+    """Return the size that every pod has to name in an annotation."""
+    path = f"metadata.annotations[{key}]"
+    missing = [pod.name for pod in pods if key not in pod.annotations]
+    size = written([pod.annotations[key] for pod in pods if key in pod.annotations], path)
+    if not missing:
+        return size
+    told = ", ".join(missing[:_TOLD])
+    fault = Fault(path, f"missing on {told}: every pod of the group says how many there are")
+    return size._replace(faults=(*size.faults, fault))
+
+
+def dig(value: object, *keys: str) -> Mapping[str, Any]:
+    """Return the object at a path of keys; {} if there is none."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _CHARACTERS else f"{text[:_CHARACTERS]}…"

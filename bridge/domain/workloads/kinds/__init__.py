@@ -1,0 +1,60 @@
+"""Every kind of workload there is, in order of precedence. A new kind is a file here and a line below.
+
+From these two lists follow who claims a pod, what the chart lets the extender read (`make manifests`), and the table in
+docs/workloads.md (`make docs`).
+"""
+
+from collections.abc import Mapping
+
+from bridge.domain.workloads.kinds.coscheduling import Coscheduling
+from bridge.domain.workloads.kinds.job import Job
+from bridge.domain.workloads.kinds.jobset import JobSet
+from bridge.domain.workloads.kinds.kubeflow import Kubeflow
+from bridge.domain.workloads.kinds.kueue import Kueue
+from bridge.domain.workloads.kinds.labelled import Labelled
+from bridge.domain.workloads.kinds.leader_worker_set import LeaderWorkerSet
+from bridge.domain.workloads.kinds.owner import AnyOwner
+from bridge.domain.workloads.kinds.pod import SinglePod
+from bridge.domain.workloads.kinds.pod_group import InTree
+from bridge.domain.workloads.kinds.ray import Ray
+from bridge.domain.workloads.kinds.volcano import Volcano
+from bridge.domain.workloads.membership import Exclusive, Kind, Ranked, Reading
+
+NAMED: tuple[Kind, ...] = (
+    InTree(),
+    Coscheduling(),
+    Volcano(),
+    Labelled(),
+    Kueue(),
+)
+"""Groups that a pod names itself, whoever owns it: two that claim one pod are a fault."""
+
+OWNED: tuple[Kind, ...] = (
+    LeaderWorkerSet(),
+    JobSet(),
+    Kubeflow(),
+    Ray(),
+    Job(),
+    AnyOwner(),
+    SinglePod(),
+)
+"""What follows from its owners: the first that claims it has it, and the last claims every pod."""
+
+ALL: tuple[Kind, ...] = (*NAMED, *OWNED)
+
+RANKED: tuple[Ranked, ...] = tuple(kind for kind in ALL if isinstance(kind, Ranked))
+"""Those whose controllers number their pods."""
+
+EXCLUSIVE_TERMS: Mapping[str, frozenset[str]] = {
+    kind.exclusive.annotation: kind.exclusive.labels for kind in ALL if isinstance(kind, Exclusive)
+}
+"""Exclusive topology -> the labels by which its controller keeps a group together and others away."""
+
+
+def reads() -> Mapping[str, tuple[str, ...]]:
+    """Return which resources are read, by API group."""
+    found: dict[str, set[str]] = {}
+    for kind in ALL:
+        for read in kind.reads if isinstance(kind, Reading) else ():
+            found.setdefault(read.group, set()).update(read.resources)
+    return {group: tuple(sorted(found[group])) for group in sorted(found)}

@@ -1,0 +1,71 @@
+"""Job (batch/v1), and what a CronJob makes."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bridge.domain import names
+from bridge.domain.faults import Fault
+from bridge.domain.objects import KubeObject
+from bridge.domain.pods import Pod
+from bridge.domain.workloads import counting
+from bridge.domain.workloads.kinds import owner
+from bridge.domain.workloads.membership import Membership, Read, Row, Size
+
+KIND = "Job"
+_INDEX = "batch.kubernetes.io/job-completion-index"
+
+
+class Job:
+    """A Job is a gang only if it asks to be: its pods may well be independent of each other."""
+
+    row = Row(
+        "Job",
+        f'one per pod; one gang with annotation `{names.GANG_ANNOTATION}: "true"` on the Job or its template',
+        "`parallelism`, within the completions that are left",
+    )
+    reads = (Read("batch", ("cronjobs", "jobs")),)
+
+    def claim(self, pod: Pod, owners: Sequence[KubeObject], /) -> Membership | None:
+        """Claim the pods of a Job that wants to be a gang, unless a root of another kind has said its size."""
+        if not owners or owners[0].kind != KIND:
+            return None
+        nearest, root = owners[0], owners[-1]
+        if owner.is_annotated(root):
+            return owner.under(self, pod, root) if root.kind == KIND else None
+        wanted = owner.says(pod, owners, names.GANG_ANNOTATION) == "true"
+        return owner.under(self, pod, nearest) if wanted else None
+
+    def size(self, _member: Membership, pods: Sequence[Pod], said: KubeObject | None, /) -> Size:
+        """Return how many pods run at once, as long as enough completions are left."""
+        if said is None:
+            return Size(len(pods), len(pods))
+        if annotated := owner.annotated_size(said):
+            return annotated
+        size, faults = parallelism(said.spec, f"Job {said.name}: spec")
+        done = said.status.get("succeeded") or 0
+        completions = said.spec.get("completions")
+        if isinstance(completions, int) and isinstance(done, int):
+            size = min(size, max(completions - done, 0))
+        return Size(size, max(size, 1), faults)
+
+    def rank(self, pod: Pod, /) -> tuple[int, ...]:
+        """Return the completion index."""
+        return completion_index(pod)
+
+    def slot(self, member: Membership, /) -> int | None:
+        """Return the completion index: a replacement has that of the pod that failed."""
+        return member.index
+
+
+def completion_index(pod: Pod) -> tuple[int, ...]:
+    """Return an indexed Job's number of the pod."""
+    return counting.rank({**pod.labels, **pod.annotations}, _INDEX)
+
+
+def parallelism(spec: Mapping[str, Any], path: str) -> tuple[int, tuple[Fault, ...]]:
+    """Return how many pods a Job's spec has at once, and what is wrong with it."""
+    faults: list[Fault] = []
+    found = counting.count(spec.get("parallelism", 1), f"{path}.parallelism", faults)
+    if spec.get("completionMode") == "Indexed" and isinstance(spec.get("completions"), int):
+        found = min(found, spec["completions"])
+    return found, tuple(faults)

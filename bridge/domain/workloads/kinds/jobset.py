@@ -1,0 +1,103 @@
+"""JobSet (jobset.x-k8s.io)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bridge.domain import names
+from bridge.domain.faults import Fault
+from bridge.domain.ids import WorkloadKey
+from bridge.domain.objects import KubeObject, Reference
+from bridge.domain.pods import Pod
+from bridge.domain.workloads import counting
+from bridge.domain.workloads.kinds import job, owner
+from bridge.domain.workloads.membership import ExclusiveTopology, Membership, Read, Row, Size
+
+KIND = "JobSet"
+_PREFIX = "jobset.sigs.k8s.io/"
+_REPLICATED_JOB = f"{_PREFIX}replicatedjob-name"
+EXCLUSIVE = f"alpha.{_PREFIX}exclusive-topology"
+
+
+class JobSet:
+    """One gang for the set, and a new one after each restart.
+
+    One per replicated Job where they start in turn; one per Job where each wants a domain for itself.
+    """
+
+    row = Row(
+        "JobSet",
+        "one gang for the set, and a new one after each restart; with `startupPolicyOrder: InOrder` or `dependsOn` one for "
+        "each replicated Job; with exclusive topology one for each Job; "
+        f'`{names.GANG_ANNOTATION}: "false"` opts out',
+        "Σ replicas × parallelism",  # noqa: RUF001  # a product
+    )
+    reads = (Read("jobset.x-k8s.io", ("jobsets",)),)
+    exclusive = ExclusiveTopology(EXCLUSIVE, frozenset({f"{_PREFIX}job-key", f"{_PREFIX}priority"}))
+
+    def claim(self, pod: Pod, owners: Sequence[KubeObject], /) -> Membership | None:
+        """Claim the pods of the set's Jobs."""
+        root = next((each for each in owners if each.kind == KIND), None)
+        attempt = pod.labels.get(f"{_PREFIX}restart-attempt", "0")
+        if root is None or pod.labels.get(f"{_PREFIX}jobset-uid") != root.uid:
+            return None
+        replicated_job = pod.labels.get(_REPLICATED_JOB, "")
+        part = ""
+        if _is_exclusive(pod):
+            part = f"-{replicated_job}-{pod.labels.get(f'{_PREFIX}job-index', '')}"
+        elif _starts_in_turn(root):
+            part = f"-{replicated_job}"
+        return Membership(
+            kind=KIND,
+            namespace=pod.namespace,
+            name=f"{root.name}{part}",
+            key=WorkloadKey(f"{root.uid}.{attempt}{part}"),
+            by=self,
+            rank=(
+                *counting.rank(pod.labels, f"{_PREFIX}job-global-index"),
+                *job.completion_index(pod),
+            ),
+            declared_by=Reference.to(root),
+            root=root,
+        )
+
+    def size(self, _member: Membership, pods: Sequence[Pod], said: KubeObject | None, /) -> Size:
+        """Return the size of the set, or of the one replicated Job, or of the one Job, that these pods are of."""
+        if said is None:
+            return Size(len(pods), len(pods))
+        if annotated := owner.annotated_size(said):
+            return annotated
+        only = pods[0].labels.get(_REPLICATED_JOB)
+        is_exclusive = _is_exclusive(pods[0])
+        is_part = is_exclusive or _starts_in_turn(said)
+        total = 0
+        faults: list[Fault] = []
+        for position, each in enumerate(_replicated_jobs(said)):
+            if is_part and each.get("name") != only:
+                continue
+            path = f"JobSet {said.name}: spec.replicatedJobs[{position}]"
+            replicas = counting.count(each.get("replicas", 1), f"{path}.replicas", faults)
+            spec = counting.dig(each, "template", "spec")
+            parallelism, wrong = job.parallelism(spec, f"{path}.template.spec")
+            faults += wrong
+            total += parallelism if is_exclusive else replicas * parallelism
+        if not total and not faults:
+            faults.append(
+                Fault(f"JobSet {said.name}: spec.replicatedJobs", "no pods follow from it")
+            )
+        return Size(total, 1 if is_exclusive else total, tuple(faults))
+
+
+def _is_exclusive(pod: Pod) -> bool:
+    """Whether the pod's Job wants a topology domain for itself: its other pods are created when the first is bound."""
+    return EXCLUSIVE in pod.annotations
+
+
+def _starts_in_turn(jobset: KubeObject) -> bool:
+    """Whether some of a JobSet's Jobs are created only when others are ready or complete."""
+    order = counting.dig(jobset.spec, "startupPolicy").get("startupPolicyOrder")
+    return order == "InOrder" or any(each.get("dependsOn") for each in _replicated_jobs(jobset))
+
+
+def _replicated_jobs(jobset: KubeObject) -> list[Mapping[str, Any]]:
+    jobs = jobset.spec.get("replicatedJobs")
+    return [counting.dig(each) for each in (jobs if isinstance(jobs, list) else ())]

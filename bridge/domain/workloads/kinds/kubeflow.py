@@ -1,0 +1,47 @@
+"""Jobs of Kubeflow's MPI operator and training operator (kubeflow.org); its trainer's TrainJob makes a JobSet."""
+
+from collections.abc import Sequence
+
+from typing_extensions import override
+
+from bridge.domain import names
+from bridge.domain.objects import KubeObject
+from bridge.domain.pods import Pod
+from bridge.domain.workloads import counting
+from bridge.domain.workloads.kinds.owner import AnyOwner
+from bridge.domain.workloads.membership import Membership, Read, Row
+
+_KINDS = ("JAXJob", "MPIJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob")
+_PREFIX = "training.kubeflow.org/"
+_ROLES = ("launcher", "master", "chief", "ps", "worker", "evaluator")
+"""Types of replica, those first that others are told to connect to. Each counts its own from 0."""
+
+
+class Kubeflow(AnyOwner):
+    """A gang if the job's annotation says how many pods it has."""
+
+    row = Row(
+        ", ".join(_KINDS),
+        f"one placeholder per pod; one gang with annotation `{names.POD_GROUP_SIZE_ANNOTATION}` on the job",
+        "the annotation; an MPIJob's launcher counts",
+    )
+    reads = (
+        Read("kubeflow.org", tuple(f"{kind.lower()}s" for kind in _KINDS)),
+        Read("trainer.kubeflow.org", ("trainjobs",)),
+    )
+
+    @override
+    def claim(self, pod: Pod, owners: Sequence[KubeObject], /) -> Membership | None:
+        """Claim the pods of an annotated job."""
+        is_ours = bool(owners) and owners[-1].kind in _KINDS
+        return super().claim(pod, owners) if is_ours else None
+
+    def rank(self, pod: Pod, /) -> tuple[int, ...]:
+        """Return the role's place, and the number within the role.
+
+        The MPI operator tells roles instead of types, and numbers no launcher that is no worker too.
+        """
+        kind = pod.labels.get(f"{_PREFIX}replica-type") or pod.labels.get(f"{_PREFIX}job-role", "")
+        role = kind.lower()
+        number = counting.rank(pod.labels, f"{_PREFIX}replica-index") or (0,) * (role == "launcher")
+        return (_ROLES.index(role), *number) if number and role in _ROLES else ()

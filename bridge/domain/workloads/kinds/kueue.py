@@ -1,0 +1,37 @@
+"""Kueue's groups of plain pods (kueue.x-k8s.io)."""
+
+from collections.abc import Sequence
+
+from bridge.domain.objects import KubeObject
+from bridge.domain.pods import Pod
+from bridge.domain.workloads import counting
+from bridge.domain.workloads.kinds import labelled
+from bridge.domain.workloads.membership import Membership, Row, Size
+
+KIND = "KueuePodGroup"
+LABEL = "kueue.x-k8s.io/pod-group-name"
+SIZE = "kueue.x-k8s.io/pod-group-total-count"
+_SERVING = "kueue.x-k8s.io/pod-group-serving"
+"""On the pods of StatefulSets and LeaderWorkerSets, which Kueue groups for their quota: they may come one after another."""
+
+
+class Kueue:
+    """The pods name the group and its size, in Kueue's words."""
+
+    row = Row(
+        "Kueue's plain pod groups",
+        "one gang; waits while any gate but ours is on; pods of StatefulSets and LeaderWorkerSets that Kueue groups are "
+        "what they are without it",
+        f"`{SIZE}`",
+    )
+
+    def claim(self, pod: Pod, _owners: Sequence[KubeObject], /) -> Membership | None:
+        """Claim a pod that Kueue groups, and not only for its quota."""
+        name = pod.labels.get(LABEL)
+        if not name or pod.annotations.get(_SERVING) == "true":
+            return None
+        return labelled.named(self, KIND, pod, name)
+
+    def size(self, _member: Membership, pods: Sequence[Pod], _said: KubeObject | None, /) -> Size:
+        """Return what all pods say."""
+        return counting.annotated(pods, SIZE)

@@ -1,0 +1,75 @@
+"""LeaderWorkerSet (leaderworkerset.x-k8s.io)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bridge.domain import demand
+from bridge.domain.demand import Demand, Resources
+from bridge.domain.ids import WorkloadKey
+from bridge.domain.objects import KubeObject, Reference
+from bridge.domain.pods import Pod
+from bridge.domain.workloads import counting
+from bridge.domain.workloads.membership import ExclusiveTopology, Membership, Read, Row, Size
+
+KIND = "LeaderWorkerSet"
+_PREFIX = "leaderworkerset.sigs.k8s.io/"
+SIZE = f"{_PREFIX}size"
+EXCLUSIVE = f"{_PREFIX}exclusive-topology"
+
+
+class LeaderWorkerSet:
+    """Each group, a leader and its workers, is a gang."""
+
+    row = Row("LeaderWorkerSet", "one gang per group", f"annotation `{SIZE}`")
+    reads = (Read("leaderworkerset.x-k8s.io", ("leaderworkersets",)),)
+    exclusive = ExclusiveTopology(EXCLUSIVE, frozenset({f"{_PREFIX}group-key"}))
+
+    def claim(self, pod: Pod, owners: Sequence[KubeObject], /) -> Membership | None:
+        """Claim the pods that bear a group's labels, even if the set cannot be read."""
+        name, group = pod.labels.get(f"{_PREFIX}name"), pod.labels.get(f"{_PREFIX}group-index")
+        if not name or not group:
+            return None
+        root = next((owner for owner in owners if owner.kind == KIND), None)
+        return Membership(
+            kind=KIND,
+            namespace=pod.namespace,
+            name=f"{name}-{group}",
+            key=WorkloadKey(f"{KIND}/{pod.namespace}/{name}/{group}"),
+            by=self,
+            rank=counting.rank(pod.labels, f"{_PREFIX}worker-index"),
+            declared_by=Reference.to(root) if root else None,
+            root=root,
+        )
+
+    def size(self, _member: Membership, pods: Sequence[Pod], said: KubeObject | None, /) -> Size:
+        """Let the leader begin alone where the workers wait for it; also where we may not read the set: that cannot lock up."""
+        size = counting.annotated(pods, SIZE)
+        policy = said.spec.get("startupPolicy", "LeaderCreated") if said else ""
+        is_exclusive = any(EXCLUSIVE in pod.annotations for pod in pods)
+        return size if policy == "LeaderCreated" and not is_exclusive else size._replace(needed=1)
+
+    def slot(self, member: Membership, /) -> int | None:
+        """Return the worker index."""
+        return member.index
+
+    def later(self, said: KubeObject | None, /) -> Demand | None:
+        """Return what the workers ask for; they may be of another size than the leader."""
+        if said is None:
+            return None
+        template = counting.dig(said.spec, "leaderWorkerTemplate", "workerTemplate", "spec")
+        try:
+            return demand.of(
+                [_resources(each) for each in template.get("containers") or ()],
+                [_resources(each) for each in template.get("initContainers") or ()],
+            )
+        except (ValueError, TypeError, AttributeError):
+            return None  # its pods could not be made either
+
+
+def _resources(container: Mapping[str, Any]) -> Resources:
+    resources = container.get("resources") or {}
+    requests, limits = (
+        {name: str(quantity) for name, quantity in (resources.get(part) or {}).items()}
+        for part in ("requests", "limits")
+    )
+    return Resources(requests, limits, container.get("restartPolicy") == "Always")

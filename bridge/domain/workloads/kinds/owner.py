@@ -1,0 +1,62 @@
+"""Any root owner that says how many pods it has; and what kinds that go by their owner have in common."""
+
+from collections.abc import Sequence
+
+from bridge.domain import names
+from bridge.domain.ids import WorkloadKey
+from bridge.domain.objects import KubeObject, Reference
+from bridge.domain.pods import Pod
+from bridge.domain.workloads import counting
+from bridge.domain.workloads.membership import Kind, Membership, Row, Size
+
+SIZE_ANNOTATION = names.POD_GROUP_SIZE_ANNOTATION
+
+
+class AnyOwner:
+    """An owner of any other kind: a gang if its annotation says how many pods it has."""
+
+    row = Row(
+        "any other root owner",
+        f"one placeholder per pod; one gang with annotation `{SIZE_ANNOTATION}` on that owner",
+        "the annotation",
+    )
+
+    def claim(self, pod: Pod, owners: Sequence[KubeObject], /) -> Membership | None:
+        """Claim the pods of an annotated root."""
+        return under(self, pod, owners[-1]) if owners and is_annotated(owners[-1]) else None
+
+    def size(self, _member: Membership, pods: Sequence[Pod], said: KubeObject | None, /) -> Size:
+        """Return what the annotation says."""
+        return annotated_size(said) or Size(len(pods), len(pods))
+
+
+def under(kind: Kind, pod: Pod, owner: KubeObject) -> Membership:
+    """Make a pod a member of the workload that an owner is."""
+    return Membership(
+        kind=owner.kind or "Workload",
+        namespace=pod.namespace,
+        name=owner.name,
+        key=WorkloadKey(owner.uid),
+        by=kind,
+        declared_by=Reference.to(owner),
+        root=owner,
+    )
+
+
+def is_annotated(owner: KubeObject) -> bool:
+    """Whether an owner says how many pods it has."""
+    return SIZE_ANNOTATION in owner.annotations
+
+
+def annotated_size(owner: KubeObject | None) -> Size | None:
+    """Return how many pods an owner's annotation says it has; None if it does not say."""
+    if owner is None or not is_annotated(owner):
+        return None
+    path = f"{owner.kind or 'Workload'} {owner.name}: metadata.annotations[{SIZE_ANNOTATION}]"
+    return counting.written([owner.annotations[SIZE_ANNOTATION]], path)
+
+
+def says(pod: Pod, owners: Sequence[KubeObject], key: str) -> str | None:
+    """Return an annotation of the pod (its template), else of the nearest owner that has it."""
+    said = [pod.annotations, *(owner.annotations for owner in owners)]
+    return next((annotations[key] for annotations in said if key in annotations), None)

@@ -1,0 +1,23 @@
+"""A pod alone: whatever no other kind claims, such as the pods of a Deployment."""
+
+from collections.abc import Sequence
+
+from bridge.domain.objects import KubeObject
+from bridge.domain.pods import Pod
+from bridge.domain.workloads import membership
+from bridge.domain.workloads.membership import Membership, Read, Row
+
+
+class SinglePod:
+    """One placeholder for each pod. Its owners are read for their annotations."""
+
+    row = Row(
+        "Pod; pods of a Deployment, StatefulSet or an owner that we do not know or may not read",
+        "one placeholder per pod",
+        "itself",
+    )
+    reads = (Read("apps", ("deployments", "replicasets", "statefulsets")),)
+
+    def claim(self, pod: Pod, _owners: Sequence[KubeObject], /) -> Membership:
+        """Claim every pod."""
+        return membership.alone(pod)

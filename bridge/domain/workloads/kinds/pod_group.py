@@ -1,0 +1,79 @@
+"""PodGroup, the in-tree one (scheduling.k8s.io); and what PodGroups of all APIs have in common."""
+
+from collections.abc import Sequence
+
+from bridge.domain.faults import Fault
+from bridge.domain.ids import WorkloadKey
+from bridge.domain.objects import KubeObject, Reference
+from bridge.domain.pods import Pod
+from bridge.domain.workloads import counting
+from bridge.domain.workloads.membership import Kind, Membership, Read, Row, Size
+
+KIND = "PodGroup"
+_API = "scheduling.k8s.io/v1alpha2"
+"""Group and version of the in-tree PodGroup, <https://github.com/kubernetes/enhancements/issues/4671>."""
+_POLICY = "schedulingPolicy"
+
+
+class InTree:
+    """The pod's spec names the group."""
+
+    row = Row(
+        "PodGroup, in-tree (`spec.schedulingGroup`)",
+        "one gang per group and namespace; with policy `basic` one placeholder per pod",
+        "at least `minCount`; whoever is there when it starts",
+    )
+    reads = (Read("scheduling.k8s.io", ("podgroups", "workloads")),)
+
+    def claim(self, pod: Pod, _owners: Sequence[KubeObject], /) -> Membership | None:
+        """Claim a pod that names a group."""
+        name = pod.scheduling_group
+        return declared(self, pod, name, _API) if name else None
+
+    def is_gang(self, group: KubeObject | None, /) -> bool:
+        """Whether the group's policy is another than `basic`."""
+        return group is None or "basic" not in counting.dig(group.spec, _POLICY)
+
+    def size(self, member: Membership, _pods: Sequence[Pod], said: KubeObject | None, /) -> Size:
+        """Return the group's minimum."""
+        return at_least(member, said, _POLICY, "gang", "minCount")
+
+
+class WithMinMember:
+    """What the PodGroups of custom resources have in common: `spec.minMember` is their minimum."""
+
+    def is_gang(self, _group: KubeObject | None, /) -> bool:
+        """They know no other policy."""
+        return True
+
+    def size(self, member: Membership, _pods: Sequence[Pod], said: KubeObject | None, /) -> Size:
+        """Return the group's minimum."""
+        return at_least(member, said, "minMember")
+
+
+def declared(kind: Kind, pod: Pod, name: str, api_version: str) -> Membership:
+    """Make a pod a member of the group of that name: it holds once the object is confirmed."""
+    group = api_version.partition("/")[0]
+    return Membership(
+        kind=KIND,
+        namespace=pod.namespace,
+        name=name,
+        key=WorkloadKey(f"{KIND}.{group}/{pod.namespace}/{name}"),
+        by=kind,
+        declared_by=Reference(
+            api_version=api_version, kind=KIND, namespace=pod.namespace, name=name
+        ),
+    )
+
+
+def at_least(member: Membership, group: KubeObject | None, *path: str) -> Size:
+    """Return the minimum that a group has at that path of its spec."""
+    where = f"{KIND} {member.namespace}/{member.name}"
+    if group is None:
+        fault = Fault(where, "not found: the gang waits until it is created")
+        return Size(0, 1, (fault,), is_exact=False)
+    *parents, key = path
+    faults: list[Fault] = []
+    value = counting.dig(group.spec, *parents).get(key)
+    least = counting.count(value, f"{where}: spec.{'.'.join(path)}", faults)
+    return Size(least, least, tuple(faults), is_exact=False)

@@ -1,0 +1,28 @@
+"""PodGroup of Volcano (scheduling.volcano.sh)."""
+
+from collections.abc import Sequence
+
+from bridge.domain.objects import KubeObject
+from bridge.domain.pods import Pod
+from bridge.domain.workloads.kinds import pod_group
+from bridge.domain.workloads.membership import Membership, Read, Row
+
+ANNOTATION = "scheduling.k8s.io/group-name"
+"""Volcano's job controller writes this key, and its scheduler looks up no other."""
+_API = "scheduling.volcano.sh/v1beta1"
+
+
+class Volcano(pod_group.WithMinMember):
+    """An annotation of the pod names the group. Queues, minima by task and network topology are for Volcano's scheduler."""
+
+    row = Row(
+        f"PodGroup of Volcano (annotation `{ANNOTATION}`)",
+        "one gang per group and namespace",
+        "at least `minMember`; whoever is there when it starts",
+    )
+    reads = (Read("scheduling.volcano.sh", ("podgroups",)),)
+
+    def claim(self, pod: Pod, _owners: Sequence[KubeObject], /) -> Membership | None:
+        """Claim a pod that bears the annotation."""
+        name = pod.annotations.get(ANNOTATION)
+        return pod_group.declared(self, pod, name, _API) if name else None
