@@ -6,12 +6,13 @@ records the creators of objects, it is whoever made the pod's nearest owner that
 
 from collections.abc import Callable, Mapping, Sequence
 
-from bridge.domain import names, permit
+from bridge.domain import names
 from bridge.domain.faults import Fault
-from bridge.domain.overrides import Overrides
-from bridge.domain.permit import Ask, Permit
 from bridge.domain.pods import Pod
-from bridge.domain.policy import Policy, Requester
+from bridge.domain.request import permit
+from bridge.domain.request.overrides import Overrides
+from bridge.domain.request.permit import Ask, Permit
+from bridge.domain.request.rules import Policy, Requester
 from bridge.kube import errors, objects
 from bridge.kube.client import KubeClient
 from bridge.runtime.clock import Clock

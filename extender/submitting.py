@@ -6,16 +6,17 @@ from dataclasses import replace
 
 import structlog
 
-from bridge.domain import names, overrides, request, revision
+from bridge.domain import names
 from bridge.domain.actions import Resize, Submit
 from bridge.domain.facts import Refusal
 from bridge.domain.faults import Fault
 from bridge.domain.ids import PodUid
 from bridge.domain.jobs import SlurmJob
-from bridge.domain.permit import Permit
 from bridge.domain.placeholder import Frozen, PlaceholderSpec
 from bridge.domain.pods import Pod
-from bridge.domain.request import Defaults
+from bridge.domain.request import build, overrides, revision
+from bridge.domain.request.build import Defaults
+from bridge.domain.request.permit import Permit
 from bridge.runtime.clock import Clock
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.placeholders import Placeholders
@@ -146,7 +147,7 @@ class Submitter:
         if isinstance(permit, tuple):
             raise _Faulty(permit)
         pool = await self._bridged.pool()
-        built = request.build(
+        built = build.build(
             pod,
             asked,
             self._defaults,

@@ -20,14 +20,15 @@ from bridge.commands import access, output
 from bridge.commands.access import Access, Kubeconfig, Namespace, SlurmTokenFile, SlurmUrl, Way
 from bridge.commands.installation import Installation
 from bridge.commands.output import Format, FormatOption
-from bridge.domain import candidates, manifests, names, overrides, permit, request
+from bridge.domain import names
 from bridge.domain.faults import Fault
-from bridge.domain.manifests import Template
-from bridge.domain.overrides import Overrides
-from bridge.domain.permit import Ask, Permit
 from bridge.domain.placeholder import PlaceholderSpec
 from bridge.domain.pods import Pod
-from bridge.domain.policy import Requester
+from bridge.domain.request import build, candidates, manifests, overrides, permit
+from bridge.domain.request.manifests import Template
+from bridge.domain.request.overrides import Overrides
+from bridge.domain.request.permit import Ask, Permit
+from bridge.domain.request.rules import Requester
 from bridge.kube import decode, lists, objects, paths
 from bridge.kube.errors import Forbidden, KubeError
 from bridge.runtime import policy, request_defaults
@@ -173,7 +174,7 @@ class _Explainer:
         kube_nodes = await lists.listing(self._opened.kube, decode.NODES)
         pool = candidates.pool(kube_nodes, slurm_nodes, cluster)
         defaults = request_defaults.of(settings, cluster)
-        built = request.build(pod, asked, defaults, pool, permit=granted)
+        built = build.build(pod, asked, defaults, pool, permit=granted)
         if isinstance(built, tuple):
             return Explained(where=where, faults=tuple(fault.text for fault in built))
         return Explained(where=where, job=_fields(built), rule=granted.rule)

@@ -11,14 +11,15 @@ a real DaemonSet's pod from a forged one. What by its shape is not ours to place
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from bridge.domain import grouping, names, overrides, permit, request
+from bridge.domain import grouping, names
 from bridge.domain.demand import Demand
 from bridge.domain.facts import WhenFull
 from bridge.domain.faults import Fault
-from bridge.domain.overrides import Overrides
 from bridge.domain.pods import Toleration
-from bridge.domain.policy import Policy, Requester
-from bridge.domain.request import Defaults
+from bridge.domain.request import build, overrides, permit
+from bridge.domain.request.build import Defaults
+from bridge.domain.request.overrides import Overrides
+from bridge.domain.request.rules import Policy, Requester
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 """A static pod's image in the API: <https://kubernetes.io/docs/tasks/configure-pod-container/static-pod/>."""
@@ -109,7 +110,7 @@ def validate(
             *_misattributed(pod),
             *malformed,
             *_not_permitted(pod, asked, policy),
-            *request.faults(pod.demand, asked, defaults),
+            *build.faults(pod.demand, asked, defaults),
             *_impossible(pod),
             *_unknown_choices(pod),
         ),

@@ -1,7 +1,7 @@
 """The settings as a request is built from them."""
 
 from bridge.domain.ids import ClusterId
-from bridge.domain.request import Defaults
+from bridge.domain.request.build import Defaults
 from bridge.runtime.settings import Settings
 
 

@@ -10,8 +10,8 @@ from bridge.domain.admission import Draft, Operation, PodAffinityTerm, Verdict
 from bridge.domain.grouping import JOBSET_EXCLUSIVE, LWS_EXCLUSIVE
 from bridge.domain.ids import ClusterId
 from bridge.domain.pods import Toleration
-from bridge.domain.policy import Patterns, Policy, Range, Requester, Rule
-from bridge.domain.request import Defaults
+from bridge.domain.request.build import Defaults
+from bridge.domain.request.rules import Patterns, Policy, Range, Requester, Rule
 from tests.domain.builders import OUR_TOLERATION, demands
 
 DEFAULTS = Defaults(cluster=ClusterId("c-1"), gpu_resources={"nvidia.com/gpu": "gpu"})

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from bridge.domain import overrides
 from bridge.domain.faults import Fault
-from bridge.domain.overrides import Overrides
-from bridge.domain.policy import Choice, Patterns, Range, Requester, Rule
+from bridge.domain.request import overrides
+from bridge.domain.request.overrides import Overrides
+from bridge.domain.request.rules import Choice, Patterns, Range, Requester, Rule
 
 PATH = "policy"
 """The path of faults that no field of the pod is to blame for."""

@@ -8,15 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypedDict
 
-from bridge.domain import candidates, demand, overrides
-from bridge.domain.candidates import Pool
+from bridge.domain import demand
 from bridge.domain.demand import Demand
 from bridge.domain.faults import Fault
 from bridge.domain.ids import ClusterId, SlurmNode
-from bridge.domain.overrides import Overrides
-from bridge.domain.permit import Permit
 from bridge.domain.placeholder import Identity, PlaceholderSpec
 from bridge.domain.pods import Pod
+from bridge.domain.request import candidates, overrides
+from bridge.domain.request.candidates import Pool
+from bridge.domain.request.overrides import Overrides
+from bridge.domain.request.permit import Permit
 from bridge.domain.workload import Workload
 
 MAX_KINDS = 16
@@ -27,7 +28,7 @@ _HOSTNAME = "kubernetes.io/hostname"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defaults:
-    """What the administrator has set for everybody; who may have what is `bridge.domain.policy`'s."""
+    """What the administrator has set for everybody; who may have what is `bridge.domain.request.rules`'s."""
 
     cluster: ClusterId
     mcs_label: str = ""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bridge.domain import overrides
+from bridge.domain.request import overrides
 
 Manifest = Mapping[str, Any]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bridge.domain import manifests
+from bridge.domain.request import manifests
 
 POD = {"containers": [{"name": "main"}]}
 ANNOTATIONS = {"slurmjob.slinky.slurm.net/partition": "gpu", "other": "x"}
