@@ -5,7 +5,6 @@ live owner is seen when the memory of it is over.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 import structlog
@@ -79,17 +78,6 @@ class Owners:
         _remember(self._sizes, group, (now, found))
         return found
 
-    async def annotations(self, pod: Pod) -> Mapping[str, str]:
-        """Merge the annotations of every controller above the pod, the nearest winning; the pod's own are left out.
-
-        Raises:
-            KubeError: the API server could not be asked.
-        """
-        merged: dict[str, str] = {}
-        for owner in await self.chain(pod):
-            merged = {**owner.annotations, **merged}
-        return merged
-
     async def chain(self, pod: Pod) -> list[KubeObject]:
         """List the controllers above the pod, the nearest first; one that is gone, or that we may not read, ends it.
 
@@ -113,25 +101,6 @@ class Owners:
             )
         except errors.NotFound:
             return None
-
-    async def creator(
-        self, pod: Pod, annotation: str, *, is_controller: Callable[[str], bool]
-    ) -> str:
-        """Find the recorded creator of the nearest owner that no controller has made; "" where it is not recorded.
-
-        Not simply the root's: anybody can write somebody else's object into the owners of their own.
-
-        Raises:
-            KubeError: the API server could not be asked.
-        """
-        owner = pod.owner
-        for _ in range(_DEEPEST):
-            found = await self._read(owner, pod.namespace) if owner else None
-            who = found.annotations.get(annotation, "") if found else ""
-            if found is None or not is_controller(who):
-                return who
-            owner = found.owner
-        return ""
 
     async def _read(self, owner: Owner, namespace: str) -> KubeObject | None:
         now = self._clock.monotonic()

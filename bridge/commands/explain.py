@@ -21,7 +21,7 @@ from bridge.commands.access import Access, Kubeconfig, Namespace, SlurmTokenFile
 from bridge.commands.installation import Installation
 from bridge.commands.output import Format, FormatOption
 from bridge.domain import names
-from bridge.domain.faults import Fault
+from bridge.domain.faults import Fault, Refused
 from bridge.domain.placeholder import PlaceholderSpec
 from bridge.domain.pods import Pod
 from bridge.domain.request import build, candidates, manifests, overrides, permit
@@ -169,19 +169,17 @@ class _Explainer:
         if faults:
             return Explained(where=where, faults=tuple(fault.text for fault in faults))
         granted = await self._permit(pod, asked, settings)
-        if isinstance(granted, tuple):
-            return Explained(where=where, faults=tuple(fault.text for fault in granted))
+        if isinstance(granted, Refused):
+            return Explained(where=where, faults=tuple(fault.text for fault in granted.faults))
         kube_nodes = await lists.listing(self._opened.kube, decode.NODES)
         pool = candidates.pool(kube_nodes, slurm_nodes, cluster)
         defaults = request_defaults.of(settings, cluster)
-        built = build.build(pod, asked, defaults, pool, permit=granted)
-        if isinstance(built, tuple):
-            return Explained(where=where, faults=tuple(fault.text for fault in built))
+        built = build.placeholder(pod, asked, defaults, pool, permit=granted)
+        if isinstance(built, Refused):
+            return Explained(where=where, faults=tuple(fault.text for fault in built.faults))
         return Explained(where=where, job=_fields(built), rule=granted.rule)
 
-    async def _permit(
-        self, pod: Pod, asked: Overrides, settings: Settings
-    ) -> Permit | tuple[Fault, ...]:
+    async def _permit(self, pod: Pod, asked: Overrides, settings: Settings) -> Permit | Refused:
         """What the policy makes of it for whoever asks; a controller that creates the pods may be somebody else."""
         rules = policy.compiled(settings)
         requester = Requester(user=pod.annotations.get(names.REQUESTER_ANNOTATION, ""))
@@ -190,7 +188,8 @@ class _Explainer:
         labels = await self._labels(pod.namespace) if rules.asks_for_labels else {}
         rule = rules.holding(requester, pod.namespace, labels, named=named)
         if rule is None:
-            return (Fault(permit.PATH, rules.nobody(requester, pod.namespace, named=named)),)
+            why = rules.nobody(requester, pod.namespace, named=named)
+            return Refused((Fault(permit.PATH, why),))
         choices = permit.node_choices(
             has_selector=bool(pod.node_selector), has_terms=bool(pod.node_terms)
         )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from bridge.domain import grouping, names
 from bridge.domain.demand import Demand
 from bridge.domain.facts import WhenFull
-from bridge.domain.faults import Fault
+from bridge.domain.faults import Fault, Refused
 from bridge.domain.pods import Toleration
 from bridge.domain.request import build, overrides, permit
 from bridge.domain.request.build import Defaults
@@ -185,9 +185,9 @@ def _not_permitted(pod: Draft, asked: Overrides, policy: Policy) -> Iterator[Fau
     answers = [
         permit.decide(rule, ask, requester=pod.requester, namespace=pod.namespace) for rule in rules
     ]
-    refusals = [answer for answer in answers if isinstance(answer, tuple)]
+    refusals = [answer for answer in answers if isinstance(answer, Refused)]
     if len(refusals) == len(answers):
-        yield from dict.fromkeys(fault for refusal in refusals for fault in refusal)
+        yield from dict.fromkeys(fault for refusal in refusals for fault in refusal.faults)
 
 
 def _append(path: str, value: object, there: tuple[object, ...] | None) -> Operation:

@@ -15,3 +15,15 @@ class Fault:
     def text(self) -> str:
         """Path and message in one line."""
         return f"{self.path}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A request that cannot be met as it is, with everything that was found wrong with it; at least one fault."""
+
+    faults: tuple[Fault, ...]
+
+    @property
+    def text(self) -> str:
+        """All faults in one line."""
+        return "; ".join(fault.text for fault in self.faults)

@@ -99,7 +99,7 @@ async def bridged(client: SlurmClient) -> AsyncIterator[Bridged]:
 
 def built(pod: Pod, pool: Pool, constraints: str = "") -> PlaceholderSpec:
     asked = Overrides(constraints=constraints or None)
-    spec = build.build(pod, asked, DEFAULTS, pool, permit=PERMIT)
+    spec = build.placeholder(pod, asked, DEFAULTS, pool, permit=PERMIT)
     assert isinstance(spec, PlaceholderSpec), spec
     return spec
 
@@ -233,7 +233,7 @@ async def test_every_annotation_is_understood_by_slurm(
         wckey="w",
     )
     permit = replace(PERMIT, nice=3, partition="slurm-bridge")
-    spec = build.build(make.pod(), asked, DEFAULTS, bridged.pool, permit=permit)
+    spec = build.placeholder(make.pod(), asked, DEFAULTS, bridged.pool, permit=permit)
     assert isinstance(spec, PlaceholderSpec)
     shown = slurm.run("scontrol", "show", "job", str(await submit(spec)))
 

@@ -49,16 +49,17 @@ def built(
     **asked: Any,
 ) -> PlaceholderSpec:
     avoided = tuple(map(SlurmNode, avoid))
-    found = build.build(pod, Overrides(**asked), defaults, POOL, permit=permit, avoid=avoided)
+    found = build.placeholder(pod, Overrides(**asked), defaults, POOL, permit=permit, avoid=avoided)
     assert isinstance(found, PlaceholderSpec), found
     return found
 
 
 def faults(pod: Pod, **asked: Any) -> list[str]:
-    found = build.build(pod, Overrides(**asked), DEFAULTS, POOL, permit=PERMIT)
+    found = build.placeholder(pod, Overrides(**asked), DEFAULTS, POOL, permit=PERMIT)
     assert not isinstance(found, PlaceholderSpec), found
     return [
-        fault.text.replace(f"metadata.annotations[{names.REQUEST_PREFIX}", "[") for fault in found
+        fault.text.replace(f"metadata.annotations[{names.REQUEST_PREFIX}", "[")
+        for fault in found.faults
     ]
 
 

@@ -44,7 +44,8 @@ def decided(
     if isinstance(found, Permit):
         return found
     return [
-        fault.text.replace(f"metadata.annotations[{names.REQUEST_PREFIX}", "[") for fault in found
+        fault.text.replace(f"metadata.annotations[{names.REQUEST_PREFIX}", "[")
+        for fault in found.faults
     ]
 
 

@@ -1,0 +1,98 @@
+"""Reads what the effective request of a workload follows from: the pods' owners, their namespace's labels, Slurm's nodes.
+
+`bridge.domain.request.effective` says whose owners matter, and decides on everything at once.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from bridge.domain.ids import SlurmNode
+from bridge.domain.pods import Pod
+from bridge.domain.request import attribution
+from bridge.domain.request.attribution import Provenance
+from bridge.domain.request.effective import Gathered, Texts, with_a_say
+from bridge.domain.request.rules import Policy
+from bridge.domain.workload import Workload
+from bridge.kube import errors, objects
+from bridge.kube.client import KubeClient
+from bridge.runtime.clock import Clock
+from extender.bridged import Bridged
+from extender.owners import Owners
+
+_REMEMBERED_S = 30.0
+_REMEMBERED = 4096
+
+
+class Gatherer:
+    """Reads each thing once for a request, under one policy."""
+
+    def __init__(
+        self,
+        kube: KubeClient,
+        *,
+        policy: Callable[[], Policy],
+        owners: Owners,
+        bridged: Bridged,
+        clock: Clock,
+    ) -> None:
+        self._kube = kube
+        self._policy = policy
+        self._owners = owners
+        self._bridged = bridged
+        self._clock = clock
+        self._labels: dict[str, tuple[float, Mapping[str, str]]] = {}
+
+    async def request(
+        self,
+        members: tuple[Pod, ...],
+        *,
+        gang: Workload | None,
+        former: Texts | None,
+        avoid: tuple[SlurmNode, ...],
+    ) -> Gathered:
+        """Gather for a workload what `effective` decides on.
+
+        Raises:
+            KubeError: an owner or the namespace could not be read.
+            SlurmError: Slurm's nodes could not be read.
+        """
+        policy = self._policy()
+        read = with_a_say(members, policy, was_submitted=former is not None)
+        return Gathered(
+            members=members,
+            gang=gang,
+            former=former,
+            provenance=await self._provenance(members[0].namespace, read, policy),
+            policy=policy,
+            pool=await self._bridged.pool(),
+            avoid=avoid,
+        )
+
+    async def standing(self, pod: Pod) -> tuple[Provenance, Policy]:
+        """Gather what decides whose job a pod's would be.
+
+        Raises:
+            KubeError: an owner or the namespace could not be read.
+        """
+        policy = self._policy()
+        read = [pod] if policy.acts_for_others(attribution.maker(pod)) else []
+        return await self._provenance(pod.namespace, read, policy), policy
+
+    async def _provenance(self, namespace: str, pods: Sequence[Pod], policy: Policy) -> Provenance:
+        return Provenance(
+            owners={pod.uid: await self._owners.chain(pod) for pod in pods},
+            namespace_labels=await self._labels_of(namespace) if policy.asks_for_labels else {},
+        )
+
+    async def _labels_of(self, namespace: str) -> Mapping[str, str]:
+        now = self._clock.monotonic()
+        read_at, labels = self._labels.get(namespace, (-_REMEMBERED_S, {}))
+        if now - read_at < _REMEMBERED_S:
+            return labels
+        try:
+            labels = (await objects.get_namespace(self._kube, namespace)).labels
+        except errors.NotFound:
+            labels = {}
+        while len(self._labels) >= _REMEMBERED:
+            self._labels.pop(next(iter(self._labels)))
+        self._labels[namespace] = (now, labels)
+        return labels
