@@ -3,13 +3,14 @@
 `bridge.domain.request.effective` says whose owners matter, and decides on everything at once.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from bridge.domain.ids import SlurmNode
+from bridge.domain.placeholder import Identity
 from bridge.domain.pods import Pod
 from bridge.domain.request import attribution
 from bridge.domain.request.attribution import Provenance
-from bridge.domain.request.effective import Gathered, Texts, with_a_say
+from bridge.domain.request.effective import Gathered, former, with_a_say
 from bridge.domain.request.rules import Policy
 from bridge.domain.workload import Workload
 from bridge.kube import errors, objects
@@ -46,21 +47,28 @@ class Gatherer:
         members: tuple[Pod, ...],
         *,
         gang: Workload | None,
-        former: Texts | None,
+        submitted: Iterable[Identity],
         avoid: tuple[SlurmNode, ...],
     ) -> Gathered:
         """Gather for a workload what `effective` decides on.
+
+        Args:
+            members: its pods, at least one.
+            gang: the workload; None for a pod that is alone.
+            submitted: what it was submitted as before, the latest last.
+            avoid: nodes that Kubernetes could not take a moment ago.
 
         Raises:
             KubeError: an owner or the namespace could not be read.
             SlurmError: Slurm's nodes could not be read.
         """
         policy = self._policy()
-        read = with_a_say(members, policy, was_submitted=former is not None)
+        asked = former(submitted, members)
+        read = with_a_say(members, policy, was_submitted=asked is not None)
         return Gathered(
             members=members,
             gang=gang,
-            former=former,
+            former=asked,
             provenance=await self._provenance(members[0].namespace, read, policy),
             policy=policy,
             pool=await self._bridged.pool(),

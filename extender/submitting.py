@@ -13,7 +13,7 @@ from bridge.domain.pods import Pod
 from bridge.domain.refusals import Refusals
 from bridge.domain.request import attribution, overrides, revision
 from bridge.domain.request.build import Defaults
-from bridge.domain.request.effective import effective, former
+from bridge.domain.request.effective import effective
 from bridge.runtime.clock import Clock
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.placeholders import Placeholders
@@ -144,12 +144,11 @@ class Submitter:
     async def _effective(self, pod: Pod, action: Submit) -> PlaceholderSpec | Refused:
         members = (pod, *action.gang.members[1:]) if action.gang else (pod,)
         uid = action.gang.uid if action.gang else pod.uid
-        read = [job.identity for job in self._placeholders.of(uid)]
         kept = [self._submitted[uid]] if uid in self._submitted else []
         gathered = await self._gatherer.request(
             members,
             gang=action.gang,
-            former=former((*kept, *read), members),
+            submitted=(*kept, *(job.identity for job in self._placeholders.of(uid))),
             avoid=tuple(action.avoid),
         )
         return effective(gathered, self._defaults)
