@@ -102,21 +102,30 @@ def _said(gathered: Gathered, defaults: Defaults) -> Texts | Refused:
     """What it was submitted with before, or else what the members and their owners say now."""
     if gathered.former is not None:
         return gathered.former
+    above = {
+        owner.uid: owner for pod in gathered.members for owner in gathered.provenance.above(pod)
+    }
+    by_owner = {uid: overrides.requests(owner.annotations) for uid, owner in above.items()}
     first, *others = gathered.members
-    texts = _says(first, gathered.provenance, defaults)
+    texts = _says(first, gathered.provenance, by_owner, defaults)
     for member in others:
-        if _says(member, gathered.provenance, defaults) != texts:
+        if _says(member, gathered.provenance, by_owner, defaults) != texts:
             path = f"metadata.annotations[{names.REQUEST_PREFIX}…]"
             words = f"the pods of a gang ask for the same, {first.name} and {member.name} do not"
             return Refused((Fault(path, words),))
     return texts
 
 
-def _says(pod: Pod, provenance: Provenance, defaults: Defaults) -> Texts:
-    """Lay the pod's words over its owners', the nearest owner's over those above it, and all over its priority class's."""
+def _says(
+    pod: Pod, provenance: Provenance, by_owner: Mapping[str, Texts], defaults: Defaults
+) -> Texts:
+    """Lay the pod's words over its owners', the nearest owner's over those above it, and all over its priority class's.
+
+    by_owner: what each owner asks for, by its uid; the pods of a gang share their owners.
+    """
     texts = dict(defaults.priority_classes.get(pod.priority_class, {}))
     for owner in reversed(provenance.above(pod)):
-        texts |= overrides.requests(owner.annotations)
+        texts |= by_owner[owner.uid]
     return texts | overrides.requests(pod.annotations)
 
 
