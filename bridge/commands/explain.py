@@ -255,8 +255,8 @@ class _Explainer:
         """Explain the job of a template's first pod: a template's other gangs are like the first one's."""
         member, pod = one.members[0]
         gang = self._gang(member) if member.is_gang else None
-        if gang is not None and gang.faults:
-            return Explained(where=one.where, faults=tuple(fault.text for fault in gang.faults))
+        if faults := gang.faults if gang else member.faults:
+            return Explained(where=one.where, faults=tuple(fault.text for fault in faults))
         members = gang.members if gang else (pod,)
         labels = await self._labels(pod.namespace) if site.policy.asks_for_labels else {}
         gathered = Gathered(

@@ -10,7 +10,7 @@ from typing_extensions import override
 from bridge.commands.access import Access
 from bridge.commands.explain import Explained, _Explainer
 from bridge.commands.installation import Installation
-from bridge.domain import names
+from bridge.domain import grouping, names
 from bridge.domain.nodes import SlurmNodeFacts
 from bridge.kube.client import KubeClient
 from bridge.runtime.settings import Settings
@@ -185,3 +185,22 @@ async def test_every_fault_of_owner_and_pod_is_told() -> None:
     (found,) = await explained(wrong)
 
     assert 2 == len(found.faults)
+
+
+async def test_a_pod_that_two_groups_claim_gets_no_job() -> None:
+    torn = bare("a")
+    torn["metadata"]["labels"] = {
+        names.POD_GROUP_LABEL: "ring",
+        grouping.KUEUE_LABEL: "other",
+    }
+
+    (found,) = await explained(torn)
+
+    assert found.job is None
+    assert "two groups claim the pod" in found.faults[0]
+
+
+async def test_a_job_that_makes_no_pods_gets_none() -> None:
+    (found,) = await explained(a_job(GANG, parallelism=0))
+
+    assert ("makes no pods", None, ()) == (found.note, found.job, found.faults)
