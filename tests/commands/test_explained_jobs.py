@@ -35,6 +35,7 @@ _OPTIONS = Options(
 OF_ONE_JOB = frozenset(
     {"JobId", "HetJobId", "HetJobIdSet", "JobName", "AdminComment", "SubmitTime", "EligibleTime"}
     | {"AccrueTime", "LastSchedEval", "Scheduler", "Priority", "Reason", "SubmitLine"}
+    | {"SLUID", "AllocNode:Sid"}
 )
 """What two jobs differ in that were asked for alike; a single pod's name is compared in the test of a pod."""
 
