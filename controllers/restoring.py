@@ -9,6 +9,7 @@ from bridge.domain.ids import SlurmNode
 from bridge.domain.nodes import KubeNodeFacts
 from bridge.domain.placeholder import PlaceholderSpec
 from bridge.domain.pods import Pod
+from bridge.domain.refusals import Refusals
 from bridge.kube.cache import Cache
 from bridge.runtime.clock import Clock
 from bridge.runtime.placeholders import Placeholders
@@ -44,7 +45,7 @@ class Restorer:
         self._inquiry = inquiry
         self._clock = clock
         self._under_way: set[str] = set()
-        self._refusals: dict[str, Refusal] = {}
+        self._refusals: Refusals[str] = Refusals()
 
     def refusal(self, pod: Pod) -> Refusal | None:
         """What was said against a new placeholder in the place of this pod's; None since one was accepted."""
@@ -74,7 +75,7 @@ class Restorer:
             self._refuse(action.lost, refusal.words)
         else:
             self._discovery.note_submitted(job_id, spec.identity)
-            self._refusals.pop(action.lost, None)
+            self._refusals.clear(action.lost)
             _log.warning(
                 "placeholder.restored", job_id=job_id, lost=action.lost, nodes=spec.required_nodes
             )
@@ -104,7 +105,5 @@ class Restorer:
         return nodes.slurm_name(node) if node else None
 
     def _refuse(self, lost: str, text: str) -> None:
-        before = self._refusals.get(lost)
-        attempts = before.attempts + 1 if before else 1
-        self._refusals[lost] = Refusal(attempts=attempts, at=self._clock.now(), text=text)
-        _log.warning("placeholder.restore_refused", lost=lost, text=text, attempts=attempts)
+        refusal = self._refusals.add(lost, text, at=self._clock.now())
+        _log.warning("placeholder.restore_refused", lost=lost, text=text, attempts=refusal.attempts)

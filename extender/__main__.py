@@ -22,7 +22,7 @@ from bridge.runtime.term import Term
 from bridge.runtime.tls import ServerTls
 from extender import app
 from extender.bridged import Bridged
-from extender.identities import Identities
+from extender.gathering import Gatherer
 from extender.owners import Owners
 from extender.placement import Placement
 from extender.submitting import Submitter
@@ -102,16 +102,14 @@ async def place(
         program.slurm,
         discovery=term.discovery,
         placeholders=term.placeholders,
-        bridged=bridged,
-        owners=owners,
-        identities=Identities(
+        gatherer=Gatherer(
             program.kube,
             policy=lambda: policy_file.current,
             owners=owners,
+            bridged=bridged,
             clock=program.clock,
         ),
         defaults=request_defaults.of(program.settings, program.cluster),
-        priority_classes=placement.priority_classes,
         concurrency=placement.submit_concurrency,
         clock=program.clock,
         metrics=program.metrics,

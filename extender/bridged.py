@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from bridge.domain import candidates, fit, nodes
-from bridge.domain.candidates import Pool
+from bridge.domain import nodes
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
 from bridge.domain.jobs import JobPhase
 from bridge.domain.nodes import KubeNodeFacts
 from bridge.domain.pods import BoundPod, Pod
+from bridge.domain.request import candidates, fit
+from bridge.domain.request.candidates import Pool
 from bridge.kube.cache import Cache
 from bridge.runtime.clock import Clock
 from bridge.runtime.placeholders import Placeholders

@@ -5,12 +5,10 @@ live owner is seen when the memory of it is over.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 import structlog
 
-from bridge.domain import overrides
 from bridge.domain.objects import KubeObject, Reference
 from bridge.domain.pods import Owner, Pod
 from bridge.domain.workloads import claims
@@ -40,8 +38,6 @@ class Owners:
         self._objects = objects
         self._clock = clock
         self._known: OrderedDict[str, tuple[float, KubeObject | None]] = OrderedDict()
-        self._asked: OrderedDict[tuple[str, str], Mapping[str, str]] = OrderedDict()
-        """(uid, resourceVersion) of an owner → what it asks of Slurm."""
         self._sizes: OrderedDict[Reference, tuple[float, KubeObject | None]] = OrderedDict()
 
     async def membership(self, pod: Pod) -> Membership:
@@ -82,23 +78,6 @@ class Owners:
         _remember(self._sizes, group, (now, found))
         return found
 
-    async def requests(self, pod: Pod) -> Mapping[str, str]:
-        """Merge what every controller above the pod asks of Slurm, the nearest winning; the pod's own is left out.
-
-        Each version of an owner is looked through once, however many pods it has.
-
-        Raises:
-            KubeError: the API server could not be asked.
-        """
-        merged: dict[str, str] = {}
-        for owner in await self.chain(pod):
-            version = (owner.uid, owner.resource_version)
-            if (asked := self._asked.get(version)) is None:
-                asked = overrides.requests(owner.annotations)
-                _remember(self._asked, version, asked)
-            merged = {**asked, **merged}
-        return merged
-
     async def chain(self, pod: Pod) -> list[KubeObject]:
         """List the controllers above the pod, the nearest first; one that is gone, or that we may not read, ends it.
 
@@ -122,25 +101,6 @@ class Owners:
             )
         except errors.NotFound:
             return None
-
-    async def creator(
-        self, pod: Pod, annotation: str, *, is_controller: Callable[[str], bool]
-    ) -> str:
-        """Find the recorded creator of the nearest owner that no controller has made; "" where it is not recorded.
-
-        Not simply the root's: anybody can write somebody else's object into the owners of their own.
-
-        Raises:
-            KubeError: the API server could not be asked.
-        """
-        owner = pod.owner
-        for _ in range(_DEEPEST):
-            found = await self._read(owner, pod.namespace) if owner else None
-            who = found.annotations.get(annotation, "") if found else ""
-            if found is None or not is_controller(who):
-                return who
-            owner = found.owner
-        return ""
 
     async def _read(self, owner: Owner, namespace: str) -> KubeObject | None:
         now = self._clock.monotonic()

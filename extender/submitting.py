@@ -1,30 +1,28 @@
-"""Submits placeholders: the effective request is put together and checked here, before every submit."""
+"""Submits placeholders: gather what the request follows from, decide on it, submit; or remember why not."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 import structlog
 
-from bridge.domain import names, numbers, overrides, request, revision
 from bridge.domain.actions import Resize, Submit
 from bridge.domain.facts import Refusal
-from bridge.domain.faults import Fault, shortened, told
+from bridge.domain.faults import Refused
 from bridge.domain.ids import PodUid, WorkloadKey, alone_key
 from bridge.domain.jobs import SlurmJob
-from bridge.domain.permit import Permit
-from bridge.domain.placeholder import Frozen, PlaceholderSpec
+from bridge.domain.placeholder import Identity, PlaceholderSpec
 from bridge.domain.pods import Pod
-from bridge.domain.request import Defaults
+from bridge.domain.refusals import Refusals
+from bridge.domain.request import attribution, overrides, revision
+from bridge.domain.request.build import Defaults
+from bridge.domain.request.effective import effective
 from bridge.runtime.clock import Clock
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.placeholders import Placeholders
 from bridge.slurm import errors, jobs
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.discovery import Discovery
-from extender.bridged import Bridged
-from extender.identities import Identities
-from extender.owners import Owners
+from extender.gathering import Gatherer
 
 _log = structlog.get_logger(__name__)
 
@@ -38,11 +36,8 @@ class Submitter:
         *,
         discovery: Discovery,
         placeholders: Placeholders,
-        bridged: Bridged,
-        owners: Owners,
-        identities: Identities,
+        gatherer: Gatherer,
         defaults: Defaults,
-        priority_classes: Mapping[str, Mapping[str, str]],
         concurrency: int,
         clock: Clock,
         metrics: Metrics,
@@ -50,62 +45,53 @@ class Submitter:
         self._slurm = slurm
         self._discovery = discovery
         self._placeholders = placeholders
-        self._bridged = bridged
-        self._owners = owners
-        self._identities = identities
+        self._gatherer = gatherer
         self._defaults = defaults
-        self._priority_classes = priority_classes
         self._slots = asyncio.Semaphore(concurrency)
         self._clock = clock
         self._metrics = metrics
-        self._refusals: dict[WorkloadKey, Refusal] = {}
-        self._refused: dict[PodUid, WorkloadKey] = {}
-        """The workloads with a refusal, by each pod that was to be submitted."""
-        self._members: dict[WorkloadKey, frozenset[PodUid]] = {}
-        """The same, by workload."""
-        self._asked: dict[WorkloadKey, tuple[frozenset[PodUid], Mapping[str, str]]] = {}
-        """What was asked for when a workload was first submitted, and for whom: Slurm may have forgotten that job by the next
-        time."""
+        self._refusals: Refusals[WorkloadKey] = Refusals()
+        self._submitted: dict[WorkloadKey, Identity] = {}
+        """What each workload was last submitted as: Slurm may have forgotten that job by the next time."""
 
     def refusal(self, uid: WorkloadKey) -> Refusal | None:
-        """What was said against the workload's last submits; None since one was accepted."""
+        """Return what was said against the workload's last submits; None since one was accepted."""
         return self._refusals.get(uid)
 
     def retry(self, pod: PodUid) -> None:
         """Forget the refusal of a pod's workload: the pod has been edited, and asks for something else now."""
-        if (workload := self._refused.get(pod)) is not None:
-            self._drop_refusal(workload)
+        self._refusals.clear_for(pod)
 
     def forget(self, uid: WorkloadKey) -> None:
-        """The workload has been placed, or is gone."""
-        self._drop_refusal(uid)
-        self._asked.pop(uid, None)
+        """Forget a workload that has been placed, or is gone."""
+        self._refusals.clear(uid)
+        self._submitted.pop(uid, None)
 
     async def submit(self, pod: Pod, action: Submit) -> None:
         """Submit a placeholder, or remember why not.
 
         Raises:
-            LostReply: it may have been accepted: whether it was, the next readings tell.
+            LostReply: it may have been accepted; the next readings show whether it was.
             KubeError, SlurmError: it was not submitted.
         """
         may_still_happen = False
         uid = _key(pod, action)
         try:
-            spec = await self._spec(pod, action)
+            spec = await self._effective(pod, action)
+            if isinstance(spec, Refused):
+                self._refuse(uid, _members(pod, action), spec.text)
+                return
             async with self._slots:
                 job_id = await jobs.submit(self._slurm, spec)
         except errors.LostReply:
             may_still_happen = True
             raise
-        except _Faulty as faulty:
-            self._refuse(uid, _members(pod, action), str(faulty))
         except errors.Rejected as refusal:
             self._refuse(uid, _members(pod, action), refusal.words)
         else:
             self._discovery.note_submitted(job_id, spec.identity)
-            if spec.identity.frozen:
-                self._asked[uid] = (frozenset(spec.identity.pods), spec.identity.frozen.asked)
-            self._drop_refusal(uid)
+            self._submitted[uid] = spec.identity
+            self._refusals.clear(uid)
             self._metrics.submitted(pod.waiting_time(self._clock.now()).total_seconds())
             _log.info("placeholder.submitted", job_id=job_id)
         finally:
@@ -124,13 +110,13 @@ class Submitter:
         if job is None:
             return True
         try:
-            spec = await self._spec(pod, Submit(gang=action.gang))
+            spec = await self._effective(pod, Submit(gang=action.gang))
+            if isinstance(spec, Refused):
+                _log.info("placeholder.not_resized", job_id=job.id, why=spec.text)
+                return False
             changes = revision.changes(spec, job)
             for component, change in (changes or {}).items():
                 await jobs.update_as_user(self._slurm, job, change, component=component)
-        except _Faulty as faulty:
-            _log.info("placeholder.not_resized", job_id=job.id, why=str(faulty))
-            return False
         except errors.NotFound:
             return True
         except errors.Rejected as refusal:
@@ -140,63 +126,8 @@ class Submitter:
             _log.info("placeholder.resized", job_id=job.id, tasks=action.gang.size)
         return changes is not None
 
-    async def _spec(self, pod: Pod, action: Submit) -> PlaceholderSpec:
-        pod = await self._with_deadline(pod)
-        members = _members(pod, action)
-        texts = await self._request(_key(pod, action), members)
-        asked, faults = overrides.read(texts)
-        if faults:
-            raise _Faulty(faults)
-        permit = await self._identities.permit(members, asked)
-        if isinstance(permit, tuple):
-            raise _Faulty(permit)
-        pool = await self._bridged.pool()
-        built = request.build(
-            pod,
-            asked,
-            self._defaults,
-            pool,
-            permit=permit,
-            avoid=action.avoid,
-            gang=action.gang,
-        )
-        if isinstance(built, tuple):
-            raise _Faulty(built)
-        return replace(built, identity=replace(built.identity, frozen=_frozen(permit, texts)))
-
-    async def _request(self, uid: WorkloadKey, members: Sequence[Pod]) -> Mapping[str, str]:
-        """What they were submitted with before, or else what they and their owners say now."""
-        pods = {member.uid for member in members}
-        former = [
-            job.identity.frozen.asked
-            for job in self._placeholders.of(uid)
-            if job.identity.frozen is not None and not pods.isdisjoint(job.identity.pods)
-        ]
-        if former:
-            return former[-1]
-        named, asked = self._asked.get(uid, (frozenset(), {}))
-        if not pods.isdisjoint(named):
-            return asked
-        texts = [await self._says(member) for member in members]
-        for member, text in zip(members, texts, strict=True):
-            if text != texts[0]:
-                path = f"metadata.annotations[{names.REQUEST_PREFIX}…]"
-                words = f"the pods of a gang ask for the same, {members[0].name} and {member.name} do not"
-                raise _Faulty((Fault(path, words),))
-        return texts[0]
-
-    async def _with_deadline(self, pod: Pod) -> Pod:
-        """The pod's own `activeDeadlineSeconds`, or its Job's: that ends all of a Job's pods alike."""
-        if pod.deadline_s is not None:
-            return pod
-        owner = next(iter(await self._owners.chain(pod)), None)
-        deadline_s = owner.spec.get("activeDeadlineSeconds") if owner else None
-        if not isinstance(deadline_s, int):
-            return pod
-        return replace(pod, deadline_s=numbers.seconds(deadline_s))
-
     async def admits(self, pod: Pod, job: SlurmJob) -> bool:
-        """Whether a pod that claims a place in somebody's placeholder is of the same Slurm user and account.
+        """Check whether a pod that claims a place in somebody's placeholder is of the same Slurm user and account.
 
         Raises:
             KubeError: an owner or the namespace could not be read.
@@ -205,55 +136,35 @@ class Submitter:
         if frozen is None:
             return False
         asked, _ = overrides.read(frozen.asked)
-        granted = await self._identities.permit((pod,), asked)
-        if isinstance(granted, Permit):
-            return (granted.user, granted.account) == (frozen.user, frozen.account)
-        _log.warning("gang.not_admitted", pod=pod.full_name, why=granted[0].text)
-        return False
+        provenance, policy = await self._gatherer.standing(pod)
+        granted = attribution.permitted((pod,), asked, provenance, policy)
+        if isinstance(granted, Refused):
+            _log.warning("gang.not_admitted", pod=pod.full_name, why=granted.faults[0].text)
+            return False
+        return (granted.user, granted.account) == (frozen.user, frozen.account)
 
-    async def _says(self, pod: Pod) -> Mapping[str, str]:
-        owners = await self._owners.requests(pod)
-        by_class = self._priority_classes.get(pod.priority_class, {})
-        return {**by_class, **owners, **overrides.requests(pod.annotations)}
-
-    def _drop_refusal(self, uid: WorkloadKey) -> None:
-        """Drop what was said against a workload's submits."""
-        self._refusals.pop(uid, None)
-        for pod in self._members.pop(uid, ()):
-            self._refused.pop(pod, None)
+    async def _effective(self, pod: Pod, action: Submit) -> PlaceholderSpec | Refused:
+        uid = _key(pod, action)
+        kept = [self._submitted[uid]] if uid in self._submitted else []
+        gathered = await self._gatherer.request(
+            _members(pod, action),
+            gang=action.gang,
+            submitted=(*kept, *(job.identity for job in self._placeholders.of(uid))),
+            avoid=tuple(action.avoid),
+        )
+        return effective(gathered, self._defaults)
 
     def _refuse(self, uid: WorkloadKey, members: Sequence[Pod], text: str) -> None:
-        before = self._refusals.get(uid)
-        attempts = before.attempts + 1 if before else 1
-        text = shortened(text)
-        self._drop_refusal(uid)
-        self._refusals[uid] = Refusal(attempts=attempts, at=self._clock.now(), text=text)
-        self._members[uid] = frozenset(member.uid for member in members)
-        self._refused.update(dict.fromkeys(self._members[uid], uid))
-        _log.warning("placeholder.refused", text=text, attempts=attempts)
+        refusal = self._refusals.add(
+            uid, text, at=self._clock.now(), members=(member.uid for member in members)
+        )
+        _log.warning("placeholder.refused", text=refusal.text, attempts=refusal.attempts)
 
 
-def _members(pod: Pod, action: Submit) -> Sequence[Pod]:
+def _members(pod: Pod, action: Submit) -> tuple[Pod, ...]:
     """Return whom a placeholder is for: the pod as it is now, and the others of its gang."""
     return (pod, *action.gang.members[1:]) if action.gang else (pod,)
 
 
 def _key(pod: Pod, action: Submit) -> WorkloadKey:
     return action.gang.uid if action.gang else alone_key(pod.uid)
-
-
-def _frozen(permit: Permit, asked: Mapping[str, str]) -> Frozen:
-    return Frozen(
-        requester=permit.requester,
-        rule=permit.rule,
-        user=permit.user,
-        account=permit.account,
-        asked=asked,
-    )
-
-
-class _Faulty(Exception):  # it never leaves this module
-    """The request cannot be submitted as it is."""
-
-    def __init__(self, faults: tuple[Fault, ...]) -> None:
-        super().__init__(told(faults))

@@ -5,7 +5,7 @@ import sys
 from functools import partial
 
 from bridge.domain.ids import ClusterId
-from bridge.domain.request import Defaults
+from bridge.domain.request.build import Defaults
 from bridge.runtime import configuration, health, lifetime, logging
 from bridge.runtime.clock import SystemClock
 from bridge.runtime.configuration import Sources

@@ -13,8 +13,8 @@ from fastapi import FastAPI, Request, Response
 
 from bridge.domain import admission
 from bridge.domain.admission import Draft, Verdict
-from bridge.domain.policy import Policy
-from bridge.domain.request import Defaults
+from bridge.domain.request.build import Defaults
+from bridge.domain.request.rules import Policy
 from bridge.runtime.metrics import Metrics
 from webhook import wire
 

@@ -11,11 +11,12 @@ from http import HTTPStatus
 
 import msgspec
 
-from bridge.domain import demand, permit
+from bridge.domain import demand
 from bridge.domain.admission import Draft, PodAffinityTerm, Verdict
 from bridge.domain.faults import Fault, shortened, told
 from bridge.domain.pods import Toleration
-from bridge.domain.policy import Requester
+from bridge.domain.request import permit
+from bridge.domain.request.rules import Requester
 
 API_VERSION = "admission.k8s.io/v1"
 

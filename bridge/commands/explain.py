@@ -1,13 +1,13 @@
 """`explain FILE`: what a manifest would become in Slurm, and everything that is wrong with it, without any effect.
 
-Each pod is created as a dry run, so the webhook and the policies say what they would say; the job is then put together as the
-extender would, from what whoever asks may read. Exit code 2 where something is refused.
+Each pod is created as a dry run, so the webhook and the policies say what they would say. The job is then decided on by the
+same function as in the extender, from what whoever asks may read. Exit code 2 where something is refused.
 """
 
 import sys
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,18 +20,27 @@ from bridge.commands import access, output
 from bridge.commands.access import Access, Kubeconfig, Namespace, SlurmTokenFile, SlurmUrl, Way
 from bridge.commands.installation import Installation
 from bridge.commands.output import Format, FormatOption
-from bridge.domain import candidates, manifests, names, overrides, permit, request
-from bridge.domain.faults import Fault
-from bridge.domain.manifests import Template
-from bridge.domain.overrides import Overrides
-from bridge.domain.permit import Ask, Permit
+from bridge.domain import names
+from bridge.domain.faults import Refused
+from bridge.domain.ids import PodUid
+from bridge.domain.objects import KubeObject, Reference
 from bridge.domain.placeholder import PlaceholderSpec
 from bridge.domain.pods import Pod
-from bridge.domain.policy import Requester
+from bridge.domain.request import candidates, expected, manifests
+from bridge.domain.request.attribution import Provenance
+from bridge.domain.request.build import Defaults
+from bridge.domain.request.candidates import Pool
+from bridge.domain.request.effective import Gathered, effective
+from bridge.domain.request.manifests import Template
+from bridge.domain.request.rules import Policy
+from bridge.domain.workloads import claims, workload
+from bridge.domain.workloads.kinds import pod_group
+from bridge.domain.workloads.membership import Membership
+from bridge.domain.workloads.workload import Workload
 from bridge.kube import decode, lists, objects, paths
-from bridge.kube.errors import Forbidden, KubeError
+from bridge.kube.errors import Forbidden, KubeError, NotFound
+from bridge.kube.objects import Objects
 from bridge.runtime import policy, request_defaults
-from bridge.runtime.settings import Settings
 from bridge.slurm import encode
 
 REFUSED = 2
@@ -43,13 +52,17 @@ _HIDDEN = frozenset({"admin_comment", "flags", "current_working_directory", "ext
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
-    """One pod of a manifest."""
+    """One pod template of a manifest."""
 
     where: str
     """`Job/train spec.template in namespace research`."""
     faults: tuple[str, ...] = ()
     job: dict[str, object] | None = None
-    """What would be submitted for one such pod; None where that cannot be told."""
+    """What would be submitted for one such pod, or for the gang that it is of; None where that cannot be told."""
+    components: tuple[dict[str, object], ...] = ()
+    """Further components of that job, where a gang's pods differ in size."""
+    pods: int = 1
+    """How many pods the job is for."""
     rule: str = ""
     """The policy rule that holds for whoever asks."""
     note: str = ""
@@ -69,9 +82,11 @@ def command(
 ) -> None:
     """Say what a manifest would become in Slurm, and what is wrong with it. Creates nothing."""
     way = Way(kubeconfig=kubeconfig, slurm_url=slurm_url, slurm_token_file=slurm_token_file)
-    found = _templates(file)
+    documents = _documents(file)
     where = namespace or way.namespace
-    explained = access.run(way, lambda opened: _explain(opened, found, where, release_namespace))
+    explained = access.run(
+        way, lambda opened: _explain(opened, documents, where, release_namespace)
+    )
     if form in (Format.JSON, Format.YAML):
         output.document([output.plain(one) for one in explained], form)
     else:
@@ -80,20 +95,15 @@ def command(
     raise typer.Exit(REFUSED if any(one.faults for one in explained) else 0)
 
 
-def _templates(file: str) -> Sequence[Template]:
+def _documents(file: str) -> Sequence[dict[str, Any]]:
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
         documents = list(yaml.safe_load_all(text))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         typer.echo(f"error: {file}: {error}", err=True)
         raise typer.Exit(1) from None
-    found = [
-        template
-        for document in documents
-        if isinstance(document, dict)
-        for template in manifests.templates(document)
-    ]
-    if not found:
+    found = [document for document in documents if isinstance(document, dict)]
+    if not any(True for document in found for _ in manifests.templates(document)):
         typer.echo(
             f"error: {file}: no pod in it: expected a Pod or something with a pod template",
             err=True,
@@ -103,42 +113,87 @@ def _templates(file: str) -> Sequence[Template]:
 
 
 async def _explain(
-    opened: Access, templates: Sequence[Template], namespace: str, release: str
+    opened: Access, documents: Sequence[dict[str, Any]], namespace: str, release: str
 ) -> Sequence[Explained]:
     installed = await Installation.read(opened.kube, release)
-    return [await _Explainer(opened, installed).explain(one, namespace) for one in templates]
+    return await _Explainer(opened, installed, documents).explain(namespace)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Made:
+    """What would become of one template."""
+
+    where: str
+    members: Sequence[tuple[Membership, Pod]] = ()
+    """Its pods, as far as the manifest determines them."""
+    answer: Explained | None = None
+    """Set where Slurm gets no job for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Site:
+    """What the administrator has set, and the nodes there are."""
+
+    policy: Policy
+    defaults: Defaults
+    pool: Pool
 
 
 class _Explainer:
-    """One look at what is needed to put a job together."""
+    """One look at what is needed to put jobs together."""
 
-    def __init__(self, opened: Access, installed: Installation) -> None:
+    def __init__(
+        self, opened: Access, installed: Installation, documents: Sequence[dict[str, Any]]
+    ) -> None:
         self._opened = opened
         self._installed = installed
+        self._objects = Objects(opened.kube)
+        self._documents = documents
+        self._declared: dict[Reference, KubeObject | None] = {}
+        """PodGroups as far as they were looked for."""
+        self._owners: dict[PodUid, Sequence[KubeObject]] = {}
+        self._gangs: dict[str, list[tuple[Membership, Pod]]] = {}
+        """The pods of all templates by their workload."""
 
-    async def explain(self, template: Template, namespace: str) -> Explained:
-        """Explain one pod.
+    async def explain(self, namespace: str) -> Sequence[Explained]:
+        """Explain every pod template, in the order of the manifest.
+
+        Args:
+            namespace: of objects that name none.
 
         Raises:
             KubeError: the API server does not answer.
         """
-        namespace = template.namespace or namespace
-        where = (
-            f"{template.kind}/{template.name} {template.path}".strip()
-            + f" in namespace {namespace}"
-        )
+        templates = [each for one in self._documents for each in manifests.templates(one)]
+        made = [await self._made(each, each.root.namespace or namespace) for each in templates]
+        site = await self._site()
+        if site is None:
+            note = "let in; what it would be in Slurm needs access to Slurm and to slurm-bridge's settings"
+            return [one.answer or Explained(where=one.where, note=note) for one in made]
+        return [one.answer or await self._job(one, site) for one in made]
+
+    async def _made(self, template: Template, namespace: str) -> _Made:
+        root = template.root
+        where = f"{root.kind}/{root.name} {template.path}".strip() + f" in namespace {namespace}"
         try:
             made = await self._dry_run(template, namespace)
-        except Forbidden as error:
-            return Explained(where=where, faults=(error.message,))
         except KubeError as error:
-            if error.transient:
+            if error.transient and not isinstance(error, Forbidden):
                 raise
-            return Explained(where=where, faults=(error.message,))
+            return _Made(where=where, answer=Explained(where=where, faults=(error.message,)))
+        pods = expected.pods(template, made)
+        note = "" if pods else "makes no pods"
         if not made.is_gated:
             note = f"not Slurm's to place: namespace {namespace} is not labelled {names.ENABLED_LABEL}=true"
-            return Explained(where=where, note=note)
-        return await self._job(where, made, template)
+        members = [(await self._membership(pod, template.owners), pod) for pod in pods]
+        for member, pod in members:
+            self._owners[pod.uid] = template.owners
+            self._gangs.setdefault(member.key, []).append((member, pod))
+        return _Made(
+            where=where,
+            members=members,
+            answer=Explained(where=where, note=note) if note else None,
+        )
 
     async def _dry_run(self, template: Template, namespace: str) -> Pod:
         body = {
@@ -156,45 +211,85 @@ class _Explainer:
         }  # never stored: it has none
         return decode.pod(msgspec.json.encode(made))
 
-    async def _job(self, where: str, pod: Pod, template: Template) -> Explained:
+    async def _membership(self, pod: Pod, owners: Sequence[KubeObject]) -> Membership:
+        member = claims.of(pod, owners)
+        group = member.declared_by
+        if member.kind != pod_group.KIND or group is None:
+            return member
+        if group not in self._declared:
+            self._declared[group] = await self._pod_group(group)
+        declared = self._declared[group]
+        is_served = declared is not None or await self._serves(group)
+        return claims.settled(member, pod, declared, is_served=is_served)
+
+    async def _pod_group(self, group: Reference) -> KubeObject | None:
+        for document in self._documents:
+            found = manifests.read(document)
+            where = found.namespace or group.namespace
+            if replace(Reference.to(found), namespace=where) == group:
+                return found
+        try:
+            return await self._objects.get(
+                group.api_version, group.kind, group.namespace, group.name
+            )
+        except (NotFound, Forbidden):
+            return None
+
+    async def _serves(self, group: Reference) -> bool:
+        try:
+            return await self._objects.serves(group.api_version, group.kind)
+        except Forbidden:
+            return False
+
+    async def _site(self) -> _Site | None:
         slurm_nodes = await self._opened.slurm_nodes()
         settings, cluster = self._installed.settings, self._installed.cluster
         if slurm_nodes is None or settings is None or cluster is None:
-            note = "let in; what it would be in Slurm needs access to Slurm and to slurm-bridge's settings"
-            return Explained(where=where, note=note)
-        asked, faults = overrides.read(
-            {**template.owner_requests, **overrides.requests(pod.annotations)}
-        )
-        if faults:
-            return Explained(where=where, faults=tuple(fault.text for fault in faults))
-        granted = await self._permit(pod, asked, settings)
-        if isinstance(granted, tuple):
-            return Explained(where=where, faults=tuple(fault.text for fault in granted))
+            return None
         kube_nodes = await lists.listing(self._opened.kube, decode.NODES)
-        pool = candidates.pool(kube_nodes, slurm_nodes, cluster)
-        defaults = request_defaults.of(settings, cluster)
-        built = request.build(pod, asked, defaults, pool, permit=granted)
-        if isinstance(built, tuple):
-            return Explained(where=where, faults=tuple(fault.text for fault in built))
-        return Explained(where=where, job=_fields(built), rule=granted.rule)
-
-    async def _permit(
-        self, pod: Pod, asked: Overrides, settings: Settings
-    ) -> Permit | tuple[Fault, ...]:
-        """What the policy makes of it for whoever asks; a controller that creates the pods may be somebody else."""
-        rules = policy.compiled(settings)
-        requester = Requester(user=pod.annotations.get(names.REQUESTER_ANNOTATION, ""))
-        text = pod.annotations.get(names.RULES_ANNOTATION)
-        named = None if text is None else [name for name in text.split(",") if name]
-        labels = await self._labels(pod.namespace) if rules.asks_for_labels else {}
-        rule = rules.holding(requester, pod.namespace, labels, named=named)
-        if rule is None:
-            return (Fault(permit.PATH, rules.nobody(requester, pod.namespace, named=named)),)
-        choices = permit.node_choices(
-            has_selector=bool(pod.node_selector), has_terms=bool(pod.node_terms)
+        return _Site(
+            policy=policy.compiled(settings),
+            defaults=request_defaults.of(settings, cluster),
+            pool=candidates.pool(kube_nodes, slurm_nodes, cluster),
         )
-        ask = Ask(overrides=asked, deadline_s=pod.deadline_s, node_choices=choices)
-        return permit.decide(rule, ask, requester=requester, namespace=pod.namespace)
+
+    async def _job(self, one: _Made, site: _Site) -> Explained:
+        """Explain the job of a template's first pod: a template's other gangs are like the first one's."""
+        member, pod = one.members[0]
+        gang = self._gang(member) if member.is_gang else None
+        if faults := gang.faults if gang else member.faults:
+            return Explained(where=one.where, faults=tuple(fault.text for fault in faults))
+        members = gang.members if gang else (pod,)
+        labels = await self._labels(pod.namespace) if site.policy.asks_for_labels else {}
+        gathered = Gathered(
+            members=members,
+            gang=gang,
+            provenance=Provenance(owners=self._owners, namespace_labels=labels),
+            policy=site.policy,
+            pool=site.pool,
+        )
+        spec = effective(gathered, site.defaults)
+        if isinstance(spec, Refused):
+            return Explained(where=one.where, faults=tuple(fault.text for fault in spec.faults))
+        first, *others = map(_fields, (spec, *spec.also))
+        return Explained(
+            where=one.where,
+            job=first,
+            components=tuple(others),
+            pods=gang.size if gang else 1,
+            rule=spec.identity.frozen.rule if spec.identity.frozen else "",
+            note=_waits(gang) if gang else "",
+        )
+
+    def _gang(self, member: Membership) -> Workload:
+        """Evaluate a gang as it is when it is submitted: some members are created only when others run."""
+        together = self._gangs[member.key]
+        declared = None if member.declared_by is None else self._declared.get(member.declared_by)
+        whole = workload.evaluate(together, declared)
+        if not whole.is_exact:
+            return whole
+        first = {pod.uid for pod in whole.members[: whole.needed]}
+        return workload.evaluate([each for each in together if each[1].uid in first], declared)
 
     async def _labels(self, namespace: str) -> Mapping[str, str]:
         try:
@@ -203,9 +298,14 @@ class _Explainer:
             return {}
 
 
+def _waits(gang: Workload) -> str:
+    missing = gang.needed - len(gang.members)
+    return f"waits for {missing} more pods, which the manifest does not have" if missing > 0 else ""
+
+
 def _fields(spec: PlaceholderSpec) -> dict[str, object]:
     """What differs from job to job, in slurmrestd's words."""
-    job = encode.submission(spec)["job"]
+    job = encode.submission(replace(spec, also=()))["job"]
     fields = msgspec.convert(job, dict[str, object])
     return {name: value for name, value in fields.items() if name not in _HIDDEN}
 
@@ -218,8 +318,17 @@ def _print(one: Explained) -> None:
         screen.print(Text.assemble("  ", (fault, "red")))
     if one.note:
         screen.print(Text.assemble("  ", one.note))
-    lines = {**({"policy rule": one.rule} if one.rule else {}), **(one.job or {})}
+    about = {"policy rule": one.rule or None, "pods": one.pods if one.pods > 1 else None}
+    lines = {name: value for name, value in about.items() if value is not None} | (one.job or {})
     width = max(map(len, lines), default=0)
-    for name, value in lines.items():
+    for name, value in [*lines.items(), *_differences(one)]:
         text = ",".join(map(str, value)) if isinstance(value, list) else output.number(value)
         screen.print(Text.assemble("  ", (name.ljust(width), "dim"), "  ", text))
+
+
+def _differences(one: Explained) -> Iterator[tuple[str, str]]:
+    """Describe each further component by what is not as in the first."""
+    first = one.job or {}
+    for number, component in enumerate(one.components, 2):
+        other = (f"{name} {value}" for name, value in component.items() if first.get(name) != value)
+        yield f"component {number}", ", ".join(other)

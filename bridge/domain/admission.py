@@ -12,14 +12,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
-from bridge.domain import names, overrides, permit, request
+from bridge.domain import names
 from bridge.domain.demand import Demand
 from bridge.domain.facts import WhenFull
-from bridge.domain.faults import MOST_FAULTS, Fault, bounded
-from bridge.domain.overrides import Overrides
+from bridge.domain.faults import MOST_FAULTS, Fault, Refused, bounded
 from bridge.domain.pods import Toleration
-from bridge.domain.policy import Policy, Requester
-from bridge.domain.request import Defaults
+from bridge.domain.request import build, overrides, permit
+from bridge.domain.request.build import Defaults
+from bridge.domain.request.overrides import Overrides
+from bridge.domain.request.rules import Policy, Requester
 from bridge.domain.workloads import kinds
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
@@ -115,7 +116,7 @@ def validate(
                 *_misattributed(pod),
                 *malformed,
                 *_not_permitted(pod, asked, policy),
-                *request.faults(pod.demand, asked, defaults),
+                *build.faults(pod.demand, asked, defaults),
                 *_impossible(pod),
                 *_unknown_choices(pod),
             )
@@ -191,9 +192,9 @@ def _not_permitted(pod: Draft, asked: Overrides, policy: Policy) -> Iterator[Fau
     answers = [
         permit.decide(rule, ask, requester=pod.requester, namespace=pod.namespace) for rule in rules
     ]
-    refusals = [answer for answer in answers if isinstance(answer, tuple)]
+    refusals = [answer for answer in answers if isinstance(answer, Refused)]
     if len(refusals) == len(answers):
-        yield from dict.fromkeys(fault for refusal in refusals for fault in refusal)
+        yield from dict.fromkeys(fault for refusal in refusals for fault in refusal.faults)
 
 
 def _append(path: str, value: object, there: tuple[object, ...] | None) -> Operation:

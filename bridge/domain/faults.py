@@ -57,3 +57,15 @@ def shortened(text: str, most_bytes: int = LONGEST_TEXT) -> str:
     if len(encoded) <= most_bytes and len(text) <= most_bytes:
         return text
     return encoded[: most_bytes - 3].decode(errors="ignore") + "…"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A request that cannot be met as it is, with everything that was found wrong with it; at least one fault."""
+
+    faults: tuple[Fault, ...]
+
+    @property
+    def text(self) -> str:
+        """The faults in one line, of a length that can be told anywhere."""
+        return told(self.faults)

@@ -14,7 +14,7 @@ ENABLED_LABEL = "slurm-bridge.dev/enabled"
 """Namespace label, set to "true" by an administrator: the pods created here are Slurm's to place."""
 
 REQUEST_PREFIX = "slurmjob.slinky.slurm.net/"
-"""Annotations of a pod or its root owner that say what to ask of Slurm; the fields: `bridge.domain.overrides`."""
+"""Annotations of a pod or its root owner that say what to ask of Slurm; the fields: `bridge.domain.request.overrides`."""
 
 JOB_ID_LABEL = "scheduler.slinky.slurm.net/slurm-jobid"
 """Pod label: the placeholder's job id. A cache for people and watches; the truth is in Slurm."""

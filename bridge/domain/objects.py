@@ -6,6 +6,9 @@ from typing import Any
 
 from bridge.domain.pods import Owner
 
+WHOLE_KINDS = frozenset({"Job", "JobSet", "LeaderWorkerSet", "PodGroup"})
+"""Kinds of which spec and status are read: they say how many pods there will be."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeObject:

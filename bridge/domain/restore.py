@@ -14,7 +14,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from bridge.domain import overrides
 from bridge.domain.facts import Refusal
 from bridge.domain.grant import Grant
 from bridge.domain.ids import JobId, PodUid, SlurmNode
@@ -22,6 +21,7 @@ from bridge.domain.jobs import JobEnd
 from bridge.domain.lifecycle import Column, Row
 from bridge.domain.placeholder import Identity, PlaceholderSpec
 from bridge.domain.pods import Pod
+from bridge.domain.request import overrides
 from bridge.domain.view import Evidence
 
 TOP_PRIORITY = 4_000_000_000

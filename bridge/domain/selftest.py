@@ -7,8 +7,8 @@ it; and no pod can come of it, whatever happens.
 
 from collections.abc import Mapping
 
-from bridge.domain import overrides
 from bridge.domain.names import REQUEST_PREFIX
+from bridge.domain.request import overrides
 
 _FIELD = "self-test"
 

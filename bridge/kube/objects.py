@@ -4,12 +4,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from bridge.domain.objects import KubeObject
+from bridge.domain.objects import WHOLE_KINDS, KubeObject
 from bridge.kube import decode, errors, paths, wire
 from bridge.kube.client import METADATA_ONLY, KubeClient
-
-WHOLE = frozenset({"Job", "JobSet", "LeaderWorkerSet", "PodGroup"})
-"""Kinds that say how many pods there will be."""
 
 _resources = msgspec.json.Decoder(wire.ApiResourceList)
 
@@ -38,7 +35,7 @@ class Objects:
         self._known: dict[tuple[str, str], _Resource] = {}
 
     async def get(self, api_version: str, kind: str, namespace: str, name: str) -> KubeObject:
-        """Read an object: its metadata, and of `WHOLE` kinds its spec and status, too.
+        """Read an object: its metadata, and of `WHOLE_KINDS` its spec and status, too.
 
         Args:
             api_version: `v1`, `batch/v1` …
@@ -54,7 +51,7 @@ class Objects:
         where = paths.collection(
             api_version, resource.plural, namespace if resource.is_namespaced else ""
         )
-        accept = "application/json" if kind in WHOLE else METADATA_ONLY
+        accept = "application/json" if kind in WHOLE_KINDS else METADATA_ONLY
         body = await self._client.request("GET", where + paths.of(name), accept=accept)
         return decode.kube_object(body, api_version, kind)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import structlog
 
-from bridge.domain.forms import MAX_NUMBER
-from bridge.domain.policy import Choice as _Choice
-from bridge.domain.policy import Patterns, Policy, Range, Rule
+from bridge.domain.request.notation import MAX_NUMBER
+from bridge.domain.request.rules import Choice as _Choice
+from bridge.domain.request.rules import Patterns, Policy, Range, Rule
 from bridge.runtime import settings_sources
 from bridge.runtime.clock import pause
 from bridge.runtime.configuration import Sources

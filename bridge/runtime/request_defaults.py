@@ -1,7 +1,7 @@
 """The settings as a request is built from them."""
 
 from bridge.domain.ids import ClusterId
-from bridge.domain.request import Defaults
+from bridge.domain.request.build import Defaults
 from bridge.runtime.settings import Settings
 
 
@@ -14,4 +14,5 @@ def of(settings: Settings, cluster: ClusterId) -> Defaults:
         default_memory_mib=settings.placement.default_memory_mib,
         default_time_limit_min=settings.placement.default_time_limit_min,
         gpu_resources=settings.controllers.gpu_resources,
+        priority_classes=settings.placement.priority_classes,
     )

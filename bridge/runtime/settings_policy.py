@@ -1,12 +1,12 @@
-"""The rules of the policy as they stand in the settings file, and as `bridge.domain.policy` has them."""
+"""The rules of the policy as they stand in the settings file, and as `bridge.domain.request.rules` has them."""
 
 from collections.abc import Mapping
 from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from bridge.domain import forms, permit, policy
-from bridge.domain.policy import Patterns
+from bridge.domain.request import notation, permit, rules
+from bridge.domain.request.rules import Patterns
 
 _Text = Annotated[str, Field(min_length=1, max_length=256)]
 _Texts = tuple[_Text, ...]
@@ -54,10 +54,10 @@ class OpenChoice(Choice):
 class Range(Entry):
     """A number that users choose, within limits."""
 
-    min: Annotated[int, Field(ge=-forms.MAX_NUMBER, le=forms.MAX_NUMBER)] = Field(
+    min: Annotated[int, Field(ge=-notation.MAX_NUMBER, le=notation.MAX_NUMBER)] = Field(
         0, description="The least number."
     )
-    max: Annotated[int, Field(ge=-forms.MAX_NUMBER, le=forms.MAX_NUMBER)] = Field(
+    max: Annotated[int, Field(ge=-notation.MAX_NUMBER, le=notation.MAX_NUMBER)] = Field(
         description="The greatest number."
     )
 
@@ -126,10 +126,10 @@ class Rule(Entry):
                 )
         return self
 
-    def compiled(self, *, default_partition: str) -> policy.Rule:
+    def compiled(self, *, default_partition: str) -> rules.Rule:
         """The rule as it is asked."""
         match, partition = self.match, self.partition
-        return policy.Rule(
+        return rules.Rule(
             name=self.name,
             source=f"policy rule {self.name}",
             namespaces=Patterns(match.namespaces),
@@ -142,7 +142,7 @@ class Rule(Entry):
             group=self.group,
             group_table=self.group_table,
             account=_choice(self.account),
-            partition=policy.Choice(
+            partition=rules.Choice(
                 default=partition.default or default_partition, allowed=Patterns(partition.allowed)
             ),
             qos=_choice(self.qos),
@@ -175,9 +175,9 @@ def problems(rules: tuple[Rule, ...], *, default_partition: str) -> list[str]:
     return found
 
 
-def _choice(given: Choice) -> policy.Choice:
-    return policy.Choice(default=given.default, allowed=Patterns(given.allowed))
+def _choice(given: Choice) -> rules.Choice:
+    return rules.Choice(default=given.default, allowed=Patterns(given.allowed))
 
 
-def _range(given: Range | None) -> policy.Range | None:
-    return None if given is None else policy.Range(least=given.min, most=given.max)
+def _range(given: Range | None) -> rules.Range | None:
+    return None if given is None else rules.Range(least=given.min, most=given.max)

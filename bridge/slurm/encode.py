@@ -5,9 +5,10 @@ import math
 from datetime import datetime
 from typing import Final
 
-from bridge.domain import forms, placeholder
+from bridge.domain import placeholder
 from bridge.domain.nodes import SlurmNodeSpec
 from bridge.domain.placeholder import Changes, PlaceholderSpec
+from bridge.domain.request import notation
 
 WORKING_DIRECTORY: Final = "/"
 """Nothing runs there; Slurm records it for every job."""
@@ -119,7 +120,7 @@ def _switches(text: str) -> dict[str, object]:
     if not text:
         return {}
     count, _, wait = text.partition("@")
-    longest_s = {"wait_for_switch": forms.minutes(wait) * 60} if wait else {}
+    longest_s = {"wait_for_switch": notation.minutes(wait) * 60} if wait else {}
     return {"required_switches": int(count), **longest_s}
 
 

@@ -8,9 +8,10 @@ import httpx
 import pytest
 import yaml
 
-from bridge.domain import names, overrides
+from bridge.domain import names
 from bridge.domain.ids import ClusterId
-from bridge.domain.request import Defaults
+from bridge.domain.request import overrides
+from bridge.domain.request.build import Defaults
 from bridge.runtime import policy
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.settings import Settings, Slurm

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bridge.domain import admission, names
-from bridge.domain.policy import Policy
+from bridge.domain.request.rules import Policy
 from sandbox.api import Api
 from sandbox.client import Sandbox
 from tests.chart.conftest import Render

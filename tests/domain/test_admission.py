@@ -9,8 +9,8 @@ from bridge.domain import admission, names
 from bridge.domain.admission import Draft, Operation, PodAffinityTerm, Verdict
 from bridge.domain.ids import ClusterId
 from bridge.domain.pods import Toleration
-from bridge.domain.policy import Patterns, Policy, Range, Requester, Rule
-from bridge.domain.request import Defaults
+from bridge.domain.request.build import Defaults
+from bridge.domain.request.rules import Patterns, Policy, Range, Requester, Rule
 from bridge.domain.workloads.kinds import jobset, leader_worker_set
 from tests.domain.builders import OUR_TOLERATION, demands
 

@@ -5,8 +5,8 @@ import pytest
 from bridge.domain import admission, selftest
 from bridge.domain.admission import Draft
 from bridge.domain.ids import ClusterId
-from bridge.domain.policy import Policy, Rule
-from bridge.domain.request import Defaults
+from bridge.domain.request.build import Defaults
+from bridge.domain.request.rules import Policy, Rule
 
 EVERYBODY = Policy(rules=(Rule(name="everybody", source="a rule", user="u"),))
 

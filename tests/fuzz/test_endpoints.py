@@ -18,8 +18,8 @@ from starlette.types import ASGIApp, Message
 
 from bridge.domain import names
 from bridge.domain.ids import ClusterId
-from bridge.domain.policy import Patterns, Policy, Rule
-from bridge.domain.request import Defaults
+from bridge.domain.request.build import Defaults
+from bridge.domain.request.rules import Patterns, Policy, Rule
 from bridge.kube.client import KubeClient
 from bridge.runtime.clock import SystemClock
 from bridge.runtime.metrics import Metrics

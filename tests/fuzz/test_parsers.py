@@ -16,9 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from bridge.domain import grant, hostlist, names, overrides, placeholder, policy, quantities
+from bridge.domain import grant, hostlist, names, placeholder, quantities
 from bridge.domain.ids import ClusterId, JobId, PodUid, SlurmNode, WorkloadKey
 from bridge.domain.placeholder import Frozen, Identity, UnreadableIdentityError
+from bridge.domain.request import overrides, rules
 from bridge.runtime import policy as runtime_policy
 from bridge.runtime import settings_sources
 from bridge.runtime.settings import ENV_PREFIX, Settings
@@ -311,7 +312,7 @@ def test_policy_files(settings_file: Path, batch: list[bytes]) -> None:
         except settings_sources.Invalid:
             continue
         made = runtime_policy.compiled(read)
-        asked = policy.Requester(user="u", groups=("g",))
+        asked = rules.Requester(user="u", groups=("g",))
         assert len(made.candidates(asked, "x1")) <= len(made.rules)
 
 

@@ -8,7 +8,7 @@ import pytest
 import structlog
 import yaml
 
-from bridge.domain.policy import Policy, Requester
+from bridge.domain.request.rules import Policy, Requester
 from bridge.runtime import policy, settings_sources
 from bridge.runtime.configuration import Sources
 from bridge.runtime.metrics import Metrics

@@ -8,34 +8,35 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from bridge.domain import candidates, demand, names, node_spec, registration, request
-from bridge.domain.candidates import Pool
+from bridge.domain import demand, names, node_spec, registration
 from bridge.domain.ids import SlurmNode
 from bridge.domain.jobs import JobPhase
 from bridge.domain.node_actions import SetCondition
 from bridge.domain.node_spec import Publishing
-from bridge.domain.overrides import Overrides
-from bridge.domain.permit import Permit
 from bridge.domain.placeholder import PlaceholderSpec
 from bridge.domain.pods import Pod
 from bridge.domain.registration import Node, Settings
-from bridge.domain.request import Defaults
+from bridge.domain.request import build, candidates
+from bridge.domain.request.build import Defaults
+from bridge.domain.request.candidates import Pool
+from bridge.domain.request.overrides import Overrides
+from bridge.domain.request.permit import Permit
 from bridge.slurm import jobs, nodes
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import Rejected
 from sandbox.client import Sandbox
-from tests.domain import builders as build
+from tests.domain import builders as make
 from tests.domain.builders import term
 from tests.slurm.conftest import Submit
 from tests.slurm.placeholders import USER, in_phase
 
 PUBLISHING = Publishing(
-    cluster=build.CLUSTER,
+    cluster=make.CLUSTER,
     node_features=("zone", "rack", "node-role.kubernetes.io/*"),
     gpu_resources={"nvidia.com/gpu": "gpu:a100"},
 )
 SETTINGS = Settings(publishing=PUBLISHING)
-DEFAULTS = Defaults(cluster=build.CLUSTER, gpu_resources=PUBLISHING.gpu_resources)
+DEFAULTS = Defaults(cluster=make.CLUSTER, gpu_resources=PUBLISHING.gpu_resources)
 PERMIT = Permit(requester="alice", rule="everybody", user=USER, group=USER)
 NOT_AVAILABLE = 2014
 """No node has all that is asked for."""
@@ -45,13 +46,13 @@ LOCALHOST = "127.0.0.1"
 
 KUBE_NODES = tuple(
     replace(
-        build.kube_node(
+        make.kube_node(
             f"bridged-{index}.example",
             labels={"zone": zone, "rack": f"r{index}", "node-role.kubernetes.io/worker": ""},
             annotations={names.PARTITIONS_ANNOTATION: "slurm-bridge"},
             gpus=2,
             taints=(
-                build.taint(
+                make.taint(
                     f"{names.MANAGED_NODE_TAINT}={names.SCHEDULER_NAME}:NoSchedule",
                 ),
             ),
@@ -60,7 +61,7 @@ KUBE_NODES = tuple(
     )
     for index, zone in enumerate("aabb")
 )
-DAEMONS = demand.total([build.demands("500m", "100Mi")])
+DAEMONS = demand.total([make.demands("500m", "100Mi")])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +91,7 @@ class Bridged:
 async def bridged(client: SlurmClient) -> AsyncIterator[Bridged]:
     for kube_node in KUBE_NODES:
         await nodes.create(client, node_spec.spec(kube_node, DAEMONS, PUBLISHING))
-    pool = candidates.pool(KUBE_NODES, await nodes.listing(client), build.CLUSTER)
+    pool = candidates.pool(KUBE_NODES, await nodes.listing(client), make.CLUSTER)
     yield Bridged(client=client, pool=pool)
     for kube_node in KUBE_NODES:
         await nodes.delete(client, SlurmNode(kube_node.name))
@@ -98,7 +99,7 @@ async def bridged(client: SlurmClient) -> AsyncIterator[Bridged]:
 
 def built(pod: Pod, pool: Pool, constraints: str = "") -> PlaceholderSpec:
     asked = Overrides(constraints=constraints or None)
-    spec = request.build(pod, asked, DEFAULTS, pool, permit=PERMIT)
+    spec = build.placeholder(pod, asked, DEFAULTS, pool, permit=PERMIT)
     assert isinstance(spec, PlaceholderSpec), spec
     return spec
 
@@ -136,18 +137,18 @@ async def test_our_mark_outlives_a_crash_of_slurmctld(
 @pytest.mark.parametrize(
     "pod",
     [
-        pytest.param(build.pod(), id="any pod"),
-        pytest.param(build.pod(node_selector={"zone": "b"}), id="a selector"),
+        pytest.param(make.pod(), id="any pod"),
+        pytest.param(make.pod(node_selector={"zone": "b"}), id="a selector"),
         pytest.param(
-            build.pod(node_selector={"node-role.kubernetes.io/worker": "", "rack": "r1"}),
+            make.pod(node_selector={"node-role.kubernetes.io/worker": "", "rack": "r1"}),
             id="an empty label value",
         ),
         pytest.param(
-            build.pod(node_terms=(term(("rack", "In", "r0,r2"), ("zone", "In", "b,a")),)),
+            make.pod(node_terms=(term(("rack", "In", "r0,r2"), ("zone", "In", "b,a")),)),
             id="one term with alternatives",
         ),
         pytest.param(
-            build.pod(
+            make.pod(
                 node_terms=(
                     term(("zone", "In", "a"), ("rack", "In", "r1,r3")),
                     term(("rack", "In", "r2")),
@@ -156,7 +157,7 @@ async def test_our_mark_outlives_a_crash_of_slurmctld(
             id="two terms",
         ),
         pytest.param(
-            build.pod(
+            make.pod(
                 node_selector={"zone": "a"},
                 node_terms=(term(("rack", "In", "r0")), term(("rack", "In", "r1,r2"))),
             ),
@@ -186,7 +187,7 @@ async def test_slurm_reads_our_expressions_as_kubernetes_reads_the_labels(
 async def test_the_users_constraints_hold_besides_ours(
     bridged: Bridged, constraints: str, expected: set[int]
 ) -> None:
-    spec = built(build.pod(node_selector={"zone": "b"}), bridged.pool, constraints)
+    spec = built(make.pod(node_selector={"zone": "b"}), bridged.pool, constraints)
 
     assert spec.constraints.endswith((constraints, f"({constraints})"))
     assert {KUBE_NODES[index].name for index in expected} == await bridged.accepted_on(spec)
@@ -196,7 +197,7 @@ async def test_names_are_alternatives(
     bridged: Bridged, submit: Submit, client: SlurmClient
 ) -> None:
     """`required_nodes` with more names than nodes: Slurm picks one of them."""
-    pod = build.pod(node_terms=(term(("zone", "NotIn", "a")),))
+    pod = make.pod(node_terms=(term(("zone", "NotIn", "a")),))
     spec = built(pod, bridged.pool)
     job = await in_phase(client, await submit(spec), JobPhase.RUNNING)
 
@@ -208,7 +209,7 @@ async def test_names_are_alternatives(
 async def test_a_pod_with_gpus_gets_them(
     bridged: Bridged, submit: Submit, client: SlurmClient
 ) -> None:
-    pod = build.pod(node_selector={"rack": "r3"}, demand=build.demands(**{"nvidia.com/gpu": "2"}))
+    pod = make.pod(node_selector={"rack": "r3"}, demand=make.demands(**{"nvidia.com/gpu": "2"}))
     job = await in_phase(client, await submit(built(pod, bridged.pool)), JobPhase.RUNNING)
 
     assert ("bridged-3.example",) == job.nodes
@@ -232,7 +233,7 @@ async def test_every_annotation_is_understood_by_slurm(
         wckey="w",
     )
     permit = replace(PERMIT, nice=3, partition="slurm-bridge")
-    spec = request.build(build.pod(), asked, DEFAULTS, bridged.pool, permit=permit)
+    spec = build.placeholder(make.pod(), asked, DEFAULTS, bridged.pool, permit=permit)
     assert isinstance(spec, PlaceholderSpec)
     shown = slurm.run("scontrol", "show", "job", str(await submit(spec)))
 

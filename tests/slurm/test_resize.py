@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import revision
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.placeholder import Changes, Frozen, PlaceholderSpec
+from bridge.domain.request import revision
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import JOB_FINISHED, JOB_NOT_PENDING, Rejected

@@ -14,7 +14,7 @@ from bridge.domain.workloads.membership import ExclusiveTopology, Membership, Re
 
 KIND = "JobSet"
 _PREFIX = "jobset.sigs.k8s.io/"
-_REPLICATED_JOB = f"{_PREFIX}replicatedjob-name"
+REPLICATED_JOB = f"{_PREFIX}replicatedjob-name"
 EXCLUSIVE = f"alpha.{_PREFIX}exclusive-topology"
 
 
@@ -40,7 +40,7 @@ class JobSet:
         attempt = pod.labels.get(f"{_PREFIX}restart-attempt", "0")
         if root is None or pod.labels.get(f"{_PREFIX}jobset-uid") != root.uid:
             return None
-        replicated_job = pod.labels.get(_REPLICATED_JOB, "")
+        replicated_job = pod.labels.get(REPLICATED_JOB, "")
         part = ""
         if _is_exclusive(pod):
             part = f"-{replicated_job}-{pod.labels.get(f'{_PREFIX}job-index', '')}"
@@ -66,7 +66,7 @@ class JobSet:
             return Size(len(pods), len(pods))
         if annotated := owner.annotated_size(said):
             return annotated
-        only = pods[0].labels.get(_REPLICATED_JOB)
+        only = pods[0].labels.get(REPLICATED_JOB)
         is_exclusive = _is_exclusive(pods[0])
         is_part = is_exclusive or _starts_in_turn(said)
         total = 0

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from bridge.domain import overrides
-from bridge.domain.faults import Fault
-from bridge.domain.overrides import Overrides
-from bridge.domain.policy import Choice, Patterns, Range, Requester, Rule
+from bridge.domain.faults import Fault, Refused
+from bridge.domain.request import overrides
+from bridge.domain.request.overrides import Overrides
+from bridge.domain.request.rules import Choice, Patterns, Range, Requester, Rule
 
 PATH = "policy"
 """The path of faults that no field of the pod is to blame for."""
@@ -52,9 +52,7 @@ class Permit:
     time_limit_max_min: int | None = None
 
 
-def decide(
-    rule: Rule, ask: Ask, *, requester: Requester, namespace: str
-) -> Permit | tuple[Fault, ...]:
+def decide(rule: Rule, ask: Ask, *, requester: Requester, namespace: str) -> Permit | Refused:
     """Permit what is asked for, or name everything that the rule does not allow, with what it would."""
     asked = ask.overrides
     faults: list[Fault] = []
@@ -82,7 +80,7 @@ def decide(
     faults += _too_long(rule, ask)
     faults += _not_shared(rule, ask)
     if faults:
-        return tuple(faults)
+        return Refused(tuple(faults))
     return Permit(
         requester=requester.user,
         rule=rule.name,

@@ -13,10 +13,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from bridge.domain import forms, names, nodes, parking, selection
+from bridge.domain import names, nodes, parking
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
 from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts, Taint
 from bridge.domain.pods import Pod, Requirement
+from bridge.domain.request import notation, selection
 
 TRANSIENT_TAINTS = "node.kubernetes.io/"
 """Taints under this prefix come and go with a node's condition; a job may wait longer than they stay."""
@@ -111,7 +112,7 @@ def choose(
     if selection.untolerated(among.lasting_taints, pod.tolerations) is None:
         ours = expression(pod, among)
         combined = conjunction(ours, constraints) if ours is not None else None
-        if combined is not None and len(combined.encode()) <= forms.MAX_TEXT_BYTES:
+        if combined is not None and len(combined.encode()) <= notation.MAX_TEXT_BYTES:
             return Candidates(constraints=combined)
     suitable = matching((node.kube for node in among.nodes.values()), pod)
     if not suitable:
@@ -159,7 +160,7 @@ def _in_one(where: Candidates, among: Pool, key: str) -> Candidates:
     features = sorted(f"{key}={value}" for value in values)
     matching_or = features[0] if len(features) == 1 else f"[{'|'.join(features)}]"
     combined = conjunction(where.constraints, matching_or)
-    if combined is None or len(combined.encode()) > forms.MAX_TEXT_BYTES:
+    if combined is None or len(combined.encode()) > notation.MAX_TEXT_BYTES:
         return Candidates(problem=f"Slurm has no way to say that the pods share one {key}")
     return replace(where, constraints=combined)
 

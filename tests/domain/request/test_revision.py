@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain import revision
 from bridge.domain.allocation import Part, TaskSize
 from bridge.domain.ids import ClusterId, JobId, WorkloadKey
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.placeholder import Changes, Frozen, Identity, PlaceholderSpec
+from bridge.domain.request import revision
 from tests.domain import lifecycle_builders as lives
 
 FROZEN = Frozen(requester="u", rule="r", user="alice", account="physics")

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain import candidates, names
-from bridge.domain.candidates import Candidates, Pool
+from bridge.domain import names
 from bridge.domain.ids import SlurmNode
 from bridge.domain.nodes import SlurmNodeFacts
 from bridge.domain.pods import NodeTerm, Pod, Toleration
+from bridge.domain.request import candidates
+from bridge.domain.request.candidates import Candidates, Pool
 from tests.domain import builders as build
 from tests.domain.builders import MARK, requirement, taint, term
 

@@ -1,6 +1,6 @@
 """How annotation values are written: each function reads one form into Slurm's units, or raises ValueError.
 
-The errors say nothing more: whoever asks knows the field, and tells its accepted form (`bridge.domain.overrides`).
+The errors say nothing more: whoever asks knows the field, and tells its accepted form (`bridge.domain.request.overrides`).
 """
 
 import re

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bridge.domain import selection
 from bridge.domain.pods import NodeTerm, Toleration
+from bridge.domain.request import selection
 from tests.domain import builders as build
 from tests.domain.builders import requirement, taint, term
 

@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import candidates, names, overrides, request
+from bridge.domain import names
 from bridge.domain.faults import Fault
 from bridge.domain.ids import SlurmNode, WorkloadKey
-from bridge.domain.overrides import Overrides
-from bridge.domain.permit import Permit
 from bridge.domain.placeholder import Identity, PlaceholderSpec
 from bridge.domain.pods import Pod
-from bridge.domain.request import Defaults
-from tests.domain import builders as build
+from bridge.domain.request import build, candidates, overrides
+from bridge.domain.request.build import Defaults
+from bridge.domain.request.overrides import Overrides
+from bridge.domain.request.permit import Permit
+from tests.domain import builders as make
 from tests.domain.builders import MARK, demands
 
 PERMIT = Permit(
@@ -26,16 +27,16 @@ PERMIT = Permit(
     partition="bridge",
 )
 DEFAULTS = Defaults(
-    cluster=build.CLUSTER,
+    cluster=make.CLUSTER,
     default_cpus=2,
     default_memory_mib=512,
     default_time_limit_min=60,
     gpu_resources={"nvidia.com/gpu": "gpu", "example.com/a100": "gpu:a100"},
 )
 POOL = candidates.pool(
-    [build.kube_node("k1"), build.kube_node("k2")],
-    [build.slurm_node("k1"), build.slurm_node("k2")],
-    build.CLUSTER,
+    [make.kube_node("k1"), make.kube_node("k2")],
+    [make.slurm_node("k1"), make.slurm_node("k2")],
+    make.CLUSTER,
 )
 
 
@@ -48,25 +49,26 @@ def built(
     **asked: Any,
 ) -> PlaceholderSpec:
     avoided = tuple(map(SlurmNode, avoid))
-    found = request.build(pod, Overrides(**asked), defaults, POOL, permit=permit, avoid=avoided)
+    found = build.placeholder(pod, Overrides(**asked), defaults, POOL, permit=permit, avoid=avoided)
     assert isinstance(found, PlaceholderSpec), found
     return found
 
 
 def faults(pod: Pod, **asked: Any) -> list[str]:
-    found = request.build(pod, Overrides(**asked), DEFAULTS, POOL, permit=PERMIT)
+    found = build.placeholder(pod, Overrides(**asked), DEFAULTS, POOL, permit=PERMIT)
     assert not isinstance(found, PlaceholderSpec), found
     return [
-        fault.text.replace(f"metadata.annotations[{names.REQUEST_PREFIX}", "[") for fault in found
+        fault.text.replace(f"metadata.annotations[{names.REQUEST_PREFIX}", "[")
+        for fault in found.faults
     ]
 
 
 def test_an_ordinary_pod_becomes_a_job_of_the_configured_user() -> None:
-    pod = build.pod(demand=demands("1500m", "1Gi", **{"nvidia.com/gpu": "2"}))
+    pod = make.pod(demand=demands("1500m", "1Gi", **{"nvidia.com/gpu": "2"}))
 
     expected = PlaceholderSpec(
         identity=Identity(
-            cluster=build.CLUSTER,
+            cluster=make.CLUSTER,
             kind="Pod",
             namespace="team-a",
             name="train",
@@ -117,7 +119,7 @@ def test_annotations_outweigh_everything() -> None:
         "qos": "high",
         "reservation": "r1",
     }
-    spec = built(build.pod(deadline_s=999), permit=replace(PERMIT, **granted), **asked)
+    spec = built(make.pod(deadline_s=999), permit=replace(PERMIT, **granted), **asked)
 
     renamed = {"job_name", "gres", "constraints", "min_nodes", "max_nodes"}
     expected = {name: value for name, value in asked.items() if name not in renamed} | {
@@ -150,7 +152,7 @@ def test_every_annotation_is_used_or_refused() -> None:
 def test_defaults_are_for_what_a_pod_does_not_request(
     cpu: str, memory: str, expected: tuple[int, int]
 ) -> None:
-    spec = built(build.pod(demand=demands(cpu, memory)))
+    spec = built(make.pod(demand=demands(cpu, memory)))
 
     assert expected == (spec.cpus_per_task, spec.memory_mib_per_node)
 
@@ -173,16 +175,14 @@ def test_the_time_limit_comes_from_annotation_deadline_or_default(
 
     assert (
         expected
-        == built(
-            build.pod(deadline_s=deadline_s), defaults, time_limit_min=asked_min
-        ).time_limit_min
+        == built(make.pod(deadline_s=deadline_s), defaults, time_limit_min=asked_min).time_limit_min
     )
 
 
 def test_gpus_of_several_kinds_are_all_asked_for() -> None:
     wanted = demands(**{"nvidia.com/gpu": "2", "example.com/a100": "1", "example.com/fpga": "1"})
 
-    assert "gres/gpu:2,gres/gpu:a100:1" == built(build.pod(demand=wanted)).gres_per_node
+    assert "gres/gpu:2,gres/gpu:a100:1" == built(make.pod(demand=wanted)).gres_per_node
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_no_job_gets_more_time_than_the_policy_allows(
     asked_min: int | None, default_min: int | None, most_min: int, expected: int
 ) -> None:
     spec = built(
-        build.pod(),
+        make.pod(),
         replace(DEFAULTS, default_time_limit_min=default_min),
         permit=replace(PERMIT, time_limit_max_min=most_min),
         time_limit_min=asked_min,
@@ -235,14 +235,14 @@ def test_no_job_gets_more_time_than_the_policy_allows(
 def test_slurm_must_not_be_asked_for_less_than_the_pod_takes(
     asked: dict[str, Any], fault: str
 ) -> None:
-    pod = build.pod(demand=demands("4", "1Gi", **{"nvidia.com/gpu": "2"}))
+    pod = make.pod(demand=demands("4", "1Gi", **{"nvidia.com/gpu": "2"}))
 
     assert [fault] == faults(pod, **asked)
 
 
 @pytest.mark.parametrize("gres", ["gres/gpu:2", "gres/gpu:a100:1,gres/gpu:h100:1", "gres/gpu:x:8"])
 def test_gpus_may_be_asked_for_by_type(gres: str) -> None:
-    pod = build.pod(demand=demands(**{"nvidia.com/gpu": "2"}))
+    pod = make.pod(demand=demands(**{"nvidia.com/gpu": "2"}))
 
     assert gres == built(pod, gres=gres).gres_per_node
 
@@ -264,11 +264,11 @@ def test_gpus_may_be_asked_for_by_type(gres: str) -> None:
     ],
 )
 def test_contradictions_are_faults(asked: dict[str, Any], fault: str) -> None:
-    assert [fault] == faults(build.pod(), **asked)
+    assert [fault] == faults(make.pod(), **asked)
 
 
 def test_every_fault_is_told_at_once() -> None:
-    pod = build.pod(node_selector={"zone": "nowhere"})
+    pod = make.pod(node_selector={"zone": "nowhere"})
 
     found = faults(pod, min_nodes=2, memory_mib_per_node=1)
 
@@ -277,14 +277,14 @@ def test_every_fault_is_told_at_once() -> None:
 
 def test_nodes_to_avoid_are_excluded_as_far_as_slurm_knows_them() -> None:
     """Slurm refuses unknown names; and with every node excluded the job would never start."""
-    pod = build.pod()
+    pod = make.pod()
 
     assert (SlurmNode("k1"),) == built(pod, avoid=("k1", "gone")).excluded_nodes
     assert () == built(pod, avoid=("k1", "k2")).excluded_nodes
 
 
 def test_names_of_candidates_need_no_exclusions() -> None:
-    pod = build.pod(node_selector={names.EXTERNAL_NODE_LABEL: "true"})
+    pod = make.pod(node_selector={names.EXTERNAL_NODE_LABEL: "true"})
     spec = built(pod, avoid=("k1",))
 
     assert ((SlurmNode("k2"),), (), "") == (
@@ -296,6 +296,6 @@ def test_names_of_candidates_need_no_exclusions() -> None:
 
 def test_faults_can_be_asked_without_a_node_in_sight() -> None:
     """The webhook does; whether the pod is alone it does not know."""
-    assert () == request.faults(demands(), Overrides(min_nodes=2), DEFAULTS)
-    found = request.faults(demands(), Overrides(min_nodes=2), DEFAULTS, tasks=1)
+    assert () == build.faults(demands(), Overrides(min_nodes=2), DEFAULTS)
+    found = build.faults(demands(), Overrides(min_nodes=2), DEFAULTS, tasks=1)
     assert (Fault(overrides.path("min-nodes"), "a single pod runs on 1 node, found 2"),) == found

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import fit
 from bridge.domain.facts import Fit
-from bridge.domain.fit import Answer, Tenant
 from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.nodes import KubeNodeFacts
 from bridge.domain.pods import BoundPod, Phase, Pod, Toleration
+from bridge.domain.request import fit
+from bridge.domain.request.fit import Answer, Tenant
 from tests.domain import builders as build
 from tests.domain.builders import demands, taint
 

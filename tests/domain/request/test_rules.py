@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bridge.domain.policy import Patterns, Policy, Requester, Rule
+from bridge.domain.request.rules import Patterns, Policy, Requester, Rule
 
 ALICE = Requester(user="alice@example.org", groups=("physics", "staff"))
 BUILDER = Requester(user="system:serviceaccount:ci:builder", groups=("system:serviceaccounts",))

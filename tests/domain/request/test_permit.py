@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names, permit
-from bridge.domain.overrides import Overrides
-from bridge.domain.permit import Ask, Permit
-from bridge.domain.policy import Choice, Patterns, Range, Requester, Rule
+from bridge.domain import names
+from bridge.domain.request import permit
+from bridge.domain.request.overrides import Overrides
+from bridge.domain.request.permit import Ask, Permit
+from bridge.domain.request.rules import Choice, Patterns, Range, Requester, Rule
 
 ALICE = Requester(user="alice@example.org", groups=("staff",))
 RULE = Rule(
@@ -43,7 +44,8 @@ def decided(
     if isinstance(found, Permit):
         return found
     return [
-        fault.text.replace(f"metadata.annotations[{names.REQUEST_PREFIX}", "[") for fault in found
+        fault.text.replace(f"metadata.annotations[{names.REQUEST_PREFIX}", "[")
+        for fault in found.faults
     ]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bridge.domain import manifests
+from bridge.domain.request import manifests
 
 POD = {"containers": [{"name": "main"}]}
 ANNOTATIONS = {"slurmjob.slinky.slurm.net/partition": "gpu", "other": "x"}
@@ -45,12 +45,13 @@ def test_finds_templates_by_their_shape(kind: str, spec: dict[str, object], path
     (found,) = manifests.templates(manifest)
 
     assert (kind, "train", "research", path) == (
-        found.kind,
-        found.name,
-        found.namespace,
+        found.root.kind,
+        found.root.name,
+        found.root.namespace,
         found.path,
     )
-    assert {"partition": "gpu"} == found.owner_requests
+    assert found.root is found.owners[-1]
+    assert ANNOTATIONS == found.root.annotations
 
 
 def test_a_pod_is_a_template_itself_and_owns_nothing() -> None:
@@ -59,7 +60,7 @@ def test_a_pod_is_a_template_itself_and_owns_nothing() -> None:
     (found,) = manifests.templates(manifest)
 
     assert "" == found.path
-    assert {} == found.owner_requests
+    assert () == found.owners
     assert {"annotations": ANNOTATIONS} == found.metadata
 
 
@@ -74,3 +75,25 @@ def test_finds_each_of_several() -> None:
 @pytest.mark.parametrize("manifest", [{}, {"kind": "Service", "spec": {"ports": []}}, {"spec": 3}])
 def test_finds_nothing_where_there_is_nothing(manifest: dict[str, object]) -> None:
     assert [] == list(manifests.templates(manifest))
+
+
+def test_a_job_made_by_another_object_stands_between_that_and_the_pod() -> None:
+    job = {
+        "metadata": {"annotations": ANNOTATIONS},
+        "spec": {"activeDeadlineSeconds": 90, "template": {"spec": POD}},
+    }
+
+    (found,) = manifests.templates({"kind": "CronJob", "spec": {"jobTemplate": job}})
+
+    between, root = found.owners
+    assert ("Job", "", ANNOTATIONS) == (between.kind, between.name, between.annotations)
+    assert 90 == between.spec["activeDeadlineSeconds"]
+    assert ("CronJob", {}) == (root.kind, root.spec)
+
+
+def test_the_spec_is_kept_only_of_kinds_of_which_the_extender_reads_it() -> None:
+    spec = {"activeDeadlineSeconds": 90, "template": {"spec": POD}}
+
+    kept = {kind: manifests.read({"kind": kind, "spec": spec}).spec for kind in ("Job", "RayJob")}
+
+    assert {"Job": spec, "RayJob": {}} == kept

@@ -1,6 +1,6 @@
-"""The effective request: pod, annotations and defaults put together, checked against what is allowed, as a placeholder.
+"""Write the placeholder of a workload from what it asks for, the administrator's defaults and what the policy permits.
 
-Checked here before every submit, because only here owners are seen; the webhook asks `faults` early, for the pod alone.
+`bridge.domain.request.effective` calls it before every submit; the webhook asks `faults` early, for the pod alone.
 """
 
 from collections import Counter
@@ -8,15 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypedDict
 
-from bridge.domain import candidates, demand, numbers, overrides
-from bridge.domain.candidates import Pool
+from bridge.domain import demand, numbers
 from bridge.domain.demand import Demand
-from bridge.domain.faults import Fault
+from bridge.domain.faults import Fault, Refused
 from bridge.domain.ids import ClusterId, SlurmNode, alone_key
-from bridge.domain.overrides import Overrides
-from bridge.domain.permit import Permit
 from bridge.domain.placeholder import Identity, PlaceholderSpec
 from bridge.domain.pods import Pod
+from bridge.domain.request import candidates, overrides
+from bridge.domain.request.candidates import Pool
+from bridge.domain.request.overrides import Overrides
+from bridge.domain.request.permit import Permit
 from bridge.domain.workloads.workload import Workload
 
 MAX_KINDS = 16
@@ -27,7 +28,7 @@ _HOSTNAME = "kubernetes.io/hostname"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defaults:
-    """What the administrator has set for everybody; who may have what is `bridge.domain.policy`'s."""
+    """What the administrator has set for everybody; who may have what is `bridge.domain.request.rules`'s."""
 
     cluster: ClusterId
     mcs_label: str = ""
@@ -36,9 +37,11 @@ class Defaults:
     default_time_limit_min: int | None = None
     gpu_resources: Mapping[str, str] = field(default_factory=dict)
     """Extended resource → GRES (`nvidia.com/gpu` → `gpu`, or with its type `gpu:a100`)."""
+    priority_classes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Priority class → what its pods ask for where neither they nor their owners do, by the names of `overrides.FIELDS`."""
 
 
-def build(
+def placeholder(
     pod: Pod,
     asked: Overrides,
     defaults: Defaults,
@@ -47,12 +50,12 @@ def build(
     permit: Permit,
     avoid: Sequence[SlurmNode] = (),
     gang: Workload | None = None,
-) -> PlaceholderSpec | tuple[Fault, ...]:
+) -> PlaceholderSpec | Refused:
     """Write the placeholder of a workload, or say everything that speaks against it.
 
     Args:
         pod: the pod; of a gang the first member, and the others are like it.
-        asked: the root owner's annotations with the pod's own laid over them (`Overrides.under`).
+        asked: what the pod and its owners ask for.
         defaults: the administrator's settings.
         pool: the bridged nodes.
         permit: what the policy has made of the request.
@@ -112,7 +115,7 @@ def build(
             )
         )
     if found:
-        return tuple(found)
+        return Refused(tuple(found))
     leader, *others = components
     # Slurm asks for licences and dependencies once for all components.
     also = tuple(replace(other, licenses="", dependency="") for other in others)

@@ -3,7 +3,7 @@
 A rule matches by where the pod is and by who made it. The webhook knows who, but not the labels of the pod's namespace; the
 extender knows those, but not the groups of who made the pod. So the webhook names the rules that match as far as it can see
 (`candidates`), and the extender takes the first of them that holds (`holding`). What a rule then allows:
-`bridge.domain.permit`.
+`bridge.domain.request.permit`.
 """
 
 import re

@@ -1,7 +1,7 @@
 """What a user may ask of Slurm by annotations under `names.REQUEST_PREFIX`: one table of fields.
 
 `parse` reads annotations by it, and `docs/annotations.md` is written from it. Only form is checked here; what a user is
-allowed to ask for, and whether it fits the pod, is `bridge.domain.request`'s.
+allowed to ask for, and whether it fits the pod, is `bridge.domain.request.build`'s.
 """
 
 import difflib
@@ -12,8 +12,9 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
-from bridge.domain import forms, names
+from bridge.domain import names
 from bridge.domain.faults import Fault, bounded
+from bridge.domain.request import notation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,55 +79,55 @@ _LINE = "one line of printable text, at most 1024 bytes"
 
 # fmt: off
 FIELDS = (
-    Field("account", "account", forms.name, _NAME, "physics",
+    Field("account", "account", notation.name, _NAME, "physics",
           "account that is charged; one that the policy allows"),
-    Field("begin", "begin_at", forms.moment, _WHEN, "2026-12-24T18:00:00Z",
+    Field("begin", "begin_at", notation.moment, _WHEN, "2026-12-24T18:00:00Z",
           "not before this moment"),
-    Field("comment", "comment", forms.text, _LINE, "sweep 7, learning rate 0.1",
+    Field("comment", "comment", notation.text, _LINE, "sweep 7, learning rate 0.1",
           "the job's comment"),
-    Field("constraints", "constraints", forms.expression, "a feature expression as sbatch's --constraint", "a100&nvlink",
+    Field("constraints", "constraints", notation.expression, "a feature expression as sbatch's --constraint", "a100&nvlink",
           "node features that are needed besides the pod's node selector"),
-    Field("cpu-per-task", "cpus_per_task", forms.cpus, "a Kubernetes quantity above 0, rounded up to whole CPUs", "4",
+    Field("cpu-per-task", "cpus_per_task", notation.cpus, "a Kubernetes quantity above 0, rounded up to whole CPUs", "4",
           "CPUs; at least what the containers request"),
-    Field("deadline", "deadline_at", forms.moment, _WHEN, "2026-12-31T23:00:00+01:00",
+    Field("deadline", "deadline_at", notation.moment, _WHEN, "2026-12-31T23:00:00+01:00",
           "Slurm removes the job if it cannot end before this moment"),
-    Field("dependency", "dependency", forms.dependency, "a dependency as sbatch's --dependency: after, afterany, afterok, afternotok with job ids, singleton", "afterok:4711",
+    Field("dependency", "dependency", notation.dependency, "a dependency as sbatch's --dependency: after, afterany, afterok, afternotok with job ids, singleton", "afterok:4711",
           "other Slurm jobs to wait for"),
-    Field("exclusive", "exclusive", forms.truth, "true or false", "true",
+    Field("exclusive", "exclusive", notation.truth, "true or false", "true",
           "true: no other job beside it on the node; default: nodes are shared"),
-    Field("gres", "gres", forms.gres, "name[:type][:count], several with commas", "gpu:a100:2",
+    Field("gres", "gres", notation.gres, "name[:type][:count], several with commas", "gpu:a100:2",
           "generic resources; replaces what follows from the containers' limits, at least as many"),
-    Field("group-id", "group_id", forms.name, _NAME, "physicists",
+    Field("group-id", "group_id", notation.name, _NAME, "physicists",
           "the jobs' group, which the policy decides: anything else is refused"),
-    Field("hold", "hold", forms.truth, "true or false", "true",
+    Field("hold", "hold", notation.truth, "true or false", "true",
           "true: wait until somebody releases the job (scontrol release)"),
-    Field("job-name", "job_name", forms.text, _LINE, "train-7",
+    Field("job-name", "job_name", notation.text, _LINE, "train-7",
           "the job's name; default: the pod's"),
-    Field("licenses", "licenses", forms.expression, "licences as sbatch's --licenses: name[:count], several with commas", "matlab:2",
+    Field("licenses", "licenses", notation.expression, "licences as sbatch's --licenses: name[:count], several with commas", "matlab:2",
           "licences that the job holds while it runs"),
-    Field("max-nodes", "max_nodes", forms.number, "a whole number from 1", "1",
+    Field("max-nodes", "max_nodes", notation.number, "a whole number from 1", "1",
           "most nodes; a single pod has 1"),
-    Field("mem-per-node", "memory_mib_per_node", forms.memory_mib, "a Kubernetes quantity with its unit, at least 1Mi", "16Gi",
+    Field("mem-per-node", "memory_mib_per_node", notation.memory_mib, "a Kubernetes quantity with its unit, at least 1Mi", "16Gi",
           "memory, rounded up to MiB; at least what the containers request"),
-    Field("min-nodes", "min_nodes", forms.number, "a whole number from 1", "1",
+    Field("min-nodes", "min_nodes", notation.number, "a whole number from 1", "1",
           "least nodes; a single pod has 1"),
-    Field("nice", "nice", forms.integer, "a whole number", "100",
+    Field("nice", "nice", notation.integer, "a whole number", "100",
           "lowers the priority by that much, below 0 raises it; only where the policy allows it"),
-    Field("partition", "partition", forms.name_list, "partition names with commas between them", "gpu",
+    Field("partition", "partition", notation.name_list, "partition names with commas between them", "gpu",
           "where to run; default: the administrator's, else Slurm's"),
-    Field("priority", "priority", forms.number, "a whole number from 1", "5000",
+    Field("priority", "priority", notation.number, "a whole number from 1", "5000",
           "the priority itself; only where the policy allows it"),
-    Field("qos", "qos", forms.name, _NAME, "high",
+    Field("qos", "qos", notation.name, _NAME, "high",
           "quality of service; one that the policy allows"),
-    Field("reservation", "reservation", forms.name_list, "reservation names with commas between them", "maintenance-test",
+    Field("reservation", "reservation", notation.name_list, "reservation names with commas between them", "maintenance-test",
           "run in this reservation; one that the policy allows"),
-    Field("switches", "switches", forms.switches, "count[@longest wait], as sbatch's --switches", "1@60",
+    Field("switches", "switches", notation.switches, "count[@longest wait], as sbatch's --switches", "1@60",
           "most leaf switches, and how long to wait for that"),
-    Field("timelimit", "time_limit_min", forms.minutes, _TIME, "90",
+    Field("timelimit", "time_limit_min", notation.minutes, _TIME, "90",
           "time limit, rounded up to minutes; default: activeDeadlineSeconds, else the administrator's"),
-    Field("user-id", "user_id", forms.name, _NAME, "alice",
+    Field("user-id", "user_id", notation.name, _NAME, "alice",
           "the jobs' user, who the policy decides: anything else is refused"),
-    Field("wckey", "wckey", forms.name, _NAME, "grant-42",
+    Field("wckey", "wckey", notation.name, _NAME, "grant-42",
           "workload characterisation key"),
 )
 # fmt: on
@@ -146,7 +147,7 @@ MOST_FIELDS = 40
 """More than there are; an object with more is not looked at field by field."""
 
 LONGEST_NAME = 30
-_LONGEST_VALUE = 4 * forms.MAX_TEXT_BYTES
+_LONGEST_VALUE = 4 * notation.MAX_TEXT_BYTES
 """Characters; no form takes more, so nobody reads them."""
 
 _HINTS = 3

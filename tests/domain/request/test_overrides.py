@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from bridge.domain import faults, names, overrides
-from bridge.domain.overrides import Overrides
+from bridge.domain import faults, names
+from bridge.domain.request import overrides
+from bridge.domain.request.overrides import Overrides
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "annotations.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "annotations.md"
 SLINKY = [
     "account",
     "constraints",

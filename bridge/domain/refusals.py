@@ -1,0 +1,47 @@
+"""Refused submits, counted until one is accepted; a new leader has none and simply tries again."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Generic, TypeVar
+
+from bridge.domain.facts import Refusal
+from bridge.domain.faults import shortened
+from bridge.domain.ids import PodUid
+
+K = TypeVar("K")
+
+
+class Refusals(Generic[K]):
+    """What was said against the last submits, by what they were for."""
+
+    def __init__(self) -> None:
+        self._last: dict[K, Refusal] = {}
+        self._members: dict[K, frozenset[PodUid]] = {}
+        self._of: dict[PodUid, K] = {}
+
+    def get(self, key: K) -> Refusal | None:
+        """Return the last one, with how many there were in a row; None since a submit was accepted."""
+        return self._last.get(key)
+
+    def add(self, key: K, text: str, *, at: datetime, members: Iterable[PodUid] = ()) -> Refusal:
+        """Count one more, of a submit that was for these pods."""
+        before = self._last.get(key)
+        self.clear(key)
+        refusal = Refusal(
+            attempts=before.attempts + 1 if before else 1, at=at, text=shortened(text)
+        )
+        self._last[key] = refusal
+        self._members[key] = frozenset(members)
+        self._of.update(dict.fromkeys(self._members[key], key))
+        return refusal
+
+    def clear(self, key: K) -> None:
+        """Forget them: a submit was accepted, something else is asked for now, or nobody asks any more."""
+        self._last.pop(key, None)
+        for pod in self._members.pop(key, ()):
+            self._of.pop(pod, None)
+
+    def clear_for(self, pod: PodUid) -> None:
+        """Forget those of a submit that was for this pod."""
+        if (key := self._of.get(pod)) is not None:
+            self.clear(key)

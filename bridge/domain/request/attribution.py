@@ -1,0 +1,92 @@
+"""Decide whom a workload's job runs as in Slurm, and whether it may have what it asks for.
+
+The webhook wrote on each pod who made it, and that cannot be changed since. Where the maker is a controller, and the cluster
+records the creators of objects, the job belongs to whoever made the pod's nearest owner that no controller has made.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bridge.domain import names
+from bridge.domain.faults import Fault, Refused
+from bridge.domain.ids import PodUid
+from bridge.domain.objects import KubeObject
+from bridge.domain.pods import Pod
+from bridge.domain.request import permit
+from bridge.domain.request.overrides import Overrides
+from bridge.domain.request.permit import Ask, Permit
+from bridge.domain.request.rules import Policy, Requester
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Where the pods of a workload come from."""
+
+    owners: Mapping[PodUid, Sequence[KubeObject]] = field(default_factory=dict)
+    """The controllers above each pod, the nearest first, as far as they can be read."""
+    namespace_labels: Mapping[str, str] = field(default_factory=dict)
+    """{} where the policy does not ask for them."""
+
+    def above(self, pod: Pod) -> Sequence[KubeObject]:
+        """Return the pod's controllers, the nearest first."""
+        return self.owners.get(pod.uid, ())
+
+
+def maker(pod: Pod) -> Requester:
+    """Return who made the pod, as the webhook wrote it down."""
+    return Requester(user=pod.annotations.get(names.REQUESTER_ANNOTATION, ""))
+
+
+def permitted(
+    members: Sequence[Pod], asked: Overrides, provenance: Provenance, policy: Policy
+) -> Permit | Refused:
+    """Decide on the effective request of a workload's members, of which there is at least one."""
+    granted: list[Permit] = []
+    for pod in members:
+        answer = _permitted(pod, asked, provenance, policy)
+        if isinstance(answer, Refused):
+            return answer
+        granted.append(answer)
+    users = sorted({f"{each.user}:{each.group} in account {each.account!r}" for each in granted})
+    if len(users) > 1:
+        words = f"refused: one job has one user, and the policy makes its pods those of {', '.join(users)}"
+        return Refused((Fault(permit.PATH, words),))
+    return granted[0]
+
+
+def _permitted(
+    pod: Pod, asked: Overrides, provenance: Provenance, policy: Policy
+) -> Permit | Refused:
+    requester = maker(pod)
+    named = _named(pod.annotations.get(names.RULES_ANNOTATION))
+    if policy.acts_for_others(requester):
+        creator = _creator(
+            provenance.above(pod), policy.creator_annotation, policy.controllers.match
+        )
+        if creator:
+            requester, named = Requester(user=creator), None
+    rule = policy.holding(requester, pod.namespace, provenance.namespace_labels, named=named)
+    if rule is None:
+        why = policy.nobody(requester, pod.namespace, named=named)
+        return Refused((Fault(permit.PATH, why),))
+    choices = permit.node_choices(
+        has_selector=bool(pod.node_selector), has_terms=bool(pod.node_terms)
+    )
+    ask = Ask(overrides=asked, deadline_s=pod.deadline_s, node_choices=choices)
+    return permit.decide(rule, ask, requester=requester, namespace=pod.namespace)
+
+
+def _creator(
+    owners: Iterable[KubeObject], annotation: str, is_controller: Callable[[str], bool]
+) -> str:
+    """Find the recorded creator of the nearest owner that no controller has made; "" where it is not recorded.
+
+    Not simply the root's: anybody can write somebody else's object into the owners of their own.
+    """
+    creators = (owner.annotations.get(annotation, "") for owner in owners)
+    return next((creator for creator in creators if not is_controller(creator)), "")
+
+
+def _named(text: str | None) -> Sequence[str] | None:
+    """Return None where no webhook of ours has seen the pod: older than the policy, or let in by another way."""
+    return None if text is None else [name for name in text.split(",") if name]

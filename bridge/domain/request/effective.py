@@ -1,0 +1,148 @@
+"""The effective request: everything that was read for a workload becomes one placeholder, or every reason why it does not.
+
+The extender decides by it before every submit, because only there owners are seen; `explain` calls the same function, so it
+shows the job that the extender would submit.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from bridge.domain import names, numbers
+from bridge.domain.faults import Fault, Refused
+from bridge.domain.ids import SlurmNode
+from bridge.domain.placeholder import Frozen, Identity, PlaceholderSpec
+from bridge.domain.pods import Pod
+from bridge.domain.request import attribution, build, overrides
+from bridge.domain.request.attribution import Provenance
+from bridge.domain.request.build import Defaults
+from bridge.domain.request.candidates import Pool
+from bridge.domain.request.permit import Permit
+from bridge.domain.request.rules import Policy
+from bridge.domain.workloads.workload import Workload
+
+Texts = Mapping[str, str]
+"""What is asked for, by the names of `overrides.FIELDS`, as it is written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """Everything that a request follows from, read once."""
+
+    members: tuple[Pod, ...]
+    """The workload's pods, at least one; a gang's in rank order."""
+    gang: Workload | None = None
+    """None: the pod is alone."""
+    former: Texts | None = None
+    """What the workload was submitted with before (`former`)."""
+    provenance: Provenance
+    """At least of those members that `with_a_say` lists."""
+    policy: Policy
+    """The one by which it was decided what to read."""
+    pool: Pool
+    """The bridged nodes."""
+    avoid: tuple[SlurmNode, ...] = ()
+    """Nodes that Kubernetes could not take a moment ago."""
+
+
+def former(submitted: Iterable[Identity], members: Sequence[Pod]) -> Texts | None:
+    """Return what the workload was last submitted with; None if it never was.
+
+    Args:
+        submitted: whose placeholders there were, the latest last; a group's name may be older than its pods.
+        members: the pods by now.
+    """
+    pods = {member.uid for member in members}
+    asked = [
+        identity.frozen.asked
+        for identity in submitted
+        if identity.frozen is not None and not pods.isdisjoint(identity.pods)
+    ]
+    return asked[-1] if asked else None
+
+
+def with_a_say(members: Sequence[Pod], policy: Policy, *, was_submitted: bool) -> tuple[Pod, ...]:
+    """List the members whose owners have a say in the request, so that no others have to be read."""
+    return tuple(
+        pod
+        for position, pod in enumerate(members)
+        if not was_submitted
+        or policy.acts_for_others(attribution.maker(pod))
+        or (position == 0 and pod.deadline_s is None)
+    )
+
+
+def effective(gathered: Gathered, defaults: Defaults) -> PlaceholderSpec | Refused:
+    """Put the placeholder of a workload together, or say what speaks against it."""
+    texts = _said(gathered, defaults)
+    if isinstance(texts, Refused):
+        return texts
+    asked, faults = overrides.read(texts)
+    if faults:
+        return Refused(faults)
+    first, *others = gathered.members
+    first = _with_deadline(first, gathered.provenance)
+    permit = attribution.permitted((first, *others), asked, gathered.provenance, gathered.policy)
+    if isinstance(permit, Refused):
+        return permit
+    spec = build.placeholder(
+        first,
+        asked,
+        defaults,
+        gathered.pool,
+        permit=permit,
+        avoid=gathered.avoid,
+        gang=gathered.gang,
+    )
+    if isinstance(spec, Refused):
+        return spec
+    return replace(spec, identity=replace(spec.identity, frozen=_frozen(permit, texts)))
+
+
+def _said(gathered: Gathered, defaults: Defaults) -> Texts | Refused:
+    """What it was submitted with before, or else what the members and their owners say now."""
+    if gathered.former is not None:
+        return gathered.former
+    above = {
+        owner.uid: owner for pod in gathered.members for owner in gathered.provenance.above(pod)
+    }
+    by_owner = {uid: overrides.requests(owner.annotations) for uid, owner in above.items()}
+    first, *others = gathered.members
+    texts = _says(first, gathered.provenance, by_owner, defaults)
+    for member in others:
+        if _says(member, gathered.provenance, by_owner, defaults) != texts:
+            path = f"metadata.annotations[{names.REQUEST_PREFIX}…]"
+            words = f"the pods of a gang ask for the same, {first.name} and {member.name} do not"
+            return Refused((Fault(path, words),))
+    return texts
+
+
+def _says(
+    pod: Pod, provenance: Provenance, by_owner: Mapping[str, Texts], defaults: Defaults
+) -> Texts:
+    """Lay the pod's words over its owners', the nearest owner's over those above it, and all over its priority class's.
+
+    by_owner: what each owner asks for, by its uid; the pods of a gang share their owners.
+    """
+    texts = dict(defaults.priority_classes.get(pod.priority_class, {}))
+    for owner in reversed(provenance.above(pod)):
+        texts |= by_owner[owner.uid]
+    return texts | overrides.requests(pod.annotations)
+
+
+def _with_deadline(pod: Pod, provenance: Provenance) -> Pod:
+    """Give the pod its Job's `activeDeadlineSeconds` where it has none: that ends all of a Job's pods alike."""
+    nearest = next(iter(provenance.above(pod)), None)
+    deadline_s = nearest.spec.get("activeDeadlineSeconds") if nearest else None
+    if pod.deadline_s is not None or not isinstance(deadline_s, int):
+        return pod
+    return replace(pod, deadline_s=numbers.seconds(deadline_s))
+
+
+def _frozen(permit: Permit, asked: Texts) -> Frozen:
+    return Frozen(
+        requester=permit.requester,
+        rule=permit.rule,
+        user=permit.user,
+        account=permit.account,
+        asked=asked,
+    )

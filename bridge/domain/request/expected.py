@@ -1,0 +1,121 @@
+"""The pods that a manifest would become, as far as it determines them.
+
+That is how many there are, and what their controllers write on them that says who belongs together. What only the cluster knows is left out: names and uids are made up, and nothing has succeeded or failed yet.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+from bridge.domain.ids import PodUid
+from bridge.domain.pods import Pod
+from bridge.domain.request.manifests import Manifest, Template
+from bridge.domain.workloads import workload
+from bridge.domain.workloads.kinds import job as job_kind
+from bridge.domain.workloads.kinds import jobset, leader_worker_set
+
+_INDEX = "batch.kubernetes.io/job-completion-index"
+_JOBSET = "jobset.sigs.k8s.io/"
+_LWS = "leaderworkerset.sigs.k8s.io/"
+
+_HANDED_DOWN = (jobset.EXCLUSIVE, leader_worker_set.EXCLUSIVE)
+"""Annotations that these kinds' controllers copy from the object to its pods."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Marks:
+    """What a controller writes on one pod."""
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+def pods(template: Template, made: Pod) -> tuple[Pod, ...]:
+    """List the pods of one template, at most one more than a gang may have.
+
+    Of a LeaderWorkerSet, whose groups are alike, those of its first group.
+
+    Args:
+        template: what they are made of.
+        made: one of them as the API server would have it.
+    """
+    if not template.owners:
+        return (replace(made, name=template.root.name),)
+    handed_down = {
+        key: owner.annotations[key]
+        for owner in template.owners
+        for key in _HANDED_DOWN
+        if key in owner.annotations
+    }
+    return tuple(
+        replace(
+            made,
+            uid=PodUid(f"{made.uid}-{n}"),
+            name="",  # made up when it is created
+            labels={**made.labels, **marks.labels},
+            annotations={**made.annotations, **handed_down, **marks.annotations},
+        )
+        for n, marks in enumerate(islice(_marks(template), workload.MAX_SIZE + 1))
+    )
+
+
+def _marks(template: Template) -> Iterator[_Marks]:
+    """Go through the pods of one template in the order of their ranks."""
+    match template.root.kind, template.around:
+        case leader_worker_set.KIND, (around, *_):
+            return _of_lws(template, around)
+        case jobset.KIND, (spec, _, job, _, _):
+            return _of_jobset(template, job, spec)
+        case _, (spec, *_) if template.owners[0].kind == job_kind.KIND:
+            return (_Marks(labels=index) for index in _of_job(spec, mode="NonIndexed"))
+        case _, (around, *_):
+            return (_Marks() for _ in range(_count(around, "replicas")))
+        case _:
+            return iter((_Marks(),))
+
+
+def _of_job(spec: Manifest, *, mode: str) -> Iterator[Mapping[str, str]]:
+    """Number the pods of a Job; mode: what holds where its own `completionMode` is not set."""
+    size = _count(spec, "parallelism")
+    size = min(size, _count(spec, "completions", size))
+    is_indexed = spec.get("completionMode", mode) == "Indexed"
+    return ({_INDEX: str(n)} if is_indexed else {} for n in range(size))
+
+
+def _of_jobset(template: Template, own: Manifest, spec: Manifest) -> Iterator[_Marks]:
+    before = 0
+    for job in template.root.spec.get("replicatedJobs") or ():
+        if job is own:
+            break
+        before += _count(job, "replicas") if isinstance(job, Mapping) else 0
+    for job_index in range(_count(own, "replicas")):
+        for index in _of_job(spec, mode="Indexed"):
+            labels = {
+                f"{_JOBSET}jobset-uid": template.root.uid,
+                f"{_JOBSET}job-index": str(job_index),
+                f"{_JOBSET}job-global-index": str(before + job_index),
+                jobset.REPLICATED_JOB: str(own.get("name", "")),
+                **index,
+            }
+            yield _Marks(labels=labels)
+
+
+def _of_lws(template: Template, around: Manifest) -> Iterator[_Marks]:
+    """Where there is no template of its own for the leader, it is made of the workers'."""
+    size = _count(around, "size")
+    has_leader = "leaderTemplate" in around
+    is_leader = template.path.endswith("leaderTemplate")
+    ranks = range(1) if is_leader else range(int(has_leader), size)
+    for rank in ranks:
+        labels = {
+            f"{_LWS}name": template.root.name,
+            f"{_LWS}group-index": "0",
+            f"{_LWS}worker-index": str(rank),
+        }
+        yield _Marks(labels=labels, annotations={leader_worker_set.SIZE: str(size)})
+
+
+def _count(holder: Manifest, key: str, default: int = 1) -> int:
+    """Read how many there are; what is no number is refused where the size of the gang is worked out."""
+    count = holder.get(key, default)
+    return count if isinstance(count, int) else default

@@ -1,0 +1,106 @@
+"""Reads what the effective request of a workload follows from: the pods' owners, their namespace's labels, Slurm's nodes.
+
+`bridge.domain.request.effective` says whose owners matter, and decides on everything at once.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from bridge.domain.ids import SlurmNode
+from bridge.domain.placeholder import Identity
+from bridge.domain.pods import Pod
+from bridge.domain.request import attribution
+from bridge.domain.request.attribution import Provenance
+from bridge.domain.request.effective import Gathered, former, with_a_say
+from bridge.domain.request.rules import Policy
+from bridge.domain.workloads.workload import Workload
+from bridge.kube import errors, objects
+from bridge.kube.client import KubeClient
+from bridge.runtime.clock import Clock
+from extender.bridged import Bridged
+from extender.owners import Owners
+
+_REMEMBERED_S = 30.0
+_REMEMBERED = 4096
+
+
+class Gatherer:
+    """Reads each thing once for a request, under one policy."""
+
+    def __init__(
+        self,
+        kube: KubeClient,
+        *,
+        policy: Callable[[], Policy],
+        owners: Owners,
+        bridged: Bridged,
+        clock: Clock,
+    ) -> None:
+        self._kube = kube
+        self._policy = policy
+        self._owners = owners
+        self._bridged = bridged
+        self._clock = clock
+        self._labels: dict[str, tuple[float, Mapping[str, str]]] = {}
+
+    async def request(
+        self,
+        members: tuple[Pod, ...],
+        *,
+        gang: Workload | None,
+        submitted: Iterable[Identity],
+        avoid: tuple[SlurmNode, ...],
+    ) -> Gathered:
+        """Gather for a workload what `effective` decides on.
+
+        Args:
+            members: its pods, at least one.
+            gang: the workload; None for a pod that is alone.
+            submitted: what it was submitted as before, the latest last.
+            avoid: nodes that Kubernetes could not take a moment ago.
+
+        Raises:
+            KubeError: an owner or the namespace could not be read.
+            SlurmError: Slurm's nodes could not be read.
+        """
+        policy = self._policy()
+        asked = former(submitted, members)
+        read = with_a_say(members, policy, was_submitted=asked is not None)
+        return Gathered(
+            members=members,
+            gang=gang,
+            former=asked,
+            provenance=await self._provenance(members[0].namespace, read, policy),
+            policy=policy,
+            pool=await self._bridged.pool(),
+            avoid=avoid,
+        )
+
+    async def standing(self, pod: Pod) -> tuple[Provenance, Policy]:
+        """Gather what decides whose job a pod's would be.
+
+        Raises:
+            KubeError: an owner or the namespace could not be read.
+        """
+        policy = self._policy()
+        read = [pod] if policy.acts_for_others(attribution.maker(pod)) else []
+        return await self._provenance(pod.namespace, read, policy), policy
+
+    async def _provenance(self, namespace: str, pods: Sequence[Pod], policy: Policy) -> Provenance:
+        return Provenance(
+            owners={pod.uid: await self._owners.chain(pod) for pod in pods},
+            namespace_labels=await self._labels_of(namespace) if policy.asks_for_labels else {},
+        )
+
+    async def _labels_of(self, namespace: str) -> Mapping[str, str]:
+        now = self._clock.monotonic()
+        read_at, labels = self._labels.get(namespace, (-_REMEMBERED_S, {}))
+        if now - read_at < _REMEMBERED_S:
+            return labels
+        try:
+            labels = (await objects.get_namespace(self._kube, namespace)).labels
+        except errors.NotFound:
+            labels = {}
+        while len(self._labels) >= _REMEMBERED:
+            self._labels.pop(next(iter(self._labels)))
+        self._labels[namespace] = (now, labels)
+        return labels

@@ -1,0 +1,213 @@
+"""The effective request: everything that was read, decided on at once."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from bridge.domain import names
+from bridge.domain.faults import Refused
+from bridge.domain.ids import PodUid, SlurmNode, WorkloadKey
+from bridge.domain.objects import KubeObject
+from bridge.domain.placeholder import Frozen, Identity, PlaceholderSpec
+from bridge.domain.pods import Pod
+from bridge.domain.request import candidates
+from bridge.domain.request.attribution import Provenance
+from bridge.domain.request.build import Defaults
+from bridge.domain.request.effective import Gathered, effective, former, with_a_say
+from bridge.domain.request.rules import Choice, Patterns, Policy, Rule
+from bridge.domain.workloads import claims, workload
+from tests.domain import builders as make
+
+CREATOR = "example.test/creator"
+CONTROLLER = "system:serviceaccount:kube-system:job-controller"
+OPEN = Choice(allowed=Patterns("*"))
+RULE = Rule(name="all", source="policy rule all", user="{user}", account=OPEN, qos=OPEN)
+POLICY = Policy(rules=(RULE,))
+DEFAULTS = Defaults(
+    cluster=make.CLUSTER,
+    default_time_limit_min=60,
+    priority_classes={"urgent": {"qos": "high", "comment": "by class"}},
+)
+POOL = candidates.pool([make.kube_node("k1")], [make.slurm_node("k1")], make.CLUSTER)
+
+
+def request(**fields: str) -> dict[str, str]:
+    return {f"{names.REQUEST_PREFIX}{name}": value for name, value in fields.items()}
+
+
+def pod(
+    uid: str = "u-1", *, by: str = "alice", said: Mapping[str, str] | None = None, **more: Any
+) -> Pod:
+    annotations = {names.REQUESTER_ANNOTATION: by, **(said or {})}
+    return make.pod(uid=PodUid(uid), annotations=annotations, **more)
+
+
+def owner(
+    kind: str = "Job",
+    said: Mapping[str, str] | None = None,
+    *,
+    spec: Mapping[str, Any] | None = None,
+) -> KubeObject:
+    return KubeObject(
+        kind=kind, uid=f"uid-{kind}", name="train", annotations=said or {}, spec=spec or {}
+    )
+
+
+def gathered(*members: Pod, owners: Sequence[KubeObject] = (), **more: Any) -> Gathered:
+    provenance = Provenance(owners={member.uid: owners for member in members})
+    known: dict[str, Any] = {"provenance": provenance, "policy": POLICY, "pool": POOL}
+    return Gathered(members=members, **known | more)
+
+
+def spec(found: Gathered) -> PlaceholderSpec:
+    made = effective(found, DEFAULTS)
+    assert isinstance(made, PlaceholderSpec), made
+    return made
+
+
+def refused(found: Gathered) -> str:
+    made = effective(found, DEFAULTS)
+    assert isinstance(made, Refused)
+    return made.text
+
+
+def test_what_was_decided_is_frozen_into_the_identity() -> None:
+    made = spec(gathered(pod(said=request(qos="low"))))
+
+    frozen = Frozen(requester="alice", rule="all", user="alice", account="", asked={"qos": "low"})
+    assert frozen == made.identity.frozen
+    assert ("low", 60) == (made.qos, made.time_limit_min)
+
+
+def test_the_pod_outweighs_its_owners_the_nearest_first_and_all_outweigh_its_class() -> None:
+    nearest = owner("Job", request(qos="of-the-job", wckey="of-the-job"))
+    root = owner("JobSet", request(qos="of-the-set", wckey="of-the-set", switches="1"))
+    one = pod(said=request(qos="own"), priority_class="urgent")
+
+    made = spec(gathered(one, owners=(nearest, root)))
+
+    found = (made.qos, made.wckey, made.switches, made.comment)
+    assert ("own", "of-the-job", "1", "by class") == found
+
+
+def test_a_jobs_deadline_is_the_time_limit_of_a_pod_that_has_none() -> None:
+    job = owner(spec={"activeDeadlineSeconds": 601})
+
+    assert 11 == spec(gathered(pod(), owners=(job,))).time_limit_min
+    assert 2 == spec(gathered(pod(deadline_s=120), owners=(job,))).time_limit_min
+
+
+def test_an_unreadable_owner_has_no_say() -> None:
+    assert 60 == spec(gathered(pod(), owners=())).time_limit_min
+
+
+def test_what_it_was_submitted_with_counts_before_what_owners_say_now() -> None:
+    changed = owner(said=request(qos="new"))
+
+    made = spec(gathered(pod(), owners=(changed,), former={"qos": "old"}))
+
+    assert "old" == made.qos
+    assert made.identity.frozen
+    assert {"qos": "old"} == made.identity.frozen.asked
+
+
+def test_the_job_belongs_to_the_creator_of_the_nearest_owner_that_no_controller_made() -> None:
+    policy = replace(POLICY, creator_annotation=CREATOR, controllers=Patterns([CONTROLLER]))
+    job, jobset = owner("Job", {CREATOR: CONTROLLER}), owner("JobSet", {CREATOR: "bob"})
+    by_a_controller = pod(by=CONTROLLER)
+
+    def user(*owners: KubeObject) -> str:
+        rules = (replace(RULE, user="{user}", user_table={"bob": "bob", CONTROLLER: "nobody"}),)
+        found = gathered(by_a_controller, owners=owners, policy=replace(policy, rules=rules))
+        return spec(found).user
+
+    assert "bob" == user(job, jobset)
+    assert "nobody" == user(job)
+    assert "nobody" == user()
+
+
+def test_nobody_without_a_rule_gets_a_job() -> None:
+    assert "no policy rule lets" in refused(
+        gathered(pod(), policy=Policy(rules=(replace(RULE, namespaces=Patterns(["lab"])),)))
+    )
+
+
+def test_a_rule_may_ask_for_the_labels_of_the_namespace() -> None:
+    policy = Policy(rules=(replace(RULE, namespace_labels={"team": "a"}),))
+    labelled = Provenance(namespace_labels={"team": "a"})
+
+    assert "alice" == spec(gathered(pod(), policy=policy, provenance=labelled)).user
+    assert "no policy rule" in refused(gathered(pod(), policy=policy))
+
+
+def test_all_faults_of_the_annotations_are_told_at_once() -> None:
+    text = refused(gathered(pod(said=request(timelimit="soon", colour="blue"))))
+
+    assert "timelimit" in text
+    assert "colour" in text
+
+
+def gang_of(*pods: Pod) -> dict[str, Any]:
+    job = owner(said={names.GANG_ANNOTATION: "true"}, spec={"parallelism": len(pods)})
+    members = [(claims.of(each, [job]), each) for each in pods]
+    return {"gang": workload.evaluate(members)}
+
+
+def test_a_gang_is_one_job_for_all() -> None:
+    pods = (pod("u-1", name="a"), pod("u-2", name="b"))
+
+    made = spec(gathered(*pods, **gang_of(*pods)))
+
+    assert (2, ("u-1", "u-2")) == (made.tasks, made.identity.pods)
+
+
+def test_a_gangs_pods_ask_for_the_same() -> None:
+    pods = (pod("u-1", name="a"), pod("u-2", name="b", said=request(qos="other")))
+
+    assert "a and b do not" in refused(gathered(*pods, **gang_of(*pods)))
+
+
+def test_a_gangs_pods_are_of_one_user() -> None:
+    pods = (pod("u-1", name="a"), pod("u-2", name="b", by="bob"))
+
+    assert "one job has one user" in refused(gathered(*pods, **gang_of(*pods)))
+
+
+def test_nodes_to_avoid_are_excluded() -> None:
+    two = [make.kube_node("k1"), make.kube_node("k2")]
+    pool = candidates.pool(two, [make.slurm_node("k1"), make.slurm_node("k2")], make.CLUSTER)
+
+    made = spec(gathered(pod(), pool=pool, avoid=(SlurmNode("k2"),)))
+
+    assert ("k2",) == made.excluded_nodes
+
+
+def identity(*pods: str, qos: str) -> Identity:
+    frozen = Frozen(requester="alice", rule="all", user="alice", account="", asked={"qos": qos})
+    return Identity(
+        cluster=make.CLUSTER,
+        kind="pod-group",
+        namespace="team-a",
+        name="ring",
+        uid=WorkloadKey("pod-group/team-a/ring"),
+        pods=tuple(map(PodUid, pods)),
+        frozen=frozen,
+    )
+
+
+def test_a_group_of_the_same_name_with_other_pods_was_never_submitted() -> None:
+    submitted = [identity("u-1", qos="first"), identity("u-1", "u-2", qos="second")]
+
+    assert {"qos": "second"} == former(submitted, [pod("u-1")])
+    assert former(submitted, [pod("u-3")]) is None
+    assert former([replace(submitted[0], frozen=None)], [pod("u-1")]) is None
+
+
+def test_only_owners_that_have_a_say_are_to_be_read() -> None:
+    pods = (pod("u-1", deadline_s=60), pod("u-2"))
+    for_others = replace(POLICY, creator_annotation=CREATOR, controllers=Patterns(["alice"]))
+
+    assert pods == with_a_say(pods, POLICY, was_submitted=False)
+    assert () == with_a_say(pods, POLICY, was_submitted=True)
+    assert pods == with_a_say(pods, for_others, was_submitted=True)
+    assert pods[1:] == with_a_say(pods[1:], POLICY, was_submitted=True), "for its Job's deadline"
