@@ -12,13 +12,15 @@ from datetime import datetime, timedelta
 import structlog
 from structlog.contextvars import bound_contextvars
 
-from bridge.domain import gang, gang_members, grouping, lifecycle, seating, workload
+from bridge.domain import grouping, lifecycle, workload
 from bridge.domain.allocation import Seat
 from bridge.domain.deletions import Deletions
 from bridge.domain.dwell import Dwell
 from bridge.domain.errors import PeerError
 from bridge.domain.facts import Decision, Policy, WhenFull
-from bridge.domain.gang_members import Member
+from bridge.domain.gang import agree, seating
+from bridge.domain.gang import members as gang_members
+from bridge.domain.gang.members import Member
 from bridge.domain.grouping import Membership
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode
 from bridge.domain.jobs import SlurmJob
@@ -121,7 +123,7 @@ class PodLoop:
             pod, view, uid=pod.uid, now=now, since=self._since(pod, view, now)
         )
         decision = lifecycle.decide(facts, self._policy)
-        decision = gang.without_claim(pod, decision, member.faults)
+        decision = agree.without_claim(pod, decision, member.faults)
         await self._actuator.carry_out(pod, decision, workload=pod.uid)
         return decision.retry_after
 
@@ -138,7 +140,7 @@ class PodLoop:
         pods = workload.in_order(members)
         structlog.contextvars.bind_contextvars(workload=uid)
         looks = self._looks(uid, pods, wanted)
-        decisions = gang.agree(
+        decisions = agree.agree(
             looks,
             wanted,
             self._policy,
@@ -228,10 +230,10 @@ class PodLoop:
 
     async def _carry_out(self, uid: str, decisions: Sequence[tuple[Pod, Decision]]) -> None:
         """What concerns the placeholder first, one after the other; then every member's own, at once."""
-        first = [each for each in decisions if gang.leads(each[1])]
+        first = [each for each in decisions if agree.leads(each[1])]
         for pod, decision in first:
             await self._one(uid, pod, decision)
-        rest = [each for each in decisions if not gang.leads(each[1])]
+        rest = [each for each in decisions if not agree.leads(each[1])]
         failures: list[PeerError] = []
 
         async def one(pod: Pod, decision: Decision) -> None:
@@ -242,7 +244,7 @@ class PodLoop:
 
         async with asyncio.TaskGroup() as group:
             for pod, decision in rest:
-                if not gang.is_idle(decision):
+                if not agree.is_idle(decision):
                     group.create_task(one(pod, decision))
         if failures:
             raise failures[0]

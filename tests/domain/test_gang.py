@@ -4,16 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 
-from bridge.domain import (
-    gang,
-    gang_members,
-    grouping,
-    lifecycle,
-    names,
-    placeholder,
-    seating,
-    workload,
-)
+from bridge.domain import grouping, lifecycle, names, placeholder, workload
 from bridge.domain.actions import (
     Action,
     Assign,
@@ -34,7 +25,8 @@ from bridge.domain.actions import (
 from bridge.domain.allocation import Part, Share
 from bridge.domain.demand import Demand
 from bridge.domain.facts import Facts, Fit, Policy
-from bridge.domain.gang_members import Member
+from bridge.domain.gang import agree, members, seating
+from bridge.domain.gang.members import Member
 from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid, SlurmNode
 from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.pods import Phase, Pod
@@ -117,9 +109,9 @@ def decided(
     group = wanted(pods)
     for pod in pods:
         if pod.is_gated is not mine:
-            looks.append(gang_members.others(pod, jobs))
+            looks.append(members.others(pod, jobs))
             continue
-        concerns = gang_members.concerns(pod, pods, jobs)
+        concerns = members.concerns(pod, pods, jobs)
         view = lives.view(*filter(concerns, jobs))
         facts = Facts(
             pod=pod,
@@ -133,7 +125,7 @@ def decided(
         if group is not None and its is not None and seating.needs_seat(pod, its):
             seat = seating.seats(its, pods, group).get(pod.uid)
             if seat is None:
-                looks.append(gang_members.unseated(pod, its, view))
+                looks.append(members.unseated(pod, its, view))
                 continue
             decision = lifecycle.decide(facts, POLICY)
             decision = seating.seated(decision, seat, its, UID, (KubeNode("k1"), KubeNode("k2")))
@@ -141,8 +133,8 @@ def decided(
             decision = lifecycle.decide(facts, POLICY)
         row = lifecycle.row_of(pod, node_is_gone=False)
         looks.append(Member(pod=pod, row=row, job=its, decision=decision, dwelt=dwelt))
-    answers = gang.agree(looks, group, POLICY, now=NOW, is_fresh=True)
-    return {pod.name: decision.actions for pod, decision in answers if not gang.is_idle(decision)}
+    answers = agree.agree(looks, group, POLICY, now=NOW, is_fresh=True)
+    return {pod.name: decision.actions for pod, decision in answers if not agree.is_idle(decision)}
 
 
 A, B, C = waiting("a"), waiting("b"), waiting("c")

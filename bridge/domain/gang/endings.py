@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from bridge.domain import gang_members, names, outcome, seating
+from bridge.domain import names, outcome
 from bridge.domain.actions import Cancel, Cause, Complete, Evict, OwnCause, Record, Release
 from bridge.domain.facts import Decision, Policy
-from bridge.domain.gang_members import Member
+from bridge.domain.gang import seating
+from bridge.domain.gang.members import Member, has, wait
 from bridge.domain.ids import JobId, PodUid
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.lifecycle import Row
@@ -29,9 +30,7 @@ def endings(ending: Sequence[Member], members: Sequence[Member]) -> dict[PodUid,
         elif not _spares_only(decision):
             last.setdefault(job.id, []).append(member)
     for those in last.values():
-        answers |= {
-            m.pod.uid: gang_members.wait("the placeholder ends with the gang") for m in those
-        }
+        answers |= {m.pod.uid: wait("the placeholder ends with the gang") for m in those}
         answers[those[0].pod.uid] = _end(those)
     return answers
 
@@ -94,7 +93,7 @@ def ended_for_unused_slots(
 def _leave(member: Member, job: SlurmJob, decision: Decision) -> Decision:
     """Its part is settled: a finalizer held for the whole gang would keep its controller from starting it again."""
     if not member.pod.has_our_finalizer or member.row is Row.UNPLACED:
-        return gang_members.wait("others of its gang need the placeholder")
+        return wait("others of its gang need the placeholder")
     failures = [
         Record(job_id=job.id, sluid=job.sluid, outcome=action.outcome)
         for action in decision.actions
@@ -111,17 +110,13 @@ def _end(those: Sequence[Member]) -> Decision:
     launcher's success ends its workers.
     """
     decisions = [member.decision for member in those if member.decision is not None]
-    if before := [
-        each
-        for each in decisions
-        if not gang_members.has(each, Complete) and not gang_members.has(each, Cancel)
-    ]:
+    if before := [each for each in decisions if not has(each, Complete) and not has(each, Cancel)]:
         return before[0]  # its time limit is put right first
     completes = [a for each in decisions for a in each.actions if isinstance(a, Complete)]
-    cancels = [each for each in decisions if gang_members.has(each, Cancel)]
+    cancels = [each for each in decisions if has(each, Cancel)]
     how = outcome.worst(complete.outcome for complete in completes)
     stands = any(
-        gang_members.has(member.decision, Complete) and not member.pod.is_deleting
+        has(member.decision, Complete) and not member.pod.is_deleting
         for member in those
         if member.decision is not None
     )

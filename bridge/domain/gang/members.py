@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from bridge.domain import lifecycle, names, seating
+from bridge.domain import lifecycle, names
 from bridge.domain.actions import Tell, Wait
 from bridge.domain.facts import Decision, Policy, WhenFull
+from bridge.domain.gang import seating
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.lifecycle import Row
 from bridge.domain.pods import Pod
