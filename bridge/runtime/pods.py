@@ -5,29 +5,25 @@ else there is to gather, each program says by its `Side` (`bridge.runtime.side`)
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 
-import structlog
-from structlog.contextvars import bound_contextvars
+from structlog.contextvars import bind_contextvars, bound_contextvars
 
-from bridge.domain import grouping, lifecycle, workload
-from bridge.domain.allocation import Seat
+from bridge.domain import grouping, lifecycle
 from bridge.domain.deletions import Deletions
 from bridge.domain.dwell import Dwell
 from bridge.domain.errors import PeerError
-from bridge.domain.facts import Decision, Policy, WhenFull
-from bridge.domain.gang import agree, seating
-from bridge.domain.gang import members as gang_members
-from bridge.domain.gang.members import Member
+from bridge.domain.facts import Decision, Facts, Policy
+from bridge.domain.gang import decide
+from bridge.domain.gang.decide import Decisions, Look, Plan, Sight
+from bridge.domain.gang.members import Claims
 from bridge.domain.grouping import Membership
-from bridge.domain.ids import KubeNode, PodUid, SlurmNode
-from bridge.domain.jobs import SlurmJob
+from bridge.domain.ids import PodUid
 from bridge.domain.lifecycle import Row
+from bridge.domain.objects import KubeObject
 from bridge.domain.pods import Pod
 from bridge.domain.view import Past, View
-from bridge.domain.workload import Groups, Workload
+from bridge.domain.workload import Groups
 from bridge.kube.cache import Cache
 from bridge.runtime import worker
 from bridge.runtime.actuator import Actuator
@@ -105,135 +101,83 @@ class PodLoop:
         if (key := self._groups.key(PodUid(uid))) not in (None, uid):
             self._queue.add(str(key))  # somebody has news of one member
             return None
-        members = self._groups.members(uid)
-        if not self._mine(uid):
+        if not self._is_ours(uid):
             return None
         self._meet(uid)
-        if members[0][0].is_gang:
-            return await self._together(uid, members)
-        return await self._alone(*members[0])
+        bind_contextvars(workload=uid)
+        return await self._decide(uid)
 
-    # -- a single pod -----------------------------------------------------------------------------
-
-    async def _alone(self, member: Membership, pod: Pod) -> timedelta | None:
-        structlog.contextvars.bind_contextvars(pod=pod.full_name)
-        view = self._placeholders.view(pod, pod.uid)
+    async def _decide(self, uid: str) -> timedelta | None:
+        """Gather what there is to know of a workload's pods, decide, and act."""
+        declared = await self._ask(uid)
+        claims = Claims(self._groups.members(uid), self._placeholders.of(uid))
+        mine = [pod for pod in claims.pods if self._is_mine(pod)]
+        if not mine:
+            return None
+        if not claims.is_gang:
+            bind_contextvars(pod=mine[0].full_name)
         now = self._clock.now()
-        facts = self._side.gather(
-            pod, view, uid=pod.uid, now=now, since=self._since(pod, view, now)
+        sights = {pod.uid: self._sight(pod, uid, claims, now) for pod in mine}
+        plan = decide.plan(
+            uid, claims, sights, declared, self._policy, now=now, read_again=self._joined
         )
-        decision = lifecycle.decide(facts, self._policy)
-        decision = agree.without_claim(pod, decision, member.faults)
-        await self._actuator.carry_out(pod, decision, workload=pod.uid)
-        return decision.retry_after
-
-    # -- a gang -----------------------------------------------------------------------------------
-
-    async def _together(
-        self, uid: str, members: Sequence[tuple[Membership, Pod]]
-    ) -> timedelta | None:
-        declared = await self._side.declared(members[0][0])
-        await self._admit(uid)
-        members = self._groups.members(uid)  # as they are after the questions
-        waiting = [each for each in members if seating.is_waiting(each[1])]
-        wanted = workload.evaluate(waiting, declared) if waiting else None
-        pods = workload.in_order(members)
-        structlog.contextvars.bind_contextvars(workload=uid)
-        looks = self._looks(uid, pods, wanted)
-        decisions = agree.agree(
-            looks,
-            wanted,
-            self._policy,
-            now=self._clock.now(),
-            is_fresh=all(look.is_fresh for look in looks),
-        )
+        self._read_again(uid, plan)
+        facts = {look.pod.uid: self._gather(look, uid, now) for look in plan.looks}
+        found = ((node, self._side.kube_node(node)) for node in plan.nodes)
+        kube_nodes = {node: kube_node for node, kube_node in found if kube_node is not None}
+        decisions = decide.decide(plan, facts, kube_nodes, self._policy, now=now)
+        for pod in decisions.apart:
+            self._set_apart(pod)
         await self._carry_out(uid, decisions)
-        return min(
-            (decision.retry_after for _, decision in decisions if decision.retry_after is not None),
-            default=None,
+        return decisions.retry_after
+
+    # -- gather -----------------------------------------------------------------------------------
+
+    async def _ask(self, uid: str) -> KubeObject | None:
+        """Ask what no cache knows of a gang: how large it is, and whether newcomers may join; others are set apart."""
+        member = self._groups.members(uid)[0][0]
+        if not member.is_gang:
+            return None
+        declared = await self._side.declared(member)
+        claims = Claims(self._groups.members(uid), self._placeholders.of(uid))
+        for pod, job in list(claims.joining()):
+            if not self._is_mine(pod) or pod.uid in self._admitted:
+                continue
+            if await self._side.admits(pod, job):
+                self._admitted.add(pod.uid)
+            else:
+                self._set_apart(pod)
+        return declared
+
+    def _sight(self, pod: Pod, uid: str, claims: Claims, now: datetime) -> Sight:
+        view = self._placeholders.view(pod, uid, claims.of(pod))
+        return Sight(view, self._since(pod, view, now))
+
+    def _gather(self, look: Look, uid: str, now: datetime) -> Facts:
+        return self._side.gather(
+            look.pod,
+            look.view,
+            uid=uid,
+            now=now,
+            since=look.since,
+            seat=look.seat,
+            beside=look.beside,
         )
 
-    def _looks(self, uid: str, pods: Sequence[Pod], wanted: Workload | None) -> list[Member]:
-        """Decide for each member as if it were alone with the placeholder."""
-        jobs = self._placeholders.of(uid)
-        seats: Mapping[PodUid, Seat] | None = None
-        placed: dict[SlurmNode, list[Pod]] = {}
-        looks: list[Member] = []
-        for pod in pods:
-            if not self._is_mine(pod):
-                looks.append(gang_members.others(pod, jobs))
-                continue
-            view = self._placeholders.view(pod, uid, gang_members.concerns(pod, pods, jobs))
-            now = self._clock.now()
-            since = self._since(pod, view, now)
-            job = lifecycle.placeholder(pod, view)
-            if job is not None and self._joined_unseen(uid, pod, job):
-                view = replace(view, fresh=False)
-            seat = None
-            if wanted is not None and job is not None and seating.needs_seat(pod, job):
-                seats = seats if seats is not None else seating.seats(job, pods, wanted)
-                seat = seats.get(pod.uid)
-                if seat is None:
-                    if (
-                        look := self._unseated(pod, pods, wanted, job, view, dwelt=now - since)
-                    ) is None:
-                        self._set_apart(pod)
-                    else:
-                        looks.append(look)
-                    continue
-            beside = placed.setdefault(seat.node, []) if seat else []
-            facts = self._side.gather(
-                pod, view, uid=uid, now=now, since=since, seat=seat, beside=beside
-            )
-            decision = lifecycle.decide(facts, self._policy)
-            if seat is not None and job is not None:
-                beside.append(pod)
-                decision = seating.seated(decision, seat, job, uid, self._nodelist(job))
-            looks.append(
-                Member(
-                    pod=pod,
-                    row=lifecycle.row_of(pod, node_is_gone=facts.node_is_gone),
-                    job=job,
-                    decision=decision,
-                    dwelt=now - since,
-                    is_fresh=view.fresh,
-                )
-            )
-        return looks
+    def _read_again(self, uid: str, plan: Plan) -> None:
+        """Ask for placeholders anew that do not name members yet which they were placed by."""
+        for pod, job_id in plan.unread:
+            self._joined.add(pod)
+            self._placeholders.changed(job_id)
+        if plan.unread:
+            self._placeholders.wrote(uid)
 
-    def _joined_unseen(self, uid: str, pod: Pod, job: SlurmJob) -> bool:
-        """Whether a member was written into its placeholder's identity after that was read: once, it is read again."""
-        is_placed = not pod.is_gated and job.is_named(pod.job_id, pod.sluid)
-        if not is_placed or pod.uid in job.identity.pods or pod.uid in self._joined:
-            return False
-        self._joined.add(pod.uid)
-        self._placeholders.changed(job.id)
-        self._placeholders.wrote(uid)
-        return True
+    # -- act --------------------------------------------------------------------------------------
 
-    def _unseated(
-        self,
-        pod: Pod,
-        pods: Sequence[Pod],
-        wanted: Workload,
-        job: SlurmJob,
-        view: View,
-        *,
-        dwelt: timedelta,
-    ) -> Member | None:
-        """Decide for a member without a seat; None if it is to be a workload of its own."""
-        if not seating.is_surplus(job, pods, wanted):
-            return gang_members.unseated(pod, job, view)
-        if seating.when_full(pod, self._policy) is WhenFull.WAIT:
-            return gang_members.surplus(pod, job, view, self._policy, dwelt=dwelt)
-        return None
-
-    async def _carry_out(self, uid: str, decisions: Sequence[tuple[Pod, Decision]]) -> None:
+    async def _carry_out(self, uid: str, decisions: Decisions) -> None:
         """What concerns the placeholder first, one after the other; then every member's own, at once."""
-        first = [each for each in decisions if agree.leads(each[1])]
-        for pod, decision in first:
+        for pod, decision in decisions.first:
             await self._one(uid, pod, decision)
-        rest = [each for each in decisions if not agree.leads(each[1])]
         failures: list[PeerError] = []
 
         async def one(pod: Pod, decision: Decision) -> None:
@@ -243,19 +187,14 @@ class PodLoop:
                 failures.append(error)
 
         async with asyncio.TaskGroup() as group:
-            for pod, decision in rest:
-                if not agree.is_idle(decision):
-                    group.create_task(one(pod, decision))
+            for pod, decision in decisions.rest:
+                group.create_task(one(pod, decision))
         if failures:
             raise failures[0]
 
     async def _one(self, uid: str, pod: Pod, decision: Decision) -> None:
         with bound_contextvars(pod=pod.full_name):
             await self._actuator.carry_out(pod, decision, workload=uid)
-
-    def _nodelist(self, job: SlurmJob) -> tuple[KubeNode, ...]:
-        found = (self._side.kube_node(node) for node in job.nodes)
-        return tuple(node for node in found if node is not None)
 
     # -- which pods, and since when ---------------------------------------------------------------
 
@@ -274,17 +213,6 @@ class PodLoop:
             return True
         self._queue.add(member.key)
         return False
-
-    async def _admit(self, uid: str) -> None:
-        """Whoever may not share in a placeholder is a workload of its own."""
-        pods = [pod for _, pod in self._groups.members(uid)]
-        for pod, job in list(gang_members.joining(pods, self._placeholders.of(uid))):
-            if not self._is_mine(pod) or pod.uid in self._admitted:
-                continue
-            if await self._side.admits(pod, job):
-                self._admitted.add(pod.uid)
-            else:
-                self._set_apart(pod)
 
     def _set_apart(self, pod: Pod) -> None:
         """A gang has no slot for it: it is a workload of its own."""
@@ -321,7 +249,7 @@ class PodLoop:
             if not was_mine:
                 self._meet(key)
             self._queue.add_after(key, _REST_S)
-        elif self._mine(key):
+        elif self._is_ours(key):
             self._queue.add(key)
         elif was_mine and not self._queue.is_worked_on(key):
             self._let_go(key)
@@ -344,6 +272,9 @@ class PodLoop:
     def _mine(self, uid: str) -> list[Pod]:
         return [pod for _, pod in self._groups.members(uid) if self._is_mine(pod)]
 
+    def _is_ours(self, uid: str) -> bool:
+        return any(self._is_mine(pod) for _, pod in self._groups.members(uid))
+
     def _is_mine(self, pod: Pod) -> bool:
         return lifecycle.actor(pod) is self._side.actor
 
@@ -356,7 +287,7 @@ class PodLoop:
         """Forget what of a workload is gone or another's; nobody works on it."""
         for departed in self._departed.pop(key, ()):
             self._forget(departed)
-        if not self._mine(key):
+        if not self._is_ours(key):
             self._placeholders.forget(key)
             self._side.forget(key)
 

@@ -17,7 +17,7 @@ from bridge.domain.lifecycle import row_of
 from bridge.domain.pods import Pod
 from bridge.domain.workload import Workload
 from tests.domain import lifecycle_builders as lives
-from tests.domain.test_gang import NOW, A, B, C, decided, job, running, uid, waiting
+from tests.domain.gang_looks import NOW, A, B, C, decided, job, running, uid, waiting
 
 D = waiting("d")
 LARGE = Demand(milli_cpu=8000)

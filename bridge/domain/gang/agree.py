@@ -20,9 +20,8 @@ from bridge.domain.actions import (
     Wait,
 )
 from bridge.domain.facts import Decision, Policy
-from bridge.domain.faults import Fault
 from bridge.domain.gang import endings, waiting
-from bridge.domain.gang.members import Member, has, tell, wait
+from bridge.domain.gang.members import Member, wait
 from bridge.domain.gang.waiting import Around
 from bridge.domain.ids import PodUid
 from bridge.domain.lifecycle import Row
@@ -33,14 +32,6 @@ _REPEATED = (Cancel, Restore, SetTimeLimit)
 """What members whose decisions do not depend on each other ask for alike."""
 
 _OF_THE_PLACEHOLDER = (Submit, Resize, Restore, Enlist, Cancel, Complete, SetTimeLimit)
-
-
-def without_claim(pod: Pod, decision: Decision, faults: Sequence[Fault]) -> Decision:
-    """Submit nothing for a pod whose claim to a group is faulty: nobody knows what to submit."""
-    if not faults or not has(decision, Submit):
-        return decision
-    text = "; ".join(fault.text for fault in faults)
-    return tell(pod, "PodGroupInvalid", text, retry=None)
 
 
 def agree(

@@ -7,11 +7,10 @@ from datetime import datetime, timedelta
 from bridge.domain.actions import Action, Assign, Cancel, Enlist, OwnCause, Resize, Submit, Wait
 from bridge.domain.facts import Decision, Policy
 from bridge.domain.gang import seating
-from bridge.domain.gang.members import Member, has, runs_in, tell, wait
+from bridge.domain.gang.members import Member, Names, has, runs_in, tell, wait
 from bridge.domain.ids import PodUid
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.lifecycle import Row
-from bridge.domain.pods import Pod
 from bridge.domain.workload import Workload
 
 
@@ -53,7 +52,7 @@ def _submitting(
     """Once, when all are here, and nothing keeps any of them."""
     gang = around.gang
     if not gang.is_complete:
-        return {m.pod.uid: _tell_incomplete(m.pod, around) for m in waiting}
+        return _tell_incomplete(waiting, around)
     if not all(has(decision, Submit) for decision in own.values()):
         return _held(own, Submit, "another member of the gang cannot be submitted yet")
     submits = [a for each in own.values() for a in each.actions if isinstance(a, Submit)]
@@ -75,7 +74,7 @@ def _assigning(
     job, dwelt = waiting[0].job, max(member.dwelt for member in waiting)
     remaining = around.policy.bind_deadline - dwelt
     if job is None or remaining > timedelta(0):
-        return {m.pod.uid: _tell_incomplete(m.pod, around, within=remaining) for m in waiting}
+        return _tell_incomplete(waiting, around, within=remaining)
     cancel = Cancel(job_id=job.id, sluid=job.sluid, cause=OwnCause.UNUSED)
     text = f"Slurm job {job.id} runs, but {_missing(gang)}: give the nodes back"
     return _by_the_first(own, Decision(actions=(cancel,), reason=text))
@@ -121,10 +120,11 @@ def _started_at_another_size(job: SlurmJob, gang: Workload) -> bool:
 
 def _enlist(newcomers: Sequence[Member], around: Around) -> Enlist | None:
     """Write those of them into the placeholder's identity that it does not name."""
+    names = Names()
     unnamed = [
         (member.pod.uid, member.job)
         for member in newcomers
-        if member.job is not None and member.pod.uid not in member.job.identity.pods
+        if member.job is not None and not names.has(member.job, member.pod)
     ]
     if not unnamed:
         return None
@@ -144,7 +144,9 @@ def _missing(gang: Workload) -> str:
     return f"{gang.full_name} has {len(gang.members)} of the {gang.needed} pods it needs to start"
 
 
-def _tell_incomplete(pod: Pod, around: Around, within: timedelta | None = None) -> Decision:
+def _tell_incomplete(
+    waiting: Sequence[Member], around: Around, within: timedelta | None = None
+) -> dict[PodUid, Decision]:
     """Nothing is held for a gang that is not complete; after a while its members say what is missing."""
     gang, policy = around.gang, around.policy
     text = _missing(gang)
@@ -153,9 +155,10 @@ def _tell_incomplete(pod: Pod, around: Around, within: timedelta | None = None) 
     remaining = patience - (around.now - oldest)
     soonest = min(within, _LOOK_AGAIN) if within is not None else _LOOK_AGAIN
     if remaining > timedelta(0):
-        return Decision(actions=(Wait(),), reason=text, retry_after=min(remaining, soonest))
+        silent = Decision(actions=(Wait(),), reason=text, retry_after=min(remaining, soonest))
+        return {member.pod.uid: silent for member in waiting}
     reason = "PodGroupInvalid" if gang.faults else "PodGroupIncomplete"
-    return tell(pod, reason, text, retry=soonest)
+    return {m.pod.uid: tell(m.pod, reason, text, retry=soonest) for m in waiting}
 
 
 _LOOK_AGAIN = timedelta(seconds=10)
