@@ -11,7 +11,7 @@ import pytest
 from typing_extensions import override
 
 from bridge.domain import names
-from bridge.domain.actions import Evict, Submit, Tell
+from bridge.domain.actions import Evict, Record, Release, Submit, Tell
 from bridge.domain.allocation import Share
 from bridge.domain.facts import Policy, WhenFull
 from bridge.domain.gang.decide import Decisions
@@ -106,6 +106,17 @@ def test_nothing_is_done_on_a_reading_that_misses_a_member() -> None:
     assert {} == decided(FULL, over, mine=False)
     again = decided(FULL, replace(over, identity=RUNS.identity), mine=False)
     assert [Evict] * 3 == [type(action) for actions in again.values() for action in actions]
+
+
+def test_a_member_that_failed_is_not_let_go_on_an_old_view() -> None:
+    """Its failure would not be recorded, and where its controller replaces it nobody would know of it."""
+    pods = [running("a", 0), ended("b", 1, 3)]
+    stale = decisions(pods, RUNS, mine=False, fresh=False)
+    assert ((), ()) == (stale.first, stale.rest)
+    assert stale.retry_after is not None
+    record, release = decided(pods, RUNS, mine=False)["b"]
+    assert isinstance(record, Record)
+    assert isinstance(release, Release)
 
 
 # --- how much work it is ---------------------------------------------------------------------------------------------

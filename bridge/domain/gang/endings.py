@@ -40,7 +40,8 @@ def endings(ending: Sequence[Member], members: Sequence[Member]) -> dict[PodUid,
             needed[job.id] = _needed(job, members)
         has_not_started = member.pod.is_gated or member.row is Row.UNPLACED
         if needed[job.id].by_placed or (needed[job.id].by_waiting and has_not_started):
-            answers[member.pod.uid] = _leave(member, job, decision)
+            # On an old view the lifecycle only waits: how the member ended is not in its decision yet.
+            answers[member.pod.uid] = _leave(member, job, decision) if member.is_fresh else decision
         elif not _spares_only(decision):
             last.setdefault(job.id, []).append(member)
     for those in last.values():
