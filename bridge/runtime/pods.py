@@ -10,28 +10,30 @@ from datetime import datetime, timedelta
 from structlog.contextvars import bind_contextvars, bound_contextvars
 
 from bridge.domain import grouping, lifecycle
-from bridge.domain.deletions import Deletions
-from bridge.domain.dwell import Dwell
 from bridge.domain.errors import PeerError
 from bridge.domain.facts import Decision, Facts, Policy
 from bridge.domain.gang import decide
 from bridge.domain.gang.decide import Decisions, Look, Plan, Sight
 from bridge.domain.gang.members import Claims
-from bridge.domain.grouping import Membership
 from bridge.domain.ids import PodUid
-from bridge.domain.lifecycle import Row
 from bridge.domain.objects import KubeObject
 from bridge.domain.pods import Pod
-from bridge.domain.view import Past, View
-from bridge.domain.workload import Groups
+from bridge.domain.view import Past
 from bridge.kube.cache import Cache
 from bridge.runtime import worker
 from bridge.runtime.actuator import Actuator
 from bridge.runtime.clock import Clock
+from bridge.runtime.members import Members
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.placeholders import Placeholders
 from bridge.runtime.side import Side
+from bridge.runtime.situations import Situations
 from bridge.runtime.workqueue import WorkQueue
+
+_REST_S = 2.0
+"""How soon a workload is looked at for which nothing has to be done at once: all that happens until then is one look."""
+
+_WORST_FIRST = (Past.IN_FLIGHT, Past.HANDED_OVER, Past.NOTHING)
 
 
 class PodLoop:
@@ -57,12 +59,8 @@ class PodLoop:
         self._policy = policy
         self._clock = clock
         self._metrics = metrics
-        self._dwell = Dwell()
-        self._deletions = Deletions()
-        self._rows: dict[PodUid, Row] = {}
-        self._groups = Groups()
-        self._memberships: dict[PodUid, Membership] = {}
-        """Of gated pods, as far as they are known: what they follow from does not change after CREATE."""
+        self._members = Members(side)
+        self._situations = Situations(metrics)
         self._admitted: set[PodUid] = set()
         """Pods that may join a placeholder submitted without them."""
         self._joined: set[PodUid] = set()
@@ -98,10 +96,10 @@ class PodLoop:
     async def _look(self, uid: str) -> timedelta | None:
         if not await self._is_resolved(uid):
             return None
-        if (key := self._groups.key(PodUid(uid))) not in (None, uid):
+        if (key := self._members.key(PodUid(uid))) not in (None, uid):
             self._queue.add(str(key))  # somebody has news of one member
             return None
-        if not self._is_ours(uid):
+        if not self._members.is_ours(uid):
             return None
         self._meet(uid)
         bind_contextvars(workload=uid)
@@ -110,8 +108,8 @@ class PodLoop:
     async def _decide(self, uid: str) -> timedelta | None:
         """Gather what there is to know of a workload's pods, decide, and act."""
         declared = await self._ask(uid)
-        claims = Claims(self._groups.members(uid), self._placeholders.of(uid))
-        mine = [pod for pod in claims.pods if self._is_mine(pod)]
+        claims = Claims(self._members.of(uid), self._placeholders.of(uid))
+        mine = [pod for pod in claims.pods if self._members.is_mine(pod)]
         if not mine:
             return None
         if not claims.is_gang:
@@ -135,13 +133,13 @@ class PodLoop:
 
     async def _ask(self, uid: str) -> KubeObject | None:
         """Ask what no cache knows of a gang: how large it is, and whether newcomers may join; others are set apart."""
-        member = self._groups.members(uid)[0][0]
+        member = self._members.of(uid)[0][0]
         if not member.is_gang:
             return None
         declared = await self._side.declared(member)
-        claims = Claims(self._groups.members(uid), self._placeholders.of(uid))
+        claims = Claims(self._members.of(uid), self._placeholders.of(uid))
         for pod, job in list(claims.joining()):
-            if not self._is_mine(pod) or pod.uid in self._admitted:
+            if not self._members.is_mine(pod) or pod.uid in self._admitted:
                 continue
             if await self._side.admits(pod, job):
                 self._admitted.add(pod.uid)
@@ -151,7 +149,7 @@ class PodLoop:
 
     def _sight(self, pod: Pod, uid: str, claims: Claims, now: datetime) -> Sight:
         view = self._placeholders.view(pod, uid, claims.of(pod))
-        return Sight(view, self._since(pod, view, now))
+        return Sight(view, self._situations.since(pod, view, now))
 
     def _gather(self, look: Look, uid: str, now: datetime) -> Facts:
         return self._side.gather(
@@ -201,14 +199,13 @@ class PodLoop:
     async def _is_resolved(self, uid: str) -> bool:
         """Find out which workload a new pod is of; False if it is not its own."""
         pod = self._pods.get(uid)
-        if pod is None or not self._is_mine(pod) or self._membership(pod) is not None:
+        if pod is None or not self._members.is_mine(pod) or self._members.is_resolved(pod):
             return True
         member = await self._side.resolve(pod)
         pod = self._pods.get(uid)
-        if pod is None or not self._is_mine(pod):
+        if pod is None or not self._members.is_mine(pod):
             return True
-        self._memberships[pod.uid] = member
-        self._groups.put(pod, member)
+        self._members.settle(pod, member)
         if member.key == uid:
             return True
         self._queue.add(member.key)
@@ -216,47 +213,37 @@ class PodLoop:
 
     def _set_apart(self, pod: Pod) -> None:
         """A gang has no slot for it: it is a workload of its own."""
-        self._memberships[pod.uid] = alone = grouping.alone(pod)
-        self._groups.put(pod, alone)
+        alone = grouping.alone(pod)
+        self._members.settle(pod, alone)
         self._queue.add(alone.key)
-
-    def _membership(self, pod: Pod) -> Membership | None:
-        if not pod.is_gated:
-            return grouping.placed(pod)
-        return self._memberships.get(pod.uid) or self._side.membership(pod)
 
     def _changed(self, old: Pod | None, new: Pod | None) -> None:
         """Queue the pod's workload if any of it is, or was, this side's."""
-        was_mine = old is not None and self._is_mine(old)
+        was_mine = old is not None and self._members.is_mine(old)
+        key: str | None = None
         if new is not None:
-            self._deletions.see(new)
-            new = self._deletions.with_first(new)
-            member = self._membership(new) or grouping.alone(new)
-            left = self._groups.put(new, member)
+            new, key, left = self._members.see(new)
             if left is not None:
                 self._queue.add(left)
-            key: str | None = member.key
-        else:
-            key = self._groups.remove(old.uid) if old is not None else None
-            if old is not None:
-                self._deletions.forget(old.uid)
+        elif old is not None:
+            key = self._members.remove(old)
         if key is None:
             return
-        is_mine = new is not None and self._is_mine(new)
+        is_mine = new is not None and self._members.is_mine(new)
         if old is not None and was_mine and not is_mine:
             self._departed.setdefault(key, set()).add(old.uid)
         if new is not None and is_mine and lifecycle.is_at_rest(new):
             if not was_mine:
                 self._meet(key)
             self._queue.add_after(key, _REST_S)
-        elif self._is_ours(key):
+        elif self._members.is_ours(key):
             self._queue.add(key)
         elif was_mine and not self._queue.is_worked_on(key):
             self._let_go(key)
 
     def _heard_of(self, uid: str) -> None:
         """Queue a workload of which Slurm has news, if any of it is this side's."""
-        if not (mine := self._mine(uid)):
+        if not (mine := self._members.mine(uid)):
             return
         jobs = self._placeholders.of(uid)
         if all(lifecycle.may_rest(pod, jobs) for pod in mine):
@@ -266,53 +253,21 @@ class PodLoop:
 
     def _meet(self, uid: str) -> None:
         """Keep book on a workload from now on."""
-        pasts = {self._side.past(pod) for pod in self._mine(uid)}
+        pasts = {self._side.past(pod) for pod in self._members.mine(uid)}
         self._placeholders.meet(uid, next(past for past in _WORST_FIRST if past in pasts))
-
-    def _mine(self, uid: str) -> list[Pod]:
-        return [pod for _, pod in self._groups.members(uid) if self._is_mine(pod)]
-
-    def _is_ours(self, uid: str) -> bool:
-        return any(self._is_mine(pod) for _, pod in self._groups.members(uid))
-
-    def _is_mine(self, pod: Pod) -> bool:
-        return lifecycle.actor(pod) is self._side.actor
-
-    def _since(self, pod: Pod, view: View, now: datetime) -> datetime:
-        cell = lifecycle.cell(pod, view)
-        self._count(pod.uid, cell[0])
-        return self._dwell.since(pod.uid, cell, now)
 
     def _let_go(self, key: str) -> None:
         """Forget what of a workload is gone or another's; nobody works on it."""
         for departed in self._departed.pop(key, ()):
             self._forget(departed)
-        if not self._is_ours(key):
+        if not self._members.is_ours(key):
             self._placeholders.forget(key)
             self._side.forget(key)
 
     def _forget(self, uid: PodUid) -> None:
-        self._memberships.pop(uid, None)
+        self._members.forget(uid)
         self._admitted.discard(uid)
         self._joined.discard(uid)
         self._placeholders.forget_pod(uid)
         self._side.forget_pod(uid)
-        self._dwell.forget(uid)
-        self._count(uid, None)
-
-    def _count(self, uid: PodUid, row: Row | None) -> None:
-        before = self._rows.pop(uid, None)
-        if row is not None:
-            self._rows[uid] = row
-        if row is not before:
-            self._metrics.pod_moved(_label(before), _label(row))
-
-
-_REST_S = 2.0
-"""How soon a workload is looked at for which nothing has to be done at once: all that happens until then is one look."""
-
-_WORST_FIRST = (Past.IN_FLIGHT, Past.HANDED_OVER, Past.NOTHING)
-
-
-def _label(row: Row | None) -> str | None:
-    return row.name.lower() if row else None
+        self._situations.forget(uid)

@@ -43,7 +43,7 @@ from tests.reconcile.slurm import Job
 from tests.reconcile.trouble import Fault, Trouble
 from tests.virtual_time import EPOCH, VirtualClock
 
-SETTLED_AFTER_S = 60.0
+SETTLED_AFTER_S = 30.0
 """Longer than a lost submit is waited for, and than any back-off after one failure."""
 
 RING = "pod-group/team-a/ring"
