@@ -21,6 +21,12 @@ class KubeNodes:
         found = self.facts(slurm_node)
         return found.name if found else None
 
+    def slurm_node(self, kube_node: KubeNode) -> SlurmNode | None:
+        """The Slurm name that is this node's; None if nobody knows it, or another node has that name."""
+        node = self._cache.get(kube_node)
+        name = nodes.slurm_name(node) if node is not None else None
+        return name if name is not None and self.behind(name) == kube_node else None
+
     def facts(self, slurm_node: SlurmNode) -> KubeNodeFacts | None:
         """The same, whole."""
         return nodes.holder(self._by_slurm_name.get(slurm_node))

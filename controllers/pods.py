@@ -48,6 +48,8 @@ class Endings:
         self._restorer = restorer
         self._look_at = look_at
         self._unheld: dict[PodUid, Column] = {}
+        self._nodes: tuple[SlurmJob | None, frozenset[SlurmNode]] = (None, frozenset())
+        """Of the placeholder that was looked at last."""
 
     def membership(self, pod: Pod) -> Membership:
         """Say which workload a pod was placed with."""
@@ -86,7 +88,6 @@ class Endings:
     ) -> Facts:
         """Look which node the placeholder holds, whether the pod's own is still there, and what became of a lost one."""
         running = [job for job in view.live if job.phase is JobPhase.RUNNING and job.nodes]
-        held = [self._kube_nodes.behind(node) for job in running[:1] for node in job.nodes]
         own = pod.kube_node or pod.assigned_node
         row, column = lifecycle.cell(pod, view)
         self._watch_hold(pod, row, column)
@@ -99,7 +100,7 @@ class Endings:
             view=view,
             now=now,
             since=since,
-            kube_node=own if own in held else next(iter(held), None),
+            kube_node=self._held(running[0], own) if running else None,
             evictions_held=row is Row.BOUND and not view.live and self._breaker.holds(),
             node_is_gone=pod.kube_node is not None and self._kube_nodes.is_gone(pod.kube_node),
             refusal=self._restorer.refusal(pod),
@@ -112,6 +113,18 @@ class Endings:
         """The pod is gone."""
         self._inquiry.forget(uid)
         self._unheld.pop(uid, None)
+
+    def _held(self, job: SlurmJob, own: KubeNode | None) -> KubeNode | None:
+        """The pod's own node if the placeholder holds it, else the first that it holds."""
+        slurm_node = self._kube_nodes.slurm_node(own) if own is not None else None
+        if slurm_node is not None:
+            if (
+                self._nodes[0] is not job
+            ):  # asked for each member of a gang, which may have thousands of nodes
+                self._nodes = (job, frozenset(job.nodes))
+            if slurm_node in self._nodes[1]:
+                return own
+        return self._kube_nodes.behind(job.nodes[0])
 
     def _watch_hold(self, pod: Pod, row: Row, column: Column) -> None:
         before = self._unheld.pop(pod.uid, None)

@@ -4,7 +4,7 @@ The slots of an allocation are numbered along Slurm's order of nodes, so that ne
 Slurm's topology. A member keeps its slot for good; a replacement takes the one that became free.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bridge.domain.ids import PodUid, SlurmNode
@@ -85,18 +85,23 @@ def seat(
         wanted: the slot that is a member's by its index; it gets another one only if somebody else has it.
         within: the slots that are of a member's size, where they differ.
     """
-    free = dict.fromkeys(slot for slot in range(len(nodes)) if slot not in taken)
+    free = {slot for slot in range(len(nodes)) if slot not in taken}
     seats: dict[PodUid, int] = {}
     for uid in members:
         slot = (wanted or {}).get(uid, -1)
         if slot in free and (within is None or slot in within[uid]):
-            del free[slot]
+            free.remove(slot)
             seats[uid] = slot
+    everywhere = range(len(nodes))
+    lowest: dict[
+        range, Iterator[int]
+    ] = {}  # each slot is passed once, however many members there are
     for uid in members:
         if uid in seats:
             continue
-        suitable = (slot for slot in free if within is None or slot in within[uid])
-        if (slot := next(suitable, -1)) >= 0:
-            del free[slot]
+        its = within[uid] if within is not None else everywhere
+        slot = next((s for s in lowest.setdefault(its, iter(its)) if s in free), -1)
+        if slot >= 0:
+            free.remove(slot)
             seats[uid] = slot
     return {uid: Seat(slot=slot, node=nodes[slot]) for uid, slot in seats.items()}

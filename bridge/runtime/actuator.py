@@ -214,8 +214,8 @@ class Actuator:
             if action.cause is not None:
                 if await self._was_placed_by(job, pod):
                     return
-                marked = replace(job.identity, cause=action.cause, misfits=action.misfits)
-                await jobs.set_identity(self._slurm, job.id, marked, sluid=job.sluid)
+                mark = partial(replace, cause=action.cause, misfits=action.misfits)
+                await jobs.amend_identity(self._slurm, job.id, job.identity, mark, sluid=job.sluid)
             await jobs.cancel(self._slurm, job.sluid or job.id)
         finally:
             self._placeholders.wrote(workload)

@@ -5,38 +5,38 @@ else there is to gather, each program says by its `Side` (`bridge.runtime.side`)
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 
-import structlog
-from structlog.contextvars import bound_contextvars
+from structlog.contextvars import bind_contextvars, bound_contextvars
 
-from bridge.domain import gang, gang_members, lifecycle, seating
-from bridge.domain.allocation import Seat
-from bridge.domain.deletions import Deletions
-from bridge.domain.dwell import Dwell
+from bridge.domain import lifecycle
 from bridge.domain.errors import PeerError
-from bridge.domain.facts import Actor, Decision, Policy, WhenFull
-from bridge.domain.gang_members import Member
-from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey
-from bridge.domain.jobs import SlurmJob
-from bridge.domain.lifecycle import Row
+from bridge.domain.facts import Actor, Decision, Facts, Policy
+from bridge.domain.gang import decide
+from bridge.domain.gang.decide import Decisions, Look, Plan, Sight
+from bridge.domain.gang.members import Claims
+from bridge.domain.ids import PodUid, WorkloadKey
+from bridge.domain.objects import KubeObject
 from bridge.domain.oddities import UNHEARD, About, Oddities
 from bridge.domain.pods import Pod
-from bridge.domain.view import Past, View
-from bridge.domain.workloads import membership, workload
-from bridge.domain.workloads.membership import Membership
-from bridge.domain.workloads.workload import Groups, Workload
+from bridge.domain.view import Past
+from bridge.domain.workloads import membership
 from bridge.kube.cache import Cache
 from bridge.runtime import worker
 from bridge.runtime.actuator import Actuator
 from bridge.runtime.clock import Clock
+from bridge.runtime.members import Members
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.placeholders import Placeholders
 from bridge.runtime.side import Side
+from bridge.runtime.situations import Situations
 from bridge.runtime.worker import Aside
 from bridge.runtime.workqueue import WorkQueue
+
+_REST_S = 2.0
+"""How soon a workload is looked at for which nothing has to be done at once: all that happens until then is one look."""
+
+_WORST_FIRST = (Past.IN_FLIGHT, Past.HANDED_OVER, Past.NOTHING)
 
 
 class PodLoop:
@@ -64,12 +64,8 @@ class PodLoop:
         self._clock = clock
         self._metrics = metrics
         self._set_aside = set_aside
-        self._dwell = Dwell()
-        self._deletions = Deletions()
-        self._rows: dict[PodUid, Row] = {}
-        self._groups = Groups()
-        self._memberships: dict[PodUid, Membership] = {}
-        """Of gated pods, as far as they are known: what they follow from does not change after CREATE."""
+        self._members = Members(side)
+        self._situations = Situations(metrics)
         self._admitted: set[PodUid] = set()
         """Pods that may join a placeholder submitted without them."""
         self._joined: set[PodUid] = set()
@@ -111,140 +107,86 @@ class PodLoop:
     async def _look(self, uid: WorkloadKey) -> timedelta | None:
         if not await self._is_resolved(uid):
             return None
-        if (key := self._groups.key(PodUid(uid))) not in (None, uid):
+        if (key := self._members.key(PodUid(uid))) not in (None, uid):
             self._queue.add(key)  # somebody has news of one member
             return None
-        members = self._groups.members(uid)
-        if not self._mine(uid):
+        if not self._members.is_ours(uid):
             return None
         self._meet(uid)
-        if members[0][0].is_gang:
-            return await self._together(uid, members)
-        return await self._alone(*members[0])
+        bind_contextvars(workload=uid)
+        return await self._decide(uid)
 
-    # -- a single pod -----------------------------------------------------------------------------
-
-    async def _alone(self, member: Membership, pod: Pod) -> timedelta | None:
-        structlog.contextvars.bind_contextvars(pod=pod.full_name)
-        view = self._placeholders.view(pod, member.key)
+    async def _decide(self, uid: WorkloadKey) -> timedelta | None:
+        """Gather what there is to know of a workload's pods, decide, and act."""
+        declared = await self._ask(uid)
+        claims = Claims(self._members.of(uid), self._placeholders.of(uid))
+        mine = [pod for pod in claims.pods if self._members.is_mine(pod)]
+        if not mine:
+            return None
+        if not claims.is_gang:
+            bind_contextvars(pod=mine[0].full_name)
         now = self._clock.now()
-        facts = self._side.gather(
-            pod, view, uid=member.key, now=now, since=self._since(pod, view, now)
+        sights = {pod.uid: self._sight(pod, uid, claims, now) for pod in mine}
+        plan = decide.plan(
+            uid, claims, sights, declared, self._policy, now=now, read_again=self._joined
         )
-        decision = lifecycle.decide(facts, self._policy)
-        decision = gang.without_claim(pod, decision, member.faults)
-        await self._actuator.carry_out(pod, decision, workload=member.key)
-        return decision.retry_after
-
-    # -- a gang -----------------------------------------------------------------------------------
-
-    async def _together(
-        self, uid: WorkloadKey, members: Sequence[tuple[Membership, Pod]]
-    ) -> timedelta | None:
-        declared = await self._side.declared(members[0][0])
-        await self._admit(uid)
-        members = self._groups.members(uid)  # as they are after the questions
-        waiting = [each for each in members if seating.is_waiting(each[1])]
-        wanted = workload.evaluate(waiting, declared) if waiting else None
-        pods = workload.in_order(members)
-        structlog.contextvars.bind_contextvars(workload=uid)
-        looks = self._looks(uid, pods, wanted)
-        decisions = gang.agree(
-            looks,
-            wanted,
-            self._policy,
-            now=self._clock.now(),
-            is_fresh=all(look.is_fresh for look in looks),
-        )
+        self._read_again(uid, plan)
+        facts = {look.pod.uid: self._gather(look, uid, now) for look in plan.looks}
+        found = ((node, self._side.kube_node(node)) for node in plan.nodes)
+        kube_nodes = {node: kube_node for node, kube_node in found if kube_node is not None}
+        decisions = decide.decide(plan, facts, kube_nodes, self._policy, now=now)
+        for pod in decisions.apart:
+            self._set_apart(pod)
         await self._carry_out(uid, decisions)
-        return min(
-            (decision.retry_after for _, decision in decisions if decision.retry_after is not None),
-            default=None,
+        return decisions.retry_after
+
+    # -- gather -----------------------------------------------------------------------------------
+
+    async def _ask(self, uid: WorkloadKey) -> KubeObject | None:
+        """Ask what no cache knows of a gang: how large it is, and whether newcomers may join; others are set apart."""
+        member = self._members.of(uid)[0][0]
+        if not member.is_gang:
+            return None
+        declared = await self._side.declared(member)
+        claims = Claims(self._members.of(uid), self._placeholders.of(uid))
+        for pod, job in list(claims.joining()):
+            if not self._members.is_mine(pod) or pod.uid in self._admitted:
+                continue
+            if await self._side.admits(pod, job):
+                self._admitted.add(pod.uid)
+            else:
+                self._set_apart(pod)
+        return declared
+
+    def _sight(self, pod: Pod, uid: WorkloadKey, claims: Claims, now: datetime) -> Sight:
+        view = self._placeholders.view(pod, uid, claims.of(pod))
+        return Sight(view, self._situations.since(pod, view, now))
+
+    def _gather(self, look: Look, uid: WorkloadKey, now: datetime) -> Facts:
+        return self._side.gather(
+            look.pod,
+            look.view,
+            uid=uid,
+            now=now,
+            since=look.since,
+            seat=look.seat,
+            beside=look.beside,
         )
 
-    def _looks(
-        self, uid: WorkloadKey, pods: Sequence[Pod], wanted: Workload | None
-    ) -> list[Member]:
-        """Decide for each member as if it were alone with the placeholder."""
-        jobs = self._placeholders.of(uid)
-        seats: Mapping[PodUid, Seat] | None = None
-        placed: dict[SlurmNode, list[Pod]] = {}
-        looks: list[Member] = []
-        for pod in pods:
-            if not self._is_mine(pod):
-                looks.append(gang_members.others(pod, jobs))
-                continue
-            view = self._placeholders.view(pod, uid, gang_members.concerns(pod, pods, jobs))
-            now = self._clock.now()
-            since = self._since(pod, view, now)
-            job = lifecycle.placeholder(pod, view)
-            if job is not None and self._joined_unseen(uid, pod, job):
-                view = replace(view, fresh=False)
-            seat = None
-            if wanted is not None and job is not None and seating.needs_seat(pod, job):
-                seats = seats if seats is not None else seating.seats(job, pods, wanted)
-                seat = seats.get(pod.uid)
-                if seat is None:
-                    if (
-                        look := self._unseated(pod, pods, wanted, job, view, dwelt=now - since)
-                    ) is None:
-                        self._set_apart(pod)
-                    else:
-                        looks.append(look)
-                    continue
-            beside = placed.setdefault(seat.node, []) if seat else []
-            facts = self._side.gather(
-                pod, view, uid=uid, now=now, since=since, seat=seat, beside=beside
-            )
-            decision = lifecycle.decide(facts, self._policy)
-            if seat is not None and job is not None:
-                beside.append(pod)
-                decision = seating.seated(decision, seat, job, uid, self._nodelist(job))
-            looks.append(
-                Member(
-                    pod=pod,
-                    row=lifecycle.row_of(pod, node_is_gone=facts.node_is_gone),
-                    job=job,
-                    decision=decision,
-                    dwelt=now - since,
-                    is_fresh=view.fresh,
-                )
-            )
-        return looks
+    def _read_again(self, uid: WorkloadKey, plan: Plan) -> None:
+        """Ask for placeholders anew that do not name members yet which they were placed by."""
+        for pod, job_id in plan.unread:
+            self._joined.add(pod)
+            self._placeholders.changed(job_id)
+        if plan.unread:
+            self._placeholders.wrote(uid)
 
-    def _joined_unseen(self, uid: WorkloadKey, pod: Pod, job: SlurmJob) -> bool:
-        """Whether a member was written into its placeholder's identity after that was read: once, it is read again."""
-        is_placed = not pod.is_gated and job.is_named(pod.job_id, pod.sluid)
-        if not is_placed or pod.uid in job.identity.pods or pod.uid in self._joined:
-            return False
-        self._joined.add(pod.uid)
-        self._placeholders.changed(job.id)
-        self._placeholders.wrote(uid)
-        return True
+    # -- act --------------------------------------------------------------------------------------
 
-    def _unseated(
-        self,
-        pod: Pod,
-        pods: Sequence[Pod],
-        wanted: Workload,
-        job: SlurmJob,
-        view: View,
-        *,
-        dwelt: timedelta,
-    ) -> Member | None:
-        """Decide for a member without a seat; None if it is to be a workload of its own."""
-        if not seating.is_surplus(job, pods, wanted):
-            return gang_members.unseated(pod, job, view)
-        if seating.when_full(pod, self._policy) is WhenFull.WAIT:
-            return gang_members.surplus(pod, job, view, self._policy, dwelt=dwelt)
-        return None
-
-    async def _carry_out(self, uid: WorkloadKey, decisions: Sequence[tuple[Pod, Decision]]) -> None:
+    async def _carry_out(self, uid: WorkloadKey, decisions: Decisions) -> None:
         """What concerns the placeholder first, one after the other; then every member's own, at once."""
-        first = [each for each in decisions if gang.leads(each[1])]
-        for pod, decision in first:
+        for pod, decision in decisions.first:
             await self._one(uid, pod, decision)
-        rest = [each for each in decisions if not gang.leads(each[1])]
         failures: list[PeerError] = []
 
         async def one(pod: Pod, decision: Decision) -> None:
@@ -254,9 +196,8 @@ class PodLoop:
                 failures.append(error)
 
         async with asyncio.TaskGroup() as group:
-            for pod, decision in rest:
-                if not gang.is_idle(decision):
-                    group.create_task(one(pod, decision))
+            for pod, decision in decisions.rest:
+                group.create_task(one(pod, decision))
         if failures:
             raise failures[0]
 
@@ -264,82 +205,56 @@ class PodLoop:
         with bound_contextvars(pod=pod.full_name):
             await self._actuator.carry_out(pod, decision, workload=uid)
 
-    def _nodelist(self, job: SlurmJob) -> tuple[KubeNode, ...]:
-        found = (self._side.kube_node(node) for node in job.nodes)
-        return tuple(node for node in found if node is not None)
-
     # -- which pods, and since when ---------------------------------------------------------------
 
     async def _is_resolved(self, uid: WorkloadKey) -> bool:
         """Find out which workload a new pod is of; False if it is not its own."""
         pod = self._pods.get(uid)
-        if pod is None or not self._is_mine(pod) or self._membership(pod) is not None:
+        if pod is None or not self._members.is_mine(pod) or self._members.is_resolved(pod):
             return True
         member = await self._side.resolve(pod)
         pod = self._pods.get(uid)
-        if pod is None or not self._is_mine(pod):
+        if pod is None or not self._members.is_mine(pod):
             return True
-        self._memberships[pod.uid] = member
-        self._groups.put(pod, member)
+        self._members.settle(pod, member)
         if member.key == uid:
             return True
         self._queue.add(member.key)
         return False
 
-    async def _admit(self, uid: WorkloadKey) -> None:
-        """Whoever may not share in a placeholder is a workload of its own."""
-        pods = [pod for _, pod in self._groups.members(uid)]
-        for pod, job in list(gang_members.joining(pods, self._placeholders.of(uid))):
-            if not self._is_mine(pod) or pod.uid in self._admitted:
-                continue
-            if await self._side.admits(pod, job):
-                self._admitted.add(pod.uid)
-            else:
-                self._set_apart(pod)
-
     def _set_apart(self, pod: Pod) -> None:
         """A gang has no slot for it: it is a workload of its own."""
-        self._memberships[pod.uid] = alone = membership.alone(pod)
-        self._groups.put(pod, alone)
+        alone = membership.alone(pod)
+        self._members.settle(pod, alone)
         self._queue.add(alone.key)
-
-    def _membership(self, pod: Pod) -> Membership | None:
-        if not pod.is_gated:
-            return membership.placed(pod)
-        return self._memberships.get(pod.uid) or self._side.membership(pod)
 
     def _changed(self, old: Pod | None, new: Pod | None) -> None:
         """Queue the pod's workload if any of it is, or was, this side's."""
-        was_mine = old is not None and self._is_mine(old)
+        was_mine = old is not None and self._members.is_mine(old)
+        key: WorkloadKey | None = None
         if new is not None:
-            self._deletions.see(new)
-            new = self._deletions.with_first(new)
-            member = self._membership(new) or membership.alone(new)
-            left = self._groups.put(new, member)
+            new, key, left = self._members.see(new)
             if left is not None:
                 self._queue.add(left)
-            key: WorkloadKey | None = member.key
-        else:
-            key = self._groups.remove(old.uid) if old is not None else None
-            if old is not None:
-                self._deletions.forget(old.uid)
+        elif old is not None:
+            key = self._members.remove(old)
         if key is None:
             return
-        is_mine = new is not None and self._is_mine(new)
+        is_mine = new is not None and self._members.is_mine(new)
         if old is not None and was_mine and not is_mine:
             self._departed.setdefault(key, set()).add(old.uid)
         if new is not None and is_mine and lifecycle.is_at_rest(new):
             if not was_mine:
                 self._meet(key)
             self._queue.add_after(key, _REST_S)
-        elif self._mine(key):
+        elif self._members.is_ours(key):
             self._queue.add(key)
         elif was_mine and not self._queue.is_worked_on(key):
             self._let_go(key)
 
     def _heard_of(self, uid: WorkloadKey) -> None:
         """Queue a workload of which Slurm has news, if any of it is this side's."""
-        if not (mine := self._mine(uid)):
+        if not (mine := self._members.mine(uid)):
             return
         jobs = self._placeholders.of(uid)
         if all(lifecycle.may_rest(pod, jobs) for pod in mine):
@@ -349,53 +264,24 @@ class PodLoop:
 
     def _meet(self, uid: WorkloadKey) -> None:
         """Keep book on a workload from now on."""
-        pasts = {self._side.past(pod) for pod in self._mine(uid)}
+        pasts = {self._side.past(pod) for pod in self._members.mine(uid)}
         self._placeholders.meet(uid, next(past for past in _WORST_FIRST if past in pasts))
-
-    def _about(self, uid: WorkloadKey) -> About | None:
-        return next((pod.about for pod in self._mine(uid)), None)
-
-    def _mine(self, uid: WorkloadKey) -> list[Pod]:
-        return [pod for _, pod in self._groups.members(uid) if self._is_mine(pod)]
-
-    def _is_mine(self, pod: Pod) -> bool:
-        return lifecycle.actor(pod) is self._side.actor
-
-    def _since(self, pod: Pod, view: View, now: datetime) -> datetime:
-        cell = lifecycle.cell(pod, view)
-        self._count(pod.uid, cell[0])
-        return self._dwell.since(pod.uid, cell, now)
 
     def _let_go(self, key: WorkloadKey) -> None:
         """Forget what of a workload is gone or another's; nobody works on it."""
         for departed in self._departed.pop(key, ()):
             self._forget(departed)
-        if not self._mine(key):
+        if not self._members.is_ours(key):
             self._placeholders.forget(key)
             self._side.forget(key)
 
+    def _about(self, uid: WorkloadKey) -> About | None:
+        return next((pod.about for pod in self._members.mine(uid)), None)
+
     def _forget(self, uid: PodUid) -> None:
-        self._memberships.pop(uid, None)
+        self._members.forget(uid)
         self._admitted.discard(uid)
         self._joined.discard(uid)
         self._placeholders.forget_pod(uid)
         self._side.forget_pod(uid)
-        self._dwell.forget(uid)
-        self._count(uid, None)
-
-    def _count(self, uid: PodUid, row: Row | None) -> None:
-        before = self._rows.pop(uid, None)
-        if row is not None:
-            self._rows[uid] = row
-        if row is not before:
-            self._metrics.pod_moved(_label(before), _label(row))
-
-
-_REST_S = 2.0
-"""How soon a workload is looked at for which nothing has to be done at once: all that happens until then is one look."""
-
-_WORST_FIRST = (Past.IN_FLIGHT, Past.HANDED_OVER, Past.NOTHING)
-
-
-def _label(row: Row | None) -> str | None:
-    return row.name.lower() if row else None
+        self._situations.forget(uid)

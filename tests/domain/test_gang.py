@@ -1,19 +1,10 @@
 """What a gang's members agree on: the placeholder's affairs once, assignment together, ends one by one."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 
-from bridge.domain import (
-    gang,
-    gang_members,
-    lifecycle,
-    names,
-    placeholder,
-    seating,
-)
+from bridge.domain import names, placeholder
 from bridge.domain.actions import (
-    Action,
     Assign,
     Cancel,
     Cause,
@@ -31,121 +22,29 @@ from bridge.domain.actions import (
 )
 from bridge.domain.allocation import Part, Share
 from bridge.domain.demand import Demand
-from bridge.domain.facts import Facts, Fit, Policy
-from bridge.domain.gang_members import Member
-from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid, SlurmNode, WorkloadKey
+from bridge.domain.gang import seating
+from bridge.domain.ids import JobId, PodUid
 from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.pods import Phase, Pod
-from bridge.domain.workloads import claims, workload
-from bridge.domain.workloads.kinds import labelled
-from bridge.domain.workloads.workload import Workload
 from tests.domain import gang_builders as build
 from tests.domain import lifecycle_builders as lives
-
-NOW = build.CREATED + timedelta(seconds=30)
-UID = WorkloadKey("pod-group/team-a/ring")
-POLICY = Policy()
-N1, N2 = SlurmNode("n1"), SlurmNode("n2")
-
-
-def waiting(name: str, size: int = 3) -> Pod:
-    return build.labelled(name, "ring", str(size))
-
-
-def placed(name: str, rank: int) -> Pod:
-    return build.placed(waiting(name), UID, rank)
-
-
-def running(name: str, rank: int) -> Pod:
-    return replace(
-        placed(name, rank),
-        kube_node=KubeNode("k1"),
-        phase=Phase.RUNNING,
-        start_time=build.CREATED,
-        containers=(lives.MAIN_RUNNING,),
-    )
-
-
-def ended(name: str, rank: int, code: int = 0) -> Pod:
-    phase = Phase.FAILED if code else Phase.SUCCEEDED
-    return replace(
-        running(name, rank), phase=phase, containers=(lives.exited(code, at=build.CREATED),)
-    )
-
-
-def uid(pod: Pod) -> PodUid:
-    return pod.uid
-
-
-def job(
-    phase: JobPhase, *pods: Pod, number: int = 7, end: JobEnd | None = None, tasks: int = 3
-) -> SlurmJob:
-    made = lives.job(phase, number=number, end=end)
-    identity = replace(
-        made.identity,
-        kind=labelled.KIND,
-        name="ring",
-        uid=UID,
-        pods=tuple(pod.uid for pod in pods),
-    )
-    shares = (Share(node=N1, tasks=2), Share(node=N2, tasks=2))
-    has_nodes = phase is JobPhase.RUNNING
-    return replace(
-        made,
-        sluid=Sluid(f"sluid-{number}"),
-        identity=identity,
-        tasks=tasks,
-        nodes=(N1, N2) if has_nodes else (),
-        shares=shares if has_nodes else (),
-    )
-
-
-def wanted(pods: Iterable[Pod]) -> Workload | None:
-    members = [(claims.of(pod, []), pod) for pod in pods if seating.is_waiting(pod)]
-    return workload.evaluate(members) if members else None
-
-
-def decided(
-    pods: list[Pod],
-    *jobs: SlurmJob,
-    misfits: tuple[Pod, ...] = (),
-    dwelt: timedelta = timedelta(0),
-    mine: bool = True,
-) -> dict[str, tuple[Action, ...]]:
-    """As the loop does: each alone, then together; by the pod's name."""
-    looks = []
-    group = wanted(pods)
-    for pod in pods:
-        if pod.is_gated is not mine:
-            looks.append(gang_members.others(pod, jobs))
-            continue
-        concerns = gang_members.concerns(pod, pods, jobs)
-        view = lives.view(*filter(concerns, jobs))
-        facts = Facts(
-            pod=pod,
-            view=view,
-            now=NOW,
-            since=NOW - dwelt,
-            kube_node=KubeNode("k1"),
-            fit=Fit.MISFIT if pod in misfits else Fit.FITS,
-        )
-        its = lifecycle.placeholder(pod, view)
-        if group is not None and its is not None and seating.needs_seat(pod, its):
-            seat = seating.seats(its, pods, group).get(pod.uid)
-            if seat is None:
-                looks.append(gang_members.unseated(pod, its, view))
-                continue
-            decision = lifecycle.decide(facts, POLICY)
-            decision = seating.seated(decision, seat, its, UID, (KubeNode("k1"), KubeNode("k2")))
-        else:
-            decision = lifecycle.decide(facts, POLICY)
-        row = lifecycle.row_of(pod, node_is_gone=False)
-        looks.append(Member(pod=pod, row=row, job=its, decision=decision, dwelt=dwelt))
-    answers = gang.agree(looks, group, POLICY, now=NOW, is_fresh=True)
-    return {pod.name: decision.actions for pod, decision in answers if not gang.is_idle(decision)}
-
-
-A, B, C = waiting("a"), waiting("b"), waiting("c")
+from tests.domain.gang_looks import (
+    N1,
+    N2,
+    NOW,
+    POLICY,
+    UID,
+    A,
+    B,
+    C,
+    decided,
+    ended,
+    job,
+    placed,
+    running,
+    waiting,
+    wanted,
+)
 
 
 def test_one_submits_for_all_when_all_are_there() -> None:

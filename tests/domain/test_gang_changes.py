@@ -5,11 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from bridge.domain import gang_endings, gang_members, names, seating
+from bridge.domain import names
 from bridge.domain.actions import Cancel, Cause, Enlist, Evict, OwnCause, Resize, Tell
 from bridge.domain.demand import Demand
 from bridge.domain.facts import Decision, Policy, WhenFull
-from bridge.domain.gang_members import Member
+from bridge.domain.gang import endings, members, seating
+from bridge.domain.gang.members import Member
 from bridge.domain.ids import alone_key
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.lifecycle import row_of
@@ -18,7 +19,7 @@ from bridge.domain.workloads import workload
 from bridge.domain.workloads.membership import Membership
 from bridge.domain.workloads.workload import Workload
 from tests.domain import lifecycle_builders as lives
-from tests.domain.test_gang import NOW, A, B, C, decided, job, running, uid, waiting
+from tests.domain.gang_looks import NOW, A, B, C, decided, job, running, uid, waiting
 
 D = waiting("d")
 LARGE = Demand(milli_cpu=8000)
@@ -153,7 +154,7 @@ def test_the_pods_word_counts_before_the_settings(
 def surplus(pod: Pod = D, *, seconds: float = 10, fresh: bool = True) -> Member:
     dwelt = timedelta(seconds=seconds)
     view = replace(lives.view(RUNS), fresh=fresh)
-    return gang_members.surplus(pod, RUNS, view, Policy(), dwelt=dwelt)
+    return members.surplus(pod, RUNS, view, Policy(), dwelt=dwelt)
 
 
 def test_a_surplus_member_that_waits_is_told_why_once() -> None:
@@ -165,13 +166,13 @@ def test_a_surplus_member_that_waits_is_told_why_once() -> None:
     assert ("GangFull", None, False) == (tell.reason, tell.job_id, tell.allocated)
     assert "Slurm job 7 of its gang has 3 slots, and none for this pod" in tell.message
 
-    assert not gang_members.has(decision_of(surplus(lives.told(D, tell))), Tell)
+    assert not members.has(decision_of(surplus(lives.told(D, tell))), Tell)
 
 
 @pytest.mark.parametrize(("seconds", "fresh"), [(1, True), (10, False)])
 def test_it_is_told_nothing_at_once_or_on_an_old_view(seconds: float, fresh: bool) -> None:
     decision = decision_of(surplus(seconds=seconds, fresh=fresh))
-    assert not gang_members.has(decision, Tell)
+    assert not members.has(decision, Tell)
     assert decision.retry_after is not None
 
 
@@ -212,7 +213,7 @@ def ended_after(
     ]
     answers = {pod.uid: own for pod in pods}
     policy = Policy(kept_slots_deadline=limit)
-    found = gang_endings.ended_for_unused_slots(members, answers, policy, BEGAN + since)
+    found = endings.ended_for_unused_slots(members, answers, policy, BEGAN + since)
     return {pod.name: found[pod.uid] for pod in pods if pod.uid in found}
 
 

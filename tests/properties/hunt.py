@@ -1,4 +1,6 @@
-"""Walk through histories at random until one shows a fault: `python -m tests.properties.hunt HISTORIES SEED [TROUBLE …]`.
+"""Walk through histories at random until one shows a fault: `python -m tests.properties.hunt WORLD HISTORIES SEED [TROUBLE …]`.
+
+The world is `pod` (`storm`: single pods, and all that may go wrong) or `gang` (`gang_world`: one gang, always seen afresh).
 
 Without Hypothesis, so nothing is shrunk, but ten times as fast: for mutants, which only have to be noticed, and for
 long nights. Ends with 1 and tells the fault and its history if there is one.
@@ -8,6 +10,7 @@ import random
 import sys
 from collections.abc import Sequence
 
+from tests.properties import gang_world
 from tests.properties.settling import settle
 from tests.properties.storm import Storm
 
@@ -29,7 +32,24 @@ def hunt(histories: int, seed: int, kinds: Sequence[str] = ()) -> str:
     return ""
 
 
+def hunt_gang(histories: int, seed: int) -> str:
+    """Do the same in the gang's world."""
+    chance = random.Random(seed)  # noqa: S311 - nobody has to be unable to guess it
+    for _ in range(histories):
+        world = gang_world.World(chance.choice)
+        try:
+            world.live_through(chance.randrange(gang_world.STEPS))
+        except Exception as fault:  # noqa: BLE001 - whatever it is, it is a fault
+            return f"{type(fault).__name__}: {fault}\n{'; '.join(world.story)}"
+    return ""
+
+
 if __name__ == "__main__":
-    found = hunt(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
+    which, histories, seed, *troubles = sys.argv[1:]
+    found = (
+        hunt_gang(int(histories), int(seed))
+        if which == "gang"
+        else hunt(int(histories), int(seed), troubles)
+    )
     sys.stdout.write(found)
     sys.exit(1 if found else 0)

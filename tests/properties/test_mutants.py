@@ -25,6 +25,8 @@ class Mutant:
     file: str
     before: str
     after: str
+    world: str = "pod"
+    """Of `hunt`: where it has to be found."""
     trouble: tuple[str, ...] = ()
     """What brings it out, where only few histories would."""
 
@@ -258,6 +260,62 @@ MUTANTS = [
         before="if job.identity.pods and frozenset(job.identity.pods) <= gone",
         after="if job.identity.pods",
     ),
+    Mutant(
+        name="places a gang's members without a seat",
+        file="gang/decide.py",
+        before="if self._group is None or job is None or not seating.needs_seat(pod, job):",
+        after="if True:",
+        world="gang",
+    ),
+    Mutant(
+        name="does not write down which seat a member has",
+        file="gang/decide.py",
+        before="if look.seat is not None and job is not None:",
+        after="if False:",
+        world="gang",
+    ),
+    Mutant(
+        name="submits for a gang before all its members are looked at",
+        file="gang/decide.py",
+        before="found = tuple(_members(planned, facts, kube_nodes, policy, now))",
+        after="found = tuple(_members(planned, facts, kube_nodes, policy, now))[:1]",
+        world="gang",
+    ),
+    Mutant(
+        name="lets nobody but the named join a placeholder",
+        file="gang/members.py",
+        before="return lambda job: self.names.has(job, pod) or job.id in self._joined",
+        after="return lambda job: self.names.has(job, pod)",
+        world="gang",
+    ),
+    Mutant(
+        name="takes every pod for named by its placeholder",
+        file="gang/members.py",
+        before="return pod.uid in known[1]",
+        after="return True",
+        world="gang",
+    ),
+    Mutant(
+        name="cancels a placeholder when one that waits goes, while others run",
+        file="gang/endings.py",
+        before="member.row in seating.HOLDING and",
+        after="False and",
+        world="gang",
+    ),
+    Mutant(
+        name="gives a slot away twice",
+        file="gang/seating.py",
+        before="        taken=taken,\n",
+        after="        taken=(),\n",
+        world="gang",
+    ),
+    Mutant(
+        name="forgets that a slot has been given to another member",
+        file="allocation.py",
+        before="            free.remove(slot)\n            seats[uid] = slot\n    return",
+        after="            lowest.clear()\n            seats[uid] = slot\n    return",
+        world="gang",
+    ),
 ]
 
 
@@ -272,7 +330,15 @@ def test_the_world_finds_a_machine_that(mutant: Mutant, tmp_path: Path) -> None:
     (domain / mutant.file).write_text(changed, encoding="utf-8")
 
     hunt = subprocess.run(
-        [sys.executable, "-m", "tests.properties.hunt", str(HISTORIES), "0", *mutant.trouble],
+        [
+            sys.executable,
+            "-m",
+            "tests.properties.hunt",
+            mutant.world,
+            str(HISTORIES),
+            "0",
+            *mutant.trouble,
+        ],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
         capture_output=True,

@@ -76,7 +76,7 @@ def main(
 def _model(worlds: int, seed: int) -> int:
     typer.echo(f"{worlds} histories of the pure model")
     hunt = subprocess.run(
-        (sys.executable, "-m", "tests.properties.hunt", str(worlds), str(seed)),
+        (sys.executable, "-m", "tests.properties.hunt", "pod", str(worlds), str(seed)),
         capture_output=True,
         text=True,
         check=False,

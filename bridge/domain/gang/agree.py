@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from bridge.domain import gang_endings, gang_members, gang_waiting
 from bridge.domain.actions import (
     Cancel,
     Complete,
@@ -21,9 +20,9 @@ from bridge.domain.actions import (
     Wait,
 )
 from bridge.domain.facts import Decision, Policy
-from bridge.domain.faults import Fault, told
-from bridge.domain.gang_members import Member
-from bridge.domain.gang_waiting import Around
+from bridge.domain.gang import endings, waiting
+from bridge.domain.gang.members import Member, wait
+from bridge.domain.gang.waiting import Around
 from bridge.domain.ids import PodUid
 from bridge.domain.lifecycle import Row
 from bridge.domain.pods import Pod
@@ -33,14 +32,6 @@ _REPEATED = (Cancel, Restore, SetTimeLimit)
 """What members whose decisions do not depend on each other ask for alike."""
 
 _OF_THE_PLACEHOLDER = (Submit, Resize, Restore, Enlist, Cancel, Complete, SetTimeLimit)
-
-
-def without_claim(pod: Pod, decision: Decision, faults: Sequence[Fault]) -> Decision:
-    """Submit nothing for a pod whose claim to a group is faulty: nobody knows what to submit."""
-    if not faults or not gang_members.has(decision, Submit):
-        return decision
-    text = told(faults)
-    return gang_members.tell(pod, "PodGroupInvalid", text, retry=None)
 
 
 def agree(
@@ -61,20 +52,18 @@ def agree(
         is_fresh: Slurm was read, and the pods seen, after our last write about any of them.
     """
     decided = {member.pod.uid: member for member in members if member.decision is not None}
-    waiting = [member for member in decided.values() if member.row is Row.GATED]
+    gated = [member for member in decided.values() if member.row is Row.GATED]
     answers: dict[PodUid, Decision] = {
         member.pod.uid: decision
         for member in members
         if (decision := member.decision) is not None and member.row is not Row.GATED
     }
-    answers |= gang_endings.endings(
-        [m for m in decided.values() if m.row in gang_endings.ENDING], members
-    )
-    answers |= gang_endings.ended_for_unused_slots(members, answers, policy, now)
-    answers |= gang_endings.ended_by_others(members, answers)
-    if waiting and gang is not None:
+    answers |= endings.endings([m for m in decided.values() if m.row in endings.ENDING], members)
+    answers |= endings.ended_for_unused_slots(members, answers, policy, now)
+    answers |= endings.ended_by_others(members, answers)
+    if gated and gang is not None:
         around = Around(members, gang, policy, now, is_fresh)
-        answers |= gang_waiting.decide(waiting, around)
+        answers |= waiting.decide(gated, around)
     once = _once(answers)
     for member in decided.values():
         if is_fresh and member.job is not None and member.job.remains:
@@ -91,9 +80,7 @@ def _once(answers: Mapping[PodUid, Decision]) -> dict[PodUid, Decision]:
     once: dict[PodUid, Decision] = {}
     for uid, decision in answers.items():
         to_do = {action for action in decision.actions if isinstance(action, _REPEATED)}
-        once[uid] = (
-            gang_members.wait(f"once for all: {decision.reason}") if to_do & done else decision
-        )
+        once[uid] = wait(f"once for all: {decision.reason}") if to_do & done else decision
         done |= to_do
     return once
 

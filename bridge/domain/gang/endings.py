@@ -1,13 +1,15 @@
 """How a gang ends: who ends before others leaves the placeholder to them, and the last one ends it for all."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from bridge.domain import gang_members, names, outcome, seating
+from bridge.domain import names, outcome
 from bridge.domain.actions import Cancel, Cause, Complete, Evict, OwnCause, Record, Release
 from bridge.domain.facts import Decision, Policy
-from bridge.domain.gang_members import Member
+from bridge.domain.gang import seating
+from bridge.domain.gang.members import Member, has, wait
 from bridge.domain.ids import JobId, PodUid
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.lifecycle import Row
@@ -16,22 +18,34 @@ from bridge.domain.pods import Phase
 ENDING = frozenset({Row.GATED_DELETING, Row.UNPLACED, Row.TERMINAL, Row.DELETED})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Needed:
+    """For whom a placeholder has to stay; members that end are of neither kind."""
+
+    by_placed: bool
+    by_waiting: bool
+    """Which keeps it only from those that end before they started."""
+
+
 def endings(ending: Sequence[Member], members: Sequence[Member]) -> dict[PodUid, Decision]:
     """Whoever ends before others leaves the placeholder to them; of the last ones, one ends it for all."""
     answers: dict[PodUid, Decision] = {}
     last: dict[JobId, list[Member]] = {}
+    needed: dict[JobId, _Needed] = {}
     for member in ending:
         job, decision = member.job, member.decision
         if job is None or job.phase is JobPhase.ENDED or decision is None:
             continue
-        if any(_needs(other, job, member) for other in members if other is not member):
-            answers[member.pod.uid] = _leave(member, job, decision)
+        if job.id not in needed:
+            needed[job.id] = _needed(job, members)
+        has_not_started = member.pod.is_gated or member.row is Row.UNPLACED
+        if needed[job.id].by_placed or (needed[job.id].by_waiting and has_not_started):
+            # On an old view the lifecycle only waits: how the member ended is not in its decision yet.
+            answers[member.pod.uid] = _leave(member, job, decision) if member.is_fresh else decision
         elif not _spares_only(decision):
             last.setdefault(job.id, []).append(member)
     for those in last.values():
-        answers |= {
-            m.pod.uid: gang_members.wait("the placeholder ends with the gang") for m in those
-        }
+        answers |= {m.pod.uid: wait("the placeholder ends with the gang") for m in those}
         answers[those[0].pod.uid] = _end(those)
     return answers
 
@@ -40,14 +54,13 @@ def ended_by_others(
     members: Sequence[Member], answers: Mapping[PodUid, Decision]
 ) -> dict[PodUid, Decision]:
     """Where their template says so, a member's failure ends the others: nobody would replace it."""
-    failed = [
-        member
-        for member in members
-        if member.pod.phase is Phase.FAILED and not member.pod.is_gated and member.job is not None
-    ]
+    failed: dict[JobId, Member] = {}
+    for member in members:
+        if member.pod.phase is Phase.FAILED and not member.pod.is_gated and member.job is not None:
+            failed.setdefault(member.job.id, member)
     ended: dict[PodUid, Decision] = {}
     for other in members:
-        by = next((f for f in failed if f.job is not None and f.job == other.job), None)
+        by = failed.get(other.job.id) if other.job is not None else None
         says = other.pod.annotations.get(names.ON_FAILURE_ANNOTATION)
         is_alive = other.row in (Row.PLACED, Row.BOUND) and other.pod.uid in answers
         if by is not None and says == "end" and is_alive:
@@ -65,13 +78,19 @@ def ended_for_unused_slots(
     A member is written into the placeholder's identity before it is placed, so a placeholder that names fewer than it has
     slots still waits for some. Slots of members that were there and are gone do not count.
     """
+    came: defaultdict[JobId, set[PodUid]] = defaultdict(set)
+    for member in members:
+        if member.job is not None:
+            if member.job.id not in came:
+                came[member.job.id].update(member.job.identity.pods)
+            came[member.job.id].add(member.pod.uid)
+    is_fresh = all(member.is_fresh for member in members)
     ended: dict[PodUid, Decision] = {}
     for member in members:
         job, own = member.job, answers.get(member.pod.uid)
         if own is None or job is None or member.row not in (Row.PLACED, Row.BOUND):
             continue
-        there = {*job.identity.pods, *(other.pod.uid for other in members if other.job == job)}
-        absent = job.tasks - len(there)
+        absent = job.tasks - len(came[job.id])
         began, deadline = job.started_at, policy.kept_slots_deadline
         if absent <= 0 or job.phase is not JobPhase.RUNNING or began is None or deadline is None:
             continue
@@ -81,7 +100,7 @@ def ended_for_unused_slots(
         if remaining > timedelta(0):
             again = min(remaining, own.retry_after or remaining)
             ended[member.pod.uid] = replace(own, retry_after=again)
-        elif all(other.is_fresh for other in members):
+        elif is_fresh:
             text = (
                 f"{absent} of the {job.tasks} slots of Slurm job {job.id} were kept for "
                 f"{deadline.total_seconds():g} s for pods of its gang that did not come"
@@ -94,7 +113,7 @@ def ended_for_unused_slots(
 def _leave(member: Member, job: SlurmJob, decision: Decision) -> Decision:
     """Its part is settled: a finalizer held for the whole gang would keep its controller from starting it again."""
     if not member.pod.has_our_finalizer or member.row is Row.UNPLACED:
-        return gang_members.wait("others of its gang need the placeholder")
+        return wait("others of its gang need the placeholder")
     failures = [
         Record(job_id=job.id, sluid=job.sluid, outcome=action.outcome)
         for action in decision.actions
@@ -111,17 +130,13 @@ def _end(those: Sequence[Member]) -> Decision:
     launcher's success ends its workers.
     """
     decisions = [member.decision for member in those if member.decision is not None]
-    if before := [
-        each
-        for each in decisions
-        if not gang_members.has(each, Complete) and not gang_members.has(each, Cancel)
-    ]:
+    if before := [each for each in decisions if not has(each, Complete) and not has(each, Cancel)]:
         return before[0]  # its time limit is put right first
     completes = [a for each in decisions for a in each.actions if isinstance(a, Complete)]
-    cancels = [each for each in decisions if gang_members.has(each, Cancel)]
+    cancels = [each for each in decisions if has(each, Cancel)]
     how = outcome.worst(complete.outcome for complete in completes)
     stands = any(
-        gang_members.has(member.decision, Complete) and not member.pod.is_deleting
+        has(member.decision, Complete) and not member.pod.is_deleting
         for member in those
         if member.decision is not None
     )
@@ -133,11 +148,17 @@ def _end(those: Sequence[Member]) -> Decision:
     return Decision(actions=(action,), reason=f"gang has ended: {outcome.in_words(how)}")
 
 
-def _needs(other: Member, job: SlurmJob, ending: Member) -> bool:
-    if other.row is Row.GATED:
-        has_not_started = ending.pod.is_gated or ending.row is Row.UNPLACED
-        return has_not_started and other.job is not None and other.job.id == job.id
-    return other.row in seating.HOLDING and job.is_named(other.pod.job_id, other.pod.sluid)
+def _needed(job: SlurmJob, members: Sequence[Member]) -> _Needed:
+    return _Needed(
+        by_placed=any(
+            member.row in seating.HOLDING and job.is_named(member.pod.job_id, member.pod.sluid)
+            for member in members
+        ),
+        by_waiting=any(
+            member.row is Row.GATED and member.job is not None and member.job.id == job.id
+            for member in members
+        ),
+    )
 
 
 def _spares_only(decision: Decision) -> bool:

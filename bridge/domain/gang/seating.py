@@ -81,7 +81,8 @@ def _of_their_size(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> Map
         if member.rank is not None and job.is_named(member.job_id, member.sluid):
             its = next((slots for slots in ranges if member.rank in slots), range(0))
             known.setdefault(workload.shape(member), its)
-    named = [member for member in gang.members if member.uid in job.identity.pods]
+    at_the_submit = frozenset(job.identity.pods)
+    named = [member for member in gang.members if member.uid in at_the_submit]
     unknown = iter([slots for slots in ranges if slots not in known.values()])
     for member in (*named, *gang.made_like_later()):
         if workload.shape(member) not in known:

@@ -4,15 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from bridge.domain import gang_members, seating
 from bridge.domain.actions import Action, Assign, Cancel, Enlist, OwnCause, Resize, Submit, Wait
 from bridge.domain.facts import Decision, Policy
 from bridge.domain.faults import told
-from bridge.domain.gang_members import Member
+from bridge.domain.gang import seating
+from bridge.domain.gang.members import Member, Names, has, runs_in, tell, wait
 from bridge.domain.ids import PodUid
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.lifecycle import Row
-from bridge.domain.pods import Pod
 from bridge.domain.workloads.workload import Workload
 
 
@@ -29,11 +28,11 @@ class Around:
 
 def decide(waiting: Sequence[Member], around: Around) -> dict[PodUid, Decision]:
     """Those with our gate on."""
-    own = {member.pod.uid: member.decision or gang_members.wait("") for member in waiting}
+    own = {member.pod.uid: member.decision or wait("") for member in waiting}
     job = next((member.job for member in waiting if member.job is not None), None)
-    if job is not None and any(gang_members.runs_in(job, member.pod) for member in around.members):
+    if job is not None and any(runs_in(job, member.pod) for member in around.members):
         return _joining(own, waiting, around)
-    if any(gang_members.has(decision, Submit) for decision in own.values()):
+    if any(has(decision, Submit) for decision in own.values()):
         return _submitting(own, waiting, around)
     if job is not None and around.is_fresh and (update := _updating(waiting, around, job)):
         return _by_the_first(own, update)
@@ -41,9 +40,9 @@ def decide(waiting: Sequence[Member], around: Around) -> dict[PodUid, Decision]:
         cancel = Cancel(job_id=job.id, sluid=job.sluid, cause=OwnCause.RESIZED)
         text = f"Slurm job {job.id} started for {job.tasks} pods of {around.gang.full_name}, which has {around.gang.size}"
         return _by_the_first(own, Decision(actions=(cancel,), reason=text))
-    if cancelling := [decision for decision in own.values() if gang_members.has(decision, Cancel)]:
+    if cancelling := [decision for decision in own.values() if has(decision, Cancel)]:
         return _by_the_first(own, cancelling[0])
-    if any(gang_members.has(decision, Assign) for decision in own.values()):
+    if any(has(decision, Assign) for decision in own.values()):
         return _assigning(own, waiting, around)
     return own
 
@@ -54,8 +53,8 @@ def _submitting(
     """Once, when all are here, and nothing keeps any of them."""
     gang = around.gang
     if not gang.is_complete:
-        return {m.pod.uid: _tell_incomplete(m.pod, around) for m in waiting}
-    if not all(gang_members.has(decision, Submit) for decision in own.values()):
+        return _tell_incomplete(waiting, around)
+    if not all(has(decision, Submit) for decision in own.values()):
         return _held(own, Submit, "another member of the gang cannot be submitted yet")
     submits = [a for each in own.values() for a in each.actions if isinstance(a, Submit)]
     avoid = sorted({node for submit in submits for node in submit.avoid})
@@ -70,13 +69,13 @@ def _assigning(
     """All together; a placeholder that not all can use is given back."""
     gang = around.gang
     if gang.is_complete:
-        if all(gang_members.has(decision, Assign) for decision in own.values()):
+        if all(has(decision, Assign) for decision in own.values()):
             return _joining(own, waiting, around)
         return _held(own, Assign, "not every member of the gang can be placed yet")
     job, dwelt = waiting[0].job, max(member.dwelt for member in waiting)
     remaining = around.policy.bind_deadline - dwelt
     if job is None or remaining > timedelta(0):
-        return {m.pod.uid: _tell_incomplete(m.pod, around, within=remaining) for m in waiting}
+        return _tell_incomplete(waiting, around, within=remaining)
     cancel = Cancel(job_id=job.id, sluid=job.sluid, cause=OwnCause.UNUSED)
     text = f"Slurm job {job.id} runs, but {_missing(gang)}: give the nodes back"
     return _by_the_first(own, Decision(actions=(cancel,), reason=text))
@@ -87,7 +86,7 @@ def _joining(
 ) -> dict[PodUid, Decision]:
     """Assign, after everybody is in the placeholder's identity; one that runs is not cancelled for a newcomer."""
     answers = _held(own, Cancel, "the gang's placeholder runs: another member finds no room yet")
-    assigned = [member for member in waiting if gang_members.has(answers[member.pod.uid], Assign)]
+    assigned = [member for member in waiting if has(answers[member.pod.uid], Assign)]
     if enlist := _enlist(assigned, around):
         first = answers[enlist.pods[0]]
         answers[enlist.pods[0]] = replace(first, actions=(enlist, *first.actions))
@@ -122,10 +121,11 @@ def _started_at_another_size(job: SlurmJob, gang: Workload) -> bool:
 
 def _enlist(newcomers: Sequence[Member], around: Around) -> Enlist | None:
     """Write those of them into the placeholder's identity that it does not name."""
+    names = Names()
     unnamed = [
         (member.pod.uid, member.job)
         for member in newcomers
-        if member.job is not None and member.pod.uid not in member.job.identity.pods
+        if member.job is not None and not names.has(member.job, member.pod)
     ]
     if not unnamed:
         return None
@@ -145,7 +145,9 @@ def _missing(gang: Workload) -> str:
     return f"{gang.full_name} has {len(gang.members)} of the {gang.needed} pods it needs to start"
 
 
-def _tell_incomplete(pod: Pod, around: Around, within: timedelta | None = None) -> Decision:
+def _tell_incomplete(
+    waiting: Sequence[Member], around: Around, within: timedelta | None = None
+) -> dict[PodUid, Decision]:
     """Nothing is held for a gang that is not complete; after a while its members say what is missing."""
     gang, policy = around.gang, around.policy
     text = _missing(gang)
@@ -154,9 +156,10 @@ def _tell_incomplete(pod: Pod, around: Around, within: timedelta | None = None) 
     remaining = patience - (around.now - oldest)
     soonest = min(within, _LOOK_AGAIN) if within is not None else _LOOK_AGAIN
     if remaining > timedelta(0):
-        return Decision(actions=(Wait(),), reason=text, retry_after=min(remaining, soonest))
+        silent = Decision(actions=(Wait(),), reason=text, retry_after=min(remaining, soonest))
+        return {member.pod.uid: silent for member in waiting}
     reason = "PodGroupInvalid" if gang.faults else "PodGroupIncomplete"
-    return gang_members.tell(pod, reason, text, retry=soonest)
+    return {m.pod.uid: tell(m.pod, reason, text, retry=soonest) for m in waiting}
 
 
 _LOOK_AGAIN = timedelta(seconds=10)
@@ -165,15 +168,13 @@ _LOOK_AGAIN = timedelta(seconds=10)
 
 def _by_the_first(own: Mapping[PodUid, Decision], decision: Decision) -> dict[PodUid, Decision]:
     """One does it, the others wait."""
-    answers = dict.fromkeys(
-        own, gang_members.wait(f"the first of the gang does it: {decision.reason}")
-    )
+    answers = dict.fromkeys(own, wait(f"the first of the gang does it: {decision.reason}"))
     answers[next(iter(own))] = decision
     return answers
 
 
 def _held(own: Mapping[PodUid, Decision], kind: type, why: str) -> dict[PodUid, Decision]:
     return {
-        uid: gang_members.wait(why, retry_s=1) if gang_members.has(decision, kind) else decision
+        uid: wait(why, retry_s=1) if has(decision, kind) else decision
         for uid, decision in own.items()
     }

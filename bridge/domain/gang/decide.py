@@ -1,0 +1,283 @@
+"""What to do for one workload: a gang and its placeholder, or a single pod, which is a workload of one.
+
+Three steps, so that all I/O stays with the caller: `members.Claims` says which placeholders concern whom, `plan` says
+who sits where and whose facts are needed, `decide` says what to do. The loop (`bridge.runtime.pods`) reads in between.
+Each step visits every member a fixed number of times.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cached_property
+
+from bridge.domain import lifecycle
+from bridge.domain.actions import Submit
+from bridge.domain.allocation import Seat
+from bridge.domain.facts import Decision, Facts, Policy, WhenFull
+from bridge.domain.faults import Fault, told
+from bridge.domain.gang import agree, members, seating
+from bridge.domain.gang.members import Claims, Member
+from bridge.domain.ids import JobId, KubeNode, PodUid, SlurmNode, WorkloadKey
+from bridge.domain.jobs import SlurmJob
+from bridge.domain.objects import KubeObject
+from bridge.domain.pods import Pod
+from bridge.domain.view import View
+from bridge.domain.workloads import workload
+from bridge.domain.workloads.workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What is known of one pod before the workload is looked at."""
+
+    view: View
+    """Of the placeholders that concern it (`Claims.of`)."""
+    since: datetime
+    """When it was first seen in its cell of the table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """A pod that the lifecycle decides for; its facts are to be gathered."""
+
+    pod: Pod
+    view: View
+    since: datetime
+    job: SlurmJob | None
+    """The placeholder that counts for it."""
+    seat: Seat | None = None
+    """A gang's member's place in the allocation, while it waits for its node."""
+    beside: tuple[Pod, ...] = ()
+    """Members before it that get the same node at the same time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One workload, with everybody's place in it."""
+
+    key: WorkloadKey
+    is_gang: bool
+    faults: tuple[Fault, ...]
+    """What is wrong with a single pod's claim to a group."""
+    waiting: Workload | None
+    """A gang's members that wait for Slurm; None if none does."""
+    members: tuple[Look | Member, ...]
+    """In rank order, without those that are `apart`; a `Member` needs no facts."""
+    apart: tuple[Pod, ...] = ()
+    """The gang never has a slot for these: each becomes a workload of its own."""
+    unread: tuple[tuple[PodUid, JobId], ...] = ()
+    """Members that were placed by a placeholder whose identity, as last read, does not name them: read it again."""
+
+    @property
+    def looks(self) -> tuple[Look, ...]:
+        """Those whose facts `decide` needs."""
+        return tuple(each for each in self.members if isinstance(each, Look))
+
+    @property
+    def nodes(self) -> tuple[SlurmNode, ...]:
+        """Slurm nodes whose Kubernetes nodes `decide` needs."""
+        jobs = {look.job.id: look.job for look in self.looks if look.seat and look.job}
+        return tuple(dict.fromkeys(node for job in jobs.values() for node in job.nodes))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decisions:
+    """What to do for a workload."""
+
+    first: tuple[tuple[Pod, Decision], ...] = ()
+    """What concerns the placeholder: one after the other, and before the rest."""
+    rest: tuple[tuple[Pod, Decision], ...] = ()
+    """What is each member's own: all at once, and one that fails does not keep the others."""
+    apart: tuple[Pod, ...] = ()
+    """To be made workloads of their own (`Plan.apart`)."""
+    retry_after: timedelta | None = None
+    """When to look again without an event."""
+
+
+def plan(
+    key: WorkloadKey,
+    claims: Claims,
+    sights: Mapping[PodUid, Sight],
+    declared: KubeObject | None,
+    policy: Policy,
+    *,
+    now: datetime,
+    read_again: Collection[PodUid] = (),
+) -> Plan:
+    """Say who sits where, and whose facts are needed.
+
+    Args:
+        key: the workload's.
+        claims: its pods and placeholders.
+        sights: of the pods that are this program's to decide about.
+        declared: the object that says how large the group is; None if there is none.
+        policy: the settings.
+        now: the time.
+        read_again: members for whose sake the placeholder was read again before (`Plan.unread`): once is enough.
+    """
+    waiting = [(member, pod) for member, pod in claims.members if seating.is_waiting(pod)]
+    group = workload.evaluate(waiting, declared) if waiting and claims.is_gang else None
+    pods = workload.in_order(claims.members)
+    unread = tuple(_unread(claims, sights, read_again)) if claims.is_gang else ()
+    if unread:  # the reading is about to be replaced: nothing is done on it
+        sights = {
+            uid: replace(sight, view=replace(sight.view, fresh=False))
+            for uid, sight in sights.items()
+        }
+    table = _Table(pods, group, policy, now)
+    found = [
+        table.place(pod, sights[pod.uid]) if pod.uid in sights else claims.others(pod)
+        for pod in pods
+    ]
+    return Plan(
+        key=key,
+        is_gang=claims.is_gang,
+        faults=() if claims.is_gang else claims.members[0][0].faults,
+        waiting=group,
+        members=tuple(each for each in found if each is not None),
+        apart=tuple(pod for pod, each in zip(pods, found, strict=True) if each is None),
+        unread=unread,
+    )
+
+
+def decide(
+    planned: Plan,
+    facts: Mapping[PodUid, Facts],
+    kube_nodes: Mapping[SlurmNode, KubeNode],
+    policy: Policy,
+    *,
+    now: datetime,
+) -> Decisions:
+    """Say what to do for the workload.
+
+    Args:
+        planned: its plan.
+        facts: of each of `Plan.looks`.
+        kube_nodes: the Kubernetes nodes behind `Plan.nodes`, as far as they are known.
+        policy: the settings.
+        now: the time.
+    """
+    found = tuple(_members(planned, facts, kube_nodes, policy, now))
+    if not planned.is_gang:
+        return _alone(found[0], planned.faults)
+    agreed = agree.agree(
+        found,
+        planned.waiting,
+        policy,
+        now=now,
+        is_fresh=all(member.is_fresh for member in found),
+    )
+    retries = (decision.retry_after for _, decision in agreed)
+    return Decisions(
+        first=tuple(each for each in agreed if agree.leads(each[1])),
+        rest=tuple(
+            each for each in agreed if not agree.leads(each[1]) and not agree.is_idle(each[1])
+        ),
+        apart=planned.apart,
+        retry_after=min((retry for retry in retries if retry is not None), default=None),
+    )
+
+
+def _alone(member: Member, faults: Sequence[Fault]) -> Decisions:
+    """Do what the lifecycle says; but nothing is submitted for a faulty claim to a group: nobody knows what to submit."""
+    decision = member.decision
+    if decision is None:
+        return Decisions()
+    if faults and members.has(decision, Submit):
+        text = told(faults)
+        decision = members.tell(member.pod, "PodGroupInvalid", text, retry=None)
+    return Decisions(first=((member.pod, decision),), retry_after=decision.retry_after)
+
+
+def _members(
+    planned: Plan,
+    facts: Mapping[PodUid, Facts],
+    kube_nodes: Mapping[SlurmNode, KubeNode],
+    policy: Policy,
+    now: datetime,
+) -> Iterator[Member]:
+    """Decide for each member as if it were alone with the placeholder."""
+    nodelists: dict[JobId, tuple[KubeNode, ...]] = {}
+    for look in planned.members:
+        if isinstance(look, Member):
+            yield look
+            continue
+        pod, job = look.pod, look.job
+        its = facts[pod.uid]
+        decision = lifecycle.decide(its, policy)
+        if look.seat is not None and job is not None:
+            if job.id not in nodelists:
+                nodelists[job.id] = tuple(kube_nodes[n] for n in job.nodes if n in kube_nodes)
+            decision = seating.seated(decision, look.seat, job, planned.key, nodelists[job.id])
+        yield Member(
+            pod=pod,
+            row=lifecycle.row_of(pod, node_is_gone=its.node_is_gone),
+            job=job,
+            decision=decision,
+            dwelt=now - look.since,
+            is_fresh=look.view.fresh,
+        )
+
+
+def _unread(
+    claims: Claims, sights: Mapping[PodUid, Sight], read_again: Collection[PodUid]
+) -> Iterator[tuple[PodUid, JobId]]:
+    """List members that were written into their placeholder's identity after that was read."""
+    for pod in claims.pods:
+        if pod.is_gated or pod.uid not in sights or pod.uid in read_again:
+            continue
+        job = lifecycle.placeholder(pod, sights[pod.uid].view)
+        if job and job.is_named(pod.job_id, pod.sluid) and not claims.names.has(job, pod):
+            yield pod.uid, job.id
+
+
+class _Table:
+    """The members of one workload as they are seated, one after the other in rank order."""
+
+    def __init__(
+        self, pods: Sequence[Pod], group: Workload | None, policy: Policy, now: datetime
+    ) -> None:
+        self._pods = pods
+        self._group = group
+        self._policy = policy
+        self._now = now
+        self._rooms: dict[JobId, _Room] = {}
+        self._beside: dict[SlurmNode, list[Pod]] = {}
+
+    def place(self, pod: Pod, sight: Sight) -> Look | Member | None:
+        """Say what becomes of one pod; None: it is set apart."""
+        view, since = sight.view, sight.since
+        job = lifecycle.placeholder(pod, view)
+        if self._group is None or job is None or not seating.needs_seat(pod, job):
+            return Look(pod=pod, view=view, since=since, job=job)
+        if job.id not in self._rooms:
+            self._rooms[job.id] = _Room(job, self._pods, self._group)
+        room = self._rooms[job.id]
+        if (seat := room.seats.get(pod.uid)) is not None:
+            beside = self._beside.setdefault(seat.node, [])
+            look = Look(pod=pod, view=view, since=since, job=job, seat=seat, beside=tuple(beside))
+            beside.append(pod)
+            return look
+        if not room.is_full:
+            return members.unseated(pod, job, view, why=room.why_unseated)
+        if seating.when_full(pod, self._policy) is WhenFull.WAIT:
+            return members.surplus(pod, job, view, self._policy, dwelt=self._now - since)
+        return None
+
+
+class _Room:
+    """A running placeholder's slots, looked at once for all who wait for one."""
+
+    def __init__(self, job: SlurmJob, pods: Sequence[Pod], group: Workload) -> None:
+        self._job = job
+        self._pods = pods
+        self._group = group
+        self.seats = seating.seats(job, pods, group)
+
+    @cached_property
+    def is_full(self) -> bool:
+        return seating.is_surplus(self._job, self._pods, self._group)
+
+    @cached_property
+    def why_unseated(self) -> str:
+        return members.why_unseated(self._job)

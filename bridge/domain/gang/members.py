@@ -1,0 +1,162 @@
+"""A gang's members one by one: what each amounts to, and which of the workload's placeholders concern it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from bridge.domain import lifecycle, names
+from bridge.domain.actions import Tell, Wait
+from bridge.domain.facts import Decision, Policy, WhenFull
+from bridge.domain.faults import shortened
+from bridge.domain.gang import seating
+from bridge.domain.ids import JobId, PodUid
+from bridge.domain.jobs import JobPhase, SlurmJob
+from bridge.domain.lifecycle import Row
+from bridge.domain.pods import Pod
+from bridge.domain.view import Concerns, View
+from bridge.domain.workloads.membership import Membership
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One member, and what would be done if it were alone."""
+
+    pod: Pod
+    row: Row
+    job: SlurmJob | None
+    """The placeholder that counts for it."""
+    decision: Decision | None
+    """None: it is the other program's."""
+    dwelt: timedelta = timedelta(0)
+    """Since when it is in this cell of the table."""
+    is_fresh: bool = True
+    """Of the view that was decided on."""
+
+
+class Claims:
+    """Which of a workload's placeholders concern which of its pods.
+
+    A single pod has all of them. A group may be created again under its name while the old one ends, so a placeholder
+    concerns the pods it names. New members join one that names any of those they wait with; or one that runs, as long as
+    a member placed by it lives.
+
+    Every member is visited once, here; each question afterwards takes constant time, however many members there are.
+    """
+
+    def __init__(
+        self, members: Sequence[tuple[Membership, Pod]], jobs: Sequence[SlurmJob] = ()
+    ) -> None:
+        """Look at all pods of a workload, and at its placeholders as last read."""
+        self.is_gang = any(member.is_gang for member, _ in members[:1])
+        self.members = tuple(members if self.is_gang else members[:1])
+        self.pods = tuple(pod for _, pod in self.members)
+        self.jobs = tuple(jobs)
+        self.names = Names()
+        self._live = [job for job in jobs if job.phase is not JobPhase.ENDED]
+        self._joined = frozenset(self._joinable()) if self.is_gang else frozenset[JobId]()
+
+    def of(self, pod: Pod) -> Concerns:
+        """Tell which placeholders concern one of the pods."""
+        if not self.is_gang:
+            return lambda _: True
+        if seating.is_waiting(pod):
+            return lambda job: self.names.has(job, pod) or job.id in self._joined
+        return lambda job: self._is_of(job, pod)
+
+    def joining(self) -> Iterator[tuple[Pod, SlurmJob]]:
+        """List the waiting pods that claim a place in a placeholder that was submitted without them."""
+        for pod in filter(seating.is_waiting, self.pods if self.is_gang else ()):
+            its = list(filter(self.of(pod), self._live))
+            if its and not any(self.names.has(job, pod) for job in its):
+                yield pod, its[0]
+
+    def others(self, pod: Pod) -> Member:
+        """Take a member into account that the other program decides about."""
+        job = next((job for job in self.jobs if self._is_of(job, pod)), None)
+        row = lifecycle.row_of(pod, node_is_gone=False)
+        return Member(pod=pod, row=row, job=job, decision=None)
+
+    def _is_of(self, job: SlurmJob, pod: Pod) -> bool:
+        """Whether the placeholder names the pod, or is the one it was placed by."""
+        is_placed = not pod.is_gated and job.is_named(pod.job_id, pod.sluid)
+        return is_placed or self.names.has(job, pod)
+
+    def _joinable(self) -> Iterable[JobId]:
+        forming = {pod.uid for pod in self.pods if seating.is_waiting(pod)}
+        if not forming:
+            return ()
+        return [job.id for job in self._live if not forming.isdisjoint(job.identity.pods)] or [
+            job.id
+            for job in self._live
+            if job.phase is JobPhase.RUNNING and any(runs_in(job, pod) for pod in self.pods)
+        ]
+
+
+class Names:
+    """Whether a placeholder's identity names a pod: it lists them, and a gang may have thousands."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[SlurmJob, frozenset[PodUid]]] = {}
+
+    def has(self, job: SlurmJob, pod: Pod) -> bool:
+        """Look it up; the first question about a placeholder reads its list, the others take constant time."""
+        # Keyed by object, which the entry keeps alive: two readings may show one job with different pods.
+        known = self._known.get(id(job))
+        if known is None:
+            known = self._known[id(job)] = (job, frozenset(job.identity.pods))
+        return pod.uid in known[1]
+
+
+def unseated(pod: Pod, job: SlurmJob, view: View, *, why: str) -> Member:
+    """Let a member wait for a slot that is about to be free, or for what Slurm says of the nodes (`why_unseated`)."""
+    decision = wait(why, retry_s=1)
+    return Member(pod=pod, row=Row.GATED, job=job, decision=decision, is_fresh=view.fresh)
+
+
+def why_unseated(job: SlurmJob) -> str:
+    """Say why a running placeholder has no slot for some of its gang."""
+    if not seating.slots(job):
+        return f"Slurm job {job.id} has no room for {job.tasks} tasks on {', '.join(job.nodes)}"
+    return "no slot of the gang's placeholder is free yet"
+
+
+def surplus(pod: Pod, job: SlurmJob, view: View, policy: Policy, *, dwelt: timedelta) -> Member:
+    """Let a member wait for which its gang has no slot, until another one goes; after a moment it is told so."""
+    text = (
+        f"Slurm job {job.id} of its gang has {job.tasks} slots, and none for this pod: it waits until one becomes free "
+        f"({names.WHEN_FULL_ANNOTATION}: {WhenFull.WAIT})"
+    )
+    decision = wait(text, retry_s=1)
+    if view.fresh and dwelt >= policy.tell_after:
+        decision = tell(pod, "GangFull", text, retry=None)
+    return Member(pod=pod, row=Row.GATED, job=job, decision=decision, is_fresh=view.fresh)
+
+
+def runs_in(job: SlurmJob, pod: Pod) -> bool:
+    """The pod was placed by this placeholder, and lives."""
+    return (
+        not pod.is_gated
+        and job.is_named(pod.job_id, pod.sluid)
+        and lifecycle.row_of(pod, node_is_gone=False) in (Row.PLACED, Row.BOUND)
+    )
+
+
+def has(decision: Decision, kind: type) -> bool:
+    """Whether it asks for this."""
+    return any(isinstance(action, kind) for action in decision.actions)
+
+
+def wait(reason: str, *, retry_s: float | None = None) -> Decision:
+    """Do nothing."""
+    retry = timedelta(seconds=retry_s) if retry_s is not None else None
+    return Decision(actions=(Wait(),), reason=reason, retry_after=retry)
+
+
+def tell(pod: Pod, reason: str, text: str, *, retry: timedelta | None) -> Decision:
+    """Say on a pod why it waits, unless it says so already."""
+    text = shortened(text)
+    said = pod.condition(names.ALLOCATED_CONDITION)
+    if said is not None and (said.status, said.reason, said.message) == ("False", reason, text):
+        return Decision(actions=(Wait(),), reason=text, retry_after=retry)
+    action = Tell(job_id=None, reason=reason, message=text)
+    return Decision(actions=(action,), reason=text, retry_after=retry)

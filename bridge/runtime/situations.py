@@ -1,0 +1,42 @@
+"""In which cell of the lifecycle's table each pod is: since when, for deadlines, and how many there are, for the metrics."""
+
+from datetime import datetime
+
+from bridge.domain import lifecycle
+from bridge.domain.dwell import Dwell
+from bridge.domain.ids import PodUid
+from bridge.domain.lifecycle import Row
+from bridge.domain.pods import Pod
+from bridge.domain.view import View
+from bridge.runtime.metrics import Metrics
+
+
+class Situations:
+    """Of the pods that one leader looks at."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._dwell = Dwell()
+        self._rows: dict[PodUid, Row] = {}
+
+    def since(self, pod: Pod, view: View, now: datetime) -> datetime:
+        """Note a pod's situation, and say when it was first seen in that."""
+        cell = lifecycle.cell(pod, view)
+        self._count(pod.uid, cell[0])
+        return self._dwell.since(pod.uid, cell, now)
+
+    def forget(self, uid: PodUid) -> None:
+        """The pod is gone, or the other side's."""
+        self._dwell.forget(uid)
+        self._count(uid, None)
+
+    def _count(self, uid: PodUid, row: Row | None) -> None:
+        before = self._rows.pop(uid, None)
+        if row is not None:
+            self._rows[uid] = row
+        if row is not before:
+            self._metrics.pod_moved(_label(before), _label(row))
+
+
+def _label(row: Row | None) -> str | None:
+    return row.name.lower() if row else None

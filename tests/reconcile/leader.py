@@ -1,0 +1,175 @@
+"""One leader, the extender's or the controllers': loop, actuator, book and discovery are the product's, time is virtual.
+
+What the programs bring themselves (`Side`, submit, resize, restore) is as small as can be here: every pod fits, every
+submit is as its gang or pod needs it.
+"""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from datetime import datetime
+
+from bridge.domain.actions import Resize, Restore, Submit
+from bridge.domain.allocation import Seat
+from bridge.domain.facts import Actor, Facts, Fit, Policy
+from bridge.domain.ids import ClusterId, KubeNode, PodUid, SlurmNode, alone_key
+from bridge.domain.jobs import SlurmJob
+from bridge.domain.objects import KubeObject
+from bridge.domain.pace import Pace
+from bridge.domain.placeholder import Identity, PlaceholderSpec
+from bridge.domain.pods import Pod
+from bridge.domain.view import Past, View
+from bridge.domain.workloads import claims, membership
+from bridge.domain.workloads.membership import Membership
+from bridge.kube.cache import Cache
+from bridge.kube.decode import PODS
+from bridge.kube.events import Reporter
+from bridge.runtime.actuator import Actuator
+from bridge.runtime.metrics import Metrics
+from bridge.runtime.placeholders import Placeholders
+from bridge.runtime.pods import PodLoop
+from bridge.runtime.workqueue import WorkQueue
+from bridge.slurm import jobs
+from bridge.slurm.discovery import Discovery
+from bridge.slurm.errors import LostReply
+from tests.reconcile.apiserver import ApiServer, Manifest
+from tests.reconcile.slurm import Job, Slurm
+from tests.reconcile.trouble import Trouble
+from tests.virtual_time import VirtualClock
+
+CLUSTER = ClusterId("c")
+PACE = Pace(
+    busy_s=1, idle_s=2, shortest_s=0.2, quiet_s=10, first_reasons_per_s=20, reasons_after_s=2
+)
+
+
+class Side:
+    """What one of the programs knows, as far as it matters here."""
+
+    def __init__(self, actor: Actor) -> None:
+        self.actor = actor
+
+    def membership(self, pod: Pod) -> Membership:
+        return claims.of(pod, ()) if pod.is_gated else membership.placed(pod)
+
+    async def resolve(self, pod: Pod) -> Membership:
+        return self.membership(pod)
+
+    async def declared(self, member: Membership) -> KubeObject | None:
+        return None
+
+    async def admits(self, pod: Pod, job: SlurmJob) -> bool:
+        return True
+
+    def past(self, pod: Pod) -> Past:
+        return Past.HANDED_OVER
+
+    def gather(
+        self,
+        pod: Pod,
+        view: View,
+        *,
+        uid: str,
+        now: datetime,
+        since: datetime,
+        seat: Seat | None = None,
+        beside: Sequence[Pod] = (),
+    ) -> Facts:
+        return Facts(
+            pod=pod, view=view, now=now, since=since, kube_node=KubeNode("k1"), fit=Fit.FITS
+        )
+
+    def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
+        return KubeNode("k1")
+
+    def forget(self, uid: str) -> None:
+        pass
+
+    def forget_pod(self, uid: PodUid) -> None:
+        pass
+
+
+class Leader:
+    """From the first list of pods on."""
+
+    def __init__(
+        self,
+        actor: Actor,
+        pods: Sequence[Manifest],
+        there: Sequence[Job],
+        trouble: Trouble,
+        clock: VirtualClock,
+    ) -> None:
+        cache = Cache(PODS)
+        metrics = Metrics("controllers")
+        self.api = ApiServer(clock, trouble, cache)
+        self.slurm = Slurm(trouble, there)
+        self._clock = clock
+        self._discovery = Discovery(self.slurm, CLUSTER, clock=clock.monotonic)  # type: ignore[arg-type]  # all it calls
+        self._placeholders = Placeholders(self._discovery, pace=PACE, clock=clock, metrics=metrics)
+        actuator = Actuator(
+            kube=self.api,  # type: ignore[arg-type]  # all it calls
+            slurm=self.slurm,  # type: ignore[arg-type]  # all it calls
+            completer=self.slurm,  # type: ignore[arg-type]  # all it calls
+            placeholders=self._placeholders,
+            pods=cache,
+            submit=self._submit,
+            resize=self._resize,
+            restore=self._restore,
+            reporter=Reporter(controller="test", instance="test"),
+            clock=clock,
+            metrics=metrics,
+        )
+        self.loop = PodLoop(
+            Side(actor),
+            pods=cache,
+            queue=WorkQueue(rng=random.Random(1)),  # noqa: S311  # jitter
+            placeholders=self._placeholders,
+            actuator=actuator,
+            policy=Policy(),
+            clock=clock,
+            metrics=metrics,
+        )
+        for pod in pods:
+            self.api.create(pod)
+
+    async def lead(self, *, for_s: float) -> None:
+        stop = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.loop.run(stop, workers=2))
+            await self._clock.sleep(for_s)
+            stop.set()
+
+    async def _submit(self, pod: Pod, action: Submit) -> None:
+        gang, may_still_happen = action.gang, False
+        identity = Identity(
+            cluster=CLUSTER,
+            kind=gang.kind if gang else membership.POD,
+            namespace=pod.namespace,
+            name=gang.name if gang else pod.name,
+            uid=gang.uid if gang else alone_key(pod.uid),
+            pods=tuple(member.uid for member in gang.members) if gang else (pod.uid,),
+        )
+        spec = PlaceholderSpec(
+            identity=identity,
+            name=pod.name,
+            user="user",
+            group="group",
+            tasks=gang.size if gang else 1,
+            cpus_per_task=1,
+        )
+        try:
+            job_id = await jobs.submit(self.slurm, spec)  # type: ignore[arg-type]  # all it calls
+        except LostReply:
+            may_still_happen = True
+            raise
+        else:
+            self._discovery.note_submitted(job_id, identity)
+        finally:
+            self._placeholders.wrote(identity.uid, may_still_happen=may_still_happen)
+
+    async def _resize(self, _pod: Pod, _action: Resize) -> bool:
+        return False
+
+    async def _restore(self, _pod: Pod, _action: Restore) -> None:
+        raise NotImplementedError

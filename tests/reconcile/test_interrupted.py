@@ -1,0 +1,333 @@
+"""Whichever write goes wrong, in whichever way: what is left undone is done, what was done is not done again.
+
+For every kind of decision, every write of it and every fault; each case takes milliseconds. What the real servers make
+of it is seen in `tests/integration/test_killed_at_a_write.py`.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, get_args
+
+import pytest
+
+from bridge.domain import names, placeholder
+from bridge.domain.actions import (
+    Action,
+    Adopt,
+    Assign,
+    Cancel,
+    Complete,
+    EndPod,
+    Enlist,
+    Evict,
+    Record,
+    Release,
+    Resize,
+    Restore,
+    SetTimeLimit,
+    Submit,
+    Tell,
+    Wait,
+)
+from bridge.domain.facts import Actor
+from bridge.domain.ids import PodUid, WorkloadKey
+from bridge.domain.placeholder import Identity
+from bridge.domain.workloads import membership
+from bridge.domain.workloads.kinds import labelled
+from bridge.kube.times import rfc3339
+from bridge.runtime.metrics import Metrics
+from tests import virtual_time
+from tests.reconcile.apiserver import Manifest
+from tests.reconcile.leader import CLUSTER, Leader
+from tests.reconcile.slurm import Job
+from tests.reconcile.trouble import Fault, Trouble
+from tests.virtual_time import EPOCH, VirtualClock
+
+SETTLED_AFTER_S = 30.0
+"""Longer than a lost submit is waited for, and than any back-off after one failure."""
+
+RING = "pod-group/team-a/ring"
+GATED: Manifest = {"schedulingGates": [{"name": names.GATE}]}
+
+
+def pod(
+    name: str,
+    spec: Manifest,
+    *,
+    labels: dict[str, str] | None = None,
+    notes: dict[str, str] | None = None,
+    status: Manifest | None = None,
+    is_deleting: bool = False,
+) -> Manifest:
+    ends = {"deletionTimestamp": rfc3339(EPOCH), "deletionGracePeriodSeconds": 0}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": "team-a",
+            "uid": f"uid-{name}",
+            "creationTimestamp": rfc3339(EPOCH - timedelta(minutes=5)),
+            "finalizers": [names.FINALIZER, "example.test/other"],
+            "labels": labels or {},
+            "annotations": notes or {},
+            **(ends if is_deleting else {}),
+        },
+        "spec": {"containers": [{"name": "main"}], **spec},
+        "status": status or {},
+    }
+
+
+def member(name: str, size: int) -> Manifest:
+    notes = {names.POD_GROUP_SIZE_ANNOTATION: str(size)}
+    return pod(name, GATED, labels={names.POD_GROUP_LABEL: "ring"}, notes=notes)
+
+
+def placed(name: str, notes: dict[str, str] | None = None, *, state: str = "running") -> Manifest:
+    """Placed by job 1, and bound."""
+    annotations = {names.NODE_ANNOTATION: "k1", names.SLUID_ANNOTATION: f"s{1:013}"}
+    exited = {"exitCode": 1 if state == "failed" else 0, "finishedAt": rfc3339(EPOCH)}
+    is_over = state in ("failed", "succeeded")
+    container = {"name": "main", "state": {"terminated": exited} if is_over else {"running": {}}}
+    status = {
+        "phase": state.capitalize(),
+        "startTime": rfc3339(EPOCH - timedelta(minutes=4)),
+        "containerStatuses": [container],
+    }
+    return pod(
+        name,
+        {"nodeName": "k1"},
+        status=status,
+        labels={names.JOB_ID_LABEL: "1"},
+        notes={**annotations, **(notes or {})},
+    )
+
+
+def in_ring(rank: int) -> dict[str, str]:
+    return {
+        names.WORKLOAD_ANNOTATION: RING,
+        names.RANK_ANNOTATION: str(rank),
+        names.WORLD_SIZE_ANNOTATION: "3",
+    }
+
+
+def job(number: int = 1, *pods: str, ring: bool = False, restores: str = "", **fields: Any) -> Job:
+    pods = pods or ("one",)
+    identity = Identity(
+        cluster=CLUSTER,
+        kind=labelled.KIND if ring else membership.POD,
+        namespace="team-a",
+        name="ring" if ring else pods[0],
+        uid=WorkloadKey(RING if ring else f"uid-{pods[0]}"),
+        pods=tuple(PodUid(f"uid-{name}") for name in pods),
+        restores=restores,
+    )
+    return Job(id=number, comment=placeholder.encode(identity), **fields)
+
+
+def running(number: int = 1, *pods: str, **fields: Any) -> Job:
+    return job(number, *pods, state="RUNNING", nodes="s1", **fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What there is, who acts on it, and which actions that takes."""
+
+    name: str
+    actor: Actor
+    there: Callable[[], tuple[list[Manifest], list[Job]]]
+    actions: frozenset[type[Action]]
+
+
+def situation(
+    name: str,
+    actor: Actor,
+    there: Callable[[], tuple[list[Manifest], list[Job]]],
+    *actions: type[Action],
+) -> Situation:
+    return Situation(name, actor, there, frozenset(actions))
+
+
+SITUATIONS = [
+    situation(
+        "a new pod",
+        Actor.EXTENDER,
+        lambda: ([pod("one", GATED)], []),
+        Submit,
+        Tell,
+    ),
+    situation(
+        "its placeholder runs",
+        Actor.EXTENDER,
+        lambda: ([pod("one", GATED)], [running()]),
+        Assign,
+    ),
+    situation(
+        "two placeholders",
+        Actor.EXTENDER,
+        lambda: ([pod("one", GATED)], [job(1), job(2)]),
+        Cancel,
+        Tell,
+    ),
+    situation(
+        "deleted while it waits",
+        Actor.EXTENDER,
+        lambda: ([pod("one", GATED, is_deleting=True)], [job()]),
+        Cancel,
+        Release,
+    ),
+    situation(
+        "cancelled while it waits",
+        Actor.EXTENDER,
+        lambda: ([pod("one", GATED)], [job(state="CANCELLED")]),
+        EndPod,
+        Release,
+    ),
+    situation(
+        "a new gang",
+        Actor.EXTENDER,
+        lambda: ([member(name, 3) for name in "abc"], []),
+        Submit,
+        Tell,
+    ),
+    situation(
+        "a gang that gets its nodes, two members replaced",
+        Actor.EXTENDER,
+        lambda: (
+            [placed("a", in_ring(0)), member("d", 3), member("e", 3)],
+            [running(1, "a", "b", "c", ring=True, tasks=3)],
+        ),
+        Enlist,
+        Assign,
+    ),
+    situation(
+        "a gang that has grown while it waits",
+        Actor.EXTENDER,
+        lambda: (
+            [member(name, 3) for name in "abc"],
+            [job(1, "a", "b", ring=True, tasks=2)],
+        ),
+        Enlist,
+        Resize,
+        Submit,
+        Tell,
+    ),
+    situation(
+        "it has succeeded",
+        Actor.CONTROLLERS,
+        lambda: ([placed("one", state="succeeded")], [running()]),
+        Complete,
+        Release,
+    ),
+    situation(
+        "a member has failed, the others run",
+        Actor.CONTROLLERS,
+        lambda: (
+            [placed("a", in_ring(0), state="failed"), placed("b", in_ring(1))],
+            [running(1, "a", "b", ring=True, tasks=2)],
+        ),
+        Record,
+        Release,
+        Tell,
+    ),
+    situation(
+        "a member has failed, which ends the others",
+        Actor.CONTROLLERS,
+        lambda: (
+            [
+                placed("a", in_ring(0), state="failed"),
+                placed("b", {**in_ring(1), names.ON_FAILURE_ANNOTATION: "end"}),
+            ],
+            [running(1, "a", "b", ring=True, tasks=2)],
+        ),
+        Record,
+        Release,
+        Evict,
+    ),
+    situation(
+        "cancelled while it runs",
+        Actor.CONTROLLERS,
+        lambda: ([placed("one")], [job(state="CANCELLED", nodes="s1")]),
+        Evict,
+    ),
+    situation(
+        "its time limit comes near",
+        Actor.CONTROLLERS,
+        lambda: (
+            [placed("one")],
+            [running(limit_min=10, ends_s=EPOCH.timestamp() + 80)],
+        ),
+        SetTimeLimit,
+        Tell,
+    ),
+    situation(
+        "another job stands in for a lost one",
+        Actor.CONTROLLERS,
+        lambda: ([placed("one")], [running(2, restores=f"s{1:013}")]),
+        Adopt,
+        Tell,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How it ended: all of both systems but versions, moments and sentences."""
+
+    pods: str
+    jobs: str
+
+
+def lived_through(there: Situation, trouble: Trouble) -> Outcome:
+    async def main(clock: VirtualClock) -> Outcome:
+        leader = Leader(there.actor, *there.there(), trouble, clock)
+        await leader.lead(for_s=SETTLED_AFTER_S)
+        pods = {name: told(pod) for name, pod in leader.api.pods.items()}
+        jobs = {
+            job.id: (job.state, job.tasks, job.limit_min, job.comment)
+            for job in leader.slurm.jobs.values()
+        }
+        return Outcome(json.dumps(pods, indent=1, sort_keys=True), json.dumps(jobs, indent=1))
+
+    return virtual_time.run(main)
+
+
+def told(document: Any) -> Any:
+    """Without what differs from one run to the other."""
+    if isinstance(document, list):
+        return [told(each) for each in document]
+    if not isinstance(document, dict):
+        return document
+    moments = ("resourceVersion", "lastTransitionTime", "deletionTimestamp")
+    return {key: told(value) for key, value in document.items() if key not in moments}
+
+
+@pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name)
+@pytest.mark.parametrize("there", SITUATIONS, ids=lambda there: there.name)
+def test_after_a_write_that_went_wrong_all_is_as_if_it_had_not(
+    there: Situation, fault: Fault
+) -> None:
+    smooth = Trouble()
+    expected = lived_through(there, smooth)
+    assert smooth.writes
+    for at, write in enumerate(smooth.writes, start=1):
+        found = lived_through(there, Trouble(fault, at=at))
+        assert expected == found, f"write {at}, {write}: {fault.value}"
+
+
+@pytest.mark.parametrize("there", SITUATIONS, ids=lambda there: there.name)
+def test_the_situations_take_the_actions_that_they_are_for(
+    there: Situation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: set[str] = set()
+    monkeypatch.setattr(Metrics, "decided", lambda _, action: done.add(action))
+    lived_through(there, Trouble())
+    assert {action.__name__ for action in there.actions} == done - {Wait.__name__}
+
+
+def test_every_action_is_among_them() -> None:
+    """But Restore, whose one write is the controllers' own."""
+    covered = frozenset().union(*(there.actions for there in SITUATIONS))
+    assert frozenset(get_args(Action)) - covered == {Wait, Restore}

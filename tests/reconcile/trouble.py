@@ -1,0 +1,34 @@
+"""Writes that go wrong: counted over both peers, so that each of them can be struck in turn."""
+
+import enum
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class Fault(enum.Enum):
+    """What becomes of the write that is struck."""
+
+    REFUSED = "no connection: nothing was done, and the client knows"
+    LOST_REQUEST = "no answer: nothing was done"
+    LOST_REPLY = "no answer: it was done all the same"
+
+
+class Trouble:
+    """Strikes one write, or none."""
+
+    def __init__(self, fault: Fault = Fault.REFUSED, *, at: int = 0) -> None:
+        """at: which write, counted from 1; 0 is none."""
+        self._fault = fault
+        self._at = at
+        self.writes: list[str] = []
+        """All that were tried, in order."""
+
+    def write(self, what: str, do: Callable[[], T], *, fail: Callable[[Fault], Exception]) -> T:
+        self.writes.append(what)
+        if len(self.writes) != self._at:
+            return do()
+        if self._fault is Fault.LOST_REPLY:
+            do()
+        raise fail(self._fault)
