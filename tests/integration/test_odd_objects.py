@@ -21,6 +21,9 @@ PAIR = ("extender", "controllers")
 STUBBORN = played(stop_seconds=3600)
 """A container that ignores SIGTERM."""
 
+EXTENDED_WITHIN_S = 120.0
+"""Some time before its minute is over, on a machine with other things to do."""
+
 MANY_FIELDS = {f"{REQUEST_PREFIX}min-node{number:05}": "x" for number in range(5000)}
 """230 kB of annotations, none of them a field."""
 
@@ -92,9 +95,10 @@ def test_a_grace_of_centuries_does_not_keep_a_job_from_its_time_limit(
     job = worlds.await_live(uid, lambda job: job.state == "RUNNING")
 
     wait_until(
-        lambda: worlds.time_limit(job.id) not in ("", "1:00"), PATIENCE_S, sandbox=worlds.sandbox
+        lambda: worlds.time_limit(job.id).startswith("365-"),
+        EXTENDED_WITHIN_S,
+        sandbox=worlds.sandbox,
     )
-    assert "365-" in worlds.time_limit(job.id)
     assert "spec.terminationGracePeriodSeconds" in worlds.await_event("odd", "OddObject")
     others.submit("stranger", annotations=played(seconds=1))
     others.await_phase("stranger", "Succeeded")

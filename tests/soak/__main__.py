@@ -23,6 +23,7 @@ from tests.fault_bench import FaultBench, fault_bench
 from tests.servers import fresh_namespace, running_sandbox
 from tests.soak import churn, report
 from tests.soak import histories as batches
+from tests.soak.poison import Poison
 
 _AT_A_TIME = 10
 _OPTIONS = Options(
@@ -56,6 +57,13 @@ def main(
     rate: Annotated[float, typer.Option(help="Pods a second in it.")] = 20,
     histories: Annotated[int, typer.Option(help="Histories on the real pair; 0: none.")] = 200,
     worlds: Annotated[int, typer.Option(help="Histories of the pure model; 0: none.")] = 10_000,
+    poison: Annotated[
+        bool, typer.Option(help="With an odd object of each kind there during the long run.")
+    ] = False,
+    hang_every: Annotated[
+        float,
+        typer.Option(help="Seconds after which a service of ours stands still in it; 0: never."),
+    ] = 0,
     seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 1,
     anew: Annotated[
         bool, typer.Option(help="Forget the histories that were lived before.")
@@ -68,7 +76,7 @@ def main(
     if histories:
         breaches += _histories(histories, seed, anew=anew)
     if minutes:
-        breaches += _churn(minutes, rate, seed)
+        breaches += _churn(minutes, rate, seed, poison=poison, hang_every_s=hang_every)
     typer.echo(f"{breaches} contracts broken; see {report.PAGE}")
     raise typer.Exit(1 if breaches else 0)
 
@@ -116,18 +124,38 @@ def _histories(wanted: int, seed: int, *, anew: bool) -> int:
     return len(found["breaches"])
 
 
-def _churn(minutes: float, rate: float, seed: int) -> int:
-    with _bench(_OF_CHURN) as (bench, namespace), namespace() as name:
+def _churn(minutes: float, rate: float, seed: int, *, poison: bool, hang_every_s: float) -> int:
+    with (
+        _bench(_OF_CHURN) as (bench, namespace),
+        namespace() as name,
+        namespace() as odd,
+    ):
         _forget_sooner(bench.sandbox)
+        poisoned = Poison(bench.sandbox, odd)
+        if poison:
+            typer.echo("odd objects are put into both worlds")
+            poisoned.put()
         for part in _NOT_NEEDED:
             bench.sandbox.stop(part)
         result = uvloop.run(
-            churn.live(bench, name, minutes=minutes, rate=rate, seed=seed, say=typer.echo)
+            churn.live(
+                bench,
+                name,
+                minutes=minutes,
+                rate=rate,
+                seed=seed,
+                hang_every_s=hang_every_s,
+                say=typer.echo,
+            )
         )
+        if poison:
+            result.poison = list(poisoned.kinds)
+            result.breaches += poisoned.breaches()
     for service, growth in result.growth.items():
         if growth > _GROWTH:
             result.breaches.append(f"{service} has grown by {growth:.1%}")
-    report.keep("churn", {**_about(seed), **asdict(result)})
+    part = "poison" if poison else "churn"
+    report.keep(part, {**_about(seed), **asdict(result)})
     for breach in result.breaches:
         typer.echo(breach)
     return len(result.breaches)

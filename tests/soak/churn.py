@@ -70,6 +70,8 @@ class Result:
     weather: list[str] = field(default_factory=list)
     ends: list[tuple[str, str, int]] = field(default_factory=list)
     """How pods have ended, what sacct says of that, and how many."""
+    poison: list[str] = field(default_factory=list)
+    """What odd objects were there."""
     breaches: list[str] = field(default_factory=list)
     warm: dict[str, Memory] = field(default_factory=dict)
     """By service."""
@@ -92,6 +94,7 @@ async def live(
     minutes: float,
     rate: float,
     seed: int,
+    hang_every_s: float = 0,
     say: Callable[[str], None],
 ) -> Result:
     """Run for so long, calm down, and compare both worlds.
@@ -102,6 +105,7 @@ async def live(
         minutes: how long pods come.
         rate: pods a second.
         seed: of all that is drawn.
+        hang_every_s: so often a service of ours stands still besides; 0: never.
         say: told every few seconds how it goes.
     """
     dice = random.Random(seed)  # noqa: S311  # seeded: the same draws come again
@@ -131,6 +135,8 @@ async def live(
             group.create_task(fields.tend(over))
             group.create_task(watch())
             storm = group.create_task(weather.changeable(over, _BETWEEN_FAULTS_S))
+            if hang_every_s:
+                group.create_task(weather.standing_still(over, hang_every_s))
             for number in range(_RESIDENTS):
                 group.create_task(fields.create(Life(name=f"stays-{number}", fate=Fate.STAYS)))
             await _come(fields, dice, pace, group, until=_WARM_AT)

@@ -11,7 +11,7 @@ _SHOWN = 20
 
 
 def keep(part: str, found: Mapping[str, Any], page: Path = PAGE) -> None:
-    """Keep what a part has found, and renew its section of the page: `model`, `histories` or `churn`."""
+    """Keep what a part has found, and renew its section of the page: `model`, `histories`, `churn` or `poison`."""
     KEPT.mkdir(exist_ok=True)
     draft = KEPT / f"{part}.draft"
     draft.write_text(json.dumps(found, indent=2))
@@ -78,6 +78,16 @@ def _churn(found: Mapping[str, Any]) -> Sequence[str]:
     ]
 
 
+def _poisoned(found: Mapping[str, Any]) -> Sequence[str]:
+    return [
+        *_churn(found),
+        "",
+        "Meanwhile there were, in both worlds:",
+        "",
+        *(f"* {kind}" for kind in found["poison"]),
+    ]
+
+
 def _by_number(faults: Mapping[str, int]) -> Sequence[tuple[str, int]]:
     return sorted(faults.items(), key=lambda fault: -fault[1])
 
@@ -93,4 +103,5 @@ _TELLS: Mapping[str, Callable[[Mapping[str, Any]], Sequence[str]]] = {
     "model": _model,
     "histories": _histories,
     "churn": _churn,
+    "poison": _poisoned,
 }

@@ -1,6 +1,6 @@
 """What a soak has found is kept, and told in its own section of the page; the pace it keeps."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -56,6 +56,15 @@ def test_a_part_renews_its_own_section(tmp_path: Path, monkeypatch: pytest.Monke
     kept = report.kept("churn")
     assert kept is not None
     assert 36000 == kept["created"]
+
+
+def test_what_odd_objects_were_there_is_told() -> None:
+    run = replace(RESULT, poison=["job with an odd name"])
+
+    told = report.section("poison", {"commit": "abc", "at": "today", **asdict(run)})
+
+    assert "| connections cut | 3 |" in told
+    assert "* job with an odd name" in told
 
 
 def test_a_page_without_the_section_is_an_error(

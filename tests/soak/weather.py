@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import itertools
 import random
+import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -33,6 +35,8 @@ _PAUSED = (
     "apiserver",
     "etcd",
 )
+_HANGS_S = (1.0, 15.0)
+_ORDERS_AGAIN_S = 0.5
 _KILLED = ("bridge-scheduler", "slurmrestd", "apiserver", "etcd")
 _RESTARTED = ("slurmctld", "slurmctld", "slurmdbd", "slurmrestd", "apiserver")
 
@@ -45,6 +49,7 @@ _NAMES = {
     "restart": "one of theirs restarted",
     "kill": "one of theirs killed",
     "kill_ours": "one of ours killed",
+    "hang": "a service of ours stopped, often for longer than its lease",
 }
 """Of the kinds, for the report."""
 
@@ -82,6 +87,18 @@ class Weather:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), self._dice.uniform(*pause_s))
         await self.calm()
+
+    async def standing_still(self, stop: asyncio.Event, every_s: float) -> None:
+        """Hang a service of ours every so many seconds, whatever else goes wrong, until told to stop."""
+        began_s = time.monotonic()
+        for number in itertools.count(1):
+            with contextlib.suppress(TimeoutError):
+                pause_s = began_s + number * every_s - time.monotonic()
+                await asyncio.wait_for(stop.wait(), max(0.0, pause_s))
+            if stop.is_set():
+                return
+            self.story.append(await self.hang())
+            self.kinds.append(_NAMES["hang"])
 
     async def calm(self) -> None:
         """Undo all that lasts."""
@@ -141,6 +158,26 @@ class Weather:
         finally:
             await asyncio.to_thread(self._sandbox.resume, part)
         return f"{part} hangs for {seconds:.1f} s"
+
+    async def hang(self) -> str:
+        """A service of ours stands still, for about as long as its lease lasts or for longer."""
+        service, seconds = self._dice.choice(_OURS), self._dice.uniform(*_HANGS_S)
+        await self._until_done(self._sandbox.pause, service)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            await self._until_done(self._sandbox.resume, service)
+        return f"{service} stands still for {seconds:.1f} s"
+
+    async def _until_done(self, order: Callable[[str], None], part: str) -> None:
+        """Give an order; while a part is restarted the sandbox takes none."""
+        while True:
+            try:
+                await asyncio.to_thread(order, part)
+            except SandboxError:
+                await asyncio.sleep(_ORDERS_AGAIN_S)
+            else:
+                return
 
     async def restart(self) -> str:
         """A process of others is restarted in order."""
