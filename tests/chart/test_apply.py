@@ -24,7 +24,7 @@ from tests.chart.conftest import Render
 from tests.chart.policed import OUTSIDE, make_namespaces
 from tests.chart.rendering import CHART, REQUIRED, Rendered
 from tests.chart.value_sets import VALUES
-from tests.runtime.certificates import Authority
+from tests.make.certificates import Authority
 
 DEPLOYMENTS = ("webhook", "extender", "controllers", "scheduler")
 NAMESPACE = "chart-dry-run"

@@ -15,7 +15,7 @@ from bridge.domain.nodes import SlurmNodeFacts
 from bridge.domain.workloads.kinds import kueue
 from bridge.kube.client import KubeClient
 from bridge.runtime.settings import Settings
-from tests.domain import builders as make
+from tests.make import placing as make
 
 SETTINGS = Settings.model_validate(
     {

@@ -20,7 +20,7 @@ from bridge.runtime.settings import Controllers
 from bridge.slurm.discovery import Snapshot
 from controllers.breaker import Breaker
 from tests import virtual_time
-from tests.domain import lifecycle_builders as build
+from tests.make import lives as build
 from tests.virtual_time import VirtualClock
 
 PACE = Pace(

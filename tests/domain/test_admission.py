@@ -12,7 +12,7 @@ from bridge.domain.pods import Toleration
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.rules import Patterns, Policy, Range, Requester, Rule
 from bridge.domain.workloads.kinds import jobset, leader_worker_set
-from tests.domain.builders import OUR_TOLERATION, demands
+from tests.make.placing import OUR_TOLERATION, demands
 
 DEFAULTS = Defaults(cluster=ClusterId("c-1"), gpu_resources={"nvidia.com/gpu": "gpu"})
 RULE = Rule(

@@ -12,8 +12,8 @@ from bridge.domain.facts import Decision, Facts
 from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.pods import Pod
 from bridge.domain.view import View
-from tests.domain import lifecycle_builders as build
-from tests.domain.lifecycle_builders import NOW
+from tests.make import lives as build
+from tests.make.lives import NOW
 
 LIMITS = Limits(share=0.3, always=20)
 

@@ -15,7 +15,7 @@ from bridge.domain.doctor.kube import KubeFacts
 from bridge.domain.doctor.slurm import Conf, Partition, SlurmFacts, Trouble
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
 from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts
-from tests.domain.lifecycle_builders import NOW
+from tests.make.lives import NOW
 
 SCHEDULER: dict[str, Any] = {
     "profiles": [{"schedulerName": names.SCHEDULER_NAME, "plugins": {"multiPoint": {}}}],

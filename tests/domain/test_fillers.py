@@ -12,8 +12,8 @@ from bridge.domain.fillers import NOTHING, Fill, Share
 from bridge.domain.grant import Grant
 from bridge.domain.ids import JobId, Sluid
 from bridge.domain.jobs import JobPhase, SlurmJob
-from tests.domain import builders as build
-from tests.domain import lifecycle_builders
+from tests.make import lives
+from tests.make import placing as build
 
 KUBE = build.kube_node(cpus=8, gib=32)
 
@@ -29,7 +29,7 @@ def filler(number: int, cpus: int, memory_mib: int, phase: JobPhase = JobPhase.R
         started_s=0,
     )
     return replace(
-        lifecycle_builders.job(),
+        lives.job(),
         id=JobId(number),
         sluid=Sluid(f"s{number}"),
         phase=phase,

@@ -26,9 +26,9 @@ from bridge.domain.gang import seating
 from bridge.domain.ids import JobId, PodUid
 from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.pods import Phase, Pod
-from tests.domain import gang_builders as build
-from tests.domain import lifecycle_builders as lives
-from tests.domain.gang_looks import (
+from tests.make import lives
+from tests.make import members as build
+from tests.make.gangs import (
     N1,
     N2,
     NOW,

@@ -18,8 +18,8 @@ from bridge.domain.pods import Pod
 from bridge.domain.workloads import workload
 from bridge.domain.workloads.membership import Membership
 from bridge.domain.workloads.workload import Workload
-from tests.domain import lifecycle_builders as lives
-from tests.domain.gang_looks import NOW, A, B, C, decided, job, running, uid, waiting
+from tests.make import lives
+from tests.make.gangs import NOW, A, B, C, decided, job, running, uid, waiting
 
 D = waiting("d")
 LARGE = Demand(milli_cpu=8000)

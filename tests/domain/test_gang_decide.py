@@ -18,21 +18,9 @@ from bridge.domain.gang.decide import Decisions
 from bridge.domain.ids import PodUid, SlurmNode
 from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.pods import Pod
-from tests.domain import gang_builders as build
-from tests.domain import lifecycle_builders as lives
-from tests.domain.gang_looks import (
-    POLICY,
-    A,
-    B,
-    C,
-    decided,
-    decisions,
-    ended,
-    job,
-    plan,
-    running,
-    waiting,
-)
+from tests.make import lives
+from tests.make import members as build
+from tests.make.gangs import POLICY, A, B, C, decided, decisions, ended, job, plan, running, waiting
 
 D = waiting("d")
 FULL = [running(name, rank) for rank, name in enumerate("abc")]

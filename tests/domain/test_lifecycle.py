@@ -20,8 +20,8 @@ from bridge.domain.facts import Decision, Facts, Fit, Refusal
 from bridge.domain.ids import JobId, Sluid, SlurmNode
 from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.pods import Pod
-from tests.domain import lifecycle_builders as build
-from tests.domain.lifecycle_builders import actions, decide, only_tell, told
+from tests.make import lives as build
+from tests.make.lives import actions, decide, only_tell, told
 
 NOW = build.NOW
 POLICY = build.POLICY

@@ -23,8 +23,8 @@ from bridge.domain.ids import KubeNode
 from bridge.domain.jobs import JobEnd
 from bridge.domain.pods import Condition, Container, Phase, Pod
 from bridge.domain.view import Evidence
-from tests.domain import lifecycle_builders as build
-from tests.domain.lifecycle_builders import actions, decide, only_tell
+from tests.make import lives as build
+from tests.make.lives import actions, decide, only_tell
 
 NOW = build.NOW
 POLICY = build.POLICY

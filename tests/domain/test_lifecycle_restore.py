@@ -13,8 +13,8 @@ from bridge.domain.ids import Sluid
 from bridge.domain.jobs import JobEnd, SlurmJob
 from bridge.domain.pods import Pod
 from bridge.domain.view import Evidence
-from tests.domain import lifecycle_builders as build
-from tests.domain.lifecycle_builders import actions, decide, only_tell
+from tests.make import lives as build
+from tests.make.lives import actions, decide, only_tell
 
 NOW = build.NOW
 POLICY = build.POLICY

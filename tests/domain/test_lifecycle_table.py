@@ -25,7 +25,7 @@ from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.lifecycle import Column, Row
 from bridge.domain.pods import Pod
 from bridge.domain.view import View
-from tests.domain import lifecycle_builders as build
+from tests.make import lives as build
 
 PODS: Mapping[Row, Pod] = {
     Row.GATED: build.gated(),

@@ -2,7 +2,7 @@
 
 from bridge.domain.ids import SlurmNode
 from bridge.domain.node_book import UNKNOWN, NodeBook
-from tests.domain import builders as build
+from tests.make import placing as build
 
 A, B = build.slurm_node("a"), build.slurm_node("b")
 DRAINED = build.slurm_node("a", states=frozenset({"IDLE", "DRAIN"}))

@@ -21,7 +21,7 @@ from bridge.domain.node_actions import (
 )
 from bridge.domain.node_state import Policy
 from bridge.domain.nodes import KubeNodeFacts, NodeCondition, SlurmNodeFacts
-from tests.domain import builders as build
+from tests.make import placing as build
 
 NAME = SlurmNode("k1")
 KUBE = KubeNode("k1")

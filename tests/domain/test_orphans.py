@@ -9,7 +9,7 @@ from bridge.domain import orphans
 from bridge.domain.actions import Cancel
 from bridge.domain.ids import ClusterId, PodUid, Sluid
 from bridge.domain.jobs import JobPhase, SlurmJob
-from tests.domain import lifecycle_builders as build
+from tests.make import lives as build
 
 OURS = ClusterId("cluster-1")
 GRACE = timedelta(seconds=10)

@@ -9,8 +9,8 @@ from bridge.domain import outcome
 from bridge.domain.actions import Outcome
 from bridge.domain.deletions import Deletions
 from bridge.domain.pods import Container, ContainerState, Phase, Pod
-from tests.domain import lifecycle_builders as build
-from tests.domain.lifecycle_builders import exited
+from tests.make import lives as build
+from tests.make.lives import exited
 
 SECOND = timedelta(seconds=1)
 

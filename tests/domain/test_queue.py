@@ -9,7 +9,7 @@ from bridge.domain import queue
 from bridge.domain.ids import JobId, PodUid
 from bridge.domain.jobs import JobPhase
 from bridge.domain.queue import QueuedJob
-from tests.domain import lifecycle_builders as build
+from tests.make import lives as build
 
 
 def waiting(id_: int, *, priority: int = 10, partition: str = "gpu") -> QueuedJob:

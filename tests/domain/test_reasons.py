@@ -7,7 +7,7 @@ import pytest
 
 from bridge.domain import reasons
 from bridge.domain.jobs import JobEnd
-from tests.domain import lifecycle_builders as build
+from tests.make import lives as build
 
 
 @pytest.mark.parametrize(

@@ -35,9 +35,9 @@ from bridge.domain.node_spec import Publishing
 from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec, Taint
 from bridge.domain.registration import Node, NodeDecision, Refusal, Settings
 from bridge.domain.restore import Hold
-from tests.domain import builders as build
-from tests.domain import lifecycle_builders
-from tests.domain.builders import MARK
+from tests.make import lives
+from tests.make import placing as build
+from tests.make.placing import MARK
 
 PUBLISHING = Publishing(
     cluster=build.CLUSTER,
@@ -560,7 +560,7 @@ class TestJobsThatNameANodeThatLeaves:
 
 
 def build_job() -> SlurmJob:
-    return lifecycle_builders.waiting()
+    return lives.waiting()
 
 
 class TestHybrid:

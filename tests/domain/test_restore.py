@@ -15,7 +15,7 @@ from bridge.domain.placeholder import Frozen, Identity, PlaceholderSpec
 from bridge.domain.pods import Pod
 from bridge.domain.restore import Hold, Numbering, Record
 from bridge.domain.view import Evidence
-from tests.domain import lifecycle_builders as build
+from tests.make import lives as build
 
 BEGAN = datetime(2026, 5, 4, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -6,7 +6,7 @@ from datetime import timedelta
 from bridge.domain import steps
 from bridge.domain.actions import Assign, Complete, Outcome, Wait
 from bridge.domain.steps import Step
-from tests.domain import lifecycle_builders as build
+from tests.make import lives as build
 
 ASSIGN = Assign(
     job_id=build.JOB_ID,

@@ -10,8 +10,8 @@ from bridge.domain.actions import Cancel, Cause, Complete, Evict, Outcome, SetTi
 from bridge.domain.facts import Decision, Facts, Policy
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.pods import Condition, Container, ContainerState, Phase, Pod
-from tests.domain import lifecycle_builders as build
-from tests.domain.lifecycle_builders import NOW
+from tests.make import lives as build
+from tests.make.lives import NOW
 
 MINUTE = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)

@@ -9,7 +9,7 @@ import pytest
 
 from bridge.domain.ids import JobId
 from bridge.domain.turns import Round, Turns
-from tests.domain import lifecycle_builders as build
+from tests.make import lives as build
 
 STEP_S = 0.5
 

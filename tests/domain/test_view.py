@@ -8,7 +8,7 @@ import pytest
 from bridge.domain.ids import PodUid, WorkloadKey, alone_key
 from bridge.domain.jobs import JobEnd, SlurmJob
 from bridge.domain.view import Book, Evidence, Past, View
-from tests.domain import lifecycle_builders as build
+from tests.make import lives as build
 
 UID = PodUid("pod-1")
 KEY = alone_key(UID)

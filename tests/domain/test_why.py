@@ -11,7 +11,7 @@ from bridge.domain.jobs import JobPhase
 from bridge.domain.pods import Condition, Container, Pod
 from bridge.domain.queue import QueuedJob
 from bridge.domain.why import Answer, Situation, Stage
-from tests.domain import lifecycle_builders as build
+from tests.make import lives as build
 
 IDENTITY = replace(build.waiting().identity, pods=(PodUid("pod-1"),))
 PENDING = QueuedJob(

@@ -17,8 +17,8 @@ from bridge.domain.request.build import Defaults
 from bridge.domain.request.rules import Choice, Patterns, Policy, Rule
 from bridge.kube import errors as kube_errors
 from bridge.slurm import errors
-from tests.domain import builders as make
 from tests.extender.peers import Stage, accepted, rejected, stage, words
+from tests.make import placing as make
 
 CONTROLLER = "system:serviceaccount:kube-system:job-controller"
 QOS = f"{names.REQUEST_PREFIX}qos"

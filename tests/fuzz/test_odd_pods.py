@@ -38,7 +38,7 @@ from bridge.runtime.set_aside import SetAside, odd_pods
 from bridge.runtime.workqueue import WorkQueue
 from bridge.slurm.discovery import Snapshot
 from tests import virtual_time
-from tests.domain import lifecycle_builders as build
+from tests.make import lives as build
 from tests.runtime.samples import value
 from tests.virtual_time import VirtualClock
 

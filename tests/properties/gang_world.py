@@ -14,9 +14,9 @@ from bridge.domain.ids import JobId, PodUid, Sluid, SlurmNode
 from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.pods import Pod
 from bridge.domain.workloads.kinds import labelled
-from tests.domain import gang_builders as build
-from tests.domain import lifecycle_builders as lives
-from tests.domain.gang_looks import UID, decided
+from tests.make import lives
+from tests.make import members as build
+from tests.make.gangs import UID, decided
 from tests.properties.storm import Choose
 
 STEPS = 30

@@ -13,7 +13,7 @@ from bridge.kube.cache import Cache
 from bridge.kube.decode import NODES
 from controllers.kube_nodes import KubeNodes
 from controllers.pods import Endings
-from tests.domain import lifecycle_builders as build
+from tests.make import lives as build
 
 LARGE = replace(build.job(), nodes=tuple(SlurmNode(f"k{n}") for n in range(400)))
 

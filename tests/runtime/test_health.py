@@ -3,7 +3,7 @@ import pytest
 from bridge.runtime import health
 from bridge.runtime.health import Health
 from bridge.runtime.metrics import Metrics
-from tests.runtime.peers import serving, talk
+from tests.make.peers import serving, talk
 
 
 async def test_ready_as_long_as_every_check_is_content() -> None:

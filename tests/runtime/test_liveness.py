@@ -33,8 +33,8 @@ from bridge.slurm.transport import Reply, Transport
 from controllers import __main__ as controllers
 from extender import __main__ as extender
 from tests import virtual_time
+from tests.make.peers import serving, talk
 from tests.runtime.lease_world import HURRIED
-from tests.runtime.peers import serving, talk
 from tests.virtual_time import VirtualClock
 
 TEN_MINUTES_S = 600.0

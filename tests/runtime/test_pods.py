@@ -26,7 +26,7 @@ from bridge.runtime.pods import PodLoop
 from bridge.runtime.workqueue import WorkQueue
 from bridge.slurm.discovery import Snapshot
 from tests import virtual_time
-from tests.domain import lifecycle_builders as build
+from tests.make import lives as build
 from tests.runtime.samples import value
 from tests.virtual_time import VirtualClock
 

@@ -9,8 +9,8 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from bridge.runtime import serve
-from tests.runtime.certificates import Authority
-from tests.runtime.peers import Answer, Connection, connection, serving, talk
+from tests.make.certificates import Authority
+from tests.make.peers import Answer, Connection, connection, serving, talk
 
 
 async def echo(scope: Scope, receive: Receive, send: Send) -> None:

@@ -14,7 +14,7 @@ from bridge.runtime import set_aside as module
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.set_aside import MOST, SetAside, odd_pods
 from tests import virtual_time
-from tests.domain import lifecycle_builders as build
+from tests.make import lives as build
 from tests.runtime.samples import value
 from tests.virtual_time import VirtualClock
 

@@ -11,8 +11,8 @@ from starlette.types import Receive, Scope, Send
 
 from bridge.runtime import tls
 from bridge.runtime.tls import ServerTls
-from tests.runtime.certificates import NOT_AFTER, Authority
-from tests.runtime.peers import Connection, serving, talk
+from tests.make.certificates import NOT_AFTER, Authority
+from tests.make.peers import Connection, serving, talk
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 

@@ -12,7 +12,7 @@ from bridge.runtime.metrics import Metrics
 from bridge.runtime.placeholders import Placeholders
 from bridge.slurm.discovery import Snapshot
 from tests import virtual_time
-from tests.domain import lifecycle_builders as build
+from tests.make import lives as build
 from tests.virtual_time import VirtualClock
 
 PACE = Pace(

@@ -25,8 +25,8 @@ from bridge.slurm import jobs, nodes
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import Rejected
 from sandbox.client import Sandbox
-from tests.domain import builders as make
-from tests.domain.builders import term
+from tests.make import placing as make
+from tests.make.placing import term
 from tests.slurm.conftest import Submit
 from tests.slurm.placeholders import USER, in_phase
 

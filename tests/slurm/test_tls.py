@@ -13,7 +13,7 @@ from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import LostReply, SlurmError, Unavailable
 from bridge.slurm.tls import ClientTls, UnusableTls
 from sandbox.client import Sandbox
-from tests.runtime.certificates import Authority
+from tests.make.certificates import Authority
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ import httpx
 import yaml
 
 from sandbox import ports
-from tests.runtime.certificates import Authority, Pair
+from tests.make.certificates import Authority, Pair
 from tests.servers import wait_until
 
 JSON = "application/json"

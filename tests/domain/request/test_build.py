@@ -15,8 +15,8 @@ from bridge.domain.request import build, candidates, overrides
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.overrides import Overrides
 from bridge.domain.request.permit import Permit
-from tests.domain import builders as make
-from tests.domain.builders import MARK, demands
+from tests.make import placing as make
+from tests.make.placing import MARK, demands
 
 PERMIT = Permit(
     requester="alice",

@@ -13,8 +13,8 @@ from bridge.domain.nodes import SlurmNodeFacts
 from bridge.domain.pods import NodeTerm, Pod, Toleration
 from bridge.domain.request import candidates
 from bridge.domain.request.candidates import Candidates, Pool
-from tests.domain import builders as build
-from tests.domain.builders import MARK, requirement, taint, term
+from tests.make import placing as build
+from tests.make.placing import MARK, requirement, taint, term
 
 ZONES = {"k1": "a", "k2": "b", "k3": "c"}
 

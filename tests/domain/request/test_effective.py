@@ -16,7 +16,7 @@ from bridge.domain.request.build import Defaults
 from bridge.domain.request.effective import Gathered, effective, former, with_a_say
 from bridge.domain.request.rules import Choice, Patterns, Policy, Rule
 from bridge.domain.workloads import claims, workload
-from tests.domain import builders as make
+from tests.make import placing as make
 
 CREATOR = "example.test/creator"
 CONTROLLER = "system:serviceaccount:kube-system:job-controller"

@@ -12,7 +12,7 @@ from bridge.domain.workloads import claims, workload
 from bridge.domain.workloads.kinds import jobset as jobset_kind
 from bridge.domain.workloads.membership import Membership
 from bridge.domain.workloads.workload import Workload
-from tests.domain import builders
+from tests.make import placing
 
 POD = {"spec": {"containers": [{"name": "main"}]}}
 GANG = {names.GANG_ANNOTATION: "true"}
@@ -21,7 +21,7 @@ GANG = {names.GANG_ANNOTATION: "true"}
 def members(manifest: Mapping[str, Any]) -> list[tuple[Membership, Pod]]:
     found = []
     for number, template in enumerate(manifests.templates(manifest)):
-        made = builders.pod(
+        made = placing.pod(
             uid=f"u{number}",
             labels=template.metadata.get("labels", {}),
             annotations=template.metadata.get("annotations", {}),

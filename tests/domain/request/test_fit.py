@@ -11,8 +11,8 @@ from bridge.domain.nodes import KubeNodeFacts
 from bridge.domain.pods import BoundPod, Phase, Pod, Toleration
 from bridge.domain.request import fit
 from bridge.domain.request.fit import Answer, Tenant
-from tests.domain import builders as build
-from tests.domain.builders import demands, taint
+from tests.make import placing as build
+from tests.make.placing import demands, taint
 
 NODE = build.kube_node(cpus=8, gib=32, gpus=4, pods=3)
 WEB_PORT = ("TCP", 80, "0.0.0.0")  # noqa: S104  # compared, not bound

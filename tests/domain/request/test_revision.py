@@ -9,7 +9,7 @@ from bridge.domain.ids import ClusterId, JobId, WorkloadKey
 from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.placeholder import Changes, Frozen, Identity, PlaceholderSpec
 from bridge.domain.request import revision
-from tests.domain import lifecycle_builders as lives
+from tests.make import lives
 
 FROZEN = Frozen(requester="u", rule="r", user="alice", account="physics")
 WHOSE = Identity(

@@ -4,8 +4,8 @@ import pytest
 
 from bridge.domain.pods import NodeTerm, Toleration
 from bridge.domain.request import selection
-from tests.domain import builders as build
-from tests.domain.builders import requirement, taint, term
+from tests.make import placing as build
+from tests.make.placing import requirement, taint, term
 
 NODE = build.kube_node("k1", labels={"zone": "a", "gpus": "8", "empty": ""})
 

@@ -4,7 +4,7 @@ import pytest
 
 from bridge.domain import names
 from bridge.domain.workloads import claims, counting, workload
-from tests.domain import gang_builders as build
+from tests.make import members as build
 
 ENDLESS = "9" * 5000
 """More digits than Python converts."""

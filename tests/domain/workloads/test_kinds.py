@@ -12,7 +12,7 @@ from bridge.domain.objects import KubeObject
 from bridge.domain.pods import Owner, Pod
 from bridge.domain.workloads import claims, kinds, page
 from bridge.domain.workloads.membership import Kind, Reading
-from tests.domain import gang_builders as build
+from tests.make import members as build
 from tests.recorded import recording
 
 PAGE = Path(__file__).parents[3] / "docs" / "workloads.md"

@@ -15,7 +15,7 @@ from bridge.domain.pods import Pod
 from bridge.domain.workloads import claims, membership, workload
 from bridge.domain.workloads.kinds import coscheduling, jobset, kueue, leader_worker_set
 from bridge.domain.workloads.workload import Groups, Workload
-from tests.domain import gang_builders as build
+from tests.make import members as build
 
 
 def evaluated(pods: list[Pod], *owners: KubeObject, declared: KubeObject | None = None) -> Workload:

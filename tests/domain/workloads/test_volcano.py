@@ -10,7 +10,7 @@ from bridge.domain.pods import Pod
 from bridge.domain.workloads import claims, kinds, workload
 from bridge.domain.workloads.kinds import coscheduling, volcano
 from bridge.domain.workloads.workload import Workload
-from tests.domain import gang_builders as build
+from tests.make import members as build
 
 RING = Reference(
     api_version="scheduling.volcano.sh/v1beta1", kind="PodGroup", namespace="team-a", name="ring"

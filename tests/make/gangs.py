@@ -17,8 +17,8 @@ from bridge.domain.workloads import claims, membership, workload
 from bridge.domain.workloads.kinds import labelled
 from bridge.domain.workloads.membership import Membership
 from bridge.domain.workloads.workload import Workload
-from tests.domain import gang_builders as build
-from tests.domain import lifecycle_builders as lives
+from tests.make import lives
+from tests.make import members as build
 
 NOW = build.CREATED + timedelta(seconds=30)
 UID = WorkloadKey("pod-group/team-a/ring")
