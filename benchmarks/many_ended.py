@@ -19,10 +19,10 @@ from bridge.domain import breaker, lifecycle, names
 from bridge.domain.actions import Evict
 from bridge.domain.facts import Facts, Policy
 from bridge.domain.ids import ClusterId, KubeNode, PodUid, WorkloadKey, alone_key
-from bridge.domain.jobs import SlurmJob
+from bridge.domain.model.jobs import SlurmJob
+from bridge.domain.model.placeholder import Identity, PlaceholderSpec
+from bridge.domain.model.pods import Container, ContainerState, Phase, Pod
 from bridge.domain.pace import Pace
-from bridge.domain.placeholder import Identity, PlaceholderSpec
-from bridge.domain.pods import Container, ContainerState, Phase, Pod
 from bridge.domain.view import Past
 from bridge.runtime.clock import SystemClock
 from bridge.runtime.metrics import Metrics

@@ -11,8 +11,8 @@ from bridge.domain.actions import Resize, Submit
 from bridge.domain.breaker import Limits
 from bridge.domain.facts import Policy
 from bridge.domain.ids import SlurmNode
+from bridge.domain.model.pods import Pod
 from bridge.domain.node_spec import Publishing
-from bridge.domain.pods import Pod
 from bridge.runtime import configuration, lifetime, logging
 from bridge.runtime.lease import Accession
 from bridge.runtime.lifetime import Part

@@ -10,8 +10,8 @@ import structlog
 
 from bridge.domain import breaker, lifecycle, names
 from bridge.domain.breaker import Limits, Tally
-from bridge.domain.jobs import SlurmJob
-from bridge.domain.pods import Pod
+from bridge.domain.model.jobs import SlurmJob
+from bridge.domain.model.pods import Pod
 from bridge.domain.view import View
 from bridge.kube import objects
 from bridge.kube.cache import Cache

@@ -8,14 +8,15 @@ from collections.abc import Callable, Iterable
 
 import structlog
 
-from bridge.domain import demand, fillers, nodes
+from bridge.domain import fillers
 from bridge.domain.actions import Cancel
 from bridge.domain.fillers import Fill, FillerAction
 from bridge.domain.ids import ClusterId, SlurmNode, WorkloadKey
-from bridge.domain.jobs import JobPhase, SlurmJob
+from bridge.domain.model import demand, nodes
+from bridge.domain.model.jobs import JobPhase, SlurmJob
+from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
+from bridge.domain.model.pods import BoundPod
 from bridge.domain.node_book import Unknown
-from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts
-from bridge.domain.pods import BoundPod
 from bridge.kube.cache import Cache
 from bridge.runtime import liveness
 from bridge.runtime.clock import Clock

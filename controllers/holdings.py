@@ -2,8 +2,8 @@
 
 from bridge.domain import lifecycle, restore
 from bridge.domain.lifecycle import Column
-from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts
-from bridge.domain.pods import Pod
+from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
+from bridge.domain.model.pods import Pod
 from bridge.domain.restore import Hold
 from bridge.domain.view import Evidence
 from bridge.kube.cache import Cache

@@ -13,7 +13,7 @@ import structlog
 
 from bridge.domain import restore
 from bridge.domain.ids import JobId, PodUid, Sluid
-from bridge.domain.pods import Pod
+from bridge.domain.model.pods import Pod
 from bridge.domain.restore import Record
 from bridge.domain.view import Evidence
 from bridge.runtime import liveness

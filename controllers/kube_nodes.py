@@ -1,8 +1,8 @@
 """The Kubernetes nodes as endings and registration look at them: by either name, and whether they are gone for good."""
 
-from bridge.domain import nodes
 from bridge.domain.ids import KubeNode, SlurmNode
-from bridge.domain.nodes import KubeNodeFacts
+from bridge.domain.model import nodes
+from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.kube.cache import Cache
 
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"

@@ -1,7 +1,7 @@
 """Which placeholders name a Slurm node: such jobs cannot be updated any more once it is deleted."""
 
 from bridge.domain.ids import SlurmNode
-from bridge.domain.jobs import JobPhase, SlurmJob
+from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.runtime.placeholders import Placeholders
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient

@@ -6,7 +6,8 @@ from typing import assert_never
 
 from bridge.domain.actions import OwnCause
 from bridge.domain.ids import SlurmNode
-from bridge.domain.jobs import SlurmJob
+from bridge.domain.model.jobs import SlurmJob
+from bridge.domain.model.nodes import KubeNodeFacts, NodeCondition, SlurmNodeSpec
 from bridge.domain.node_actions import (
     Cordon,
     Create,
@@ -29,7 +30,6 @@ from bridge.domain.node_actions import (
     Undrain,
     Withdraw,
 )
-from bridge.domain.nodes import KubeNodeFacts, NodeCondition, SlurmNodeSpec
 from bridge.kube import events, patches, writes
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient

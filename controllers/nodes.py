@@ -13,14 +13,15 @@ from datetime import timedelta
 
 import structlog
 
-from bridge.domain import demand, names, nodes, registration
+from bridge.domain import names, registration
 from bridge.domain.ids import KubeNode, SlurmNode
-from bridge.domain.jobs import SlurmJob
+from bridge.domain.model import demand, nodes
+from bridge.domain.model.jobs import SlurmJob
+from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
+from bridge.domain.model.pods import BoundPod, Pod
 from bridge.domain.node_actions import Create, SetCondition, SetTaint
 from bridge.domain.node_book import Unknown
-from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.oddities import About, Oddities
-from bridge.domain.pods import BoundPod, Pod
 from bridge.domain.registration import Node, NodeDecision, Refusal
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient

@@ -14,8 +14,8 @@ import structlog
 from bridge.domain import orphans
 from bridge.domain.actions import Cancel
 from bridge.domain.ids import ClusterId, PodUid
-from bridge.domain.jobs import SlurmJob
-from bridge.domain.pods import Pod
+from bridge.domain.model.jobs import SlurmJob
+from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import membership
 from bridge.kube import errors as kube_errors
 from bridge.kube import writes

@@ -5,14 +5,14 @@ from dataclasses import replace
 from datetime import datetime
 
 from bridge.domain import lifecycle
-from bridge.domain.allocation import Seat
 from bridge.domain.facts import Actor, Facts
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey
-from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.lifecycle import Column, Row
-from bridge.domain.nodes import KubeNodeFacts
-from bridge.domain.objects import KubeObject
-from bridge.domain.pods import Pod
+from bridge.domain.model.allocation import Seat
+from bridge.domain.model.jobs import JobPhase, SlurmJob
+from bridge.domain.model.nodes import KubeNodeFacts
+from bridge.domain.model.objects import KubeObject
+from bridge.domain.model.pods import Pod
 from bridge.domain.view import Past, View
 from bridge.domain.workloads import membership
 from bridge.domain.workloads.membership import Membership

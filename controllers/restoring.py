@@ -2,13 +2,14 @@
 
 import structlog
 
-from bridge.domain import nodes, restore
+from bridge.domain import restore
 from bridge.domain.actions import Restore
 from bridge.domain.facts import Refusal
 from bridge.domain.ids import SlurmNode
-from bridge.domain.nodes import KubeNodeFacts
-from bridge.domain.placeholder import PlaceholderSpec
-from bridge.domain.pods import Pod
+from bridge.domain.model import nodes
+from bridge.domain.model.nodes import KubeNodeFacts
+from bridge.domain.model.placeholder import PlaceholderSpec
+from bridge.domain.model.pods import Pod
 from bridge.domain.refusals import Refusals
 from bridge.kube.cache import Cache
 from bridge.runtime.clock import Clock

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 import structlog
 
 from bridge.domain.ids import SlurmNode
+from bridge.domain.model.nodes import SlurmNodeFacts
 from bridge.domain.node_book import NodeBook, Unknown
-from bridge.domain.nodes import SlurmNodeFacts
 from bridge.runtime import liveness
 from bridge.runtime.clock import Clock, pause
 from bridge.slurm import nodes

@@ -7,7 +7,7 @@ from functools import partial
 
 from bridge.domain.actions import Restore
 from bridge.domain.facts import Policy, WhenFull
-from bridge.domain.pods import Pod
+from bridge.domain.model.pods import Pod
 from bridge.kube.objects import Objects
 from bridge.runtime import apart, configuration, lifetime, logging, request_defaults
 from bridge.runtime.configuration import Sources

@@ -14,7 +14,7 @@ from fastapi import FastAPI, Request, Response
 
 from bridge.domain import placement
 from bridge.domain.ids import KubeNode, PodUid
-from bridge.domain.pods import Pod
+from bridge.domain.model.pods import Pod
 from bridge.kube import errors, writes
 from bridge.kube.client import KubeClient
 from bridge.runtime.clock import Clock

@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from bridge.domain import nodes
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
-from bridge.domain.jobs import JobPhase
-from bridge.domain.nodes import KubeNodeFacts
-from bridge.domain.pods import BoundPod, Pod
+from bridge.domain.model import nodes
+from bridge.domain.model.jobs import JobPhase
+from bridge.domain.model.nodes import KubeNodeFacts
+from bridge.domain.model.pods import BoundPod, Pod
 from bridge.domain.request import candidates, fit
 from bridge.domain.request.candidates import Pool
 from bridge.kube.cache import Cache

@@ -6,8 +6,8 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from bridge.domain.ids import SlurmNode
-from bridge.domain.placeholder import Identity
-from bridge.domain.pods import Pod
+from bridge.domain.model.placeholder import Identity
+from bridge.domain.model.pods import Pod
 from bridge.domain.request import attribution
 from bridge.domain.request.attribution import Provenance
 from bridge.domain.request.effective import Gathered, former, with_a_say

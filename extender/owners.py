@@ -9,8 +9,8 @@ from typing import TypeVar
 
 import structlog
 
-from bridge.domain.objects import KubeObject, Reference
-from bridge.domain.pods import Owner, Pod
+from bridge.domain.model.objects import KubeObject, Reference
+from bridge.domain.model.pods import Owner, Pod
 from bridge.domain.workloads import claims
 from bridge.domain.workloads.membership import Membership
 from bridge.kube import errors

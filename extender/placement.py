@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from bridge.domain import names
-from bridge.domain.allocation import Seat
 from bridge.domain.facts import Actor, Facts
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey, alone_key
-from bridge.domain.jobs import JobPhase, SlurmJob
-from bridge.domain.objects import KubeObject
-from bridge.domain.pods import Pod
+from bridge.domain.model.allocation import Seat
+from bridge.domain.model.jobs import JobPhase, SlurmJob
+from bridge.domain.model.objects import KubeObject
+from bridge.domain.model.pods import Pod
 from bridge.domain.view import Past, View
 from bridge.domain.workloads import claims, membership
 from bridge.domain.workloads.membership import Membership

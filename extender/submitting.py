@@ -9,9 +9,9 @@ from bridge.domain.actions import Resize, Submit
 from bridge.domain.facts import Refusal
 from bridge.domain.faults import Refused
 from bridge.domain.ids import PodUid, WorkloadKey, alone_key
-from bridge.domain.jobs import SlurmJob
-from bridge.domain.placeholder import Identity, PlaceholderSpec
-from bridge.domain.pods import Pod
+from bridge.domain.model.jobs import SlurmJob
+from bridge.domain.model.placeholder import Identity, PlaceholderSpec
+from bridge.domain.model.pods import Pod
 from bridge.domain.refusals import Refusals
 from bridge.domain.request import attribution, overrides, revision
 from bridge.domain.request.build import Defaults

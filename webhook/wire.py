@@ -11,10 +11,10 @@ from http import HTTPStatus
 
 import msgspec
 
-from bridge.domain import demand
 from bridge.domain.admission import Draft, PodAffinityTerm, Verdict
 from bridge.domain.faults import Fault, shortened, told
-from bridge.domain.pods import Toleration
+from bridge.domain.model import demand
+from bridge.domain.model.pods import Toleration
 from bridge.domain.request import permit
 from bridge.domain.request.rules import Requester
 

@@ -18,7 +18,7 @@ from kubernetes_asyncio.config import ConfigException, list_kube_config_contexts
 
 from bridge import __version__
 from bridge.domain.errors import PeerError
-from bridge.domain.nodes import SlurmNodeFacts
+from bridge.domain.model.nodes import SlurmNodeFacts
 from bridge.domain.queue import QueuedJob
 from bridge.kube.client import KubeClient
 from bridge.kube.errors import ConfigurationError

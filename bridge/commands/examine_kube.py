@@ -15,7 +15,7 @@ from bridge.domain.doctor import clocks
 from bridge.domain.doctor.kube import PROGRAMS, KubeFacts
 from bridge.domain.doctor.rights import RIGHTS, Right
 from bridge.domain.ids import ClusterId
-from bridge.domain.nodes import KubeNodeFacts
+from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.kube import decode, lists, paths
 from bridge.kube.client import KubeClient
 from bridge.kube.errors import Forbidden, KubeError, NotFound

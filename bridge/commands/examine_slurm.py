@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from bridge.domain.doctor import clocks
 from bridge.domain.doctor.slurm import SlurmFacts, Trouble
-from bridge.domain.nodes import SlurmNodeFacts
+from bridge.domain.model.nodes import SlurmNodeFacts
 from bridge.slurm import inspection, nodes
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import SlurmError, TooOld, Unauthorized, Unavailable

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
-from bridge.domain.pods import Pod
+from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
+from bridge.domain.model.pods import Pod
 
 _READ_BY_NOW = timedelta(seconds=15)
 """A placeholder is read long before its pod has run so long: the other program placed it, and sees it earlier."""

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from bridge.domain.facts import Facts, Policy
-from bridge.domain.jobs import SlurmJob
-from bridge.domain.pods import Pod
+from bridge.domain.model.jobs import SlurmJob
+from bridge.domain.model.pods import Pod
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from bridge.domain.ids import PodUid
-from bridge.domain.pods import Pod
+from bridge.domain.model.pods import Pod
 
 
 class Deletions:

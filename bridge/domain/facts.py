@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from bridge.domain.actions import Action
 from bridge.domain.ids import KubeNode
-from bridge.domain.pods import Pod
+from bridge.domain.model.pods import Pod
 from bridge.domain.view import View
 
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from bridge.domain import quantities
 from bridge.domain.actions import Cancel
-from bridge.domain.demand import Demand
 from bridge.domain.ids import ClusterId, WorkloadKey
-from bridge.domain.jobs import JobPhase, SlurmJob
-from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts
-from bridge.domain.placeholder import Identity, PlaceholderSpec
+from bridge.domain.model.demand import Demand
+from bridge.domain.model.jobs import JobPhase, SlurmJob
+from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
+from bridge.domain.model.placeholder import Identity, PlaceholderSpec
 
 KIND = "Node"
 """The workload's kind in a filler's identity; its uid is the Kubernetes node's, and it has no pods."""

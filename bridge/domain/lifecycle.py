@@ -17,8 +17,8 @@ from bridge.domain import rules
 from bridge.domain.actions import OwnCause, Wait
 from bridge.domain.cases import Case, JobCase
 from bridge.domain.facts import Actor, Decision, Facts, Fit, Policy, Refusal
-from bridge.domain.jobs import JobPhase, SlurmJob
-from bridge.domain.pods import ContainerState, Pod
+from bridge.domain.model.jobs import JobPhase, SlurmJob
+from bridge.domain.model.pods import ContainerState, Pod
 from bridge.domain.view import Evidence, View
 
 __all__ = [

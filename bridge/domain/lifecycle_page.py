@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields
 
 from bridge.domain import endings, lifecycle, outcome, reasons
-from bridge.domain.jobs import JobEnd
 from bridge.domain.lifecycle import Cells, Column, Row
+from bridge.domain.model.jobs import JobEnd
 from bridge.domain.rules import SUBMITTED_AGAIN_AFTER
 
 _INTRODUCTION = """\

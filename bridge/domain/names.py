@@ -26,7 +26,7 @@ SLUID_ANNOTATION = "slurm-bridge.dev/slurm-sluid"
 """Pod annotation: the placeholder's SLUID, which names that job for ever; a job id may be another job's after a crash of slurmctld."""
 
 GRANT_ANNOTATION = "slurm-bridge.dev/slurm-grant"
-"""Pod annotation: what Slurm granted (`bridge.domain.grant`), to ask for the same again should Slurm lose the placeholder."""
+"""Pod annotation: what Slurm granted (`bridge.domain.model.grant`), to ask for the same again should Slurm lose the placeholder."""
 
 WHEN_LOST_ANNOTATION = "slurm-bridge.dev/when-lost"
 """Pod annotation, an operator's word where nobody knows whether a lost placeholder had ended: `restore` or `let-go`."""

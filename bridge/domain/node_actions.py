@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from bridge.domain import names
 from bridge.domain.ids import JobId, KubeNode, Sluid, SlurmNode
-from bridge.domain.nodes import NodeCondition, SlurmNodeSpec, Taint
+from bridge.domain.model.nodes import NodeCondition, SlurmNodeSpec, Taint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

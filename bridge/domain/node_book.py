@@ -9,7 +9,7 @@ import enum
 from collections.abc import Iterable, Iterator
 
 from bridge.domain.ids import SlurmNode
-from bridge.domain.nodes import SlurmNodeFacts
+from bridge.domain.model.nodes import SlurmNodeFacts
 
 
 class Unknown(enum.Enum):

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from bridge.domain import names, nodes
+from bridge.domain import names
 from bridge.domain.ids import KubeNode, SlurmNode
-from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts
+from bridge.domain.model import nodes
+from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 
 _CLOSED = frozenset({"DRAIN", "DRAINING", "DRAINED", "DOWN", "FAIL", "FAILING", "NOT_RESPONDING"})
 """States in which Slurm starts nothing on a node."""

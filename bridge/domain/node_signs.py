@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from bridge.domain import names, node_spec, node_state
+from bridge.domain.model.nodes import KubeNodeFacts, NodeCondition, SlurmNodeFacts, Taint
 from bridge.domain.node_actions import (
     NodeAction,
     RemoveCondition,
@@ -12,7 +13,6 @@ from bridge.domain.node_actions import (
     SetTaint,
     Uncordon,
 )
-from bridge.domain.nodes import KubeNodeFacts, NodeCondition, SlurmNodeFacts, Taint
 
 
 def condition(

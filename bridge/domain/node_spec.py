@@ -5,11 +5,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from bridge.domain import demand, names, nodes, numbers, quantities
-from bridge.domain.demand import Demand
+from bridge.domain import names, numbers, quantities
 from bridge.domain.faults import Fault
 from bridge.domain.ids import ClusterId
-from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec
+from bridge.domain.model import demand, nodes
+from bridge.domain.model.demand import Demand
+from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.:/-]+")
 """One word of node_conf, which cannot begin another key."""

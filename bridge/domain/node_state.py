@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bridge.domain import names
+from bridge.domain.model.nodes import KubeNodeFacts, NodeCondition, SlurmNodeFacts
 from bridge.domain.node_actions import (
     Cordon,
     Down,
@@ -24,7 +25,6 @@ from bridge.domain.node_actions import (
     Uncordon,
     Undrain,
 )
-from bridge.domain.nodes import KubeNodeFacts, NodeCondition, SlurmNodeFacts
 
 REASON_PREFIX = "slurm-bridge: "
 """How the reason of a drain or DOWN begins if it is ours."""

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from bridge.domain import demand, names, node_spec, node_state, nodes, registration
+from bridge.domain import names, node_spec, node_state, registration
 from bridge.domain.ids import ClusterId, KubeNode
+from bridge.domain.model import demand, nodes
+from bridge.domain.model.nodes import Allocatable, KubeNodeFacts, NodeCondition, SlurmNodeFacts
 from bridge.domain.node_actions import (
     Cordon,
     Delete,
@@ -26,7 +28,6 @@ from bridge.domain.node_actions import (
 )
 from bridge.domain.node_spec import Publishing
 from bridge.domain.node_state import Policy
-from bridge.domain.nodes import Allocatable, KubeNodeFacts, NodeCondition, SlurmNodeFacts
 from bridge.domain.registration import Node, Settings
 
 _CLUSTER = ClusterId("cluster")

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from bridge.domain.actions import Cancel
 from bridge.domain.ids import ClusterId, JobId, PodUid, Sluid
-from bridge.domain.jobs import JobPhase, SlurmJob
+from bridge.domain.model.jobs import JobPhase, SlurmJob
 
 JobKey = tuple[JobId, Sluid | None]
 """Job ids are re-used; a suspicion is about one job only."""

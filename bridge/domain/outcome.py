@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 
 from bridge.domain import names, numbers
 from bridge.domain.actions import Cause, Outcome
-from bridge.domain.placeholder import Identity
-from bridge.domain.pods import Container, ContainerState, Phase, Pod
+from bridge.domain.model.placeholder import Identity
+from bridge.domain.model.pods import Container, ContainerState, Phase, Pod
 
 NO_EXIT_CODE = 255
 """For a failed pod none of whose containers failed (Evicted, NodeLost, DeadlineExceeded before the start …)."""

@@ -10,10 +10,11 @@ feature that says that it is parked; a process that dies on the way leaves that 
 from collections.abc import Iterator
 from dataclasses import replace
 
-from bridge.domain import names, nodes
+from bridge.domain import names
 from bridge.domain.ids import ClusterId, SlurmNode
+from bridge.domain.model import nodes
+from bridge.domain.model.nodes import SlurmNodeFacts, SlurmNodeSpec
 from bridge.domain.node_actions import NodeAction, RenewPartitions, SetFeatures
-from bridge.domain.nodes import SlurmNodeFacts, SlurmNodeSpec
 
 
 def is_parked(slurm_node: SlurmNodeFacts) -> bool:

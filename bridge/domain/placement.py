@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bridge.domain import names
-from bridge.domain.pods import Pod
+from bridge.domain.model.pods import Pod
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 
 from bridge.domain import names, numbers
 from bridge.domain.ids import JobId, SlurmNode
-from bridge.domain.jobs import JobPhase
-from bridge.domain.placeholder import Identity
-from bridge.domain.pods import Phase, Pod
+from bridge.domain.model.jobs import JobPhase
+from bridge.domain.model.placeholder import Identity
+from bridge.domain.model.pods import Phase, Pod
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import assert_never
 
 from bridge.domain import waiting_reasons
 from bridge.domain.actions import Cause
-from bridge.domain.jobs import JobEnd, SlurmJob
+from bridge.domain.model.jobs import JobEnd, SlurmJob
 from bridge.domain.waiting_reasons import NOT_LOOKED_AT
 
 _ENDS: Mapping[JobEnd, str] = MappingProxyType(

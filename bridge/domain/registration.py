@@ -10,20 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from bridge.domain import (
-    demand,
-    names,
-    node_drift,
-    node_signs,
-    node_spec,
-    node_state,
-    nodes,
-    parking,
-)
-from bridge.domain.demand import Demand
+from bridge.domain import names, node_drift, node_signs, node_spec, node_state, parking
 from bridge.domain.faults import told
 from bridge.domain.ids import KubeNode, SlurmNode
-from bridge.domain.jobs import JobPhase, SlurmJob
+from bridge.domain.model import demand, nodes
+from bridge.domain.model.demand import Demand
+from bridge.domain.model.jobs import JobPhase, SlurmJob
+from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec
 from bridge.domain.node_actions import (
     Create,
     Delete,
@@ -36,11 +29,6 @@ from bridge.domain.node_actions import (
 )
 from bridge.domain.node_spec import Publishing
 from bridge.domain.node_state import REASON_PREFIX, Policy
-from bridge.domain.nodes import (
-    KubeNodeFacts,
-    SlurmNodeFacts,
-    SlurmNodeSpec,
-)
 from bridge.domain.restore import Hold
 
 SOON = timedelta(seconds=1)

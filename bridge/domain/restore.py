@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from bridge.domain.facts import Refusal
-from bridge.domain.grant import Grant
 from bridge.domain.ids import JobId, PodUid, SlurmNode
-from bridge.domain.jobs import JobEnd
 from bridge.domain.lifecycle import Column, Row
-from bridge.domain.placeholder import Identity, PlaceholderSpec
-from bridge.domain.pods import Pod
+from bridge.domain.model.grant import Grant
+from bridge.domain.model.jobs import JobEnd
+from bridge.domain.model.placeholder import Identity, PlaceholderSpec
+from bridge.domain.model.pods import Pod
 from bridge.domain.request import overrides
 from bridge.domain.view import Evidence
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from bridge.domain.actions import Action, Assign, Complete
-from bridge.domain.jobs import SlurmJob
-from bridge.domain.pods import Pod
+from bridge.domain.model.jobs import SlurmJob
+from bridge.domain.model.pods import Pod
 
 
 class Step(enum.StrEnum):

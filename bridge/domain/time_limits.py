@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from bridge.domain.jobs import SlurmJob
+from bridge.domain.model.jobs import SlurmJob
 
 LEAD = timedelta(minutes=1)
 """So long before Slurm would end the job it is extended: enough for a new leader to come and do it."""

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 
 from bridge.domain.ids import JobId
-from bridge.domain.jobs import SlurmJob
+from bridge.domain.model.jobs import SlurmJob
 
 _REASONS_AGAIN_S = 5.0
 _REASONS_AT_LATEST_S = 300.0

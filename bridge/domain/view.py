@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol, assert_never
 
 from bridge.domain.ids import PodUid, WorkloadKey
-from bridge.domain.jobs import JobPhase, SlurmJob
+from bridge.domain.model.jobs import JobPhase, SlurmJob
 
 
 class Evidence(enum.Enum):

@@ -11,9 +11,9 @@ from datetime import datetime
 from typing import assert_never
 
 from bridge.domain import lifecycle, names, outcome, reasons, waiting_reasons
-from bridge.domain.jobs import JobPhase
 from bridge.domain.lifecycle import Row
-from bridge.domain.pods import Pod
+from bridge.domain.model.jobs import JobPhase
+from bridge.domain.model.pods import Pod
 from bridge.domain.queue import QueuedJob, ahead_of
 from bridge.domain.waiting_reasons import Explanation
 

@@ -1,6 +1,6 @@
 """Reads a pod's containers, and what the kubelet last said of each."""
 
-from bridge.domain import pods
+from bridge.domain.model import pods
 from bridge.kube import odd_numbers, wire
 
 

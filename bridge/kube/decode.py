@@ -8,10 +8,11 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from bridge.domain import demand, nodes, numbers, oddities, pods, quantities
-from bridge.domain.demand import Demand
+from bridge.domain import numbers, oddities, quantities
 from bridge.domain.ids import KubeNode, PodUid
-from bridge.domain.objects import KubeObject
+from bridge.domain.model import demand, nodes, pods
+from bridge.domain.model.demand import Demand
+from bridge.domain.model.objects import KubeObject
 from bridge.kube import containers, odd_numbers, wire
 from bridge.kube.errors import Malformed
 

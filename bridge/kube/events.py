@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from bridge.domain.faults import shortened
-from bridge.domain.nodes import KubeNodeFacts
+from bridge.domain.model.nodes import KubeNodeFacts
+from bridge.domain.model.pods import Pod
 from bridge.domain.oddities import About
-from bridge.domain.pods import Pod
 from bridge.kube import paths
 from bridge.kube.client import KubeClient
 from bridge.kube.times import rfc3339

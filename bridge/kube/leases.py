@@ -2,7 +2,7 @@
 
 import msgspec
 
-from bridge.domain.leases import LeaseRecord
+from bridge.domain.model.leases import LeaseRecord
 from bridge.kube import decode, errors, paths, wire
 from bridge.kube.client import KubeClient
 from bridge.kube.times import rfc3339

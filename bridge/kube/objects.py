@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from bridge.domain.objects import WHOLE_KINDS, KubeObject
+from bridge.domain.model.objects import WHOLE_KINDS, KubeObject
 from bridge.kube import decode, errors, paths, wire
 from bridge.kube.client import METADATA_ONLY, KubeClient
 

@@ -20,8 +20,8 @@ from bridge.domain import names
 from bridge.domain.actions import Cause, Place
 from bridge.domain.faults import shortened
 from bridge.domain.ids import JobId, KubeNode, Sluid
-from bridge.domain.nodes import KubeNodeFacts, NodeCondition, Taint
-from bridge.domain.pods import NodeTerm, Phase, Pod
+from bridge.domain.model.nodes import KubeNodeFacts, NodeCondition, Taint
+from bridge.domain.model.pods import NodeTerm, Phase, Pod
 from bridge.kube.times import rfc3339
 
 Operation = dict[str, object]
@@ -66,7 +66,7 @@ def assign(
         job_id: of its placeholder.
         kube_node: where it goes.
         sluid: of its placeholder; None is written as "", over whatever may stand there.
-        grant: what Slurm granted (`bridge.domain.grant`).
+        grant: what Slurm granted (`bridge.domain.model.grant`).
         place: of a member of a gang, for the downward API.
 
     Raises:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from bridge.domain.pods import Phase
+from bridge.domain.model.pods import Phase
 
 
 class Struct(msgspec.Struct, rename="camel", gc=False):

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import assert_never
 
 from bridge.domain.ids import KubeNode, PodUid
-from bridge.domain.nodes import KubeNodeFacts
-from bridge.domain.pods import Pod
+from bridge.domain.model.nodes import KubeNodeFacts
+from bridge.domain.model.pods import Pod
 from bridge.kube import decode, errors, paths
 from bridge.kube.client import JSON_PATCH, METADATA_ONLY_LIST, STRATEGIC_MERGE_PATCH, KubeClient
 from bridge.kube.patches import JsonPatch, MergePatch, Patch

@@ -12,7 +12,7 @@ from typing import assert_never
 
 import structlog
 
-from bridge.domain import outcome, placeholder, steps
+from bridge.domain import outcome, steps
 from bridge.domain.actions import (
     Action,
     Adopt,
@@ -35,9 +35,10 @@ from bridge.domain.actions import (
 )
 from bridge.domain.facts import Decision
 from bridge.domain.ids import JobId, Sluid, WorkloadKey
-from bridge.domain.jobs import SlurmJob
-from bridge.domain.placeholder import Identity
-from bridge.domain.pods import Pod
+from bridge.domain.model import placeholder
+from bridge.domain.model.jobs import SlurmJob
+from bridge.domain.model.placeholder import Identity
+from bridge.domain.model.pods import Pod
 from bridge.kube import errors as kube_errors
 from bridge.kube import events, patches, writes
 from bridge.kube.cache import Cache

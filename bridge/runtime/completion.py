@@ -10,7 +10,7 @@ import structlog
 
 from bridge.domain import outcome
 from bridge.domain.actions import Outcome
-from bridge.domain.jobs import SlurmJob
+from bridge.domain.model.jobs import SlurmJob
 from bridge.runtime.clock import Clock
 from bridge.slurm import complete, jobs
 from bridge.slurm.client import SlurmClient

@@ -20,7 +20,7 @@ from typing import Protocol
 import structlog
 
 from bridge.domain.errors import PeerError
-from bridge.domain.leases import LeaseRecord
+from bridge.domain.model.leases import LeaseRecord
 from bridge.runtime import liveness
 from bridge.runtime.clock import Clock, pause
 from bridge.runtime.metrics import Metrics

@@ -3,7 +3,7 @@
 from bridge.domain import lifecycle
 from bridge.domain.deletions import Deletions
 from bridge.domain.ids import PodUid, WorkloadKey
-from bridge.domain.pods import Pod
+from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import membership
 from bridge.domain.workloads.membership import Membership
 from bridge.domain.workloads.workload import Groups

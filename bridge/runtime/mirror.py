@@ -6,9 +6,9 @@ No pod is in both caches: each event of a pod is sent, and read, once.
 import asyncio
 from typing import TypeVar
 
-from bridge.domain.nodes import KubeNodeFacts
+from bridge.domain.model.nodes import KubeNodeFacts
+from bridge.domain.model.pods import BoundPod, Pod
 from bridge.domain.oddities import Oddities
-from bridge.domain.pods import BoundPod, Pod
 from bridge.kube.cache import Cache
 from bridge.kube.decode import BOUND_PODS, NODES, PODS
 from bridge.kube.watch import Reflector

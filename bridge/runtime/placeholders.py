@@ -15,9 +15,9 @@ import structlog
 
 from bridge.domain import reasons
 from bridge.domain.ids import JobId, PodUid, WorkloadKey
-from bridge.domain.jobs import JobPhase, SlurmJob
+from bridge.domain.model.jobs import JobPhase, SlurmJob
+from bridge.domain.model.pods import Pod
 from bridge.domain.pace import Pace
-from bridge.domain.pods import Pod
 from bridge.domain.turns import Round, Turns
 from bridge.domain.view import Book, Concerns, Past, View
 from bridge.runtime import liveness

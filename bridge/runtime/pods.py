@@ -16,9 +16,9 @@ from bridge.domain.gang import decide
 from bridge.domain.gang.decide import Decisions, Look, Plan, Sight
 from bridge.domain.gang.members import Claims
 from bridge.domain.ids import PodUid, WorkloadKey
-from bridge.domain.objects import KubeObject
+from bridge.domain.model.objects import KubeObject
+from bridge.domain.model.pods import Pod
 from bridge.domain.oddities import UNHEARD, About, Oddities
-from bridge.domain.pods import Pod
 from bridge.domain.view import Past
 from bridge.domain.workloads import membership
 from bridge.kube.cache import Cache

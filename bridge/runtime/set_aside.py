@@ -19,8 +19,8 @@ import structlog
 from bridge.domain import faults, lifecycle
 from bridge.domain.errors import PeerError
 from bridge.domain.facts import Actor
+from bridge.domain.model.pods import Pod
 from bridge.domain.oddities import About, Kind
-from bridge.domain.pods import Pod
 from bridge.kube.cache import Callback
 from bridge.runtime.clock import Clock
 from bridge.runtime.metrics import Metrics

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from bridge.domain.allocation import Seat
 from bridge.domain.facts import Actor, Facts
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey
-from bridge.domain.jobs import SlurmJob
-from bridge.domain.objects import KubeObject
-from bridge.domain.pods import Pod
+from bridge.domain.model.allocation import Seat
+from bridge.domain.model.jobs import SlurmJob
+from bridge.domain.model.objects import KubeObject
+from bridge.domain.model.pods import Pod
 from bridge.domain.view import Past, View
 from bridge.domain.workloads.membership import Membership
 

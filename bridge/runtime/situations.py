@@ -6,7 +6,7 @@ from bridge.domain import lifecycle
 from bridge.domain.dwell import Dwell
 from bridge.domain.ids import PodUid
 from bridge.domain.lifecycle import Row
-from bridge.domain.pods import Pod
+from bridge.domain.model.pods import Pod
 from bridge.domain.view import View
 from bridge.runtime.metrics import Metrics
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from bridge.domain import allocation, grant, hostlist, placeholder
-from bridge.domain.allocation import Part, Share, TaskSize
-from bridge.domain.grant import Grant
+from bridge.domain import hostlist
 from bridge.domain.ids import ClusterId, JobId, Sluid, SlurmNode, WorkloadKey
-from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
-from bridge.domain.nodes import SlurmNodeFacts
+from bridge.domain.model import allocation, grant, placeholder
+from bridge.domain.model.allocation import Part, Share, TaskSize
+from bridge.domain.model.grant import Grant
+from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
+from bridge.domain.model.nodes import SlurmNodeFacts
 from bridge.slurm import wire
 from bridge.slurm.lenient import Lenient
 

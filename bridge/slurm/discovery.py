@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from bridge.domain.ids import ClusterId, JobId, WorkloadKey
-from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
-from bridge.domain.placeholder import Identity
+from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
+from bridge.domain.model.placeholder import Identity
 from bridge.slurm import jobs, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger

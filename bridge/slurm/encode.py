@@ -5,9 +5,9 @@ import math
 from datetime import datetime
 from typing import Final
 
-from bridge.domain import placeholder
-from bridge.domain.nodes import SlurmNodeSpec
-from bridge.domain.placeholder import Changes, PlaceholderSpec
+from bridge.domain.model import placeholder
+from bridge.domain.model.nodes import SlurmNodeSpec
+from bridge.domain.model.placeholder import Changes, PlaceholderSpec
 from bridge.domain.request import notation
 
 WORKING_DIRECTORY: Final = "/"

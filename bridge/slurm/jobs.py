@@ -11,10 +11,10 @@ from typing import Final
 
 import msgspec
 
-from bridge.domain import placeholder
 from bridge.domain.ids import JobId, Sluid, SlurmNode
-from bridge.domain.jobs import JobPhase, SlurmJob
-from bridge.domain.placeholder import Changes, Identity, PlaceholderSpec
+from bridge.domain.model import placeholder
+from bridge.domain.model.jobs import JobPhase, SlurmJob
+from bridge.domain.model.placeholder import Changes, Identity, PlaceholderSpec
 from bridge.slurm import decode, encode, lenient, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger

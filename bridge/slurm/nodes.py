@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bridge.domain.ids import SlurmNode
-from bridge.domain.nodes import SlurmNodeFacts, SlurmNodeSpec
+from bridge.domain.model.nodes import SlurmNodeFacts, SlurmNodeSpec
 from bridge.slurm import decode, encode, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import (

@@ -5,9 +5,10 @@ from collections.abc import Callable
 import msgspec
 from msgspec import Struct
 
-from bridge.domain import hostlist, placeholder
+from bridge.domain import hostlist
 from bridge.domain.ids import JobId, SlurmNode
-from bridge.domain.placeholder import Identity
+from bridge.domain.model import placeholder
+from bridge.domain.model.placeholder import Identity
 from bridge.domain.queue import QueuedJob
 from bridge.slurm import decode, lenient, wire
 from bridge.slurm.client import SlurmClient

@@ -11,7 +11,7 @@ from bridge.commands.access import Access
 from bridge.commands.explain import Explained, _Explainer
 from bridge.commands.installation import Installation
 from bridge.domain import names
-from bridge.domain.nodes import SlurmNodeFacts
+from bridge.domain.model.nodes import SlurmNodeFacts
 from bridge.domain.workloads.kinds import kueue
 from bridge.kube.client import KubeClient
 from bridge.runtime.settings import Settings

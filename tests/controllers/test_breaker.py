@@ -9,9 +9,9 @@ from types import MappingProxyType
 from bridge.domain import names
 from bridge.domain.breaker import Limits
 from bridge.domain.ids import PodUid, WorkloadKey
-from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
+from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
+from bridge.domain.model.pods import Pod
 from bridge.domain.pace import Pace
-from bridge.domain.pods import Pod
 from bridge.kube.cache import Cache
 from bridge.kube.decode import PODS
 from bridge.runtime.metrics import Metrics

@@ -8,7 +8,7 @@ import pytest
 from bridge.domain import admission, names
 from bridge.domain.admission import Draft, Operation, PodAffinityTerm, Verdict
 from bridge.domain.ids import ClusterId
-from bridge.domain.pods import Toleration
+from bridge.domain.model.pods import Toleration
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.rules import Patterns, Policy, Range, Requester, Rule
 from bridge.domain.workloads.kinds import jobset, leader_worker_set

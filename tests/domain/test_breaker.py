@@ -9,8 +9,8 @@ from bridge.domain import breaker, lifecycle
 from bridge.domain.actions import Cause, Evict, Tell
 from bridge.domain.breaker import Limits, Tally
 from bridge.domain.facts import Decision, Facts
-from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
-from bridge.domain.pods import Pod
+from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
+from bridge.domain.model.pods import Pod
 from bridge.domain.view import View
 from tests.make import lives as build
 from tests.make.lives import NOW

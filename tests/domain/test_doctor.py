@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import names, nodes
+from bridge.domain import names
 from bridge.domain.doctor import between, clocks, findings, kube, slurm
 from bridge.domain.doctor.between import BothFacts
 from bridge.domain.doctor.findings import Check, Finding, Verdict
 from bridge.domain.doctor.kube import KubeFacts
 from bridge.domain.doctor.slurm import Conf, Partition, SlurmFacts, Trouble
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
-from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts
+from bridge.domain.model import nodes
+from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from tests.make.lives import NOW
 
 SCHEDULER: dict[str, Any] = {

@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain import demand, fillers
+from bridge.domain import fillers
 from bridge.domain.actions import Cancel
 from bridge.domain.fillers import NOTHING, Fill, Share
-from bridge.domain.grant import Grant
 from bridge.domain.ids import JobId, Sluid
-from bridge.domain.jobs import JobPhase, SlurmJob
+from bridge.domain.model import demand
+from bridge.domain.model.grant import Grant
+from bridge.domain.model.jobs import JobPhase, SlurmJob
 from tests.make import lives
 from tests.make import placing as build
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from bridge.domain import names, placeholder
+from bridge.domain import names
 from bridge.domain.actions import (
     Assign,
     Cancel,
@@ -20,12 +20,13 @@ from bridge.domain.actions import (
     Submit,
     Tell,
 )
-from bridge.domain.allocation import Part, Share
-from bridge.domain.demand import Demand
 from bridge.domain.gang import seating
 from bridge.domain.ids import JobId, PodUid
-from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
-from bridge.domain.pods import Phase, Pod
+from bridge.domain.model import placeholder
+from bridge.domain.model.allocation import Part, Share
+from bridge.domain.model.demand import Demand
+from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
+from bridge.domain.model.pods import Phase, Pod
 from tests.make import lives
 from tests.make import members as build
 from tests.make.gangs import (

@@ -7,14 +7,14 @@ import pytest
 
 from bridge.domain import names
 from bridge.domain.actions import Cancel, Cause, Enlist, Evict, OwnCause, Resize, Tell
-from bridge.domain.demand import Demand
 from bridge.domain.facts import Decision, Policy, WhenFull
 from bridge.domain.gang import endings, members, seating
 from bridge.domain.gang.members import Member
 from bridge.domain.ids import alone_key
-from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.lifecycle import row_of
-from bridge.domain.pods import Pod
+from bridge.domain.model.demand import Demand
+from bridge.domain.model.jobs import JobPhase, SlurmJob
+from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import workload
 from bridge.domain.workloads.membership import Membership
 from bridge.domain.workloads.workload import Workload

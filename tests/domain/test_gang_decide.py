@@ -12,12 +12,12 @@ from typing_extensions import override
 
 from bridge.domain import names
 from bridge.domain.actions import Evict, Record, Release, Submit, Tell
-from bridge.domain.allocation import Share
 from bridge.domain.facts import Policy, WhenFull
 from bridge.domain.gang.decide import Decisions
 from bridge.domain.ids import PodUid, SlurmNode
-from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
-from bridge.domain.pods import Pod
+from bridge.domain.model.allocation import Share
+from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
+from bridge.domain.model.pods import Pod
 from tests.make import lives
 from tests.make import members as build
 from tests.make.gangs import POLICY, A, B, C, decided, decisions, ended, job, plan, running, waiting

@@ -18,8 +18,8 @@ from bridge.domain.actions import (
 )
 from bridge.domain.facts import Decision, Facts, Fit, Refusal
 from bridge.domain.ids import JobId, Sluid, SlurmNode
-from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
-from bridge.domain.pods import Pod
+from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
+from bridge.domain.model.pods import Pod
 from tests.make import lives as build
 from tests.make.lives import actions, decide, only_tell, told
 

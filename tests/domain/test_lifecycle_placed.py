@@ -20,8 +20,8 @@ from bridge.domain.actions import (
 )
 from bridge.domain.facts import Facts
 from bridge.domain.ids import KubeNode
-from bridge.domain.jobs import JobEnd
-from bridge.domain.pods import Condition, Container, Phase, Pod
+from bridge.domain.model.jobs import JobEnd
+from bridge.domain.model.pods import Condition, Container, Phase, Pod
 from bridge.domain.view import Evidence
 from tests.make import lives as build
 from tests.make.lives import actions, decide, only_tell

@@ -5,13 +5,14 @@ from datetime import timedelta
 
 import pytest
 
-from bridge.domain import grant, names
+from bridge.domain import names
 from bridge.domain.actions import Action, Adopt, Cancel, Cause, Evict, OwnCause, Restore, Tell, Wait
 from bridge.domain.facts import Facts, Refusal
-from bridge.domain.grant import Grant
 from bridge.domain.ids import Sluid
-from bridge.domain.jobs import JobEnd, SlurmJob
-from bridge.domain.pods import Pod
+from bridge.domain.model import grant
+from bridge.domain.model.grant import Grant
+from bridge.domain.model.jobs import JobEnd, SlurmJob
+from bridge.domain.model.pods import Pod
 from bridge.domain.view import Evidence
 from tests.make import lives as build
 from tests.make.lives import actions, decide, only_tell

@@ -21,9 +21,9 @@ from bridge.domain.actions import (
     Wait,
 )
 from bridge.domain.facts import Actor, Facts, Fit
-from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.lifecycle import Column, Row
-from bridge.domain.pods import Pod
+from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
+from bridge.domain.model.pods import Pod
 from bridge.domain.view import View
 from tests.make import lives as build
 

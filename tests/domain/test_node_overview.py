@@ -6,7 +6,7 @@ import pytest
 
 from bridge.domain import names, node_overview
 from bridge.domain.ids import KubeNode, SlurmNode
-from bridge.domain.nodes import Allocatable, KubeNodeFacts, SlurmNodeFacts
+from bridge.domain.model.nodes import Allocatable, KubeNodeFacts, SlurmNodeFacts
 
 KUBE = KubeNodeFacts(
     name=KubeNode("k1"),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from bridge.domain import names, node_state
 from bridge.domain.ids import KubeNode, SlurmNode
+from bridge.domain.model.nodes import KubeNodeFacts, NodeCondition, SlurmNodeFacts
 from bridge.domain.node_actions import (
     Cordon,
     Down,
@@ -20,7 +21,6 @@ from bridge.domain.node_actions import (
     Undrain,
 )
 from bridge.domain.node_state import Policy
-from bridge.domain.nodes import KubeNodeFacts, NodeCondition, SlurmNodeFacts
 from tests.make import placing as build
 
 NAME = SlurmNode("k1")

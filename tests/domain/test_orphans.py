@@ -8,7 +8,7 @@ import pytest
 from bridge.domain import orphans
 from bridge.domain.actions import Cancel
 from bridge.domain.ids import ClusterId, PodUid, Sluid
-from bridge.domain.jobs import JobPhase, SlurmJob
+from bridge.domain.model.jobs import JobPhase, SlurmJob
 from tests.make import lives as build
 
 OURS = ClusterId("cluster-1")

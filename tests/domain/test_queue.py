@@ -7,7 +7,7 @@ import pytest
 
 from bridge.domain import queue
 from bridge.domain.ids import JobId, PodUid
-from bridge.domain.jobs import JobPhase
+from bridge.domain.model.jobs import JobPhase
 from bridge.domain.queue import QueuedJob
 from tests.make import lives as build
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from bridge.domain import reasons
-from bridge.domain.jobs import JobEnd
+from bridge.domain.model.jobs import JobEnd
 from tests.make import lives as build
 
 

@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain import demand, names, node_spec, node_state, nodes, registration
-from bridge.domain.demand import Demand
+from bridge.domain import names, node_spec, node_state, registration
 from bridge.domain.ids import KubeNode, SlurmNode
-from bridge.domain.jobs import JobPhase, SlurmJob
+from bridge.domain.model import demand, nodes
+from bridge.domain.model.demand import Demand
+from bridge.domain.model.jobs import JobPhase, SlurmJob
+from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec, Taint
 from bridge.domain.node_actions import (
     Create,
     Delete,
@@ -32,7 +34,6 @@ from bridge.domain.node_actions import (
     Withdraw,
 )
 from bridge.domain.node_spec import Publishing
-from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec, Taint
 from bridge.domain.registration import Node, NodeDecision, Refusal, Settings
 from bridge.domain.restore import Hold
 from tests.make import lives

@@ -5,14 +5,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bridge.domain import grant as grants
 from bridge.domain import names, restore
 from bridge.domain.facts import Refusal
-from bridge.domain.grant import Grant
 from bridge.domain.ids import ClusterId, JobId, PodUid, SlurmNode, WorkloadKey
 from bridge.domain.lifecycle import Column, Row
-from bridge.domain.placeholder import Frozen, Identity, PlaceholderSpec
-from bridge.domain.pods import Pod
+from bridge.domain.model import grant as grants
+from bridge.domain.model.grant import Grant
+from bridge.domain.model.placeholder import Frozen, Identity, PlaceholderSpec
+from bridge.domain.model.pods import Pod
 from bridge.domain.restore import Hold, Numbering, Record
 from bridge.domain.view import Evidence
 from tests.make import lives as build

@@ -8,8 +8,8 @@ import pytest
 from bridge.domain import lifecycle, names, outcome, time_limits
 from bridge.domain.actions import Cancel, Cause, Complete, Evict, Outcome, SetTimeLimit, Tell, Wait
 from bridge.domain.facts import Decision, Facts, Policy
-from bridge.domain.jobs import JobPhase, SlurmJob
-from bridge.domain.pods import Condition, Container, ContainerState, Phase, Pod
+from bridge.domain.model.jobs import JobPhase, SlurmJob
+from bridge.domain.model.pods import Condition, Container, ContainerState, Phase, Pod
 from tests.make import lives as build
 from tests.make.lives import NOW
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from bridge.domain.ids import PodUid, WorkloadKey, alone_key
-from bridge.domain.jobs import JobEnd, SlurmJob
+from bridge.domain.model.jobs import JobEnd, SlurmJob
 from bridge.domain.view import Book, Evidence, Past, View
 from tests.make import lives as build
 

@@ -7,8 +7,8 @@ import pytest
 
 from bridge.domain import names, why
 from bridge.domain.ids import JobId, PodUid
-from bridge.domain.jobs import JobPhase
-from bridge.domain.pods import Condition, Container, Pod
+from bridge.domain.model.jobs import JobPhase
+from bridge.domain.model.pods import Condition, Container, Pod
 from bridge.domain.queue import QueuedJob
 from bridge.domain.why import Answer, Situation, Stage
 from tests.make import lives as build

@@ -9,9 +9,9 @@ import pytest
 from bridge.domain import names
 from bridge.domain.actions import Submit
 from bridge.domain.ids import PodUid, alone_key
-from bridge.domain.objects import KubeObject
-from bridge.domain.placeholder import Identity, decode
-from bridge.domain.pods import Owner, Pod
+from bridge.domain.model.objects import KubeObject
+from bridge.domain.model.placeholder import Identity, decode
+from bridge.domain.model.pods import Owner, Pod
 from bridge.domain.request import candidates
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.rules import Choice, Patterns, Policy, Rule

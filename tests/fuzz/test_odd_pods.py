@@ -17,13 +17,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bridge.domain import names
-from bridge.domain.allocation import Seat
 from bridge.domain.facts import Actor, Decision, Facts, Policy
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode, alone_key
-from bridge.domain.jobs import SlurmJob
-from bridge.domain.objects import KubeObject
+from bridge.domain.model.allocation import Seat
+from bridge.domain.model.jobs import SlurmJob
+from bridge.domain.model.objects import KubeObject
+from bridge.domain.model.pods import Pod
 from bridge.domain.pace import Pace
-from bridge.domain.pods import Pod
 from bridge.domain.view import Past, View
 from bridge.domain.workloads import claims
 from bridge.domain.workloads.kinds import kueue, leader_worker_set

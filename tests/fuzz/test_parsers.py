@@ -16,9 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from bridge.domain import grant, hostlist, names, placeholder, quantities
+from bridge.domain import hostlist, names, quantities
 from bridge.domain.ids import ClusterId, JobId, PodUid, SlurmNode, WorkloadKey
-from bridge.domain.placeholder import Frozen, Identity, UnreadableIdentityError
+from bridge.domain.model import grant, placeholder
+from bridge.domain.model.placeholder import Frozen, Identity, UnreadableIdentityError
 from bridge.domain.request import overrides, rules
 from bridge.runtime import policy as runtime_policy
 from bridge.runtime import settings_sources

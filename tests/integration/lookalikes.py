@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 
-from bridge.domain import placeholder
+from bridge.domain.model import placeholder
 from sandbox import nss
 from sandbox.client import Sandbox
 from sandbox.slurm_rest import API, credentials

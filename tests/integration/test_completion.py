@@ -8,8 +8,8 @@ from typing_extensions import override
 
 from bridge.domain.actions import Outcome
 from bridge.domain.ids import ClusterId, PodUid, alone_key
-from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
-from bridge.domain.placeholder import Identity, PlaceholderSpec
+from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
+from bridge.domain.model.placeholder import Identity, PlaceholderSpec
 from bridge.runtime.clock import SystemClock
 from bridge.runtime.completion import PATIENCE_S, Completer
 from bridge.slurm import jobs

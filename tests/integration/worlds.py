@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from bridge.domain import names, placeholder
+from bridge.domain import names
+from bridge.domain.model import placeholder
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
 from tests.servers import wait_until

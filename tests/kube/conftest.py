@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 
-from bridge.domain.pods import Pod
+from bridge.domain.model.pods import Pod
 from bridge.kube import decode
 from bridge.kube.client import KubeClient
 from sandbox.client import Sandbox

@@ -1,7 +1,7 @@
 """A single node, as our programs never read it: they list and watch."""
 
 from bridge.domain.ids import KubeNode
-from bridge.domain.nodes import KubeNodeFacts
+from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.kube import decode, paths
 from bridge.kube.client import KubeClient
 

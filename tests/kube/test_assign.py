@@ -4,7 +4,7 @@ import pytest
 
 from bridge.domain import names
 from bridge.domain.ids import JobId, KubeNode, Sluid
-from bridge.domain.pods import NodeTerm, Pod, Requirement
+from bridge.domain.model.pods import NodeTerm, Pod, Requirement
 from bridge.kube import errors, patches, writes
 from bridge.kube.client import KubeClient
 from sandbox.client import Sandbox

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from bridge.domain import names, numbers
-from bridge.domain.demand import Demand
 from bridge.domain.ids import KubeNode, PodUid
-from bridge.domain.pods import (
+from bridge.domain.model.demand import Demand
+from bridge.domain.model.pods import (
     BoundPod,
     Condition,
     Container,

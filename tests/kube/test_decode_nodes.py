@@ -3,7 +3,7 @@
 import json
 
 from bridge.domain.ids import KubeNode
-from bridge.domain.nodes import Allocatable, KubeNodeFacts, NodeCondition, Taint
+from bridge.domain.model.nodes import Allocatable, KubeNodeFacts, NodeCondition, Taint
 from bridge.kube import decode
 
 NEW = "2026-01-01T12:00:00Z"

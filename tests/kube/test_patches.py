@@ -8,8 +8,8 @@ import pytest
 from bridge.domain import names, outcome
 from bridge.domain.actions import Cause
 from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid
-from bridge.domain.nodes import NodeCondition, Taint
-from bridge.domain.pods import Condition, Phase, Pod
+from bridge.domain.model.nodes import NodeCondition, Taint
+from bridge.domain.model.pods import Condition, Phase, Pod
 from bridge.kube import errors, patches, writes
 from bridge.kube.client import STRATEGIC_MERGE_PATCH, KubeClient
 from sandbox.client import Sandbox

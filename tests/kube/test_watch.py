@@ -12,9 +12,9 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
+from bridge.domain.model.pods import Pod
 from bridge.domain.oddities import UNHEARD, About, Oddities
 from bridge.domain.oddities import Kind as Called
-from bridge.domain.pods import Pod
 from bridge.kube import decode, patches, writes
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient

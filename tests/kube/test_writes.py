@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from bridge.domain.ids import JobId, KubeNode, PodUid
-from bridge.domain.leases import LeaseRecord
-from bridge.domain.pods import Owner
+from bridge.domain.model.leases import LeaseRecord
+from bridge.domain.model.pods import Owner
 from bridge.kube import errors, objects, patches, writes
 from bridge.kube.client import KubeClient
 from bridge.kube.events import Event, EventType, Reporter, create_event

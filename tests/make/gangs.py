@@ -5,14 +5,14 @@ from dataclasses import replace
 from datetime import timedelta
 
 from bridge.domain.actions import Action
-from bridge.domain.allocation import Share
 from bridge.domain.facts import Facts, Fit, Policy
 from bridge.domain.gang import decide, seating
 from bridge.domain.gang.decide import Decisions, Plan, Sight
 from bridge.domain.gang.members import Claims
 from bridge.domain.ids import KubeNode, PodUid, Sluid, SlurmNode, WorkloadKey
-from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
-from bridge.domain.pods import Phase, Pod
+from bridge.domain.model.allocation import Share
+from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
+from bridge.domain.model.pods import Phase, Pod
 from bridge.domain.workloads import claims, membership, workload
 from bridge.domain.workloads.kinds import labelled
 from bridge.domain.workloads.membership import Membership

@@ -7,9 +7,9 @@ from bridge.domain import lifecycle, names
 from bridge.domain.actions import Action, Tell
 from bridge.domain.facts import Decision, Facts, Policy
 from bridge.domain.ids import ClusterId, JobId, KubeNode, PodUid, Sluid, SlurmNode, WorkloadKey
-from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
-from bridge.domain.placeholder import Identity
-from bridge.domain.pods import Condition, Container, ContainerState, Phase, Pod
+from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
+from bridge.domain.model.placeholder import Identity
+from bridge.domain.model.pods import Condition, Container, ContainerState, Phase, Pod
 from bridge.domain.view import View
 
 CREATED = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)

@@ -6,8 +6,8 @@ from typing import Any
 
 from bridge.domain import names
 from bridge.domain.ids import PodUid
-from bridge.domain.objects import KubeObject
-from bridge.domain.pods import NodeTerm, Pod, Requirement
+from bridge.domain.model.objects import KubeObject
+from bridge.domain.model.pods import NodeTerm, Pod, Requirement
 
 CREATED = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)
 JOBSET = "jobset.sigs.k8s.io/"

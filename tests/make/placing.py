@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from bridge.domain import demand, names, nodes
-from bridge.domain.demand import Demand, Resources
+from bridge.domain import names
 from bridge.domain.ids import ClusterId, KubeNode, PodUid, SlurmNode
-from bridge.domain.nodes import Allocatable, KubeNodeFacts, SlurmNodeFacts, Taint
-from bridge.domain.pods import NodeTerm, Pod, Requirement, Toleration
+from bridge.domain.model import demand, nodes
+from bridge.domain.model.demand import Demand, Resources
+from bridge.domain.model.nodes import Allocatable, KubeNodeFacts, SlurmNodeFacts, Taint
+from bridge.domain.model.pods import NodeTerm, Pod, Requirement, Toleration
 
 CLUSTER = ClusterId("c-1")
 MARK = nodes.cluster_feature(CLUSTER)

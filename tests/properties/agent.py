@@ -10,8 +10,8 @@ from bridge.domain.deletions import Deletions
 from bridge.domain.dwell import Dwell
 from bridge.domain.facts import Actor, Decision, Facts, Policy
 from bridge.domain.ids import WorkloadKey, alone_key
-from bridge.domain.jobs import SlurmJob
-from bridge.domain.pods import Pod
+from bridge.domain.model.jobs import SlurmJob
+from bridge.domain.model.pods import Pod
 from bridge.domain.view import Book, Past
 from tests.properties.cluster_model import KUBE_NODES, UID, Cluster
 

@@ -9,7 +9,7 @@ from bridge.domain import names
 from bridge.domain.actions import Cause, Tell
 from bridge.domain.facts import Fit
 from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid, SlurmNode
-from bridge.domain.pods import Condition, Container, ContainerState, Phase, Pod
+from bridge.domain.model.pods import Condition, Container, ContainerState, Phase, Pod
 
 UID = PodUid("pod-1")
 FOREIGN_GATE = "kueue.x-k8s.io/admission"

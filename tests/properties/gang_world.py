@@ -7,12 +7,13 @@ import itertools
 from collections.abc import Callable
 from dataclasses import replace
 
-from bridge.domain import names, placeholder
+from bridge.domain import names
 from bridge.domain.actions import Action, Assign, Cancel, Enlist, Release, Resize, Submit
-from bridge.domain.allocation import Share
 from bridge.domain.ids import JobId, PodUid, Sluid, SlurmNode
-from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
-from bridge.domain.pods import Pod
+from bridge.domain.model import placeholder
+from bridge.domain.model.allocation import Share
+from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
+from bridge.domain.model.pods import Pod
 from bridge.domain.workloads.kinds import labelled
 from tests.make import lives
 from tests.make import members as build

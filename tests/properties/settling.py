@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from bridge.domain import names, time_limits
 from bridge.domain.facts import Actor, Fit
-from bridge.domain.jobs import JobPhase
+from bridge.domain.model.jobs import JobPhase
 from tests.properties.cluster_model import FOREIGN_GATE, KUBE_NODES
 from tests.properties.slurm_model import NODES, Job
 from tests.properties.stage import Stage

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from bridge.domain.ids import ClusterId, JobId, PodUid, Sluid, SlurmNode, alone_key
-from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
-from bridge.domain.placeholder import Identity
+from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
+from bridge.domain.model.placeholder import Identity
 
 NODES = (SlurmNode("s1"), SlurmNode("s2"))
 OTHERS = ""

@@ -30,9 +30,9 @@ from bridge.domain.actions import (
 )
 from bridge.domain.facts import Actor, Facts
 from bridge.domain.ids import ClusterId, JobId, Sluid, alone_key
-from bridge.domain.jobs import JobEnd, JobPhase
+from bridge.domain.model.jobs import JobEnd, JobPhase
+from bridge.domain.model.pods import Phase, Pod
 from bridge.domain.outcome import NO_EXIT_CODE
-from bridge.domain.pods import Phase, Pod
 from tests.properties.agent import QUIET_S, Agent, Fault, Reading, Write
 from tests.properties.cluster_model import UID, Cluster, new_pod
 from tests.properties.slurm_model import OTHERS, Job, Slurm

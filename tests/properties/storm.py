@@ -17,7 +17,7 @@ from typing_extensions import override
 from bridge.domain import names
 from bridge.domain.facts import Actor, Fit
 from bridge.domain.ids import SlurmNode
-from bridge.domain.jobs import JobEnd, JobPhase
+from bridge.domain.model.jobs import JobEnd, JobPhase
 from tests.properties.agent import Agent, Fault, Reading
 from tests.properties.cluster_model import FOREIGN_GATE, KUBE_NODES, UID
 from tests.properties.slurm_model import NODES, OTHERS

@@ -311,7 +311,7 @@ MUTANTS = [
     ),
     Mutant(
         name="forgets that a slot has been given to another member",
-        file="allocation.py",
+        file="model/allocation.py",
         before="            free.remove(slot)\n            seats[uid] = slot\n    return",
         after="            lowest.clear()\n            seats[uid] = slot\n    return",
         world="gang",

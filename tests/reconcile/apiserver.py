@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from bridge.domain.pods import Pod
+from bridge.domain.model.pods import Pod
 from bridge.kube import decode, errors
 from bridge.kube.cache import Cache
 from bridge.kube.client import JSON_PATCH

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from bridge.domain.actions import Resize, Restore, Submit
-from bridge.domain.allocation import Seat
 from bridge.domain.facts import Actor, Facts, Fit, Policy
 from bridge.domain.ids import ClusterId, KubeNode, PodUid, SlurmNode, alone_key
-from bridge.domain.jobs import SlurmJob
-from bridge.domain.objects import KubeObject
+from bridge.domain.model.allocation import Seat
+from bridge.domain.model.jobs import SlurmJob
+from bridge.domain.model.objects import KubeObject
+from bridge.domain.model.placeholder import Identity, PlaceholderSpec
+from bridge.domain.model.pods import Pod
 from bridge.domain.pace import Pace
-from bridge.domain.placeholder import Identity, PlaceholderSpec
-from bridge.domain.pods import Pod
 from bridge.domain.view import Past, View
 from bridge.domain.workloads import claims, membership
 from bridge.domain.workloads.membership import Membership

@@ -7,8 +7,8 @@ import pytest
 from typing_extensions import override
 
 from bridge.domain.ids import KubeNode, SlurmNode, WorkloadKey
-from bridge.domain.nodes import KubeNodeFacts
-from bridge.domain.pods import Pod
+from bridge.domain.model.nodes import KubeNodeFacts
+from bridge.domain.model.pods import Pod
 from bridge.kube.cache import Cache
 from bridge.kube.decode import NODES
 from controllers.kube_nodes import KubeNodes

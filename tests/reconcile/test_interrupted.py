@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 import pytest
 
-from bridge.domain import names, placeholder
+from bridge.domain import names
 from bridge.domain.actions import (
     Action,
     Adopt,
@@ -33,7 +33,8 @@ from bridge.domain.actions import (
 )
 from bridge.domain.facts import Actor
 from bridge.domain.ids import PodUid, WorkloadKey
-from bridge.domain.placeholder import Identity
+from bridge.domain.model import placeholder
+from bridge.domain.model.placeholder import Identity
 from bridge.domain.workloads import membership
 from bridge.domain.workloads.kinds import labelled
 from bridge.kube.times import rfc3339

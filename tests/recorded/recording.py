@@ -16,8 +16,8 @@ from typing import Any
 import yaml
 
 from bridge.domain import names
-from bridge.domain.objects import KubeObject
-from bridge.domain.pods import Pod
+from bridge.domain.model.objects import KubeObject
+from bridge.domain.model.pods import Pod
 from bridge.kube import decode
 
 Manifest = dict[str, Any]

@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import TypeVar
 
 from bridge.domain.errors import PeerError
-from bridge.domain.leases import LeaseRecord
+from bridge.domain.model.leases import LeaseRecord
 from bridge.runtime import lease
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.settings import LeaderElection

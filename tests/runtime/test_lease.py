@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.domain.leases import LeaseRecord
+from bridge.domain.model.leases import LeaseRecord
 from bridge.runtime import lease
 from bridge.runtime.lease import Accession, Claim
 from bridge.runtime.settings import RENEW_JITTER, LeaderElection

@@ -8,13 +8,13 @@ from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
 
-from bridge.domain.allocation import Seat
 from bridge.domain.facts import Actor, Decision, Facts, Policy
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey, alone_key
-from bridge.domain.jobs import SlurmJob
-from bridge.domain.objects import KubeObject
+from bridge.domain.model.allocation import Seat
+from bridge.domain.model.jobs import SlurmJob
+from bridge.domain.model.objects import KubeObject
+from bridge.domain.model.pods import Pod
 from bridge.domain.pace import Pace
-from bridge.domain.pods import Pod
 from bridge.domain.view import Past, View
 from bridge.domain.workloads import membership
 from bridge.domain.workloads.membership import Membership

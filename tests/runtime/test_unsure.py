@@ -5,7 +5,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from bridge.domain.ids import PodUid, alone_key
-from bridge.domain.jobs import SlurmJob
+from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.pace import Pace
 from bridge.domain.view import Past, View
 from bridge.runtime.metrics import Metrics

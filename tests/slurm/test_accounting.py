@@ -7,7 +7,7 @@ import pytest
 
 from bridge.domain import restore
 from bridge.domain.ids import JobId, Sluid
-from bridge.domain.jobs import JobPhase
+from bridge.domain.model.jobs import JobPhase
 from bridge.domain.restore import Record
 from bridge.domain.view import Evidence
 from bridge.slurm import accounting, jobs

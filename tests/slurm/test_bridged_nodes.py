@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from bridge.domain import demand, names, node_spec, registration
+from bridge.domain import names, node_spec, registration
 from bridge.domain.ids import SlurmNode
-from bridge.domain.jobs import JobPhase
+from bridge.domain.model import demand
+from bridge.domain.model.jobs import JobPhase
+from bridge.domain.model.placeholder import PlaceholderSpec
+from bridge.domain.model.pods import Pod
 from bridge.domain.node_actions import SetCondition
 from bridge.domain.node_spec import Publishing
-from bridge.domain.placeholder import PlaceholderSpec
-from bridge.domain.pods import Pod
 from bridge.domain.registration import Node, Settings
 from bridge.domain.request import build, candidates
 from bridge.domain.request.build import Defaults

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bridge.domain.ids import SlurmNode
-from bridge.domain.nodes import SlurmNodeSpec
+from bridge.domain.model.nodes import SlurmNodeSpec
 from bridge.slurm import jobs, nodes
 from bridge.slurm.client import PARSERS, SlurmClient
 from bridge.slurm.errors import (

@@ -9,7 +9,7 @@ import pytest
 from bridge.domain import time_limits
 from bridge.domain.actions import Outcome
 from bridge.domain.ids import JobId, Sluid
-from bridge.domain.jobs import JobEnd, JobPhase
+from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.slurm import complete, jobs
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import Controller

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from bridge.domain import placeholder
 from bridge.domain.ids import JobId, Sluid
-from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
+from bridge.domain.model import placeholder
+from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.slurm import decode, lenient, wire
 from bridge.slurm.decode import Stranger
 from bridge.slurm.lenient import Lenient

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import placeholder
 from bridge.domain.actions import Outcome
 from bridge.domain.ids import JobId, Sluid, SlurmNode
-from bridge.domain.nodes import SlurmNodeSpec
+from bridge.domain.model import placeholder
+from bridge.domain.model.nodes import SlurmNodeSpec
 from bridge.slurm import complete, encode
 from bridge.slurm.errors import Malformed
 from tests.slurm.placeholders import USER, identity, spec

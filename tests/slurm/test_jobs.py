@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from bridge.domain import restore, time_limits
-from bridge.domain.grant import Grant
 from bridge.domain.ids import JobId, Sluid, SlurmNode
-from bridge.domain.jobs import JobEnd, JobPhase, SlurmJob
-from bridge.domain.placeholder import PlaceholderSpec
+from bridge.domain.model.grant import Grant
+from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.slurm import encode, jobs, lenient, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger

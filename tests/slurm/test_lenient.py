@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain import placeholder
 from bridge.domain.ids import ClusterId, JobId, Sluid
-from bridge.domain.jobs import JobPhase
+from bridge.domain.model import placeholder
+from bridge.domain.model.jobs import JobPhase
 from bridge.slurm import accounting, jobs, lenient, nodes, queue, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.discovery import Discovery, Snapshot

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from bridge.domain.ids import SlurmNode
-from bridge.domain.jobs import JobEnd, JobPhase
-from bridge.domain.nodes import SlurmNodeSpec
+from bridge.domain.model.jobs import JobEnd, JobPhase
+from bridge.domain.model.nodes import SlurmNodeSpec
 from bridge.slurm import encode, jobs, nodes
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import NotFound, Rejected

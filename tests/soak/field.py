@@ -16,7 +16,7 @@ from typing import Self
 
 import msgspec
 
-from bridge.domain import placeholder
+from bridge.domain.model import placeholder
 from bridge.kube import errors
 from bridge.kube.client import JSON, KubeClient
 from sandbox.client import Sandbox

@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bridge.domain import names, node_overview, nodes
+from bridge.domain import names, node_overview
 from bridge.domain.doctor.findings import Check, Said, fault, not_checked, ok, warning
 from bridge.domain.ids import ClusterId
-from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts
+from bridge.domain.model import nodes
+from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 
 _SHOWN = 5
 

@@ -25,7 +25,7 @@ from bridge.domain.gang.members import Member, wait
 from bridge.domain.gang.waiting import Around
 from bridge.domain.ids import PodUid
 from bridge.domain.lifecycle import Row
-from bridge.domain.pods import Pod
+from bridge.domain.model.pods import Pod
 from bridge.domain.workloads.workload import Workload
 
 _REPEATED = (Cancel, Restore, SetTimeLimit)

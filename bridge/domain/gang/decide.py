@@ -12,15 +12,15 @@ from functools import cached_property
 
 from bridge.domain import lifecycle
 from bridge.domain.actions import Submit
-from bridge.domain.allocation import Seat
 from bridge.domain.facts import Decision, Facts, Policy, WhenFull
 from bridge.domain.faults import Fault, told
 from bridge.domain.gang import agree, members, seating
 from bridge.domain.gang.members import Claims, Member
 from bridge.domain.ids import JobId, KubeNode, PodUid, SlurmNode, WorkloadKey
-from bridge.domain.jobs import SlurmJob
-from bridge.domain.objects import KubeObject
-from bridge.domain.pods import Pod
+from bridge.domain.model.allocation import Seat
+from bridge.domain.model.jobs import SlurmJob
+from bridge.domain.model.objects import KubeObject
+from bridge.domain.model.pods import Pod
 from bridge.domain.view import View
 from bridge.domain.workloads import workload
 from bridge.domain.workloads.workload import Workload

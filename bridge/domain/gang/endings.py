@@ -11,9 +11,9 @@ from bridge.domain.facts import Decision, Policy
 from bridge.domain.gang import seating
 from bridge.domain.gang.members import Member, has, wait
 from bridge.domain.ids import JobId, PodUid
-from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.lifecycle import Row
-from bridge.domain.pods import Phase
+from bridge.domain.model.jobs import JobPhase, SlurmJob
+from bridge.domain.model.pods import Phase
 
 ENDING = frozenset({Row.GATED_DELETING, Row.UNPLACED, Row.TERMINAL, Row.DELETED})
 

@@ -10,9 +10,9 @@ from bridge.domain.facts import Decision, Policy, WhenFull
 from bridge.domain.faults import shortened
 from bridge.domain.gang import seating
 from bridge.domain.ids import JobId, PodUid
-from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.lifecycle import Row
-from bridge.domain.pods import Pod
+from bridge.domain.model.jobs import JobPhase, SlurmJob
+from bridge.domain.model.pods import Pod
 from bridge.domain.view import Concerns, View
 from bridge.domain.workloads.membership import Membership
 

@@ -4,14 +4,15 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from bridge.domain import allocation, lifecycle, names
+from bridge.domain import lifecycle, names
 from bridge.domain.actions import Assign, Cancel, OwnCause, Place
-from bridge.domain.allocation import Seat
 from bridge.domain.facts import Decision, Policy, WhenFull
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey
-from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.lifecycle import Row
-from bridge.domain.pods import Pod
+from bridge.domain.model import allocation
+from bridge.domain.model.allocation import Seat
+from bridge.domain.model.jobs import JobPhase, SlurmJob
+from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import workload
 from bridge.domain.workloads.workload import Workload
 

@@ -10,8 +10,8 @@ from bridge.domain.faults import told
 from bridge.domain.gang import seating
 from bridge.domain.gang.members import Member, Names, has, runs_in, tell, wait
 from bridge.domain.ids import PodUid
-from bridge.domain.jobs import JobPhase, SlurmJob
 from bridge.domain.lifecycle import Row
+from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.workloads.workload import Workload
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from bridge.domain import names
 from bridge.domain.faults import Fault, Refused
 from bridge.domain.ids import PodUid
-from bridge.domain.objects import KubeObject
-from bridge.domain.pods import Pod
+from bridge.domain.model.objects import KubeObject
+from bridge.domain.model.pods import Pod
 from bridge.domain.request import permit
 from bridge.domain.request.overrides import Overrides
 from bridge.domain.request.permit import Ask, Permit

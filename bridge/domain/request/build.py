@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypedDict
 
-from bridge.domain import demand, numbers
-from bridge.domain.demand import Demand
+from bridge.domain import numbers
 from bridge.domain.faults import Fault, Refused
 from bridge.domain.ids import ClusterId, SlurmNode, alone_key
-from bridge.domain.placeholder import Identity, PlaceholderSpec
-from bridge.domain.pods import Pod
+from bridge.domain.model import demand
+from bridge.domain.model.demand import Demand
+from bridge.domain.model.placeholder import Identity, PlaceholderSpec
+from bridge.domain.model.pods import Pod
 from bridge.domain.request import candidates, overrides
 from bridge.domain.request.candidates import Pool
 from bridge.domain.request.overrides import Overrides

@@ -13,10 +13,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from bridge.domain import names, nodes, parking
+from bridge.domain import names, parking
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
-from bridge.domain.nodes import KubeNodeFacts, SlurmNodeFacts, Taint
-from bridge.domain.pods import Pod, Requirement
+from bridge.domain.model import nodes
+from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts, Taint
+from bridge.domain.model.pods import Pod, Requirement
 from bridge.domain.request import notation, selection
 
 TRANSIENT_TAINTS = "node.kubernetes.io/"

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from bridge.domain import names, numbers
 from bridge.domain.faults import Fault, Refused
 from bridge.domain.ids import SlurmNode
-from bridge.domain.placeholder import Frozen, Identity, PlaceholderSpec
-from bridge.domain.pods import Pod
+from bridge.domain.model.placeholder import Frozen, Identity, PlaceholderSpec
+from bridge.domain.model.pods import Pod
 from bridge.domain.request import attribution, build, overrides
 from bridge.domain.request.attribution import Provenance
 from bridge.domain.request.build import Defaults

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from bridge.domain.ids import PodUid
-from bridge.domain.pods import Pod
+from bridge.domain.model.pods import Pod
 from bridge.domain.request.manifests import Manifest, Template
 from bridge.domain.workloads import workload
 from bridge.domain.workloads.kinds import job as job_kind

@@ -7,12 +7,13 @@ its filters look at (NodeResourcesFit, NodePorts, TaintToleration, NodeUnschedul
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
-from bridge.domain import demand, quantities
-from bridge.domain.demand import Demand
+from bridge.domain import quantities
 from bridge.domain.facts import Fit
 from bridge.domain.ids import PodUid
-from bridge.domain.nodes import Allocatable, KubeNodeFacts
-from bridge.domain.pods import BoundPod, Pod
+from bridge.domain.model import demand
+from bridge.domain.model.demand import Demand
+from bridge.domain.model.nodes import Allocatable, KubeNodeFacts
+from bridge.domain.model.pods import BoundPod, Pod
 from bridge.domain.request import selection
 
 ANY_IP = "0.0.0.0"  # noqa: S104  # a value to compare with, nothing is bound to it

@@ -5,10 +5,10 @@ Only the number of tasks changes in place, as the job's user. Whatever else diff
 
 from collections.abc import Mapping
 
-from bridge.domain.allocation import TaskSize
 from bridge.domain.ids import JobId
-from bridge.domain.jobs import SlurmJob
-from bridge.domain.placeholder import Changes, PlaceholderSpec
+from bridge.domain.model.allocation import TaskSize
+from bridge.domain.model.jobs import SlurmJob
+from bridge.domain.model.placeholder import Changes, PlaceholderSpec
 
 
 def changes(spec: PlaceholderSpec, job: SlurmJob) -> Mapping[JobId, Changes] | None:

@@ -7,8 +7,8 @@ Source: <https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node
 import re
 from collections.abc import Iterable, Mapping
 
-from bridge.domain.nodes import KubeNodeFacts, Taint
-from bridge.domain.pods import NodeTerm, Pod, Requirement, Toleration
+from bridge.domain.model.nodes import KubeNodeFacts, Taint
+from bridge.domain.model.pods import NodeTerm, Pod, Requirement, Toleration
 
 UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 """What a cordoned node is treated as, <https://kubernetes.io/docs/reference/labels-annotations-taints/>."""

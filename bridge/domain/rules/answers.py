@@ -16,7 +16,7 @@ from bridge.domain.cases import Case, JobCase
 from bridge.domain.facts import Decision
 from bridge.domain.faults import shortened
 from bridge.domain.ids import JobId
-from bridge.domain.jobs import SlurmJob
+from bridge.domain.model.jobs import SlurmJob
 
 
 def do(reason: str, *actions: Action) -> Decision:

@@ -11,7 +11,7 @@ from bridge.domain.actions import (
 )
 from bridge.domain.cases import Case, JobCase
 from bridge.domain.facts import Decision
-from bridge.domain.jobs import SlurmJob
+from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.rules.answers import cancel_of, complete_with, do, wait
 from bridge.domain.rules.limits import extend, limit_of, time_out
 

@@ -12,8 +12,8 @@ from bridge.domain.actions import (
 )
 from bridge.domain.cases import Case, JobCase
 from bridge.domain.facts import Decision
-from bridge.domain.jobs import JobPhase, SlurmJob
-from bridge.domain.pods import Pod
+from bridge.domain.model.jobs import JobPhase, SlurmJob
+from bridge.domain.model.pods import Pod
 from bridge.domain.rules.answers import do, say, seconds, wait
 from bridge.domain.rules.waiting import backoff_left
 from bridge.domain.view import Evidence

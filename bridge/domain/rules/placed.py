@@ -9,7 +9,7 @@ from bridge.domain.actions import (
 )
 from bridge.domain.cases import Case, JobCase
 from bridge.domain.facts import Decision
-from bridge.domain.pods import Pod
+from bridge.domain.model.pods import Pod
 from bridge.domain.rules.answers import do, say, seconds, wait
 from bridge.domain.rules.limits import at_its_limit, limit_of
 

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import assert_never
 
-from bridge.domain import backoff, grant, names, reasons
+from bridge.domain import backoff, names, reasons
 from bridge.domain.actions import (
     Assign,
     EndPod,
@@ -14,8 +14,9 @@ from bridge.domain.actions import (
 from bridge.domain.cases import Case, JobCase
 from bridge.domain.facts import Decision, Fit
 from bridge.domain.ids import KubeNode, SlurmNode
-from bridge.domain.jobs import JobEnd
-from bridge.domain.pods import Pod
+from bridge.domain.model import grant
+from bridge.domain.model.jobs import JobEnd
+from bridge.domain.model.pods import Pod
 from bridge.domain.rules.answers import cancel_of, do, say, wait
 from bridge.domain.waiting_reasons import NOT_LOOKED_AT
 

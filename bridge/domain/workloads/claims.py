@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from bridge.domain import names
 from bridge.domain.faults import Fault
-from bridge.domain.objects import KubeObject
-from bridge.domain.pods import Pod
+from bridge.domain.model.objects import KubeObject
+from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import kinds
 from bridge.domain.workloads.kinds import owner
 from bridge.domain.workloads.membership import Confirmed, Membership, alone

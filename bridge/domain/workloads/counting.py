@@ -5,7 +5,7 @@ from typing import Any
 
 from bridge.domain import numbers
 from bridge.domain.faults import Fault
-from bridge.domain.pods import Pod
+from bridge.domain.model.pods import Pod
 from bridge.domain.workloads.membership import Size
 
 _DIGITS = 9

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from bridge.domain.demand import Demand
 from bridge.domain.faults import Fault
 from bridge.domain.ids import WorkloadKey, alone_key
-from bridge.domain.objects import KubeObject, Reference
-from bridge.domain.pods import Pod
+from bridge.domain.model.demand import Demand
+from bridge.domain.model.objects import KubeObject, Reference
+from bridge.domain.model.pods import Pod
 
 POD = "Pod"
 

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bridge.domain import numbers
-from bridge.domain.demand import Demand
 from bridge.domain.faults import Fault
 from bridge.domain.ids import PodUid, WorkloadKey
-from bridge.domain.objects import KubeObject
-from bridge.domain.pods import NodeTerm, Pod, Requirement
+from bridge.domain.model.demand import Demand
+from bridge.domain.model.objects import KubeObject
+from bridge.domain.model.pods import NodeTerm, Pod, Requirement
 from bridge.domain.workloads import kinds
 from bridge.domain.workloads.membership import (
     Exclusive,

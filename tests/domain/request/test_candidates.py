@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from bridge.domain import names
 from bridge.domain.ids import SlurmNode
-from bridge.domain.nodes import SlurmNodeFacts
-from bridge.domain.pods import NodeTerm, Pod, Toleration
+from bridge.domain.model.nodes import SlurmNodeFacts
+from bridge.domain.model.pods import NodeTerm, Pod, Toleration
 from bridge.domain.request import candidates
 from bridge.domain.request.candidates import Candidates, Pool
 from tests.make import placing as build

@@ -7,9 +7,9 @@ from typing import Any
 from bridge.domain import names
 from bridge.domain.faults import Refused
 from bridge.domain.ids import PodUid, SlurmNode, WorkloadKey
-from bridge.domain.objects import KubeObject
-from bridge.domain.placeholder import Frozen, Identity, PlaceholderSpec
-from bridge.domain.pods import Pod
+from bridge.domain.model.objects import KubeObject
+from bridge.domain.model.placeholder import Frozen, Identity, PlaceholderSpec
+from bridge.domain.model.pods import Pod
 from bridge.domain.request import candidates
 from bridge.domain.request.attribution import Provenance
 from bridge.domain.request.build import Defaults

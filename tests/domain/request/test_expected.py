@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bridge.domain import names
-from bridge.domain.pods import Pod
+from bridge.domain.model.pods import Pod
 from bridge.domain.request import expected, manifests
 from bridge.domain.workloads import claims, workload
 from bridge.domain.workloads.kinds import jobset as jobset_kind

@@ -7,8 +7,8 @@ import pytest
 
 from bridge.domain.facts import Fit
 from bridge.domain.ids import KubeNode, PodUid
-from bridge.domain.nodes import KubeNodeFacts
-from bridge.domain.pods import BoundPod, Phase, Pod, Toleration
+from bridge.domain.model.nodes import KubeNodeFacts
+from bridge.domain.model.pods import BoundPod, Phase, Pod, Toleration
 from bridge.domain.request import fit
 from bridge.domain.request.fit import Answer, Tenant
 from tests.make import placing as build

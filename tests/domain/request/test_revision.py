@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain.allocation import Part, TaskSize
 from bridge.domain.ids import ClusterId, JobId, WorkloadKey
-from bridge.domain.jobs import JobPhase, SlurmJob
-from bridge.domain.placeholder import Changes, Frozen, Identity, PlaceholderSpec
+from bridge.domain.model.allocation import Part, TaskSize
+from bridge.domain.model.jobs import JobPhase, SlurmJob
+from bridge.domain.model.placeholder import Changes, Frozen, Identity, PlaceholderSpec
 from bridge.domain.request import revision
 from tests.make import lives
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bridge.domain.pods import NodeTerm, Toleration
+from bridge.domain.model.pods import NodeTerm, Toleration
 from bridge.domain.request import selection
 from tests.make import placing as build
 from tests.make.placing import requirement, taint, term

@@ -8,8 +8,8 @@ import pytest
 
 from bridge.domain import names
 from bridge.domain.ids import alone_key
-from bridge.domain.objects import KubeObject
-from bridge.domain.pods import Owner, Pod
+from bridge.domain.model.objects import KubeObject
+from bridge.domain.model.pods import Owner, Pod
 from bridge.domain.workloads import claims, kinds, page
 from bridge.domain.workloads.membership import Kind, Reading
 from tests.make import members as build

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from bridge.domain import names
 from bridge.domain.ids import alone_key
-from bridge.domain.objects import KubeObject
-from bridge.domain.pods import Pod
+from bridge.domain.model.objects import KubeObject
+from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import claims, membership, workload
 from bridge.domain.workloads.kinds import coscheduling, jobset, kueue, leader_worker_set
 from bridge.domain.workloads.workload import Groups, Workload

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bridge.domain.pods import Pod
+from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import claims, workload
 from bridge.domain.workloads.membership import Membership
 from bridge.domain.workloads.workload import Workload

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from bridge.domain.objects import KubeObject
-from bridge.domain.pods import Pod
+from bridge.domain.model.objects import KubeObject
+from bridge.domain.model.pods import Pod
 from bridge.domain.workloads.kinds import pod_group
 from bridge.domain.workloads.membership import Membership, Read, Row
 

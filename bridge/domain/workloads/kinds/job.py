@@ -5,8 +5,8 @@ from typing import Any
 
 from bridge.domain import names
 from bridge.domain.faults import Fault
-from bridge.domain.objects import KubeObject
-from bridge.domain.pods import Pod
+from bridge.domain.model.objects import KubeObject
+from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import counting
 from bridge.domain.workloads.kinds import owner
 from bridge.domain.workloads.membership import Membership, Read, Row, Size

@@ -6,8 +6,8 @@ from typing import Any
 from bridge.domain import names
 from bridge.domain.faults import Fault
 from bridge.domain.ids import WorkloadKey
-from bridge.domain.objects import KubeObject, Reference
-from bridge.domain.pods import Pod
+from bridge.domain.model.objects import KubeObject, Reference
+from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import counting
 from bridge.domain.workloads.kinds import job, owner
 from bridge.domain.workloads.membership import ExclusiveTopology, Membership, Read, Row, Size

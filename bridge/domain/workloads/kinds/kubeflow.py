@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing_extensions import override
 
 from bridge.domain import names
-from bridge.domain.objects import KubeObject
-from bridge.domain.pods import Pod
+from bridge.domain.model.objects import KubeObject
+from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import counting
 from bridge.domain.workloads.kinds.owner import AnyOwner
 from bridge.domain.workloads.membership import Membership, Read, Row

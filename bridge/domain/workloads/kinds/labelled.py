@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from bridge.domain import names
 from bridge.domain.ids import WorkloadKey
-from bridge.domain.objects import KubeObject
-from bridge.domain.pods import Pod
+from bridge.domain.model.objects import KubeObject
+from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import counting
 from bridge.domain.workloads.membership import Kind, Membership, Row, Size
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bridge.domain import demand
-from bridge.domain.demand import Demand, Resources
 from bridge.domain.ids import WorkloadKey
-from bridge.domain.objects import KubeObject, Reference
-from bridge.domain.pods import Pod
+from bridge.domain.model import demand
+from bridge.domain.model.demand import Demand, Resources
+from bridge.domain.model.objects import KubeObject, Reference
+from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import counting
 from bridge.domain.workloads.membership import ExclusiveTopology, Membership, Read, Row, Size
 

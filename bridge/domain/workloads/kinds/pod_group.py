@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from bridge.domain.faults import Fault
 from bridge.domain.ids import WorkloadKey
-from bridge.domain.objects import KubeObject, Reference
-from bridge.domain.pods import Pod
+from bridge.domain.model.objects import KubeObject, Reference
+from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import counting
 from bridge.domain.workloads.membership import Kind, Membership, Read, Row, Size
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain import placeholder
 from bridge.domain.ids import ClusterId, PodUid, WorkloadKey
-from bridge.domain.placeholder import Identity, UnreadableIdentityError
+from bridge.domain.model import placeholder
+from bridge.domain.model.placeholder import Identity, UnreadableIdentityError
 
 IDENTITY = Identity(
     cluster=ClusterId("c-1"),

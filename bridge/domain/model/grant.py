@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 
-from bridge.domain import placeholder
 from bridge.domain.ids import SlurmNode
-from bridge.domain.placeholder import Identity, UnreadableIdentityError
+from bridge.domain.model import placeholder
+from bridge.domain.model.placeholder import Identity, UnreadableIdentityError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from bridge.domain import grant, names, numbers
-from bridge.domain.demand import Demand
+from bridge.domain import names, numbers
 from bridge.domain.faults import Fault
-from bridge.domain.grant import Grant
 from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid, WorkloadKey, alone_key
+from bridge.domain.model import grant
+from bridge.domain.model.demand import Demand
+from bridge.domain.model.grant import Grant
+from bridge.domain.model.placeholder import Identity
 from bridge.domain.oddities import About
-from bridge.domain.placeholder import Identity
 
 
 class Phase(enum.Enum):

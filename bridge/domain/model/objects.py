@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bridge.domain.pods import Owner
+from bridge.domain.model.pods import Owner
 
 WHOLE_KINDS = frozenset({"Job", "JobSet", "LeaderWorkerSet", "PodGroup"})
 """Kinds of which spec and status are read: they say how many pods there will be."""

@@ -4,10 +4,10 @@ import enum
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from bridge.domain.allocation import Part, Share, TaskSize
-from bridge.domain.grant import Grant
 from bridge.domain.ids import JobId, Sluid, SlurmNode
-from bridge.domain.placeholder import Identity
+from bridge.domain.model.allocation import Part, Share, TaskSize
+from bridge.domain.model.grant import Grant
+from bridge.domain.model.placeholder import Identity
 
 
 class JobPhase(enum.Enum):

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain import grant
-from bridge.domain.grant import Grant
 from bridge.domain.ids import ClusterId, PodUid, SlurmNode, WorkloadKey
-from bridge.domain.placeholder import Identity
+from bridge.domain.model import grant
+from bridge.domain.model.grant import Grant
+from bridge.domain.model.placeholder import Identity
 
 WHOSE = Identity(
     cluster=ClusterId("c"),

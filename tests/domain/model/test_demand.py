@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain import demand
-from bridge.domain.demand import Demand, Resources
+from bridge.domain.model import demand
+from bridge.domain.model.demand import Demand, Resources
 
 GIB = 2**30
 
