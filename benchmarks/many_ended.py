@@ -22,8 +22,8 @@ from bridge.domain.ids import ClusterId, KubeNode, PodUid, WorkloadKey, alone_ke
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.placeholder import Identity, PlaceholderSpec
 from bridge.domain.model.pods import Container, ContainerState, Phase, Pod
-from bridge.domain.pace import Pace
-from bridge.domain.view import Past
+from bridge.domain.observation.pace import Pace
+from bridge.domain.observation.view import Past
 from bridge.runtime.clock import SystemClock
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.placeholders import Placeholders

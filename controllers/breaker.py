@@ -12,7 +12,7 @@ from bridge.domain import breaker, lifecycle, names
 from bridge.domain.breaker import Limits, Tally
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
-from bridge.domain.view import View
+from bridge.domain.observation.view import View
 from bridge.kube import objects
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient

@@ -4,8 +4,8 @@ from bridge.domain import lifecycle, restore
 from bridge.domain.lifecycle import Column
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.model.pods import Pod
+from bridge.domain.observation.view import Evidence
 from bridge.domain.restore import Hold
-from bridge.domain.view import Evidence
 from bridge.kube.cache import Cache
 from bridge.runtime.placeholders import Placeholders
 from controllers.inquiry import Inquiry

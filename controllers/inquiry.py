@@ -14,8 +14,8 @@ import structlog
 from bridge.domain import restore
 from bridge.domain.ids import JobId, PodUid, Sluid
 from bridge.domain.model.pods import Pod
+from bridge.domain.observation.view import Evidence
 from bridge.domain.restore import Record
-from bridge.domain.view import Evidence
 from bridge.runtime import liveness
 from bridge.runtime.clock import Clock
 from bridge.slurm import accounting, jobs

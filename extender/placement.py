@@ -13,7 +13,7 @@ from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Pod
-from bridge.domain.view import Past, View
+from bridge.domain.observation.view import Past, View
 from bridge.domain.workloads import claims, membership
 from bridge.domain.workloads.membership import Membership
 from bridge.kube.cache import Cache

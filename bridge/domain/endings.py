@@ -15,7 +15,7 @@ from bridge.domain.ids import ClusterId, JobId, KubeNode, PodUid, Sluid, SlurmNo
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.placeholder import Identity
 from bridge.domain.model.pods import Condition, Container, ContainerState, Phase, Pod
-from bridge.domain.view import View
+from bridge.domain.observation.view import View
 
 _NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 _LONG_AGO = _NOW - timedelta(days=1)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from bridge.domain.actions import Action
 from bridge.domain.ids import KubeNode
 from bridge.domain.model.pods import Pod
-from bridge.domain.view import View
+from bridge.domain.observation.view import View
 
 
 class Actor(enum.Enum):

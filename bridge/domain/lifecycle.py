@@ -19,7 +19,7 @@ from bridge.domain.cases import Case, JobCase
 from bridge.domain.facts import Actor, Decision, Facts, Fit, Policy, Refusal
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import ContainerState, Pod
-from bridge.domain.view import Evidence, View
+from bridge.domain.observation.view import Evidence, View
 
 __all__ = [
     "TABLE",

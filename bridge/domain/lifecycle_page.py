@@ -31,7 +31,7 @@ Before the table is asked:
 
 And after it: whatever is more than Wait is held back until Slurm has been read by a
 request that *began* after our own last write about this pod, and the pod is seen as that write left it
-(`bridge.domain.view`).
+(`bridge.domain.observation.view`).
 
 To evict is not to cancel: a placeholder whose pod is evicted ends when the pod's containers are gone, one row further.
 

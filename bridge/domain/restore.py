@@ -21,8 +21,8 @@ from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobEnd
 from bridge.domain.model.placeholder import Identity, PlaceholderSpec
 from bridge.domain.model.pods import Pod
+from bridge.domain.observation.view import Evidence
 from bridge.domain.request import overrides
-from bridge.domain.view import Evidence
 
 TOP_PRIORITY = 4_000_000_000
 """Below NO_VAL (4294967294), above whatever a site's weights add up to. It has no effect once the job runs."""

@@ -1,9 +1,9 @@
 """Which of the pods that are seen make up which workload, and which of them are one side's to act on."""
 
 from bridge.domain import lifecycle
-from bridge.domain.deletions import Deletions
 from bridge.domain.ids import PodUid, WorkloadKey
 from bridge.domain.model.pods import Pod
+from bridge.domain.observation.deletions import Deletions
 from bridge.domain.workloads import membership
 from bridge.domain.workloads.membership import Membership
 from bridge.domain.workloads.workload import Groups

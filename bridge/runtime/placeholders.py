@@ -17,9 +17,9 @@ from bridge.domain import reasons
 from bridge.domain.ids import JobId, PodUid, WorkloadKey
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
-from bridge.domain.pace import Pace
-from bridge.domain.turns import Round, Turns
-from bridge.domain.view import Book, Concerns, Past, View
+from bridge.domain.observation.pace import Pace
+from bridge.domain.observation.turns import Round, Turns
+from bridge.domain.observation.view import Book, Concerns, Past, View
 from bridge.runtime import liveness
 from bridge.runtime.clock import Clock, pause
 from bridge.runtime.metrics import Metrics

@@ -18,8 +18,8 @@ from bridge.domain.gang.members import Claims
 from bridge.domain.ids import PodUid, WorkloadKey
 from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Pod
+from bridge.domain.observation.view import Past
 from bridge.domain.oddities import UNHEARD, About, Oddities
-from bridge.domain.view import Past
 from bridge.domain.workloads import membership
 from bridge.kube.cache import Cache
 from bridge.runtime import worker

@@ -14,7 +14,7 @@ from datetime import timedelta
 from bridge import __version__
 from bridge.domain import backoff
 from bridge.domain.ids import ClusterId
-from bridge.domain.pace import Pace
+from bridge.domain.observation.pace import Pace
 from bridge.kube import objects
 from bridge.kube.client import KubeClient, OnCall
 from bridge.kube.credentials import Credentials

@@ -3,11 +3,11 @@
 from datetime import datetime
 
 from bridge.domain import lifecycle
-from bridge.domain.dwell import Dwell
 from bridge.domain.ids import PodUid
 from bridge.domain.lifecycle import Row
 from bridge.domain.model.pods import Pod
-from bridge.domain.view import View
+from bridge.domain.observation.dwell import Dwell
+from bridge.domain.observation.view import View
 from bridge.runtime.metrics import Metrics
 
 

@@ -11,7 +11,7 @@ from bridge.domain.breaker import Limits
 from bridge.domain.ids import PodUid, WorkloadKey
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
-from bridge.domain.pace import Pace
+from bridge.domain.observation.pace import Pace
 from bridge.kube.cache import Cache
 from bridge.kube.decode import PODS
 from bridge.runtime.metrics import Metrics

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bridge.domain import backoff
-from bridge.domain.dwell import Dwell
+from bridge.domain.observation.dwell import Dwell
 
 NOW = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

@@ -11,7 +11,7 @@ from bridge.domain.breaker import Limits, Tally
 from bridge.domain.facts import Decision, Facts
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
-from bridge.domain.view import View
+from bridge.domain.observation.view import View
 from tests.make import lives as build
 from tests.make.lives import NOW
 

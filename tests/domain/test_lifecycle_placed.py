@@ -22,7 +22,7 @@ from bridge.domain.facts import Facts
 from bridge.domain.ids import KubeNode
 from bridge.domain.model.jobs import JobEnd
 from bridge.domain.model.pods import Condition, Container, Phase, Pod
-from bridge.domain.view import Evidence
+from bridge.domain.observation.view import Evidence
 from tests.make import lives as build
 from tests.make.lives import actions, decide, only_tell
 

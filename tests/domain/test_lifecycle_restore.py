@@ -13,7 +13,7 @@ from bridge.domain.model import grant
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobEnd, SlurmJob
 from bridge.domain.model.pods import Pod
-from bridge.domain.view import Evidence
+from bridge.domain.observation.view import Evidence
 from tests.make import lives as build
 from tests.make.lives import actions, decide, only_tell
 

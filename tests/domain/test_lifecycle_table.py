@@ -24,7 +24,7 @@ from bridge.domain.facts import Actor, Facts, Fit
 from bridge.domain.lifecycle import Column, Row
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
-from bridge.domain.view import View
+from bridge.domain.observation.view import View
 from tests.make import lives as build
 
 PODS: Mapping[Row, Pod] = {

@@ -7,8 +7,8 @@ import pytest
 
 from bridge.domain import outcome
 from bridge.domain.actions import Outcome
-from bridge.domain.deletions import Deletions
 from bridge.domain.model.pods import Container, ContainerState, Phase, Pod
+from bridge.domain.observation.deletions import Deletions
 from tests.make import lives as build
 from tests.make.lives import exited
 

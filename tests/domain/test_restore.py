@@ -13,8 +13,8 @@ from bridge.domain.model import grant as grants
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.placeholder import Frozen, Identity, PlaceholderSpec
 from bridge.domain.model.pods import Pod
+from bridge.domain.observation.view import Evidence
 from bridge.domain.restore import Hold, Numbering, Record
-from bridge.domain.view import Evidence
 from tests.make import lives as build
 
 BEGAN = datetime(2026, 5, 4, 12, tzinfo=UTC)

@@ -23,8 +23,8 @@ from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Pod
-from bridge.domain.pace import Pace
-from bridge.domain.view import Past, View
+from bridge.domain.observation.pace import Pace
+from bridge.domain.observation.view import Past, View
 from bridge.domain.workloads import claims
 from bridge.domain.workloads.kinds import kueue, leader_worker_set
 from bridge.domain.workloads.membership import Membership

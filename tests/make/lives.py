@@ -10,7 +10,7 @@ from bridge.domain.ids import ClusterId, JobId, KubeNode, PodUid, Sluid, SlurmNo
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.placeholder import Identity
 from bridge.domain.model.pods import Condition, Container, ContainerState, Phase, Pod
-from bridge.domain.view import View
+from bridge.domain.observation.view import View
 
 CREATED = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)
 NOW = CREATED + timedelta(minutes=1)

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from bridge.domain import lifecycle
-from bridge.domain.deletions import Deletions
-from bridge.domain.dwell import Dwell
 from bridge.domain.facts import Actor, Decision, Facts, Policy
 from bridge.domain.ids import WorkloadKey, alone_key
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
-from bridge.domain.view import Book, Past
+from bridge.domain.observation.deletions import Deletions
+from bridge.domain.observation.dwell import Dwell
+from bridge.domain.observation.view import Book, Past
 from tests.properties.cluster_model import KUBE_NODES, UID, Cluster
 
 POLICY = Policy()

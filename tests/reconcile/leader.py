@@ -17,8 +17,8 @@ from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.placeholder import Identity, PlaceholderSpec
 from bridge.domain.model.pods import Pod
-from bridge.domain.pace import Pace
-from bridge.domain.view import Past, View
+from bridge.domain.observation.pace import Pace
+from bridge.domain.observation.view import Past, View
 from bridge.domain.workloads import claims, membership
 from bridge.domain.workloads.membership import Membership
 from bridge.kube.cache import Cache

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 from typing_extensions import override
 
-from bridge.domain.pace import Pace
+from bridge.domain.observation.pace import Pace
 from bridge.runtime.clock import SystemClock
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.placeholders import Placeholders

@@ -21,7 +21,7 @@ from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Pod
-from bridge.domain.view import View
+from bridge.domain.observation.view import View
 from bridge.domain.workloads import workload
 from bridge.domain.workloads.workload import Workload
 

@@ -13,7 +13,7 @@ from bridge.domain.ids import JobId, PodUid
 from bridge.domain.lifecycle import Row
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
-from bridge.domain.view import Concerns, View
+from bridge.domain.observation.view import Concerns, View
 from bridge.domain.workloads.membership import Membership
 
 

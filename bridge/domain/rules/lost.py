@@ -14,9 +14,9 @@ from bridge.domain.cases import Case, JobCase
 from bridge.domain.facts import Decision
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
+from bridge.domain.observation.view import Evidence
 from bridge.domain.rules.answers import do, say, seconds, wait
 from bridge.domain.rules.waiting import backoff_left
-from bridge.domain.view import Evidence
 
 _ROOM_IS_TAKEN = ("Resources", "Priority")
 """Slurm's reasons while others have what the job asks for. A drained node, a limit or a hold is for people to mend."""

@@ -7,7 +7,7 @@ import pytest
 
 from bridge.domain.ids import PodUid, WorkloadKey, alone_key
 from bridge.domain.model.jobs import JobEnd, SlurmJob
-from bridge.domain.view import Book, Evidence, Past, View
+from bridge.domain.observation.view import Book, Evidence, Past, View
 from tests.make import lives as build
 
 UID = PodUid("pod-1")

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from bridge.domain.ids import JobId
-from bridge.domain.turns import Round, Turns
+from bridge.domain.observation.turns import Round, Turns
 from tests.make import lives as build
 
 STEP_S = 0.5

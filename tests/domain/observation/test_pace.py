@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain.pace import Pace
+from bridge.domain.observation.pace import Pace
 
 PACE = Pace(
     busy_s=0.5, idle_s=2, shortest_s=0.05, quiet_s=10, first_reasons_per_s=20, reasons_after_s=2
