@@ -15,10 +15,12 @@ from datetime import timedelta
 from pathlib import Path
 
 from benchmarks.meter import cpu_s
-from bridge.domain import breaker, lifecycle, names
-from bridge.domain.actions import Evict
-from bridge.domain.facts import Facts, Policy
+from bridge.domain import names
 from bridge.domain.ids import ClusterId, KubeNode, PodUid, WorkloadKey, alone_key
+from bridge.domain.lifecycle import breaker
+from bridge.domain.lifecycle import table as lifecycle
+from bridge.domain.lifecycle.actions import Evict
+from bridge.domain.lifecycle.decision import Facts, Policy
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.placeholder import Identity, PlaceholderSpec
 from bridge.domain.model.pods import Container, ContainerState, Phase, Pod

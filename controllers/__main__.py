@@ -7,10 +7,10 @@ from functools import partial
 from typing import NoReturn
 
 from bridge.domain import node_state, registration
-from bridge.domain.actions import Resize, Submit
-from bridge.domain.breaker import Limits
-from bridge.domain.facts import Policy
 from bridge.domain.ids import SlurmNode
+from bridge.domain.lifecycle.actions import Resize, Submit
+from bridge.domain.lifecycle.breaker import Limits
+from bridge.domain.lifecycle.decision import Policy
 from bridge.domain.model.pods import Pod
 from bridge.domain.node_spec import Publishing
 from bridge.runtime import configuration, lifetime, logging

@@ -8,8 +8,10 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from bridge.domain import breaker, lifecycle, names
-from bridge.domain.breaker import Limits, Tally
+from bridge.domain import names
+from bridge.domain.lifecycle import breaker
+from bridge.domain.lifecycle import table as lifecycle
+from bridge.domain.lifecycle.breaker import Limits, Tally
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import View

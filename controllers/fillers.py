@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 import structlog
 
 from bridge.domain import fillers
-from bridge.domain.actions import Cancel
 from bridge.domain.fillers import Fill, FillerAction
 from bridge.domain.ids import ClusterId, SlurmNode, WorkloadKey
+from bridge.domain.lifecycle.actions import Cancel
 from bridge.domain.model import demand, nodes
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts

@@ -1,7 +1,8 @@
 """Which nodes Slurm holds for the pods that run there: what keeps strangers off while placeholders are brought back."""
 
-from bridge.domain import lifecycle, restore
-from bridge.domain.lifecycle import Column
+from bridge.domain import restore
+from bridge.domain.lifecycle import table as lifecycle
+from bridge.domain.lifecycle.table import Column
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Evidence

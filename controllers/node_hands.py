@@ -4,8 +4,8 @@ import asyncio
 from dataclasses import replace
 from typing import assert_never
 
-from bridge.domain.actions import OwnCause
 from bridge.domain.ids import SlurmNode
+from bridge.domain.lifecycle.actions import OwnCause
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts, NodeCondition, SlurmNodeSpec
 from bridge.domain.node_actions import (

@@ -11,9 +11,9 @@ from datetime import timedelta
 
 import structlog
 
-from bridge.domain import orphans
-from bridge.domain.actions import Cancel
 from bridge.domain.ids import ClusterId, PodUid
+from bridge.domain.lifecycle import orphans
+from bridge.domain.lifecycle.actions import Cancel
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import membership

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from bridge.domain import lifecycle
-from bridge.domain.facts import Actor, Facts
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey
-from bridge.domain.lifecycle import Column, Row
+from bridge.domain.lifecycle import table as lifecycle
+from bridge.domain.lifecycle.decision import Actor, Facts
+from bridge.domain.lifecycle.table import Column, Row
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts

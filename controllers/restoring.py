@@ -3,14 +3,14 @@
 import structlog
 
 from bridge.domain import restore
-from bridge.domain.actions import Restore
-from bridge.domain.facts import Refusal
 from bridge.domain.ids import SlurmNode
+from bridge.domain.lifecycle.actions import Restore
+from bridge.domain.lifecycle.decision import Refusal
+from bridge.domain.lifecycle.refusals import Refusals
 from bridge.domain.model import nodes
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
-from bridge.domain.refusals import Refusals
 from bridge.kube.cache import Cache
 from bridge.runtime.clock import Clock
 from bridge.runtime.placeholders import Placeholders

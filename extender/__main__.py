@@ -5,8 +5,8 @@ import sys
 from datetime import timedelta
 from functools import partial
 
-from bridge.domain.actions import Restore
-from bridge.domain.facts import Policy, WhenFull
+from bridge.domain.lifecycle.actions import Restore
+from bridge.domain.lifecycle.decision import Policy, WhenFull
 from bridge.domain.model.pods import Pod
 from bridge.kube.objects import Objects
 from bridge.runtime import apart, configuration, lifetime, logging, request_defaults

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from bridge.domain import names
-from bridge.domain.facts import Actor, Facts
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey, alone_key
+from bridge.domain.lifecycle.decision import Actor, Facts
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.objects import KubeObject

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 
 import structlog
 
-from bridge.domain.actions import Resize, Submit
-from bridge.domain.facts import Refusal
 from bridge.domain.faults import Refused
 from bridge.domain.ids import PodUid, WorkloadKey, alone_key
+from bridge.domain.lifecycle.actions import Resize, Submit
+from bridge.domain.lifecycle.decision import Refusal
+from bridge.domain.lifecycle.refusals import Refusals
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.placeholder import Identity, PlaceholderSpec
 from bridge.domain.model.pods import Pod
-from bridge.domain.refusals import Refusals
 from bridge.domain.request import attribution, overrides, revision
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.effective import effective

@@ -36,28 +36,28 @@ class Removal:
 REMOVALS = [
     Removal(
         name="scancel of a running job",
-        file="bridge/domain/lifecycle.py",
+        file="bridge/domain/lifecycle/table.py",
         before="            paused=rules.keep_suspended,\n            ended=rules.evict,\n        ),\n        Row.STOPPING",
         after="            paused=rules.keep_suspended,\n            ended=rules.let_stop,\n        ),\n        Row.STOPPING",
         test="tests/integration/test_endings.py::test_scancel_of_a_running_placeholder_evicts_its_pod_and_says_why",
     ),
     Removal(
         name="containers that still stop",
-        file="bridge/domain/lifecycle.py",
+        file="bridge/domain/lifecycle/table.py",
         before="running=rules.hold,",
         after="running=rules.cancel,",
         test="tests/integration/test_endings.py::test_a_deleted_pods_placeholder_ends_only_after_its_containers",
     ),
     Removal(
         name="a pod that never starts",
-        file="bridge/domain/rules/placed.py",
+        file="bridge/domain/lifecycle/rules/placed.py",
         before="    if remaining is not None and remaining <= timedelta(0):",
         after="    if False:",
         test="tests/integration/test_endings_by_policy.py::test_a_pod_that_never_starts_gives_its_allocation_back",
     ),
     Removal(
         name="the circuit breaker",
-        file="bridge/domain/breaker.py",
+        file="bridge/domain/lifecycle/breaker.py",
         before="return self.bereft > max(limits.always, limits.share * self.running)",
         after="return False",
         test="tests/integration/test_endings_by_policy.py::test_many_are_not_evicted_at_once_before_an_operator_says_so",

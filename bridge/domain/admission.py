@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from bridge.domain import names
-from bridge.domain.facts import WhenFull
 from bridge.domain.faults import MOST_FAULTS, Fault, Refused, bounded
+from bridge.domain.lifecycle.decision import WhenFull
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.pods import Toleration
 from bridge.domain.request import build, overrides, permit

@@ -8,10 +8,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from bridge.domain import lifecycle, names
-from bridge.domain.actions import Cancel, Cause, Complete, EndPod, Evict, Outcome, Tell, Wait
-from bridge.domain.facts import Facts, Policy
+from bridge.domain import names
 from bridge.domain.ids import ClusterId, JobId, KubeNode, PodUid, Sluid, SlurmNode, WorkloadKey
+from bridge.domain.lifecycle import table as lifecycle
+from bridge.domain.lifecycle.actions import (
+    Cancel,
+    Cause,
+    Complete,
+    EndPod,
+    Evict,
+    Outcome,
+    Tell,
+    Wait,
+)
+from bridge.domain.lifecycle.decision import Facts, Policy
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.placeholder import Identity
 from bridge.domain.model.pods import Condition, Container, ContainerState, Phase, Pod

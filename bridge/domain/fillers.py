@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bridge.domain import quantities
-from bridge.domain.actions import Cancel
 from bridge.domain.ids import ClusterId, WorkloadKey
+from bridge.domain.lifecycle.actions import Cancel
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts

@@ -4,17 +4,19 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 
-from bridge.domain import endings, lifecycle, outcome, reasons
-from bridge.domain.lifecycle import Cells, Column, Row
+from bridge.domain import endings
+from bridge.domain.lifecycle import outcome, reasons
+from bridge.domain.lifecycle import table as lifecycle
+from bridge.domain.lifecycle.rules import SUBMITTED_AGAIN_AFTER
+from bridge.domain.lifecycle.table import Cells, Column, Row
 from bridge.domain.model.jobs import JobEnd
-from bridge.domain.rules import SUBMITTED_AGAIN_AFTER
 
 _INTRODUCTION = """\
 # The lifecycle of a pod
 
 <!-- Generated: python -m bridge.domain.lifecycle_page > docs/lifecycle.md -->
 
-One pure function decides what is done for a pod: `bridge.domain.lifecycle.decide(facts, policy)`. It remembers nothing
+One pure function decides what is done for a pod: `bridge.domain.lifecycle.table.decide(facts, policy)`. It remembers nothing
 and stores no phase. Each time it derives two things and looks into a table: the row is what the pod *is*, the column is
 what Slurm *surely knows* of the pod's placeholder. The same facts give the same answer, so it does not matter what was
 missed, lost or restarted in between.

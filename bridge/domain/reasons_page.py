@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable
 
-from bridge.domain.waiting_reasons import EXPLANATIONS, Explanation, explain
+from bridge.domain.lifecycle.waiting_reasons import EXPLANATIONS, Explanation, explain
 
 _INTRODUCTION = """\
 # Why a pod waits

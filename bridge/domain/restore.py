@@ -14,9 +14,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from bridge.domain.facts import Refusal
 from bridge.domain.ids import JobId, PodUid, SlurmNode
-from bridge.domain.lifecycle import Column, Row
+from bridge.domain.lifecycle.decision import Refusal
+from bridge.domain.lifecycle.table import Column, Row
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobEnd
 from bridge.domain.model.placeholder import Identity, PlaceholderSpec

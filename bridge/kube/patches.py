@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from bridge.domain import names
-from bridge.domain.actions import Cause, Place
 from bridge.domain.faults import shortened
 from bridge.domain.ids import JobId, KubeNode, Sluid
+from bridge.domain.lifecycle.actions import Cause, Place
 from bridge.domain.model.nodes import KubeNodeFacts, NodeCondition, Taint
 from bridge.domain.model.pods import NodeTerm, Phase, Pod
 from bridge.kube.times import rfc3339

@@ -12,8 +12,9 @@ from typing import assert_never
 
 import structlog
 
-from bridge.domain import outcome, steps
-from bridge.domain.actions import (
+from bridge.domain.ids import JobId, Sluid, WorkloadKey
+from bridge.domain.lifecycle import durations, outcome
+from bridge.domain.lifecycle.actions import (
     Action,
     Adopt,
     Assign,
@@ -33,8 +34,7 @@ from bridge.domain.actions import (
     Tell,
     Wait,
 )
-from bridge.domain.facts import Decision
-from bridge.domain.ids import JobId, Sluid, WorkloadKey
+from bridge.domain.lifecycle.decision import Decision
 from bridge.domain.model import placeholder
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.placeholder import Identity
@@ -121,7 +121,7 @@ class Actuator:
         match action:
             case Assign(job_id=job_id) | Complete(job_id=job_id):
                 job = self._placeholders.job(job_id)
-                for step, seconds in steps.done(pod, action, job, self._clock.now()):
+                for step, seconds in durations.done(pod, action, job, self._clock.now()):
                     self._metrics.stepped(step, seconds)
             case Evict(cause=cause) | EndPod(cause=cause):
                 self._metrics.evicted(cause.value)

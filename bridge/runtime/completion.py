@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import structlog
 
-from bridge.domain import outcome
-from bridge.domain.actions import Outcome
+from bridge.domain.lifecycle import outcome
+from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model.jobs import SlurmJob
 from bridge.runtime.clock import Clock
 from bridge.slurm import complete, jobs

@@ -1,7 +1,7 @@
 """Which of the pods that are seen make up which workload, and which of them are one side's to act on."""
 
-from bridge.domain import lifecycle
 from bridge.domain.ids import PodUid, WorkloadKey
+from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.deletions import Deletions
 from bridge.domain.workloads import membership

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 
 import structlog
 
-from bridge.domain import reasons
 from bridge.domain.ids import JobId, PodUid, WorkloadKey
+from bridge.domain.lifecycle import reasons
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.pace import Pace

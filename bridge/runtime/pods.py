@@ -9,13 +9,13 @@ from datetime import datetime, timedelta
 
 from structlog.contextvars import bind_contextvars, bound_contextvars
 
-from bridge.domain import lifecycle
 from bridge.domain.errors import PeerError
-from bridge.domain.facts import Actor, Decision, Facts, Policy
 from bridge.domain.gang import decide
 from bridge.domain.gang.decide import Decisions, Look, Plan, Sight
 from bridge.domain.gang.members import Claims
 from bridge.domain.ids import PodUid, WorkloadKey
+from bridge.domain.lifecycle import table as lifecycle
+from bridge.domain.lifecycle.decision import Actor, Decision, Facts, Policy
 from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Past

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 
 import structlog
 
-from bridge.domain import faults, lifecycle
+from bridge.domain import faults
 from bridge.domain.errors import PeerError
-from bridge.domain.facts import Actor
+from bridge.domain.lifecycle import table as lifecycle
+from bridge.domain.lifecycle.decision import Actor
 from bridge.domain.model.pods import Pod
 from bridge.domain.oddities import About, Kind
 from bridge.kube.cache import Callback

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from bridge.domain.facts import Actor, Facts
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey
+from bridge.domain.lifecycle.decision import Actor, Facts
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.objects import KubeObject

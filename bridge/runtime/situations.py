@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
-from bridge.domain import lifecycle
 from bridge.domain.ids import PodUid
-from bridge.domain.lifecycle import Row
+from bridge.domain.lifecycle import table as lifecycle
+from bridge.domain.lifecycle.table import Row
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.dwell import Dwell
 from bridge.domain.observation.view import View

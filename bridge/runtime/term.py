@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Callable
 
-from bridge.domain.facts import Policy
 from bridge.domain.ids import PodUid, WorkloadKey, alone_key
+from bridge.domain.lifecycle.decision import Policy
 from bridge.domain.oddities import About
 from bridge.kube import events
 from bridge.kube.events import Event, EventType

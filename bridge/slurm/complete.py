@@ -17,8 +17,8 @@ import struct
 from dataclasses import dataclass
 from typing import Final
 
-from bridge.domain.actions import Outcome
 from bridge.domain.ids import JobId, Sluid
+from bridge.domain.lifecycle.actions import Outcome
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import (
     ALREADY_DONE,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import waiting_reasons
+from bridge.domain.lifecycle import waiting_reasons
 from sandbox.client import Sandbox
 from tests.commands.conftest import Run
 from tests.integration.worlds import Worlds, condition

@@ -7,8 +7,8 @@ from datetime import timedelta
 from types import MappingProxyType
 
 from bridge.domain import names
-from bridge.domain.breaker import Limits
 from bridge.domain.ids import PodUid, WorkloadKey
+from bridge.domain.lifecycle.breaker import Limits
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.pace import Pace

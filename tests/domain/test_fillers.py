@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.domain import fillers
-from bridge.domain.actions import Cancel
 from bridge.domain.fillers import NOTHING, Fill, Share
 from bridge.domain.ids import JobId, Sluid
+from bridge.domain.lifecycle.actions import Cancel
 from bridge.domain.model import demand
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobPhase, SlurmJob

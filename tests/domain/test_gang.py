@@ -4,7 +4,9 @@ from dataclasses import replace
 from datetime import timedelta
 
 from bridge.domain import names
-from bridge.domain.actions import (
+from bridge.domain.gang import seating
+from bridge.domain.ids import JobId, PodUid
+from bridge.domain.lifecycle.actions import (
     Assign,
     Cancel,
     Cause,
@@ -20,8 +22,6 @@ from bridge.domain.actions import (
     Submit,
     Tell,
 )
-from bridge.domain.gang import seating
-from bridge.domain.ids import JobId, PodUid
 from bridge.domain.model import placeholder
 from bridge.domain.model.allocation import Part, Share
 from bridge.domain.model.demand import Demand

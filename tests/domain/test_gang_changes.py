@@ -6,12 +6,12 @@ from datetime import timedelta
 import pytest
 
 from bridge.domain import names
-from bridge.domain.actions import Cancel, Cause, Enlist, Evict, OwnCause, Resize, Tell
-from bridge.domain.facts import Decision, Policy, WhenFull
 from bridge.domain.gang import endings, members, seating
 from bridge.domain.gang.members import Member
 from bridge.domain.ids import alone_key
-from bridge.domain.lifecycle import row_of
+from bridge.domain.lifecycle.actions import Cancel, Cause, Enlist, Evict, OwnCause, Resize, Tell
+from bridge.domain.lifecycle.decision import Decision, Policy, WhenFull
+from bridge.domain.lifecycle.table import row_of
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod

@@ -11,10 +11,10 @@ import pytest
 from typing_extensions import override
 
 from bridge.domain import names
-from bridge.domain.actions import Evict, Record, Release, Submit, Tell
-from bridge.domain.facts import Policy, WhenFull
 from bridge.domain.gang.decide import Decisions
 from bridge.domain.ids import PodUid, SlurmNode
+from bridge.domain.lifecycle.actions import Evict, Record, Release, Submit, Tell
+from bridge.domain.lifecycle.decision import Policy, WhenFull
 from bridge.domain.model.allocation import Share
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from bridge.domain import lifecycle, lifecycle_page
-from bridge.domain.lifecycle import Column, Row
+from bridge.domain import lifecycle_page
+from bridge.domain.lifecycle import table as lifecycle
+from bridge.domain.lifecycle.table import Column, Row
 
 PAGE = Path(__file__).parents[2] / "docs" / "lifecycle.md"
 

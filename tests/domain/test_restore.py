@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bridge.domain import names, restore
-from bridge.domain.facts import Refusal
 from bridge.domain.ids import ClusterId, JobId, PodUid, SlurmNode, WorkloadKey
-from bridge.domain.lifecycle import Column, Row
+from bridge.domain.lifecycle.decision import Refusal
+from bridge.domain.lifecycle.table import Column, Row
 from bridge.domain.model import grant as grants
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.placeholder import Frozen, Identity, PlaceholderSpec

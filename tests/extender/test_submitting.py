@@ -7,8 +7,8 @@ from functools import partial
 import pytest
 
 from bridge.domain import names
-from bridge.domain.actions import Submit
 from bridge.domain.ids import PodUid, alone_key
+from bridge.domain.lifecycle.actions import Submit
 from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.placeholder import Identity, decode
 from bridge.domain.model.pods import Owner, Pod

@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bridge.domain import names
-from bridge.domain.facts import Actor, Decision, Facts, Policy
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode, alone_key
+from bridge.domain.lifecycle.decision import Actor, Decision, Facts, Policy
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.objects import KubeObject

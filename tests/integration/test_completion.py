@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import pytest
 from typing_extensions import override
 
-from bridge.domain.actions import Outcome
 from bridge.domain.ids import ClusterId, PodUid, alone_key
+from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.placeholder import Identity, PlaceholderSpec
 from bridge.runtime.clock import SystemClock

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from bridge.domain import names
-from bridge.domain.actions import Cause
+from bridge.domain.lifecycle.actions import Cause
 from sandbox.client import Sandbox
 from tests.integration.worlds import (
     Manifest,

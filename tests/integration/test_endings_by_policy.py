@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from bridge.domain import names
-from bridge.domain.actions import Cause
+from bridge.domain.lifecycle.actions import Cause
 from sandbox.client import Sandbox
 from sandbox.options import Options
 from tests.integration.worlds import Worlds, condition, played

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from bridge.domain.actions import Cause
+from bridge.domain.lifecycle.actions import Cause
 from sandbox.client import Sandbox
 from tests.integration.worlds import (
     Manifest,

@@ -1,7 +1,7 @@
 """Slurm picks a node that Kubernetes cannot take: the pod ends up elsewhere, and nobody has to go for it."""
 
 from bridge.domain import names
-from bridge.domain.actions import OwnCause
+from bridge.domain.lifecycle.actions import OwnCause
 from tests.integration.worlds import Worlds, condition, job_id
 
 _TOLERATES_SLURMS_NODES = [{"key": names.MANAGED_NODE_TAINT, "operator": "Exists"}]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bridge.domain import names
-from bridge.domain.actions import Cause
+from bridge.domain.lifecycle.actions import Cause
 from sandbox.client import Sandbox
 from sandbox.options import Options
 from tests.integration.gang_pods import GangJob, lws_member, note, submit, uid_of

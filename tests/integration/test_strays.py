@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from bridge.domain.actions import OwnCause
 from bridge.domain.ids import ClusterId
+from bridge.domain.lifecycle.actions import OwnCause
 from sandbox.client import Sandbox
 from tests.integration.lookalikes import submit_again
 from tests.integration.tampering import tear

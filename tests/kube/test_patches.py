@@ -5,9 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bridge.domain import names, outcome
-from bridge.domain.actions import Cause
+from bridge.domain import names
 from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid
+from bridge.domain.lifecycle import outcome
+from bridge.domain.lifecycle.actions import Cause
 from bridge.domain.model.nodes import NodeCondition, Taint
 from bridge.domain.model.pods import Condition, Phase, Pod
 from bridge.kube import errors, patches, writes

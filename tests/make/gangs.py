@@ -4,12 +4,12 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import timedelta
 
-from bridge.domain.actions import Action
-from bridge.domain.facts import Facts, Fit, Policy
 from bridge.domain.gang import decide, seating
 from bridge.domain.gang.decide import Decisions, Plan, Sight
 from bridge.domain.gang.members import Claims
 from bridge.domain.ids import KubeNode, PodUid, Sluid, SlurmNode, WorkloadKey
+from bridge.domain.lifecycle.actions import Action
+from bridge.domain.lifecycle.decision import Facts, Fit, Policy
 from bridge.domain.model.allocation import Share
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Phase, Pod

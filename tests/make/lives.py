@@ -3,10 +3,11 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from bridge.domain import lifecycle, names
-from bridge.domain.actions import Action, Tell
-from bridge.domain.facts import Decision, Facts, Policy
+from bridge.domain import names
 from bridge.domain.ids import ClusterId, JobId, KubeNode, PodUid, Sluid, SlurmNode, WorkloadKey
+from bridge.domain.lifecycle import table as lifecycle
+from bridge.domain.lifecycle.actions import Action, Tell
+from bridge.domain.lifecycle.decision import Decision, Facts, Policy
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.placeholder import Identity
 from bridge.domain.model.pods import Condition, Container, ContainerState, Phase, Pod

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from bridge.domain import lifecycle
-from bridge.domain.facts import Actor, Decision, Facts, Policy
 from bridge.domain.ids import WorkloadKey, alone_key
+from bridge.domain.lifecycle import table as lifecycle
+from bridge.domain.lifecycle.decision import Actor, Decision, Facts, Policy
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.deletions import Deletions

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from bridge.domain import names
-from bridge.domain.actions import Cause, Tell
-from bridge.domain.facts import Fit
 from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid, SlurmNode
+from bridge.domain.lifecycle.actions import Cause, Tell
+from bridge.domain.lifecycle.decision import Fit
 from bridge.domain.model.pods import Condition, Container, ContainerState, Phase, Pod
 
 UID = PodUid("pod-1")

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from bridge.domain import names
-from bridge.domain.actions import Action, Assign, Cancel, Enlist, Release, Resize, Submit
 from bridge.domain.ids import JobId, PodUid, Sluid, SlurmNode
+from bridge.domain.lifecycle.actions import Action, Assign, Cancel, Enlist, Release, Resize, Submit
 from bridge.domain.model import placeholder
 from bridge.domain.model.allocation import Share
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob

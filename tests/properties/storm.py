@@ -15,8 +15,8 @@ from typing import Protocol, TypeVar
 from typing_extensions import override
 
 from bridge.domain import names
-from bridge.domain.facts import Actor, Fit
 from bridge.domain.ids import SlurmNode
+from bridge.domain.lifecycle.decision import Actor, Fit
 from bridge.domain.model.jobs import JobEnd, JobPhase
 from tests.properties.agent import Agent, Fault, Reading
 from tests.properties.cluster_model import FOREIGN_GATE, KUBE_NODES, UID

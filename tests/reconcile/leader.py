@@ -9,9 +9,9 @@ import random
 from collections.abc import Sequence
 from datetime import datetime
 
-from bridge.domain.actions import Resize, Restore, Submit
-from bridge.domain.facts import Actor, Facts, Fit, Policy
 from bridge.domain.ids import ClusterId, KubeNode, PodUid, SlurmNode, alone_key
+from bridge.domain.lifecycle.actions import Resize, Restore, Submit
+from bridge.domain.lifecycle.decision import Actor, Facts, Fit, Policy
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.objects import KubeObject

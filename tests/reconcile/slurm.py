@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from bridge.domain.actions import Outcome
+from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model.jobs import SlurmJob
 from bridge.slurm import errors, wire
 from tests.reconcile.trouble import Fault, Trouble

@@ -13,7 +13,8 @@ from typing import Any, get_args
 import pytest
 
 from bridge.domain import names
-from bridge.domain.actions import (
+from bridge.domain.ids import PodUid, WorkloadKey
+from bridge.domain.lifecycle.actions import (
     Action,
     Adopt,
     Assign,
@@ -31,8 +32,7 @@ from bridge.domain.actions import (
     Tell,
     Wait,
 )
-from bridge.domain.facts import Actor
-from bridge.domain.ids import PodUid, WorkloadKey
+from bridge.domain.lifecycle.decision import Actor
 from bridge.domain.model import placeholder
 from bridge.domain.model.placeholder import Identity
 from bridge.domain.workloads import membership

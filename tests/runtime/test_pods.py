@@ -8,8 +8,8 @@ from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
 
-from bridge.domain.facts import Actor, Decision, Facts, Policy
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey, alone_key
+from bridge.domain.lifecycle.decision import Actor, Decision, Facts, Policy
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.objects import KubeObject

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
-from bridge.domain.facts import Actor
 from bridge.domain.faults import Fault
+from bridge.domain.lifecycle.decision import Actor
 from bridge.domain.oddities import About
 from bridge.kube.errors import Unavailable
 from bridge.runtime import set_aside as module

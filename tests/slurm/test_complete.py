@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bridge.domain import time_limits
-from bridge.domain.actions import Outcome
 from bridge.domain.ids import JobId, Sluid
+from bridge.domain.lifecycle.actions import Outcome
+from bridge.domain.lifecycle.rules import time_limits
 from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.slurm import complete, jobs
 from bridge.slurm.client import SlurmClient

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Awaitable
 
 import pytest
 
-from bridge.domain.actions import Outcome
 from bridge.domain.ids import JobId, SlurmNode
+from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.nodes import SlurmNodeSpec
 from bridge.domain.model.placeholder import Identity

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from bridge.domain.actions import Outcome
 from bridge.domain.ids import ClusterId, JobId
+from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.domain.model.placeholder import Identity
 from bridge.slurm import complete, encode, jobs, wire

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bridge.domain.actions import Outcome
 from bridge.domain.ids import JobId, Sluid, SlurmNode
+from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model import placeholder
 from bridge.domain.model.nodes import SlurmNodeSpec
 from bridge.slurm import complete, encode

@@ -9,7 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from bridge.domain.actions import (
+from bridge.domain.gang import endings, waiting
+from bridge.domain.gang.members import Member, wait
+from bridge.domain.gang.waiting import Around
+from bridge.domain.ids import PodUid
+from bridge.domain.lifecycle.actions import (
     Cancel,
     Complete,
     Enlist,
@@ -19,12 +23,8 @@ from bridge.domain.actions import (
     Submit,
     Wait,
 )
-from bridge.domain.facts import Decision, Policy
-from bridge.domain.gang import endings, waiting
-from bridge.domain.gang.members import Member, wait
-from bridge.domain.gang.waiting import Around
-from bridge.domain.ids import PodUid
-from bridge.domain.lifecycle import Row
+from bridge.domain.lifecycle.decision import Decision, Policy
+from bridge.domain.lifecycle.table import Row
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads.workload import Workload
 

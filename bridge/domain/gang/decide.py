@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from bridge.domain import lifecycle
-from bridge.domain.actions import Submit
-from bridge.domain.facts import Decision, Facts, Policy, WhenFull
 from bridge.domain.faults import Fault, told
 from bridge.domain.gang import agree, members, seating
 from bridge.domain.gang.members import Claims, Member
 from bridge.domain.ids import JobId, KubeNode, PodUid, SlurmNode, WorkloadKey
+from bridge.domain.lifecycle import table as lifecycle
+from bridge.domain.lifecycle.actions import Submit
+from bridge.domain.lifecycle.decision import Decision, Facts, Policy, WhenFull
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.objects import KubeObject

@@ -5,13 +5,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from bridge.domain import names, outcome
-from bridge.domain.actions import Cancel, Cause, Complete, Evict, OwnCause, Record, Release
-from bridge.domain.facts import Decision, Policy
+from bridge.domain import names
 from bridge.domain.gang import seating
 from bridge.domain.gang.members import Member, has, wait
 from bridge.domain.ids import JobId, PodUid
-from bridge.domain.lifecycle import Row
+from bridge.domain.lifecycle import outcome
+from bridge.domain.lifecycle.actions import (
+    Cancel,
+    Cause,
+    Complete,
+    Evict,
+    OwnCause,
+    Record,
+    Release,
+)
+from bridge.domain.lifecycle.decision import Decision, Policy
+from bridge.domain.lifecycle.table import Row
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Phase
 

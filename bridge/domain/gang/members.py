@@ -4,13 +4,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from bridge.domain import lifecycle, names
-from bridge.domain.actions import Tell, Wait
-from bridge.domain.facts import Decision, Policy, WhenFull
+from bridge.domain import names
 from bridge.domain.faults import shortened
 from bridge.domain.gang import seating
 from bridge.domain.ids import JobId, PodUid
-from bridge.domain.lifecycle import Row
+from bridge.domain.lifecycle import table as lifecycle
+from bridge.domain.lifecycle.actions import Tell, Wait
+from bridge.domain.lifecycle.decision import Decision, Policy, WhenFull
+from bridge.domain.lifecycle.table import Row
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Concerns, View

@@ -4,11 +4,12 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from bridge.domain import lifecycle, names
-from bridge.domain.actions import Assign, Cancel, OwnCause, Place
-from bridge.domain.facts import Decision, Policy, WhenFull
+from bridge.domain import names
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey
-from bridge.domain.lifecycle import Row
+from bridge.domain.lifecycle import table as lifecycle
+from bridge.domain.lifecycle.actions import Assign, Cancel, OwnCause, Place
+from bridge.domain.lifecycle.decision import Decision, Policy, WhenFull
+from bridge.domain.lifecycle.table import Row
 from bridge.domain.model import allocation
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import JobPhase, SlurmJob

@@ -4,13 +4,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from bridge.domain.actions import Action, Assign, Cancel, Enlist, OwnCause, Resize, Submit, Wait
-from bridge.domain.facts import Decision, Policy
 from bridge.domain.faults import told
 from bridge.domain.gang import seating
 from bridge.domain.gang.members import Member, Names, has, runs_in, tell, wait
 from bridge.domain.ids import PodUid
-from bridge.domain.lifecycle import Row
+from bridge.domain.lifecycle.actions import (
+    Action,
+    Assign,
+    Cancel,
+    Enlist,
+    OwnCause,
+    Resize,
+    Submit,
+    Wait,
+)
+from bridge.domain.lifecycle.decision import Decision, Policy
+from bridge.domain.lifecycle.table import Row
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.workloads.workload import Workload
 

@@ -20,7 +20,7 @@ _LIMITS_AGAIN_S = 20.0
 _LIMITS_PER_S = 1.0
 """How soon, and at what rate at most, it is looked whether an administrator has changed a running job's time limit: seen
 within 20 s, or within a second per job where there are more. Extended in time is only what is seen a minute before it is
-reached (`bridge.domain.time_limits`); what is seen later, Slurm ends by itself."""
+reached (`bridge.domain.lifecycle.rules.time_limits`); what is seen later, Slurm ends by itself."""
 
 
 class Turns:

@@ -8,8 +8,8 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
 from bridge.domain import quantities
-from bridge.domain.facts import Fit
 from bridge.domain.ids import PodUid
+from bridge.domain.lifecycle.decision import Fit
 from bridge.domain.model import demand
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.nodes import Allocatable, KubeNodeFacts

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from bridge.domain.facts import Fit
 from bridge.domain.ids import KubeNode, PodUid
+from bridge.domain.lifecycle.decision import Fit
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import BoundPod, Phase, Pod, Toleration
 from bridge.domain.request import fit

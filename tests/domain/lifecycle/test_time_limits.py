@@ -5,9 +5,21 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from bridge.domain import lifecycle, names, outcome, time_limits
-from bridge.domain.actions import Cancel, Cause, Complete, Evict, Outcome, SetTimeLimit, Tell, Wait
-from bridge.domain.facts import Decision, Facts, Policy
+from bridge.domain import names
+from bridge.domain.lifecycle import outcome
+from bridge.domain.lifecycle import table as lifecycle
+from bridge.domain.lifecycle.actions import (
+    Cancel,
+    Cause,
+    Complete,
+    Evict,
+    Outcome,
+    SetTimeLimit,
+    Tell,
+    Wait,
+)
+from bridge.domain.lifecycle.decision import Decision, Facts, Policy
+from bridge.domain.lifecycle.rules import time_limits
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Condition, Container, ContainerState, Phase, Pod
 from tests.make import lives as build

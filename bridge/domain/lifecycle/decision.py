@@ -4,8 +4,8 @@ import enum
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from bridge.domain.actions import Action
 from bridge.domain.ids import KubeNode
+from bridge.domain.lifecycle.actions import Action
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import View
 

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from bridge.domain.facts import Refusal
-from bridge.domain.refusals import Refusals
+from bridge.domain.lifecycle.decision import Refusal
+from bridge.domain.lifecycle.refusals import Refusals
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 

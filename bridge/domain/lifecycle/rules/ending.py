@@ -2,18 +2,13 @@
 
 from datetime import timedelta
 
-from bridge.domain import outcome
-from bridge.domain.actions import (
-    Cause,
-    Outcome,
-    OwnCause,
-    Release,
-)
-from bridge.domain.cases import Case, JobCase
-from bridge.domain.facts import Decision
+from bridge.domain.lifecycle import outcome
+from bridge.domain.lifecycle.actions import Cause, Outcome, OwnCause, Release
+from bridge.domain.lifecycle.decision import Decision
+from bridge.domain.lifecycle.rules.answers import cancel_of, complete_with, do, wait
+from bridge.domain.lifecycle.rules.cases import Case, JobCase
+from bridge.domain.lifecycle.rules.limits import extend, limit_of, time_out
 from bridge.domain.model.jobs import SlurmJob
-from bridge.domain.rules.answers import cancel_of, complete_with, do, wait
-from bridge.domain.rules.limits import extend, limit_of, time_out
 
 
 def let_stop(case: Case) -> Decision:

@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from bridge.domain import orphans
-from bridge.domain.actions import Cancel
 from bridge.domain.ids import ClusterId, PodUid, Sluid
+from bridge.domain.lifecycle import orphans
+from bridge.domain.lifecycle.actions import Cancel
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from tests.make import lives as build
 

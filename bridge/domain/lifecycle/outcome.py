@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from bridge.domain import names, numbers
-from bridge.domain.actions import Cause, Outcome
+from bridge.domain.lifecycle.actions import Cause, Outcome
 from bridge.domain.model.placeholder import Identity
 from bridge.domain.model.pods import Container, ContainerState, Phase, Pod
 

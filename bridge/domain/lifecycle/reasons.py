@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import assert_never
 
-from bridge.domain import waiting_reasons
-from bridge.domain.actions import Cause
+from bridge.domain.lifecycle import waiting_reasons
+from bridge.domain.lifecycle.actions import Cause
+from bridge.domain.lifecycle.waiting_reasons import NOT_LOOKED_AT
 from bridge.domain.model.jobs import JobEnd, SlurmJob
-from bridge.domain.waiting_reasons import NOT_LOOKED_AT
 
 _ENDS: Mapping[JobEnd, str] = MappingProxyType(
     {

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from bridge.domain import names
-from bridge.domain.actions import (
+from bridge.domain.ids import KubeNode
+from bridge.domain.lifecycle.actions import (
     Action,
     Cancel,
     Cause,
@@ -18,8 +19,7 @@ from bridge.domain.actions import (
     Tell,
     Wait,
 )
-from bridge.domain.facts import Facts
-from bridge.domain.ids import KubeNode
+from bridge.domain.lifecycle.decision import Facts
 from bridge.domain.model.jobs import JobEnd
 from bridge.domain.model.pods import Condition, Container, Phase, Pod
 from bridge.domain.observation.view import Evidence

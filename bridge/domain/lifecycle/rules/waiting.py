@@ -3,22 +3,17 @@
 from datetime import timedelta
 from typing import assert_never
 
-from bridge.domain import backoff, names, reasons
-from bridge.domain.actions import (
-    Assign,
-    EndPod,
-    OwnCause,
-    Submit,
-    Tell,
-)
-from bridge.domain.cases import Case, JobCase
-from bridge.domain.facts import Decision, Fit
+from bridge.domain import backoff, names
 from bridge.domain.ids import KubeNode, SlurmNode
+from bridge.domain.lifecycle import reasons
+from bridge.domain.lifecycle.actions import Assign, EndPod, OwnCause, Submit, Tell
+from bridge.domain.lifecycle.decision import Decision, Fit
+from bridge.domain.lifecycle.rules.answers import cancel_of, do, say, wait
+from bridge.domain.lifecycle.rules.cases import Case, JobCase
+from bridge.domain.lifecycle.waiting_reasons import NOT_LOOKED_AT
 from bridge.domain.model import grant
 from bridge.domain.model.jobs import JobEnd
 from bridge.domain.model.pods import Pod
-from bridge.domain.rules.answers import cancel_of, do, say, wait
-from bridge.domain.waiting_reasons import NOT_LOOKED_AT
 
 SUBMITTED_AGAIN_AFTER = frozenset({JobEnd.NODE_FAIL, JobEnd.PREEMPTED, JobEnd.BOOT_FAIL})
 """Ends that nobody meant for the pod: a waiting one is submitted again."""

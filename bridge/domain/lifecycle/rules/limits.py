@@ -2,18 +2,14 @@
 
 from datetime import timedelta
 
-from bridge.domain import numbers, time_limits
-from bridge.domain.actions import (
-    Cause,
-    Evict,
-    Outcome,
-    SetTimeLimit,
-)
-from bridge.domain.cases import JobCase
-from bridge.domain.facts import Decision
+from bridge.domain import numbers
+from bridge.domain.lifecycle.actions import Cause, Evict, Outcome, SetTimeLimit
+from bridge.domain.lifecycle.decision import Decision
+from bridge.domain.lifecycle.rules import time_limits
+from bridge.domain.lifecycle.rules.answers import cancel_of, complete_with, do, wait
+from bridge.domain.lifecycle.rules.cases import JobCase
+from bridge.domain.lifecycle.rules.time_limits import TimeLimit
 from bridge.domain.model.jobs import SlurmJob
-from bridge.domain.rules.answers import cancel_of, complete_with, do, wait
-from bridge.domain.time_limits import TimeLimit
 
 
 def at_its_limit(case: JobCase, limit: TimeLimit) -> Decision | None:

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Generic, TypeVar
 
-from bridge.domain.facts import Refusal
 from bridge.domain.faults import shortened
 from bridge.domain.ids import PodUid
+from bridge.domain.lifecycle.decision import Refusal
 
 K = TypeVar("K")
 

@@ -5,10 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bridge.domain import breaker, lifecycle
-from bridge.domain.actions import Cause, Evict, Tell
-from bridge.domain.breaker import Limits, Tally
-from bridge.domain.facts import Decision, Facts
+from bridge.domain.lifecycle import breaker
+from bridge.domain.lifecycle import table as lifecycle
+from bridge.domain.lifecycle.actions import Cause, Evict, Tell
+from bridge.domain.lifecycle.breaker import Limits, Tally
+from bridge.domain.lifecycle.decision import Decision, Facts
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import View

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from bridge.domain.facts import Facts, Policy
+from bridge.domain.lifecycle.decision import Facts, Policy
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
 

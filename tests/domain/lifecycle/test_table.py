@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from bridge.domain import lifecycle
-from bridge.domain.actions import (
+from bridge.domain.lifecycle import table as lifecycle
+from bridge.domain.lifecycle.actions import (
     Action,
     Assign,
     Cancel,
@@ -20,8 +20,8 @@ from bridge.domain.actions import (
     Tell,
     Wait,
 )
-from bridge.domain.facts import Actor, Facts, Fit
-from bridge.domain.lifecycle import Column, Row
+from bridge.domain.lifecycle.decision import Actor, Facts, Fit
+from bridge.domain.lifecycle.table import Column, Row
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import View

@@ -13,10 +13,10 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import assert_never
 
-from bridge.domain import rules
-from bridge.domain.actions import OwnCause, Wait
-from bridge.domain.cases import Case, JobCase
-from bridge.domain.facts import Actor, Decision, Facts, Fit, Policy, Refusal
+from bridge.domain.lifecycle import rules
+from bridge.domain.lifecycle.actions import OwnCause, Wait
+from bridge.domain.lifecycle.decision import Actor, Decision, Facts, Fit, Policy, Refusal
+from bridge.domain.lifecycle.rules.cases import Case, JobCase
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import ContainerState, Pod
 from bridge.domain.observation.view import Evidence, View

@@ -4,8 +4,8 @@ The first line of a rule's docstring is its text in `docs/lifecycle.md`. No rule
 `lifecycle.decide` holds back whatever was decided on an old one.
 """
 
-from bridge.domain.rules.answers import do, wait
-from bridge.domain.rules.ending import (
+from bridge.domain.lifecycle.rules.answers import do, wait
+from bridge.domain.lifecycle.rules.ending import (
     cancel,
     cancel_spares,
     complete,
@@ -15,8 +15,8 @@ from bridge.domain.rules.ending import (
     release,
     settle,
 )
-from bridge.domain.rules.lost import adopt, await_restore, keep_forgotten, may_be_adopted
-from bridge.domain.rules.placed import (
+from bridge.domain.lifecycle.rules.lost import adopt, await_restore, keep_forgotten, may_be_adopted
+from bridge.domain.lifecycle.rules.placed import (
     await_binding,
     confirm,
     evict,
@@ -24,7 +24,7 @@ from bridge.domain.rules.placed import (
     keep_suspended,
     tell_paused,
 )
-from bridge.domain.rules.waiting import (
+from bridge.domain.lifecycle.rules.waiting import (
     SUBMITTED_AGAIN_AFTER,
     answer_end,
     assign,

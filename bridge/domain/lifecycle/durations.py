@@ -4,7 +4,7 @@ import enum
 from collections.abc import Iterator
 from datetime import datetime
 
-from bridge.domain.actions import Action, Assign, Complete
+from bridge.domain.lifecycle.actions import Action, Assign, Complete
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
 

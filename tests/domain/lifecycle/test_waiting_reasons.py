@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from bridge.domain import reasons_page, waiting_reasons
+from bridge.domain import reasons_page
+from bridge.domain.lifecycle import waiting_reasons
 
-PAGE = Path(__file__).parents[2] / "docs/reasons.md"
+PAGE = Path(__file__).parents[3] / "docs/reasons.md"
 
 
 @pytest.mark.parametrize(

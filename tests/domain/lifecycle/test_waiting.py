@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 
 from bridge.domain import names
-from bridge.domain.actions import (
+from bridge.domain.ids import JobId, Sluid, SlurmNode
+from bridge.domain.lifecycle.actions import (
     Assign,
     Cancel,
     Cause,
@@ -16,8 +17,7 @@ from bridge.domain.actions import (
     Tell,
     Wait,
 )
-from bridge.domain.facts import Decision, Facts, Fit, Refusal
-from bridge.domain.ids import JobId, Sluid, SlurmNode
+from bridge.domain.lifecycle.decision import Decision, Facts, Fit, Refusal
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from tests.make import lives as build

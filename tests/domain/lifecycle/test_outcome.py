@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from bridge.domain import outcome
-from bridge.domain.actions import Outcome
+from bridge.domain.lifecycle import outcome
+from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model.pods import Container, ContainerState, Phase, Pod
 from bridge.domain.observation.deletions import Deletions
 from tests.make import lives as build

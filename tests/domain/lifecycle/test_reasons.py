@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from bridge.domain import reasons
+from bridge.domain.lifecycle import reasons
 from bridge.domain.model.jobs import JobEnd
 from tests.make import lives as build
 

@@ -4,19 +4,14 @@ from datetime import timedelta
 from typing import assert_never
 
 from bridge.domain import names
-from bridge.domain.actions import (
-    Adopt,
-    Cause,
-    Evict,
-    Restore,
-)
-from bridge.domain.cases import Case, JobCase
-from bridge.domain.facts import Decision
+from bridge.domain.lifecycle.actions import Adopt, Cause, Evict, Restore
+from bridge.domain.lifecycle.decision import Decision
+from bridge.domain.lifecycle.rules.answers import do, say, seconds, wait
+from bridge.domain.lifecycle.rules.cases import Case, JobCase
+from bridge.domain.lifecycle.rules.waiting import backoff_left
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Evidence
-from bridge.domain.rules.answers import do, say, seconds, wait
-from bridge.domain.rules.waiting import backoff_left
 
 _ROOM_IS_TAKEN = ("Resources", "Priority")
 """Slurm's reasons while others have what the job asks for. A drained node, a limit or a hold is for people to mend."""

@@ -2,20 +2,13 @@
 
 from datetime import timedelta
 
-from bridge.domain import names, outcome
-from bridge.domain.actions import (
-    Action,
-    Cancel,
-    Complete,
-    Outcome,
-    OwnCause,
-    Tell,
-    Wait,
-)
-from bridge.domain.cases import Case, JobCase
-from bridge.domain.facts import Decision
+from bridge.domain import names
 from bridge.domain.faults import shortened
 from bridge.domain.ids import JobId
+from bridge.domain.lifecycle import outcome
+from bridge.domain.lifecycle.actions import Action, Cancel, Complete, Outcome, OwnCause, Tell, Wait
+from bridge.domain.lifecycle.decision import Decision
+from bridge.domain.lifecycle.rules.cases import Case, JobCase
 from bridge.domain.model.jobs import SlurmJob
 
 

@@ -6,9 +6,19 @@ from datetime import timedelta
 import pytest
 
 from bridge.domain import names
-from bridge.domain.actions import Action, Adopt, Cancel, Cause, Evict, OwnCause, Restore, Tell, Wait
-from bridge.domain.facts import Facts, Refusal
 from bridge.domain.ids import Sluid
+from bridge.domain.lifecycle.actions import (
+    Action,
+    Adopt,
+    Cancel,
+    Cause,
+    Evict,
+    OwnCause,
+    Restore,
+    Tell,
+    Wait,
+)
+from bridge.domain.lifecycle.decision import Facts, Refusal
 from bridge.domain.model import grant
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobEnd, SlurmJob

@@ -2,16 +2,14 @@
 
 from datetime import timedelta
 
-from bridge.domain import names, reasons
-from bridge.domain.actions import (
-    Cause,
-    Evict,
-)
-from bridge.domain.cases import Case, JobCase
-from bridge.domain.facts import Decision
+from bridge.domain import names
+from bridge.domain.lifecycle import reasons
+from bridge.domain.lifecycle.actions import Cause, Evict
+from bridge.domain.lifecycle.decision import Decision
+from bridge.domain.lifecycle.rules.answers import do, say, seconds, wait
+from bridge.domain.lifecycle.rules.cases import Case, JobCase
+from bridge.domain.lifecycle.rules.limits import at_its_limit, limit_of
 from bridge.domain.model.pods import Pod
-from bridge.domain.rules.answers import do, say, seconds, wait
-from bridge.domain.rules.limits import at_its_limit, limit_of
 
 _CORRECTED_AFTER = timedelta(seconds=5)
 """Until it is taken back what a pod says of its waiting: where many are bound at once, the API server has other writes to make."""

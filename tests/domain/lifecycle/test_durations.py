@@ -3,9 +3,9 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from bridge.domain import steps
-from bridge.domain.actions import Assign, Complete, Outcome, Wait
-from bridge.domain.steps import Step
+from bridge.domain.lifecycle import durations
+from bridge.domain.lifecycle.actions import Assign, Complete, Outcome, Wait
+from bridge.domain.lifecycle.durations import Step
 from tests.make import lives as build
 
 ASSIGN = Assign(
@@ -22,7 +22,7 @@ def test_a_start_ends_the_queue_and_the_pin() -> None:
     submitted, started = build.NOW - timedelta(seconds=30), build.NOW - timedelta(seconds=2)
     job = replace(build.job(), submitted_at=submitted, started_at=started)
 
-    found = dict(steps.done(build.gated(), ASSIGN, job, build.NOW))
+    found = dict(durations.done(build.gated(), ASSIGN, job, build.NOW))
 
     assert {Step.QUEUE: 28, Step.PIN: 2} == found
 
@@ -36,15 +36,15 @@ def test_an_end_is_measured_from_the_last_container() -> None:
         ),
     )
 
-    assert [(Step.COMPLETE, 3)] == list(steps.done(pod, COMPLETE, None, build.NOW))
+    assert [(Step.COMPLETE, 3)] == list(durations.done(pod, COMPLETE, None, build.NOW))
 
 
 def test_clocks_that_differ_make_no_negative_time() -> None:
     job = replace(build.job(), submitted_at=None, started_at=build.NOW + timedelta(seconds=1))
 
-    assert [(Step.PIN, 0)] == list(steps.done(build.gated(), ASSIGN, job, build.NOW))
+    assert [(Step.PIN, 0)] == list(durations.done(build.gated(), ASSIGN, job, build.NOW))
 
 
 def test_nothing_else_ends_a_step() -> None:
-    assert [] == list(steps.done(build.bound(), Wait(), build.job(), build.NOW))
-    assert [] == list(steps.done(build.gated(), ASSIGN, None, build.NOW))
+    assert [] == list(durations.done(build.bound(), Wait(), build.job(), build.NOW))
+    assert [] == list(durations.done(build.gated(), ASSIGN, None, build.NOW))

@@ -11,8 +11,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from bridge.domain.actions import Cancel
 from bridge.domain.ids import ClusterId, JobId, PodUid, Sluid
+from bridge.domain.lifecycle.actions import Cancel
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 
 JobKey = tuple[JobId, Sluid | None]
