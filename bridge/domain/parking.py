@@ -13,13 +13,8 @@ from dataclasses import replace
 from bridge.domain import names
 from bridge.domain.ids import ClusterId, SlurmNode
 from bridge.domain.model import nodes
-from bridge.domain.model.nodes import SlurmNodeFacts, SlurmNodeSpec
+from bridge.domain.model.nodes import SlurmNodeSpec
 from bridge.domain.node_actions import NodeAction, RenewPartitions, SetFeatures
-
-
-def is_parked(slurm_node: SlurmNodeFacts) -> bool:
-    """Whether it may lack its partitions."""
-    return names.PARKED_FEATURE in slurm_node.features
 
 
 def parked(wanted: SlurmNodeSpec, cluster: ClusterId) -> SlurmNodeSpec:

@@ -200,7 +200,7 @@ def _keep_in_step(
     settings: Settings,
 ) -> NodeDecision:
     """What Slurm can change, it is told, also while jobs run; the rest waits until none does."""
-    if parking.is_parked(slurm_node):
+    if nodes.is_parked(slurm_node):
         return _leave_parking(node, kube_node, slurm_node, wanted, settings)
     if node.hold is not Hold.HELD:
         return _keep_for_pods(node, kube_node, slurm_node, settings)

@@ -180,3 +180,8 @@ def _says_yes(kube_node: KubeNodeFacts, label: str) -> bool:
 def cluster_feature(cluster: ClusterId) -> str:
     """The feature that marks a Slurm node as this cluster's; what does not carry it is never touched."""
     return f"{names.CLUSTER_FEATURE}={cluster}"
+
+
+def is_parked(slurm_node: SlurmNodeFacts) -> bool:
+    """Whether it may lack its partitions."""
+    return names.PARKED_FEATURE in slurm_node.features

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from bridge.domain import names, parking
+from bridge.domain import names
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
 from bridge.domain.model import nodes
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts, Taint
@@ -75,7 +75,7 @@ def pool(
     ours = {
         node.name: node
         for node in slurm_nodes
-        if mark in node.features and not parking.is_parked(node)
+        if mark in node.features and not nodes.is_parked(node)
     }
     claims: dict[SlurmNode, list[KubeNodeFacts]] = {}
     for kube_node in kube_nodes:
