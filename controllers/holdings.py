@@ -1,12 +1,12 @@
 """Which nodes Slurm holds for the pods that run there: what keeps strangers off while placeholders are brought back."""
 
-from bridge.domain import restore
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.table import Column
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Evidence
-from bridge.domain.restore import Hold
+from bridge.domain.request import restore
+from bridge.domain.request.restore import Hold
 from bridge.kube.cache import Cache
 from bridge.runtime.placeholders import Placeholders
 from controllers.inquiry import Inquiry

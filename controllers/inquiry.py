@@ -11,11 +11,11 @@ from typing import TypeVar
 
 import structlog
 
-from bridge.domain import restore
 from bridge.domain.ids import JobId, PodUid, Sluid
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Evidence
-from bridge.domain.restore import Record
+from bridge.domain.request import restore
+from bridge.domain.request.restore import Record
 from bridge.runtime import liveness
 from bridge.runtime.clock import Clock
 from bridge.slurm import accounting, jobs

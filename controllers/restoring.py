@@ -2,7 +2,6 @@
 
 import structlog
 
-from bridge.domain import restore
 from bridge.domain.ids import SlurmNode
 from bridge.domain.lifecycle.actions import Restore
 from bridge.domain.lifecycle.decision import Refusal
@@ -11,6 +10,7 @@ from bridge.domain.model import nodes
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
+from bridge.domain.request import restore
 from bridge.kube.cache import Cache
 from bridge.runtime.clock import Clock
 from bridge.runtime.placeholders import Placeholders

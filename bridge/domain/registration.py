@@ -29,7 +29,7 @@ from bridge.domain.node_actions import (
 )
 from bridge.domain.node_spec import Publishing
 from bridge.domain.node_state import REASON_PREFIX, Policy
-from bridge.domain.restore import Hold
+from bridge.domain.request.restore import Hold
 
 SOON = timedelta(seconds=1)
 LATER = timedelta(seconds=30)

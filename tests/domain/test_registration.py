@@ -35,7 +35,7 @@ from bridge.domain.node_actions import (
 )
 from bridge.domain.node_spec import Publishing
 from bridge.domain.registration import Node, NodeDecision, Refusal, Settings
-from bridge.domain.restore import Hold
+from bridge.domain.request.restore import Hold
 from tests.make import lives
 from tests.make import placing as build
 from tests.make.placing import MARK

@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bridge.domain import restore
 from bridge.domain.ids import JobId, Sluid
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.observation.view import Evidence
-from bridge.domain.restore import Record
+from bridge.domain.request import restore
+from bridge.domain.request.restore import Record
 from bridge.slurm import accounting, jobs
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import SlurmError

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import restore
 from bridge.domain.ids import JobId, Sluid, SlurmNode
 from bridge.domain.lifecycle.rules import time_limits
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.placeholder import PlaceholderSpec
+from bridge.domain.request import restore
 from bridge.slurm import encode, jobs, lenient, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger

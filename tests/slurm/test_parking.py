@@ -11,7 +11,7 @@ from bridge.domain.model import nodes
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.nodes import SlurmNodeSpec
 from bridge.domain.node_actions import NodeAction, RenewPartitions, SetFeatures
-from bridge.domain.restore import TOP_PRIORITY
+from bridge.domain.request.restore import TOP_PRIORITY
 from bridge.slurm import jobs
 from bridge.slurm import nodes as slurm_nodes
 from bridge.slurm.client import SlurmClient

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bridge.domain import names, restore
+from bridge.domain import names
 from bridge.domain.ids import ClusterId, JobId, PodUid, SlurmNode, WorkloadKey
 from bridge.domain.lifecycle.decision import Refusal
 from bridge.domain.lifecycle.table import Column, Row
@@ -14,7 +14,8 @@ from bridge.domain.model.grant import Grant
 from bridge.domain.model.placeholder import Frozen, Identity, PlaceholderSpec
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Evidence
-from bridge.domain.restore import Hold, Numbering, Record
+from bridge.domain.request import restore
+from bridge.domain.request.restore import Hold, Numbering, Record
 from tests.make import lives as build
 
 BEGAN = datetime(2026, 5, 4, 12, tzinfo=UTC)
