@@ -6,13 +6,14 @@ from datetime import timedelta
 from functools import partial
 from typing import NoReturn
 
-from bridge.domain import node_state, registration
 from bridge.domain.ids import SlurmNode
 from bridge.domain.lifecycle.actions import Resize, Submit
 from bridge.domain.lifecycle.breaker import Limits
 from bridge.domain.lifecycle.decision import Policy
 from bridge.domain.model.pods import Pod
-from bridge.domain.node_spec import Publishing
+from bridge.domain.nodes import registration
+from bridge.domain.nodes import state as node_state
+from bridge.domain.nodes.spec import Publishing
 from bridge.runtime import configuration, lifetime, logging
 from bridge.runtime.lease import Accession
 from bridge.runtime.lifetime import Part

@@ -1,4 +1,4 @@
-"""Keeps what pods of others take of a shared machine out of what Slurm offers there (`bridge.domain.fillers`).
+"""Keeps what pods of others take of a shared machine out of what Slurm offers there (`bridge.domain.nodes.fillers`).
 
 A look costs nothing: everything it needs is in memory. Slurm is only written to where something has to change.
 """
@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterable
 
 import structlog
 
-from bridge.domain import fillers
-from bridge.domain.fillers import Fill, FillerAction
 from bridge.domain.ids import ClusterId, SlurmNode, WorkloadKey
 from bridge.domain.lifecycle.actions import Cancel
 from bridge.domain.model import demand, nodes
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.model.pods import BoundPod
-from bridge.domain.node_book import Unknown
+from bridge.domain.nodes import fillers
+from bridge.domain.nodes.book import Unknown
+from bridge.domain.nodes.fillers import Fill, FillerAction
 from bridge.kube.cache import Cache
 from bridge.runtime import liveness
 from bridge.runtime.clock import Clock

@@ -8,7 +8,7 @@ from bridge.domain.ids import SlurmNode
 from bridge.domain.lifecycle.actions import OwnCause
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts, NodeCondition, SlurmNodeSpec
-from bridge.domain.node_actions import (
+from bridge.domain.nodes.actions import (
     Cordon,
     Create,
     Delete,

@@ -1,7 +1,7 @@
 """The node controller: nodes in step, both ways.
 
 Keyed by Slurm's name of the node, so that one that is gone from Kubernetes has a key too. Level-triggered, one step at a
-look (`bridge.domain.registration`). A change of a node in either world, of what its DaemonSets take, or of the pods it
+look (`bridge.domain.nodes.registration`). A change of a node in either world, of what its DaemonSets take, or of the pods it
 loses asks for a look; where nothing changes, nothing is done but to read Slurm's list.
 """
 
@@ -13,16 +13,17 @@ from datetime import timedelta
 
 import structlog
 
-from bridge.domain import names, registration
+from bridge.domain import names
 from bridge.domain.ids import KubeNode, SlurmNode
 from bridge.domain.model import demand, nodes
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.model.pods import BoundPod, Pod
-from bridge.domain.node_actions import Create, SetCondition, SetTaint
-from bridge.domain.node_book import Unknown
+from bridge.domain.nodes import registration
+from bridge.domain.nodes.actions import Create, SetCondition, SetTaint
+from bridge.domain.nodes.book import Unknown
+from bridge.domain.nodes.registration import Node, NodeDecision, Refusal
 from bridge.domain.oddities import About, Oddities
-from bridge.domain.registration import Node, NodeDecision, Refusal
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
 from bridge.kube.events import Reporter

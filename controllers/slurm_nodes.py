@@ -11,7 +11,7 @@ import structlog
 
 from bridge.domain.ids import SlurmNode
 from bridge.domain.model.nodes import SlurmNodeFacts
-from bridge.domain.node_book import NodeBook, Unknown
+from bridge.domain.nodes.book import NodeBook, Unknown
 from bridge.runtime import liveness
 from bridge.runtime.clock import Clock, pause
 from bridge.slurm import nodes

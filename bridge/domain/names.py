@@ -105,7 +105,7 @@ CLUSTER_FEATURE = "slurm-bridge.dev/cluster"
 """Slurm node feature `<this>=<cluster id>`: our mark on a node. Features come with its creation and outlive slurmctld's restarts."""
 
 PARKED_FEATURE = "slurm-bridge.dev/parked"
-"""Slurm node feature of a node that is not to be handed out yet: see `bridge.domain.parking`."""
+"""Slurm node feature of a node that is not to be handed out yet: see `bridge.domain.nodes.parking`."""
 
 SPARE_NODE = "slurm-bridge-spare"
 """`<this>-<cluster id>`: a Slurm node that is deleted as soon as it is created, so that partitions are made anew."""

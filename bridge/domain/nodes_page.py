@@ -8,11 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from bridge.domain import names, node_spec, node_state, registration
+from bridge.domain import names
 from bridge.domain.ids import ClusterId, KubeNode
 from bridge.domain.model import demand, nodes
 from bridge.domain.model.nodes import Allocatable, KubeNodeFacts, NodeCondition, SlurmNodeFacts
-from bridge.domain.node_actions import (
+from bridge.domain.nodes import registration
+from bridge.domain.nodes import spec as node_spec
+from bridge.domain.nodes import state as node_state
+from bridge.domain.nodes.actions import (
     Cordon,
     Delete,
     Down,
@@ -26,9 +29,9 @@ from bridge.domain.node_actions import (
     Uncordon,
     Undrain,
 )
-from bridge.domain.node_spec import Publishing
-from bridge.domain.node_state import Policy
-from bridge.domain.registration import Node, Settings
+from bridge.domain.nodes.registration import Node, Settings
+from bridge.domain.nodes.spec import Publishing
+from bridge.domain.nodes.state import Policy
 
 _CLUSTER = ClusterId("cluster")
 _PUBLISHING = Publishing(cluster=_CLUSTER, node_features=("zone",))

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bridge.domain import fillers, names, quantities
+from bridge.domain import names, quantities
+from bridge.domain.nodes import fillers
 from sandbox.options import Options
 from tests.integration.machines import PATIENCE_S, Machine
 from tests.integration.worlds import Manifest, Worlds, played

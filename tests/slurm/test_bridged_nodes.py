@@ -8,15 +8,17 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from bridge.domain import names, node_spec, registration
+from bridge.domain import names
 from bridge.domain.ids import SlurmNode
 from bridge.domain.model import demand
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
-from bridge.domain.node_actions import SetCondition
-from bridge.domain.node_spec import Publishing
-from bridge.domain.registration import Node, Settings
+from bridge.domain.nodes import registration
+from bridge.domain.nodes import spec as node_spec
+from bridge.domain.nodes.actions import SetCondition
+from bridge.domain.nodes.registration import Node, Settings
+from bridge.domain.nodes.spec import Publishing
 from bridge.domain.request import build, candidates
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.candidates import Pool

@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain import names, parking
+from bridge.domain import names
 from bridge.domain.ids import ClusterId, SlurmNode
 from bridge.domain.model import nodes
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.nodes import SlurmNodeSpec
-from bridge.domain.node_actions import NodeAction, RenewPartitions, SetFeatures
+from bridge.domain.nodes import parking
+from bridge.domain.nodes.actions import NodeAction, RenewPartitions, SetFeatures
 from bridge.domain.request.restore import TOP_PRIORITY
 from bridge.slurm import jobs
 from bridge.slurm import nodes as slurm_nodes

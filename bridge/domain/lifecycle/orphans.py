@@ -45,7 +45,7 @@ def candidates(
         if (job.phase is not JobPhase.ENDED or job.remains)
         and job.identity.cluster == cluster
         and job.id not in held
-        and job.identity.pods  # a filler has none (`bridge.domain.fillers`)
+        and job.identity.pods  # a filler has none (`bridge.domain.nodes.fillers`)
         and known.isdisjoint(job.identity.pods)
     )
 

@@ -14,7 +14,7 @@ from bridge.domain import names
 from bridge.domain.ids import ClusterId, SlurmNode
 from bridge.domain.model import nodes
 from bridge.domain.model.nodes import SlurmNodeSpec
-from bridge.domain.node_actions import NodeAction, RenewPartitions, SetFeatures
+from bridge.domain.nodes.actions import NodeAction, RenewPartitions, SetFeatures
 
 
 def parked(wanted: SlurmNodeSpec, cluster: ClusterId) -> SlurmNodeSpec:

@@ -1,7 +1,7 @@
 """What counts as known of Slurm's nodes: one short list changes nothing, and no list counts from before a write."""
 
 from bridge.domain.ids import SlurmNode
-from bridge.domain.node_book import UNKNOWN, NodeBook
+from bridge.domain.nodes.book import UNKNOWN, NodeBook
 from tests.make import placing as build
 
 A, B = build.slurm_node("a"), build.slurm_node("b")

@@ -3,21 +3,24 @@
 Level-triggered and one step at a time: `decide` looks at one node of both worlds and says what to do now; what follows a
 deletion or a creation is decided at the next look. Only Slurm nodes with this cluster's mark are ever touched; the mark
 is a feature, because that is created with the node and outlives slurmctld. Who may say whether the node takes work:
-`bridge.domain.node_state`.
+`bridge.domain.nodes.state`.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from bridge.domain import names, node_drift, node_signs, node_spec, node_state, parking
+from bridge.domain import names
 from bridge.domain.faults import told
 from bridge.domain.ids import KubeNode, SlurmNode
 from bridge.domain.model import demand, nodes
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec
-from bridge.domain.node_actions import (
+from bridge.domain.nodes import drift, parking, signs
+from bridge.domain.nodes import spec as node_spec
+from bridge.domain.nodes import state as node_state
+from bridge.domain.nodes.actions import (
     Create,
     Delete,
     Drain,
@@ -27,8 +30,8 @@ from bridge.domain.node_actions import (
     Undrain,
     Withdraw,
 )
-from bridge.domain.node_spec import Publishing
-from bridge.domain.node_state import REASON_PREFIX, Policy
+from bridge.domain.nodes.spec import Publishing
+from bridge.domain.nodes.state import REASON_PREFIX, Policy
 from bridge.domain.request.restore import Hold
 
 SOON = timedelta(seconds=1)
@@ -135,7 +138,7 @@ def _is_strange(
 def _leave_alone(kube_node: KubeNodeFacts | None, slurm_node: SlurmNodeFacts) -> NodeDecision:
     text = f"Slurm node {slurm_node.name} is not this cluster's: left alone"
     if kube_node is None or not nodes.is_wanted(kube_node):
-        return NodeDecision(actions=tuple(node_signs.let_go(kube_node)), reason=text)
+        return NodeDecision(actions=tuple(signs.let_go(kube_node)), reason=text)
     return _cannot(kube_node, None, nodes.NAME_TAKEN, text)
 
 
@@ -143,16 +146,16 @@ def _cannot(
     kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts | None, reason: str, text: str
 ) -> NodeDecision:
     """Say so on the node. The taint is for what Slurm hands out, so it goes where Slurm has nothing."""
-    actions = [*node_signs.tell(kube_node, node_state.problem(reason, text))]
+    actions = [*signs.tell(kube_node, node_state.problem(reason, text))]
     if slurm_node is None:
-        actions += [*node_signs.untaint(kube_node), *node_signs.uncordon(kube_node)]
+        actions += [*signs.untaint(kube_node), *signs.uncordon(kube_node)]
     return NodeDecision(actions=tuple(actions), reason=text)
 
 
 def _create(
     node: Node, kube_node: KubeNodeFacts, wanted: SlurmNodeSpec, settings: Settings
 ) -> NodeDecision:
-    if problem := node_drift.missing(wanted):
+    if problem := drift.missing(wanted):
         return _cannot(kube_node, None, "NotRegistered", problem)
     if node.refusal and node.refusal.spec == wanted:
         text = f"Slurm refuses the node: {node.refusal.words}"
@@ -167,7 +170,7 @@ def _create(
     # The taint comes first: nobody else is to use what Slurm is about to hand out.
     return NodeDecision(
         actions=(
-            *node_signs.taint(kube_node, settings.scheduler_name, settings.taint_effect),
+            *signs.taint(kube_node, settings.scheduler_name, settings.taint_effect),
             *actions,
         ),
         reason="labelled, not in Slurm yet",
@@ -208,13 +211,13 @@ def _keep_in_step(
     is_down = "DOWN" in slurm_node.states
     # What is out of service by others, or lost, takes no jobs as it is; made anew it would.
     if not is_down and not node_state.is_by_others(slurm_node):
-        if shrunk := node_drift.must_shrink(slurm_node, wanted):
+        if shrunk := drift.must_shrink(slurm_node, wanted):
             return _replace(slurm_node, shrunk)
         is_idle = not node_state.unavailable(kube_node, policy) and not slurm_node.is_busy
-        if is_idle and (grown := node_drift.may_grow(slurm_node, wanted)):
+        if is_idle and (grown := drift.may_grow(slurm_node, wanted)):
             return _replace(slurm_node, grown)
     is_refused = node.refusal is not None and node.refusal.spec == wanted
-    changes = () if is_refused else tuple(node_drift.changes(slurm_node, wanted))
+    changes = () if is_refused else tuple(drift.changes(slurm_node, wanted))
     state = node_state.to_slurm(kube_node, slurm_node, is_given_up=node.is_given_up, policy=policy)
     reasons = [*(["its description changed"] if changes else []), state.reason]
     return NodeDecision(
@@ -280,7 +283,7 @@ def _take_out(node: Node, settings: Settings) -> NodeDecision:
     slurm_node = node.slurm_node
     if slurm_node is None:
         return NodeDecision(
-            actions=tuple(node_signs.let_go(node.kube_node)), reason="not wanted, not in Slurm"
+            actions=tuple(signs.let_go(node.kube_node)), reason="not wanted, not in Slurm"
         )
     if not slurm_node.is_external:
         return _unshare(node.kube_node, slurm_node, settings)
@@ -314,7 +317,7 @@ def _unshare(
         actions=(
             *lifted.actions,
             SetFeatures(slurm_node=slurm_node.name, features=features),
-            *node_signs.let_go(kube_node),
+            *signs.let_go(kube_node),
         ),
         reason="no longer wanted, its slurmd stays",
     )
@@ -358,12 +361,12 @@ def _with_kube_side(
 ) -> NodeDecision:
     """The taint first, what Slurm says of the node last."""
     actions = (
-        *node_signs.taint(kube_node, settings.scheduler_name, settings.taint_effect),
+        *signs.taint(kube_node, settings.scheduler_name, settings.taint_effect),
         *change.actions,
         *node_state.to_kube(kube_node, slurm_node, settings.policy),
-        *node_signs.tell(
+        *signs.tell(
             kube_node,
-            node_signs.condition(kube_node, slurm_node, refusal.words if refusal else None),
+            signs.condition(kube_node, slurm_node, refusal.words if refusal else None),
         ),
     )
     return replace(change, actions=actions)

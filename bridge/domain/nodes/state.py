@@ -16,15 +16,7 @@ from dataclasses import dataclass
 
 from bridge.domain import names
 from bridge.domain.model.nodes import KubeNodeFacts, NodeCondition, SlurmNodeFacts
-from bridge.domain.node_actions import (
-    Cordon,
-    Down,
-    Drain,
-    NodeAction,
-    Resume,
-    Uncordon,
-    Undrain,
-)
+from bridge.domain.nodes.actions import Cordon, Down, Drain, NodeAction, Resume, Uncordon, Undrain
 
 REASON_PREFIX = "slurm-bridge: "
 """How the reason of a drain or DOWN begins if it is ours."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from bridge.domain import node_spec
 from bridge.domain.model.nodes import SlurmNodeFacts, SlurmNodeSpec
-from bridge.domain.node_actions import NodeAction, SetAddress, SetFeatures, SetTopology, SetWeight
+from bridge.domain.nodes import spec as node_spec
+from bridge.domain.nodes.actions import NodeAction, SetAddress, SetFeatures, SetTopology, SetWeight
 
 
 def changes(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> Iterator[NodeAction]:

@@ -8,13 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain import names, node_spec, node_state, registration
+from bridge.domain import names
 from bridge.domain.ids import KubeNode, SlurmNode
 from bridge.domain.model import demand, nodes
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec, Taint
-from bridge.domain.node_actions import (
+from bridge.domain.nodes import registration
+from bridge.domain.nodes import spec as node_spec
+from bridge.domain.nodes import state as node_state
+from bridge.domain.nodes.actions import (
     Create,
     Delete,
     Drain,
@@ -33,8 +36,8 @@ from bridge.domain.node_actions import (
     Undrain,
     Withdraw,
 )
-from bridge.domain.node_spec import Publishing
-from bridge.domain.registration import Node, NodeDecision, Refusal, Settings
+from bridge.domain.nodes.registration import Node, NodeDecision, Refusal, Settings
+from bridge.domain.nodes.spec import Publishing
 from bridge.domain.request.restore import Hold
 from tests.make import lives
 from tests.make import placing as build

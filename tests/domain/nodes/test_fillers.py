@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain import fillers
-from bridge.domain.fillers import NOTHING, Fill, Share
 from bridge.domain.ids import JobId, Sluid
 from bridge.domain.lifecycle.actions import Cancel
 from bridge.domain.model import demand
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobPhase, SlurmJob
+from bridge.domain.nodes import fillers
+from bridge.domain.nodes.fillers import NOTHING, Fill, Share
 from tests.make import lives
 from tests.make import placing as build
 

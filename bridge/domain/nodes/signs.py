@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from bridge.domain import names, node_spec, node_state
+from bridge.domain import names
 from bridge.domain.model.nodes import KubeNodeFacts, NodeCondition, SlurmNodeFacts, Taint
-from bridge.domain.node_actions import (
+from bridge.domain.nodes import spec as node_spec
+from bridge.domain.nodes import state as node_state
+from bridge.domain.nodes.actions import (
     NodeAction,
     RemoveCondition,
     RemoveTaint,
