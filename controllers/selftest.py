@@ -7,7 +7,7 @@ import asyncio
 
 import structlog
 
-from bridge.domain import selftest
+from bridge.domain.admission import selftest
 from bridge.kube import writes
 from bridge.kube.client import KubeClient
 from bridge.kube.errors import KubeError

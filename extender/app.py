@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from fastapi import FastAPI, Request, Response
 
-from bridge.domain import placement
+from bridge.domain.admission import binding as placement
 from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model.pods import Pod
 from bridge.kube import errors, writes

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from bridge.domain.placement import Candidate
+from bridge.domain.admission.binding import Candidate
 
 
 class MalformedRequest(ValueError):

@@ -11,8 +11,8 @@ from http import HTTPStatus
 import structlog
 from fastapi import FastAPI, Request, Response
 
-from bridge.domain import admission
-from bridge.domain.admission import Draft, Verdict
+from bridge.domain.admission import review as admission
+from bridge.domain.admission.review import Draft, Verdict
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.rules import Policy
 from bridge.runtime.metrics import Metrics

@@ -11,7 +11,7 @@ from http import HTTPStatus
 
 import msgspec
 
-from bridge.domain.admission import Draft, PodAffinityTerm, Verdict
+from bridge.domain.admission.review import Draft, PodAffinityTerm, Verdict
 from bridge.domain.faults import Fault, shortened, told
 from bridge.domain.model import demand
 from bridge.domain.model.pods import Toleration

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bridge.domain import admission, names
+from bridge.domain import names
+from bridge.domain.admission import review as admission
 from bridge.domain.request.rules import Policy
 from sandbox.api import Api
 from sandbox.client import Sandbox

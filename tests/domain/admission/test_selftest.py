@@ -2,8 +2,9 @@
 
 import pytest
 
-from bridge.domain import admission, selftest
-from bridge.domain.admission import Draft
+from bridge.domain.admission import review as admission
+from bridge.domain.admission import selftest
+from bridge.domain.admission.review import Draft
 from bridge.domain.ids import ClusterId
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.rules import Policy, Rule

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain import admission, names
-from bridge.domain.admission import Draft, Operation, PodAffinityTerm, Verdict
+from bridge.domain import names
+from bridge.domain.admission import review as admission
+from bridge.domain.admission.review import Draft, Operation, PodAffinityTerm, Verdict
 from bridge.domain.ids import ClusterId
 from bridge.domain.model.pods import Toleration
 from bridge.domain.request.build import Defaults
