@@ -17,9 +17,9 @@ import typer
 from kubernetes_asyncio.config import ConfigException, list_kube_config_contexts
 
 from bridge import __version__
+from bridge.domain.diagnosis.queue import QueuedJob
 from bridge.domain.errors import PeerError
 from bridge.domain.model.nodes import SlurmNodeFacts
-from bridge.domain.queue import QueuedJob
 from bridge.kube.client import KubeClient
 from bridge.kube.errors import ConfigurationError
 from bridge.slurm import nodes, queue

@@ -13,9 +13,9 @@ from bridge.commands import access, examine_slurm, output
 from bridge.commands.access import Access, Kubeconfig, SlurmTokenFile, SlurmUrl, Way
 from bridge.commands.examine_kube import KubeExaminer
 from bridge.commands.output import Format, FormatOption
-from bridge.domain.doctor import between, findings, kube, slurm
-from bridge.domain.doctor.between import BothFacts
-from bridge.domain.doctor.findings import Finding, Verdict
+from bridge.domain.diagnosis.doctor import between, findings, kube, slurm
+from bridge.domain.diagnosis.doctor.between import BothFacts
+from bridge.domain.diagnosis.doctor.findings import Finding, Verdict
 
 FAULTY = 2
 """Exit code."""

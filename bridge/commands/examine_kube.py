@@ -11,9 +11,9 @@ import yaml
 
 from bridge.commands.installation import OURS, Installation, config_map
 from bridge.domain import names
-from bridge.domain.doctor import clocks
-from bridge.domain.doctor.kube import PROGRAMS, KubeFacts
-from bridge.domain.doctor.rights import RIGHTS, Right
+from bridge.domain.diagnosis.doctor import clocks
+from bridge.domain.diagnosis.doctor.kube import PROGRAMS, KubeFacts
+from bridge.domain.diagnosis.doctor.rights import RIGHTS, Right
 from bridge.domain.ids import ClusterId
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.kube import decode, lists, paths

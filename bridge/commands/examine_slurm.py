@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from bridge.domain.doctor import clocks
-from bridge.domain.doctor.slurm import SlurmFacts, Trouble
+from bridge.domain.diagnosis.doctor import clocks
+from bridge.domain.diagnosis.doctor.slurm import SlurmFacts, Trouble
 from bridge.domain.model.nodes import SlurmNodeFacts
 from bridge.slurm import inspection, nodes
 from bridge.slurm.client import SlurmClient

@@ -5,8 +5,8 @@ import typer
 from bridge.commands import access, output
 from bridge.commands.access import Access, Kubeconfig, SlurmTokenFile, SlurmUrl, Way
 from bridge.commands.output import Column, Format, FormatOption
-from bridge.domain import node_overview
-from bridge.domain.node_overview import NodeRow
+from bridge.domain.diagnosis import overview
+from bridge.domain.diagnosis.overview import NodeRow
 from bridge.kube import decode, lists
 
 MISMATCH = 2
@@ -44,4 +44,4 @@ def command(
 
 async def _ask(opened: Access) -> list[NodeRow]:
     kube_nodes = await lists.listing(opened.kube, decode.NODES)
-    return list(node_overview.rows(kube_nodes, await opened.slurm_nodes()))
+    return list(overview.rows(kube_nodes, await opened.slurm_nodes()))

@@ -11,8 +11,9 @@ from rich.live import Live
 from bridge.commands import access, output
 from bridge.commands.access import Access, Kubeconfig, Namespace, SlurmTokenFile, SlurmUrl, Way
 from bridge.commands.output import Column, Format, FormatOption
-from bridge.domain import names, queue
-from bridge.domain.queue import Entry
+from bridge.domain import names
+from bridge.domain.diagnosis import queue
+from bridge.domain.diagnosis.queue import Entry
 from bridge.kube import decode, lists
 
 COLUMNS = (

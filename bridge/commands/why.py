@@ -9,8 +9,9 @@ from rich.text import Text
 from bridge.commands import access, output
 from bridge.commands.access import Access, Kubeconfig, Namespace, SlurmTokenFile, SlurmUrl, Way
 from bridge.commands.output import Format, FormatOption
-from bridge.domain import names, why
-from bridge.domain.why import Answer, Situation, Stage
+from bridge.domain import names
+from bridge.domain.diagnosis import why
+from bridge.domain.diagnosis.why import Answer, Situation, Stage
 from bridge.kube import objects, writes
 from bridge.kube.errors import Forbidden
 

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from bridge.domain.doctor.slurm import Conf, Partition
+from bridge.domain.diagnosis.doctor.slurm import Conf, Partition
 from bridge.slurm import wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import SlurmError, TooOld

@@ -6,10 +6,10 @@ import msgspec
 from msgspec import Struct
 
 from bridge.domain import hostlist
+from bridge.domain.diagnosis.queue import QueuedJob
 from bridge.domain.ids import JobId, SlurmNode
 from bridge.domain.model import placeholder
 from bridge.domain.model.placeholder import Identity
-from bridge.domain.queue import QueuedJob
 from bridge.slurm import decode, lenient, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import Malformed

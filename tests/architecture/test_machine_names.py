@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from bridge.commands import explain
-from bridge.domain import node_overview, queue, why
-from bridge.domain.doctor import findings
+from bridge.domain.diagnosis import overview, queue, why
+from bridge.domain.diagnosis.doctor import findings
 from tests.architecture.machine_names import machine_names
 
 RELEASED: Mapping[str, list[str]] = json.loads(
@@ -27,7 +27,7 @@ JSON_FIELDS = {
     why.Answer: "stage state why next_step details",
     findings.Finding: "check verdict found fix",
     explain.Explained: "where job faults rule note",
-    node_overview.NodeRow: "kube_node slurm_node kubernetes slurm cpus slurm_cpus used_cpus memory_mib slurm_memory_mib"
+    overview.NodeRow: "kube_node slurm_node kubernetes slurm cpus slurm_cpus used_cpus memory_mib slurm_memory_mib"
     " gres reason mismatch",
 }
 """What `-o json` prints of each."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.domain.doctor.rights import RIGHTS, Right
+from bridge.domain.diagnosis.doctor.rights import RIGHTS, Right
 from tests.chart.rendering import Manifest, render
 
 _PROGRAMS = ("extender", "controllers")

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain import names, node_overview
+from bridge.domain import names
+from bridge.domain.diagnosis import overview
 from bridge.domain.ids import KubeNode, SlurmNode
 from bridge.domain.model.nodes import Allocatable, KubeNodeFacts, SlurmNodeFacts
 
@@ -22,7 +23,7 @@ SLURM = SlurmNodeFacts(
 def test_pairs_nodes_by_slurms_name() -> None:
     named = replace(KUBE, labels={**KUBE.labels, names.SLURM_NODE_NAME_LABEL: "s1"})
 
-    (row,) = node_overview.rows([named], [replace(SLURM, name=SlurmNode("s1"))])
+    (row,) = overview.rows([named], [replace(SLURM, name=SlurmNode("s1"))])
 
     assert ("k1", "s1", "Ready", "IDLE+EXTERNAL", "") == (
         row.kube_node,
@@ -63,16 +64,16 @@ def test_pairs_nodes_by_slurms_name() -> None:
 def test_says_what_does_not_fit_together(
     kube: KubeNodeFacts | None, slurm: SlurmNodeFacts | None, mismatch: str
 ) -> None:
-    (row,) = node_overview.rows([kube] if kube else [], [slurm] if slurm else [])
+    (row,) = overview.rows([kube] if kube else [], [slurm] if slurm else [])
 
     assert mismatch == row.mismatch
 
 
 def test_leaves_out_machines_that_are_kubernetes_own() -> None:
-    assert [] == node_overview.rows([replace(KUBE, labels={})], [])
+    assert [] == overview.rows([replace(KUBE, labels={})], [])
 
 
 def test_finds_no_fault_where_slurm_was_not_asked() -> None:
-    (row,) = node_overview.rows([KUBE], None)
+    (row,) = overview.rows([KUBE], None)
 
     assert ("", "") == (row.slurm, row.mismatch)

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from bridge.domain import names
-from bridge.domain.doctor import between, clocks, findings, kube, slurm
-from bridge.domain.doctor.between import BothFacts
-from bridge.domain.doctor.findings import Check, Finding, Verdict
-from bridge.domain.doctor.kube import KubeFacts
-from bridge.domain.doctor.slurm import Conf, Partition, SlurmFacts, Trouble
+from bridge.domain.diagnosis.doctor import between, clocks, findings, kube, slurm
+from bridge.domain.diagnosis.doctor.between import BothFacts
+from bridge.domain.diagnosis.doctor.findings import Check, Finding, Verdict
+from bridge.domain.diagnosis.doctor.kube import KubeFacts
+from bridge.domain.diagnosis.doctor.slurm import Conf, Partition, SlurmFacts, Trouble
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
 from bridge.domain.model import nodes
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts

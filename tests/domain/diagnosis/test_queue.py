@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from bridge.domain import queue
+from bridge.domain.diagnosis import queue
+from bridge.domain.diagnosis.queue import QueuedJob
 from bridge.domain.ids import JobId, PodUid
 from bridge.domain.model.jobs import JobPhase
-from bridge.domain.queue import QueuedJob
 from tests.make import lives as build
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from bridge.domain.doctor.findings import Check, Said, fault, not_checked, ok, warning
+from bridge.domain.diagnosis.doctor.findings import Check, Said, fault, not_checked, ok, warning
 
 _NODES_SINCE = (25, 11)
 """The first release whose slurmrestd creates nodes."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bridge.domain import names
-from bridge.domain.doctor.findings import Check, Said, fault, not_checked, ok, warning
+from bridge.domain.diagnosis.doctor.findings import Check, Said, fault, not_checked, ok, warning
 
 _OLDEST = (1, 30)
 """ValidatingAdmissionPolicy is v1 since."""

@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bridge.domain import names, node_overview
-from bridge.domain.doctor.findings import Check, Said, fault, not_checked, ok, warning
+from bridge.domain import names
+from bridge.domain.diagnosis import overview
+from bridge.domain.diagnosis.doctor.findings import Check, Said, fault, not_checked, ok, warning
 from bridge.domain.ids import ClusterId
 from bridge.domain.model import nodes
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
@@ -70,7 +71,7 @@ def _fit_together(facts: BothFacts) -> Said:
         return not_checked("Slurm's nodes are not known")
     wrong = [
         f"{row.kube_node or row.slurm_node}: {row.mismatch}"
-        for row in node_overview.rows(facts.kube_nodes, facts.slurm_nodes)
+        for row in overview.rows(facts.kube_nodes, facts.slurm_nodes)
         if row.mismatch
     ]
     if wrong:

@@ -11,13 +11,13 @@ from datetime import datetime
 from typing import assert_never
 
 from bridge.domain import names
+from bridge.domain.diagnosis.queue import QueuedJob, ahead_of
 from bridge.domain.lifecycle import outcome, reasons, waiting_reasons
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.table import Row
 from bridge.domain.lifecycle.waiting_reasons import Explanation
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.pods import Pod
-from bridge.domain.queue import QueuedJob, ahead_of
 
 _SHOWN_AHEAD = 3
 

@@ -5,12 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from bridge.domain import names, why
+from bridge.domain import names
+from bridge.domain.diagnosis import why
+from bridge.domain.diagnosis.queue import QueuedJob
+from bridge.domain.diagnosis.why import Answer, Situation, Stage
 from bridge.domain.ids import JobId, PodUid
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.pods import Condition, Container, Pod
-from bridge.domain.queue import QueuedJob
-from bridge.domain.why import Answer, Situation, Stage
 from tests.make import lives as build
 
 IDENTITY = replace(build.waiting().identity, pods=(PodUid("pod-1"),))
