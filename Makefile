@@ -1,7 +1,7 @@
 # Everything a developer or CI does. Each target sets up what it needs; see CONTRIBUTING.md.
 PYTHON ?= python3
 BIN := .venv/bin
-SOURCES := bridge webhook extender controllers sandbox benchmarks deploy tests
+SOURCES := bridge webhook extender controllers sandbox benchmarks deploy docs tests
 
 .PHONY: venv demo test test-long check soak bench fmt docs site manifests lock clean
 
@@ -49,13 +49,13 @@ fmt: venv
 # Renews the pages that are generated from code; tests fail while they differ.
 docs: venv
 	$(BIN)/python -c 'from bridge.runtime import settings; print(settings.reference(), end="")' > docs/settings.md
-	$(BIN)/python -m bridge.domain.lifecycle_page > docs/lifecycle.md
-	$(BIN)/python -m bridge.domain.nodes_page < docs/nodes.md > docs/nodes.md.new && mv docs/nodes.md.new docs/nodes.md
-	$(BIN)/python -m bridge.domain.workloads.page < docs/workloads.md > docs/workloads.md.new && mv docs/workloads.md.new docs/workloads.md
-	$(BIN)/python -m bridge.domain.reasons_page > docs/reasons.md
-	$(BIN)/python -m bridge.runtime.metrics_page > docs/metrics.md
-	$(BIN)/python deploy/dashboard.py
-	$(BIN)/python tests/chart/config_schema.py
+	$(BIN)/python -m docs.generate.lifecycle > docs/lifecycle.md
+	$(BIN)/python -m docs.generate.nodes < docs/nodes.md > docs/nodes.md.new && mv docs/nodes.md.new docs/nodes.md
+	$(BIN)/python -m docs.generate.workloads < docs/workloads.md > docs/workloads.md.new && mv docs/workloads.md.new docs/workloads.md
+	$(BIN)/python -m docs.generate.reasons > docs/reasons.md
+	$(BIN)/python -m docs.generate.metrics > docs/metrics.md
+	$(BIN)/python -m docs.generate.dashboard
+	$(BIN)/python -m docs.generate.schema
 
 # The documentation as a site, in ./site; make site SITE=serve shows it while one writes.
 SITE := build --strict

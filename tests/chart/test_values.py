@@ -10,7 +10,7 @@ import yaml
 
 from bridge.domain import names
 from bridge.runtime.settings import Settings
-from tests.chart import config_schema
+from docs.generate import schema as config_schema
 from tests.chart.conftest import Render
 from tests.chart.rendering import CHART, HelmError
 
@@ -83,7 +83,7 @@ def test_config_schema_is_that_of_the_settings() -> None:
     schema = json.loads(config_schema.SCHEMA_FILE.read_text())
 
     assert config_schema.build() == schema["properties"]["config"], (
-        "write it anew: python tests/chart/config_schema.py"
+        "write it anew: python docs/generate/schema.py"
     )
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bridge.domain import reasons_page
 from bridge.domain.lifecycle import waiting_reasons
+from docs.generate import reasons
 
 PAGE = Path(__file__).parents[3] / "docs/reasons.md"
 
@@ -54,4 +54,4 @@ def test_does_not_pretend_to_know(reason: str) -> None:
 
 
 def test_the_page_is_what_the_table_says() -> None:
-    assert PAGE.read_text() == reasons_page.render(), "make docs"
+    assert PAGE.read_text() == reasons.render(), "make docs"

@@ -10,8 +10,9 @@ from bridge.domain import names
 from bridge.domain.ids import alone_key
 from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Owner, Pod
-from bridge.domain.workloads import claims, kinds, page
+from bridge.domain.workloads import claims, kinds
 from bridge.domain.workloads.membership import Kind, Reading
+from docs.generate import workloads
 from tests.make import members as build
 from tests.recorded import recording
 
@@ -59,7 +60,7 @@ def test_every_file_of_the_room_is_registered() -> None:
 
 def test_the_table_in_the_documentation_is_made_from_the_list() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    assert text == page.render(text), "make docs"
+    assert text == workloads.render(text), "make docs"
     for kind in kinds.ALL:
         assert text.count(f"| {' | '.join(kind.row)} |\n") == 1
 

@@ -1,6 +1,6 @@
 """The `config` part of the chart's values.schema.json, made from the settings so that both refuse the same things.
 
-Write it after a change of the settings: `python tests/chart/config_schema.py`.
+Write it after a change of the settings: `python -m docs.generate.schema`.
 """
 
 import json
@@ -35,7 +35,7 @@ def build() -> dict[str, Any]:
         if not properties[section]["properties"]:
             del properties[section]
     return {
-        "$comment": "Made from bridge/runtime/settings.py by tests/chart/config_schema.py.",
+        "$comment": "Made from bridge/runtime/settings.py by docs/generate/schema.py.",
         "type": "object",
         "additionalProperties": False,
         "required": ["scheduler_name", "controllers"],

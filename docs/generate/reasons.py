@@ -1,4 +1,4 @@
-"""Writes `docs/reasons.md` from the table itself: `python -m bridge.domain.reasons_page > docs/reasons.md`."""
+"""Writes `docs/reasons.md` from the table itself: `python -m docs.generate.reasons > docs/reasons.md`."""
 
 import sys
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from bridge.domain.lifecycle.waiting_reasons import EXPLANATIONS, Explanation, e
 _INTRODUCTION = """\
 # Why a pod waits
 
-<!-- Generated: python -m bridge.domain.reasons_page > docs/reasons.md -->
+<!-- Generated: python -m docs.generate.reasons > docs/reasons.md -->
 
 Slurm gives a reason for every job that waits. It stands in the pod's condition `slurm-bridge.dev/Allocated`, in an
 Event, and in what `kubectl slurm why POD` prints:

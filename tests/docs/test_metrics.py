@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from bridge.runtime import metrics_page
 from bridge.runtime.metrics import Metrics
+from docs.generate import metrics as metrics_page
 
 PAGE = Path(__file__).parents[2] / "docs/metrics.md"
 

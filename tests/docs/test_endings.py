@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from bridge.domain.endings import ENDINGS, row
+from docs.generate.endings import ENDINGS, row
 
 PLAYED = Path(__file__).parents[1] / "integration"
 

@@ -1,20 +1,20 @@
-"""Writes `docs/lifecycle.md` from the table itself: `python -m bridge.domain.lifecycle_page > docs/lifecycle.md`."""
+"""Writes `docs/lifecycle.md` from the table itself: `python -m docs.generate.lifecycle > docs/lifecycle.md`."""
 
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 
-from bridge.domain import endings
 from bridge.domain.lifecycle import outcome, reasons
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.rules import SUBMITTED_AGAIN_AFTER
 from bridge.domain.lifecycle.table import Cells, Column, Row
 from bridge.domain.model.jobs import JobEnd
+from docs.generate import endings
 
 _INTRODUCTION = """\
 # The lifecycle of a pod
 
-<!-- Generated: python -m bridge.domain.lifecycle_page > docs/lifecycle.md -->
+<!-- Generated: python -m docs.generate.lifecycle > docs/lifecycle.md -->
 
 One pure function decides what is done for a pod: `bridge.domain.lifecycle.table.decide(facts, policy)`. It remembers nothing
 and stores no phase. Each time it derives two things and looks into a table: the row is what the pod *is*, the column is

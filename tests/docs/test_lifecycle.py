@@ -2,16 +2,16 @@
 
 from pathlib import Path
 
-from bridge.domain import lifecycle_page
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.table import Column, Row
+from docs.generate import lifecycle as lifecycle_page
 
 PAGE = Path(__file__).parents[2] / "docs" / "lifecycle.md"
 
 
 def test_the_page_is_what_the_table_says() -> None:
     assert lifecycle_page.render() == PAGE.read_text(encoding="utf-8"), (
-        "rewrite it: python -m bridge.domain.lifecycle_page > docs/lifecycle.md"
+        "rewrite it: python -m docs.generate.lifecycle > docs/lifecycle.md"
     )
 
 

@@ -1,4 +1,4 @@
-"""Writes the chart's Grafana dashboard: `python deploy/dashboard.py`. Both worlds: our metrics, and slurmctld's own.
+"""Writes the chart's Grafana dashboard: `python -m docs.generate.dashboard`. Both worlds: our metrics, and slurmctld's own.
 
 slurmctld serves its figures with `MetricsType=metrics/openmetrics` in slurm.conf, below /metrics on its port.
 """
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-FILE = Path(__file__).parent / "chart/files/dashboard.json"
+FILE = Path(__file__).parents[2] / "deploy/chart/files/dashboard.json"
 
 _WIDTH = 24
 """Grafana's grid."""

@@ -1,4 +1,4 @@
-"""Writes `docs/metrics.md` from the metrics themselves: `python -m bridge.runtime.metrics_page > docs/metrics.md`."""
+"""Writes `docs/metrics.md` from the metrics themselves: `python -m docs.generate.metrics > docs/metrics.md`."""
 
 import sys
 
@@ -7,7 +7,7 @@ from bridge.runtime.metrics import Metrics
 _INTRODUCTION = """\
 # Metrics
 
-<!-- Generated: python -m bridge.runtime.metrics_page > docs/metrics.md -->
+<!-- Generated: python -m docs.generate.metrics > docs/metrics.md -->
 
 Every program serves `/metrics` beside `/livez` and `/readyz` (setting `health.listen`), in Prometheus' text format: what
 concerns it has values, the rest is empty. `process_…` (CPU seconds, resident memory, open files) has the usual meaning.

@@ -3,8 +3,9 @@
 import re
 from pathlib import Path
 
-from bridge.domain import names, nodes_page
+from bridge.domain import names
 from bridge.runtime.settings import Controllers
+from docs.generate import nodes
 
 PAGE = Path(__file__).parents[2] / "docs" / "nodes.md"
 
@@ -12,7 +13,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "nodes.md"
 def test_the_tables_are_what_is_decided() -> None:
     page = PAGE.read_text(encoding="utf-8")
 
-    assert page == nodes_page.render(page), "make docs"
+    assert page == nodes.render(page), "make docs"
     assert page.count("| cordoned | DRAIN, `slurm-bridge: cordoned in Kubernetes` |") == 1
 
 
