@@ -48,7 +48,7 @@ fmt: venv
 
 # Renews the pages that are generated from code; tests fail while they differ.
 docs: venv
-	$(BIN)/python -c 'from bridge.runtime import settings; print(settings.reference(), end="")' > docs/settings.md
+	$(BIN)/python -c 'from bridge.settings import schema as settings; print(settings.reference(), end="")' > docs/settings.md
 	$(BIN)/python -m docs.generate.lifecycle > docs/lifecycle.md
 	$(BIN)/python -m docs.generate.nodes < docs/nodes.md > docs/nodes.md.new && mv docs/nodes.md.new docs/nodes.md
 	$(BIN)/python -m docs.generate.workloads < docs/workloads.md > docs/workloads.md.new && mv docs/workloads.md.new docs/workloads.md

@@ -29,7 +29,7 @@ from bridge.domain.observation.view import Past
 from bridge.runtime.clock import SystemClock
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.placeholders import Placeholders
-from bridge.runtime.settings import Controllers, Placement
+from bridge.settings.schema import Controllers, Placement
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.discovery import Discovery

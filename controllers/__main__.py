@@ -14,14 +14,15 @@ from bridge.domain.model.pods import Pod
 from bridge.domain.nodes import registration
 from bridge.domain.nodes import state as node_state
 from bridge.domain.nodes.spec import Publishing
-from bridge.runtime import configuration, lifetime, logging
+from bridge.runtime import lifetime, logging
 from bridge.runtime.lease import Accession
 from bridge.runtime.lifetime import Part
 from bridge.runtime.mirror import Mirror
 from bridge.runtime.program import Program, opened
-from bridge.runtime.settings import Settings
 from bridge.runtime.term import Term
 from bridge.runtime.workqueue import WorkQueue
+from bridge.settings import configuration
+from bridge.settings.schema import Settings
 from controllers.breaker import Breaker
 from controllers.certificates import Certificates, Issued
 from controllers.fillers import Fillers

@@ -6,16 +6,17 @@ from functools import partial
 
 from bridge.domain.ids import ClusterId
 from bridge.domain.request.build import Defaults
-from bridge.runtime import configuration, health, lifetime, logging
+from bridge.runtime import health, lifetime, logging
 from bridge.runtime.clock import SystemClock
-from bridge.runtime.configuration import Sources
 from bridge.runtime.health import Health
 from bridge.runtime.lifetime import Part
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.policy import PolicyFile
 from bridge.runtime.serve import bind, serve
-from bridge.runtime.settings import Settings
 from bridge.runtime.tls import ServerTls
+from bridge.settings import configuration
+from bridge.settings.configuration import Sources
+from bridge.settings.schema import Settings
 from webhook import app
 
 

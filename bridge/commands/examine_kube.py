@@ -19,7 +19,7 @@ from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.kube import decode, lists, paths
 from bridge.kube.client import KubeClient
 from bridge.kube.errors import Forbidden, KubeError, NotFound
-from bridge.runtime.settings import Settings
+from bridge.settings.schema import Settings
 
 Json = Mapping[str, Any]
 T = TypeVar("T")

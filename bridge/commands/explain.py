@@ -40,7 +40,8 @@ from bridge.domain.workloads.workload import Workload
 from bridge.kube import decode, lists, objects, paths
 from bridge.kube.errors import Forbidden, KubeError, NotFound
 from bridge.kube.objects import Objects
-from bridge.runtime import policy, request_defaults
+from bridge.runtime import policy
+from bridge.settings import request_defaults
 from bridge.slurm import encode
 
 REFUSED = 2

@@ -11,8 +11,8 @@ from bridge.domain.ids import ClusterId
 from bridge.kube import objects, paths
 from bridge.kube.client import KubeClient
 from bridge.kube.errors import Forbidden, NotFound
-from bridge.runtime import settings_sources
-from bridge.runtime.settings import ENV_PREFIX, Settings
+from bridge.settings import sources
+from bridge.settings.schema import ENV_PREFIX, Settings
 
 OURS = "app.kubernetes.io/name=slurm-bridge"
 """Label selector of every object of the chart."""
@@ -58,14 +58,14 @@ def _parsed(text: str, namespace: str) -> tuple[Settings | None, Sequence[str]]:
         file.write(text)
         file.flush()
         try:
-            read = settings_sources.read(
+            read = sources.read(
                 Settings,
                 config=Path(file.name),
                 environment={},
                 prefix=ENV_PREFIX,
                 secrets_dir=None,
             )
-        except settings_sources.Invalid as error:
+        except sources.Invalid as error:
             place = f"ConfigMap of namespace {namespace}"
             return None, [fault.replace(file.name, place) for fault in error.faults]
     return read, ()

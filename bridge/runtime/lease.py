@@ -24,7 +24,7 @@ from bridge.domain.model.leases import LeaseRecord
 from bridge.runtime import liveness
 from bridge.runtime.clock import Clock, pause
 from bridge.runtime.metrics import Metrics
-from bridge.runtime.settings import RENEW_JITTER, LeaderElection
+from bridge.settings.schema import RENEW_JITTER, LeaderElection
 
 _log = structlog.get_logger(__name__)
 

@@ -17,7 +17,7 @@ import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from bridge.domain import faults
-from bridge.runtime.settings import Log
+from bridge.settings.schema import Log
 
 REDACTED = "[redacted]"
 

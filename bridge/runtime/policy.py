@@ -12,11 +12,11 @@ import structlog
 from bridge.domain.request.notation import MAX_NUMBER
 from bridge.domain.request.rules import Choice as _Choice
 from bridge.domain.request.rules import Patterns, Policy, Range, Rule
-from bridge.runtime import settings_sources
 from bridge.runtime.clock import pause
-from bridge.runtime.configuration import Sources
 from bridge.runtime.metrics import Metrics
-from bridge.runtime.settings import Settings
+from bridge.settings import sources as settings_sources
+from bridge.settings.configuration import Sources
+from bridge.settings.schema import Settings
 
 _log = structlog.get_logger(__name__)
 

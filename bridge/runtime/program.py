@@ -31,8 +31,8 @@ from bridge.runtime.liveness import Liveness
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.serve import bind, serve
 from bridge.runtime.set_aside import SetAside
-from bridge.runtime.settings import Settings
 from bridge.runtime.token_watch import TokenWatch
+from bridge.settings.schema import Settings
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import Controller
 from bridge.slurm.tls import ClientTls

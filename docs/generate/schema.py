@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bridge.runtime.settings import Settings
+from bridge.settings.schema import Settings
 
 SCHEMA_FILE = Path(__file__).parents[2] / "deploy/chart/values.schema.json"
 
@@ -35,7 +35,7 @@ def build() -> dict[str, Any]:
         if not properties[section]["properties"]:
             del properties[section]
     return {
-        "$comment": "Made from bridge/runtime/settings.py by docs/generate/schema.py.",
+        "$comment": "Made from bridge/settings/schema.py by docs/generate/schema.py.",
         "type": "object",
         "additionalProperties": False,
         "required": ["scheduler_name", "controllers"],

@@ -4,7 +4,7 @@ from typing import Any
 
 import yaml
 
-from bridge.runtime.settings import Certificates
+from bridge.settings.schema import Certificates
 from tests.chart.conftest import Render
 from tests.chart.rendering import Rendered
 

@@ -14,7 +14,7 @@ from bridge.domain.request import overrides
 from bridge.domain.request.build import Defaults
 from bridge.runtime import policy
 from bridge.runtime.metrics import Metrics
-from bridge.runtime.settings import Settings, Slurm
+from bridge.settings.schema import Settings, Slurm
 from sandbox.client import Sandbox
 from tests.chart.policed import make_namespaces
 from webhook import app

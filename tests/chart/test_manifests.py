@@ -12,8 +12,8 @@ import yaml
 
 from bridge.domain import names
 from bridge.domain.workloads import kinds
-from bridge.runtime import configuration
-from bridge.runtime.settings import ENV_PREFIX, Settings
+from bridge.settings import configuration
+from bridge.settings.schema import ENV_PREFIX, Settings
 from tests.chart.conftest import Render
 from tests.chart.rendering import CHART, Manifest, Rendered
 

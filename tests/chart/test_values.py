@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from bridge.domain import names
-from bridge.runtime.settings import Settings
+from bridge.settings.schema import Settings
 from docs.generate import schema as config_schema
 from tests.chart.conftest import Render
 from tests.chart.rendering import CHART, HelmError

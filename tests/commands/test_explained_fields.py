@@ -14,7 +14,7 @@ from bridge.domain import names
 from bridge.domain.model.nodes import SlurmNodeFacts
 from bridge.domain.workloads.kinds import kueue
 from bridge.kube.client import KubeClient
-from bridge.runtime.settings import Settings
+from bridge.settings.schema import Settings
 from tests.make import placing as make
 
 SETTINGS = Settings.model_validate(

@@ -16,7 +16,7 @@ from bridge.kube.cache import Cache
 from bridge.kube.decode import PODS
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.placeholders import Placeholders
-from bridge.runtime.settings import Controllers
+from bridge.settings.schema import Controllers
 from bridge.slurm.discovery import Snapshot
 from controllers.breaker import Breaker
 from tests import virtual_time

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from bridge.domain import names
-from bridge.runtime.settings import Controllers
+from bridge.settings.schema import Controllers
 from docs.generate import nodes
 
 PAGE = Path(__file__).parents[2] / "docs" / "nodes.md"

@@ -22,8 +22,8 @@ from bridge.domain.model import grant, placeholder
 from bridge.domain.model.placeholder import Frozen, Identity, UnreadableIdentityError
 from bridge.domain.request import overrides, rules
 from bridge.runtime import policy as runtime_policy
-from bridge.runtime import settings_sources
-from bridge.runtime.settings import ENV_PREFIX, Settings
+from bridge.settings import sources
+from bridge.settings.schema import ENV_PREFIX, Settings
 from bridge.slurm import jobs, nodes
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import SlurmError
@@ -307,10 +307,10 @@ def test_policy_files(settings_file: Path, batch: list[bytes]) -> None:
     for data in batch:
         settings_file.write_text(_document(_SETTINGS, data, _YAML), encoding="utf-8")
         try:
-            read = settings_sources.read(
+            read = sources.read(
                 Settings, config=settings_file, environment={}, prefix=ENV_PREFIX, secrets_dir=None
             )
-        except settings_sources.Invalid:
+        except sources.Invalid:
             continue
         made = runtime_policy.compiled(read)
         asked = rules.Requester(user="u", groups=("g",))

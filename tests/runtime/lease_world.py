@@ -17,7 +17,7 @@ from bridge.domain.errors import PeerError
 from bridge.domain.model.leases import LeaseRecord
 from bridge.runtime import lease
 from bridge.runtime.metrics import Metrics
-from bridge.runtime.settings import LeaderElection
+from bridge.settings.schema import LeaderElection
 from tests.virtual_time import VirtualClock, World
 
 T = TypeVar("T")

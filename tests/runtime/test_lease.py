@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bridge.domain.model.leases import LeaseRecord
 from bridge.runtime import lease
 from bridge.runtime.lease import Accession, Claim
-from bridge.runtime.settings import RENEW_JITTER, LeaderElection
+from bridge.settings.schema import RENEW_JITTER, LeaderElection
 from tests.runtime.lease_world import SETTINGS, Contender, Election, Fate, Reign
 from tests.virtual_time import EPOCH
 

@@ -18,7 +18,7 @@ PROGRAM = """
 import asyncio, sys
 from bridge.domain.errors import PeerError
 from bridge.runtime import lifetime, logging
-from bridge.runtime.settings import Log
+from bridge.settings.schema import Log
 
 logging.configure(Log(format="json"), "test")
 

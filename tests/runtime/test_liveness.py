@@ -26,7 +26,7 @@ from bridge.runtime.mirror import Mirror
 from bridge.runtime.policy import PolicyFile, compiled
 from bridge.runtime.program import Program
 from bridge.runtime.set_aside import SetAside
-from bridge.runtime.settings import RENEW_JITTER, LeaderElection, Settings, Slurm
+from bridge.settings.schema import RENEW_JITTER, LeaderElection, Settings, Slurm
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import LostReply, Unavailable
 from bridge.slurm.transport import Reply, Transport

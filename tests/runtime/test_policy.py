@@ -9,11 +9,12 @@ import structlog
 import yaml
 
 from bridge.domain.request.rules import Policy, Requester
-from bridge.runtime import policy, settings_sources
-from bridge.runtime.configuration import Sources
+from bridge.runtime import policy
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.policy import PolicyFile
-from bridge.runtime.settings import ENV_PREFIX, Placement, Settings, Slurm
+from bridge.settings import sources as settings_sources
+from bridge.settings.configuration import Sources
+from bridge.settings.schema import ENV_PREFIX, Placement, Settings, Slurm
 from tests.runtime.samples import value
 from tests.servers import until
 

@@ -24,8 +24,8 @@ from bridge.runtime import lease, liveness, worker
 from bridge.runtime.lease import Accession
 from bridge.runtime.metrics import Metrics
 from bridge.runtime.set_aside import SetAside
-from bridge.runtime.settings import RENEW_JITTER, LeaderElection
 from bridge.runtime.workqueue import WorkQueue
+from bridge.settings.schema import RENEW_JITTER, LeaderElection
 from tests import virtual_time
 from tests.runtime.lease_world import HURRIED, Election, Fate
 from tests.virtual_time import VirtualClock

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from bridge.runtime import configuration, settings, settings_reference, settings_sources
-from bridge.runtime.settings import ENV_PREFIX, Settings
+from bridge.settings import configuration, reference, sources
+from bridge.settings import schema as settings
+from bridge.settings.schema import ENV_PREFIX, Settings
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,7 +22,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def read(
     *, config: Path | None = None, env: Mapping[str, str] | None = None, files: Path | None = None
 ) -> Settings:
-    return settings_sources.read(
+    return sources.read(
         Settings, config=config, environment=env or {}, prefix=ENV_PREFIX, secrets_dir=files
     )
 
@@ -29,7 +30,7 @@ def read(
 def faults(
     *, config: Path | None = None, env: Mapping[str, str] | None = None, files: Path | None = None
 ) -> tuple[str, ...]:
-    with pytest.raises(settings_sources.Invalid) as caught:
+    with pytest.raises(sources.Invalid) as caught:
         read(config=config, env=env, files=files)
     return caught.value.faults
 
@@ -262,18 +263,18 @@ class TestLoad:
 
         assert 0 == caught.value.code
         assert "    renew_deadline_s: number > 0, seconds, default 10\n" in out
-        for name in settings_sources.names(Settings):
+        for name in sources.names(Settings):
             assert f"{'  ' * len(name)}{name[-1]}: " in out
 
 
 class TestReference:
     def test_every_setting_has_a_meaning_and_a_default_that_is_accepted(self) -> None:
-        groups = list(settings_reference.groups(Settings))
+        groups = list(reference.groups(Settings))
         rows = [row for group in groups for row in group.rows]
 
         assert all(row.meaning.endswith(".") and row.accepts for row in rows)
         top = [row for group in groups if not group.name.endswith("[]") for row in group.rows]
-        assert [".".join(name) for name in settings_sources.names(Settings)] == [
+        assert [".".join(name) for name in sources.names(Settings)] == [
             ".".join(row.name) for row in top
         ]
 

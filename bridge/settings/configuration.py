@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bridge.runtime import settings_reference, settings_sources
-from bridge.runtime.settings import ENV_PREFIX, Settings
+from bridge.settings import reference
+from bridge.settings import sources as settings_sources
+from bridge.settings.schema import ENV_PREFIX, Settings
 
 SECRETS_DIR_VARIABLE = "SLURM_BRIDGE_SECRETS_DIR"
 
@@ -57,7 +58,7 @@ def sources(program: str, argv: Sequence[str]) -> Sources:
         prog=program,
         usage="%(prog)s [--config FILE] [--secrets-dir DIR]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=settings_reference.plain_text(Settings),
+        epilog=reference.plain_text(Settings),
         allow_abbrev=False,
     )
     parser.add_argument("--config", metavar="FILE", type=Path, help="YAML file with settings")

@@ -13,17 +13,11 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from bridge.domain import names
-from bridge.runtime import settings_policy, settings_reference, settings_values
-from bridge.runtime.settings_policy import Rule
-from bridge.runtime.settings_values import (
-    Address,
-    Count,
-    HttpUrl,
-    OptionalField,
-    Port,
-    Seconds,
-    Section,
-)
+from bridge.settings import policy as settings_policy
+from bridge.settings import reference as settings_reference
+from bridge.settings import values as settings_values
+from bridge.settings.policy import Rule
+from bridge.settings.values import Address, Count, HttpUrl, OptionalField, Port, Seconds, Section
 
 ENV_PREFIX = "SLURM_BRIDGE_"
 

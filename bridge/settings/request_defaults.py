@@ -2,7 +2,7 @@
 
 from bridge.domain.ids import ClusterId
 from bridge.domain.request.build import Defaults
-from bridge.runtime.settings import Settings
+from bridge.settings.schema import Settings
 
 
 def of(settings: Settings, cluster: ClusterId) -> Defaults:
