@@ -21,7 +21,7 @@ from benchmarks.results import Machine, Micro, Phase, Run, Shape
 from benchmarks.scenarios import Stage
 from bridge.kube.client import KubeClient
 from bridge.kube.errors import KubeError
-from bridge.runtime.clock import SystemClock
+from bridge.process.clock import SystemClock
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
 

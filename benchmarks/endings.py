@@ -23,7 +23,7 @@ from rich.console import Console
 from benchmarks import many_ended
 from benchmarks.meter import cpu_s
 from bridge.domain import names
-from bridge.runtime.clock import SystemClock
+from bridge.process.clock import SystemClock
 from sandbox.api import Api
 from sandbox.client import Sandbox
 from sandbox.options import Options

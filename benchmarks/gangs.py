@@ -23,7 +23,7 @@ from benchmarks.meter import SERVICES, Meter
 from benchmarks.results import Usage
 from bridge.domain import names
 from bridge.kube.client import KubeClient
-from bridge.runtime.clock import SystemClock
+from bridge.process.clock import SystemClock
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
 from sandbox.options import Options

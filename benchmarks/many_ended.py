@@ -26,8 +26,8 @@ from bridge.domain.model.placeholder import Identity, PlaceholderSpec
 from bridge.domain.model.pods import Container, ContainerState, Phase, Pod
 from bridge.domain.observation.pace import Pace
 from bridge.domain.observation.view import Past
-from bridge.runtime.clock import SystemClock
-from bridge.runtime.metrics import Metrics
+from bridge.process.clock import SystemClock
+from bridge.process.metrics import Metrics
 from bridge.runtime.placeholders import Placeholders
 from bridge.settings.schema import Controllers, Placement
 from bridge.slurm import jobs

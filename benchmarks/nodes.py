@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks.meter import Meter, Reading, between
 from bridge.domain import names
-from bridge.runtime.clock import SystemClock
+from bridge.process.clock import SystemClock
 from sandbox.api import Api
 from sandbox.client import Sandbox
 from sandbox.options import Options

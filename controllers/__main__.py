@@ -14,9 +14,9 @@ from bridge.domain.model.pods import Pod
 from bridge.domain.nodes import registration
 from bridge.domain.nodes import state as node_state
 from bridge.domain.nodes.spec import Publishing
-from bridge.runtime import lifetime, logging
+from bridge.process import lifetime, logging
+from bridge.process.lifetime import Part
 from bridge.runtime.lease import Accession
-from bridge.runtime.lifetime import Part
 from bridge.runtime.mirror import Mirror
 from bridge.runtime.program import Program, opened
 from bridge.runtime.term import Term

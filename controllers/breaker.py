@@ -19,9 +19,9 @@ from bridge.kube import objects
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
 from bridge.kube.errors import KubeError
-from bridge.runtime import liveness
-from bridge.runtime.clock import Clock
-from bridge.runtime.metrics import Metrics
+from bridge.process import liveness
+from bridge.process.clock import Clock
+from bridge.process.metrics import Metrics
 from bridge.runtime.placeholders import Placeholders
 
 _log = structlog.get_logger(__name__)

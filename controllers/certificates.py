@@ -19,10 +19,10 @@ from bridge.kube.client import KubeClient
 from bridge.kube.errors import KubeError, NotFound
 from bridge.kube.secrets import Secret
 from bridge.kube.webhooks import Trust
-from bridge.runtime import liveness, pki
-from bridge.runtime.clock import Clock, pause
-from bridge.runtime.metrics import Metrics
-from bridge.runtime.pki import Pair
+from bridge.process import liveness, pki
+from bridge.process.clock import Clock, pause
+from bridge.process.metrics import Metrics
+from bridge.process.pki import Pair
 
 _CERTIFICATE, _KEY, _TRUSTED = "tls.crt", "tls.key", "ca.crt"
 

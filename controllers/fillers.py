@@ -18,8 +18,8 @@ from bridge.domain.nodes import fillers
 from bridge.domain.nodes.book import Unknown
 from bridge.domain.nodes.fillers import Fill, FillerAction
 from bridge.kube.cache import Cache
-from bridge.runtime import liveness
-from bridge.runtime.clock import Clock
+from bridge.process import liveness
+from bridge.process.clock import Clock
 from bridge.runtime.placeholders import Placeholders
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient

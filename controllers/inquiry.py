@@ -16,8 +16,8 @@ from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Evidence
 from bridge.domain.request import restore
 from bridge.domain.request.restore import Record
-from bridge.runtime import liveness
-from bridge.runtime.clock import Clock
+from bridge.process import liveness
+from bridge.process.clock import Clock
 from bridge.slurm import accounting, jobs
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import NotFound, SlurmError, TooOld

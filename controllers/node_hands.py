@@ -35,7 +35,7 @@ from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
 from bridge.kube.events import Event, EventType, Reporter
 from bridge.kube.patches import Patch
-from bridge.runtime.clock import Clock
+from bridge.process.clock import Clock
 from bridge.slurm import jobs, nodes
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import NotFound

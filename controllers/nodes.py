@@ -27,9 +27,10 @@ from bridge.domain.oddities import About, Oddities
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
 from bridge.kube.events import Reporter
-from bridge.runtime import liveness, worker
-from bridge.runtime.clock import Clock
-from bridge.runtime.metrics import Metrics
+from bridge.process import liveness
+from bridge.process.clock import Clock
+from bridge.process.metrics import Metrics
+from bridge.runtime import worker
 from bridge.runtime.worker import Aside
 from bridge.runtime.workqueue import WorkQueue
 from bridge.slurm.client import SlurmClient

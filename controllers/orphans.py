@@ -21,9 +21,9 @@ from bridge.kube import errors as kube_errors
 from bridge.kube import writes
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
-from bridge.runtime import liveness
-from bridge.runtime.clock import Clock
-from bridge.runtime.metrics import Metrics
+from bridge.process import liveness
+from bridge.process.clock import Clock
+from bridge.process.metrics import Metrics
 from bridge.runtime.placeholders import Placeholders
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient

@@ -12,7 +12,7 @@ from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
 from bridge.domain.request import restore
 from bridge.kube.cache import Cache
-from bridge.runtime.clock import Clock
+from bridge.process.clock import Clock
 from bridge.runtime.placeholders import Placeholders
 from bridge.slurm import errors, jobs
 from bridge.slurm.client import SlurmClient

@@ -11,8 +11,8 @@ from bridge.domain.admission import selftest
 from bridge.kube import writes
 from bridge.kube.client import KubeClient
 from bridge.kube.errors import KubeError
-from bridge.runtime.clock import pause
-from bridge.runtime.metrics import Metrics
+from bridge.process.clock import pause
+from bridge.process.metrics import Metrics
 
 _AGAIN_S = 2.0
 """While it does not work."""

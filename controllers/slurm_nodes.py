@@ -12,8 +12,8 @@ import structlog
 from bridge.domain.ids import SlurmNode
 from bridge.domain.model.nodes import SlurmNodeFacts
 from bridge.domain.nodes.book import NodeBook, Unknown
-from bridge.runtime import liveness
-from bridge.runtime.clock import Clock, pause
+from bridge.process import liveness
+from bridge.process.clock import Clock, pause
 from bridge.slurm import nodes
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import NotFound, SlurmError

@@ -9,15 +9,15 @@ from bridge.domain.lifecycle.actions import Restore
 from bridge.domain.lifecycle.decision import Policy, WhenFull
 from bridge.domain.model.pods import Pod
 from bridge.kube.objects import Objects
-from bridge.runtime import apart, lifetime, logging
+from bridge.process import apart, lifetime, logging
+from bridge.process.lifetime import Part
+from bridge.process.policy_file import PolicyFile
+from bridge.process.serve import bind, serve
+from bridge.process.tls import ServerTls
 from bridge.runtime.lease import Accession
-from bridge.runtime.lifetime import Part
 from bridge.runtime.mirror import Mirror
-from bridge.runtime.policy import PolicyFile
 from bridge.runtime.program import Program, opened
-from bridge.runtime.serve import bind, serve
 from bridge.runtime.term import Term
-from bridge.runtime.tls import ServerTls
 from bridge.settings import configuration, request_defaults
 from bridge.settings.configuration import Sources
 from bridge.settings.schema import Settings

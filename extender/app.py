@@ -17,8 +17,8 @@ from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model.pods import Pod
 from bridge.kube import errors, writes
 from bridge.kube.client import KubeClient
-from bridge.runtime.clock import Clock
-from bridge.runtime.metrics import Metrics
+from bridge.process.clock import Clock
+from bridge.process.metrics import Metrics
 from extender import wire
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from bridge.domain.request.rules import Policy
 from bridge.domain.workloads.workload import Workload
 from bridge.kube import errors, objects
 from bridge.kube.client import KubeClient
-from bridge.runtime.clock import Clock
+from bridge.process.clock import Clock
 from extender.bridged import Bridged
 from extender.owners import Owners
 

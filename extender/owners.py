@@ -15,7 +15,7 @@ from bridge.domain.workloads import claims
 from bridge.domain.workloads.membership import Membership
 from bridge.kube import errors
 from bridge.kube.objects import Objects
-from bridge.runtime.clock import Clock
+from bridge.process.clock import Clock
 
 _log = structlog.get_logger(__name__)
 

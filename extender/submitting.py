@@ -16,8 +16,8 @@ from bridge.domain.model.pods import Pod
 from bridge.domain.request import attribution, overrides, revision
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.effective import effective
-from bridge.runtime.clock import Clock
-from bridge.runtime.metrics import Metrics
+from bridge.process.clock import Clock
+from bridge.process.metrics import Metrics
 from bridge.runtime.placeholders import Placeholders
 from bridge.slurm import errors, jobs
 from bridge.slurm.client import SlurmClient

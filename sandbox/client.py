@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Self
 
-from bridge.runtime.clock import SystemClock
+from bridge.process.clock import SystemClock
 from sandbox import control, detours, environment, instance, kubernetes, launch, running, slurm_rest
 from sandbox.api import Api
 from sandbox.control import PartStatus, Reply, Request

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
-from bridge.runtime.clock import SystemClock
+from bridge.process.clock import SystemClock
 from sandbox import control, instance
 from sandbox.assembly import assemble
 from sandbox.assets import Asset, AssetName

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import uvloop
 
-from bridge.runtime.clock import SystemClock
+from bridge.process.clock import SystemClock
 from sandbox import kubernetes, pki
 from sandbox.client import Sandbox
 from tests.faults import Proxy, http_message, slurm_message

@@ -6,14 +6,14 @@ from functools import partial
 
 from bridge.domain.ids import ClusterId
 from bridge.domain.request.build import Defaults
-from bridge.runtime import health, lifetime, logging
-from bridge.runtime.clock import SystemClock
-from bridge.runtime.health import Health
-from bridge.runtime.lifetime import Part
-from bridge.runtime.metrics import Metrics
-from bridge.runtime.policy import PolicyFile
-from bridge.runtime.serve import bind, serve
-from bridge.runtime.tls import ServerTls
+from bridge.process import health, lifetime, logging
+from bridge.process.clock import SystemClock
+from bridge.process.health import Health
+from bridge.process.lifetime import Part
+from bridge.process.metrics import Metrics
+from bridge.process.policy_file import PolicyFile
+from bridge.process.serve import bind, serve
+from bridge.process.tls import ServerTls
 from bridge.settings import configuration
 from bridge.settings.configuration import Sources
 from bridge.settings.schema import Settings

@@ -15,7 +15,7 @@ from bridge.domain.admission import review as admission
 from bridge.domain.admission.review import Draft, Verdict
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.rules import Policy
-from bridge.runtime.metrics import Metrics
+from bridge.process.metrics import Metrics
 from webhook import wire
 
 JSON = "application/json"

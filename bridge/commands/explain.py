@@ -40,7 +40,7 @@ from bridge.domain.workloads.workload import Workload
 from bridge.kube import decode, lists, objects, paths
 from bridge.kube.errors import Forbidden, KubeError, NotFound
 from bridge.kube.objects import Objects
-from bridge.runtime import policy
+from bridge.process import policy_file as policy
 from bridge.settings import request_defaults
 from bridge.slurm import encode
 

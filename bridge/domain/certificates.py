@@ -4,7 +4,7 @@ A successor is made at half of a CA's life and published beside it from then on;
 reads what is published only now and then (kubelets show a changed Secret after a minute, kube-scheduler reads its CA at
 start) trusts both long before the first certificate of the new one turns up. The old CA is published until its end.
 
-Keys and certificates themselves never get here (`bridge.runtime.pki`).
+Keys and certificates themselves never get here (`bridge.process.pki`).
 """
 
 from collections.abc import Mapping, Sequence

@@ -45,9 +45,9 @@ from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
 from bridge.kube.events import Event, EventType, Reporter
 from bridge.kube.patches import Patch
-from bridge.runtime.clock import Clock
+from bridge.process.clock import Clock
+from bridge.process.metrics import Metrics
 from bridge.runtime.completion import Completer
-from bridge.runtime.metrics import Metrics
 from bridge.runtime.placeholders import Placeholders
 from bridge.slurm import errors as slurm_errors
 from bridge.slurm import jobs

@@ -11,7 +11,7 @@ import structlog
 from bridge.domain.lifecycle import outcome
 from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model.jobs import SlurmJob
-from bridge.runtime.clock import Clock
+from bridge.process.clock import Clock
 from bridge.slurm import complete, jobs
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import Controller

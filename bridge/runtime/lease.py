@@ -21,9 +21,9 @@ import structlog
 
 from bridge.domain.errors import PeerError
 from bridge.domain.model.leases import LeaseRecord
-from bridge.runtime import liveness
-from bridge.runtime.clock import Clock, pause
-from bridge.runtime.metrics import Metrics
+from bridge.process import liveness
+from bridge.process.clock import Clock, pause
+from bridge.process.metrics import Metrics
 from bridge.settings.schema import RENEW_JITTER, LeaderElection
 
 _log = structlog.get_logger(__name__)

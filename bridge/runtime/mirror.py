@@ -12,8 +12,8 @@ from bridge.domain.oddities import Oddities
 from bridge.kube.cache import Cache
 from bridge.kube.decode import BOUND_PODS, NODES, PODS
 from bridge.kube.watch import Reflector
-from bridge.runtime import clock, liveness
-from bridge.runtime.lifetime import Part
+from bridge.process import clock, liveness
+from bridge.process.lifetime import Part
 from bridge.runtime.program import Program
 
 T = TypeVar("T")

@@ -20,9 +20,9 @@ from bridge.domain.model.pods import Pod
 from bridge.domain.observation.pace import Pace
 from bridge.domain.observation.turns import Round, Turns
 from bridge.domain.observation.view import Book, Concerns, Past, View
-from bridge.runtime import liveness
-from bridge.runtime.clock import Clock, pause
-from bridge.runtime.metrics import Metrics
+from bridge.process import liveness
+from bridge.process.clock import Clock, pause
+from bridge.process.metrics import Metrics
 from bridge.slurm.discovery import Discovery, Snapshot
 from bridge.slurm.errors import SlurmError, Unauthorized
 

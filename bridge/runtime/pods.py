@@ -22,11 +22,11 @@ from bridge.domain.observation.view import Past
 from bridge.domain.oddities import UNHEARD, About, Oddities
 from bridge.domain.workloads import membership
 from bridge.kube.cache import Cache
+from bridge.process.clock import Clock
+from bridge.process.metrics import Metrics
 from bridge.runtime import worker
 from bridge.runtime.actuator import Actuator
-from bridge.runtime.clock import Clock
 from bridge.runtime.members import Members
-from bridge.runtime.metrics import Metrics
 from bridge.runtime.placeholders import Placeholders
 from bridge.runtime.side import Side
 from bridge.runtime.situations import Situations

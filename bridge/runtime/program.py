@@ -21,17 +21,18 @@ from bridge.kube.credentials import Credentials
 from bridge.kube.errors import Unavailable
 from bridge.kube.events import Reporter
 from bridge.kube.leases import KubeLeases
-from bridge.runtime import health, lease, lifetime, liveness
-from bridge.runtime.clock import Clock, SystemClock
+from bridge.process import health, lifetime, liveness
+from bridge.process.clock import Clock, SystemClock
+from bridge.process.health import Health
+from bridge.process.lifetime import Part, StartAfresh
+from bridge.process.liveness import Liveness
+from bridge.process.metrics import Metrics
+from bridge.process.serve import bind, serve
+from bridge.process.token_watch import TokenWatch
+from bridge.runtime import lease
 from bridge.runtime.completion import Completer
-from bridge.runtime.health import Health
 from bridge.runtime.lease import Accession
-from bridge.runtime.lifetime import Part, StartAfresh
-from bridge.runtime.liveness import Liveness
-from bridge.runtime.metrics import Metrics
-from bridge.runtime.serve import bind, serve
 from bridge.runtime.set_aside import SetAside
-from bridge.runtime.token_watch import TokenWatch
 from bridge.settings.schema import Settings
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import Controller

@@ -23,8 +23,8 @@ from bridge.domain.lifecycle.decision import Actor
 from bridge.domain.model.pods import Pod
 from bridge.domain.oddities import About, Kind
 from bridge.kube.cache import Callback
-from bridge.runtime.clock import Clock
-from bridge.runtime.metrics import Metrics
+from bridge.process.clock import Clock
+from bridge.process.metrics import Metrics
 
 _log = structlog.get_logger(__name__)
 

@@ -8,7 +8,7 @@ from bridge.domain.lifecycle.table import Row
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.dwell import Dwell
 from bridge.domain.observation.view import View
-from bridge.runtime.metrics import Metrics
+from bridge.process.metrics import Metrics
 
 
 class Situations:

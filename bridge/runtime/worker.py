@@ -17,8 +17,8 @@ from structlog.contextvars import bind_contextvars, clear_contextvars, get_conte
 
 from bridge.domain.errors import PeerError
 from bridge.domain.oddities import About, Kind, Oddities
-from bridge.runtime import liveness
-from bridge.runtime.metrics import Metrics
+from bridge.process import liveness
+from bridge.process.metrics import Metrics
 from bridge.runtime.workqueue import ShutDown, WorkQueue
 
 _log = structlog.get_logger(__name__)

@@ -2,7 +2,7 @@
 
 import sys
 
-from bridge.runtime.metrics import Metrics
+from bridge.process.metrics import Metrics
 
 _INTRODUCTION = """\
 # Metrics

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
 
-from bridge.runtime.clock import SystemClock
+from bridge.process.clock import SystemClock
 from sandbox.assets import (
     cache,
     helm,

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import meter
 from benchmarks.meter import Reading
-from bridge.runtime.metrics import Metrics
+from bridge.process.metrics import Metrics
 from sandbox.errors import SandboxError
 from tests.servers import wait_until
 

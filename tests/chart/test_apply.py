@@ -13,8 +13,8 @@ import yaml
 
 from bridge.domain import names
 from bridge.kube.client import KubeClient
-from bridge.runtime.clock import SystemClock
-from bridge.runtime.metrics import Metrics
+from bridge.process.clock import SystemClock
+from bridge.process.metrics import Metrics
 from controllers.certificates import Certificates, Issued
 from sandbox import assets
 from sandbox.assets.kubeconform import FOLDER as CRD_FOLDER

@@ -1,4 +1,4 @@
-"""Who signs the certificates, what is written where, and what is mounted. What the controllers sign: tests/runtime/test_pki.py."""
+"""Who signs the certificates, what is written where, and what is mounted. What the controllers sign: tests/process/test_pki.py."""
 
 from typing import Any
 

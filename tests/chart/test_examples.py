@@ -12,8 +12,8 @@ from bridge.domain import names
 from bridge.domain.ids import ClusterId
 from bridge.domain.request import overrides
 from bridge.domain.request.build import Defaults
-from bridge.runtime import policy
-from bridge.runtime.metrics import Metrics
+from bridge.process import policy_file
+from bridge.process.metrics import Metrics
 from bridge.settings.schema import Settings, Slurm
 from sandbox.client import Sandbox
 from tests.chart.policed import make_namespaces
@@ -68,7 +68,7 @@ async def test_webhook_takes_the_example(path: Path) -> None:
     settings = Settings(slurm=Slurm(user="kubernetes", group="kubernetes"))
     webhook = app.create(
         defaults=Defaults(cluster=ClusterId(""), gpu_resources=settings.controllers.gpu_resources),
-        policy=lambda: policy.compiled(settings),
+        policy=lambda: policy_file.compiled(settings),
         scheduler_name=names.SCHEDULER_NAME,
         metrics=Metrics("webhook"),
     )

@@ -22,8 +22,8 @@ import yaml
 
 from bridge.domain import names
 from bridge.kube.client import KubeClient
-from bridge.runtime.clock import SystemClock
-from bridge.runtime.metrics import Metrics
+from bridge.process.clock import SystemClock
+from bridge.process.metrics import Metrics
 from controllers.certificates import Certificates, Issued
 from sandbox import kubeconfig
 from sandbox.client import Sandbox

@@ -21,8 +21,8 @@ from cryptography import x509
 
 from bridge.domain import names
 from bridge.kube.client import KubeClient
-from bridge.runtime.clock import SystemClock
-from bridge.runtime.metrics import Metrics
+from bridge.process.clock import SystemClock
+from bridge.process.metrics import Metrics
 from controllers.certificates import Certificates, Issued
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from bridge.commands import plugin
 from bridge.domain import names
-from bridge.runtime.clock import SystemClock
+from bridge.process.clock import SystemClock
 from sandbox.client import Sandbox
 from sandbox.options import Options
 from tests.servers import running_sandbox, wait_until

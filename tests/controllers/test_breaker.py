@@ -14,7 +14,7 @@ from bridge.domain.model.pods import Pod
 from bridge.domain.observation.pace import Pace
 from bridge.kube.cache import Cache
 from bridge.kube.decode import PODS
-from bridge.runtime.metrics import Metrics
+from bridge.process.metrics import Metrics
 from bridge.runtime.placeholders import Placeholders
 from bridge.settings.schema import Controllers
 from bridge.slurm.discovery import Snapshot

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from bridge.runtime.metrics import Metrics
+from bridge.process.metrics import Metrics
 from docs.generate import metrics as metrics_page
 
 PAGE = Path(__file__).parents[2] / "docs/metrics.md"

@@ -18,7 +18,7 @@ from bridge.domain.request.rules import Policy
 from bridge.kube import errors as kube_errors
 from bridge.kube.client import KubeClient
 from bridge.kube.objects import Objects
-from bridge.runtime.metrics import Metrics
+from bridge.process.metrics import Metrics
 from bridge.runtime.placeholders import Placeholders
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.discovery import Discovery

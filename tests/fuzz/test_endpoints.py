@@ -21,9 +21,9 @@ from bridge.domain.ids import ClusterId
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.rules import Patterns, Policy, Rule
 from bridge.kube.client import KubeClient
-from bridge.runtime.clock import SystemClock
-from bridge.runtime.metrics import Metrics
-from bridge.runtime.serve import BodyLimit
+from bridge.process.clock import SystemClock
+from bridge.process.metrics import Metrics
+from bridge.process.serve import BodyLimit
 from extender import app as extender
 from sandbox.client import Sandbox
 from tests.webhook.recordings import recorded

@@ -31,7 +31,7 @@ from bridge.domain.workloads.membership import Membership
 from bridge.kube import decode
 from bridge.kube.cache import Cache
 from bridge.kube.errors import Malformed
-from bridge.runtime.metrics import Metrics
+from bridge.process.metrics import Metrics
 from bridge.runtime.placeholders import Placeholders
 from bridge.runtime.pods import PodLoop
 from bridge.runtime.set_aside import SetAside, odd_pods

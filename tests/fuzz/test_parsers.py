@@ -21,7 +21,7 @@ from bridge.domain.ids import ClusterId, JobId, PodUid, SlurmNode, WorkloadKey
 from bridge.domain.model import grant, placeholder
 from bridge.domain.model.placeholder import Frozen, Identity, UnreadableIdentityError
 from bridge.domain.request import overrides, rules
-from bridge.runtime import policy as runtime_policy
+from bridge.process import policy_file as runtime_policy
 from bridge.settings import sources
 from bridge.settings.schema import ENV_PREFIX, Settings
 from bridge.slurm import jobs, nodes

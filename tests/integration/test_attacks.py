@@ -11,7 +11,7 @@ import pytest
 
 from bridge.domain import names
 from bridge.domain.names import REQUEST_PREFIX
-from bridge.runtime.clock import SystemClock
+from bridge.process.clock import SystemClock
 from sandbox import chart
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox

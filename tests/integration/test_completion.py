@@ -10,7 +10,7 @@ from bridge.domain.ids import ClusterId, PodUid, alone_key
 from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.placeholder import Identity, PlaceholderSpec
-from bridge.runtime.clock import SystemClock
+from bridge.process.clock import SystemClock
 from bridge.runtime.completion import PATIENCE_S, Completer
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from bridge.runtime.clock import SystemClock
+from bridge.process.clock import SystemClock
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from sandbox.slurm_rest import TOKEN_LIFETIME

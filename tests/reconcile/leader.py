@@ -24,8 +24,8 @@ from bridge.domain.workloads.membership import Membership
 from bridge.kube.cache import Cache
 from bridge.kube.decode import PODS
 from bridge.kube.events import Reporter
+from bridge.process.metrics import Metrics
 from bridge.runtime.actuator import Actuator
-from bridge.runtime.metrics import Metrics
 from bridge.runtime.placeholders import Placeholders
 from bridge.runtime.pods import PodLoop
 from bridge.runtime.workqueue import WorkQueue

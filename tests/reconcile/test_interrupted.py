@@ -38,7 +38,7 @@ from bridge.domain.model.placeholder import Identity
 from bridge.domain.workloads import membership
 from bridge.domain.workloads.kinds import labelled
 from bridge.kube.times import rfc3339
-from bridge.runtime.metrics import Metrics
+from bridge.process.metrics import Metrics
 from tests import virtual_time
 from tests.reconcile.apiserver import Manifest
 from tests.reconcile.leader import CLUSTER, Leader

@@ -1,12 +1,3 @@
-import asyncio
-from collections.abc import Callable, Mapping
+from tests.make.loops import pytest_asyncio_loop_factories
 
-import pytest
-import uvloop
-
-
-def pytest_asyncio_loop_factories(
-    config: pytest.Config, item: pytest.Item
-) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """Production runs on uvloop, embedded use and tests on asyncio's own loop: both must do."""
-    return {"uvloop": uvloop.new_event_loop, "asyncio": asyncio.new_event_loop}
+__all__ = ["pytest_asyncio_loop_factories"]

@@ -8,8 +8,8 @@ import pytest
 from typing_extensions import override
 
 from bridge.domain.observation.pace import Pace
-from bridge.runtime.clock import SystemClock
-from bridge.runtime.metrics import Metrics
+from bridge.process.clock import SystemClock
+from bridge.process.metrics import Metrics
 from bridge.runtime.placeholders import Placeholders
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient

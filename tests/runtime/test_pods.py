@@ -20,7 +20,7 @@ from bridge.domain.workloads import membership
 from bridge.domain.workloads.membership import Membership
 from bridge.kube.cache import Cache
 from bridge.kube.decode import PODS
-from bridge.runtime.metrics import Metrics
+from bridge.process.metrics import Metrics
 from bridge.runtime.placeholders import Placeholders
 from bridge.runtime.pods import PodLoop
 from bridge.runtime.workqueue import WorkQueue

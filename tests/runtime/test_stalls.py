@@ -20,9 +20,10 @@ from bridge.domain.errors import PeerError
 from bridge.kube.client import KubeClient
 from bridge.kube.credentials import Credentials
 from bridge.kube.leases import KubeLeases
-from bridge.runtime import lease, liveness, worker
+from bridge.process import liveness
+from bridge.process.metrics import Metrics
+from bridge.runtime import lease, worker
 from bridge.runtime.lease import Accession
-from bridge.runtime.metrics import Metrics
 from bridge.runtime.set_aside import SetAside
 from bridge.runtime.workqueue import WorkQueue
 from bridge.settings.schema import RENEW_JITTER, LeaderElection

@@ -8,7 +8,7 @@ from bridge.domain.ids import PodUid, alone_key
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.observation.pace import Pace
 from bridge.domain.observation.view import Past, View
-from bridge.runtime.metrics import Metrics
+from bridge.process.metrics import Metrics
 from bridge.runtime.placeholders import Placeholders
 from bridge.slurm.discovery import Snapshot
 from tests import virtual_time

@@ -9,9 +9,9 @@ import structlog
 from structlog.testing import LogCapture
 
 from bridge.domain.errors import PeerError
+from bridge.process.clock import SystemClock
+from bridge.process.metrics import Metrics
 from bridge.runtime import worker
-from bridge.runtime.clock import SystemClock
-from bridge.runtime.metrics import Metrics
 from bridge.runtime.set_aside import SetAside
 from bridge.runtime.workqueue import ShutDown, WorkQueue
 from tests import virtual_time

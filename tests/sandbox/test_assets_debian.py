@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.runtime.clock import SystemClock
+from bridge.process.clock import SystemClock
 from sandbox import assets
 from sandbox.assets import apt, debian, download, signature
 from sandbox.assets.debian import Package, Suite

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.runtime.clock import SystemClock
+from bridge.process.clock import SystemClock
 from sandbox import assets
 from sandbox.assets import Asset, AssetName
 from sandbox.assets.errors import FetchError

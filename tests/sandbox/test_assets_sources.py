@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.runtime.clock import SystemClock
+from bridge.process.clock import SystemClock
 from sandbox import assets
 from sandbox.assets import AssetName, cache, settings
 from sandbox.assets.errors import AssetError

@@ -16,7 +16,7 @@ import typer
 import uvloop
 
 from bridge.domain import names
-from bridge.runtime.clock import SystemClock
+from bridge.process.clock import SystemClock
 from sandbox.client import Sandbox
 from sandbox.options import Options
 from tests.fault_bench import FaultBench, fault_bench

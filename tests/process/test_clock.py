@@ -1,7 +1,7 @@
 import asyncio
 from datetime import UTC
 
-from bridge.runtime.clock import SystemClock, pause
+from bridge.process.clock import SystemClock, pause
 from tests import virtual_time
 from tests.virtual_time import VirtualClock
 

@@ -11,7 +11,7 @@ import sys
 
 import uvloop
 
-from bridge.runtime.lifetime import Main
+from bridge.process.lifetime import Main
 
 _SWITCH_S = 0.0005
 """A turn of the interpreter: about as long as an answer takes."""

@@ -9,7 +9,7 @@ import pytest
 import structlog
 from structlog.contextvars import bound_contextvars
 
-from bridge.runtime import logging
+from bridge.process import logging
 from bridge.settings.schema import Log
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjE3MDAwMDAwMDB9.c2lnbmF0dXJl"

@@ -1,7 +1,7 @@
 """What a process answers when asked how it is: `/livez`, `/readyz` and `/metrics`.
 
 Live means that the event loop turns, as it gives the answer itself, and that a leader's own loops do
-(`bridge.runtime.liveness`). It never depends on a peer, or an outage of Slurm would have Kubernetes restart us for nothing.
+(`bridge.process.liveness`). It never depends on a peer, or an outage of Slurm would have Kubernetes restart us for nothing.
 Ready means that every registered check is content.
 """
 
@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from bridge.runtime import metrics as exposition
-from bridge.runtime.metrics import Metrics
+from bridge.process import metrics as exposition
+from bridge.process.metrics import Metrics
 
 Check = Callable[[], str | None]
 """Says what is wrong, or None. Called at every probe: it looks at what is known and asks nobody."""

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from bridge.runtime.metrics import Metrics
+from bridge.process.metrics import Metrics
 from tests.runtime.samples import value
 
 

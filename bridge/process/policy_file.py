@@ -12,8 +12,8 @@ import structlog
 from bridge.domain.request.notation import MAX_NUMBER
 from bridge.domain.request.rules import Choice as _Choice
 from bridge.domain.request.rules import Patterns, Policy, Range, Rule
-from bridge.runtime.clock import pause
-from bridge.runtime.metrics import Metrics
+from bridge.process.clock import pause
+from bridge.process.metrics import Metrics
 from bridge.settings import sources as settings_sources
 from bridge.settings.configuration import Sources
 from bridge.settings.schema import Settings

@@ -9,9 +9,9 @@ import structlog
 import yaml
 
 from bridge.domain.request.rules import Policy, Requester
-from bridge.runtime import policy
-from bridge.runtime.metrics import Metrics
-from bridge.runtime.policy import PolicyFile
+from bridge.process import policy_file
+from bridge.process.metrics import Metrics
+from bridge.process.policy_file import PolicyFile
 from bridge.settings import sources as settings_sources
 from bridge.settings.configuration import Sources
 from bridge.settings.schema import ENV_PREFIX, Placement, Settings, Slurm
@@ -110,7 +110,7 @@ class TestFaults:
         limited = {"name": "a", "user": "u", "partition": {"allowed": ["gpu"]}}
         write(config, limited, slurm={"partition": "cpu"})
 
-        read = policy.compiled(Sources(config=config, secrets_dir=None).read())
+        read = policy_file.compiled(Sources(config=config, secrets_dir=None).read())
 
         assert "cpu" == read.by_name["a"].partition.default
 
@@ -128,7 +128,7 @@ class TestCompiled:
                 "exclusive": False,
             },
         )
-        (rule,) = policy.compiled(Sources(config=config, secrets_dir=None).read()).rules
+        (rule,) = policy_file.compiled(Sources(config=config, secrets_dir=None).read()).rules
 
         assert ("lab", {"lab-a": "a"}, "x") == (rule.name, rule.user_table, rule.account.default)
         assert rule.account.allowed.match("yes")
@@ -147,7 +147,7 @@ class TestCompiled:
 
     def test_without_rules_all_jobs_are_the_configured_users(self) -> None:
         slurm = Slurm(user="k8s", group="k8s", account="pods", partition="p")
-        read = policy.compiled(
+        read = policy_file.compiled(
             Settings(slurm=slurm, placement=Placement(allowed_fields=("qos", "nice")))
         )
         (rule,) = read.candidates(Requester(), "anywhere")
@@ -167,7 +167,7 @@ class TestCompiled:
 
     def test_without_rules_and_user_nobody_has_jobs(self) -> None:
         """Slurm would take them for root's, whom no limit holds."""
-        read = policy.compiled(Settings())
+        read = policy_file.compiled(Settings())
 
         assert () == read.candidates(ALICE, "anywhere")
         assert "neither policy.rules nor slurm.user is set" in read.nobody(ALICE, "anywhere")

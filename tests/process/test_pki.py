@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bridge.domain.certificates import Certificate, Term
-from bridge.runtime import pki
-from bridge.runtime.pki import Pair
+from bridge.process import pki
+from bridge.process.pki import Pair
 
 NOW = datetime.now(UTC).replace(microsecond=0)  # noqa: TID251  # handshakes know no other clock
 DAY = timedelta(days=1)

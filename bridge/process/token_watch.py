@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from bridge.runtime import liveness
-from bridge.runtime.clock import Clock
+from bridge.process import liveness
+from bridge.process.clock import Clock
 
 _EVERY_S = 3600.0
 

@@ -1,8 +1,8 @@
 import pytest
 
-from bridge.runtime import health
-from bridge.runtime.health import Health
-from bridge.runtime.metrics import Metrics
+from bridge.process import health
+from bridge.process.health import Health
+from bridge.process.metrics import Metrics
 from tests.make.peers import serving, talk
 
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from bridge.runtime import lifetime
-from bridge.runtime.lifetime import EndedEarly, Part
+from bridge.process import lifetime
+from bridge.process.lifetime import EndedEarly, Part
 
 PROGRAM = """
 import asyncio, sys
 from bridge.domain.errors import PeerError
-from bridge.runtime import lifetime, logging
+from bridge.process import lifetime, logging
 from bridge.settings.schema import Log
 
 logging.configure(Log(format="json"), "test")

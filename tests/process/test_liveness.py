@@ -17,13 +17,14 @@ from bridge.kube.client import KubeClient
 from bridge.kube.credentials import Credentials
 from bridge.kube.events import Reporter
 from bridge.kube.leases import KubeLeases
-from bridge.runtime import health, lease, lifetime, liveness, program
-from bridge.runtime.health import Health
+from bridge.process import health, lifetime, liveness
+from bridge.process.health import Health
+from bridge.process.liveness import Liveness
+from bridge.process.metrics import Metrics
+from bridge.process.policy_file import PolicyFile, compiled
+from bridge.runtime import lease, program
 from bridge.runtime.lease import Accession
-from bridge.runtime.liveness import Liveness
-from bridge.runtime.metrics import Metrics
 from bridge.runtime.mirror import Mirror
-from bridge.runtime.policy import PolicyFile, compiled
 from bridge.runtime.program import Program
 from bridge.runtime.set_aside import SetAside
 from bridge.settings.schema import RENEW_JITTER, LeaderElection, Settings, Slurm

@@ -18,7 +18,7 @@ from pathlib import Path
 import structlog
 from cryptography import x509
 
-from bridge.runtime.clock import pause
+from bridge.process.clock import pause
 
 _log = structlog.get_logger(__name__)
 

@@ -1,0 +1,3 @@
+from tests.make.loops import pytest_asyncio_loop_factories
+
+__all__ = ["pytest_asyncio_loop_factories"]
