@@ -14,13 +14,13 @@ from bridge.domain.model.pods import Pod
 from bridge.domain.nodes import registration
 from bridge.domain.nodes import state as node_state
 from bridge.domain.nodes.spec import Publishing
+from bridge.leading.lease import Accession
+from bridge.leading.workqueue import WorkQueue
 from bridge.process import lifetime, logging
 from bridge.process.lifetime import Part
-from bridge.runtime.lease import Accession
 from bridge.runtime.mirror import Mirror
 from bridge.runtime.program import Program, opened
 from bridge.runtime.term import Term
-from bridge.runtime.workqueue import WorkQueue
 from bridge.settings import configuration
 from bridge.settings.schema import Settings
 from controllers.breaker import Breaker

@@ -27,12 +27,12 @@ from bridge.domain.oddities import About, Oddities
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
 from bridge.kube.events import Reporter
+from bridge.leading import worker
+from bridge.leading.worker import Aside
+from bridge.leading.workqueue import WorkQueue
 from bridge.process import liveness
 from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
-from bridge.runtime import worker
-from bridge.runtime.worker import Aside
-from bridge.runtime.workqueue import WorkQueue
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import Rejected
 from controllers.holdings import Holdings

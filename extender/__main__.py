@@ -9,12 +9,12 @@ from bridge.domain.lifecycle.actions import Restore
 from bridge.domain.lifecycle.decision import Policy, WhenFull
 from bridge.domain.model.pods import Pod
 from bridge.kube.objects import Objects
+from bridge.leading.lease import Accession
 from bridge.process import apart, lifetime, logging
 from bridge.process.lifetime import Part
 from bridge.process.policy_file import PolicyFile
 from bridge.process.serve import bind, serve
 from bridge.process.tls import ServerTls
-from bridge.runtime.lease import Accession
 from bridge.runtime.mirror import Mirror
 from bridge.runtime.program import Program, opened
 from bridge.runtime.term import Term

@@ -17,7 +17,7 @@ from bridge.domain.observation.view import Past, View
 from bridge.domain.workloads import claims, membership
 from bridge.domain.workloads.membership import Membership
 from bridge.kube.cache import Cache
-from bridge.runtime.lease import Accession
+from bridge.leading.lease import Accession
 from bridge.runtime.placeholders import Placeholders
 from extender.bridged import Bridged
 from extender.owners import Owners

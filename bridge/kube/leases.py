@@ -1,4 +1,4 @@
-"""Leases in `coordination.k8s.io/v1`, guarded by resourceVersion; the rules of leading are `bridge.runtime.lease`'s."""
+"""Leases in `coordination.k8s.io/v1`, guarded by resourceVersion; the rules of leading are `bridge.leading.lease`'s."""
 
 import msgspec
 
@@ -11,7 +11,7 @@ _lease = msgspec.json.Decoder(wire.Lease)
 
 
 class KubeLeases:
-    """The leases of one namespace; a `bridge.runtime.lease.LeaseStore`."""
+    """The leases of one namespace; a `bridge.leading.lease.LeaseStore`."""
 
     def __init__(self, client: KubeClient, namespace: str) -> None:
         self._client = client

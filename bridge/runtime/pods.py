@@ -22,16 +22,16 @@ from bridge.domain.observation.view import Past
 from bridge.domain.oddities import UNHEARD, About, Oddities
 from bridge.domain.workloads import membership
 from bridge.kube.cache import Cache
+from bridge.leading import worker
+from bridge.leading.worker import Aside
+from bridge.leading.workqueue import WorkQueue
 from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
-from bridge.runtime import worker
 from bridge.runtime.actuator import Actuator
 from bridge.runtime.members import Members
 from bridge.runtime.placeholders import Placeholders
 from bridge.runtime.side import Side
 from bridge.runtime.situations import Situations
-from bridge.runtime.worker import Aside
-from bridge.runtime.workqueue import WorkQueue
 
 _REST_S = 2.0
 """How soon a workload is looked at for which nothing has to be done at once: all that happens until then is one look."""

@@ -21,6 +21,8 @@ from bridge.kube.credentials import Credentials
 from bridge.kube.errors import Unavailable
 from bridge.kube.events import Reporter
 from bridge.kube.leases import KubeLeases
+from bridge.leading import lease
+from bridge.leading.lease import Accession
 from bridge.process import health, lifetime, liveness
 from bridge.process.clock import Clock, SystemClock
 from bridge.process.health import Health
@@ -29,9 +31,7 @@ from bridge.process.liveness import Liveness
 from bridge.process.metrics import Metrics
 from bridge.process.serve import bind, serve
 from bridge.process.token_watch import TokenWatch
-from bridge.runtime import lease
 from bridge.runtime.completion import Completer
-from bridge.runtime.lease import Accession
 from bridge.runtime.set_aside import SetAside
 from bridge.settings.schema import Settings
 from bridge.slurm.client import SlurmClient

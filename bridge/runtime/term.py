@@ -8,6 +8,7 @@ from bridge.domain.lifecycle.decision import Policy
 from bridge.domain.oddities import About
 from bridge.kube import events
 from bridge.kube.events import Event, EventType
+from bridge.leading.workqueue import WorkQueue
 from bridge.runtime import set_aside
 from bridge.runtime.actuator import Actuator, ResizeFor, RestoreFor, SubmitFor
 from bridge.runtime.mirror import Mirror
@@ -15,7 +16,6 @@ from bridge.runtime.placeholders import Placeholders
 from bridge.runtime.pods import PodLoop
 from bridge.runtime.program import Program
 from bridge.runtime.side import Side
-from bridge.runtime.workqueue import WorkQueue
 from bridge.slurm.discovery import Discovery
 
 _PATIENCE_S = 2.0

@@ -22,7 +22,7 @@ from bridge.settings.values import Address, Count, HttpUrl, OptionalField, Port,
 ENV_PREFIX = "SLURM_BRIDGE_"
 
 RENEW_JITTER = 1.2
-"""A leader waits up to this many retry periods between renewals; also in `bridge.runtime.lease`."""
+"""A leader waits up to this many retry periods between renewals; also in `bridge.leading.lease`."""
 
 
 class Log(Section):

@@ -31,11 +31,11 @@ from bridge.domain.workloads.membership import Membership
 from bridge.kube import decode
 from bridge.kube.cache import Cache
 from bridge.kube.errors import Malformed
+from bridge.leading.workqueue import WorkQueue
 from bridge.process.metrics import Metrics
 from bridge.runtime.placeholders import Placeholders
 from bridge.runtime.pods import PodLoop
 from bridge.runtime.set_aside import SetAside, odd_pods
-from bridge.runtime.workqueue import WorkQueue
 from bridge.slurm.discovery import Snapshot
 from tests import virtual_time
 from tests.make import lives as build

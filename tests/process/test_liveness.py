@@ -17,13 +17,14 @@ from bridge.kube.client import KubeClient
 from bridge.kube.credentials import Credentials
 from bridge.kube.events import Reporter
 from bridge.kube.leases import KubeLeases
+from bridge.leading import lease
+from bridge.leading.lease import Accession
 from bridge.process import health, lifetime, liveness
 from bridge.process.health import Health
 from bridge.process.liveness import Liveness
 from bridge.process.metrics import Metrics
 from bridge.process.policy_file import PolicyFile, compiled
-from bridge.runtime import lease, program
-from bridge.runtime.lease import Accession
+from bridge.runtime import program
 from bridge.runtime.mirror import Mirror
 from bridge.runtime.program import Program
 from bridge.runtime.set_aside import SetAside
@@ -34,8 +35,8 @@ from bridge.slurm.transport import Reply, Transport
 from controllers import __main__ as controllers
 from extender import __main__ as extender
 from tests import virtual_time
+from tests.leading.lease_world import HURRIED
 from tests.make.peers import serving, talk
-from tests.runtime.lease_world import HURRIED
 from tests.virtual_time import VirtualClock
 
 TEN_MINUTES_S = 600.0

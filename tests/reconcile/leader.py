@@ -24,11 +24,11 @@ from bridge.domain.workloads.membership import Membership
 from bridge.kube.cache import Cache
 from bridge.kube.decode import PODS
 from bridge.kube.events import Reporter
+from bridge.leading.workqueue import WorkQueue
 from bridge.process.metrics import Metrics
 from bridge.runtime.actuator import Actuator
 from bridge.runtime.placeholders import Placeholders
 from bridge.runtime.pods import PodLoop
-from bridge.runtime.workqueue import WorkQueue
 from bridge.slurm import jobs
 from bridge.slurm.discovery import Discovery
 from bridge.slurm.errors import LostReply

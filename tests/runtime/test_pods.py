@@ -20,10 +20,10 @@ from bridge.domain.workloads import membership
 from bridge.domain.workloads.membership import Membership
 from bridge.kube.cache import Cache
 from bridge.kube.decode import PODS
+from bridge.leading.workqueue import WorkQueue
 from bridge.process.metrics import Metrics
 from bridge.runtime.placeholders import Placeholders
 from bridge.runtime.pods import PodLoop
-from bridge.runtime.workqueue import WorkQueue
 from bridge.slurm.discovery import Snapshot
 from tests import virtual_time
 from tests.make import lives as build

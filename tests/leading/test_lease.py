@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.domain.model.leases import LeaseRecord
-from bridge.runtime import lease
-from bridge.runtime.lease import Accession, Claim
+from bridge.leading import lease
+from bridge.leading.lease import Accession, Claim
 from bridge.settings.schema import RENEW_JITTER, LeaderElection
-from tests.runtime.lease_world import SETTINGS, Contender, Election, Fate, Reign
+from tests.leading.lease_world import SETTINGS, Contender, Election, Fate, Reign
 from tests.virtual_time import EPOCH
 
 DURATION_S = SETTINGS.lease_duration_s

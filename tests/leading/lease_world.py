@@ -15,8 +15,8 @@ from typing import TypeVar
 
 from bridge.domain.errors import PeerError
 from bridge.domain.model.leases import LeaseRecord
+from bridge.leading import lease
 from bridge.process.metrics import Metrics
-from bridge.runtime import lease
 from bridge.settings.schema import LeaderElection
 from tests.virtual_time import VirtualClock, World
 

@@ -20,15 +20,15 @@ from bridge.domain.errors import PeerError
 from bridge.kube.client import KubeClient
 from bridge.kube.credentials import Credentials
 from bridge.kube.leases import KubeLeases
+from bridge.leading import lease, worker
+from bridge.leading.lease import Accession
+from bridge.leading.workqueue import WorkQueue
 from bridge.process import liveness
 from bridge.process.metrics import Metrics
-from bridge.runtime import lease, worker
-from bridge.runtime.lease import Accession
 from bridge.runtime.set_aside import SetAside
-from bridge.runtime.workqueue import WorkQueue
 from bridge.settings.schema import RENEW_JITTER, LeaderElection
 from tests import virtual_time
-from tests.runtime.lease_world import HURRIED, Election, Fate
+from tests.leading.lease_world import HURRIED, Election, Fate
 from tests.virtual_time import VirtualClock
 
 DEFAULT = LeaderElection()

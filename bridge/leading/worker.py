@@ -17,9 +17,9 @@ from structlog.contextvars import bind_contextvars, clear_contextvars, get_conte
 
 from bridge.domain.errors import PeerError
 from bridge.domain.oddities import About, Kind, Oddities
+from bridge.leading.workqueue import ShutDown, WorkQueue
 from bridge.process import liveness
 from bridge.process.metrics import Metrics
-from bridge.runtime.workqueue import ShutDown, WorkQueue
 
 _log = structlog.get_logger(__name__)
 

@@ -9,11 +9,11 @@ import structlog
 from structlog.testing import LogCapture
 
 from bridge.domain.errors import PeerError
+from bridge.leading import worker
+from bridge.leading.workqueue import ShutDown, WorkQueue
 from bridge.process.clock import SystemClock
 from bridge.process.metrics import Metrics
-from bridge.runtime import worker
 from bridge.runtime.set_aside import SetAside
-from bridge.runtime.workqueue import ShutDown, WorkQueue
 from tests import virtual_time
 from tests.runtime.samples import value
 from tests.virtual_time import VirtualClock
