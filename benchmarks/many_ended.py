@@ -28,7 +28,7 @@ from bridge.domain.observation.pace import Pace
 from bridge.domain.observation.view import Past
 from bridge.process.clock import SystemClock
 from bridge.process.metrics import Metrics
-from bridge.runtime.placeholders import Placeholders
+from bridge.reconcile.placeholders import Placeholders
 from bridge.settings.schema import Controllers, Placement
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient

@@ -18,9 +18,10 @@ from bridge.leading.lease import Accession
 from bridge.leading.workqueue import WorkQueue
 from bridge.process import lifetime, logging
 from bridge.process.lifetime import Part
-from bridge.runtime.mirror import Mirror
-from bridge.runtime.program import Program, opened
-from bridge.runtime.term import Term
+from bridge.reconcile.informers import Mirror
+from bridge.reconcile.leadership import Term
+from bridge.reconcile.nodes import KubeNodes
+from bridge.reconcile.program import Program, opened
 from bridge.settings import configuration
 from bridge.settings.schema import Settings
 from controllers.breaker import Breaker
@@ -28,7 +29,6 @@ from controllers.certificates import Certificates, Issued
 from controllers.fillers import Fillers
 from controllers.holdings import Holdings
 from controllers.inquiry import Inquiry
-from controllers.kube_nodes import KubeNodes
 from controllers.naming import naming
 from controllers.nodes import NodeController
 from controllers.orphans import Orphans

@@ -22,7 +22,7 @@ from bridge.kube.errors import KubeError
 from bridge.process import liveness
 from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
-from bridge.runtime.placeholders import Placeholders
+from bridge.reconcile.placeholders import Placeholders
 
 _log = structlog.get_logger(__name__)
 

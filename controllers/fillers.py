@@ -20,12 +20,12 @@ from bridge.domain.nodes.fillers import Fill, FillerAction
 from bridge.kube.cache import Cache
 from bridge.process import liveness
 from bridge.process.clock import Clock
-from bridge.runtime.placeholders import Placeholders
+from bridge.reconcile.nodes import KubeNodes
+from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.discovery import Snapshot
 from bridge.slurm.errors import LostReply, SlurmError
-from controllers.kube_nodes import KubeNodes
 
 _log = structlog.get_logger(__name__)
 

@@ -8,7 +8,7 @@ from bridge.domain.observation.view import Evidence
 from bridge.domain.request import restore
 from bridge.domain.request.restore import Hold
 from bridge.kube.cache import Cache
-from bridge.runtime.placeholders import Placeholders
+from bridge.reconcile.placeholders import Placeholders
 from controllers.inquiry import Inquiry
 from controllers.restoring import Restorer
 

@@ -2,7 +2,7 @@
 
 from bridge.domain.ids import SlurmNode
 from bridge.domain.model.jobs import JobPhase, SlurmJob
-from bridge.runtime.placeholders import Placeholders
+from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import NotFound

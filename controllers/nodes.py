@@ -33,10 +33,10 @@ from bridge.leading.workqueue import WorkQueue
 from bridge.process import liveness
 from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
+from bridge.reconcile.nodes import KubeNodes
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import Rejected
 from controllers.holdings import Holdings
-from controllers.kube_nodes import KubeNodes
 from controllers.node_hands import NodeHands
 from controllers.slurm_nodes import SlurmNodes
 

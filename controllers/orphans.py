@@ -24,7 +24,7 @@ from bridge.kube.client import KubeClient
 from bridge.process import liveness
 from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
-from bridge.runtime.placeholders import Placeholders
+from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import NotFound, SlurmError

@@ -16,10 +16,10 @@ from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Past, View
 from bridge.domain.workloads import membership
 from bridge.domain.workloads.membership import Membership
-from bridge.runtime.mirror import Mirror
+from bridge.reconcile.informers import Mirror
+from bridge.reconcile.nodes import KubeNodes
 from controllers.breaker import Breaker
 from controllers.inquiry import Inquiry
-from controllers.kube_nodes import KubeNodes
 from controllers.restoring import Restorer
 
 _UNHELD = {

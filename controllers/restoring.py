@@ -13,7 +13,7 @@ from bridge.domain.model.pods import Pod
 from bridge.domain.request import restore
 from bridge.kube.cache import Cache
 from bridge.process.clock import Clock
-from bridge.runtime.placeholders import Placeholders
+from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import errors, jobs
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.discovery import Discovery

@@ -15,9 +15,9 @@ from bridge.process.lifetime import Part
 from bridge.process.policy_file import PolicyFile
 from bridge.process.serve import bind, serve
 from bridge.process.tls import ServerTls
-from bridge.runtime.mirror import Mirror
-from bridge.runtime.program import Program, opened
-from bridge.runtime.term import Term
+from bridge.reconcile.informers import Mirror
+from bridge.reconcile.leadership import Term
+from bridge.reconcile.program import Program, opened
 from bridge.settings import configuration, request_defaults
 from bridge.settings.configuration import Sources
 from bridge.settings.schema import Settings

@@ -12,7 +12,7 @@ from bridge.domain.request import candidates, fit
 from bridge.domain.request.candidates import Pool
 from bridge.kube.cache import Cache
 from bridge.process.clock import Clock
-from bridge.runtime.placeholders import Placeholders
+from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import nodes as slurm_nodes
 from bridge.slurm.client import SlurmClient
 

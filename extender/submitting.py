@@ -18,7 +18,7 @@ from bridge.domain.request.build import Defaults
 from bridge.domain.request.effective import effective
 from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
-from bridge.runtime.placeholders import Placeholders
+from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import errors, jobs
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.discovery import Discovery

@@ -85,7 +85,7 @@ REMOVALS = [
     ),
     Removal(
         name="an API server that is away at the start",
-        file="bridge/runtime/program.py",
+        file="bridge/reconcile/program.py",
         before="    for attempt in range(1, _ATTEMPTS):",
         after="    for attempt in range(0):",
         test="tests/integration/test_wrong_answers.py::test_a_service_that_starts_while_the_api_server_is_away_waits_for_it",

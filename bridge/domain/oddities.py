@@ -1,4 +1,4 @@
-"""What whoever meets an object that cannot be handled says about it; `bridge.runtime.set_aside` listens."""
+"""What whoever meets an object that cannot be handled says about it; `bridge.reconcile.set_aside` listens."""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol

@@ -15,7 +15,7 @@ from bridge.domain.observation.pace import Pace
 from bridge.kube.cache import Cache
 from bridge.kube.decode import PODS
 from bridge.process.metrics import Metrics
-from bridge.runtime.placeholders import Placeholders
+from bridge.reconcile.placeholders import Placeholders
 from bridge.settings.schema import Controllers
 from bridge.slurm.discovery import Snapshot
 from controllers.breaker import Breaker

@@ -19,7 +19,7 @@ from bridge.kube import errors as kube_errors
 from bridge.kube.client import KubeClient
 from bridge.kube.objects import Objects
 from bridge.process.metrics import Metrics
-from bridge.runtime.placeholders import Placeholders
+from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.discovery import Discovery
 from bridge.slurm.transport import Reply, Transport

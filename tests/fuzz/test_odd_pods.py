@@ -33,9 +33,9 @@ from bridge.kube.cache import Cache
 from bridge.kube.errors import Malformed
 from bridge.leading.workqueue import WorkQueue
 from bridge.process.metrics import Metrics
-from bridge.runtime.placeholders import Placeholders
-from bridge.runtime.pods import PodLoop
-from bridge.runtime.set_aside import SetAside, odd_pods
+from bridge.reconcile.loop import PodLoop
+from bridge.reconcile.placeholders import Placeholders
+from bridge.reconcile.set_aside import SetAside, odd_pods
 from bridge.slurm.discovery import Snapshot
 from tests import virtual_time
 from tests.make import lives as build

@@ -11,7 +11,7 @@ from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.placeholder import Identity, PlaceholderSpec
 from bridge.process.clock import SystemClock
-from bridge.runtime.completion import PATIENCE_S, Completer
+from bridge.reconcile.completion import PATIENCE_S, Completer
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import Controller

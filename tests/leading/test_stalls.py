@@ -25,7 +25,7 @@ from bridge.leading.lease import Accession
 from bridge.leading.workqueue import WorkQueue
 from bridge.process import liveness
 from bridge.process.metrics import Metrics
-from bridge.runtime.set_aside import SetAside
+from bridge.reconcile.set_aside import SetAside
 from bridge.settings.schema import RENEW_JITTER, LeaderElection
 from tests import virtual_time
 from tests.leading.lease_world import HURRIED, Election, Fate

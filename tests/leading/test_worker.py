@@ -13,7 +13,7 @@ from bridge.leading import worker
 from bridge.leading.workqueue import ShutDown, WorkQueue
 from bridge.process.clock import SystemClock
 from bridge.process.metrics import Metrics
-from bridge.runtime.set_aside import SetAside
+from bridge.reconcile.set_aside import SetAside
 from tests import virtual_time
 from tests.runtime.samples import value
 from tests.virtual_time import VirtualClock

@@ -24,10 +24,10 @@ from bridge.process.health import Health
 from bridge.process.liveness import Liveness
 from bridge.process.metrics import Metrics
 from bridge.process.policy_file import PolicyFile, compiled
-from bridge.runtime import program
-from bridge.runtime.mirror import Mirror
-from bridge.runtime.program import Program
-from bridge.runtime.set_aside import SetAside
+from bridge.reconcile import program
+from bridge.reconcile.informers import Mirror
+from bridge.reconcile.program import Program
+from bridge.reconcile.set_aside import SetAside
 from bridge.settings.schema import RENEW_JITTER, LeaderElection, Settings, Slurm
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import LostReply, Unavailable

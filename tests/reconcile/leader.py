@@ -26,9 +26,9 @@ from bridge.kube.decode import PODS
 from bridge.kube.events import Reporter
 from bridge.leading.workqueue import WorkQueue
 from bridge.process.metrics import Metrics
-from bridge.runtime.actuator import Actuator
-from bridge.runtime.placeholders import Placeholders
-from bridge.runtime.pods import PodLoop
+from bridge.reconcile.actuator import Actuator
+from bridge.reconcile.loop import PodLoop
+from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import jobs
 from bridge.slurm.discovery import Discovery
 from bridge.slurm.errors import LostReply

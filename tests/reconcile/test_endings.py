@@ -11,7 +11,7 @@ from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import Pod
 from bridge.kube.cache import Cache
 from bridge.kube.decode import NODES
-from controllers.kube_nodes import KubeNodes
+from bridge.reconcile.nodes import KubeNodes
 from controllers.pods import Endings
 from tests.make import lives as build
 

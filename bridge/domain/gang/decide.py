@@ -1,7 +1,7 @@
 """What to do for one workload: a gang and its placeholder, or a single pod, which is a workload of one.
 
 Three steps, so that all I/O stays with the caller: `members.Claims` says which placeholders concern whom, `plan` says
-who sits where and whose facts are needed, `decide` says what to do. The loop (`bridge.runtime.pods`) reads in between.
+who sits where and whose facts are needed, `decide` says what to do. The loop (`bridge.reconcile.loop`) reads in between.
 Each step visits every member a fixed number of times.
 """
 

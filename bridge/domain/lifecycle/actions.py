@@ -1,4 +1,4 @@
-"""What a decision may ask for, as values. `bridge.runtime.actuator` carries them out and decides nothing."""
+"""What a decision may ask for, as values. `bridge.reconcile.actuator` carries them out and decides nothing."""
 
 import enum
 from dataclasses import dataclass

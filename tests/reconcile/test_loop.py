@@ -22,8 +22,8 @@ from bridge.kube.cache import Cache
 from bridge.kube.decode import PODS
 from bridge.leading.workqueue import WorkQueue
 from bridge.process.metrics import Metrics
-from bridge.runtime.placeholders import Placeholders
-from bridge.runtime.pods import PodLoop
+from bridge.reconcile.loop import PodLoop
+from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm.discovery import Snapshot
 from tests import virtual_time
 from tests.make import lives as build

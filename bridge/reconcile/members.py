@@ -7,7 +7,7 @@ from bridge.domain.observation.deletions import Deletions
 from bridge.domain.workloads import membership
 from bridge.domain.workloads.membership import Membership
 from bridge.domain.workloads.workload import Groups
-from bridge.runtime.side import Side
+from bridge.reconcile.side import Side
 
 
 class Members:

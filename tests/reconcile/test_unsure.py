@@ -9,7 +9,7 @@ from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.observation.pace import Pace
 from bridge.domain.observation.view import Past, View
 from bridge.process.metrics import Metrics
-from bridge.runtime.placeholders import Placeholders
+from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm.discovery import Snapshot
 from tests import virtual_time
 from tests.make import lives as build

@@ -10,7 +10,7 @@ from typing_extensions import override
 from bridge.domain.observation.pace import Pace
 from bridge.process.clock import SystemClock
 from bridge.process.metrics import Metrics
-from bridge.runtime.placeholders import Placeholders
+from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.discovery import Discovery

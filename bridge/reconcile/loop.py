@@ -1,7 +1,7 @@
 """The loop over workloads that the extender and the controllers have in common: gather, decide, act.
 
 Most workloads are single pods; a gang's members are looked at together. Which pods are whose, the lifecycle says; what
-else there is to gather, each program says by its `Side` (`bridge.runtime.side`).
+else there is to gather, each program says by its `Side` (`bridge.reconcile.side`).
 """
 
 import asyncio
@@ -27,11 +27,11 @@ from bridge.leading.worker import Aside
 from bridge.leading.workqueue import WorkQueue
 from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
-from bridge.runtime.actuator import Actuator
-from bridge.runtime.members import Members
-from bridge.runtime.placeholders import Placeholders
-from bridge.runtime.side import Side
-from bridge.runtime.situations import Situations
+from bridge.reconcile.actuator import Actuator
+from bridge.reconcile.members import Members
+from bridge.reconcile.placeholders import Placeholders
+from bridge.reconcile.side import Side
+from bridge.reconcile.situations import Situations
 
 _REST_S = 2.0
 """How soon a workload is looked at for which nothing has to be done at once: all that happens until then is one look."""

@@ -47,8 +47,8 @@ from bridge.kube.events import Event, EventType, Reporter
 from bridge.kube.patches import Patch
 from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
-from bridge.runtime.completion import Completer
-from bridge.runtime.placeholders import Placeholders
+from bridge.reconcile.completion import Completer
+from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import errors as slurm_errors
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient

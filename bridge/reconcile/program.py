@@ -31,8 +31,8 @@ from bridge.process.liveness import Liveness
 from bridge.process.metrics import Metrics
 from bridge.process.serve import bind, serve
 from bridge.process.token_watch import TokenWatch
-from bridge.runtime.completion import Completer
-from bridge.runtime.set_aside import SetAside
+from bridge.reconcile.completion import Completer
+from bridge.reconcile.set_aside import SetAside
 from bridge.settings.schema import Settings
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import Controller

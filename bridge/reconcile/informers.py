@@ -14,7 +14,7 @@ from bridge.kube.decode import BOUND_PODS, NODES, PODS
 from bridge.kube.watch import Reflector
 from bridge.process import clock, liveness
 from bridge.process.lifetime import Part
-from bridge.runtime.program import Program
+from bridge.reconcile.program import Program
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-from bridge.runtime.completion import FORGOTTEN_S, PATIENCE_S, Silence
+from bridge.reconcile.completion import FORGOTTEN_S, PATIENCE_S, Silence
 
 
 def test_a_port_that_stays_out_of_reach_is_hopeless_after_a_while() -> None:

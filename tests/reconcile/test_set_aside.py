@@ -11,8 +11,8 @@ from bridge.domain.lifecycle.decision import Actor
 from bridge.domain.oddities import About
 from bridge.kube.errors import Unavailable
 from bridge.process.metrics import Metrics
-from bridge.runtime import set_aside as module
-from bridge.runtime.set_aside import MOST, SetAside, odd_pods
+from bridge.reconcile import set_aside as module
+from bridge.reconcile.set_aside import MOST, SetAside, odd_pods
 from tests import virtual_time
 from tests.make import lives as build
 from tests.runtime.samples import value

@@ -9,13 +9,13 @@ from bridge.domain.oddities import About
 from bridge.kube import events
 from bridge.kube.events import Event, EventType
 from bridge.leading.workqueue import WorkQueue
-from bridge.runtime import set_aside
-from bridge.runtime.actuator import Actuator, ResizeFor, RestoreFor, SubmitFor
-from bridge.runtime.mirror import Mirror
-from bridge.runtime.placeholders import Placeholders
-from bridge.runtime.pods import PodLoop
-from bridge.runtime.program import Program
-from bridge.runtime.side import Side
+from bridge.reconcile import set_aside
+from bridge.reconcile.actuator import Actuator, ResizeFor, RestoreFor, SubmitFor
+from bridge.reconcile.informers import Mirror
+from bridge.reconcile.loop import PodLoop
+from bridge.reconcile.placeholders import Placeholders
+from bridge.reconcile.program import Program
+from bridge.reconcile.side import Side
 from bridge.slurm.discovery import Discovery
 
 _PATIENCE_S = 2.0
