@@ -24,16 +24,16 @@ from bridge.reconcile.nodes import KubeNodes
 from bridge.reconcile.program import Program, opened
 from bridge.settings import configuration
 from bridge.settings.schema import Settings
-from controllers.breaker import Breaker
 from controllers.certificates import Certificates, Issued
 from controllers.fillers import Fillers
 from controllers.holdings import Holdings
-from controllers.inquiry import Inquiry
 from controllers.naming import naming
 from controllers.nodes import NodeController
-from controllers.orphans import Orphans
-from controllers.pods import Endings, wake_with_nodes
-from controllers.restoring import Restorer
+from controllers.pods.breaker import Breaker
+from controllers.pods.evidence import Inquiry
+from controllers.pods.orphans import Orphans
+from controllers.pods.restoring import Restorer
+from controllers.pods.side import Endings, wake_with_nodes
 from controllers.selftest import SelfTest
 
 

@@ -9,8 +9,8 @@ from bridge.domain.request import restore
 from bridge.domain.request.restore import Hold
 from bridge.kube.cache import Cache
 from bridge.reconcile.placeholders import Placeholders
-from controllers.inquiry import Inquiry
-from controllers.restoring import Restorer
+from controllers.pods.evidence import Inquiry
+from controllers.pods.restoring import Restorer
 
 
 class Holdings:

@@ -64,7 +64,7 @@ REMOVALS = [
     ),
     Removal(
         name="orphans",
-        file="controllers/orphans.py",
+        file="controllers/pods/orphans.py",
         before="        for orphan in self._last.orphans:",
         after="        for orphan in ():",
         test="tests/integration/test_strays.py::test_what_a_pod_leaves_when_its_finalizer_is_torn_off_is_cancelled",

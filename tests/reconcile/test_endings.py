@@ -12,7 +12,7 @@ from bridge.domain.model.pods import Pod
 from bridge.kube.cache import Cache
 from bridge.kube.decode import NODES
 from bridge.reconcile.nodes import KubeNodes
-from controllers.pods import Endings
+from controllers.pods.side import Endings
 from tests.make import lives as build
 
 LARGE = replace(build.job(), nodes=tuple(SlurmNode(f"k{n}") for n in range(400)))

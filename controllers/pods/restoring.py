@@ -17,7 +17,7 @@ from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import errors, jobs
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.discovery import Discovery
-from controllers.inquiry import Inquiry
+from controllers.pods.evidence import Inquiry
 
 _log = structlog.get_logger(__name__)
 

@@ -18,7 +18,7 @@ from bridge.process.metrics import Metrics
 from bridge.reconcile.placeholders import Placeholders
 from bridge.settings.schema import Controllers
 from bridge.slurm.discovery import Snapshot
-from controllers.breaker import Breaker
+from controllers.pods.breaker import Breaker
 from tests import virtual_time
 from tests.make import lives as build
 from tests.virtual_time import VirtualClock

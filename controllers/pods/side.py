@@ -18,9 +18,9 @@ from bridge.domain.workloads import membership
 from bridge.domain.workloads.membership import Membership
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.nodes import KubeNodes
-from controllers.breaker import Breaker
-from controllers.inquiry import Inquiry
-from controllers.restoring import Restorer
+from controllers.pods.breaker import Breaker
+from controllers.pods.evidence import Inquiry
+from controllers.pods.restoring import Restorer
 
 _UNHELD = {
     (row, column) for row in (Row.PLACED, Row.BOUND) for column in (Column.NONE, Column.WAITING)
