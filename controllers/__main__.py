@@ -25,10 +25,10 @@ from bridge.reconcile.program import Program, opened
 from bridge.settings import configuration
 from bridge.settings.schema import Settings
 from controllers.certificates import Certificates, Issued
-from controllers.fillers import Fillers
-from controllers.holdings import Holdings
-from controllers.naming import naming
-from controllers.nodes import NodeController
+from controllers.nodes.controller import NodeController
+from controllers.nodes.fillers import Fillers
+from controllers.nodes.holds import Holdings
+from controllers.nodes.naming import naming
 from controllers.pods.breaker import Breaker
 from controllers.pods.evidence import Inquiry
 from controllers.pods.orphans import Orphans

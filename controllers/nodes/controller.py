@@ -36,9 +36,9 @@ from bridge.process.metrics import Metrics
 from bridge.reconcile.nodes import KubeNodes
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import Rejected
-from controllers.holdings import Holdings
-from controllers.node_hands import NodeHands
-from controllers.slurm_nodes import SlurmNodes
+from controllers.nodes.actuator import NodeHands
+from controllers.nodes.holds import Holdings
+from controllers.nodes.slurm import SlurmNodes
 
 _log = structlog.get_logger(__name__)
 

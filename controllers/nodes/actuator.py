@@ -40,7 +40,7 @@ from bridge.slurm import jobs, nodes
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import NotFound
 from bridge.slurm.nodes import Creation, Deletion
-from controllers.slurm_nodes import SlurmNodes
+from controllers.nodes.slurm import SlurmNodes
 
 Description = SetFeatures | SetAddress | SetTopology | SetWeight
 OnSlurmNode = Drain | Undrain | Down | Resume | Description
