@@ -24,7 +24,6 @@ from bridge.reconcile.nodes import KubeNodes
 from bridge.reconcile.program import Program, opened
 from bridge.settings import configuration
 from bridge.settings.schema import Settings
-from controllers.certificates import Certificates, Issued
 from controllers.nodes.controller import NodeController
 from controllers.nodes.fillers import Fillers
 from controllers.nodes.holds import Holdings
@@ -34,7 +33,8 @@ from controllers.pods.evidence import Inquiry
 from controllers.pods.orphans import Orphans
 from controllers.pods.restoring import Restorer
 from controllers.pods.side import Endings, wake_with_nodes
-from controllers.selftest import SelfTest
+from controllers.webhook.certificates import Certificates, Issued
+from controllers.webhook.selftest import SelfTest
 
 
 def main() -> int:

@@ -15,7 +15,7 @@ from bridge.domain import names
 from bridge.kube.client import KubeClient
 from bridge.process.clock import SystemClock
 from bridge.process.metrics import Metrics
-from controllers.certificates import Certificates, Issued
+from controllers.webhook.certificates import Certificates, Issued
 from sandbox import assets
 from sandbox.assets.kubeconform import FOLDER as CRD_FOLDER
 from sandbox.client import Sandbox

@@ -24,7 +24,7 @@ from bridge.domain import names
 from bridge.kube.client import KubeClient
 from bridge.process.clock import SystemClock
 from bridge.process.metrics import Metrics
-from controllers.certificates import Certificates, Issued
+from controllers.webhook.certificates import Certificates, Issued
 from sandbox import kubeconfig
 from sandbox.client import Sandbox
 from sandbox.options import Options

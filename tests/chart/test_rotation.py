@@ -23,7 +23,7 @@ from bridge.domain import names
 from bridge.kube.client import KubeClient
 from bridge.process.clock import SystemClock
 from bridge.process.metrics import Metrics
-from controllers.certificates import Certificates, Issued
+from controllers.webhook.certificates import Certificates, Issued
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
 from tests.chart.policed import OUTSIDE, RELEASE, Cluster, apply, make_namespaces, pod, pods
