@@ -22,10 +22,10 @@ from bridge.settings import configuration, request_defaults
 from bridge.settings.configuration import Sources
 from bridge.settings.schema import Settings
 from extender import app
-from extender.bridged import Bridged
 from extender.gathering import Gatherer
+from extender.nodes import Bridged
 from extender.owners import Owners
-from extender.placement import Placement
+from extender.side import Placement
 from extender.submitting import Submitter
 
 

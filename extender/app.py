@@ -2,7 +2,7 @@
 
 `filter` is answered from the request alone, on a thread of its own: kube-scheduler asks about one pod after the other, and
 waits. `bind`, which it does not wait for, looks the pod up in our cache, refuses what Slurm did not assign, and
-creates the Binding. Every replica answers; only the elected leader places (`extender.placement`).
+creates the Binding. Every replica answers; only the elected leader places (`extender.side`).
 """
 
 import asyncio

@@ -16,7 +16,7 @@ from bridge.domain.workloads.workload import Workload
 from bridge.kube import errors, objects
 from bridge.kube.client import KubeClient
 from bridge.process.clock import Clock
-from extender.bridged import Bridged
+from extender.nodes import Bridged
 from extender.owners import Owners
 
 _REMEMBERED_S = 30.0

@@ -23,8 +23,8 @@ from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.discovery import Discovery
 from bridge.slurm.transport import Reply, Transport
-from extender.bridged import Bridged
 from extender.gathering import Gatherer
+from extender.nodes import Bridged
 from extender.owners import Owners
 from extender.submitting import Submitter
 from tests.virtual_time import VirtualClock

@@ -19,7 +19,7 @@ from bridge.domain.workloads.membership import Membership
 from bridge.kube.cache import Cache
 from bridge.leading.lease import Accession
 from bridge.reconcile.placeholders import Placeholders
-from extender.bridged import Bridged
+from extender.nodes import Bridged
 from extender.owners import Owners
 from extender.submitting import Submitter
 
