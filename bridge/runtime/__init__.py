@@ -1,1 +1,0 @@
-"""What every process needs: settings, logs, metrics, health, serving, leases, queues."""
