@@ -39,7 +39,7 @@ from bridge.reconcile.set_aside import SetAside, odd_pods
 from bridge.slurm.discovery import Snapshot
 from tests import virtual_time
 from tests.make import lives as build
-from tests.runtime.samples import value
+from tests.make.samples import value
 from tests.virtual_time import VirtualClock
 
 Manifest = dict[str, Any]

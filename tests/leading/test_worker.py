@@ -15,7 +15,7 @@ from bridge.process.clock import SystemClock
 from bridge.process.metrics import Metrics
 from bridge.reconcile.set_aside import SetAside
 from tests import virtual_time
-from tests.runtime.samples import value
+from tests.make.samples import value
 from tests.virtual_time import VirtualClock
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from prometheus_client.parser import text_string_to_metric_families
 
 from bridge.process.metrics import Metrics
-from tests.runtime.samples import value
+from tests.make.samples import value
 
 
 def test_every_metric_has_a_prefix_a_meaning_and_a_base_unit() -> None:

@@ -15,7 +15,7 @@ from bridge.process.policy_file import PolicyFile
 from bridge.settings import sources as settings_sources
 from bridge.settings.configuration import Sources
 from bridge.settings.schema import ENV_PREFIX, Placement, Settings, Slurm
-from tests.runtime.samples import value
+from tests.make.samples import value
 from tests.servers import until
 
 ALICE = Requester(user="alice", groups=())

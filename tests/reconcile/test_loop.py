@@ -27,7 +27,7 @@ from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm.discovery import Snapshot
 from tests import virtual_time
 from tests.make import lives as build
-from tests.runtime.samples import value
+from tests.make.samples import value
 from tests.virtual_time import VirtualClock
 
 PACE = Pace(

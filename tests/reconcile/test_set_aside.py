@@ -15,7 +15,7 @@ from bridge.reconcile import set_aside as module
 from bridge.reconcile.set_aside import MOST, SetAside, odd_pods
 from tests import virtual_time
 from tests.make import lives as build
-from tests.runtime.samples import value
+from tests.make.samples import value
 from tests.virtual_time import VirtualClock
 
 POD = About(kind="Pod", namespace="team-a", name="odd", uid="1")
