@@ -20,7 +20,7 @@ from bridge.domain.ids import ClusterId, KubeNode, PodUid, WorkloadKey, alone_ke
 from bridge.domain.lifecycle import breaker
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.actions import Evict
-from bridge.domain.lifecycle.decision import Facts, Policy
+from bridge.domain.lifecycle.decision import Deadlines, Facts
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.placeholder import Identity, PlaceholderSpec
 from bridge.domain.model.pods import Container, ContainerState, Phase, Pod
@@ -29,7 +29,7 @@ from bridge.domain.observation.view import Past
 from bridge.process.clock import SystemClock
 from bridge.process.metrics import Metrics
 from bridge.reconcile.placeholders import Placeholders
-from bridge.settings.schema import Controllers, Placement
+from bridge.settings.schema import Controllers, PlacementSection
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.discovery import Discovery
@@ -154,7 +154,7 @@ class _Controllers:
             now=self._clock.now(),
             evictions_held=self._holds(),
         )
-        decision = lifecycle.decide(facts, Policy())
+        decision = lifecycle.decide(facts, Deadlines())
         if any(isinstance(action, Evict) for action in decision.actions):
             self._evicted[uid].set()
 
@@ -196,7 +196,7 @@ async def _controllers(slurm: SlurmClient, count: int) -> AsyncIterator[_Control
 
 def _pace() -> Pace:
     """As the controllers read, unless told otherwise."""
-    placement, controllers = Placement(), Controllers()
+    placement, controllers = PlacementSection(), Controllers()
     return Pace(
         busy_s=controllers.poll_interval_s,
         idle_s=controllers.poll_interval_s,

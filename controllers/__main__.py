@@ -9,7 +9,7 @@ from typing import NoReturn
 from bridge.domain.ids import SlurmNode
 from bridge.domain.lifecycle.actions import Resize, Submit
 from bridge.domain.lifecycle.breaker import Limits
-from bridge.domain.lifecycle.decision import Policy
+from bridge.domain.lifecycle.decision import Deadlines
 from bridge.domain.model.pods import Pod
 from bridge.domain.nodes import registration
 from bridge.domain.nodes import state as node_state
@@ -17,9 +17,9 @@ from bridge.domain.nodes.spec import Publishing
 from bridge.leading.lease import Accession
 from bridge.leading.workqueue import WorkQueue
 from bridge.process import lifetime, logging
-from bridge.process.lifetime import Part
+from bridge.process.lifetime import Service
 from bridge.reconcile.informers import Mirror
-from bridge.reconcile.leadership import Term
+from bridge.reconcile.leadership import Leadership
 from bridge.reconcile.nodes import KubeNodes
 from bridge.reconcile.program import Program, opened
 from bridge.settings import configuration
@@ -58,7 +58,7 @@ async def run(configured: Settings, stop: asyncio.Event) -> None:
         )
 
 
-def self_test_parts(program: Program) -> tuple[Part, ...]:
+def self_test_parts(program: Program) -> tuple[Service, ...]:
     """Test the webhook, whoever leads; readiness depends on it."""
     controllers = program.settings.controllers
     if not controllers.self_test_namespace:
@@ -70,7 +70,7 @@ def self_test_parts(program: Program) -> tuple[Part, ...]:
         metrics=program.metrics,
     )
     program.health.register("webhook", test.fault)
-    return (Part(name="self-test", run=test.run),)
+    return (Service(name="self-test", run=test.run),)
 
 
 async def lead(program: Program, mirror: Mirror, stop: asyncio.Event, accession: Accession) -> None:
@@ -88,8 +88,8 @@ async def control(
     await mirror.synced()
     placement, controllers = program.settings.placement, program.settings.controllers
     poll_s = controllers.poll_interval_s
-    term = Term(program, mirror, busy_s=poll_s, idle_s=poll_s, submits=False)
-    policy = Policy(
+    term = Leadership(program, mirror, busy_s=poll_s, idle_s=poll_s, submits=False)
+    policy = Deadlines(
         bind_deadline=timedelta(seconds=placement.bind_deadline_s),
         start_deadline=timedelta(seconds=controllers.start_deadline_s),
         kept_slots_deadline=None
@@ -201,17 +201,17 @@ async def place_nothing(pod: Pod, _action: Submit | Resize) -> NoReturn:
     raise AssertionError(f"the controllers were told to place {pod.full_name}")
 
 
-def registration_settings(program: Program) -> registration.Settings:
+def registration_settings(program: Program) -> registration.NodeSettings:
     """How the administrator wants nodes to look in Slurm."""
     controllers = program.settings.controllers
-    return registration.Settings(
+    return registration.NodeSettings(
         publishing=Publishing(
             cluster=program.cluster,
             node_features=controllers.node_features,
             gpu_resources=controllers.gpu_resources,
             gpu_type_labels=controllers.gpu_type_labels,
         ),
-        policy=node_state.Policy(
+        policy=node_state.NodeRules(
             drain_conditions=frozenset(controllers.drain_conditions),
             cordons=controllers.cordon_drained_nodes,
         ),

@@ -6,17 +6,17 @@ from datetime import timedelta
 from functools import partial
 
 from bridge.domain.lifecycle.actions import Restore
-from bridge.domain.lifecycle.decision import Policy, WhenFull
+from bridge.domain.lifecycle.decision import Deadlines, WhenFull
 from bridge.domain.model.pods import Pod
 from bridge.kube.objects import Objects
 from bridge.leading.lease import Accession
 from bridge.process import apart, lifetime, logging
-from bridge.process.lifetime import Part
+from bridge.process.lifetime import Service
 from bridge.process.policy_file import PolicyFile
 from bridge.process.serve import bind, serve
 from bridge.process.tls import ServerTls
 from bridge.reconcile.informers import Mirror
-from bridge.reconcile.leadership import Term
+from bridge.reconcile.leadership import Leadership
 from bridge.reconcile.program import Program, opened
 from bridge.settings import configuration, request_defaults
 from bridge.settings.configuration import Sources
@@ -63,10 +63,10 @@ async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> No
         await lifetime.run_parts(
             program.health_part(),
             program.token_part(),
-            Part(name="certificates", run=tls.run),
-            Part(name="policy", run=policy.run),
+            Service(name="certificates", run=tls.run),
+            Service(name="policy", run=policy.run),
             *mirror.parts(program),
-            Part(name="extender", run=partial(apart.run, answer)),
+            Service(name="extender", run=partial(apart.run, answer)),
             program.leader_part(partial(place, program, mirror, policy)),
             stop=stop,
         )
@@ -82,7 +82,7 @@ async def place(
     """Place pods for as long as we lead."""
     await mirror.synced()
     placement = program.settings.placement
-    term = Term(
+    term = Leadership(
         program,
         mirror,
         busy_s=placement.poll_interval_s,
@@ -124,7 +124,7 @@ async def place(
         accession=accession,
         leads_since=program.clock.now(),
     )
-    policy = Policy(
+    policy = Deadlines(
         tell_after=timedelta(seconds=placement.tell_after_s),
         incomplete_after=timedelta(seconds=placement.incomplete_after_s),
         avoid_node=timedelta(seconds=placement.avoid_node_s),

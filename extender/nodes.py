@@ -68,7 +68,7 @@ class Bridged:
         found = nodes.holder(self._named_in_slurm.get(slurm_node))
         return found.name if found else None
 
-    def check(self, pod: Pod, kube_node: KubeNode, beside: Sequence[Pod] = ()) -> fit.Answer:
+    def check(self, pod: Pod, kube_node: KubeNode, beside: Sequence[Pod] = ()) -> fit.FitResult:
         """Look whether Kubernetes can take the pod there, beside others that are about to get that node."""
         ours = [other for other in self._ours_on.get(kube_node) if other.uid != pod.uid]
         tenants = fit.tenants(

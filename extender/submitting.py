@@ -8,7 +8,7 @@ import structlog
 from bridge.domain.faults import Refused
 from bridge.domain.ids import PodUid, WorkloadKey, alone_key
 from bridge.domain.lifecycle.actions import Resize, Submit
-from bridge.domain.lifecycle.decision import Refusal
+from bridge.domain.lifecycle.decision import SubmitRefusal
 from bridge.domain.lifecycle.refusals import Refusals
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.placeholder import Identity, PlaceholderSpec
@@ -54,7 +54,7 @@ class Submitter:
         self._submitted: dict[WorkloadKey, Identity] = {}
         """What each workload was last submitted as: Slurm may have forgotten that job by the next time."""
 
-    def refusal(self, uid: WorkloadKey) -> Refusal | None:
+    def refusal(self, uid: WorkloadKey) -> SubmitRefusal | None:
         """Return what was said against the workload's last submits; None since one was accepted."""
         return self._refusals.get(uid)
 

@@ -9,7 +9,7 @@ from bridge.domain.request.build import Defaults
 from bridge.process import health, lifetime, logging
 from bridge.process.clock import SystemClock
 from bridge.process.health import Health
-from bridge.process.lifetime import Part
+from bridge.process.lifetime import Service
 from bridge.process.metrics import Metrics
 from bridge.process.policy_file import PolicyFile
 from bridge.process.serve import bind, serve
@@ -51,10 +51,10 @@ async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> No
         await serve(webhook, sock, stop=stop, tls=tls.context)
 
     await lifetime.run_parts(
-        Part(name="health", run=serve_health),
-        Part(name="certificates", run=tls.run),
-        Part(name="policy", run=policy.run),
-        Part(name="webhook", run=serve_webhook),
+        Service(name="health", run=serve_health),
+        Service(name="certificates", run=tls.run),
+        Service(name="policy", run=policy.run),
+        Service(name="webhook", run=serve_webhook),
         stop=stop,
     )
 

@@ -15,16 +15,16 @@ from bridge.commands.examine_kube import KubeExaminer
 from bridge.commands.output import Format, FormatOption
 from bridge.domain.diagnosis.doctor import between, findings, kube, slurm
 from bridge.domain.diagnosis.doctor.between import BothFacts
-from bridge.domain.diagnosis.doctor.findings import Finding, Verdict
+from bridge.domain.diagnosis.doctor.findings import Finding, Severity
 
 FAULTY = 2
 """Exit code."""
 
 _STYLES = {
-    Verdict.OK: "green",
-    Verdict.WARNING: "yellow",
-    Verdict.FAULT: "bold red",
-    Verdict.NOT_CHECKED: "dim",
+    Severity.OK: "green",
+    Severity.WARNING: "yellow",
+    Severity.FAULT: "bold red",
+    Severity.NOT_CHECKED: "dim",
 }
 
 
@@ -45,7 +45,7 @@ def command(
         output.document([output.plain(finding) for finding in found], form)
     else:
         _print(found)
-    is_faulty = any(finding.verdict is Verdict.FAULT for finding in found)
+    is_faulty = any(finding.verdict is Severity.FAULT for finding in found)
     raise typer.Exit(FAULTY if is_faulty else 0)
 
 
@@ -87,12 +87,14 @@ def _print(found: Sequence[Finding]) -> None:
     screen = output.console()
     width = max(len(finding.check) for finding in found)
     for finding in found:
-        mark = Text(finding.verdict.value.ljust(len(Verdict.NOT_CHECKED)), _STYLES[finding.verdict])
+        mark = Text(
+            finding.verdict.value.ljust(len(Severity.NOT_CHECKED)), _STYLES[finding.verdict]
+        )
         screen.print(Text.assemble(mark, "  ", finding.check.ljust(width), "  ", finding.found))
         if finding.fix:
             screen.print(
-                Text.assemble(" " * (len(Verdict.NOT_CHECKED) + width + 4), (finding.fix, "cyan"))
+                Text.assemble(" " * (len(Severity.NOT_CHECKED) + width + 4), (finding.fix, "cyan"))
             )
-    bad = sum(finding.verdict is Verdict.FAULT for finding in found)
-    doubtful = sum(finding.verdict is Verdict.WARNING for finding in found)
+    bad = sum(finding.verdict is Severity.FAULT for finding in found)
+    doubtful = sum(finding.verdict is Severity.WARNING for finding in found)
     screen.print(f"{len(found)} checks, {bad} faults, {doubtful} warnings")

@@ -4,7 +4,7 @@ import typer
 
 from bridge.commands import access, output
 from bridge.commands.access import Access, Kubeconfig, SlurmTokenFile, SlurmUrl, Way
-from bridge.commands.output import Column, Format, FormatOption
+from bridge.commands.output import Format, FormatOption, TableColumn
 from bridge.domain.diagnosis import overview
 from bridge.domain.diagnosis.overview import NodeRow
 from bridge.kube import decode, lists
@@ -13,18 +13,18 @@ MISMATCH = 2
 """Exit code."""
 
 COLUMNS = (
-    Column("NODE", "kube_node"),
-    Column("SLURM", "slurm_node"),
-    Column("KUBERNETES", "kubernetes"),
-    Column("STATE", "slurm"),
-    Column("CPUS", "slurm_cpus"),
-    Column("USED", "used_cpus"),
-    Column("ALLOCATABLE", "cpus", wide=True),
-    Column("MIB", "slurm_memory_mib", wide=True),
-    Column("ALLOCATABLE MIB", "memory_mib", wide=True),
-    Column("GRES", "gres"),
-    Column("REASON", "reason"),
-    Column("MISMATCH", "mismatch"),
+    TableColumn("NODE", "kube_node"),
+    TableColumn("SLURM", "slurm_node"),
+    TableColumn("KUBERNETES", "kubernetes"),
+    TableColumn("STATE", "slurm"),
+    TableColumn("CPUS", "slurm_cpus"),
+    TableColumn("USED", "used_cpus"),
+    TableColumn("ALLOCATABLE", "cpus", wide=True),
+    TableColumn("MIB", "slurm_memory_mib", wide=True),
+    TableColumn("ALLOCATABLE MIB", "memory_mib", wide=True),
+    TableColumn("GRES", "gres"),
+    TableColumn("REASON", "reason"),
+    TableColumn("MISMATCH", "mismatch"),
 )
 
 

@@ -43,7 +43,7 @@ _STYLES = {
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """One column: the row's field, and whether only `-o wide` shows it."""
 
     title: str
@@ -56,7 +56,9 @@ def console() -> Console:
     return Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH, highlight=False)
 
 
-def table(rows: Sequence[Any], columns: Sequence[Column], form: Format, *, nothing: str) -> None:
+def table(
+    rows: Sequence[Any], columns: Sequence[TableColumn], form: Format, *, nothing: str
+) -> None:
     """Print rows (dataclasses) in the format wanted; `nothing` is said on standard error where there are none."""
     match form:
         case Format.JSON | Format.YAML:
@@ -68,7 +70,7 @@ def table(rows: Sequence[Any], columns: Sequence[Column], form: Format, *, nothi
             console().print(drawn(rows, columns, wide=form is Format.WIDE))
 
 
-def drawn(rows: Sequence[Any], columns: Sequence[Column], *, wide: bool) -> Table:
+def drawn(rows: Sequence[Any], columns: Sequence[TableColumn], *, wide: bool) -> Table:
     """Draw the table."""
     shown = [column for column in columns if wide or not column.wide]
     grid = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)

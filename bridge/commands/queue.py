@@ -10,28 +10,28 @@ from rich.live import Live
 
 from bridge.commands import access, output
 from bridge.commands.access import Access, Kubeconfig, Namespace, SlurmTokenFile, SlurmUrl, Way
-from bridge.commands.output import Column, Format, FormatOption
+from bridge.commands.output import Format, FormatOption, TableColumn
 from bridge.domain import names
 from bridge.domain.diagnosis import queue
-from bridge.domain.diagnosis.queue import Entry
+from bridge.domain.diagnosis.queue import QueueEntry
 from bridge.kube import decode, lists
 
 COLUMNS = (
-    Column("NAMESPACE", "namespace"),
-    Column("WORKLOAD", "workload"),
-    Column("PODS", "pods"),
-    Column("RUN", "running"),
-    Column("JOB", "job"),
-    Column("STATE", "state"),
-    Column("USER", "user"),
-    Column("ACCOUNT", "account", wide=True),
-    Column("PARTITION", "partition", wide=True),
-    Column("PRIORITY", "priority", wide=True),
-    Column("GPUS", "gpus"),
-    Column("AGE", "age"),
-    Column("START", "start", wide=True),
-    Column("NODES", "nodes"),
-    Column("REASON", "reason"),
+    TableColumn("NAMESPACE", "namespace"),
+    TableColumn("WORKLOAD", "workload"),
+    TableColumn("PODS", "pods"),
+    TableColumn("RUN", "running"),
+    TableColumn("JOB", "job"),
+    TableColumn("STATE", "state"),
+    TableColumn("USER", "user"),
+    TableColumn("ACCOUNT", "account", wide=True),
+    TableColumn("PARTITION", "partition", wide=True),
+    TableColumn("PRIORITY", "priority", wide=True),
+    TableColumn("GPUS", "gpus"),
+    TableColumn("AGE", "age"),
+    TableColumn("START", "start", wide=True),
+    TableColumn("NODES", "nodes"),
+    TableColumn("REASON", "reason"),
 )
 
 _PACE_S = 2.0
@@ -53,7 +53,7 @@ def command(
     way = Way(kubeconfig=kubeconfig, slurm_url=slurm_url, slurm_token_file=slurm_token_file)
     where = "" if everywhere else namespace or way.namespace
 
-    def look() -> Sequence[Entry]:
+    def look() -> Sequence[QueueEntry]:
         return access.run(way, lambda opened: _ask(opened, where))
 
     if not watch:
@@ -66,7 +66,7 @@ def command(
             time.sleep(_PACE_S)
 
 
-async def _ask(opened: Access, namespace: str) -> Sequence[Entry]:
+async def _ask(opened: Access, namespace: str) -> Sequence[QueueEntry]:
     ours = {"fieldSelector": f"spec.schedulerName={names.SCHEDULER_NAME}"}
     pods = await lists.listing(opened.kube, decode.PODS, namespace=namespace, params=ours)
     jobs = await opened.queue()

@@ -11,7 +11,7 @@ from bridge.commands.access import Access, Kubeconfig, Namespace, SlurmTokenFile
 from bridge.commands.output import Format, FormatOption
 from bridge.domain import names
 from bridge.domain.diagnosis import why
-from bridge.domain.diagnosis.why import Answer, Situation, Stage
+from bridge.domain.diagnosis.why import Diagnosis, Situation, Stage
 from bridge.kube import objects, writes
 from bridge.kube.errors import Forbidden
 
@@ -40,7 +40,7 @@ def command(
     raise typer.Exit(WAITS if found.stage is Stage.WAITS else 0)
 
 
-async def _ask(opened: Access, namespace: str, name: str) -> Answer:
+async def _ask(opened: Access, namespace: str, name: str) -> Diagnosis:
     pod = await writes.get_pod(opened.kube, namespace, name)
     try:
         labels = (await objects.get_namespace(opened.kube, namespace)).labels
@@ -58,7 +58,7 @@ async def _ask(opened: Access, namespace: str, name: str) -> Answer:
     )
 
 
-def _print(pod: str, found: Answer) -> None:
+def _print(pod: str, found: Diagnosis) -> None:
     screen = output.console()
     screen.print(Text.assemble((pod, "bold"), f" {found.state}"))
     lines = [("why", found.why), ("what to do", found.next_step), *found.details]

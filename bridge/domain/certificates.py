@@ -20,7 +20,7 @@ SETTLED_AFTER = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Term:
+class Validity:
     """From when to when a certificate is good."""
 
     made_at: datetime
@@ -37,7 +37,7 @@ class Authority:
 
     id: str
     """Fingerprint of its certificate."""
-    term: Term
+    term: Validity
 
     @property
     def settled_at(self) -> datetime:
@@ -51,12 +51,12 @@ class Certificate:
 
     issuer: str
     """`Authority.id`; "" if none of ours has signed it."""
-    term: Term
+    term: Validity
     hosts: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class RotationPlan:
     """What is to be done, in this order; the rest stays as it is."""
 
     makes_authority: bool
@@ -74,7 +74,7 @@ def decide(
     certificates: Mapping[str, Certificate | None],
     hosts: Mapping[str, frozenset[str]],
     published: frozenset[str],
-) -> Plan:
+) -> RotationPlan:
     """Plan what comes next.
 
     Args:
@@ -90,7 +90,7 @@ def decide(
     )
     newest = living[-1] if living else None
     signer = _signer(now, living, published)
-    return Plan(
+    return RotationPlan(
         makes_authority=newest is None or now >= newest.term.at(SUCCESSOR_AT),
         trusted=tuple(authority.id for authority in living),
         signer=signer,

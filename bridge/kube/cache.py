@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Generic, TypeVar
 
 from bridge.domain.oddities import UNHEARD, Oddities
-from bridge.kube.decode import Kind
+from bridge.kube.decode import ResourceKind
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ class Index(Generic[T]):
 class Cache(Generic[T]):
     """Objects of one kind, as of the last thing the API server told us."""
 
-    def __init__(self, kind: Kind[T], set_aside: Oddities = UNHEARD) -> None:
+    def __init__(self, kind: ResourceKind[T], set_aside: Oddities = UNHEARD) -> None:
         self.kind = kind
         """What is in it."""
         self._set_aside = set_aside

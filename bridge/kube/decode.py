@@ -36,7 +36,7 @@ _bookmark = msgspec.json.Decoder(wire.Bookmark)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind(Generic[T]):
+class ResourceKind(Generic[T]):
     """What a reflector lists and watches, and how its objects are read."""
 
     path: str
@@ -101,7 +101,7 @@ def kube_object(body: Json, api_version: str = "", kind: str = "") -> KubeObject
     )
 
 
-PODS = Kind(
+PODS = ResourceKind(
     path="/api/v1/pods",
     read=pod,
     key=lambda p: p.uid,
@@ -111,7 +111,7 @@ PODS = Kind(
     name=lambda p: p.full_name,
 )
 """Whole pods, by uid; the reflector's selectors say which: `spec.schedulerName=slurm-bridge-scheduler`."""
-BOUND_PODS = Kind(
+BOUND_PODS = ResourceKind(
     path="/api/v1/pods",
     read=bound_pod,
     key=lambda p: p.uid,
@@ -120,7 +120,7 @@ BOUND_PODS = Kind(
     name=lambda p: f"{p.namespace}/{p.name}",
 )
 """Pods as their nodes' books see them, by uid; to be selected by `spec.nodeName!=`, without ours, which the other cache has."""
-NODES = Kind(
+NODES = ResourceKind(
     path="/api/v1/nodes",
     read=node,
     key=lambda n: n.name,

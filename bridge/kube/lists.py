@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from bridge.kube import decode, paths
 from bridge.kube.client import NO_PARAMS, KubeClient
-from bridge.kube.decode import Kind
+from bridge.kube.decode import ResourceKind
 
 T = TypeVar("T")
 
@@ -13,7 +13,11 @@ _PAGE = 500
 
 
 async def listing(
-    client: KubeClient, kind: Kind[T], *, namespace: str = "", params: Mapping[str, str] = NO_PARAMS
+    client: KubeClient,
+    kind: ResourceKind[T],
+    *,
+    namespace: str = "",
+    params: Mapping[str, str] = NO_PARAMS,
 ) -> list[T]:
     """Read all objects of a kind, page by page.
 

@@ -11,7 +11,7 @@ from bridge.kube import decode, paths, wire
 from bridge.kube.client import JSON_PATCH, KubeClient
 
 
-class Kind(enum.Enum):
+class WebhookKind(enum.Enum):
     """The two kinds of webhook configurations, by their plurals."""
 
     MUTATING = "mutatingwebhookconfigurations"
@@ -39,14 +39,14 @@ _configuration = msgspec.json.Decoder(_Configuration)
 class Trust:
     """One webhook configuration as it was read."""
 
-    kind: Kind
+    kind: WebhookKind
     name: str
     webhooks: tuple[str, ...]
     bundles: tuple[bytes, ...]
     """PEM, one for each webhook; b"" where there is none yet."""
 
 
-async def get(client: KubeClient, kind: Kind, name: str) -> Trust:
+async def get(client: KubeClient, kind: WebhookKind, name: str) -> Trust:
     """Read a configuration.
 
     Raises:
@@ -79,5 +79,5 @@ async def publish(client: KubeClient, trust: Trust, bundle: bytes) -> None:
     await client.request("PATCH", path, body=patch, content_type=JSON_PATCH)
 
 
-def _path(kind: Kind, name: str) -> str:
+def _path(kind: WebhookKind, name: str) -> str:
     return paths.of("apis", "admissionregistration.k8s.io", "v1", kind.value, name)

@@ -34,7 +34,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Service:
     """Something that runs as long as the process does, such as a server or a watch."""
 
     name: str
@@ -67,7 +67,7 @@ def end_at_once(why: str) -> NoReturn:
     os._exit(1)
 
 
-async def run_parts(*parts: Part, stop: asyncio.Event) -> None:
+async def run_parts(*parts: Service, stop: asyncio.Event) -> None:
     """Run parts side by side; at `stop` end them one after another, the last one first.
 
     So name what others rely on first: a server that is named after the cache it answers from stops before it.
@@ -106,7 +106,7 @@ def _end_with(tasks: Sequence[asyncio.Task[None]]) -> None:
     )
 
 
-async def _watch(part: Part, stop: asyncio.Event) -> None:
+async def _watch(part: Service, stop: asyncio.Event) -> None:
     try:
         await part.run(stop)
     except Exception as error:

@@ -53,7 +53,7 @@ def bound_s(*, request_timeout_s: float, workers: int, connections: int) -> floa
     return _OUR_OWN_S + (_AT_THE_START + _REQUESTS_A_CALL * in_line) * request_timeout_s
 
 
-class EndedEarly(Exception):
+class LoopEndedEarly(Exception):
     """A loop ended although nobody had asked it to."""
 
 
@@ -175,7 +175,7 @@ async def run(name: str, forever: Coroutine[Any, Any, None], stop: asyncio.Event
             await ended(running)
             stopping.cancel()
     if is_early and not stop.is_set():
-        raise EndedEarly(f"the loop {name!r} ended although nobody asked it to")
+        raise LoopEndedEarly(f"the loop {name!r} ended although nobody asked it to")
 
 
 async def ended(task: asyncio.Task[Any]) -> None:

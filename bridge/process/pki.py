@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from bridge.domain.certificates import Authority, Certificate, Term
+from bridge.domain.certificates import Authority, Certificate, Validity
 
 CLOCK_SKEW = timedelta(minutes=5)
 """Certificates are good from so much before they were made: the reader's clock may be behind."""
@@ -33,7 +33,7 @@ def make_authority(name: str, *, now: datetime, lifetime: timedelta) -> Pair:
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _name(name)
     certificate = (
-        _builder(subject, key.public_key(), Term(made_at=now, ends_at=now + lifetime))
+        _builder(subject, key.public_key(), Validity(made_at=now, ends_at=now + lifetime))
         .issuer_name(subject)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(signs_certificates=True), critical=True)
@@ -65,7 +65,7 @@ def issue(
     ca = x509.load_pem_x509_certificate(authority.certificate)
     ca_key = _private_key(authority.key)
     key = ec.generate_private_key(ec.SECP256R1())
-    term = Term(made_at=now, ends_at=min(now + lifetime, ca.not_valid_after_utc))
+    term = Validity(made_at=now, ends_at=min(now + lifetime, ca.not_valid_after_utc))
     purpose = ExtendedKeyUsageOID.CLIENT_AUTH if is_client else ExtendedKeyUsageOID.SERVER_AUTH
     builder = (
         _builder(_name(name), key.public_key(), term)
@@ -139,9 +139,9 @@ def _has_signed(authority: Pair, certificate: x509.Certificate) -> bool:
     return True
 
 
-def _term(certificate: x509.Certificate) -> Term:
+def _term(certificate: x509.Certificate) -> Validity:
     made_at = certificate.not_valid_before_utc + CLOCK_SKEW
-    return Term(made_at=made_at, ends_at=certificate.not_valid_after_utc)
+    return Validity(made_at=made_at, ends_at=certificate.not_valid_after_utc)
 
 
 def _hosts(certificate: x509.Certificate) -> frozenset[str]:
@@ -158,7 +158,7 @@ def _hosts(certificate: x509.Certificate) -> frozenset[str]:
 
 
 def _builder(
-    subject: x509.Name, key: ec.EllipticCurvePublicKey, term: Term
+    subject: x509.Name, key: ec.EllipticCurvePublicKey, term: Validity
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()

@@ -13,7 +13,7 @@ from bridge.kube.cache import Cache
 from bridge.kube.decode import BOUND_PODS, NODES, PODS
 from bridge.kube.watch import Reflector
 from bridge.process import clock, liveness
-from bridge.process.lifetime import Part
+from bridge.process.lifetime import Service
 from bridge.reconcile.program import Program
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ class Mirror:
         self.bound: Cache[BoundPod] = Cache(BOUND_PODS, set_aside)
         """Every other pod of the cluster that has a node."""
 
-    def parts(self, program: Program) -> tuple[Part, ...]:
+    def parts(self, program: Program) -> tuple[Service, ...]:
         """Keep the caches up to date; the program's readiness depends on it."""
         name = program.settings.scheduler_name
         return (
@@ -41,7 +41,7 @@ class Mirror:
             self._part(
                 program, "other pods", self.bound, f"spec.nodeName!=,spec.schedulerName!={name}"
             ),
-            Part(name="set aside", run=self._try_again),
+            Service(name="set aside", run=self._try_again),
         )
 
     async def synced(self) -> None:
@@ -56,7 +56,9 @@ class Mirror:
             for cache in (self.pods, self.kube_nodes, self.bound):
                 cache.try_again()
 
-    def _part(self, program: Program, name: str, cache: Cache[T], field_selector: str = "") -> Part:
+    def _part(
+        self, program: Program, name: str, cache: Cache[T], field_selector: str = ""
+    ) -> Service:
         reflector = Reflector(
             program.kube,
             cache,
@@ -71,4 +73,4 @@ class Mirror:
             with liveness.loop(f"watch of {name}"):
                 await reflector.run(stop)
 
-        return Part(name=name, run=run)
+        return Service(name=name, run=run)

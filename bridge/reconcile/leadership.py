@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from bridge.domain.ids import PodUid, WorkloadKey, alone_key
-from bridge.domain.lifecycle.decision import Policy
+from bridge.domain.lifecycle.decision import Deadlines
 from bridge.domain.oddities import About
 from bridge.kube import events
 from bridge.kube.events import Event, EventType
@@ -27,7 +27,7 @@ _UNHURRIED_PAUSE_S = 0.2
 once."""
 
 
-class Term:
+class Leadership:
     """A queue of pods, and a picture of Slurm that wakes them; dropped when the term ends."""
 
     def __init__(
@@ -72,7 +72,7 @@ class Term:
     def loop(
         self,
         side: Side,
-        policy: Policy,
+        policy: Deadlines,
         *,
         submit: SubmitFor,
         resize: ResizeFor,

@@ -15,7 +15,7 @@ from bridge.domain.gang.decide import Decisions, Look, Plan, Sight
 from bridge.domain.gang.members import Claims
 from bridge.domain.ids import PodUid, WorkloadKey
 from bridge.domain.lifecycle import table as lifecycle
-from bridge.domain.lifecycle.decision import Actor, Decision, Facts, Policy
+from bridge.domain.lifecycle.decision import Actor, Deadlines, Decision, Facts
 from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Past
@@ -50,7 +50,7 @@ class PodLoop:
         queue: WorkQueue[WorkloadKey],
         placeholders: Placeholders,
         actuator: Actuator,
-        policy: Policy,
+        policy: Deadlines,
         clock: Clock,
         metrics: Metrics,
         set_aside: Oddities = UNHEARD,

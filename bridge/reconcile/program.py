@@ -26,7 +26,7 @@ from bridge.leading.lease import Accession
 from bridge.process import health, lifetime, liveness
 from bridge.process.clock import Clock, SystemClock
 from bridge.process.health import Health
-from bridge.process.lifetime import Part, StartAfresh
+from bridge.process.lifetime import Service, StartAfresh
 from bridge.process.liveness import Liveness
 from bridge.process.metrics import Metrics
 from bridge.process.serve import bind, serve
@@ -91,13 +91,13 @@ class Program:
             limits=limits,
         )
 
-    def health_part(self) -> Part:
+    def health_part(self) -> Service:
         """Serve /livez, /readyz and /metrics."""
         app = health.app(self.health, self.metrics, self.liveness.faults)
         sock = bind(self.settings.health.listen)
-        return Part(name="health", run=lambda stop: serve(app, sock, stop=stop))
+        return Service(name="health", run=lambda stop: serve(app, sock, stop=stop))
 
-    def token_part(self) -> Part:
+    def token_part(self) -> Service:
         """Say when the Slurm token ends, and warn well before."""
         slurm = self.settings.slurm
         self.metrics.watch_token(lambda: self.slurm.token.expires_at)
@@ -107,9 +107,9 @@ class Program:
             file=slurm.token_file,
             clock=self.clock,
         )
-        return Part(name="token", run=watch.run)
+        return Service(name="token", run=watch.run)
 
-    def leader_part(self, body: lease.Body) -> Part:
+    def leader_part(self, body: lease.Body) -> Service:
         """Run a body while this process leads.
 
         A process leads once: one that lost its lease has caches and questions under way that another leader has
@@ -125,7 +125,7 @@ class Program:
             await body(stop, accession)
 
         kubernetes = self.settings.kubernetes
-        return Part(
+        return Service(
             name="leader",
             run=lambda stop: lease.lead(
                 KubeLeases(self.lease_kube, kubernetes.namespace),

@@ -17,13 +17,13 @@ _ABOUT_USER = frozenset({"namespace", "user"})
 _ABOUT_GROUP = _ABOUT_USER | {"slurm_user"}
 
 
-class Entry(BaseModel):
+class EntrySection(BaseModel):
     """What all parts of a rule share: nothing unknown, nothing changed later."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Match(Entry):
+class Match(EntrySection):
     """Whom a rule is for: everybody in all namespaces, unless it says less."""
 
     namespaces: _Texts = Field((), description="Names of namespaces; * and ? match.")
@@ -38,20 +38,20 @@ class Match(Entry):
     ] = ()
 
 
-class Choice(Entry):
+class ChoiceSection(EntrySection):
     """A field that users choose, within limits."""
 
     default: str = Field("", description="Where the user says nothing; empty: Slurm's default.")
     allowed: _Texts = Field((), description="What users may ask for besides; * and ? match.")
 
 
-class OpenChoice(Choice):
+class OpenChoice(ChoiceSection):
     """The same, without limits unless some are set."""
 
     allowed: _Texts = Field(("*",), description="What users may ask for besides; * and ? match.")
 
 
-class Range(Entry):
+class RangeSection(EntrySection):
     """A number that users choose, within limits."""
 
     min: Annotated[int, Field(ge=-notation.MAX_NUMBER, le=notation.MAX_NUMBER)] = Field(
@@ -68,7 +68,7 @@ class Range(Entry):
         return self
 
 
-class Rule(Entry):
+class RuleSection(EntrySection):
     """One rule: whom it is for, whom their jobs run as in Slurm, and what they may ask of it."""
 
     name: str = Field(
@@ -90,16 +90,16 @@ class Rule(Entry):
     group_table: dict[str, _Name] = Field(
         default_factory=dict, description="What group amounts to is looked up here, likewise."
     )
-    account: Choice = Field(
-        Choice(), description="Account that is charged; the default may be a template."
+    account: ChoiceSection = Field(
+        ChoiceSection(), description="Account that is charged; the default may be a template."
     )
     partition: OpenChoice = Field(OpenChoice(), description="Partitions.")
-    qos: Choice = Field(Choice(), description="Quality of service.")
-    reservation: Choice = Field(Choice(), description="Reservations.")
-    priority: Range | None = Field(
+    qos: ChoiceSection = Field(ChoiceSection(), description="Quality of service.")
+    reservation: ChoiceSection = Field(ChoiceSection(), description="Reservations.")
+    priority: RangeSection | None = Field(
         None, description="Priorities users may set; null: none, Slurm computes it."
     )
-    nice: Range | None = Field(
+    nice: RangeSection | None = Field(
         None, description="Nice values users may set, below 0 raises the priority; null: none."
     )
     time_limit_max_min: Annotated[int, Field(ge=1)] | None = Field(
@@ -156,7 +156,7 @@ class Rule(Entry):
         )
 
 
-def problems(rules: tuple[Rule, ...], *, default_partition: str) -> list[str]:
+def problems(rules: tuple[RuleSection, ...], *, default_partition: str) -> list[str]:
     """Say what is wrong with the rules together, or with the other settings."""
     found: list[str] = []
     seen: Mapping[str, int] = {}
@@ -175,9 +175,9 @@ def problems(rules: tuple[Rule, ...], *, default_partition: str) -> list[str]:
     return found
 
 
-def _choice(given: Choice) -> rules.Choice:
+def _choice(given: ChoiceSection) -> rules.Choice:
     return rules.Choice(default=given.default, allowed=Patterns(given.allowed))
 
 
-def _range(given: Range | None) -> rules.Range | None:
+def _range(given: RangeSection | None) -> rules.Range | None:
     return None if given is None else rules.Range(least=given.min, most=given.max)

@@ -20,7 +20,7 @@ REQUIRED = "required"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class SettingRow:
     """One setting."""
 
     name: tuple[str, ...]
@@ -36,13 +36,13 @@ class Group:
 
     name: str
     meaning: str
-    rows: tuple[Row, ...]
+    rows: tuple[SettingRow, ...]
 
 
 def groups(model: type[BaseModel]) -> Iterator[Group]:
     """The top, then every section in order."""
     sections: dict[str, type[BaseModel]] = {}
-    top: list[Row] = []
+    top: list[SettingRow] = []
     for name, field in model.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
             sections[name] = field.annotation
@@ -102,7 +102,7 @@ def _entry(kind: object) -> type[BaseModel] | None:
     return inner if _is_model(inner) else None
 
 
-def _entry_rows(model: type[BaseModel], *above: str) -> Iterator[Row]:
+def _entry_rows(model: type[BaseModel], *above: str) -> Iterator[SettingRow]:
     """The settings of an entry, those of its parts in their place."""
     for name, field in model.model_fields.items():
         part = next(filter(_is_model, (field.annotation, *typing.get_args(field.annotation))), None)
@@ -120,9 +120,9 @@ def _is_model(kind: object) -> TypeGuard[type[BaseModel]]:
     return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
-def _row(name: tuple[str, ...], field: FieldInfo) -> Row:
+def _row(name: tuple[str, ...], field: FieldInfo) -> SettingRow:
     default = field.get_default(call_default_factory=True)
-    return Row(
+    return SettingRow(
         name=name,
         accepts=_accepts(field.annotation, field.metadata),
         unit=next((unit for end, unit in UNITS.items() if name[-1].endswith(end)), ""),

@@ -16,7 +16,7 @@ from bridge.domain import names
 from bridge.settings import policy as settings_policy
 from bridge.settings import reference as settings_reference
 from bridge.settings import values as settings_values
-from bridge.settings.policy import Rule
+from bridge.settings.policy import RuleSection
 from bridge.settings.values import Address, Count, HttpUrl, OptionalField, Port, Seconds, Section
 
 ENV_PREFIX = "SLURM_BRIDGE_"
@@ -111,10 +111,10 @@ class Slurm(Section):
         return self
 
 
-class Policy(Section):
+class PolicySection(Section):
     """Who may ask Slurm for what: docs/identity.md. Read again when the file changes, unlike all other settings."""
 
-    rules: Annotated[tuple[Rule, ...], BeforeValidator(settings_values.parse_json)] = Field(
+    rules: Annotated[tuple[RuleSection, ...], BeforeValidator(settings_values.parse_json)] = Field(
         (), description="The first that matches holds; no match: the pod is refused."
     )
     creator_annotation: str = Field(
@@ -129,7 +129,7 @@ class Policy(Section):
     )
 
 
-class Placement(Section):
+class PlacementSection(Section):
     """How the extender's leader gets pods their nodes."""
 
     default_cpus: Count = Field(1, description="CPUs of a pod that requests none.")
@@ -281,7 +281,7 @@ class Controllers(Section):
     )
 
 
-class Certificates(Section):
+class CertificatesSection(Section):
     """Certificates that the controllers' leader signs itself, for webhook, extender and kube-scheduler."""
 
     release: str = Field(
@@ -339,7 +339,7 @@ class LeaderElection(Section):
         return self
 
 
-class Health(Section):
+class HealthSection(Section):
     """/livez, /readyz and /metrics, plain HTTP."""
 
     listen: Address = Field("0.0.0.0:8080", description="Address and port of the HTTP server.")
@@ -361,14 +361,14 @@ class Settings(Section):
     log: Log = Log()
     kubernetes: Kubernetes = Kubernetes()
     slurm: Slurm = Slurm()
-    policy: Policy = Policy()
-    placement: Placement = Placement()
+    policy: PolicySection = PolicySection()
+    placement: PlacementSection = PlacementSection()
     webhook: Webhook = Webhook()
     extender: Extender = Extender()
     controllers: Controllers = Controllers()
-    certificates: Certificates = Certificates()
+    certificates: CertificatesSection = CertificatesSection()
     leader_election: LeaderElection = LeaderElection()
-    health: Health = Health()
+    health: HealthSection = HealthSection()
 
     @model_validator(mode="after")
     def _submits_have_connections(self) -> Self:

@@ -7,13 +7,13 @@ ever lost its state, with several.
 from datetime import UTC, datetime
 
 from bridge.domain.ids import JobId, Sluid
-from bridge.domain.request.restore import Numbering, Record
+from bridge.domain.request.restore import AccountedJob, Numbering
 from bridge.slurm import wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import Malformed
 
 
-async def record(client: SlurmClient, ref: JobId | Sluid) -> Record | None:
+async def record(client: SlurmClient, ref: JobId | Sluid) -> AccountedJob | None:
     """Read what slurmdbd knows of a job; None: nothing, or of several that had this id.
 
     Raises:
@@ -52,8 +52,8 @@ async def numbering(client: SlurmClient) -> Numbering:
     return Numbering(next_id=JobId(next_id), last_id=JobId(last_id))
 
 
-def _record(wired: wire.Accounted) -> Record:
-    return Record(
+def _record(wired: wire.Accounted) -> AccountedJob:
+    return AccountedJob(
         states=frozenset(wired.state.current),
         started_at=_moment(wired.time.start),
         ended_at=_moment(wired.time.end),

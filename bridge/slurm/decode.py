@@ -10,7 +10,7 @@ from typing import Final
 from bridge.domain import hostlist
 from bridge.domain.ids import ClusterId, JobId, Sluid, SlurmNode, WorkloadKey
 from bridge.domain.model import allocation, grant, placeholder
-from bridge.domain.model.allocation import Part, Share, TaskSize
+from bridge.domain.model.allocation import Component, TaskShare, TaskSize
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.nodes import SlurmNodeFacts
@@ -109,7 +109,7 @@ def _whole(components: Sequence[SlurmJob]) -> SlurmJob:
         tasks=sum(component.tasks for component in components),
         shares=(),
         parts=tuple(
-            Part(tasks=each.tasks, task=each.task, shares=each.shares) for each in components
+            Component(tasks=each.tasks, task=each.task, shares=each.shares) for each in components
         ),
         remains=phase is JobPhase.ENDED and any(each is not phase for each in phases),
         started_at=counts.started_at,
@@ -200,7 +200,7 @@ def _job(read: Lenient[wire.Job]) -> SlurmJob | Stranger:
     )
 
 
-def _shares(wired: wire.Job, nodes: tuple[SlurmNode, ...]) -> Iterator[Share]:
+def _shares(wired: wire.Job, nodes: tuple[SlurmNode, ...]) -> Iterator[TaskShare]:
     """Say how many tasks find room on each node; nothing where that takes the detail and the answer has none.
 
     Slurm does not tell how many tasks it put on a node. CPUs, memory and GRES allocated there do.
@@ -208,7 +208,7 @@ def _shares(wired: wire.Job, nodes: tuple[SlurmNode, ...]) -> Iterator[Share]:
     tasks = wired.tasks.positive or 1
     if len(nodes) in (1, tasks):
         for node in nodes:
-            yield Share(node=node, tasks=tasks // len(nodes))
+            yield TaskShare(node=node, tasks=tasks // len(nodes))
         return
     allocations = wired.job_resources.nodes if wired.job_resources else None
     by_name = {each.name: each for each in (allocations.allocation if allocations else None) or ()}
@@ -223,7 +223,7 @@ def _shares(wired: wire.Job, nodes: tuple[SlurmNode, ...]) -> Iterator[Share]:
             rooms.append(given.memory.allocated // (per_cpu * cpus))
         has = _gres(details.get(node, ""))
         rooms += [has.get(kind, 0) // count for kind, count in gres.items()]
-        yield Share(node=node, tasks=min(rooms))
+        yield TaskShare(node=node, tasks=min(rooms))
 
 
 def _gres(text: str) -> dict[str, int]:
@@ -297,7 +297,7 @@ def node(wired: wire.Node) -> SlurmNodeFacts:
     )
 
 
-def _grant(wired: wire.Job, shares: tuple[Share, ...]) -> Grant | None:
+def _grant(wired: wire.Job, shares: tuple[TaskShare, ...]) -> Grant | None:
     """None: somebody made it a job that we could not ask for again, or Slurm has not said where its tasks are."""
     per_node_mib, per_cpu_mib = wired.memory_per_node.positive, wired.memory_per_cpu.positive
     started_s = wired.start_time.positive

@@ -24,7 +24,7 @@ from bridge.slurm import jobs, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger
 from bridge.slurm.errors import Malformed, NotFound, SlurmError
-from bridge.slurm.jobs import Listing
+from bridge.slurm.jobs import JobListing
 
 _TRUSTED_S = 10.0
 """For so long ids are trusted without asking, as long as every reading repeats the one before."""
@@ -114,7 +114,7 @@ class Discovery:
         self._last: Snapshot | None = None
         """The last one; None once something of it has changed."""
         self._sequence = 0
-        self._listing: Listing | None = None
+        self._listing: JobListing | None = None
         """Of the last whole reading."""
         self._controller_start = 0
         self._trusted_until = 0.0

@@ -36,7 +36,7 @@ _states = msgspec.json.Decoder(list[wire.JobState] | None)
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class JobListing:
     """Base states and flags of all jobs, as Slurm listed them."""
 
     body: bytes
@@ -115,13 +115,13 @@ async def _job(
     raise Malformed("job.get", f"the answer does not have job {ref}")
 
 
-async def listing(client: SlurmClient, *, before: Listing | None = None) -> Listing:
+async def listing(client: SlurmClient, *, before: JobListing | None = None) -> JobListing:
     """Read base states and flags of all jobs; where nothing has changed, `before` itself comes back.
 
     10 000 jobs are 380 kB: 0.1 ms to compare, 15 ms to read. Tasks of arrays are left out.
     """
     body = await _listed(client, ())
-    return before if before and before.body == body else Listing(body, _read_states(body))
+    return before if before and before.body == body else JobListing(body, _read_states(body))
 
 
 async def states(client: SlurmClient, ids: Collection[JobId]) -> Mapping[JobId, frozenset[str]]:

@@ -43,7 +43,7 @@ class Deletion(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class NodeListing:
     """All nodes, as Slurm listed them."""
 
     nodes: tuple[SlurmNodeFacts, ...]
@@ -56,7 +56,7 @@ async def listing(client: SlurmClient) -> tuple[SlurmNodeFacts, ...]:
     return (await renewed(client, None)).nodes
 
 
-async def renewed(client: SlurmClient, before: Listing | None) -> Listing:
+async def renewed(client: SlurmClient, before: NodeListing | None) -> NodeListing:
     """Read all nodes; where slurmctld says that none has changed since, `before` itself comes back.
 
     That answer is empty and costs slurmrestd 0.3 ms, a list of 100 nodes 12. slurmctld compares with the second before the
@@ -73,7 +73,7 @@ async def renewed(client: SlurmClient, before: Listing | None) -> Listing:
         answer = changed
     if answer.nodes is None:
         raise Malformed("node.list", "the answer has no list of nodes")
-    return Listing(tuple(map(decode.node, answer.nodes)), answer.last_update.positive or 0)
+    return NodeListing(tuple(map(decode.node, answer.nodes)), answer.last_update.positive or 0)
 
 
 async def node(client: SlurmClient, name: SlurmNode) -> SlurmNodeFacts:

@@ -22,7 +22,7 @@ from bridge.domain.model.pods import BoundPod, Pod
 from bridge.domain.nodes import registration
 from bridge.domain.nodes.actions import Create, SetCondition, SetTaint
 from bridge.domain.nodes.book import Unknown
-from bridge.domain.nodes.registration import Node, NodeDecision, Refusal
+from bridge.domain.nodes.registration import Node, NodeDecision, NodeRefusal
 from bridge.domain.oddities import About, Oddities
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
@@ -72,7 +72,7 @@ class NodeController:
         bound: Cache[BoundPod],
         queue: WorkQueue[SlurmNode],
         naming: Naming,
-        settings: registration.Settings,
+        settings: registration.NodeSettings,
         holdings: Holdings,
         interval_s: float,
         reporter: Reporter,
@@ -122,7 +122,7 @@ class NodeController:
         )
         self._clock = clock
         self._set_aside = set_aside
-        self._refusals: dict[SlurmNode, tuple[Refusal, float]] = {}
+        self._refusals: dict[SlurmNode, tuple[NodeRefusal, float]] = {}
         self._said: dict[SlurmNode, str] = {}
         self._leaving_since: dict[SlurmNode, float] = {}
 
@@ -213,14 +213,14 @@ class NodeController:
         except Rejected as refusal:
             if decision.wanted is None:
                 raise
-            refused = Refusal(spec=decision.wanted, words=refusal.words)
+            refused = NodeRefusal(spec=decision.wanted, words=refusal.words)
             self._refusals[name] = (refused, self._clock.monotonic())
             _log.warning("node.refused", error=str(refusal))
             return timedelta()  # to say so on the node
         spans = (decision.again, self._refused_for(name))
         return min((span for span in spans if span is not None), default=None)
 
-    def _refusal(self, name: SlurmNode) -> Refusal | None:
+    def _refusal(self, name: SlurmNode) -> NodeRefusal | None:
         """The last one, for as long as it is not worth trying again."""
         left = self._refused_for(name)
         if left is not None and left <= timedelta():

@@ -46,7 +46,7 @@ class SlurmNodes:
         self._wake = wake
         self._on_read = on_read
         self._book = NodeBook()
-        self._listing: nodes.Listing | None = None
+        self._listing: nodes.NodeListing | None = None
         self._listed_at = 0.0
         self._asked = asyncio.Event()
         self._trouble = ""

@@ -15,7 +15,7 @@ from bridge.domain.ids import JobId, PodUid, Sluid
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Evidence
 from bridge.domain.request import restore
-from bridge.domain.request.restore import Record
+from bridge.domain.request.restore import AccountedJob
 from bridge.process import liveness
 from bridge.process.clock import Clock
 from bridge.slurm import accounting, jobs
@@ -35,15 +35,15 @@ _AGAIN_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class JobEvidence:
     """What was found out about one placeholder."""
 
     evidence: Evidence
-    record: Record | None = None
+    record: AccountedJob | None = None
     """What slurmdbd says of it; None where it was not asked, or had nothing to say."""
 
 
-_LOOKING = Finding(evidence=Evidence.PENDING)
+_LOOKING = JobEvidence(evidence=Evidence.PENDING)
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class _Case:
     job_id: JobId
     sluid: Sluid | None
     pods: set[PodUid] = field(default_factory=set)
-    finding: Finding = _LOOKING
+    finding: JobEvidence = _LOOKING
     until_s: float = 0.0
     is_queued: bool = False
 
@@ -69,10 +69,10 @@ class Inquiry:
         self._open: asyncio.Queue[_Case] = asyncio.Queue()
         self._trouble = ""
 
-    def finding(self, pod: Pod) -> Finding:
+    def finding(self, pod: Pod) -> JobEvidence:
         """Say what is known of the placeholder that a pod misses; what is not, or no longer, is asked."""
         if pod.job_id is None:
-            return Finding(evidence=Evidence.NONE)
+            return JobEvidence(evidence=Evidence.NONE)
         if self._missed_by.get(pod.uid) != pod.placed_by:
             self.forget(pod.uid)
         case = self._cases.setdefault(pod.placed_by, _Case(pod.job_id, pod.sluid))
@@ -110,19 +110,19 @@ class Inquiry:
             for uid in case.pods:
                 self._wake(uid)
 
-    async def _find_out(self, job_id: JobId, sluid: Sluid | None) -> Finding:
+    async def _find_out(self, job_id: JobId, sluid: Sluid | None) -> JobEvidence:
         backlog = await self._answer(accounting.backlog(self._slurm))
         record = await self._answer(accounting.record(self._slurm, sluid or job_id))
         if record is not None:
             evidence = restore.verdict(record, is_up_to_date=backlog == 0)
-            return Finding(evidence=evidence, record=record)
+            return JobEvidence(evidence=evidence, record=record)
         numbering = await self._answer(accounting.numbering(self._slurm))
         if numbering is not None:
             is_lost = restore.went_backwards(job_id, numbering)
         else:
             holder = await self._answer(self._holder(job_id))
             is_lost = None not in (sluid, holder) and sluid != holder
-        return Finding(evidence=Evidence.LOST if is_lost else Evidence.NONE)
+        return JobEvidence(evidence=Evidence.LOST if is_lost else Evidence.NONE)
 
     async def _holder(self, job_id: JobId) -> Sluid | None:
         """The SLUID of whichever job has this id now."""

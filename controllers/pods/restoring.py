@@ -4,7 +4,7 @@ import structlog
 
 from bridge.domain.ids import SlurmNode
 from bridge.domain.lifecycle.actions import Restore
-from bridge.domain.lifecycle.decision import Refusal
+from bridge.domain.lifecycle.decision import SubmitRefusal
 from bridge.domain.lifecycle.refusals import Refusals
 from bridge.domain.model import nodes
 from bridge.domain.model.nodes import KubeNodeFacts
@@ -48,7 +48,7 @@ class Restorer:
         self._under_way: set[str] = set()
         self._refusals: Refusals[str] = Refusals()
 
-    def refusal(self, pod: Pod) -> Refusal | None:
+    def refusal(self, pod: Pod) -> SubmitRefusal | None:
         """What was said against a new placeholder in the place of this pod's; None since one was accepted."""
         return self._refusals.get(pod.placed_by)
 

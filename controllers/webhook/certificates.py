@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from bridge.domain import certificates
-from bridge.domain.certificates import Plan
+from bridge.domain.certificates import RotationPlan
 from bridge.kube import secrets, webhooks
 from bridge.kube.client import KubeClient
 from bridge.kube.errors import KubeError, NotFound
@@ -83,7 +83,7 @@ class Certificates:
         now = self._clock.now()
         held = await self._read(f"{self._issued.release}-ca")
         shown = {part: await self._read(self._issued.secret(part)) for part in self._issued.hosts}
-        trusts = [trust for kind in webhooks.Kind if (trust := await self._trust(kind))]
+        trusts = [trust for kind in webhooks.WebhookKind if (trust := await self._trust(kind))]
         bundles = [pki.fingerprints(bundle) for trust in trusts for bundle in trust.bundles]
         pairs = _authorities(held)
         plan = certificates.decide(
@@ -103,12 +103,12 @@ class Certificates:
             await self._show(part, secret, pairs, plan, now)
         return plan.makes_authority or bool(plan.renewals)
 
-    async def _trust(self, kind: webhooks.Kind) -> Trust | None:
+    async def _trust(self, kind: webhooks.WebhookKind) -> Trust | None:
         """None where a policy in the API server does the mutating."""
         try:
             return await webhooks.get(self._kube, kind, self._issued.release)
         except NotFound:
-            if kind is webhooks.Kind.VALIDATING:
+            if kind is webhooks.WebhookKind.VALIDATING:
                 raise
             return None
 
@@ -116,7 +116,7 @@ class Certificates:
         return await secrets.get(self._kube, self._issued.namespace, name)
 
     async def _keep(
-        self, held: Secret, pairs: Mapping[str, Pair], plan: Plan, now: datetime
+        self, held: Secret, pairs: Mapping[str, Pair], plan: RotationPlan, now: datetime
     ) -> dict[str, Pair]:
         """The CAs that are left, the oldest first, and the one that is made."""
         kept = {id_: pairs[id_] for id_ in plan.trusted}
@@ -142,7 +142,7 @@ class Certificates:
         part: str,
         secret: Secret,
         pairs: Mapping[str, Pair],
-        plan: Plan,
+        plan: RotationPlan,
         now: datetime,
     ) -> None:
         """Give a part its certificate and those it is to trust."""

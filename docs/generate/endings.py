@@ -21,7 +21,7 @@ from bridge.domain.lifecycle.actions import (
     Tell,
     Wait,
 )
-from bridge.domain.lifecycle.decision import Facts, Policy
+from bridge.domain.lifecycle.decision import Deadlines, Facts
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.placeholder import Identity
 from bridge.domain.model.pods import Condition, Container, ContainerState, Phase, Pod
@@ -29,7 +29,7 @@ from bridge.domain.observation.view import View
 
 _NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 _LONG_AGO = _NOW - timedelta(days=1)
-_POLICY = Policy()
+_POLICY = Deadlines()
 _GRACE = timedelta(seconds=30)
 _OOM_SIGNAL = 125
 """What Slurm shows of OUT_OF_MEMORY."""
@@ -87,7 +87,7 @@ class Ending:
     """While its containers may still run."""
     over: Facts | JobEnd | None = None
     """When they are gone; or how Slurm ended the job. None: the job does not end."""
-    policy: Policy = _POLICY
+    policy: Deadlines = _POLICY
 
 
 def _facts(pod: Pod, job: SlurmJob, *, gone: bool = False, held: bool = False) -> Facts:
@@ -240,7 +240,7 @@ def row(ending: Ending) -> tuple[str, str, str]:
     return ending.cause, seen, f"{told}, once its containers are gone" if waits else told
 
 
-def _seen(facts: Facts, policy: Policy) -> str:
+def _seen(facts: Facts, policy: Deadlines) -> str:
     match lifecycle.decide(facts, policy).actions[-1]:
         case Evict(cause=cause):
             blame = "DisruptionTarget" if cause.is_disruption else "no DisruptionTarget: a failure"
@@ -253,7 +253,7 @@ def _seen(facts: Facts, policy: Policy) -> str:
             raise AssertionError(f"nobody sees {other}")
 
 
-def _told(facts: Facts, policy: Policy) -> str:
+def _told(facts: Facts, policy: Deadlines) -> str:
     match lifecycle.decide(facts, policy).actions[-1]:
         case Complete(outcome=outcome):
             return _state(outcome)
@@ -263,7 +263,7 @@ def _told(facts: Facts, policy: Policy) -> str:
             raise AssertionError(f"Slurm is not told by {other}")
 
 
-def _waits(facts: Facts, policy: Policy) -> bool:
+def _waits(facts: Facts, policy: Deadlines) -> bool:
     return lifecycle.decide(facts, policy).actions == (Wait(),)
 
 

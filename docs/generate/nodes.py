@@ -29,14 +29,14 @@ from bridge.domain.nodes.actions import (
     Uncordon,
     Undrain,
 )
-from bridge.domain.nodes.registration import Node, Settings
+from bridge.domain.nodes.registration import Node, NodeSettings
 from bridge.domain.nodes.spec import Publishing
-from bridge.domain.nodes.state import Policy
+from bridge.domain.nodes.state import NodeRules
 
 _CLUSTER = ClusterId("cluster")
 _PUBLISHING = Publishing(cluster=_CLUSTER, node_features=("zone",))
-_POLICY = Policy(drain_conditions=frozenset({"KernelDeadlock"}), cordons=True)
-_SETTINGS = Settings(publishing=_PUBLISHING, policy=_POLICY)
+_POLICY = NodeRules(drain_conditions=frozenset({"KernelDeadlock"}), cordons=True)
+_SETTINGS = NodeSettings(publishing=_PUBLISHING, policy=_POLICY)
 _SINCE = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 
 _KUBE = KubeNodeFacts(

@@ -6,15 +6,15 @@ What is written by hand stays: only what stands between the markers is made anew
 import sys
 
 from bridge.domain.workloads import kinds
-from bridge.domain.workloads.membership import Row
+from bridge.domain.workloads.membership import KindRow
 
 _MARK, _END = "<!-- kinds -->\n", "<!-- end -->"
-_HEAD = Row("kind", "by default", "members, size")
+_HEAD = KindRow("kind", "by default", "members, size")
 
 
 def render(page: str) -> str:
     """Return the page with its table made anew."""
-    rows = (_HEAD, Row("---", "---", "---"), *(kind.row for kind in kinds.ALL))
+    rows = (_HEAD, KindRow("---", "---", "---"), *(kind.row for kind in kinds.ALL))
     table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
     before, mark, rest = page.partition(_MARK)
     _, end, after = rest.partition(_END)

@@ -23,8 +23,8 @@ RENAMED: Mapping[str, str] = {}
 """Released name -> the test that uses it still."""
 
 JSON_FIELDS = {
-    queue.Entry: "namespace workload pods running job state user account partition priority gpus age start nodes reason",
-    why.Answer: "stage state why next_step details",
+    queue.QueueEntry: "namespace workload pods running job state user account partition priority gpus age start nodes reason",
+    why.Diagnosis: "stage state why next_step details",
     findings.Finding: "check verdict found fix",
     explain.Explained: "where job faults rule note",
     overview.NodeRow: "kube_node slurm_node kubernetes slurm cpus slurm_cpus used_cpus memory_mib slurm_memory_mib"

@@ -4,7 +4,7 @@ from typing import Any
 
 import yaml
 
-from bridge.settings.schema import Certificates
+from bridge.settings.schema import CertificatesSection
 from tests.chart.conftest import Render
 from tests.chart.rendering import Rendered
 
@@ -48,7 +48,7 @@ def test_certificates_are_for_the_names_that_are_called(chart: Rendered, render:
         "webhook": [WEBHOOK, f"{WEBHOOK}.cluster.local"],
         "extender": [extender, f"{extender}.cluster.local"],
         "scheduler": [],
-    } == Certificates(**configured(chart)).model_dump(mode="json")["hosts"]
+    } == CertificatesSection(**configured(chart)).model_dump(mode="json")["hosts"]
     assert ["10.0.0.7"] == configured(outside)["hosts"]["webhook"]
     assert ["10.0.0.7"] == configured(outside)["hosts"]["extender"]
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.domain import certificates
-from bridge.domain.certificates import SETTLED_AFTER, Authority, Certificate, Plan, Term
+from bridge.domain.certificates import SETTLED_AFTER, Authority, Certificate, RotationPlan, Validity
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -16,12 +16,12 @@ HOSTS = {"webhook": frozenset({"webhook.svc"}), "extender": frozenset({"extender
 
 def authority(name: str, *, made: float = 0, days: float = 300) -> Authority:
     made_at = START + made * DAY
-    return Authority(id=name, term=Term(made_at=made_at, ends_at=made_at + days * DAY))
+    return Authority(id=name, term=Validity(made_at=made_at, ends_at=made_at + days * DAY))
 
 
 def leaf(issuer: str, *, made: float = 0, days: float = 90, host: str = "") -> Certificate:
     made_at = START + made * DAY
-    term = Term(made_at=made_at, ends_at=made_at + days * DAY)
+    term = Validity(made_at=made_at, ends_at=made_at + days * DAY)
     return Certificate(issuer=issuer, term=term, hosts=frozenset({host or "webhook.svc"}))
 
 
@@ -30,7 +30,7 @@ def decide(
     *authorities: Authority,
     webhook: Certificate | None = None,
     published: str = "",
-) -> Plan:
+) -> RotationPlan:
     return certificates.decide(
         START + day * DAY,
         authorities,
@@ -43,7 +43,7 @@ def decide(
 def test_a_new_cluster_needs_a_ca_first() -> None:
     plan = decide(0)
 
-    assert Plan(makes_authority=True, trusted=(), signer="", renewals={}) == plan
+    assert RotationPlan(makes_authority=True, trusted=(), signer="", renewals={}) == plan
 
 
 def test_the_only_ca_signs_at_once() -> None:
@@ -132,7 +132,7 @@ def test_whoever_is_at_most_a_settling_time_behind_always_trusts(
                 assert plan.signer in published or len(authorities) == 1
                 signer = next(a for a in authorities if a.id == plan.signer)
                 ends_at = min(now + leaf_days * DAY, signer.term.ends_at)
-                term = Term(made_at=now, ends_at=ends_at)
+                term = Validity(made_at=now, ends_at=ends_at)
                 shown = Certificate(issuer=plan.signer, term=term, hosts=HOSTS["webhook"])
             published = frozenset(a.id for a in authorities)
         assert shown is not None

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from bridge.domain import names
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode, alone_key
-from bridge.domain.lifecycle.decision import Actor, Decision, Facts, Policy
+from bridge.domain.lifecycle.decision import Actor, Deadlines, Decision, Facts
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.objects import KubeObject
@@ -259,7 +259,7 @@ def test_a_pod_of_any_numbers_is_decided_on(
             queue=WorkQueue(rng=random.Random(1)),  # noqa: S311  # jitter
             placeholders=Placeholders(slurm, pace=PACE, clock=clock, metrics=Metrics("other")),
             actuator=acting,
-            policy=Policy(),
+            policy=Deadlines(),
             clock=clock,
             metrics=metrics,
             set_aside=aside,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bridge.domain.oddities import About
 from bridge.domain.oddities import Kind as Called
 from bridge.kube.cache import Cache
-from bridge.kube.decode import Json, Kind
+from bridge.kube.decode import Json, ResourceKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ def read(_: Json) -> Thing:
     raise NotImplementedError
 
 
-THINGS = Kind(path="/things", read=read, key=lambda t: t.key, version=lambda t: t.version)
+THINGS = ResourceKind(path="/things", read=read, key=lambda t: t.key, version=lambda t: t.version)
 FIRST, SECOND, THIRD = (Thing("a", version) for version in ("17", "9", "x"))
 
 

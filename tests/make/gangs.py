@@ -9,8 +9,8 @@ from bridge.domain.gang.decide import Decisions, Plan, Sight
 from bridge.domain.gang.members import Claims
 from bridge.domain.ids import KubeNode, PodUid, Sluid, SlurmNode, WorkloadKey
 from bridge.domain.lifecycle.actions import Action
-from bridge.domain.lifecycle.decision import Facts, Fit, Policy
-from bridge.domain.model.allocation import Share
+from bridge.domain.lifecycle.decision import Deadlines, Facts, Fit
+from bridge.domain.model.allocation import TaskShare
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Phase, Pod
 from bridge.domain.workloads import claims, membership, workload
@@ -22,7 +22,7 @@ from tests.make import members as build
 
 NOW = build.CREATED + timedelta(seconds=30)
 UID = WorkloadKey("pod-group/team-a/ring")
-POLICY = Policy()
+POLICY = Deadlines()
 N1, N2 = SlurmNode("n1"), SlurmNode("n2")
 
 
@@ -66,7 +66,7 @@ def job(
         uid=UID,
         pods=tuple(pod.uid for pod in pods),
     )
-    shares = (Share(node=N1, tasks=2), Share(node=N2, tasks=2))
+    shares = (TaskShare(node=N1, tasks=2), TaskShare(node=N2, tasks=2))
     has_nodes = phase is JobPhase.RUNNING
     return replace(
         made,
@@ -89,7 +89,7 @@ def decided(
     misfits: tuple[Pod, ...] = (),
     dwelt: timedelta = timedelta(0),
     mine: bool = True,
-    policy: Policy = POLICY,
+    policy: Deadlines = POLICY,
 ) -> dict[str, tuple[Action, ...]]:
     """What is done for a workload, by the pod's name; `mine` are the gated pods, or all others."""
     answers = decisions(pods, *jobs, misfits=misfits, dwelt=dwelt, mine=mine, policy=policy)
@@ -102,7 +102,7 @@ def decisions(
     misfits: tuple[Pod, ...] = (),
     dwelt: timedelta = timedelta(0),
     mine: bool = True,
-    policy: Policy = POLICY,
+    policy: Deadlines = POLICY,
     fresh: bool = True,
 ) -> Decisions:
     """Ask the product, with facts that say: every pod fits but the misfits."""
@@ -127,7 +127,7 @@ def plan(
     *jobs: SlurmJob,
     dwelt: timedelta = timedelta(0),
     mine: bool = True,
-    policy: Policy = POLICY,
+    policy: Deadlines = POLICY,
     fresh: bool = True,
     read_again: Collection[PodUid] = (),
 ) -> Plan:

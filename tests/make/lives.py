@@ -7,7 +7,7 @@ from bridge.domain import names
 from bridge.domain.ids import ClusterId, JobId, KubeNode, PodUid, Sluid, SlurmNode, WorkloadKey
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.actions import Action, Tell
-from bridge.domain.lifecycle.decision import Decision, Facts, Policy
+from bridge.domain.lifecycle.decision import Deadlines, Decision, Facts
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.placeholder import Identity
 from bridge.domain.model.pods import Condition, Container, ContainerState, Phase, Pod
@@ -15,7 +15,7 @@ from bridge.domain.observation.view import View
 
 CREATED = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)
 NOW = CREATED + timedelta(minutes=1)
-POLICY = Policy()
+POLICY = Deadlines()
 JOB_ID = JobId(4711)
 KUBE_NODE = KubeNode("k1")
 SLURM_NODE = SlurmNode("s1")

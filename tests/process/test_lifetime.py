@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bridge.process import lifetime
-from bridge.process.lifetime import EndedEarly, Part
+from bridge.process.lifetime import EndedEarly, Service
 
 PROGRAM = """
 import asyncio, sys
@@ -189,13 +189,13 @@ class TestParts:
     async def test_they_end_one_after_another_the_last_one_first(self) -> None:
         ended: list[str] = []
 
-        def part(name: str) -> Part:
+        def part(name: str) -> Service:
             async def run(stop: asyncio.Event) -> None:
                 await stop.wait()
                 await asyncio.sleep(0)
                 ended.append(name)
 
-            return Part(name=name, run=run)
+            return Service(name=name, run=run)
 
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:
@@ -221,7 +221,9 @@ class TestParts:
 
         with pytest.raises(ExceptionGroup) as caught:
             await lifetime.run_parts(
-                Part(name="cache", run=cache), Part(name="server", run=server), stop=asyncio.Event()
+                Service(name="cache", run=cache),
+                Service(name="server", run=server),
+                stop=asyncio.Event(),
             )
 
         assert cancelled.is_set()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.domain.certificates import Certificate, Term
+from bridge.domain.certificates import Certificate, Validity
 from bridge.process import pki
 from bridge.process.pki import Pair
 
@@ -96,9 +96,9 @@ def test_what_is_read_is_what_was_signed(authority: Pair) -> None:
     ca = pki.read_authority(authority)
     webhook = issue(authority, "webhook")
 
-    assert Term(made_at=NOW, ends_at=NOW + 30 * DAY) == ca.term
+    assert Validity(made_at=NOW, ends_at=NOW + 30 * DAY) == ca.term
     assert Certificate(
-        issuer=ca.id, term=Term(made_at=NOW, ends_at=NOW + 9 * DAY), hosts=HOSTS["webhook"]
+        issuer=ca.id, term=Validity(made_at=NOW, ends_at=NOW + 9 * DAY), hosts=HOSTS["webhook"]
     ) == pki.read_certificate(webhook, (authority,))
     assert frozenset({ca.id}) == pki.fingerprints(authority.certificate)
 

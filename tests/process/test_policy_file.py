@@ -14,7 +14,7 @@ from bridge.process.metrics import Metrics
 from bridge.process.policy_file import PolicyFile
 from bridge.settings import sources as settings_sources
 from bridge.settings.configuration import Sources
-from bridge.settings.schema import ENV_PREFIX, Placement, Settings, Slurm
+from bridge.settings.schema import ENV_PREFIX, PlacementSection, Settings, Slurm
 from tests.make.samples import value
 from tests.servers import until
 
@@ -148,7 +148,7 @@ class TestCompiled:
     def test_without_rules_all_jobs_are_the_configured_users(self) -> None:
         slurm = Slurm(user="k8s", group="k8s", account="pods", partition="p")
         read = policy_file.compiled(
-            Settings(slurm=slurm, placement=Placement(allowed_fields=("qos", "nice")))
+            Settings(slurm=slurm, placement=PlacementSection(allowed_fields=("qos", "nice")))
         )
         (rule,) = read.candidates(Requester(), "anywhere")
 

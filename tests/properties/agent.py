@@ -7,7 +7,7 @@ from datetime import datetime
 
 from bridge.domain.ids import WorkloadKey, alone_key
 from bridge.domain.lifecycle import table as lifecycle
-from bridge.domain.lifecycle.decision import Actor, Decision, Facts, Policy
+from bridge.domain.lifecycle.decision import Actor, Deadlines, Decision, Facts
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.deletions import Deletions
@@ -15,7 +15,7 @@ from bridge.domain.observation.dwell import Dwell
 from bridge.domain.observation.view import Book, Past
 from tests.properties.cluster_model import KUBE_NODES, UID, Cluster
 
-POLICY = Policy()
+POLICY = Deadlines()
 QUIET_S = 10.0
 
 

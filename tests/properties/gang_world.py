@@ -11,7 +11,7 @@ from bridge.domain import names
 from bridge.domain.ids import JobId, PodUid, Sluid, SlurmNode
 from bridge.domain.lifecycle.actions import Action, Assign, Cancel, Enlist, Release, Resize, Submit
 from bridge.domain.model import placeholder
-from bridge.domain.model.allocation import Share
+from bridge.domain.model.allocation import TaskShare
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads.kinds import labelled
@@ -88,7 +88,7 @@ class World:
         for job in self.live():
             if job.phase is JobPhase.WAITING:
                 nodes = tuple(SlurmNode(f"n{number}") for number in range(-(-job.tasks // ROOM)))
-                shares = tuple(Share(node=node, tasks=ROOM) for node in nodes)
+                shares = tuple(TaskShare(node=node, tasks=ROOM) for node in nodes)
                 self.put(replace(job, phase=JobPhase.RUNNING, nodes=nodes, shares=shares))
 
     def a_member_goes(self) -> None:

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from bridge.domain.ids import ClusterId, KubeNode, PodUid, SlurmNode, alone_key
 from bridge.domain.lifecycle.actions import Resize, Restore, Submit
-from bridge.domain.lifecycle.decision import Actor, Facts, Fit, Policy
+from bridge.domain.lifecycle.decision import Actor, Deadlines, Facts, Fit
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.objects import KubeObject
@@ -126,7 +126,7 @@ class Leader:
             queue=WorkQueue(rng=random.Random(1)),  # noqa: S311  # jitter
             placeholders=self._placeholders,
             actuator=actuator,
-            policy=Policy(),
+            policy=Deadlines(),
             clock=clock,
             metrics=metrics,
         )

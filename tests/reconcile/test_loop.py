@@ -9,7 +9,7 @@ from datetime import datetime
 from types import MappingProxyType
 
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey, alone_key
-from bridge.domain.lifecycle.decision import Actor, Decision, Facts, Policy
+from bridge.domain.lifecycle.decision import Actor, Deadlines, Decision, Facts
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.objects import KubeObject
@@ -127,7 +127,7 @@ class World:
             queue=WorkQueue(rng=random.Random(1)),  # noqa: S311  # jitter
             placeholders=placeholders,
             actuator=self,  # type: ignore[arg-type]  # all that is asked of it
-            policy=Policy(),
+            policy=Deadlines(),
             clock=clock,
             metrics=self.metrics,
         )

@@ -9,7 +9,7 @@ from bridge.domain.ids import JobId, Sluid
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.observation.view import Evidence
 from bridge.domain.request import restore
-from bridge.domain.request.restore import Record
+from bridge.domain.request.restore import AccountedJob
 from bridge.slurm import accounting, jobs
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import SlurmError
@@ -30,7 +30,7 @@ async def accounted(slurm_accounting: Sandbox) -> AsyncIterator[SlurmClient]:
         yield opened
 
 
-async def record_once(client: SlurmClient, sluid: Sluid, *, ended: bool) -> Record:
+async def record_once(client: SlurmClient, sluid: Sluid, *, ended: bool) -> AccountedJob:
     """Slurmctld tells slurmdbd a moment later."""
     async with asyncio.timeout(DEADLINE_S):
         while True:

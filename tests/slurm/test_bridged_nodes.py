@@ -17,7 +17,7 @@ from bridge.domain.model.pods import Pod
 from bridge.domain.nodes import registration
 from bridge.domain.nodes import spec as node_spec
 from bridge.domain.nodes.actions import SetCondition
-from bridge.domain.nodes.registration import Node, Settings
+from bridge.domain.nodes.registration import Node, NodeSettings
 from bridge.domain.nodes.spec import Publishing
 from bridge.domain.request import build, candidates
 from bridge.domain.request.build import Defaults
@@ -38,7 +38,7 @@ PUBLISHING = Publishing(
     node_features=("zone", "rack", "node-role.kubernetes.io/*"),
     gpu_resources={"nvidia.com/gpu": "gpu:a100"},
 )
-SETTINGS = Settings(publishing=PUBLISHING)
+SETTINGS = NodeSettings(publishing=PUBLISHING)
 DEFAULTS = Defaults(cluster=make.CLUSTER, gpu_resources=PUBLISHING.gpu_resources)
 PERMIT = Permit(requester="alice", rule="everybody", user=USER, group=USER)
 NOT_AVAILABLE = 2014

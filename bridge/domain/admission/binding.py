@@ -21,7 +21,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Filtered:
     """The nodes that are left, and for each other one the reason."""
 
     nodes: tuple[str, ...]
@@ -33,12 +33,12 @@ NOT_ASSIGNED = "Slurm has not assigned a node to this pod yet"
 OTHER_NODE = "Slurm assigned another node to this pod"
 
 
-def filter_nodes(pod: Candidate, nodes: Sequence[str]) -> Verdict:
+def filter_nodes(pod: Candidate, nodes: Sequence[str]) -> Filtered:
     """Leave exactly the node that Slurm chose; answered from the request alone."""
     assigned = pod.annotations.get(names.NODE_ANNOTATION)
     if not assigned or names.JOB_ID_LABEL not in pod.labels or names.GATE in pod.gates:
-        return Verdict((), dict.fromkeys(nodes, NOT_ASSIGNED))
-    return Verdict(
+        return Filtered((), dict.fromkeys(nodes, NOT_ASSIGNED))
+    return Filtered(
         tuple(node for node in nodes if node == assigned),
         {node: OTHER_NODE for node in nodes if node != assigned},
     )

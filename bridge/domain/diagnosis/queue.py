@@ -73,7 +73,7 @@ def ahead_of(job: QueuedJob, queue: Iterable[QueuedJob]) -> Sequence[QueuedJob]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class QueueEntry:
     """A workload and its placeholder, side by side."""
 
     namespace: str
@@ -102,7 +102,7 @@ class Entry:
 
 def entries(
     pods: Iterable[Pod], queue: Sequence[QueuedJob] | None, now: datetime
-) -> Sequence[Entry]:
+) -> Sequence[QueueEntry]:
     """Put pods and placeholders together: what waits first, in Slurm's order, then what runs.
 
     Ended placeholders, and pods that have ended, are left out.
@@ -118,9 +118,9 @@ def entries(
     return [*(_alone(pod, now) for pod in sorted(alive.values(), key=_age)), *found]
 
 
-def _entry(job: QueuedJob, identity: Identity, members: Sequence[Pod], now: datetime) -> Entry:
+def _entry(job: QueuedJob, identity: Identity, members: Sequence[Pod], now: datetime) -> QueueEntry:
     since = min((pod.created_at for pod in members), default=job.submitted_at or now)
-    return Entry(
+    return QueueEntry(
         namespace=identity.namespace,
         workload=f"{identity.kind}/{identity.name}",
         pods=len(members),
@@ -139,11 +139,11 @@ def _entry(job: QueuedJob, identity: Identity, members: Sequence[Pod], now: date
     )
 
 
-def _alone(pod: Pod, now: datetime) -> Entry:
+def _alone(pod: Pod, now: datetime) -> QueueEntry:
     """A pod without a placeholder that we know of."""
     told = pod.condition(names.ALLOCATED_CONDITION)
     node = pod.kube_node or pod.assigned_node
-    return Entry(
+    return QueueEntry(
         namespace=pod.namespace,
         workload=f"Pod/{pod.name}",
         pods=1,

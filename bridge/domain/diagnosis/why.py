@@ -46,7 +46,7 @@ class Stage(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Diagnosis:
     """One pod's state in words."""
 
     stage: Stage
@@ -59,7 +59,7 @@ class Answer:
     """What else is known, name and text."""
 
 
-def answer(situation: Situation) -> Answer:
+def answer(situation: Situation) -> Diagnosis:
     """Say what the pod waits for, or how it ended."""
     pod, job = situation.pod, _job(situation)
     if not pod.is_ours:
@@ -68,13 +68,13 @@ def answer(situation: Situation) -> Answer:
     return replace(_said(situation, job), details=details)
 
 
-def _said(situation: Situation, job: QueuedJob | None) -> Answer:
+def _said(situation: Situation, job: QueuedJob | None) -> Diagnosis:
     pod = situation.pod
     match lifecycle.row_of(pod, node_is_gone=False):
         case Row.GATED:
             return _gated(situation, job)
         case Row.UNPLACED:
-            return Answer(
+            return Diagnosis(
                 stage=Stage.WAITS,
                 state="can not be placed",
                 why="its gate was removed by hand before Slurm gave it a node",
@@ -85,7 +85,7 @@ def _said(situation: Situation, job: QueuedJob | None) -> Answer:
         case Row.BOUND:
             return _bound(pod, job)
         case Row.GATED_DELETING | Row.STOPPING | Row.DELETED:
-            return Answer(
+            return Diagnosis(
                 stage=Stage.ENDS,
                 state="ends",
                 why="it was deleted" if pod.is_deleting else "it has ended",
@@ -107,7 +107,7 @@ def _job(situation: Situation) -> QueuedJob | None:
     return max(mine, key=lambda job: (job.phase is not JobPhase.ENDED, job.id), default=None)
 
 
-def _not_ours(situation: Situation) -> Answer:
+def _not_ours(situation: Situation) -> Diagnosis:
     namespace = situation.pod.namespace
     if situation.namespace_is_selected:
         why = (
@@ -119,7 +119,7 @@ def _not_ours(situation: Situation) -> Answer:
         step = (
             f"kubectl label namespace {namespace} {names.ENABLED_LABEL}=true, then create it again"
         )
-    return Answer(
+    return Diagnosis(
         stage=Stage.NOT_OURS,
         state="is not Slurm's to place",
         why=why,
@@ -128,25 +128,25 @@ def _not_ours(situation: Situation) -> Answer:
     )
 
 
-def _gated(situation: Situation, job: QueuedJob | None) -> Answer:
+def _gated(situation: Situation, job: QueuedJob | None) -> Diagnosis:
     pod = situation.pod
     told = pod.condition(names.ALLOCATED_CONDITION)
     if job is not None and job.phase is JobPhase.WAITING:
         found = _reason(job)
-        return Answer(
+        return Diagnosis(
             stage=Stage.WAITS, state="waits in Slurm", why=found.words, next_step=found.next_step
         )
     if pod.has_foreign_gate:
         others = ", ".join(gate for gate in pod.gates if gate != names.GATE)
-        return Answer(
+        return Diagnosis(
             stage=Stage.WAITS,
             state="waits for others",
             why=f"scheduling gates are on that are not ours: {others}",
             next_step="whoever put them there removes them",
         )
     if told is not None:
-        return Answer(stage=Stage.WAITS, state="waits", why=f"{told.message} ({told.reason})")
-    return Answer(
+        return Diagnosis(stage=Stage.WAITS, state="waits", why=f"{told.message} ({told.reason})")
+    return Diagnosis(
         stage=Stage.WAITS,
         state="waits to be submitted",
         why="Slurm has no placeholder for it yet",
@@ -162,10 +162,10 @@ def _reason(job: QueuedJob) -> Explanation:
     return Explanation(f"{found.words}{name}{text}", found.next_step)
 
 
-def _placed(pod: Pod) -> Answer:
+def _placed(pod: Pod) -> Diagnosis:
     scheduled = pod.condition("PodScheduled")
     message = scheduled.message if scheduled is not None else ""
-    return Answer(
+    return Diagnosis(
         stage=Stage.STARTS,
         state="is being bound",
         why=message or f"kube-scheduler has not bound it to {pod.assigned_node} yet",
@@ -173,10 +173,10 @@ def _placed(pod: Pod) -> Answer:
     )
 
 
-def _bound(pod: Pod, job: QueuedJob | None) -> Answer:
+def _bound(pod: Pod, job: QueuedJob | None) -> Diagnosis:
     troubles = [f"{c.name}: {c.reason} {c.message}".strip() for c in pod.containers if c.reason]
     if not pod.has_started:
-        return Answer(
+        return Diagnosis(
             stage=Stage.STARTS,
             state="starts",
             why="; ".join(troubles) or f"the kubelet of {pod.kube_node} has not started it yet",
@@ -184,22 +184,24 @@ def _bound(pod: Pod, job: QueuedJob | None) -> Answer:
         )
     told = pod.condition(names.ALLOCATED_CONDITION)
     if job is not None and job.phase is JobPhase.ENDED:
-        return Answer(
+        return Diagnosis(
             stage=Stage.ENDS,
             state="is about to be evicted",
             why=f"Slurm job {job.id} is {job.state}",
         )
     if told is not None and told.status == "False":
-        return Answer(stage=Stage.RUNS, state="runs", why=f"{told.message} ({told.reason})")
-    return Answer(stage=Stage.RUNS, state="runs")
+        return Diagnosis(stage=Stage.RUNS, state="runs", why=f"{told.message} ({told.reason})")
+    return Diagnosis(stage=Stage.RUNS, state="runs")
 
 
-def _ended(pod: Pod) -> Answer:
+def _ended(pod: Pod) -> Diagnosis:
     told = pod.condition("DisruptionTarget")
     how = outcome.in_words(outcome.of(pod))
     if told is not None:
-        return Answer(stage=Stage.ENDED, state="has ended", why=f"{told.message} ({told.reason})")
-    return Answer(
+        return Diagnosis(
+            stage=Stage.ENDED, state="has ended", why=f"{told.message} ({told.reason})"
+        )
+    return Diagnosis(
         stage=Stage.ENDED, state="has ended", why=f"{pod.reason}: {how}" if pod.reason else how
     )
 

@@ -23,7 +23,7 @@ from bridge.domain.lifecycle.actions import (
     Submit,
     Wait,
 )
-from bridge.domain.lifecycle.decision import Decision, Policy
+from bridge.domain.lifecycle.decision import Deadlines, Decision
 from bridge.domain.lifecycle.table import Row
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads.workload import Workload
@@ -37,7 +37,7 @@ _OF_THE_PLACEHOLDER = (Submit, Resize, Restore, Enlist, Cancel, Complete, SetTim
 def agree(
     members: Sequence[Member],
     gang: Workload | None,
-    policy: Policy,
+    policy: Deadlines,
     *,
     now: datetime,
     is_fresh: bool,

@@ -16,7 +16,7 @@ from bridge.domain.gang.members import Claims, Member
 from bridge.domain.ids import JobId, KubeNode, PodUid, SlurmNode, WorkloadKey
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.actions import Submit
-from bridge.domain.lifecycle.decision import Decision, Facts, Policy, WhenFull
+from bridge.domain.lifecycle.decision import Deadlines, Decision, Facts, WhenFull
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.objects import KubeObject
@@ -99,7 +99,7 @@ def plan(
     claims: Claims,
     sights: Mapping[PodUid, Sight],
     declared: KubeObject | None,
-    policy: Policy,
+    policy: Deadlines,
     *,
     now: datetime,
     read_again: Collection[PodUid] = (),
@@ -144,7 +144,7 @@ def decide(
     planned: Plan,
     facts: Mapping[PodUid, Facts],
     kube_nodes: Mapping[SlurmNode, KubeNode],
-    policy: Policy,
+    policy: Deadlines,
     *,
     now: datetime,
 ) -> Decisions:
@@ -193,7 +193,7 @@ def _members(
     planned: Plan,
     facts: Mapping[PodUid, Facts],
     kube_nodes: Mapping[SlurmNode, KubeNode],
-    policy: Policy,
+    policy: Deadlines,
     now: datetime,
 ) -> Iterator[Member]:
     """Decide for each member as if it were alone with the placeholder."""
@@ -235,7 +235,7 @@ class _Table:
     """The members of one workload as they are seated, one after the other in rank order."""
 
     def __init__(
-        self, pods: Sequence[Pod], group: Workload | None, policy: Policy, now: datetime
+        self, pods: Sequence[Pod], group: Workload | None, policy: Deadlines, now: datetime
     ) -> None:
         self._pods = pods
         self._group = group

@@ -19,7 +19,7 @@ from bridge.domain.lifecycle.actions import (
     Record,
     Release,
 )
-from bridge.domain.lifecycle.decision import Decision, Policy
+from bridge.domain.lifecycle.decision import Deadlines, Decision
 from bridge.domain.lifecycle.table import Row
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Phase
@@ -80,7 +80,7 @@ def ended_by_others(
 
 
 def ended_for_unused_slots(
-    members: Sequence[Member], answers: Mapping[PodUid, Decision], policy: Policy, now: datetime
+    members: Sequence[Member], answers: Mapping[PodUid, Decision], policy: Deadlines, now: datetime
 ) -> dict[PodUid, Decision]:
     """Where a controller makes some members only when others run, their slots are kept for a time: then all of it ends.
 

@@ -10,7 +10,7 @@ from bridge.domain.gang import seating
 from bridge.domain.ids import JobId, PodUid
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.actions import Tell, Wait
-from bridge.domain.lifecycle.decision import Decision, Policy, WhenFull
+from bridge.domain.lifecycle.decision import Deadlines, Decision, WhenFull
 from bridge.domain.lifecycle.table import Row
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
@@ -121,7 +121,7 @@ def why_unseated(job: SlurmJob) -> str:
     return "no slot of the gang's placeholder is free yet"
 
 
-def surplus(pod: Pod, job: SlurmJob, view: View, policy: Policy, *, dwelt: timedelta) -> Member:
+def surplus(pod: Pod, job: SlurmJob, view: View, policy: Deadlines, *, dwelt: timedelta) -> Member:
     """Let a member wait for which its gang has no slot, until another one goes; after a moment it is told so."""
     text = (
         f"Slurm job {job.id} of its gang has {job.tasks} slots, and none for this pod: it waits until one becomes free "

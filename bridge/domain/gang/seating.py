@@ -8,7 +8,7 @@ from bridge.domain import names
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.actions import Assign, Cancel, OwnCause, Place
-from bridge.domain.lifecycle.decision import Decision, Policy, WhenFull
+from bridge.domain.lifecycle.decision import Deadlines, Decision, WhenFull
 from bridge.domain.lifecycle.table import Row
 from bridge.domain.model import allocation
 from bridge.domain.model.allocation import Seat
@@ -106,7 +106,7 @@ def is_surplus(job: SlurmJob, members: Iterable[Pod], gang: Workload) -> bool:
     return may_be_split and bool(slots(job)) and Row.STOPPING not in rows
 
 
-def when_full(pod: Pod, policy: Policy) -> WhenFull:
+def when_full(pod: Pod, policy: Deadlines) -> WhenFull:
     """What becomes of a surplus member: its own word counts, where that is one, before the settings'."""
     said = pod.annotations.get(names.WHEN_FULL_ANNOTATION)
     return WhenFull(said) if said in set(WhenFull) else policy.when_full

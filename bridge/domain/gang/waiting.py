@@ -18,7 +18,7 @@ from bridge.domain.lifecycle.actions import (
     Submit,
     Wait,
 )
-from bridge.domain.lifecycle.decision import Decision, Policy
+from bridge.domain.lifecycle.decision import Deadlines, Decision
 from bridge.domain.lifecycle.table import Row
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.workloads.workload import Workload
@@ -30,7 +30,7 @@ class Around:
 
     members: Sequence[Member]
     gang: Workload
-    policy: Policy
+    policy: Deadlines
     now: datetime
     is_fresh: bool
 

@@ -37,7 +37,7 @@ class WhenFull(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class SubmitRefusal:
     """Slurm said no to our last submits for this pod; kept in memory, a new leader simply tries again."""
 
     attempts: int
@@ -67,12 +67,12 @@ class Facts:
     """The bound pod's node was deleted, or is tainted out of service: its containers cannot run any more."""
     evictions_held: bool = False
     """The circuit breaker is open: too many pods would go at once on Slurm's word."""
-    refusal: Refusal | None = None
+    refusal: SubmitRefusal | None = None
     """Set from a refused submit until the next accepted one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class Deadlines:
     """The settings that decisions depend on."""
 
     bind_deadline: timedelta = timedelta(minutes=2)

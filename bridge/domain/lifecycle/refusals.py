@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 
 from bridge.domain.faults import shortened
 from bridge.domain.ids import PodUid
-from bridge.domain.lifecycle.decision import Refusal
+from bridge.domain.lifecycle.decision import SubmitRefusal
 
 K = TypeVar("K")
 
@@ -15,19 +15,21 @@ class Refusals(Generic[K]):
     """What was said against the last submits, by what they were for."""
 
     def __init__(self) -> None:
-        self._last: dict[K, Refusal] = {}
+        self._last: dict[K, SubmitRefusal] = {}
         self._members: dict[K, frozenset[PodUid]] = {}
         self._of: dict[PodUid, K] = {}
 
-    def get(self, key: K) -> Refusal | None:
+    def get(self, key: K) -> SubmitRefusal | None:
         """Return the last one, with how many there were in a row; None since a submit was accepted."""
         return self._last.get(key)
 
-    def add(self, key: K, text: str, *, at: datetime, members: Iterable[PodUid] = ()) -> Refusal:
+    def add(
+        self, key: K, text: str, *, at: datetime, members: Iterable[PodUid] = ()
+    ) -> SubmitRefusal:
         """Count one more, of a submit that was for these pods."""
         before = self._last.get(key)
         self.clear(key)
-        refusal = Refusal(
+        refusal = SubmitRefusal(
             attempts=before.attempts + 1 if before else 1, at=at, text=shortened(text)
         )
         self._last[key] = refusal

@@ -15,7 +15,7 @@ from typing import assert_never
 
 from bridge.domain.lifecycle import rules
 from bridge.domain.lifecycle.actions import OwnCause, Wait
-from bridge.domain.lifecycle.decision import Actor, Decision, Facts, Fit, Policy, Refusal
+from bridge.domain.lifecycle.decision import Actor, Deadlines, Decision, Facts, Fit, SubmitRefusal
 from bridge.domain.lifecycle.rules.cases import Case, JobCase
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import ContainerState, Pod
@@ -26,13 +26,13 @@ __all__ = [
     "Actor",
     "Cells",
     "Column",
+    "Deadlines",
     "Decision",
     "Evidence",
     "Facts",
     "Fit",
-    "Policy",
-    "Refusal",
     "Row",
+    "SubmitRefusal",
     "View",
     "actor",
     "cell",
@@ -173,7 +173,7 @@ def may_rest(pod: Pod, jobs: Sequence[SlurmJob]) -> bool:
             return False
 
 
-def decide(facts: Facts, policy: Policy) -> Decision:
+def decide(facts: Facts, policy: Deadlines) -> Decision:
     """Say what to do next for this pod."""
     decision = rules.hold_back(Case(facts=facts, policy=policy), _decide(facts, policy))
     harmless = decision.actions == (Wait(),)
@@ -185,7 +185,7 @@ def decide(facts: Facts, policy: Policy) -> Decision:
     )
 
 
-def _decide(facts: Facts, policy: Policy) -> Decision:
+def _decide(facts: Facts, policy: Deadlines) -> Decision:
     pod, view = facts.pod, facts.view
     if not view.reachable:
         return rules.wait("Slurm cannot be read: nothing is concluded", retry=_UNREACHABLE_RETRY)

@@ -11,7 +11,7 @@ from bridge.domain.ids import PodUid, SlurmNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class TaskShare:
     """What Slurm gave a job on one node, as a number of tasks that find room there."""
 
     node: SlurmNode
@@ -30,12 +30,12 @@ class TaskSize:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Component:
     """One component of a heterogeneous job: tasks of one size."""
 
     tasks: int
     task: TaskSize = TaskSize()
-    shares: tuple[Share, ...] = ()
+    shares: tuple[TaskShare, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class Seat:
     node: SlurmNode
 
 
-def slots(shares: Sequence[Share], size: int) -> tuple[SlurmNode, ...]:
+def slots(shares: Sequence[TaskShare], size: int) -> tuple[SlurmNode, ...]:
     """Number the slots: which node each is on; () if there is no room for so many.
 
     Slurm promises every node at least one task. Where the nodes have more room than there are tasks (whole nodes, whole

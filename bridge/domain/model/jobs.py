@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from bridge.domain.ids import JobId, Sluid, SlurmNode
-from bridge.domain.model.allocation import Part, Share, TaskSize
+from bridge.domain.model.allocation import Component, TaskShare, TaskSize
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.placeholder import Identity
 
@@ -62,9 +62,9 @@ class SlurmJob:
     """How many pods it has room for."""
     task: TaskSize = field(default_factory=TaskSize)
     """How large each is."""
-    shares: tuple[Share, ...] = ()
+    shares: tuple[TaskShare, ...] = ()
     """Of a running one: how many tasks find room on each node, in the same order."""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[Component, ...] = ()
     """Of a heterogeneous one, its components with their tasks and shares; () of all others."""
     remains: bool = False
     """Of a heterogeneous one that has ended: a component of it has not."""
@@ -86,9 +86,9 @@ class SlurmJob:
     """Of a running one: what Slurm granted."""
 
     @property
-    def components(self) -> tuple[Part, ...]:
+    def components(self) -> tuple[Component, ...]:
         """Its sizes of task, of which most jobs have one."""
-        return self.parts or (Part(tasks=self.tasks, task=self.task, shares=self.shares),)
+        return self.parts or (Component(tasks=self.tasks, task=self.task, shares=self.shares),)
 
     @property
     def ids(self) -> tuple[JobId, ...]:

@@ -34,31 +34,31 @@ PRIORITY = 4_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class Portion:
     """Part of a node, in Slurm's units."""
 
     cpus: int = 0
     memory_mib: int = 0
 
-    def covers(self, other: "Share") -> bool:
+    def covers(self, other: "Portion") -> bool:
         """No less than the other in either."""
         return self.cpus >= other.cpus and self.memory_mib >= other.memory_mib
 
 
-NOTHING = Share()
+NOTHING = Portion()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fill:
     """Submit a filler; at least one CPU and one MiB, as Slurm gives no job less."""
 
-    share: Share
+    share: Portion
 
 
 FillerAction = Fill | Cancel
 
 
-def wanted(kube_node: KubeNodeFacts, others: Demand, slurm_node: SlurmNodeFacts) -> Share:
+def wanted(kube_node: KubeNodeFacts, others: Demand, slurm_node: SlurmNodeFacts) -> Portion:
     """What of the node Slurm must not give to anybody.
 
     others: what the pods that are not Slurm's ask for together (`demand.total`).
@@ -66,13 +66,13 @@ def wanted(kube_node: KubeNodeFacts, others: Demand, slurm_node: SlurmNodeFacts)
     allocatable = kube_node.allocatable
     cpus = max(0, allocatable.milli_cpu - others.milli_cpu) // 1000
     memory_mib = max(0, allocatable.memory_bytes - others.memory_bytes) // quantities.MIB
-    return Share(
+    return Portion(
         cpus=max(0, slurm_node.offered_cpus - cpus),
         memory_mib=max(0, slurm_node.offered_memory_mib - memory_mib),
     )
 
 
-def decide(target: Share, fillers: Iterable[SlurmJob]) -> tuple[FillerAction, ...]:
+def decide(target: Portion, fillers: Iterable[SlurmJob]) -> tuple[FillerAction, ...]:
     """Say what to do about the live fillers of one node, one step at a time.
 
     fillers: all of them, in the order of their ids, as read after our own last write.
@@ -89,7 +89,7 @@ def decide(target: Share, fillers: Iterable[SlurmJob]) -> tuple[FillerAction, ..
     if waiting:
         return ()  # it has the highest priority: what runs there ends, then it starts
     if not held.covers(target):
-        missing = Share(
+        missing = Portion(
             cpus=max(0, target.cpus - held.cpus),
             memory_mib=max(0, target.memory_mib - held.memory_mib),
         )
@@ -103,7 +103,7 @@ def key(kube_node: KubeNodeFacts) -> WorkloadKey:
 
 
 def spec(
-    kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts, share: Share, cluster: ClusterId
+    kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts, share: Portion, cluster: ClusterId
 ) -> PlaceholderSpec:
     """Describe a filler."""
     return PlaceholderSpec(
@@ -126,7 +126,7 @@ def spec(
     )
 
 
-def _is_too_much(held: Share, target: Share) -> bool:
+def _is_too_much(held: Portion, target: Portion) -> bool:
     """Whether one that fits is worth another job for a while."""
     return held.cpus > max(1, target.cpus) or held.memory_mib - target.memory_mib >= SLACK_MIB
 
@@ -135,13 +135,13 @@ def _without(jobs: Sequence[SlurmJob], one: SlurmJob) -> list[SlurmJob]:
     return [job for job in jobs if job is not one]
 
 
-def _least(share: Share) -> Share:
-    return Share(cpus=max(1, share.cpus), memory_mib=max(1, share.memory_mib))
+def _least(share: Portion) -> Portion:
+    return Portion(cpus=max(1, share.cpus), memory_mib=max(1, share.memory_mib))
 
 
-def _sum(jobs: Sequence[SlurmJob]) -> Share:
+def _sum(jobs: Sequence[SlurmJob]) -> Portion:
     granted = [job.grant for job in jobs if job.grant]
-    return Share(
+    return Portion(
         cpus=sum(grant.tasks * grant.cpus_per_task for grant in granted),
         memory_mib=sum(grant.memory_mib_per_node for grant in granted),
     )

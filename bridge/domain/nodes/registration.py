@@ -31,7 +31,7 @@ from bridge.domain.nodes.actions import (
     Withdraw,
 )
 from bridge.domain.nodes.spec import Publishing
-from bridge.domain.nodes.state import REASON_PREFIX, Policy
+from bridge.domain.nodes.state import REASON_PREFIX, NodeRules
 from bridge.domain.request.restore import Hold
 
 SOON = timedelta(seconds=1)
@@ -41,18 +41,18 @@ _LOST = "pods run here whose jobs Slurm has lost"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class NodeSettings:
     """What the administrator has set."""
 
     publishing: Publishing
-    policy: Policy = field(default_factory=Policy)
+    policy: NodeRules = field(default_factory=NodeRules)
     scheduler_name: str = names.SCHEDULER_NAME
     taint_effect: str = "NoSchedule"
     """"" for no taint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class NodeRefusal:
     """Slurm does not take a node as it is described."""
 
     spec: SlurmNodeSpec
@@ -75,7 +75,7 @@ class Node:
     """Live placeholders of ours that name it, as required or as excluded; None: it is not surely known yet."""
     hold: Hold = Hold.HELD
     """Whether Slurm holds the node for the pods that run there."""
-    refusal: Refusal | None = None
+    refusal: NodeRefusal | None = None
     """What Slurm said last against it."""
 
 
@@ -91,7 +91,7 @@ class NodeDecision:
     """When to look again where nobody will announce what it waits for."""
 
 
-def decide(node: Node, settings: Settings) -> NodeDecision:
+def decide(node: Node, settings: NodeSettings) -> NodeDecision:
     """Say what to do for one node."""
     kube_node, slurm_node = node.kube_node, node.slurm_node
     if slurm_node is not None and _is_strange(slurm_node, kube_node, settings):
@@ -125,7 +125,7 @@ def yield_to(kube_node: KubeNodeFacts, holder: KubeNodeFacts) -> NodeDecision:
 
 
 def _is_strange(
-    slurm_node: SlurmNodeFacts, kube_node: KubeNodeFacts | None, settings: Settings
+    slurm_node: SlurmNodeFacts, kube_node: KubeNodeFacts | None, settings: NodeSettings
 ) -> bool:
     """Not ours, and not a slurmd's that we are to mark."""
     if nodes.cluster_feature(settings.publishing.cluster) in slurm_node.features:
@@ -153,7 +153,7 @@ def _cannot(
 
 
 def _create(
-    node: Node, kube_node: KubeNodeFacts, wanted: SlurmNodeSpec, settings: Settings
+    node: Node, kube_node: KubeNodeFacts, wanted: SlurmNodeSpec, settings: NodeSettings
 ) -> NodeDecision:
     if problem := drift.missing(wanted):
         return _cannot(kube_node, None, "NotRegistered", problem)
@@ -183,7 +183,7 @@ def _leave_parking(
     kube_node: KubeNodeFacts,
     slurm_node: SlurmNodeFacts,
     wanted: SlurmNodeSpec,
-    settings: Settings,
+    settings: NodeSettings,
 ) -> NodeDecision:
     """Somebody died before it was in its partitions: the same again, drained if it is to take no jobs there."""
     why = (
@@ -200,7 +200,7 @@ def _keep_in_step(
     kube_node: KubeNodeFacts,
     slurm_node: SlurmNodeFacts,
     wanted: SlurmNodeSpec,
-    settings: Settings,
+    settings: NodeSettings,
 ) -> NodeDecision:
     """What Slurm can change, it is told, also while jobs run; the rest waits until none does."""
     if nodes.is_parked(slurm_node):
@@ -228,7 +228,7 @@ def _keep_in_step(
 
 
 def _keep_for_pods(
-    node: Node, kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts, settings: Settings
+    node: Node, kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts, settings: NodeSettings
 ) -> NodeDecision:
     """Pods run there whose placeholders Slurm has forgotten: no stranger starts before these do, cordoned or not."""
     hold = node.hold
@@ -257,7 +257,7 @@ def _unheld(hold: Hold) -> str:
     return _LOST if is_unheld else ""
 
 
-def _share(node: Node, kube_node: KubeNodeFacts, settings: Settings) -> NodeDecision:
+def _share(node: Node, kube_node: KubeNodeFacts, settings: NodeSettings) -> NodeDecision:
     """A slurmd's node: only our features are put beside its own, and drains pass both ways."""
     slurm_node = node.slurm_node
     if slurm_node is None:
@@ -278,7 +278,7 @@ def _share(node: Node, kube_node: KubeNodeFacts, settings: Settings) -> NodeDeci
     return _with_kube_side(change, kube_node, slurm_node, settings)
 
 
-def _take_out(node: Node, settings: Settings) -> NodeDecision:
+def _take_out(node: Node, settings: NodeSettings) -> NodeDecision:
     """Running jobs finish first; the taint stays until Slurm has let go."""
     slurm_node = node.slurm_node
     if slurm_node is None:
@@ -307,7 +307,7 @@ def _take_out(node: Node, settings: Settings) -> NodeDecision:
 
 
 def _unshare(
-    kube_node: KubeNodeFacts | None, slurm_node: SlurmNodeFacts, settings: Settings
+    kube_node: KubeNodeFacts | None, slurm_node: SlurmNodeFacts, settings: NodeSettings
 ) -> NodeDecision:
     """The record stays with its slurmd, without our words."""
     features = node_spec.shared_features(slurm_node, (), settings.publishing)
@@ -355,9 +355,9 @@ def _with_kube_side(
     change: NodeDecision,
     kube_node: KubeNodeFacts,
     slurm_node: SlurmNodeFacts,
-    settings: Settings,
+    settings: NodeSettings,
     *,
-    refusal: Refusal | None = None,
+    refusal: NodeRefusal | None = None,
 ) -> NodeDecision:
     """The taint first, what Slurm says of the node last."""
     actions = (

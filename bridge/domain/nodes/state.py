@@ -29,7 +29,7 @@ OUT_OF_SERVICE = frozenset({"DRAIN", "DOWN", "FAIL"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class NodeRules:
     """What the administrator has set."""
 
     drain_conditions: frozenset[str] = frozenset()
@@ -46,7 +46,7 @@ class Wanted:
     reason: str = ""
 
 
-def unavailable(kube_node: KubeNodeFacts, policy: Policy) -> str:
+def unavailable(kube_node: KubeNodeFacts, policy: NodeRules) -> str:
     """Say why Slurm shall start nothing there, as the reason of a drain; "": it may."""
     if kube_node.is_unschedulable and names.CORDON_ANNOTATION not in kube_node.annotations:
         return CORDONED
@@ -61,7 +61,7 @@ def unavailable(kube_node: KubeNodeFacts, policy: Policy) -> str:
 
 
 def to_slurm(
-    kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts, *, is_given_up: bool, policy: Policy
+    kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts, *, is_given_up: bool, policy: NodeRules
 ) -> Wanted:
     """Kubernetes' word to Slurm.
 
@@ -89,7 +89,7 @@ def to_slurm(
 
 
 def to_kube(
-    kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts | None, policy: Policy
+    kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts | None, policy: NodeRules
 ) -> Iterator[NodeAction]:
     """Slurm's word to Kubernetes: a cordon of ours, or its end."""
     is_marked = names.CORDON_ANNOTATION in kube_node.annotations

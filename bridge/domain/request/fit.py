@@ -20,7 +20,7 @@ ANY_IP = "0.0.0.0"  # noqa: S104  # a value to compare with, nothing is bound to
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FitResult:
     """Whether it fits, and what stands against it in words; "" if nothing does."""
 
     fit: Fit
@@ -58,7 +58,7 @@ def tenants(
     )
 
 
-def check(pod: Pod, kube_node: KubeNodeFacts | None, others: Iterable[Tenant]) -> Answer:
+def check(pod: Pod, kube_node: KubeNodeFacts | None, others: Iterable[Tenant]) -> FitResult:
     """Look whether the pod fits beside the others; TERMINATING where it will once the leaving ones are gone.
 
     Args:
@@ -67,16 +67,16 @@ def check(pod: Pod, kube_node: KubeNodeFacts | None, others: Iterable[Tenant]) -
         others: everything else that takes room there (`tenants`).
     """
     if kube_node is None:
-        return Answer(Fit.MISFIT, "Kubernetes has no such node")
+        return FitResult(Fit.MISFIT, "Kubernetes has no such node")
     if problem := _node_problem(pod, kube_node):
-        return Answer(Fit.MISFIT, problem)
+        return FitResult(Fit.MISFIT, problem)
     everyone = tuple(others)
     now = ", ".join(_shortages(pod, kube_node.allocatable, everyone))
     if not now:
-        return Answer(Fit.FITS)
+        return FitResult(Fit.FITS)
     staying = tuple(other for other in everyone if not other.is_deleting)
     later = ", ".join(_shortages(pod, kube_node.allocatable, staying))
-    return Answer(Fit.MISFIT, later) if later else Answer(Fit.TERMINATING, now)
+    return FitResult(Fit.MISFIT, later) if later else FitResult(Fit.TERMINATING, now)
 
 
 def _node_problem(pod: Pod, kube_node: KubeNodeFacts) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from bridge.domain.ids import JobId, PodUid, SlurmNode
-from bridge.domain.lifecycle.decision import Refusal
+from bridge.domain.lifecycle.decision import SubmitRefusal
 from bridge.domain.lifecycle.table import Column, Row
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobEnd
@@ -32,7 +32,7 @@ _WRAPS_NEAR = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class AccountedJob:
     """What slurmdbd says of one job."""
 
     states: frozenset[str]
@@ -56,7 +56,7 @@ class Numbering:
     """After this one it begins again."""
 
 
-def verdict(record: Record, *, is_up_to_date: bool) -> Evidence:
+def verdict(record: AccountedJob, *, is_up_to_date: bool) -> Evidence:
     """Say whether slurmctld lost a job that it does not know, or whether the job had ended.
 
     While slurmdbd has not been told everything, not to know an end says nothing: slurmctld keeps what it could not send.
@@ -86,7 +86,7 @@ def placeholder(
     lost: str,
     pods: Sequence[PodUid],
     nodes: Sequence[SlurmNode],
-    record: Record | None,
+    record: AccountedJob | None,
     now: datetime,
 ) -> PlaceholderSpec:
     """Ask for the same again; of a gang's tasks as many on each node as there were, free slots beside its pods too.
@@ -146,7 +146,7 @@ def _component(
     )
 
 
-def _remaining_min(grant: Grant, record: Record | None, now: datetime) -> int | None:
+def _remaining_min(grant: Grant, record: AccountedJob | None, now: datetime) -> int | None:
     """At least a minute, in which Slurm itself ends what has run out meanwhile."""
     began, limit_min = grant.started_at, grant.time_limit_min
     if record is not None and record.started_at is not None and record.says_time_limit:
@@ -182,7 +182,7 @@ def hold(pods: Iterable[Hold]) -> Hold:
 
 
 def hold_for(
-    pod: Pod, cell: tuple[Row, Column], evidence: Evidence, refusal: Refusal | None
+    pod: Pod, cell: tuple[Row, Column], evidence: Evidence, refusal: SubmitRefusal | None
 ) -> Hold:
     """Say it for one pod.
 
@@ -206,7 +206,7 @@ def hold_for(
             return Hold.HELD
 
 
-def _comes_back(pod: Pod, evidence: Evidence, refusal: Refusal | None) -> bool:
+def _comes_back(pod: Pod, evidence: Evidence, refusal: SubmitRefusal | None) -> bool:
     """Nobody need do anything for it."""
     if refusal is not None or pod.grant is None:
         return False

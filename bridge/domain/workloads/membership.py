@@ -63,7 +63,7 @@ class Size(NamedTuple):
     """There will be no more than that."""
 
 
-class Row(NamedTuple):
+class KindRow(NamedTuple):
     """A kind's line in docs/workloads.md."""
 
     kind: str
@@ -91,7 +91,7 @@ class Kind(Protocol):
     """What every kind of workload has to say."""
 
     @property
-    def row(self) -> Row:
+    def row(self) -> KindRow:
         """What the documentation says of it."""
         ...
 
@@ -106,7 +106,7 @@ class Kind(Protocol):
 
 
 @runtime_checkable
-class Reading(Kind, Protocol):
+class ReadsObjects(Kind, Protocol):
     """A kind for which objects are read: the chart grants the rights."""
 
     @property

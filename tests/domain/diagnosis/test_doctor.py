@@ -10,7 +10,7 @@ import pytest
 from bridge.domain import names
 from bridge.domain.diagnosis.doctor import between, clocks, findings, kube, slurm
 from bridge.domain.diagnosis.doctor.between import BothFacts
-from bridge.domain.diagnosis.doctor.findings import Check, Finding, Verdict
+from bridge.domain.diagnosis.doctor.findings import Check, Finding, Severity
 from bridge.domain.diagnosis.doctor.kube import KubeFacts
 from bridge.domain.diagnosis.doctor.slurm import Conf, Partition, SlurmFacts, Trouble
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
@@ -75,7 +75,7 @@ def report(facts: KubeFacts | SlurmFacts | BothFacts) -> Sequence[Finding]:
 
 @pytest.mark.parametrize("facts", [KUBE, SLURM, BOTH])
 def test_finds_nothing_wrong_where_nothing_is(facts: KubeFacts | SlurmFacts | BothFacts) -> None:
-    assert {Verdict.OK} == {finding.verdict for finding in report(facts)}
+    assert {Severity.OK} == {finding.verdict for finding in report(facts)}
 
 
 def scheduler(**changes: Any) -> dict[str, Any]:
@@ -90,26 +90,26 @@ def profile(*disabled: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("facts", "check", "verdict", "words"),
     [
-        (replace(KUBE, version=(1, 29)), "Kubernetes", Verdict.FAULT, "1.29"),
-        (replace(KUBE, skew_s=-90.0), "Kubernetes clock", Verdict.FAULT, "-90 s"),
-        (replace(KUBE, settings_faults=None), "settings", Verdict.FAULT, "no ConfigMap"),
-        (replace(KUBE, settings_faults=("x", "y")), "settings", Verdict.FAULT, "x; y"),
+        (replace(KUBE, version=(1, 29)), "Kubernetes", Severity.FAULT, "1.29"),
+        (replace(KUBE, skew_s=-90.0), "Kubernetes clock", Severity.FAULT, "-90 s"),
+        (replace(KUBE, settings_faults=None), "settings", Severity.FAULT, "no ConfigMap"),
+        (replace(KUBE, settings_faults=("x", "y")), "settings", Severity.FAULT, "x; y"),
         (
             replace(KUBE, scheduler=scheduler(profiles=[])),
             "scheduler profile",
-            Verdict.FAULT,
+            Severity.FAULT,
             "no profile",
         ),
         (
             replace(KUBE, scheduler=profile("SchedulingGates")),
             "scheduler profile",
-            Verdict.FAULT,
+            Severity.FAULT,
             "disables SchedulingGates",
         ),
         (
             replace(KUBE, scheduler=scheduler(extenders=[])),
             "scheduler profile",
-            Verdict.FAULT,
+            Severity.FAULT,
             "no extender",
         ),
         (
@@ -118,77 +118,82 @@ def profile(*disabled: str) -> dict[str, Any]:
                 scheduler=scheduler(extenders=[{**SCHEDULER["extenders"][0], "ignorable": True}]),
             ),
             "scheduler profile",
-            Verdict.FAULT,
+            Severity.FAULT,
             "ignorable",
         ),
         (
             replace(KUBE, webhooks=frozenset({"mutating"})),
             "webhook configurations",
-            Verdict.FAULT,
+            Severity.FAULT,
             "no validating",
         ),
-        (replace(KUBE, admission="x509"), "webhook", Verdict.FAULT, "x509"),
-        (replace(KUBE, policies=frozenset({"keys"})), "policies", Verdict.FAULT, "binding, bypass"),
+        (replace(KUBE, admission="x509"), "webhook", Severity.FAULT, "x509"),
+        (
+            replace(KUBE, policies=frozenset({"keys"})),
+            "policies",
+            Severity.FAULT,
+            "binding, bypass",
+        ),
         (
             replace(KUBE, lease_ages={"extender": None, "controllers": 7.0}),
             "leaders",
-            Verdict.FAULT,
+            Severity.FAULT,
             "nobody leads the extender; the leader of the controllers is silent for 7 s",
         ),
         (
             replace(KUBE, denied=("extender: patch pods",)),
             "rights",
-            Verdict.FAULT,
+            Severity.FAULT,
             "extender: patch pods",
         ),
-        (replace(KUBE, selected_namespaces=0), "namespaces", Verdict.WARNING, "no namespace"),
+        (replace(KUBE, selected_namespaces=0), "namespaces", Severity.WARNING, "no namespace"),
         (
             replace(SLURM, trouble=Trouble.UNREACHABLE, words="refused"),
             "slurmrestd",
-            Verdict.FAULT,
+            Severity.FAULT,
             "does not answer: refused",
         ),
         (
             replace(SLURM, trouble=Trouble.REFUSED, words="no"),
             "slurmrestd",
-            Verdict.FAULT,
+            Severity.FAULT,
             "refuses the token",
         ),
         (
             replace(SLURM, trouble=Trouble.TOO_OLD, words="v0.0.42"),
             "slurmrestd",
-            Verdict.FAULT,
+            Severity.FAULT,
             "too old",
         ),
-        (replace(SLURM, token_expires_at=NOW), "Slurm token", Verdict.FAULT, "expired"),
+        (replace(SLURM, token_expires_at=NOW), "Slurm token", Severity.FAULT, "expired"),
         (
             replace(SLURM, token_expires_at=NOW + timedelta(hours=5)),
             "Slurm token",
-            Verdict.WARNING,
+            Severity.WARNING,
             "in 5 h",
         ),
-        (replace(SLURM, release=(25, 5)), "Slurm release", Verdict.WARNING, "25.05"),
-        (replace(SLURM, controller_responds=False), "slurmctld", Verdict.FAULT, "does not answer"),
-        (replace(SLURM, skew_s=61.0), "Slurm clock", Verdict.FAULT, "+61 s"),
-        (replace(SLURM, partition="gpu"), "partition", Verdict.FAULT, "no partition gpu"),
-        (replace(SLURM, partitions=()), "partition", Verdict.FAULT, "no partition is the default"),
+        (replace(SLURM, release=(25, 5)), "Slurm release", Severity.WARNING, "25.05"),
+        (replace(SLURM, controller_responds=False), "slurmctld", Severity.FAULT, "does not answer"),
+        (replace(SLURM, skew_s=61.0), "Slurm clock", Severity.FAULT, "+61 s"),
+        (replace(SLURM, partition="gpu"), "partition", Severity.FAULT, "no partition gpu"),
+        (replace(SLURM, partitions=()), "partition", Severity.FAULT, "no partition is the default"),
         (
             replace(SLURM, partitions=(replace(SLURM.partitions[0], nodes=0),)),
             "partition's nodes",
-            Verdict.FAULT,
+            Severity.FAULT,
             "has no nodes",
         ),
         (
             replace(SLURM, partitions=(replace(SLURM.partitions[0], state="DOWN"),)),
             "partition's state",
-            Verdict.FAULT,
+            Severity.FAULT,
             "is DOWN",
         ),
-        (replace(SLURM, slurm_nodes=100), "MaxNodeCount", Verdict.FAULT, "100 nodes already"),
+        (replace(SLURM, slurm_nodes=100), "MaxNodeCount", Severity.FAULT, "100 nodes already"),
         (
             replace(BOTH, kube_nodes=[]),
             "nodes",
-            Verdict.WARNING,
+            Severity.WARNING,
             "no node is handed to Slurm",
         ),
         (
@@ -204,16 +209,16 @@ def profile(*disabled: str) -> dict[str, Any]:
                 ],
             ),
             "node names",
-            Verdict.FAULT,
+            Severity.FAULT,
             "claim one Slurm node: k1",
         ),
         (
             replace(BOTH, cluster=ClusterId("elsewhere")),
             "whose nodes",
-            Verdict.FAULT,
+            Severity.FAULT,
             "another cluster registered these names in Slurm: k1",
         ),
-        (replace(BOTH, slurm_nodes=[]), "nodes on both sides", Verdict.FAULT, "no such node"),
+        (replace(BOTH, slurm_nodes=[]), "nodes on both sides", Severity.FAULT, "no such node"),
         (
             replace(
                 BOTH,
@@ -222,13 +227,13 @@ def profile(*disabled: str) -> dict[str, Any]:
                 ],
             ),
             "drained nodes",
-            Verdict.WARNING,
+            Severity.WARNING,
             "k1 (bad memory)",
         ),
     ],
 )
 def test_finds_what_is_wrong_and_says_the_fix(
-    facts: KubeFacts | SlurmFacts | BothFacts, check: str, verdict: Verdict, words: str
+    facts: KubeFacts | SlurmFacts | BothFacts, check: str, verdict: Severity, words: str
 ) -> None:
     (found,) = [finding for finding in report(facts) if finding.check == check]
 
@@ -240,14 +245,14 @@ def test_finds_what_is_wrong_and_says_the_fix(
 @pytest.mark.parametrize(
     ("change", "check", "verdict"),
     [
-        ({"scheduler_parameters": ("bf_interval=1",)}, "SchedulerParameters", Verdict.WARNING),
-        ({"gres_types": ()}, "GresTypes", Verdict.FAULT),
-        ({"enforce_part_limits": "NO"}, "EnforcePartLimits", Verdict.WARNING),
-        ({"min_job_age_s": 10}, "MinJobAge", Verdict.FAULT),
-        ({"select_type": "select/linear"}, "SelectType", Verdict.FAULT),
+        ({"scheduler_parameters": ("bf_interval=1",)}, "SchedulerParameters", Severity.WARNING),
+        ({"gres_types": ()}, "GresTypes", Severity.FAULT),
+        ({"enforce_part_limits": "NO"}, "EnforcePartLimits", Severity.WARNING),
+        ({"min_job_age_s": 10}, "MinJobAge", Severity.FAULT),
+        ({"select_type": "select/linear"}, "SelectType", Severity.FAULT),
     ],
 )
-def test_reads_slurm_conf(change: dict[str, Any], check: str, verdict: Verdict) -> None:
+def test_reads_slurm_conf(change: dict[str, Any], check: str, verdict: Severity) -> None:
     assert SLURM.conf is not None
     facts = replace(SLURM, conf=replace(SLURM.conf, **change))
 
@@ -274,9 +279,9 @@ def test_takes_nothing_for_well_that_nobody_looked_at() -> None:
 
     said = [*report(blind_kube), *report(blind_slurm), *report(blind_both)]
 
-    looked_at = {finding.check for finding in said if finding.verdict is Verdict.OK}
+    looked_at = {finding.check for finding in said if finding.verdict is Severity.OK}
     assert {"Kubernetes", "settings", "nodes", "node names"} == looked_at
-    assert {Verdict.OK, Verdict.NOT_CHECKED} == {finding.verdict for finding in said}
+    assert {Severity.OK, Severity.NOT_CHECKED} == {finding.verdict for finding in said}
 
 
 def test_every_check_has_a_name_of_its_own() -> None:

@@ -8,7 +8,7 @@ import pytest
 from bridge.domain import names
 from bridge.domain.diagnosis import why
 from bridge.domain.diagnosis.queue import QueuedJob
-from bridge.domain.diagnosis.why import Answer, Situation, Stage
+from bridge.domain.diagnosis.why import Diagnosis, Situation, Stage
 from bridge.domain.ids import JobId, PodUid
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.pods import Condition, Container, Pod
@@ -27,7 +27,7 @@ PENDING = QueuedJob(
 RUNNING = replace(PENDING, state="RUNNING", phase=JobPhase.RUNNING, reason="")
 
 
-def said(pod: Pod, *queue: QueuedJob, selected: bool = True) -> Answer:
+def said(pod: Pod, *queue: QueuedJob, selected: bool = True) -> Diagnosis:
     return why.answer(
         Situation(pod=pod, now=build.NOW, namespace_is_selected=selected, queue=queue)
     )

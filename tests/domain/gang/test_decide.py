@@ -14,8 +14,8 @@ from bridge.domain import names
 from bridge.domain.gang.decide import Decisions
 from bridge.domain.ids import PodUid, SlurmNode
 from bridge.domain.lifecycle.actions import Evict, Record, Release, Submit, Tell
-from bridge.domain.lifecycle.decision import Policy, WhenFull
-from bridge.domain.model.allocation import Share
+from bridge.domain.lifecycle.decision import Deadlines, WhenFull
+from bridge.domain.model.allocation import TaskShare
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from tests.make import lives
@@ -56,7 +56,7 @@ def test_nothing_is_submitted_for_a_pod_that_two_groups_claim() -> None:
 # --- no slot ---------------------------------------------------------------------------------------------------------
 
 
-def with_newcomers(*pods: Pod, policy: Policy = POLICY) -> Decisions:
+def with_newcomers(*pods: Pod, policy: Deadlines = POLICY) -> Decisions:
     return decisions([*FULL, *pods], RUNS, dwelt=timedelta(seconds=10), policy=policy)
 
 
@@ -67,7 +67,7 @@ def test_a_surplus_member_is_set_apart() -> None:
 
 
 def test_a_surplus_member_waits_where_the_settings_say_so() -> None:
-    found = with_newcomers(D, policy=Policy(when_full=WhenFull.WAIT))
+    found = with_newcomers(D, policy=Deadlines(when_full=WhenFull.WAIT))
     ((pod, decision),) = found.rest
     assert (D, ()) == (pod, found.apart)
     assert ["GangFull"] == [each.reason for each in decision.actions if isinstance(each, Tell)]
@@ -156,7 +156,7 @@ def large(phase: JobPhase, pods: list[Pod], *, tasks: int) -> SlurmJob:
     if phase is not JobPhase.RUNNING:
         return made
     nodes = tuple(SlurmNode(f"n{number}") for number in range(-(-tasks // 8)))
-    return replace(made, nodes=nodes, shares=tuple(Share(node=node, tasks=8) for node in nodes))
+    return replace(made, nodes=nodes, shares=tuple(TaskShare(node=node, tasks=8) for node in nodes))
 
 
 Situation = tuple[list[Pod], list[SlurmJob], bool]
@@ -235,5 +235,5 @@ def test_setting_many_apart_is_work_in_proportion_to_the_members() -> None:
 
 def work(situation: Situation, when_full: WhenFull) -> int:
     pods, jobs, mine = situation
-    policy = Policy(when_full=when_full, kept_slots_deadline=timedelta(days=9))
+    policy = Deadlines(when_full=when_full, kept_slots_deadline=timedelta(days=9))
     return visits(lambda: decisions(pods, *jobs, mine=mine, policy=policy))

@@ -23,7 +23,7 @@ from bridge.domain.lifecycle.actions import (
     Tell,
 )
 from bridge.domain.model import placeholder
-from bridge.domain.model.allocation import Part, Share
+from bridge.domain.model.allocation import Component, TaskShare
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Phase, Pod
@@ -249,8 +249,8 @@ def sized(name: str, milli_cpu: int) -> Pod:
 
 def heterogeneous(*pods: Pod) -> SlurmJob:
     parts = (
-        Part(tasks=1, shares=(Share(node=N1, tasks=1),)),
-        Part(tasks=3, shares=(Share(node=N2, tasks=3),)),
+        Component(tasks=1, shares=(TaskShare(node=N1, tasks=1),)),
+        Component(tasks=3, shares=(TaskShare(node=N2, tasks=3),)),
     )
     return replace(job(JobPhase.RUNNING, *pods, tasks=4), shares=(), parts=parts)
 

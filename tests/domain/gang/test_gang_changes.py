@@ -10,7 +10,7 @@ from bridge.domain.gang import endings, members, seating
 from bridge.domain.gang.members import Member
 from bridge.domain.ids import alone_key
 from bridge.domain.lifecycle.actions import Cancel, Cause, Enlist, Evict, OwnCause, Resize, Tell
-from bridge.domain.lifecycle.decision import Decision, Policy, WhenFull
+from bridge.domain.lifecycle.decision import Deadlines, Decision, WhenFull
 from bridge.domain.lifecycle.table import row_of
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.jobs import JobPhase, SlurmJob
@@ -128,7 +128,7 @@ def test_an_exact_group_has_its_number_of_each_size() -> None:
 
 FULL = [running("a", 0), running("b", 1), running("c", 2)]
 RUNS = job(JobPhase.RUNNING, *FULL)
-WAITS = Policy(when_full=WhenFull.WAIT)
+WAITS = Deadlines(when_full=WhenFull.WAIT)
 
 
 def saying(word: str) -> Pod:
@@ -138,15 +138,15 @@ def saying(word: str) -> Pod:
 @pytest.mark.parametrize(
     ("pod", "policy", "expected"),
     [
-        (D, Policy(), WhenFull.OWN_JOB),
+        (D, Deadlines(), WhenFull.OWN_JOB),
         (D, WAITS, WhenFull.WAIT),
-        (saying("wait"), Policy(), WhenFull.WAIT),
+        (saying("wait"), Deadlines(), WhenFull.WAIT),
         (saying("own-job"), WAITS, WhenFull.OWN_JOB),
         (saying("perhaps"), WAITS, WhenFull.WAIT),
     ],
 )
 def test_the_pods_word_counts_before_the_settings(
-    pod: Pod, policy: Policy, expected: WhenFull
+    pod: Pod, policy: Deadlines, expected: WhenFull
 ) -> None:
     assert expected is seating.when_full(pod, policy)
 
@@ -154,7 +154,7 @@ def test_the_pods_word_counts_before_the_settings(
 def surplus(pod: Pod = D, *, seconds: float = 10, fresh: bool = True) -> Member:
     dwelt = timedelta(seconds=seconds)
     view = replace(lives.view(RUNS), fresh=fresh)
-    return members.surplus(pod, RUNS, view, Policy(), dwelt=dwelt)
+    return members.surplus(pod, RUNS, view, Deadlines(), dwelt=dwelt)
 
 
 def test_a_surplus_member_that_waits_is_told_why_once() -> None:
@@ -212,7 +212,7 @@ def ended_after(
         for pod in pods
     ]
     answers = {pod.uid: own for pod in pods}
-    policy = Policy(kept_slots_deadline=limit)
+    policy = Deadlines(kept_slots_deadline=limit)
     found = endings.ended_for_unused_slots(members, answers, policy, BEGAN + since)
     return {pod.name: found[pod.uid] for pod in pods if pod.uid in found}
 

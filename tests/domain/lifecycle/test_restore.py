@@ -18,7 +18,7 @@ from bridge.domain.lifecycle.actions import (
     Tell,
     Wait,
 )
-from bridge.domain.lifecycle.decision import Facts, Refusal
+from bridge.domain.lifecycle.decision import Facts, SubmitRefusal
 from bridge.domain.model import grant
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobEnd, SlurmJob
@@ -101,7 +101,7 @@ class TestForgotten:
         assert "PlaceholderLost" == only_tell(forgotten(unknown, Evidence.LOST)).reason
 
     def test_is_kept_when_a_new_one_is_refused_and_told_why(self, pod: Pod) -> None:
-        refusal = Refusal(attempts=1, at=NOW, text="Invalid qos")
+        refusal = SubmitRefusal(attempts=1, at=NOW, text="Invalid qos")
         facts = replace(forgotten(pod, Evidence.LOST), refusal=refusal)
 
         assert "Invalid qos" in only_tell(facts).message

@@ -18,7 +18,7 @@ from bridge.domain.lifecycle.actions import (
     Tell,
     Wait,
 )
-from bridge.domain.lifecycle.decision import Decision, Facts, Policy
+from bridge.domain.lifecycle.decision import Deadlines, Decision, Facts
 from bridge.domain.lifecycle.rules import time_limits
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Condition, Container, ContainerState, Phase, Pod
@@ -44,7 +44,7 @@ def limited(
 
 
 def decide(
-    pod: Pod, job: SlurmJob, *, now: datetime = NOW, policy: Policy | None = None
+    pod: Pod, job: SlurmJob, *, now: datetime = NOW, policy: Deadlines | None = None
 ) -> Decision:
     since = now - timedelta(minutes=1)
     facts = Facts(pod=pod, view=build.view(job), now=now, since=since, kube_node=build.KUBE_NODE)

@@ -17,7 +17,7 @@ from bridge.domain.lifecycle.actions import (
     Tell,
     Wait,
 )
-from bridge.domain.lifecycle.decision import Decision, Facts, Fit, Refusal
+from bridge.domain.lifecycle.decision import Decision, Facts, Fit, SubmitRefusal
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from tests.make import lives as build
@@ -139,7 +139,7 @@ class TestSubmitting:
         assert decision.retry_after == 4 * SECOND
 
     def test_backs_off_from_a_refusal_and_tells_slurms_words(self) -> None:
-        refusal = Refusal(attempts=2, at=NOW - SECOND, text="Invalid account")
+        refusal = SubmitRefusal(attempts=2, at=NOW - SECOND, text="Invalid account")
         facts = replace(build.facts(build.gated()), refusal=refusal)
 
         decision = decide(facts)
@@ -151,7 +151,7 @@ class TestSubmitting:
         assert decision.retry_after == SECOND
 
     def test_tries_again_when_the_back_off_from_a_refusal_is_over(self) -> None:
-        refusal = Refusal(attempts=2, at=NOW - 2 * SECOND, text="Invalid account")
+        refusal = SubmitRefusal(attempts=2, at=NOW - 2 * SECOND, text="Invalid account")
 
         assert (Submit(),) == actions(replace(build.facts(build.gated()), refusal=refusal))
 

@@ -5,13 +5,13 @@ from hypothesis import strategies as st
 
 from bridge.domain.ids import PodUid, SlurmNode
 from bridge.domain.model import allocation
-from bridge.domain.model.allocation import Seat, Share
+from bridge.domain.model.allocation import Seat, TaskShare
 
 counts = st.lists(st.integers(1, 8), min_size=1, max_size=12)
 
 
-def shares(tasks: list[int]) -> list[Share]:
-    return [Share(node=SlurmNode(f"n{i}"), tasks=count) for i, count in enumerate(tasks)]
+def shares(tasks: list[int]) -> list[TaskShare]:
+    return [TaskShare(node=SlurmNode(f"n{i}"), tasks=count) for i, count in enumerate(tasks)]
 
 
 def pods(count: int) -> list[PodUid]:

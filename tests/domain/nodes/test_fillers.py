@@ -12,7 +12,7 @@ from bridge.domain.model import demand
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.nodes import fillers
-from bridge.domain.nodes.fillers import NOTHING, Fill, Share
+from bridge.domain.nodes.fillers import NOTHING, Fill, Portion
 from tests.make import lives
 from tests.make import placing as build
 
@@ -46,16 +46,16 @@ def cancel(number: int) -> Cancel:
     ("others", "cpus", "memory_mib", "expected"),
     [
         ([], 8, 32 * 1024, NOTHING),
-        ([build.demands("100m", "64Mi")] * 3, 8, 32 * 1024, Share(cpus=1, memory_mib=192)),
-        ([build.demands("1500m", "1Gi")], 8, 32 * 1024, Share(cpus=2, memory_mib=1024)),
-        ([], 10, 40 * 1024, Share(cpus=2, memory_mib=8 * 1024)),
-        ([build.demands("99", "1Ti")], 8, 1024, Share(cpus=8, memory_mib=1024)),
+        ([build.demands("100m", "64Mi")] * 3, 8, 32 * 1024, Portion(cpus=1, memory_mib=192)),
+        ([build.demands("1500m", "1Gi")], 8, 32 * 1024, Portion(cpus=2, memory_mib=1024)),
+        ([], 10, 40 * 1024, Portion(cpus=2, memory_mib=8 * 1024)),
+        ([build.demands("99", "1Ti")], 8, 1024, Portion(cpus=8, memory_mib=1024)),
         ([], 4, 1024, NOTHING),
     ],
     ids=["nobody", "daemons are added up first", "one pod", "kubelet's share", "more than all", ""],
 )
 def test_the_difference_between_what_both_offer_is_held(
-    others: list[demand.Demand], cpus: int, memory_mib: int, expected: Share
+    others: list[demand.Demand], cpus: int, memory_mib: int, expected: Portion
 ) -> None:
     slurm_node = build.slurm_node(offered_cpus=cpus, offered_memory_mib=memory_mib)
 
@@ -67,35 +67,38 @@ def test_the_difference_between_what_both_offer_is_held(
     [
         pytest.param(NOTHING, [], (), id="nothing"),
         pytest.param(
-            Share(cpus=2, memory_mib=9), [], (Fill(share=Share(cpus=2, memory_mib=9)),), id="first"
+            Portion(cpus=2, memory_mib=9),
+            [],
+            (Fill(share=Portion(cpus=2, memory_mib=9)),),
+            id="first",
         ),
-        pytest.param(Share(cpus=2, memory_mib=9), [filler(1, 2, 9)], (), id="held"),
+        pytest.param(Portion(cpus=2, memory_mib=9), [filler(1, 2, 9)], (), id="held"),
         pytest.param(
-            Share(cpus=3, memory_mib=9),
+            Portion(cpus=3, memory_mib=9),
             [filler(1, 2, 9)],
-            (Fill(share=Share(cpus=1, memory_mib=1)),),
+            (Fill(share=Portion(cpus=1, memory_mib=1)),),
             id="one more CPU",
         ),
         pytest.param(
-            Share(cpus=3, memory_mib=9),
+            Portion(cpus=3, memory_mib=9),
             [filler(1, 2, 9), filler(2, 1, 1, JobPhase.WAITING)],
             (),
             id="it is on its way",
         ),
         pytest.param(
-            Share(cpus=1, memory_mib=9),
+            Portion(cpus=1, memory_mib=9),
             [filler(1, 2, 9), filler(2, 1, 9)],
             (cancel(1),),
             id="one is spare",
         ),
         pytest.param(
-            Share(cpus=1, memory_mib=9),
+            Portion(cpus=1, memory_mib=9),
             [filler(1, 2, 9)],
-            (Fill(share=Share(cpus=1, memory_mib=9)),),
+            (Fill(share=Portion(cpus=1, memory_mib=9)),),
             id="smaller first",
         ),
         pytest.param(
-            Share(cpus=1, memory_mib=9),
+            Portion(cpus=1, memory_mib=9),
             [filler(1, 1, 9 + fillers.SLACK_MIB - 1)],
             (),
             id="near enough",
@@ -109,21 +112,21 @@ def test_the_difference_between_what_both_offer_is_held(
     ],
 )
 def test_one_step_at_a_time(
-    target: Share, held: list[SlurmJob], expected: tuple[fillers.FillerAction, ...]
+    target: Portion, held: list[SlurmJob], expected: tuple[fillers.FillerAction, ...]
 ) -> None:
     assert expected == fillers.decide(target, held)
 
 
-SHARES = st.builds(Share, cpus=st.integers(0, 8), memory_mib=st.integers(0, 1024))
+SHARES = st.builds(Portion, cpus=st.integers(0, 8), memory_mib=st.integers(0, 1024))
 
 
 @given(st.lists(SHARES, max_size=4))
-def test_what_is_wanted_is_held_at_every_moment_of_a_change(targets: list[Share]) -> None:
+def test_what_is_wanted_is_held_at_every_moment_of_a_change(targets: list[Portion]) -> None:
     """Each filler starts before another one is ended for it; and in the end there is little more than needed."""
     held: list[SlurmJob] = []
     number = 0
     for before, target in zip([NOTHING, *targets], targets, strict=False):
-        least = Share(
+        least = Portion(
             cpus=min(before.cpus, target.cpus), memory_mib=min(before.memory_mib, target.memory_mib)
         )
         for _ in range(8):
@@ -139,9 +142,9 @@ def test_what_is_wanted_is_held_at_every_moment_of_a_change(targets: list[Share]
         assert total(held).cpus <= max(1, target.cpus) or target == NOTHING
 
 
-def total(jobs: list[SlurmJob]) -> Share:
+def total(jobs: list[SlurmJob]) -> Portion:
     grants = [job.grant for job in jobs if job.grant]
-    return Share(
+    return Portion(
         cpus=sum(grant.cpus_per_task for grant in grants),
         memory_mib=sum(grant.memory_mib_per_node for grant in grants),
     )

@@ -36,7 +36,7 @@ from bridge.domain.nodes.actions import (
     Undrain,
     Withdraw,
 )
-from bridge.domain.nodes.registration import Node, NodeDecision, Refusal, Settings
+from bridge.domain.nodes.registration import Node, NodeDecision, NodeRefusal, NodeSettings
 from bridge.domain.nodes.spec import Publishing
 from bridge.domain.request.restore import Hold
 from tests.make import lives
@@ -48,7 +48,7 @@ PUBLISHING = Publishing(
     node_features=("topology.kubernetes.io/*", "disk"),
     gpu_resources={"nvidia.com/gpu": "gpu:a100"},
 )
-SETTINGS = Settings(publishing=PUBLISHING)
+SETTINGS = NodeSettings(publishing=PUBLISHING)
 NO_DAEMONS = demand.total([])
 TAINT = Taint(key=names.MANAGED_NODE_TAINT, value=names.SCHEDULER_NAME, effect="NoSchedule")
 TAINTED: dict[str, Any] = {"taints": (TAINT,)}
@@ -63,7 +63,7 @@ def look(
     kube_node: KubeNodeFacts | None,
     slurm_node: SlurmNodeFacts | None,
     daemons: Demand = NO_DAEMONS,
-    settings: Settings = SETTINGS,
+    settings: NodeSettings = SETTINGS,
     **more: Any,
 ) -> NodeDecision:
     return registration.decide(
@@ -75,7 +75,7 @@ def decided(
     kube_node: KubeNodeFacts | None,
     slurm_node: SlurmNodeFacts | None,
     daemons: Demand = NO_DAEMONS,
-    settings: Settings = SETTINGS,
+    settings: NodeSettings = SETTINGS,
     **more: Any,
 ) -> list[NodeAction]:
     """Without what is said on the node about it: that has tests of its own."""
@@ -456,7 +456,7 @@ def test_an_annotation_that_is_no_number_is_said_on_the_node(weight: str) -> Non
 def test_a_refused_node_is_not_created_again_as_it_is() -> None:
     kube_node = build.kube_node(**TAINTED)
     wanted = node_spec.spec(kube_node, NO_DAEMONS, PUBLISHING)
-    refusal = Refusal(spec=wanted, words="no such switch")
+    refusal = NodeRefusal(spec=wanted, words="no such switch")
 
     assert [RemoveTaint(kube_node=KubeNode("k1"))] == decided(kube_node, None, refusal=refusal)
     assert ("False", "Refused", "Slurm refuses the node: no such switch") == told(
@@ -468,7 +468,7 @@ def test_a_refused_node_is_not_created_again_as_it_is() -> None:
 
 def test_a_refused_change_leaves_the_node_in_service() -> None:
     kube_node = build.kube_node(annotations={names.TOPOLOGY_ANNOTATION: "t:nope"}, **TAINTED)
-    refusal = Refusal(
+    refusal = NodeRefusal(
         spec=node_spec.spec(kube_node, NO_DAEMONS, PUBLISHING), words="no such switch"
     )
 

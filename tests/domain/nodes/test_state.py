@@ -13,12 +13,12 @@ from bridge.domain.ids import KubeNode, SlurmNode
 from bridge.domain.model.nodes import KubeNodeFacts, NodeCondition, SlurmNodeFacts
 from bridge.domain.nodes import state as node_state
 from bridge.domain.nodes.actions import Cordon, Down, Drain, NodeAction, Resume, Uncordon, Undrain
-from bridge.domain.nodes.state import Policy
+from bridge.domain.nodes.state import NodeRules
 from tests.make import placing as build
 
 NAME = SlurmNode("k1")
 KUBE = KubeNode("k1")
-POLICY = Policy(drain_conditions=frozenset({"KernelDeadlock"}))
+POLICY = NodeRules(drain_conditions=frozenset({"KernelDeadlock"}))
 CORDONS = replace(POLICY, cordons=True)
 OURS = "slurm-bridge: cordoned in Kubernetes"
 CORDONED = build.kube_node(is_unschedulable=True)
@@ -39,7 +39,7 @@ def to_slurm(
 
 
 def to_kube(
-    kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts | None, policy: Policy = CORDONS
+    kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts | None, policy: NodeRules = CORDONS
 ) -> list[NodeAction]:
     return list(node_state.to_kube(kube_node, slurm_node, policy))
 
@@ -227,7 +227,7 @@ def test_whatever_people_do_their_word_stands_and_we_come_to_rest(
 class _World:
     """One node; and what people last said of it on either side."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: NodeRules) -> None:
         self.policy = policy
         self.kube, self.slurm = build.kube_node(), slurm()
         self.admin_cordoned = self.admin_drained = False

@@ -10,7 +10,7 @@ from bridge.domain.lifecycle.decision import Fit
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import BoundPod, Phase, Pod, Toleration
 from bridge.domain.request import fit
-from bridge.domain.request.fit import Answer, Tenant
+from bridge.domain.request.fit import FitResult, Tenant
 from tests.make import placing as build
 from tests.make.placing import demands, taint
 
@@ -40,59 +40,59 @@ def bound_pod(uid: str, **fields: Any) -> BoundPod:
 @pytest.mark.parametrize(
     ("pod", "others", "expected"),
     [
-        pytest.param(build.pod(), [], Answer(Fit.FITS), id="an empty node"),
+        pytest.param(build.pod(), [], FitResult(Fit.FITS), id="an empty node"),
         pytest.param(
             build.pod(demand=demands("4", "16Gi", **{"nvidia.com/gpu": "2"})),
             [tenant("4", "16Gi", **{"nvidia.com/gpu": "2"})],
-            Answer(Fit.FITS),
+            FitResult(Fit.FITS),
             id="to the last CPU, byte and GPU",
         ),
         pytest.param(
             build.pod(demand=demands("4001m")),
             [tenant("4")],
-            Answer(Fit.MISFIT, "insufficient cpu (4001m asked, 4000m free)"),
+            FitResult(Fit.MISFIT, "insufficient cpu (4001m asked, 4000m free)"),
             id="too few CPUs",
         ),
         pytest.param(
             build.pod(demand=demands("1", "17Gi")),
             [tenant("1", "16Gi")],
-            Answer(Fit.MISFIT, "insufficient memory (17408Mi asked, 16384Mi free)"),
+            FitResult(Fit.MISFIT, "insufficient memory (17408Mi asked, 16384Mi free)"),
             id="too little memory",
         ),
         pytest.param(
             build.pod(demand=demands("1", "17179869185")),
             [tenant("1", "16Gi")],
-            Answer(Fit.MISFIT, "insufficient memory (16385Mi asked, 16384Mi free)"),
+            FitResult(Fit.MISFIT, "insufficient memory (16385Mi asked, 16384Mi free)"),
             id="too little memory by a byte",
         ),
         pytest.param(
             build.pod(demand=demands(**{"nvidia.com/gpu": "3"})),
             [tenant(**{"nvidia.com/gpu": "2"})],
-            Answer(Fit.MISFIT, "insufficient nvidia.com/gpu (3 asked, 2 free)"),
+            FitResult(Fit.MISFIT, "insufficient nvidia.com/gpu (3 asked, 2 free)"),
             id="too few GPUs",
         ),
         pytest.param(
             build.pod(demand=demands(**{"example.com/fpga": "1"})),
             [],
-            Answer(Fit.MISFIT, "insufficient example.com/fpga (1 asked, 0 free)"),
+            FitResult(Fit.MISFIT, "insufficient example.com/fpga (1 asked, 0 free)"),
             id="a device the node does not have",
         ),
         pytest.param(
             build.pod(demand=demands(**{"ephemeral-storage": "101Gi"})),
             [],
-            Answer(Fit.MISFIT, "insufficient ephemeral-storage (103424Mi asked, 102400Mi free)"),
+            FitResult(Fit.MISFIT, "insufficient ephemeral-storage (103424Mi asked, 102400Mi free)"),
             id="too little disk",
         ),
         pytest.param(
             build.pod(),
             [tenant()] * 3,
-            Answer(Fit.MISFIT, "too many pods (3 allowed)"),
+            FitResult(Fit.MISFIT, "too many pods (3 allowed)"),
             id="too many pods",
         ),
         pytest.param(
             build.pod(demand=demands("9", "33Gi")),
             [tenant("8", "32Gi")],
-            Answer(
+            FitResult(
                 Fit.MISFIT,
                 "insufficient cpu (9000m asked, 0m free), "
                 "insufficient memory (33792Mi asked, 0Mi free)",
@@ -102,13 +102,13 @@ def bound_pod(uid: str, **fields: Any) -> BoundPod:
         pytest.param(
             build.pod(demand=demands("0", "0")),
             [tenant("9")],
-            Answer(Fit.FITS),
+            FitResult(Fit.FITS),
             id="who asks for nothing fits on an overcommitted node",
         ),
     ],
 )
 def test_room_is_counted_as_kube_scheduler_does(
-    pod: Pod, others: list[Tenant], expected: Answer
+    pod: Pod, others: list[Tenant], expected: FitResult
 ) -> None:
     assert expected == fit.check(pod, NODE, others)
 
@@ -118,22 +118,22 @@ def test_room_is_counted_as_kube_scheduler_does(
     [
         pytest.param(
             [leaving(tenant("8"))],
-            Answer(Fit.TERMINATING, "insufficient cpu (8000m asked, 0m free)"),
+            FitResult(Fit.TERMINATING, "insufficient cpu (8000m asked, 0m free)"),
             id="only leaving pods are in the way",
         ),
         pytest.param(
             [leaving(tenant("7")), tenant("1")],
-            Answer(Fit.MISFIT, "insufficient cpu (8000m asked, 7000m free)"),
+            FitResult(Fit.MISFIT, "insufficient cpu (8000m asked, 7000m free)"),
             id="staying ones are, too",
         ),
         pytest.param(
             [leaving(tenant("0", "0"))] * 3,
-            Answer(Fit.TERMINATING, "too many pods (3 allowed)"),
+            FitResult(Fit.TERMINATING, "too many pods (3 allowed)"),
             id="leaving pods count as pods",
         ),
     ],
 )
-def test_leaving_pods_are_waited_for(others: list[Tenant], expected: Answer) -> None:
+def test_leaving_pods_are_waited_for(others: list[Tenant], expected: FitResult) -> None:
     """Slurm frees at once, containers take their grace."""
     assert expected == fit.check(
         build.pod(demand=demands("8" if "cpu" in expected.text else "1", "0")), NODE, others
@@ -159,13 +159,13 @@ def test_leaving_pods_are_waited_for(others: list[Tenant], expected: Answer) -> 
     ],
 )
 def test_a_node_that_takes_no_pods_is_a_misfit(node: KubeNodeFacts | None, text: str) -> None:
-    assert Answer(Fit.MISFIT, text) == fit.check(build.pod(), node, [leaving(tenant("8"))])
+    assert FitResult(Fit.MISFIT, text) == fit.check(build.pod(), node, [leaving(tenant("8"))])
 
 
 def test_labels_that_changed_since_are_noticed() -> None:
     pod = build.pod(node_selector={"zone": "a"})
 
-    assert Answer(
+    assert FitResult(
         Fit.MISFIT, "the node does not match the pod's node selector or affinity"
     ) == fit.check(pod, NODE, [])
 
@@ -176,7 +176,7 @@ def test_our_own_taint_and_tolerated_ones_do_not_matter() -> None:
     )
     pod = build.pod(tolerations=(build.OUR_TOLERATION, Toleration(key="gpu", operator="Exists")))
 
-    assert Answer(Fit.FITS) == fit.check(pod, node, [])
+    assert FitResult(Fit.FITS) == fit.check(pod, node, [])
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_host_ports_on_different_addresses_go_together() -> None:
     other = replace(tenant(), host_ports=(("TCP", 80, "10.0.0.2"),))
     pod = build.pod(host_ports=(("TCP", 80, "10.0.0.1"),))
 
-    assert Answer(Fit.FITS) == fit.check(pod, NODE, [other])
+    assert FitResult(Fit.FITS) == fit.check(pod, NODE, [other])
 
 
 def test_tenants_are_the_bound_and_the_assigned_that_have_not_ended() -> None:

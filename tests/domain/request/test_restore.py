@@ -7,7 +7,7 @@ import pytest
 
 from bridge.domain import names
 from bridge.domain.ids import ClusterId, JobId, PodUid, SlurmNode, WorkloadKey
-from bridge.domain.lifecycle.decision import Refusal
+from bridge.domain.lifecycle.decision import SubmitRefusal
 from bridge.domain.lifecycle.table import Column, Row
 from bridge.domain.model import grant as grants
 from bridge.domain.model.grant import Grant
@@ -15,7 +15,7 @@ from bridge.domain.model.placeholder import Frozen, Identity, PlaceholderSpec
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Evidence
 from bridge.domain.request import restore
-from bridge.domain.request.restore import Hold, Numbering, Record
+from bridge.domain.request.restore import AccountedJob, Hold, Numbering
 from tests.make import lives as build
 
 BEGAN = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -42,10 +42,12 @@ GRANT = Grant(
     started_s=int(BEGAN.timestamp()),
     time_limit_min=90,
 )
-RUNNING = Record(states=frozenset({"RUNNING"}), started_at=BEGAN, ended_at=None, time_limit_min=90)
+RUNNING = AccountedJob(
+    states=frozenset({"RUNNING"}), started_at=BEGAN, ended_at=None, time_limit_min=90
+)
 
 
-def ended(state: str, *, after: timedelta = HOUR, by: str = "") -> Record:
+def ended(state: str, *, after: timedelta = HOUR, by: str = "") -> AccountedJob:
     return replace(RUNNING, states=frozenset({state}), ended_at=BEGAN + after, ended_by=by)
 
 
@@ -69,7 +71,7 @@ def ended(state: str, *, after: timedelta = HOUR, by: str = "") -> Record:
         pytest.param(ended("PREEMPTED"), Evidence.ENDED, id="it was preempted"),
     ],
 )
-def test_what_slurmdbd_says_is_evidence(record: Record, expected: Evidence) -> None:
+def test_what_slurmdbd_says_is_evidence(record: AccountedJob, expected: Evidence) -> None:
     assert expected is restore.verdict(record, is_up_to_date=True)
 
 
@@ -104,7 +106,10 @@ def test_job_ids_went_backwards(job_id: int, next_id: int, *, expected: bool) ->
 
 
 def asked(
-    *, nodes: tuple[str, ...] = ("n1", "n2"), record: Record | None = None, grant: Grant = GRANT
+    *,
+    nodes: tuple[str, ...] = ("n1", "n2"),
+    record: AccountedJob | None = None,
+    grant: Grant = GRANT,
 ) -> PlaceholderSpec:
     return restore.placeholder(
         WHOSE,
@@ -225,7 +230,7 @@ def test_what_ended_members_had_is_not_asked_for_again() -> None:
     ],
 )
 def test_it_gets_the_time_that_is_left(
-    record: Record | None, limit_min: int | None, expected: int | None
+    record: AccountedJob | None, limit_min: int | None, expected: int | None
 ) -> None:
     spec = asked(record=record, grant=replace(GRANT, time_limit_min=limit_min))
 
@@ -236,7 +241,7 @@ GRANTED = replace(
     build.bound(),
     annotations={names.GRANT_ANNOTATION: grants.encode(WHOSE, GRANT)},
 )
-REFUSAL = Refusal(attempts=1, at=BEGAN, text="no")
+REFUSAL = SubmitRefusal(attempts=1, at=BEGAN, text="no")
 
 
 def told(word: str) -> Pod:
@@ -276,7 +281,7 @@ def test_slurm_holds_a_node_for_a_pod(cell: tuple[Row, Column], expected: Hold) 
     ],
 )
 def test_a_forgotten_pods_placeholder_comes_back_or_people_decide(
-    pod: Pod, evidence: Evidence, refusal: Refusal | None, expected: Hold
+    pod: Pod, evidence: Evidence, refusal: SubmitRefusal | None, expected: Hold
 ) -> None:
     assert expected is restore.hold_for(pod, (Row.BOUND, Column.NONE), evidence, refusal)
 

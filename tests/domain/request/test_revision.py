@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from bridge.domain.ids import ClusterId, JobId, WorkloadKey
-from bridge.domain.model.allocation import Part, TaskSize
+from bridge.domain.model.allocation import Component, TaskSize
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.placeholder import Changes, Frozen, Identity, PlaceholderSpec
 from bridge.domain.request import revision
@@ -48,7 +48,7 @@ def test_nothing_is_said_where_nothing_differs() -> None:
 
 
 def test_only_the_component_that_differs_is_changed() -> None:
-    parts = (Part(tasks=1, task=LAUNCHERS), Part(tasks=4, task=SIZE))
+    parts = (Component(tasks=1, task=LAUNCHERS), Component(tasks=4, task=SIZE))
     found = revision.changes(replace(LAUNCHER, also=(SPEC,)), replace(WAITS, parts=parts))
     assert {JobId(8): Changes(tasks=5, cpus=10, memory_mib_per_cpu=100)} == found
 
@@ -67,7 +67,9 @@ def test_only_the_component_that_differs_is_changed() -> None:
         ),
         pytest.param(
             replace(SPEC, also=(LAUNCHER,)),
-            replace(WAITS, parts=(Part(tasks=1, task=LAUNCHERS), Part(tasks=4, task=SIZE))),
+            replace(
+                WAITS, parts=(Component(tasks=1, task=LAUNCHERS), Component(tasks=4, task=SIZE))
+            ),
             id="the sizes have changed places",
         ),
     ],

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 F = TypeVar("F")
 
 
-class Verdict(enum.StrEnum):
+class Severity(enum.StrEnum):
     """How bad it is."""
 
     OK = "ok"
@@ -22,7 +22,7 @@ class Verdict(enum.StrEnum):
 class Said:
     """One answer, without the check's name."""
 
-    verdict: Verdict
+    verdict: Severity
     found: str
     fix: str = ""
 
@@ -32,7 +32,7 @@ class Finding:
     """One line of the report."""
 
     check: str
-    verdict: Verdict
+    verdict: Severity
     found: str
     fix: str = ""
     """What to do; "" where nothing is to be done."""
@@ -48,22 +48,22 @@ class Check(Generic[F]):
 
 def ok(found: str) -> Said:
     """All is well."""
-    return Said(verdict=Verdict.OK, found=found)
+    return Said(verdict=Severity.OK, found=found)
 
 
 def warning(found: str, fix: str) -> Said:
     """It could be better."""
-    return Said(verdict=Verdict.WARNING, found=found, fix=fix)
+    return Said(verdict=Severity.WARNING, found=found, fix=fix)
 
 
 def fault(found: str, fix: str) -> Said:
     """It cannot work like this."""
-    return Said(verdict=Verdict.FAULT, found=found, fix=fix)
+    return Said(verdict=Severity.FAULT, found=found, fix=fix)
 
 
 def not_checked(why: str) -> Said:
     """The facts are missing."""
-    return Said(verdict=Verdict.NOT_CHECKED, found=why)
+    return Said(verdict=Severity.NOT_CHECKED, found=why)
 
 
 def report(checks: Iterable[Check[F]], facts: F) -> Sequence[Finding]:

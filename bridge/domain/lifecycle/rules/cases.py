@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from bridge.domain.lifecycle.decision import Facts, Policy
+from bridge.domain.lifecycle.decision import Deadlines, Facts
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
 
@@ -13,7 +13,7 @@ class Case:
     """A pod for which Slurm surely has no placeholder."""
 
     facts: Facts
-    policy: Policy
+    policy: Deadlines
 
     @property
     def pod(self) -> Pod:

@@ -18,7 +18,7 @@ from bridge.domain.workloads.kinds.pod import SinglePod
 from bridge.domain.workloads.kinds.pod_group import InTree
 from bridge.domain.workloads.kinds.ray import Ray
 from bridge.domain.workloads.kinds.volcano import Volcano
-from bridge.domain.workloads.membership import Exclusive, Kind, Ranked, Reading
+from bridge.domain.workloads.membership import Exclusive, Kind, Ranked, ReadsObjects
 
 NAMED: tuple[Kind, ...] = (
     InTree(),
@@ -55,6 +55,6 @@ def reads() -> Mapping[str, tuple[str, ...]]:
     """Return which resources are read, by API group."""
     found: dict[str, set[str]] = {}
     for kind in ALL:
-        for read in kind.reads if isinstance(kind, Reading) else ():
+        for read in kind.reads if isinstance(kind, ReadsObjects) else ():
             found.setdefault(read.group, set()).update(read.resources)
     return {group: tuple(sorted(found[group])) for group in sorted(found)}

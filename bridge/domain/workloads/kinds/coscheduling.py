@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads.kinds import pod_group
-from bridge.domain.workloads.membership import Membership, Read, Row
+from bridge.domain.workloads.membership import KindRow, Membership, Read
 
 LABEL = "scheduling.x-k8s.io/pod-group"
 _API = "scheduling.x-k8s.io/v1alpha1"
@@ -14,7 +14,7 @@ _API = "scheduling.x-k8s.io/v1alpha1"
 class Coscheduling(pod_group.WithMinMember):
     """A label of the pod names the group."""
 
-    row = Row(
+    row = KindRow(
         f"PodGroup of coscheduling (label `{LABEL}`)",
         "one gang per group and namespace",
         "at least `minMember`; whoever is there when it starts",

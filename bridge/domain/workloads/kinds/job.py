@@ -9,7 +9,7 @@ from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import counting
 from bridge.domain.workloads.kinds import owner
-from bridge.domain.workloads.membership import Membership, Read, Row, Size
+from bridge.domain.workloads.membership import KindRow, Membership, Read, Size
 
 KIND = "Job"
 _INDEX = "batch.kubernetes.io/job-completion-index"
@@ -18,7 +18,7 @@ _INDEX = "batch.kubernetes.io/job-completion-index"
 class Job:
     """A Job is a gang only if it asks to be: its pods may well be independent of each other."""
 
-    row = Row(
+    row = KindRow(
         "Job",
         f'one per pod; one gang with annotation `{names.GANG_ANNOTATION}: "true"` on the Job or its template',
         "`parallelism`, within the completions that are left",

@@ -10,7 +10,7 @@ from bridge.domain.model.objects import KubeObject, Reference
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import counting
 from bridge.domain.workloads.kinds import job, owner
-from bridge.domain.workloads.membership import ExclusiveTopology, Membership, Read, Row, Size
+from bridge.domain.workloads.membership import ExclusiveTopology, KindRow, Membership, Read, Size
 
 KIND = "JobSet"
 _PREFIX = "jobset.sigs.k8s.io/"
@@ -24,7 +24,7 @@ class JobSet:
     One per replicated Job where they start in turn; one per Job where each wants a domain for itself.
     """
 
-    row = Row(
+    row = KindRow(
         "JobSet",
         "one gang for the set, and a new one after each restart; with `startupPolicyOrder: InOrder` or `dependsOn` one for "
         "each replicated Job; with exclusive topology one for each Job; "

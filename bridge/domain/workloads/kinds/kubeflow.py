@@ -9,7 +9,7 @@ from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import counting
 from bridge.domain.workloads.kinds.owner import AnyOwner
-from bridge.domain.workloads.membership import Membership, Read, Row
+from bridge.domain.workloads.membership import KindRow, Membership, Read
 
 _KINDS = ("JAXJob", "MPIJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob")
 _PREFIX = "training.kubeflow.org/"
@@ -20,7 +20,7 @@ _ROLES = ("launcher", "master", "chief", "ps", "worker", "evaluator")
 class Kubeflow(AnyOwner):
     """A gang if the job's annotation says how many pods it has."""
 
-    row = Row(
+    row = KindRow(
         ", ".join(_KINDS),
         f"one placeholder per pod; one gang with annotation `{names.POD_GROUP_SIZE_ANNOTATION}` on the job",
         "the annotation; an MPIJob's launcher counts",

@@ -6,7 +6,7 @@ from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import counting
 from bridge.domain.workloads.kinds import labelled
-from bridge.domain.workloads.membership import Membership, Row, Size
+from bridge.domain.workloads.membership import KindRow, Membership, Size
 
 KIND = "KueuePodGroup"
 LABEL = "kueue.x-k8s.io/pod-group-name"
@@ -18,7 +18,7 @@ _SERVING = "kueue.x-k8s.io/pod-group-serving"
 class Kueue:
     """The pods name the group and its size, in Kueue's words."""
 
-    row = Row(
+    row = KindRow(
         "Kueue's plain pod groups",
         "one gang; waits while any gate but ours is on; pods of StatefulSets and LeaderWorkerSets that Kueue groups are "
         "what they are without it",

@@ -7,7 +7,7 @@ from bridge.domain.ids import WorkloadKey
 from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import counting
-from bridge.domain.workloads.membership import Kind, Membership, Row, Size
+from bridge.domain.workloads.membership import Kind, KindRow, Membership, Size
 
 KIND = "pod-group"
 
@@ -15,7 +15,7 @@ KIND = "pod-group"
 class Labelled:
     """The pods name the group and its size."""
 
-    row = Row(
+    row = KindRow(
         f"label `{names.POD_GROUP_LABEL}` and annotation `{names.POD_GROUP_SIZE_ANNOTATION}` on the pods",
         "one gang per value and namespace; needs no controller and no CRD",
         "the annotation",

@@ -9,7 +9,7 @@ from bridge.domain.model.demand import Demand, Resources
 from bridge.domain.model.objects import KubeObject, Reference
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import counting
-from bridge.domain.workloads.membership import ExclusiveTopology, Membership, Read, Row, Size
+from bridge.domain.workloads.membership import ExclusiveTopology, KindRow, Membership, Read, Size
 
 KIND = "LeaderWorkerSet"
 _PREFIX = "leaderworkerset.sigs.k8s.io/"
@@ -20,7 +20,7 @@ EXCLUSIVE = f"{_PREFIX}exclusive-topology"
 class LeaderWorkerSet:
     """Each group, a leader and its workers, is a gang."""
 
-    row = Row("LeaderWorkerSet", "one gang per group", f"annotation `{SIZE}`")
+    row = KindRow("LeaderWorkerSet", "one gang per group", f"annotation `{SIZE}`")
     reads = (Read("leaderworkerset.x-k8s.io", ("leaderworkersets",)),)
     exclusive = ExclusiveTopology(EXCLUSIVE, frozenset({f"{_PREFIX}group-key"}))
 

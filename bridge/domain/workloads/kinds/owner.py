@@ -7,7 +7,7 @@ from bridge.domain.ids import WorkloadKey
 from bridge.domain.model.objects import KubeObject, Reference
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import counting
-from bridge.domain.workloads.membership import Kind, Membership, Row, Size
+from bridge.domain.workloads.membership import Kind, KindRow, Membership, Size
 
 SIZE_ANNOTATION = names.POD_GROUP_SIZE_ANNOTATION
 
@@ -15,7 +15,7 @@ SIZE_ANNOTATION = names.POD_GROUP_SIZE_ANNOTATION
 class AnyOwner:
     """An owner of any other kind: a gang if its annotation says how many pods it has."""
 
-    row = Row(
+    row = KindRow(
         "any other root owner",
         f"one placeholder per pod; one gang with annotation `{SIZE_ANNOTATION}` on that owner",
         "the annotation",

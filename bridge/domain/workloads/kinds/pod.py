@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import membership
-from bridge.domain.workloads.membership import Membership, Read, Row
+from bridge.domain.workloads.membership import KindRow, Membership, Read
 
 
 class SinglePod:
     """One placeholder for each pod. Its owners are read for their annotations."""
 
-    row = Row(
+    row = KindRow(
         "Pod; pods of a Deployment, StatefulSet or an owner that we do not know or may not read",
         "one placeholder per pod",
         "itself",

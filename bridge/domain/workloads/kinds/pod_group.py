@@ -7,7 +7,7 @@ from bridge.domain.ids import WorkloadKey
 from bridge.domain.model.objects import KubeObject, Reference
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import counting
-from bridge.domain.workloads.membership import Kind, Membership, Read, Row, Size
+from bridge.domain.workloads.membership import Kind, KindRow, Membership, Read, Size
 
 KIND = "PodGroup"
 _API = "scheduling.k8s.io/v1alpha2"
@@ -18,7 +18,7 @@ _POLICY = "schedulingPolicy"
 class InTree:
     """The pod's spec names the group."""
 
-    row = Row(
+    row = KindRow(
         "PodGroup, in-tree (`spec.schedulingGroup`)",
         "one gang per group and namespace; with policy `basic` one placeholder per pod",
         "at least `minCount`; whoever is there when it starts",

@@ -10,7 +10,7 @@ from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import membership
 from bridge.domain.workloads.kinds import job
 from bridge.domain.workloads.kinds.owner import AnyOwner
-from bridge.domain.workloads.membership import Membership, Read, Row
+from bridge.domain.workloads.membership import KindRow, Membership, Read
 
 _KINDS = ("RayCluster", "RayJob", "RayService")
 _SUBMITTED_BY = "RayJob"
@@ -20,7 +20,7 @@ _NODE_TYPE = "ray.io/node-type"
 class Ray(AnyOwner):
     """A gang if the root's annotation says how many pods it has."""
 
-    row = Row(
+    row = KindRow(
         ", ".join(_KINDS),
         f"one placeholder per pod; one gang with annotation `{names.POD_GROUP_SIZE_ANNOTATION}` on the root owner; "
         "a RayJob's submitter has a placeholder of its own",

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads.kinds import pod_group
-from bridge.domain.workloads.membership import Membership, Read, Row
+from bridge.domain.workloads.membership import KindRow, Membership, Read
 
 ANNOTATION = "scheduling.k8s.io/group-name"
 """Volcano's job controller writes this key, and its scheduler looks up no other."""
@@ -15,7 +15,7 @@ _API = "scheduling.volcano.sh/v1beta1"
 class Volcano(pod_group.WithMinMember):
     """An annotation of the pod names the group. Queues, minima by task and network topology are for Volcano's scheduler."""
 
-    row = Row(
+    row = KindRow(
         f"PodGroup of Volcano (annotation `{ANNOTATION}`)",
         "one gang per group and namespace",
         "at least `minMember`; whoever is there when it starts",
