@@ -37,7 +37,8 @@ class Owners:
     def __init__(self, objects: Objects, clock: Clock) -> None:
         self._objects = objects
         self._clock = clock
-        self._known: OrderedDict[str, tuple[float, KubeObject | None]] = OrderedDict()
+        self._known: OrderedDict[tuple[str, Owner], tuple[float, KubeObject | None]] = OrderedDict()
+        """By namespace and the whole reference: a pod may name any uid as its owner's."""
         self._sizes: OrderedDict[Reference, tuple[float, KubeObject | None]] = OrderedDict()
 
     async def membership(self, pod: Pod) -> Membership:
@@ -104,8 +105,9 @@ class Owners:
 
     async def _read(self, owner: Owner, namespace: str) -> KubeObject | None:
         now = self._clock.monotonic()
-        if owner.uid in self._known and now - self._known[owner.uid][0] < _REMEMBERED_S:
-            return self._known[owner.uid][1]
+        key = (namespace, owner)
+        if key in self._known and now - self._known[key][0] < _REMEMBERED_S:
+            return self._known[key][1]
         try:
             found = await self._objects.get(owner.api_version, owner.kind, namespace, owner.name)
         except (errors.NotFound, errors.Forbidden) as error:
@@ -113,7 +115,7 @@ class Owners:
             found = None
         if found is not None and found.uid != owner.uid:
             found = None  # re-created under the same name: not the one that made this pod
-        _remember(self._known, owner.uid, (now, found))
+        _remember(self._known, key, (now, found))
         return found
 
 

@@ -19,12 +19,20 @@ SETTLED_AFTER = timedelta(minutes=10)
 """For so long a CA that was made late is published before it signs: kubelets refresh mounted Secrets within two minutes."""
 
 
+CLOCK_SKEW = timedelta(minutes=5)
+"""Certificates are good from so much before they are made: the reader's clock may be behind."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validity:
     """From when to when a certificate is good."""
 
     made_at: datetime
     ends_at: datetime
+
+    def holds(self, now: datetime) -> bool:
+        """Check whether the certificate is good now; a clock that was ahead makes one that is not good yet."""
+        return self.made_at - CLOCK_SKEW <= now < self.ends_at
 
     def at(self, share: float) -> datetime:
         """The moment at which so much of its life is over."""
@@ -85,7 +93,7 @@ def decide(
         published: ids of the CAs that the API server has been told to trust before now.
     """
     living = sorted(
-        (authority for authority in authorities if now < authority.term.ends_at),
+        (authority for authority in authorities if authority.term.holds(now)),
         key=lambda authority: (authority.term.made_at, authority.id),
     )
     newest = living[-1] if living else None
@@ -118,6 +126,8 @@ def _stale(
 ) -> str:
     if certificate is None:
         return "there is none"
+    if now < certificate.term.made_at - CLOCK_SKEW:
+        return "it is not valid yet: a clock was ahead when it was made"
     if certificate.issuer != signer:
         return "another CA signs now"
     if certificate.hosts != hosts:

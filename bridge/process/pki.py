@@ -14,10 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from bridge.domain.certificates import Authority, Certificate, Validity
-
-CLOCK_SKEW = timedelta(minutes=5)
-"""Certificates are good from so much before they were made: the reader's clock may be behind."""
+from bridge.domain.certificates import CLOCK_SKEW, Authority, Certificate, Validity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

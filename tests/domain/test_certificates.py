@@ -140,3 +140,11 @@ def test_whoever_is_at_most_a_settling_time_behind_always_trusts(
         assert now < shown.term.ends_at
         assert shown.issuer in published
         day += look_days + next((long for at, long in outages if day <= at < day + look_days), 0.0)
+
+
+def test_what_a_clock_that_was_ahead_has_made_is_made_again() -> None:
+    plan = decide(10, authority("ca"), authority("future", made=400), webhook=leaf("ca", made=200))
+
+    assert ("ca",) == plan.trusted
+    assert "ca" == plan.signer
+    assert "not valid yet" in plan.renewals["webhook"]

@@ -4,6 +4,7 @@ The errors say nothing more: whoever asks knows the field, and tells its accepte
 """
 
 import re
+from collections.abc import Sequence
 from datetime import datetime
 
 from bridge.domain import quantities
@@ -97,10 +98,30 @@ def minutes(value: str) -> int:
 
 
 def gres(value: str) -> str:
-    """Read `gpu:a100:2,shard:1`, each with or without `gres/` before it, into `gres/gpu:a100:2,gres/shard:1`."""
+    """Read `gpu:a100:2,shard:1`, each with or without `gres/` before it, into `gres/gpu:a100:2,gres/shard:1`.
+
+    A kind and type may stand there once, and a kind either with types or without.
+    """
     parts = [_GRES.fullmatch(part) for part in value.split(",")]
     _require(all(parts))
-    return text(",".join(f"gres/{part[1]}" for part in parts if part))
+    named = [part[1] for part in parts if part]
+    _require(_each_counts_once(named))
+    return text(",".join(f"gres/{name}" for name in named))
+
+
+def _each_counts_once(named: Sequence[str]) -> bool:
+    """Check that Slurm's count of every kind is the sum of what is written.
+
+    Slurm keeps the last of two equal names (`gpu:3,gpu:1` is one GPU) and counts a typed one within an untyped one.
+    """
+    types: dict[str, list[str]] = {}
+    for name in named:
+        kind, *rest = name.split(":")
+        types.setdefault(kind, []).append("" if not rest or rest[0].isdecimal() else rest[0])
+    return all(
+        len(set(found)) == len(found) and (len(found) == 1 or "" not in found)
+        for found in types.values()
+    )
 
 
 def dependency(value: str) -> str:

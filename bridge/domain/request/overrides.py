@@ -95,7 +95,7 @@ FIELDS = (
           "other Slurm jobs to wait for"),
     Field("exclusive", "exclusive", notation.truth, "true or false", "true",
           "true: no other job beside it on the node; default: nodes are shared"),
-    Field("gres", "gres", notation.gres, "name[:type][:count], several with commas", "gpu:a100:2",
+    Field("gres", "gres", notation.gres, "name[:type][:count], several with commas, each once", "gpu:a100:2",
           "generic resources; replaces what follows from the containers' limits, at least as many"),
     Field("group-id", "group_id", notation.name, _NAME, "physicists",
           "the jobs' group, which the policy decides: anything else is refused"),

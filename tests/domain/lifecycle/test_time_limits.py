@@ -118,6 +118,21 @@ def test_an_administrators_limit_stands_and_what_we_recorded_is_void() -> None:
     assert (90, False, NOW + 30 * MINUTE) == (limit.true_min, limit.is_extended, limit.runs_out_at)
 
 
+@pytest.mark.parametrize(
+    ("shown_min", "true_min"), [(63, 60), (62, 60), (61, 60), (60, 60), (45, 45)]
+)
+def test_an_owner_who_lowers_an_extended_limit_gains_no_minute(
+    shown_min: int, true_min: int
+) -> None:
+    job = limited(30 * MINUTE, shown_min=shown_min, recorded=(60, 63))
+
+    limit = time_limits.of(job, timedelta(0))
+
+    assert limit is not None
+    assert true_min == limit.true_min
+    assert NOW + (30 - (shown_min - true_min)) * MINUTE == limit.runs_out_at
+
+
 def test_a_limit_that_passed_while_nobody_looked_is_extended_first() -> None:
     decision = decide(build.bound(), limited(-20 * SECOND))
 

@@ -5,8 +5,8 @@ dying containers. So, shortly before, the job is *extended* (as root; its owner 
 the true limit, and when its containers are gone the limit is set back and the job completed: TIMEOUT, with the limit it
 always had. If we die on the way, Slurm ends the job when the extension is over.
 
-What we added is recorded in the identity by the same request. It counts only as long as Slurm shows exactly the limit we
-set: another one is an administrator's, and stands.
+What we added is recorded in the identity by the same request. A limit above the one we set is an administrator's, and
+stands. One below it may be the job's owner's: it never moves the true limit up.
 """
 
 import math
@@ -68,7 +68,16 @@ def of(job: SlurmJob, overtime: timedelta) -> TimeLimit | None:
     """
     if job.time_limit_min is None or job.ends_at is None:
         return None
-    limit_min, extended_min = job.identity.limit_min, job.identity.extended_min
-    is_ours = extended_min == job.time_limit_min and limit_min is not None
-    true_min = limit_min if is_ours and limit_min is not None else job.time_limit_min
+    true_min = _true_min(job.time_limit_min, job.identity.limit_min, job.identity.extended_min)
     return TimeLimit(job.time_limit_min, true_min, job.ends_at + overtime)
+
+
+def _true_min(shown_min: int, limit_min: int | None, extended_min: int | None) -> int:
+    """Return the limit without what we added.
+
+    A job's owner may shorten it while it runs, but never lengthen it. So a limit between the true one and the one we
+    set is the owner's and gains nothing, a shorter one holds, and only a longer one is an administrator's.
+    """
+    if limit_min is None or extended_min is None or shown_min > extended_min:
+        return shown_min
+    return min(shown_min, limit_min)

@@ -1,0 +1,49 @@
+"""Owners are found by what a pod's reference says in full: naming another's uid gains nothing and spoils nothing."""
+
+from dataclasses import replace
+from typing import Any
+
+from bridge.domain.model.objects import KubeObject
+from bridge.domain.model.pods import Owner
+from bridge.kube import errors
+from extender.owners import Owners
+from tests import virtual_time
+from tests.make import lives as build
+from tests.virtual_time import VirtualClock
+
+JOB = KubeObject(api_version="batch/v1", kind="Job", uid="job-1", name="train")
+REFERENCE = Owner(api_version="batch/v1", kind="Job", name="train", uid="job-1")
+HERS = replace(build.gated(), namespace="alices", owner=REFERENCE)
+
+
+class Objects:
+    """Alice's Job is the only object there is."""
+
+    async def get(self, api_version: str, kind: str, namespace: str, name: str) -> KubeObject:
+        if (kind, namespace, name) == ("Job", "alices", "train"):
+            return JOB
+        raise errors.NotFound("GET", f"/{api_version}/{namespace}/{kind}/{name}")
+
+
+def test_a_reference_to_a_uid_of_another_namespace_finds_nothing() -> None:
+    theirs = replace(HERS, namespace="mallorys")
+
+    async def main(clock: VirtualClock) -> None:
+        objects: Any = Objects()
+        owners = Owners(objects, clock)
+        assert [JOB] == await owners.chain(HERS)
+        assert [] == await owners.chain(theirs)
+
+    virtual_time.run(main)
+
+
+def test_a_reference_that_leads_nowhere_does_not_hide_the_owner_from_its_own_pods() -> None:
+    forged = replace(HERS, owner=replace(REFERENCE, kind="Nothing"))
+
+    async def main(clock: VirtualClock) -> None:
+        objects: Any = Objects()
+        owners = Owners(objects, clock)
+        assert [] == await owners.chain(forged)
+        assert [JOB] == await owners.chain(HERS)
+
+    virtual_time.run(main)
