@@ -165,6 +165,16 @@ def test_pod_is_locked_down(chart: Rendered, component: str) -> None:
 
 
 @pytest.mark.parametrize("component", DEPLOYMENTS)
+def test_no_user_preempts_our_pods_or_answers_for_their_peers(
+    chart: Rendered, component: str
+) -> None:
+    spec = pod_spec(chart, component)
+
+    assert "system-cluster-critical" == spec["priorityClassName"]
+    assert [{"name": "ndots", "value": "1"}] == spec["dnsConfig"]["options"]
+
+
+@pytest.mark.parametrize("component", DEPLOYMENTS)
 def test_there_are_two_of_each(chart: Rendered, component: str) -> None:
     deployment = chart.of_kind("Deployment")[f"slurm-bridge-{component}"]
 

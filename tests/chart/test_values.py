@@ -58,7 +58,12 @@ from tests.chart.rendering import CHART, HelmError
             "scheduler.image.repository",
             id="no-image-of-the-scheduler",
         ),
-        pytest.param({"priorityClass": {"create": True}}, "'/priorityClass/name'", id="no-name"),
+        pytest.param(
+            {"priorityClass": {"create": True, "name": ""}}, "'/priorityClass/name'", id="no-name"
+        ),
+        pytest.param(
+            {"priorityClass": {"create": True}}, "'/priorityClass/name'", id="a-class-of-the-system"
+        ),
         pytest.param(
             {"config": {"slurm": {"urll": "http://slurm:6820"}}}, "'urll'", id="unknown-setting"
         ),

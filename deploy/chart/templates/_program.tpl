@@ -8,6 +8,9 @@ imagePullSecrets: {{- toYaml . | nindent 2 }}
 {{- with .root.Values.priorityClass.name }}
 priorityClassName: {{ . }}
 {{- end }}
+dnsConfig:
+  # A name with a dot is looked up as it is first: `slurmctld.hpc` must not find a Service in namespace hpc.
+  options: [{name: ndots, value: "1"}]
 securityContext:
   runAsNonRoot: true
   runAsUser: 65532
