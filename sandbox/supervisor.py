@@ -128,13 +128,13 @@ class Supervisor:
         return Reply(pid=os.getpid(), parts=self._status())
 
     def _change(self, process: Process, request: Request) -> None:
-        self._restart_at.pop(process.part.name, None)
         match request.verb:
             case "pause":
                 process.pause()
             case "resume":
                 process.resume()
             case _:
+                self._restart_at.pop(process.part.name, None)
                 if request.verb != "start":
                     process.stop(_signal(request.signal))
                 if request.wipe:

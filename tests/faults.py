@@ -292,6 +292,8 @@ async def _deliver(
     piece, left = first, cut_at
     while True:
         await exchange.flows.wait()
+        if writer.is_closing():  # who asked has hung up
+            return False
         writer.write(piece[:left])
         await writer.drain()
         if left is not None:

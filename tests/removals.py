@@ -90,6 +90,57 @@ REMOVALS = [
         after="    for attempt in range(0):",
         test="tests/integration/test_wrong_answers.py::test_a_service_that_starts_while_the_api_server_is_away_waits_for_it",
     ),
+    Removal(
+        name="a leader whose work does not end",
+        file="bridge/runtime/lease.py",
+        before="""\
+                    doom = asyncio.get_running_loop().call_later(
+                        _UNWINDING_S, self._give_up, give_up
+                    )
+                    await liveness.ended(reigning)
+                    await liveness.ended(renewing)
+""",
+        after="""\
+                    reigning.cancel()
+                    renewing.cancel()
+""",
+        test="tests/runtime/test_lease.py::TestTrouble::test_a_body_that_does_not_end_ends_the_process",
+    ),
+    Removal(
+        name="graces of centuries",
+        file="bridge/domain/numbers.py",
+        before="    return within(number, 0, LONGEST_S)",
+        after="    return number",
+        test="tests/integration/test_odd_objects.py::test_a_delete_with_a_grace_of_centuries_stops_nobody",
+    ),
+    Removal(
+        name="gangs in the circuit breaker",
+        file="controllers/breaker.py",
+        before="View(jobs=self._placeholders.of(pod.workload))",
+        after="View(jobs=self._placeholders.of(pod.uid))",
+        test="tests/integration/test_gang_breaker.py",
+    ),
+    Removal(
+        name="bytes that JSON does not allow",
+        file="bridge/slurm/lenient.py",
+        before='.decode(errors="replace").encode()',
+        after=".decode().encode()",
+        test="tests/integration/test_odd_bytes.py::test_pods_are_placed_and_completed_beside_a_strangers_job_with_an_odd_name",
+    ),
+    Removal(
+        name="bombs of annotations",
+        file="bridge/domain/overrides.py",
+        before="    if len(asked) > MOST_FIELDS:",
+        after="    if False:",
+        test="tests/integration/test_odd_objects.py::test_a_job_with_5000_unknown_fields_is_told_and_others_are_served",
+    ),
+    Removal(
+        name="numbers of many digits",
+        file="bridge/domain/pods.py",
+        before='names.RANK_ANNOTATION, "")\n        return numbers.whole(text)',
+        after='names.RANK_ANNOTATION, "")\n        return int(text) if text else None',
+        test="tests/integration/test_odd_objects.py::test_a_rank_of_5000_digits_stops_nobody",
+    ),
 ]
 
 

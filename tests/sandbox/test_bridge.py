@@ -38,6 +38,20 @@ def test_a_service_that_dies_is_started_again(full_sandbox: Sandbox) -> None:
     wait_until(came_back, 60, sandbox=full_sandbox)
 
 
+def test_a_service_that_died_is_started_again_even_if_it_is_told_to_hang_meanwhile(
+    full_sandbox: Sandbox,
+) -> None:
+    pid = full_sandbox.status()["webhook"].pid
+    assert pid is not None
+
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: full_sandbox.status()["webhook"].pid != pid, 60, sandbox=full_sandbox)
+    full_sandbox.pause("webhook")
+    full_sandbox.resume("webhook")
+
+    wait_until(lambda: full_sandbox.status()["webhook"].state == "up", 60, sandbox=full_sandbox)
+
+
 def test_an_ordinary_pod_in_an_unlabelled_namespace_runs_and_ends(full_sandbox: Sandbox) -> None:
     with fresh_namespace(full_sandbox, labels={}) as namespace:
         run = ("--image=example.test/image", "--restart=Never")

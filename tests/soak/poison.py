@@ -29,6 +29,8 @@ from tests.servers import wait_until
 from tests.soak.lives import HELD
 
 _CENTURIES_S = 10**12
+_MORE_S = 2**62 + 10**9
+"""The API server multiplies by 10^9, in 64 bits: that wraps to 31 years from now. Of most such numbers it makes the past."""
 _GANG = 24
 """More than the circuit breaker lets go at once."""
 _BOMBED = 20
@@ -38,8 +40,8 @@ _MANY_FIELDS = {f"{REQUEST_PREFIX}min-node{number:05}": "x" for number in range(
 """230 kB of annotations, none of them a field."""
 _BREAK_GLASS = ("system:masters", "slurm-bridge:break-glass")
 """Groups of somebody whom no policy keeps from writing our own annotations."""
-_STUBBORN = played(stop_seconds=36_000)
-"""Containers that ignore SIGTERM."""
+_STUBBORN = played(stop_seconds=1e19)
+"""Containers that ignore SIGTERM for longer than any grace, which is what KWOK goes by."""
 _PLACED_WITHIN_S = 120.0
 _TOLD_WITHIN_S = 180.0
 """Once all is calm: a refused pod is tried again after minutes, and a new leader tells anew."""
@@ -73,7 +75,7 @@ class Poison:
         """What there is, and how to look for what is wrong with it."""
         return {
             f"pod deleted with a grace of {_CENTURIES_S} s": lambda: self._said("deleted"),
-            "pod deleted with a grace of 2^63-1 s": lambda: self._said("deleted-longest"),
+            "pod deleted with a grace of 2^62 + 10^9 s": lambda: self._said("deleted-longest"),
             f"pod with `terminationGracePeriodSeconds: {_CENTURIES_S}` past its time limit": (
                 lambda: self._said("lasts")
             ),
@@ -105,7 +107,7 @@ class Poison:
         worlds.submit("waits", annotations=HELD)
         self._put_gang()
         self._delete("deleted", _CENTURIES_S)
-        self._delete("deleted-longest", 2**63 - 1)
+        self._delete("deleted-longest", _MORE_S)
         self._rank("ranked")
         self._put_group()
         self._put_bomb()
