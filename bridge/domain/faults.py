@@ -61,7 +61,7 @@ def shortened(text: str, most_bytes: int = LONGEST_TEXT) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A request that cannot be met as it is, and everything that is wrong with it: at least 1 fault."""
+    """A request that cannot be met as it is, with everything that is wrong with it; never empty."""
 
     faults: tuple[Fault, ...]
 

@@ -30,7 +30,7 @@ class Oddities(Protocol):
     """Sets one odd object aside, so that it costs only itself."""
 
     def tell(self, kind: Kind, name: str, reason: str, *, about: About | None = None) -> None:
-        """Set an object aside because of its content; call it as often as you like, it reports once."""
+        """Set an object aside because of its content; report it once, however often called."""
         ...
 
     def crashed(
@@ -40,7 +40,7 @@ class Oddities(Protocol):
         ...
 
     def settled(self, kind: Kind, name: str) -> None:
-        """Take back an object that is handled again, or is gone; a no-op if it was not set aside."""
+        """Take back an object that is handled again or gone; a no-op if it was not set aside."""
         ...
 
 
