@@ -27,7 +27,7 @@ only extended in time if it is seen a minute before it is reached
 
 
 class Turns:
-    """Picks the waiting jobs whose reason to read next: those never read first, then the stalest."""
+    """Picks the waiting jobs whose reason to read next: never-read ones first, then the stalest."""
 
     def __init__(self, *, first_per_s: float, after_s: float) -> None:
         """Set the limits.
