@@ -27,7 +27,7 @@ class Resources(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """Whole CPUs and MiB, as Slurm counts; exact Kubernetes amounts beside them for the fit check."""
+    """Whole CPUs and MiB, as Slurm counts; the exact Kubernetes amounts are for the fit check."""
 
     cpus: int = 1
     """At least 1: Slurm gives no job less."""

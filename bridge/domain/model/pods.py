@@ -29,7 +29,7 @@ class Phase(enum.Enum):
 
 
 class ContainerState(enum.Enum):
-    """The member of `containerStatuses[].state` that is set; WAITING also before any kubelet report."""
+    """The member of `containerStatuses[].state` that is set; WAITING also before any report."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -299,7 +299,7 @@ class Pod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundPod:
-    """Any pod that has a node, ours or not, as Kubernetes' own accounting charges it to the node."""
+    """Any pod that has a node, ours or not, as Kubernetes' accounting charges it to the node."""
 
     uid: PodUid
     namespace: str
