@@ -1,8 +1,10 @@
-"""Our own certificates: when a CA gets a successor, which of them signs, and what has to be signed anew.
+"""Rotation of our own CA and certificates: when a CA gets a successor, which signs, what to renew.
 
-A successor is made at half of a CA's life and published beside it from then on; it signs from two thirds on. So whoever
-reads what is published only now and then (kubelets show a changed Secret after a minute, kube-scheduler reads its CA at
-start) trusts both long before the first certificate of the new one turns up. The old CA is published until its end.
+A successor is created halfway through a CA's life and published next to it from then on; it starts
+signing at two thirds. Readers that refresh the published CAs only now and then (kubelets pick up a
+changed Secret after a minute, kube-scheduler reads its CA at startup) therefore trust both long
+before the first certificate signed by the new one appears. The old CA stays published until it
+expires.
 
 Keys and certificates themselves never get here (`bridge.process.pki`).
 """
@@ -13,10 +15,11 @@ from datetime import datetime, timedelta
 
 SUCCESSOR_AT = 1 / 2
 SIGNS_AT = RENEWED_AT = 2 / 3
-"""Shares of a life."""
+"""Shares of a lifetime."""
 
 SETTLED_AFTER = timedelta(minutes=10)
-"""For so long a CA that was made late is published before it signs: kubelets refresh mounted Secrets within two minutes."""
+"""How long a CA that was created late is published before it signs: kubelets refresh mounted
+Secrets within two minutes."""
 
 
 CLOCK_SKEW = timedelta(minutes=5)
@@ -25,7 +28,7 @@ CLOCK_SKEW = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validity:
-    """From when to when a certificate is good."""
+    """The period in which a certificate is valid."""
 
     made_at: datetime
     ends_at: datetime
@@ -35,13 +38,13 @@ class Validity:
         return self.made_at - CLOCK_SKEW <= now < self.ends_at
 
     def at(self, share: float) -> datetime:
-        """The moment at which so much of its life is over."""
+        """Return the moment at which this share of its life is over."""
         return self.made_at + share * (self.ends_at - self.made_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authority:
-    """A CA of ours."""
+    """One of our CAs."""
 
     id: str
     """Fingerprint of its certificate."""
@@ -49,31 +52,31 @@ class Authority:
 
     @property
     def settled_at(self) -> datetime:
-        """When everybody has had the time to learn of it."""
+        """When every reader has had time to learn of it."""
         return self.term.made_at + min(SETTLED_AFTER, (self.term.ends_at - self.term.made_at) / 12)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """What a server or client of ours shows at present."""
+    """What one of our servers or clients presents now."""
 
     issuer: str
-    """`Authority.id`; "" if none of ours has signed it."""
+    """`Authority.id`; "" if none of our CAs signed it."""
     term: Validity
     hosts: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RotationPlan:
-    """What is to be done, in this order; the rest stays as it is."""
+    """What to do, in this order; everything else stays as it is."""
 
     makes_authority: bool
     trusted: tuple[str, ...]
-    """The CAs to publish, the oldest first; those left out have ended."""
+    """The CAs to publish, oldest first; the ones left out have expired."""
     signer: str
-    """Signs from now on; "" while there is none."""
+    """The CA that signs from now on; "" while there is none."""
     renewals: Mapping[str, str]
-    """Whose certificate to sign anew, and why."""
+    """Which certificates to renew, and why."""
 
 
 def decide(
@@ -83,14 +86,14 @@ def decide(
     hosts: Mapping[str, frozenset[str]],
     published: frozenset[str],
 ) -> RotationPlan:
-    """Plan what comes next.
+    """Plan the next step of the rotation.
 
     Args:
         now: the wall clock.
-        authorities: all that there are, in any order.
-        certificates: of each part what it has now; None: nothing readable.
-        hosts: of each part the names and addresses its certificate must be good for.
-        published: ids of the CAs that the API server has been told to trust before now.
+        authorities: all existing CAs, in any order.
+        certificates: each part's current certificate; None if there is none that can be read.
+        hosts: the names and addresses that each part's certificate must cover.
+        published: ids of the CAs that the API server was told to trust before now.
     """
     living = sorted(
         (authority for authority in authorities if authority.term.holds(now)),

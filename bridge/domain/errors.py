@@ -1,8 +1,8 @@
-"""What errors of the two peers have in common, so that whoever retries need not know which peer it was."""
+"""What the errors of both peers have in common, so that callers retry without knowing the peer."""
 
 
 class PeerError(Exception):
-    """A call to Slurm or to the API server that did not do what was asked; `str()` is fit for an operator.
+    """A call to Slurm or to the API server failed; `str()` is fit for an operator.
 
     Base of `bridge.kube.errors.KubeError` and `bridge.slurm.errors.SlurmError`.
     """
@@ -11,5 +11,5 @@ class PeerError(Exception):
     """One word, for metrics."""
 
     transient: bool = False
-    """It passes by itself: the peer was away, busy, or had changed the object meanwhile. Try again and say so in one line;
-    anything else needs somebody's eye."""
+    """The failure passes by itself: the peer was away or busy, or the object had changed meanwhile.
+    Retry and log one line; any other failure needs a person to look."""

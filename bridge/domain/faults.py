@@ -1,4 +1,4 @@
-"""What is wrong with an object, told so that its author can put it right, and in no more words than anybody reads."""
+"""Faults of an object, worded so that its author can fix them, and bounded in length."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,16 +6,16 @@ from itertools import islice
 
 MOST_FAULTS = 20
 LONGEST_TEXT = 4096
-"""Bytes of any text that is told: a fault's, all faults' of one object, a condition's, a log line's."""
+"""Bytes of any text we publish: one fault, all faults of one object, a condition, a log line."""
 
 _LONGEST_FAULT = 1024
 _ROOM = LONGEST_TEXT - 128
-"""What faults may fill; the rest is for the words that say how many more there are."""
+"""Bytes that faults may fill; the rest is for the note that there are more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong: where, and in words what was found and what would be accepted."""
+    """One fault: where it is, what was found and what would be accepted."""
 
     path: str
     """`spec.containers[0].resources.requests[cpu]`, `metadata.annotations[…]`."""
@@ -23,14 +23,14 @@ class Fault:
 
     @property
     def text(self) -> str:
-        """Path and message in one line."""
+        """Path and message on one line."""
         return f"{self.path}: {self.message}"
 
 
 def bounded(faults: Iterable[Fault]) -> tuple[Fault, ...]:
     """Keep the first faults, each of them short; a last one says that there are more.
 
-    No more than `MOST_FAULTS` are taken from the iterable, and one to see that there are more.
+    At most `MOST_FAULTS` are taken from the iterable, plus one to see whether there are more.
     """
     kept: list[Fault] = []
     room = _ROOM
@@ -45,12 +45,12 @@ def bounded(faults: Iterable[Fault]) -> tuple[Fault, ...]:
 
 
 def told(faults: Iterable[Fault]) -> str:
-    """Write faults as one line of at most `LONGEST_TEXT` bytes."""
+    """Join faults into one line of at most `LONGEST_TEXT` bytes."""
     return "; ".join(fault.text for fault in bounded(faults))
 
 
 def shortened(text: str, most_bytes: int = LONGEST_TEXT) -> str:
-    """Cut a text off so that it takes at most so many bytes in UTF-8."""
+    """Truncate a text to at most this many bytes of UTF-8."""
     if len(text) * 4 <= most_bytes:
         return text
     encoded = text[:most_bytes].encode(errors="replace")
@@ -61,11 +61,11 @@ def shortened(text: str, most_bytes: int = LONGEST_TEXT) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A request that cannot be met as it is, with everything that was found wrong with it; at least one fault."""
+    """A request that cannot be met as it is, with everything that is wrong with it; never empty."""
 
     faults: tuple[Fault, ...]
 
     @property
     def text(self) -> str:
-        """The faults in one line, of a length that can be told anywhere."""
+        """The faults on one line, short enough to be published anywhere."""
         return told(self.faults)

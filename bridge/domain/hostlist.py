@@ -1,7 +1,7 @@
-"""Slurm's hostlist text (`gpu[01-03,7],login`) to and from node names.
+"""Convert between Slurm's hostlist notation (`gpu[01-03,7],login`) and node names.
 
-Source: `man slurm.conf`, "NodeName", and `man scontrol`, "show hostnames". Names keep their order in both directions, so
-`expand(compress(names))` gives back exactly `names`.
+Source: `man slurm.conf`, "NodeName", and `man scontrol`, "show hostnames". Both directions keep the
+order of names, so `expand(compress(names))` gives back exactly `names`.
 """
 
 import itertools
@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterable, Iterator
 
 MAX_NAMES = 100_000
-"""More names than any cluster has: what exceeds it is a mistake, and expanding it would eat our memory."""
+"""More names than any cluster has: anything longer is a mistake, and expanding it would exhaust our
+memory."""
 
 _PIECE = re.compile(r"([^\[\],\s]*)(?:\[([^\[\]\s]*)\])?")
 _RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
@@ -18,10 +19,12 @@ _NOT_IN_NAMES = re.compile(r"[\[\],\s]")
 
 
 def expand(text: str) -> tuple[str, ...]:
-    """Name every node of a hostlist: `a[1-2]b[08-09],c` is a1b08, a1b09, a2b08, a2b09, c; "" is no node.
+    """Return the node names of a hostlist, in order; "" is no node.
+
+    `a[1-2]b[08-09],c` is a1b08, a1b09, a2b08, a2b09, c.
 
     Raises:
-        ValueError: it is no hostlist, or it has more than `MAX_NAMES` names.
+        ValueError: it is not a hostlist, or it has more than `MAX_NAMES` names.
     """
     names: list[str] = []
     for entry in _entries(text):
@@ -30,10 +33,10 @@ def expand(text: str) -> tuple[str, ...]:
 
 
 def compress(names: Iterable[str]) -> str:
-    """Write names as a hostlist, neighbours that count upwards as ranges; the order stays.
+    """Write names as a hostlist, in order; consecutive names that count upwards become ranges.
 
     Raises:
-        ValueError: a name has a character that hostlists use themselves.
+        ValueError: a name contains a character that has a meaning in hostlists.
     """
     return ",".join(
         _bracket(prefix, list(run)) for prefix, run in itertools.groupby(names, key=_prefix)
@@ -41,7 +44,7 @@ def compress(names: Iterable[str]) -> str:
 
 
 def _entries(text: str) -> Iterator[str]:
-    """Split at the commas outside of brackets."""
+    """Split at the commas outside brackets."""
     if not text:
         return
     depth = start = 0
@@ -54,7 +57,7 @@ def _entries(text: str) -> Iterator[str]:
 
 
 def _expand_entry(entry: str, text: str, *, room: int) -> list[str]:
-    """Combine the pieces of `prefix[ranges]prefix[ranges]suffix`, the leftmost varying slowest."""
+    """Combine the pieces of `prefix[ranges]prefix[ranges]suffix`; the leftmost varies slowest."""
     names = [""]
     position = 0
     while position < len(entry) or position == 0:
@@ -71,7 +74,7 @@ def _expand_entry(entry: str, text: str, *, room: int) -> list[str]:
 
 
 def _numbers(ranges: str, text: str, *, room: int) -> list[str]:
-    """`08-10,3` is 08, 09, 10, 3: the first number's width is the least width of its range."""
+    """Expand `08-10,3` to 08, 09, 10, 3: a range is as wide as its first number."""
     numbers: list[str] = []
     for part in ranges.split(","):
         match = _RANGE.fullmatch(part)
@@ -90,7 +93,10 @@ def _numbers(ranges: str, text: str, *, room: int) -> list[str]:
 
 
 def _prefix(name: str) -> str | None:
-    """What stands before the name's last digits: names in a row that share it share a bracket; None: stands alone."""
+    """Return the part before the name's last digits; None for a name that stands alone.
+
+    Consecutive names with the same prefix share a bracket.
+    """
     if not name or _NOT_IN_NAMES.search(name):
         raise ValueError(
             f"node name {_shown(name)}: expected one or more characters, without brackets, commas and spaces"

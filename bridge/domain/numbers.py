@@ -1,20 +1,22 @@
-"""Whole numbers from outside: however long or large they are, reading them costs little and raises nothing.
+"""Whole numbers from outside: however long or large, reading them is cheap and never raises.
 
-Python refuses to read more than 4300 digits, and a `timedelta` or `datetime` refuses most 64-bit numbers. The API server
-bounds neither annotations nor grace periods.
+Python refuses to read more than 4300 digits, and a `timedelta` or `datetime` refuses most 64-bit
+numbers. The API server bounds neither annotations nor grace periods.
 """
 
 from datetime import UTC, datetime
 
 MOST = 2**31 - 1
-"""Enough for every number that is asked of Slurm, and for its job ids."""
+"""Large enough for every number that is requested of Slurm, and for its job ids."""
 
 LONGEST_S = (2**63 - 1) // 10**9
-"""Seconds, 292 years: what fits into Go's `time.Duration`. Beyond it the API server's own arithmetic overflows."""
+"""Seconds, 292 years: what fits into Go's `time.Duration`. Beyond it the API server's own
+arithmetic overflows."""
 
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(3000, 1, 1, tzinfo=UTC)
-"""Moments are kept between these two, so that `LONGEST_S` may be added or taken off without leaving Python's calendar."""
+"""Moments are clamped to this range, so that adding or subtracting `LONGEST_S` stays within
+Python's calendar."""
 
 
 def whole(text: str, *, most: int = MOST) -> int | None:
@@ -29,15 +31,15 @@ def whole(text: str, *, most: int = MOST) -> int | None:
 
 
 def within(number: int, least: int, most: int) -> int:
-    """Return the number, or the end of the range that it lies beyond."""
+    """Clamp a number to a range."""
     return max(least, min(number, most))
 
 
 def seconds(number: int) -> int:
-    """Keep a number of seconds within what a `timedelta` can be made of: not below 0, at most `LONGEST_S`."""
+    """Clamp a number of seconds to what a `timedelta` can hold: at least 0, at most `LONGEST_S`."""
     return within(number, 0, LONGEST_S)
 
 
 def moment(told: datetime) -> datetime:
-    """Keep a moment between `EARLIEST` and `LATEST`."""
+    """Clamp a moment to `EARLIEST` … `LATEST`."""
     return max(EARLIEST, min(told, LATEST))

@@ -1,14 +1,13 @@
-"""What whoever meets an object that cannot be handled says about it; `bridge.reconcile.set_aside` listens."""
+"""Reporting of objects that cannot be handled; `bridge.reconcile.set_aside` is the listener."""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 Kind = Literal["pod", "other_pod", "node", "object", "workload", "slurm_node", "slurm_job"]
-"""What is set aside, as logs and metrics call it.
+"""The kind of an object that is set aside, as logs and metrics call it.
 
-A pod of ours, another one that has a node, a node, any other object of Kubernetes; a key of the loop over pods, or of the one
-over nodes; a job as Slurm lists it.
-"""
+A pod of ours; another pod that has a node; a node; any other Kubernetes object; a key of the pod
+loop; a key of the node loop; a job as Slurm lists it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,30 +22,30 @@ class About:
 
     @property
     def full_name(self) -> str:
-        """`namespace/name`, or the name of what has no namespace."""
+        """`namespace/name`, or just the name of an object without a namespace."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
 class Oddities(Protocol):
-    """Where one odd object is set aside, so that it costs only itself."""
+    """Sets one odd object aside, so that it costs only itself."""
 
     def tell(self, kind: Kind, name: str, reason: str, *, about: About | None = None) -> None:
-        """Set an object aside for what it is; said as often as anybody likes, told once."""
+        """Set an object aside because of its content; report it once, however often called."""
         ...
 
     def crashed(
         self, kind: Kind, name: str, error: Exception, *, about: About | None = None
     ) -> None:
-        """Set an object aside that we failed on: an error of ours, to be reported."""
+        """Set an object aside that we failed on: a bug of ours, to be reported."""
         ...
 
     def settled(self, kind: Kind, name: str) -> None:
-        """The object is handled again, or gone; nothing happens where it was not set aside."""
+        """Take back an object that is handled again or gone; a no-op if it was not set aside."""
         ...
 
 
 class _Unheard:
-    """Nobody listens: what is odd passes in silence, and what crashes goes on as it would have."""
+    """A sink: odd objects pass silently, and a crash is raised again."""
 
     def tell(self, kind: Kind, name: str, reason: str, *, about: About | None = None) -> None:
         pass
@@ -62,4 +61,4 @@ class _Unheard:
 
 
 UNHEARD: Oddities = _Unheard()
-"""For caches that are looked at by tests and benchmarks alone."""
+"""For caches that only tests and benchmarks read."""

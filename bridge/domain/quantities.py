@@ -1,7 +1,8 @@
-"""Kubernetes quantities (`100m`, `1.5Gi`, `2e3`) as exact numbers, and the rounding into Slurm's units.
+"""Kubernetes quantities (`100m`, `1.5Gi`, `2e3`) as exact numbers, and rounding to Slurm's units.
 
-Source: <https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/>. As the API server does,
-amounts finer than a billionth are rounded up and amounts above 2^63 - 1 are cut to that.
+Source: <https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/>. Like the
+API server, amounts finer than a billionth are rounded up and amounts above 2^63 - 1 are capped
+there.
 """
 
 import decimal
@@ -11,10 +12,10 @@ from decimal import Decimal
 from types import MappingProxyType
 
 MIB = 1024 * 1024
-"""Slurm's unit of memory, in bytes; it says MB and means MiB."""
+"""Slurm's unit of memory, in bytes; Slurm calls it MB and means MiB."""
 
 EXPECTED = "a Kubernetes quantity such as 2, 500m, 1.5Gi or 1e3"
-"""What every error and every table of ours says is accepted."""
+"""What is accepted, as every error message and table of ours puts it."""
 
 _SUFFIXES = MappingProxyType(
     {
@@ -40,25 +41,23 @@ _LONGEST = 64
 _QUANTITY = re.compile(
     r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:[eE]([+-]?[0-9]{1,18})|([KMGTPE]i|[numkMGTPE])?)"
 )
-_LARGEST_EXPONENT = (
-    200  # beyond it no text of _LONGEST characters lies between a billionth and 2^63
-)
+_LARGEST_EXPONENT = 200  # above, no text of _LONGEST characters is between 1e-9 and 2^63
 _FINEST = Decimal("1e-9")
 _LARGEST = Decimal(2**63 - 1)
 
 
 @functools.lru_cache(maxsize=1024)
 def parse(text: str) -> Decimal:
-    """Read a quantity; remembered, as a cluster's pods ask for the same few amounts again and again.
+    """Read a quantity; cached, because a cluster's pods request the same few amounts repeatedly.
 
     Raises:
-        ValueError: it is none; the message shows it and says what is accepted.
+        ValueError: it is not a quantity; the message shows it and says what is accepted.
     """
     match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None:
         raise ValueError(f"expected {EXPECTED}, found {text[:_LONGEST]!r}")
     number, exponent, suffix = match.groups()
-    # Rounding up twice is rounding up once, so limited precision on the way does no harm.
+    # Rounding up twice equals rounding up once, so limited precision in between is harmless.
     rounding_up = decimal.Context(prec=40, rounding=decimal.ROUND_UP)
     if exponent is None:
         value = rounding_up.multiply(Decimal(number), _SUFFIXES[suffix or ""])

@@ -132,12 +132,12 @@ def render() -> str:
 
 def _row(row: Row) -> list[str]:
     cells = lifecycle.TABLE[row]
-    texts = [_first_line(getattr(cells, field.name)) for field in fields(Cells)]
+    texts = [_text(getattr(cells, field.name)) for field in fields(Cells)]
     return [f"**{row.value}**", *texts, "Wait."]
 
 
-def _first_line(rule: object) -> str:
-    return (rule.__doc__ or "").partition("\n")[0]
+def _text(rule: object) -> str:
+    return " ".join((rule.__doc__ or "").split())
 
 
 def _actor(row: Row) -> str:

@@ -175,7 +175,7 @@ async def test_a_gang_without_a_size_is_refused() -> None:
     (found,) = await explained(lone)
 
     assert found.job is None
-    assert "every pod of the group says how many there are" in found.faults[0]
+    assert "every pod of the group must name the group's size" in found.faults[0]
 
 
 async def test_every_fault_of_owner_and_pod_is_told() -> None:

@@ -28,7 +28,7 @@ class Case:
 
 CASES = {
     "priority": Case("Priority", "jobs with a higher priority go first", cpus="8"),
-    "resources": Case("Resources", "nothing that it fits on is free", cpus="8"),
+    "resources": Case("Resources", "the resources it needs are not free", cpus="8"),
     "qos-limit": Case(
         "QOSMaxCpuPerJobLimit",
         "more than the CPU limit of its QOS for one job",

@@ -28,7 +28,7 @@ def test_a_pod_that_waits_for_room_is_told_why_and_starts_when_there_is(
     says = condition(told)
     assert "False" == says["status"]
     assert says["message"].startswith(
-        f"Slurm job {job.id} waits: nothing that it fits on is free (Resources)"
+        f"Slurm job {job.id} waits: the resources it needs are not free (Resources)"
     )
     assert job.id == job_id(told)
     assert is_gated(told)

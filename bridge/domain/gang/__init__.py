@@ -1,6 +1,7 @@
-"""Several pods and one placeholder: who shares it, who sits where, and what the members agree on.
+"""Several pods that share one placeholder: who shares it, who gets which slot, what they agree on.
 
-`decide` is the way in, for single pods too. `members` describes one member and the placeholders that concern it,
-`seating` assigns slots, `agree` brings the members' decisions together; `waiting` and `endings` are its two halves. Each
-member on its own is decided for by `bridge.domain.lifecycle.table`.
+`decide` is the entry point, also for single pods. `members` describes one member and the
+placeholders that concern it, `seating` assigns slots, `agree` combines the members' decisions;
+`waiting` and `endings` are its two halves. `bridge.domain.lifecycle.table` decides for each member
+on its own.
 """

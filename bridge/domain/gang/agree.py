@@ -1,8 +1,9 @@
-"""What the members of a gang agree on.
+"""Combines the decisions of a gang's members.
 
-Each member is decided for by the lifecycle's table, as if it were alone with the placeholder. Here that is brought
-together: what concerns the placeholder is done once, by the first member, and only if all agree; members are assigned
-together or not at all; who ends before others leaves the placeholder to them, and the last one ends it.
+The lifecycle's table decides for each member as if it were alone with the placeholder. Here the
+decisions are combined: an action on the placeholder is done once, by the first member, and only if
+all agree; members are assigned together or not at all; a member that ends before others leaves the
+placeholder to them, and the last one ends it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +30,7 @@ from bridge.domain.model.pods import Pod
 from bridge.domain.workloads.workload import Workload
 
 _REPEATED = (Cancel, Restore, SetTimeLimit)
-"""What members whose decisions do not depend on each other ask for alike."""
+"""Actions that several members request alike, since their decisions do not depend on each other."""
 
 _OF_THE_PLACEHOLDER = (Submit, Resize, Restore, Enlist, Cancel, Complete, SetTimeLimit)
 
@@ -42,7 +43,7 @@ def agree(
     now: datetime,
     is_fresh: bool,
 ) -> tuple[tuple[Pod, Decision], ...]:
-    """Bring the members' decisions together.
+    """Combine the members' decisions.
 
     Args:
         members: all pods of the workload, in rank order.
@@ -75,7 +76,7 @@ def agree(
 
 
 def _once(answers: Mapping[PodUid, Decision]) -> dict[PodUid, Decision]:
-    """Of the same thing to be done to the placeholder, the first."""
+    """Keep only the first of equal actions on the placeholder."""
     done: set[object] = set()
     once: dict[PodUid, Decision] = {}
     for uid, decision in answers.items():
@@ -86,10 +87,10 @@ def _once(answers: Mapping[PodUid, Decision]) -> dict[PodUid, Decision]:
 
 
 def is_idle(decision: Decision) -> bool:
-    """Whether there is nothing to do."""
+    """Check whether there is nothing to do."""
     return all(isinstance(action, Wait) for action in decision.actions)
 
 
 def leads(decision: Decision) -> bool:
-    """Whether it concerns the placeholder, and so comes before what others do."""
+    """Check whether it concerns the placeholder and so comes before the other decisions."""
     return any(isinstance(a, _OF_THE_PLACEHOLDER) for a in decision.actions)

@@ -1,8 +1,9 @@
-"""What to do for one workload: a gang and its placeholder, or a single pod, which is a workload of one.
+"""Decides for one workload: a gang and its placeholder, or a single pod as a workload of one.
 
-Three steps, so that all I/O stays with the caller: `members.Claims` says which placeholders concern whom, `plan` says
-who sits where and whose facts are needed, `decide` says what to do. The loop (`bridge.reconcile.loop`) reads in between.
-Each step visits every member a fixed number of times.
+Three steps, so that all I/O stays with the caller: `members.Claims` selects the placeholders that
+concern each pod, `plan` assigns slots and lists whose facts are needed, `decide` returns the
+actions. The loop (`bridge.reconcile.loop`) reads in between. Each step visits every member a fixed
+number of times.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -28,17 +29,17 @@ from bridge.domain.workloads.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What is known of one pod before the workload is looked at."""
+    """What is known of one pod before its workload is examined."""
 
     view: View
-    """Of the placeholders that concern it (`Claims.of`)."""
+    """Only the placeholders that concern it (`Claims.of`)."""
     since: datetime
     """When it was first seen in its cell of the table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """A pod that the lifecycle decides for; its facts are to be gathered."""
+    """A pod that the lifecycle decides for; its facts must be gathered first."""
 
     pod: Pod
     view: View
@@ -46,14 +47,14 @@ class Look:
     job: SlurmJob | None
     """The placeholder that counts for it."""
     seat: Seat | None = None
-    """A gang's member's place in the allocation, while it waits for its node."""
+    """A gang member's slot in the allocation, while it waits for its node."""
     beside: tuple[Pod, ...] = ()
     """Members before it that get the same node at the same time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """One workload, with everybody's place in it."""
+    """One workload, with each member's place in it."""
 
     key: WorkloadKey
     is_gang: bool
@@ -62,11 +63,12 @@ class Plan:
     waiting: Workload | None
     """A gang's members that wait for Slurm; None if none does."""
     members: tuple[Look | Member, ...]
-    """In rank order, without those that are `apart`; a `Member` needs no facts."""
+    """In rank order, without those in `apart`; a `Member` needs no facts."""
     apart: tuple[Pod, ...] = ()
-    """The gang never has a slot for these: each becomes a workload of its own."""
+    """The gang will never have a slot for these: each becomes a workload of its own."""
     unread: tuple[tuple[PodUid, JobId], ...] = ()
-    """Members that were placed by a placeholder whose identity, as last read, does not name them: read it again."""
+    """Members placed by a placeholder whose identity, as last read, does not name them: read it
+    again."""
 
     @property
     def looks(self) -> tuple[Look, ...]:
@@ -82,14 +84,14 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decisions:
-    """What to do for a workload."""
+    """The actions for one workload."""
 
     first: tuple[tuple[Pod, Decision], ...] = ()
-    """What concerns the placeholder: one after the other, and before the rest."""
+    """Decisions about the placeholder: one after the other, and before the rest."""
     rest: tuple[tuple[Pod, Decision], ...] = ()
-    """What is each member's own: all at once, and one that fails does not keep the others."""
+    """Decisions about single members: all at once; one that fails does not stop the others."""
     apart: tuple[Pod, ...] = ()
-    """To be made workloads of their own (`Plan.apart`)."""
+    """Pods to turn into workloads of their own (`Plan.apart`)."""
     retry_after: timedelta | None = None
     """When to look again without an event."""
 
@@ -104,22 +106,23 @@ def plan(
     now: datetime,
     read_again: Collection[PodUid] = (),
 ) -> Plan:
-    """Say who sits where, and whose facts are needed.
+    """Assign slots, and list whose facts are needed.
 
     Args:
         key: the workload's.
         claims: its pods and placeholders.
-        sights: of the pods that are this program's to decide about.
-        declared: the object that says how large the group is; None if there is none.
+        sights: of the pods that this program decides about.
+        declared: the object that declares the group's size; None if there is none.
         policy: the settings.
         now: the time.
-        read_again: members for whose sake the placeholder was read again before (`Plan.unread`): once is enough.
+        read_again: members for whose sake the placeholder was already read again (`Plan.unread`):
+            once is enough.
     """
     waiting = [(member, pod) for member, pod in claims.members if seating.is_waiting(pod)]
     group = workload.evaluate(waiting, declared) if waiting and claims.is_gang else None
     pods = workload.in_order(claims.members)
     unread = tuple(_unread(claims, sights, read_again)) if claims.is_gang else ()
-    if unread:  # the reading is about to be replaced: nothing is done on it
+    if unread:  # the reading is about to be replaced: do not act on it
         sights = {
             uid: replace(sight, view=replace(sight.view, fresh=False))
             for uid, sight in sights.items()
@@ -148,7 +151,7 @@ def decide(
     *,
     now: datetime,
 ) -> Decisions:
-    """Say what to do for the workload.
+    """Return the actions for the workload.
 
     Args:
         planned: its plan.
@@ -179,7 +182,10 @@ def decide(
 
 
 def _alone(member: Member, faults: Sequence[Fault]) -> Decisions:
-    """Do what the lifecycle says; but nothing is submitted for a faulty claim to a group: nobody knows what to submit."""
+    """Return the lifecycle's decision, but never submit for a faulty claim to a group.
+
+    Nobody knows what to submit then.
+    """
     decision = member.decision
     if decision is None:
         return Decisions()
@@ -222,7 +228,7 @@ def _members(
 def _unread(
     claims: Claims, sights: Mapping[PodUid, Sight], read_again: Collection[PodUid]
 ) -> Iterator[tuple[PodUid, JobId]]:
-    """List members that were written into their placeholder's identity after that was read."""
+    """List members that were added to their placeholder's identity after it was read."""
     for pod in claims.pods:
         if pod.is_gated or pod.uid not in sights or pod.uid in read_again:
             continue
@@ -232,7 +238,7 @@ def _unread(
 
 
 class _Table:
-    """The members of one workload as they are seated, one after the other in rank order."""
+    """The members of one workload as they get their slots, one after the other in rank order."""
 
     def __init__(
         self, pods: Sequence[Pod], group: Workload | None, policy: Deadlines, now: datetime
@@ -245,7 +251,7 @@ class _Table:
         self._beside: dict[SlurmNode, list[Pod]] = {}
 
     def place(self, pod: Pod, sight: Sight) -> Look | Member | None:
-        """Say what becomes of one pod; None: it is set apart."""
+        """Return one pod's place; None sets it apart."""
         view, since = sight.view, sight.since
         job = lifecycle.placeholder(pod, view)
         if self._group is None or job is None or not seating.needs_seat(pod, job):
@@ -266,7 +272,7 @@ class _Table:
 
 
 class _Room:
-    """A running placeholder's slots, looked at once for all who wait for one."""
+    """A running placeholder's slots, computed once for all that wait for one."""
 
     def __init__(self, job: SlurmJob, pods: Sequence[Pod], group: Workload) -> None:
         self._job = job

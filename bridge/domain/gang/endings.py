@@ -1,4 +1,4 @@
-"""How a gang ends: who ends before others leaves the placeholder to them, and the last one ends it for all."""
+"""How a gang ends: early leavers leave the placeholder to the others, and the last one ends it."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -29,15 +29,15 @@ ENDING = frozenset({Row.GATED_DELETING, Row.UNPLACED, Row.TERMINAL, Row.DELETED}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Needed:
-    """For whom a placeholder has to stay; members that end are of neither kind."""
+    """Who still needs a placeholder; members that end are of neither kind."""
 
     by_placed: bool
     by_waiting: bool
-    """Which keeps it only from those that end before they started."""
+    """Keeps it only from members that end before they started."""
 
 
 def endings(ending: Sequence[Member], members: Sequence[Member]) -> dict[PodUid, Decision]:
-    """Whoever ends before others leaves the placeholder to them; of the last ones, one ends it for all."""
+    """Leave the placeholder to the others if there are any; else let one of the last end it."""
     answers: dict[PodUid, Decision] = {}
     last: dict[JobId, list[Member]] = {}
     needed: dict[JobId, _Needed] = {}
@@ -49,7 +49,7 @@ def endings(ending: Sequence[Member], members: Sequence[Member]) -> dict[PodUid,
             needed[job.id] = _needed(job, members)
         has_not_started = member.pod.is_gated or member.row is Row.UNPLACED
         if needed[job.id].by_placed or (needed[job.id].by_waiting and has_not_started):
-            # On an old view the lifecycle only waits: how the member ended is not in its decision yet.
+            # On a stale view the lifecycle only waits: its decision lacks the member's outcome yet.
             answers[member.pod.uid] = _leave(member, job, decision) if member.is_fresh else decision
         elif not _spares_only(decision):
             last.setdefault(job.id, []).append(member)
@@ -62,7 +62,7 @@ def endings(ending: Sequence[Member], members: Sequence[Member]) -> dict[PodUid,
 def ended_by_others(
     members: Sequence[Member], answers: Mapping[PodUid, Decision]
 ) -> dict[PodUid, Decision]:
-    """Where their template says so, a member's failure ends the others: nobody would replace it."""
+    """Evict the others when a member fails, if their template says so: nobody would replace it."""
     failed: dict[JobId, Member] = {}
     for member in members:
         if member.pod.phase is Phase.FAILED and not member.pod.is_gated and member.job is not None:
@@ -82,10 +82,11 @@ def ended_by_others(
 def ended_for_unused_slots(
     members: Sequence[Member], answers: Mapping[PodUid, Decision], policy: Deadlines, now: datetime
 ) -> dict[PodUid, Decision]:
-    """Where a controller makes some members only when others run, their slots are kept for a time: then all of it ends.
+    """Evict a gang whose slots are kept for too long for members that were never created.
 
-    A member is written into the placeholder's identity before it is placed, so a placeholder that names fewer than it has
-    slots still waits for some. Slots of members that were there and are gone do not count.
+    Some controllers create some members only when others run. A member is added to the
+    placeholder's identity before it is placed, so a placeholder that names fewer members than it
+    has slots still waits for some. Slots of members that were there and are gone do not count.
     """
     came: defaultdict[JobId, set[PodUid]] = defaultdict(set)
     for member in members:
@@ -103,7 +104,7 @@ def ended_for_unused_slots(
         began, deadline = job.started_at, policy.kept_slots_deadline
         if absent <= 0 or job.phase is not JobPhase.RUNNING or began is None or deadline is None:
             continue
-        if job.identity.restores:  # that names who was left, and nobody who was gone by then
+        if job.identity.restores:  # it names only the members that were left by then
             continue
         remaining = began + deadline - now
         if remaining > timedelta(0):
@@ -120,7 +121,10 @@ def ended_for_unused_slots(
 
 
 def _leave(member: Member, job: SlurmJob, decision: Decision) -> Decision:
-    """Its part is settled: a finalizer held for the whole gang would keep its controller from starting it again."""
+    """Settle a member's part and release it.
+
+    A finalizer held for the whole gang would keep its controller from restarting it.
+    """
     if not member.pod.has_our_finalizer or member.row is Row.UNPLACED:
         return wait("others of its gang need the placeholder")
     failures = [
@@ -135,8 +139,8 @@ def _leave(member: Member, job: SlurmJob, decision: Decision) -> Decision:
 def _end(those: Sequence[Member]) -> Decision:
     """End the placeholder as the worst of the members did.
 
-    Those that were deleted while they ran do not count beside one that failed, or that succeeded and still stands: a
-    launcher's success ends its workers.
+    Members that were deleted while they ran do not count beside one that failed, or one that
+    succeeded and still exists: a launcher's success ends its workers.
     """
     decisions = [member.decision for member in those if member.decision is not None]
     if before := [each for each in decisions if not has(each, Complete) and not has(each, Cancel)]:

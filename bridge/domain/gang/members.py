@@ -1,4 +1,4 @@
-"""A gang's members one by one: what each amounts to, and which of the workload's placeholders concern it."""
+"""A gang's members one by one: their state, and which placeholders concern them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,34 +20,36 @@ from bridge.domain.workloads.membership import Membership
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One member, and what would be done if it were alone."""
+    """One member, and the decision for it if it were alone."""
 
     pod: Pod
     row: Row
     job: SlurmJob | None
     """The placeholder that counts for it."""
     decision: Decision | None
-    """None: it is the other program's."""
+    """None: the other program decides about it."""
     dwelt: timedelta = timedelta(0)
-    """Since when it is in this cell of the table."""
+    """How long it has been in this cell of the table."""
     is_fresh: bool = True
-    """Of the view that was decided on."""
+    """Of the view that the decision was based on."""
 
 
 class Claims:
-    """Which of a workload's placeholders concern which of its pods.
+    """Selects the placeholders of a workload that concern each of its pods.
 
-    A single pod has all of them. A group may be created again under its name while the old one ends, so a placeholder
-    concerns the pods it names. New members join one that names any of those they wait with; or one that runs, as long as
-    a member placed by it lives.
+    All of them concern a single pod. A group may be created again under its name while the old one
+    ends, so a placeholder concerns the pods that it names. New members join a placeholder that
+    names any of those they wait with; or else one that runs, as long as a member placed by it
+    lives.
 
-    Every member is visited once, here; each question afterwards takes constant time, however many members there are.
+    Every member is visited once, here; each question afterwards takes constant time, however many
+    members there are.
     """
 
     def __init__(
         self, members: Sequence[tuple[Membership, Pod]], jobs: Sequence[SlurmJob] = ()
     ) -> None:
-        """Look at all pods of a workload, and at its placeholders as last read."""
+        """Index all pods of a workload, and its placeholders as last read."""
         self.is_gang = any(member.is_gang for member, _ in members[:1])
         self.members = tuple(members if self.is_gang else members[:1])
         self.pods = tuple(pod for _, pod in self.members)
@@ -57,7 +59,7 @@ class Claims:
         self._joined = frozenset(self._joinable()) if self.is_gang else frozenset[JobId]()
 
     def of(self, pod: Pod) -> Concerns:
-        """Tell which placeholders concern one of the pods."""
+        """Return a filter for the placeholders that concern this pod."""
         if not self.is_gang:
             return lambda _: True
         if seating.is_waiting(pod):
@@ -65,20 +67,20 @@ class Claims:
         return lambda job: self._is_of(job, pod)
 
     def joining(self) -> Iterator[tuple[Pod, SlurmJob]]:
-        """List the waiting pods that claim a place in a placeholder that was submitted without them."""
+        """List waiting pods that claim a slot in a placeholder that was submitted without them."""
         for pod in filter(seating.is_waiting, self.pods if self.is_gang else ()):
             its = list(filter(self.of(pod), self._live))
             if its and not any(self.names.has(job, pod) for job in its):
                 yield pod, its[0]
 
     def others(self, pod: Pod) -> Member:
-        """Take a member into account that the other program decides about."""
+        """Describe a member that the other program decides about."""
         job = next((job for job in self.jobs if self._is_of(job, pod)), None)
         row = lifecycle.row_of(pod, node_is_gone=False)
         return Member(pod=pod, row=row, job=job, decision=None)
 
     def _is_of(self, job: SlurmJob, pod: Pod) -> bool:
-        """Whether the placeholder names the pod, or is the one it was placed by."""
+        """Check whether the placeholder names the pod, or placed it."""
         is_placed = not pod.is_gated and job.is_named(pod.job_id, pod.sluid)
         return is_placed or self.names.has(job, pod)
 
@@ -94,14 +96,17 @@ class Claims:
 
 
 class Names:
-    """Whether a placeholder's identity names a pod: it lists them, and a gang may have thousands."""
+    """Checks whether a placeholder's identity names a pod, which may be one of thousands."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[SlurmJob, frozenset[PodUid]]] = {}
 
     def has(self, job: SlurmJob, pod: Pod) -> bool:
-        """Look it up; the first question about a placeholder reads its list, the others take constant time."""
-        # Keyed by object, which the entry keeps alive: two readings may show one job with different pods.
+        """Look the pod up.
+
+        The first call for a placeholder reads its list; later ones take constant time.
+        """
+        # Keyed by object, kept alive by the entry: two readings may show one job with other pods.
         known = self._known.get(id(job))
         if known is None:
             known = self._known[id(job)] = (job, frozenset(job.identity.pods))
@@ -109,23 +114,23 @@ class Names:
 
 
 def unseated(pod: Pod, job: SlurmJob, view: View, *, why: str) -> Member:
-    """Let a member wait for a slot that is about to be free, or for what Slurm says of the nodes (`why_unseated`)."""
+    """Let a member wait for a free slot, or for Slurm's data on the nodes (`why_unseated`)."""
     decision = wait(why, retry_s=1)
     return Member(pod=pod, row=Row.GATED, job=job, decision=decision, is_fresh=view.fresh)
 
 
 def why_unseated(job: SlurmJob) -> str:
-    """Say why a running placeholder has no slot for some of its gang."""
+    """Explain why a running placeholder has no slot for some of its gang."""
     if not seating.slots(job):
         return f"Slurm job {job.id} has no room for {job.tasks} tasks on {', '.join(job.nodes)}"
     return "no slot of the gang's placeholder is free yet"
 
 
 def surplus(pod: Pod, job: SlurmJob, view: View, policy: Deadlines, *, dwelt: timedelta) -> Member:
-    """Let a member wait for which its gang has no slot, until another one goes; after a moment it is told so."""
+    """Hold back a member for which the gang has no free slot; after a moment, say so on the pod."""
     text = (
-        f"Slurm job {job.id} of its gang has {job.tasks} slots, and none for this pod: it waits until one becomes free "
-        f"({names.WHEN_FULL_ANNOTATION}: {WhenFull.WAIT})"
+        f"Slurm job {job.id} of its gang has {job.tasks} slots, and none for this pod: "
+        f"it waits until one becomes free ({names.WHEN_FULL_ANNOTATION}: {WhenFull.WAIT})"
     )
     decision = wait(text, retry_s=1)
     if view.fresh and dwelt >= policy.tell_after:
@@ -134,7 +139,7 @@ def surplus(pod: Pod, job: SlurmJob, view: View, policy: Deadlines, *, dwelt: ti
 
 
 def runs_in(job: SlurmJob, pod: Pod) -> bool:
-    """The pod was placed by this placeholder, and lives."""
+    """Check whether this placeholder placed the pod, and the pod is alive."""
     return (
         not pod.is_gated
         and job.is_named(pod.job_id, pod.sluid)
@@ -143,7 +148,7 @@ def runs_in(job: SlurmJob, pod: Pod) -> bool:
 
 
 def has(decision: Decision, kind: type) -> bool:
-    """Whether it asks for this."""
+    """Check whether a decision contains an action of this type."""
     return any(isinstance(action, kind) for action in decision.actions)
 
 
@@ -154,7 +159,7 @@ def wait(reason: str, *, retry_s: float | None = None) -> Decision:
 
 
 def tell(pod: Pod, reason: str, text: str, *, retry: timedelta | None) -> Decision:
-    """Say on a pod why it waits, unless it says so already."""
+    """Report on a pod why it waits, unless it says so already."""
     text = shortened(text)
     said = pod.condition(names.ALLOCATED_CONDITION)
     if said is not None and (said.status, said.reason, said.message) == ("False", reason, text):

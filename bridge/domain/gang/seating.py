@@ -1,4 +1,4 @@
-"""Who sits where: a running placeholder's slots, numbered along Slurm's order of nodes, and the members that take them."""
+"""Assigns a running placeholder's slots, numbered along Slurm's order of nodes, to members."""
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,21 +18,21 @@ from bridge.domain.workloads import workload
 from bridge.domain.workloads.workload import Workload
 
 HOLDING = frozenset({Row.PLACED, Row.BOUND, Row.STOPPING})
-"""Members for whom a placeholder has to stay."""
+"""Members that keep a placeholder from ending."""
 
 
 def is_waiting(pod: Pod) -> bool:
-    """Whether a pod waits for its node."""
+    """Check whether a pod waits for its node."""
     return pod.is_gated and not pod.is_deleting and not pod.is_terminal
 
 
 def needs_seat(pod: Pod, job: SlurmJob) -> bool:
-    """Whether the pod waits for its node, and its placeholder has some."""
+    """Check whether the pod waits for its node and its placeholder has some."""
     return is_waiting(pod) and job.phase is JobPhase.RUNNING and not job.identity.cause
 
 
 def seats(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> Mapping[PodUid, Seat]:
-    """Give the waiting members of a gang their slots in a running placeholder.
+    """Assign slots of a running placeholder to a gang's waiting members.
 
     Args:
         job: the placeholder.
@@ -57,13 +57,16 @@ def seats(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> Mapping[PodU
 
 
 def slots(job: SlurmJob) -> tuple[SlurmNode, ...]:
-    """Number the slots of a running placeholder, one component after the other; () if there is not room for all."""
+    """Number the slots of a running placeholder, component by component; () if not all fit."""
     parts = [allocation.slots(part.shares, part.tasks) for part in job.components]
     return tuple(itertools.chain(*parts)) if all(parts) else ()
 
 
 def _is_cut(job: SlurmJob, members: Sequence[Pod]) -> bool:
-    """Whether it was restored without the nodes on which nobody was left: its slots have other numbers than the ranks."""
+    """Check whether it was restored without some nodes: slot numbers then differ from ranks.
+
+    Nodes without a living member are left out of a restore.
+    """
     return bool(job.identity.restores) and any(
         member.annotations.get(names.WORLD_SIZE_ANNOTATION) != str(job.tasks)
         for member in members
@@ -72,9 +75,10 @@ def _is_cut(job: SlurmJob, members: Sequence[Pod]) -> bool:
 
 
 def _of_their_size(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> Mapping[PodUid, range]:
-    """Say which slots are of each waiting member's size: the component where members like it are; else the next one.
+    """Return the slots of each waiting member's size: its equals' component, else the next one.
 
-    Who was not there at the submit gets a slot only if somebody like it was: a larger pod would get less than it asks for.
+    A member that was not there at the submit gets a slot only if one like it was: a larger pod
+    would get less than it asks for.
     """
     ends = list(itertools.accumulate(part.tasks for part in job.components))
     ranges = [range(end - part.tasks, end) for part, end in zip(job.components, ends, strict=True)]
@@ -93,9 +97,9 @@ def _of_their_size(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> Map
 
 
 def is_surplus(job: SlurmJob, members: Iterable[Pod], gang: Workload) -> bool:
-    """Whether a member without a seat never gets one: every slot is taken by one that stays.
+    """Check whether a member without a slot never gets one: members that stay hold every slot.
 
-    While nobody is placed, a gang of so many and no more is not split: its placeholder has the wrong size.
+    While nobody is placed, a gang of exact size is not split: its placeholder has the wrong size.
     """
     rows = tuple(
         lifecycle.row_of(member, node_is_gone=False)
@@ -107,7 +111,7 @@ def is_surplus(job: SlurmJob, members: Iterable[Pod], gang: Workload) -> bool:
 
 
 def when_full(pod: Pod, policy: Deadlines) -> WhenFull:
-    """What becomes of a surplus member: its own word counts, where that is one, before the settings'."""
+    """Return what happens to a surplus member: a valid annotation overrides the settings."""
     said = pod.annotations.get(names.WHEN_FULL_ANNOTATION)
     return WhenFull(said) if said in set(WhenFull) else policy.when_full
 
@@ -115,7 +119,7 @@ def when_full(pod: Pod, policy: Deadlines) -> WhenFull:
 def seated(
     decision: Decision, seat: Seat, job: SlurmJob, uid: WorkloadKey, nodelist: tuple[KubeNode, ...]
 ) -> Decision:
-    """Put a member's seat into its decision."""
+    """Put a member's slot into its decision."""
     place = Place(workload=uid, rank=seat.slot, world_size=job.tasks, nodelist=nodelist)
     actions = [
         replace(action, slurm_node=seat.node, place=place)

@@ -1,4 +1,4 @@
-"""What the members of a gang that wait for Slurm agree on: one submit, assignment together, a place for who comes later."""
+"""What a gang's waiting members agree on: one submit, joint assignment, slots for latecomers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,10 +23,13 @@ from bridge.domain.lifecycle.table import Row
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.workloads.workload import Workload
 
+_LOOK_AGAIN = timedelta(seconds=10)
+"""The object that declares a group's size may be edited or created without an event for us."""
+
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What all decisions about those who wait look at."""
+    """The context of all decisions about waiting members."""
 
     members: Sequence[Member]
     gang: Workload
@@ -36,7 +39,7 @@ class Around:
 
 
 def decide(waiting: Sequence[Member], around: Around) -> dict[PodUid, Decision]:
-    """Those with our gate on."""
+    """Decide for the members that have our gate on."""
     own = {member.pod.uid: member.decision or wait("") for member in waiting}
     job = next((member.job for member in waiting if member.job is not None), None)
     if job is not None and any(runs_in(job, member.pod) for member in around.members):
@@ -47,7 +50,10 @@ def decide(waiting: Sequence[Member], around: Around) -> dict[PodUid, Decision]:
         return _by_the_first(own, update)
     if job is not None and around.is_fresh and _started_at_another_size(job, around.gang):
         cancel = Cancel(job_id=job.id, sluid=job.sluid, cause=OwnCause.RESIZED)
-        text = f"Slurm job {job.id} started for {job.tasks} pods of {around.gang.full_name}, which has {around.gang.size}"
+        text = (
+            f"Slurm job {job.id} started for {job.tasks} pods of {around.gang.full_name}, "
+            f"which has {around.gang.size}"
+        )
         return _by_the_first(own, Decision(actions=(cancel,), reason=text))
     if cancelling := [decision for decision in own.values() if has(decision, Cancel)]:
         return _by_the_first(own, cancelling[0])
@@ -59,7 +65,7 @@ def decide(waiting: Sequence[Member], around: Around) -> dict[PodUid, Decision]:
 def _submitting(
     own: Mapping[PodUid, Decision], waiting: Sequence[Member], around: Around
 ) -> dict[PodUid, Decision]:
-    """Once, when all are here, and nothing keeps any of them."""
+    """Submit once, when all members are here and nothing holds any of them back."""
     gang = around.gang
     if not gang.is_complete:
         return _tell_incomplete(waiting, around)
@@ -75,7 +81,7 @@ def _submitting(
 def _assigning(
     own: Mapping[PodUid, Decision], waiting: Sequence[Member], around: Around
 ) -> dict[PodUid, Decision]:
-    """All together; a placeholder that not all can use is given back."""
+    """Assign all together; cancel a placeholder that not all of them can use."""
     gang = around.gang
     if gang.is_complete:
         if all(has(decision, Assign) for decision in own.values()):
@@ -93,7 +99,7 @@ def _assigning(
 def _joining(
     own: Mapping[PodUid, Decision], waiting: Sequence[Member], around: Around
 ) -> dict[PodUid, Decision]:
-    """Assign, after everybody is in the placeholder's identity; one that runs is not cancelled for a newcomer."""
+    """Assign once all are in the placeholder's identity; no newcomer cancels a running one."""
     answers = _held(own, Cancel, "the gang's placeholder runs: another member finds no room yet")
     assigned = [member for member in waiting if has(answers[member.pod.uid], Assign)]
     if enlist := _enlist(assigned, around):
@@ -103,7 +109,7 @@ def _joining(
 
 
 def _updating(waiting: Sequence[Member], around: Around, job: SlurmJob) -> Decision | None:
-    """A placeholder that waits names all that wait for it, and asks for as much as they need; None if it does."""
+    """Let a waiting placeholder name, and ask for, all that wait for it; None if it does."""
     is_read = job.submitted_at is not None
     if job.phase is not JobPhase.WAITING or not is_read or job.identity.cause:
         return None
@@ -122,14 +128,17 @@ def _updating(waiting: Sequence[Member], around: Around, job: SlurmJob) -> Decis
 
 
 def _started_at_another_size(job: SlurmJob, gang: Workload) -> bool:
-    """It began before it could be updated: nobody is placed yet, and all that it would be for are not to be split."""
+    """Check whether it started before it could be updated.
+
+    Nobody is placed yet, and its members must not be split.
+    """
     tasks = [part.tasks for part in job.components]
     differs = gang.is_resized(tasks) if gang.is_exact else gang.declared > sum(tasks)
     return job.phase is JobPhase.RUNNING and not job.identity.cause and gang.is_complete and differs
 
 
 def _enlist(newcomers: Sequence[Member], around: Around) -> Enlist | None:
-    """Write those of them into the placeholder's identity that it does not name."""
+    """Add the members to the placeholder's identity that it does not name."""
     names = Names()
     unnamed = [
         (member.pod.uid, member.job)
@@ -157,7 +166,7 @@ def _missing(gang: Workload) -> str:
 def _tell_incomplete(
     waiting: Sequence[Member], around: Around, within: timedelta | None = None
 ) -> dict[PodUid, Decision]:
-    """Nothing is held for a gang that is not complete; after a while its members say what is missing."""
+    """Hold nothing for an incomplete gang; after a while its members say what is missing."""
     gang, policy = around.gang, around.policy
     text = _missing(gang)
     oldest = min(member.created_at for member in gang.members)
@@ -171,12 +180,8 @@ def _tell_incomplete(
     return {m.pod.uid: tell(m.pod, reason, text, retry=soonest) for m in waiting}
 
 
-_LOOK_AGAIN = timedelta(seconds=10)
-"""The object that says how large a group is may be edited or created without an event for us."""
-
-
 def _by_the_first(own: Mapping[PodUid, Decision], decision: Decision) -> dict[PodUid, Decision]:
-    """One does it, the others wait."""
+    """Let the first member act and the others wait."""
     answers = dict.fromkeys(own, wait(f"the first of the gang does it: {decision.reason}"))
     answers[next(iter(own))] = decision
     return answers

@@ -1,5 +1,5 @@
-"""One pod and its placeholder: the table of what is done, its rules, and what they may ask for.
+"""One pod and its placeholder: the decision table, its rules, and the actions they may request.
 
-`table` is the machine, `rules` its cells, `decision` what goes in and comes out, `actions` what may be asked for.
-It may enter `workloads`, `observation` and `model`.
+`table` is the machine, `rules` its cells, `decision` its input and output, `actions` what may be
+requested. It may import `workloads`, `observation` and `model`.
 """

@@ -1,4 +1,7 @@
-"""What a decision may ask for, as values. `bridge.reconcile.actuator` carries them out and decides nothing."""
+"""The actions a decision may request; `bridge.reconcile.actuator` executes them.
+
+It decides nothing.
+"""
 
 import enum
 from dataclasses import dataclass
@@ -8,7 +11,7 @@ from bridge.domain.workloads.workload import Workload
 
 
 class Cause(enum.Enum):
-    """Why a pod has to go although it did not end by itself; also the Event's and the condition's reason."""
+    """Why a pod must go although it did not end by itself; the Event's and condition's reason."""
 
     CANCELLED = "SlurmCancelled"
     PREEMPTED = "SlurmPreempted"
@@ -21,25 +24,26 @@ class Cause(enum.Enum):
     NOT_BOUND = "SlurmBindDeadline"
     """kube-scheduler did not bind it in time although Slurm holds its node."""
     NOT_STARTED = "SlurmStartDeadline"
-    """No container of it started in time (an image that cannot be pulled …): it counts as a failure, or a Job would try
-    for ever."""
+    """None of its containers started in time (an image that cannot be pulled …): it counts as a
+    failure, or a Job would retry for ever."""
     LOST = "SlurmPlaceholderLost"
     """Slurm forgot the placeholder and gave its nodes to others."""
     MEMBER_FAILED = "GangMemberFailed"
     """Another member of its gang failed, and their template says that all end then."""
     INCOMPLETE = "GangIncomplete"
-    """Slots were kept for pods of its gang that never came: it counts as a failure, or its controller would try for ever."""
+    """Slots were kept for pods of its gang that never came: it counts as a failure, or its
+    controller would retry for ever."""
     ENDED = "SlurmJobEnded"
-    """It ended some other way (an administrator completed it by hand …)."""
+    """It ended in some other way (an administrator completed it by hand …)."""
 
     @property
     def is_disruption(self) -> bool:
-        """Not the pod's fault: a Job's podFailurePolicy may ignore it."""
+        """True if it is not the pod's fault: a Job's podFailurePolicy may ignore it."""
         return self not in (Cause.TIME_LIMIT, Cause.NOT_STARTED, Cause.INCOMPLETE)
 
     @property
     def is_on_slurms_word(self) -> bool:
-        """Nothing about the pod itself: what the circuit breaker counts and holds back."""
+        """True if only Slurm says so: the circuit breaker counts these and holds them back."""
         return self in _ON_SLURMS_WORD
 
 
@@ -56,23 +60,23 @@ _ON_SLURMS_WORD = frozenset(
 
 
 class OwnCause(enum.StrEnum):
-    """Why we cancelled a placeholder whose pod lives on: recorded in it, so that its end is ours to answer."""
+    """Why we cancelled a placeholder whose pod lives on; recorded in it, so its end is ours."""
 
     MISFIT = "misfit"
     """Kubernetes could not take the pod on the node: submit again, avoiding that node."""
     UNUSED = "unused"
-    """Another controller's gate kept the pod from using it: submit again when that gate is gone."""
+    """Another controller's gate kept the pod from using it: submit again once that gate is gone."""
     RESIZED = "resized"
-    """The gang has another size now, which takes another job: submit again."""
+    """The gang has another size now, which requires a new job: submit again."""
     SPARE = "spare"
-    """A second placeholder of one workload: its end says nothing about the pod."""
+    """A second placeholder of one workload: its end means nothing for the pod."""
     NODE_REMOVED = "node removed"
-    """The only node it could go to leaves Slurm: submit again for those that are left."""
+    """The only node it could use leaves Slurm: submit again for the remaining ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How the containers ended, as Slurm is told: exactly one of the four, or all unset for success."""
+    """How the containers ended, as reported to Slurm: one field is set, or none for success."""
 
     exit_code: int = 0
     """1…255: FAILED n:0."""
@@ -80,24 +84,25 @@ class Outcome:
     """1…64: FAILED 0:n."""
     out_of_memory: bool = False
     timed_out: bool = False
-    """TIMEOUT: the limit has been reached, or Slurm makes COMPLETED of it."""
+    """TIMEOUT: the limit must have been reached, or Slurm turns it into COMPLETED."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submit:
-    """Submit a placeholder; never repeated after a lost reply before looking for it by identity."""
+    """Submit a placeholder; after a lost reply, look for it by identity before any repetition."""
 
     avoid: tuple[SlurmNode, ...] = ()
     """Nodes that Kubernetes could not take a moment ago."""
     gang: Workload | None = None
-    """All that it is for; None: the pod alone."""
+    """All members it is for; None: the pod alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resize:
-    """Have a waiting placeholder ask for what its gang needs by now, as its user: so it keeps its place in the queue.
+    """Adapt a waiting placeholder to its gang's new size, as its user.
 
-    Where that takes another job, or Slurm refuses it, the placeholder is cancelled with cause RESIZED: submit again.
+    So it keeps its place in the queue. If that requires a new job, or Slurm refuses it, the
+    placeholder is cancelled with cause RESIZED: submit again.
     """
 
     job_id: JobId
@@ -107,11 +112,15 @@ class Resize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tell:
-    """Label the pod with its placeholder's id and say on it (condition, Event) what Slurm thinks; on change only."""
+    """Label the pod with its placeholder's id and report Slurm's state on it, if that changed.
+
+    The report is a condition and an Event.
+    """
 
     job_id: JobId | None
-    """None leaves the label alone. To write it is guarded by `test` on uid and gate: a placed pod's label says what it
-    was placed by, and a deposed leader that spoils it makes the controllers cancel the true placeholder as a spare."""
+    """None leaves the label alone. The write is guarded by `test` on uid and gate: a placed pod's
+    label names the job that placed it, and a deposed leader that overwrites it would make the
+    controllers cancel the true placeholder as a spare."""
     reason: str
     """CamelCase, the condition's reason."""
     message: str
@@ -119,12 +128,13 @@ class Tell:
     """The condition's status: True once a running placeholder holds the pod's node."""
 
     def note(self, known: JobId | None) -> str:
-        """Say it in an Event; the first one that names a job says besides that it was submitted.
+        """Return the Event's text; the first one that names a job also says that it was submitted.
 
-        An Event of its own for the submit would cost every pod a write, and those that start at once are told soon enough.
+        A separate Event for the submit would cost every pod a write, and pods that start at once
+        are told soon enough.
 
         Args:
-            known: the job the pod was told of before.
+            known: the job that the pod already reports.
         """
         if self.job_id in (None, known):
             return self.message
@@ -133,7 +143,7 @@ class Tell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """What a member of a gang is told of its place, for the downward API."""
+    """A gang member's place, as passed on by the downward API."""
 
     workload: WorkloadKey
     rank: int
@@ -143,32 +153,39 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assign:
-    """One JSON patch: job id, node, pin, gate removed; guarded by uid and gate. From then on the controllers own the pod."""
+    """Write job id, node and pin, and remove the gate, in one JSON patch guarded by uid and gate.
+
+    From then on the controllers own the pod.
+    """
 
     job_id: JobId
     sluid: Sluid | None
     slurm_node: SlurmNode
     kube_node: KubeNode
     grant: str
-    """The text of `names.GRANT_ANNOTATION`; "" where Slurm did not say enough."""
+    """The text of `names.GRANT_ANNOTATION`; "" if Slurm did not report enough."""
     place: Place | None = None
-    """Of a member of a gang."""
+    """For a member of a gang."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enlist:
-    """Write members into the identity of a placeholder that was submitted without them; always before they are assigned."""
+    """Add members to the identity of a placeholder submitted without them.
+
+    Always before they are assigned.
+    """
 
     job_id: JobId
     sluid: Sluid | None
     pods: tuple[PodUid, ...]
     alive: frozenset[PodUid]
-    """Members that keep their entries; those of others are taken, and how these had failed is forgotten with them."""
+    """Members that keep their entries. New members take the entries of others, and the recorded
+    failures of those are forgotten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """Write down how a member failed while others run on: its pod may be gone before they are."""
+    """Record how a member failed while others keep running: its pod may be gone before theirs."""
 
     job_id: JobId
     sluid: Sluid | None
@@ -177,9 +194,10 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restore:
-    """Submit a placeholder in the place of the one Slurm lost, on the pods' very nodes, for the time that is left.
+    """Replace a placeholder that Slurm lost: same nodes, for the time that is left.
 
-    Once for all pods of a workload; like `Submit` never repeated after a lost reply before looking.
+    Once for all pods of a workload; like `Submit`, never repeated after a lost reply before
+    looking.
     """
 
     lost: str
@@ -188,7 +206,10 @@ class Restore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adopt:
-    """Write the placeholder that stands in for the lost one on the pod; guarded by the lost one's id and SLUID."""
+    """Write the replacement of a lost placeholder on the pod; guarded by the lost one's ids.
+
+    That is its job id and its SLUID.
+    """
 
     job_id: JobId
     sluid: Sluid | None
@@ -196,62 +217,65 @@ class Adopt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancel:
-    """Cancel a placeholder; ids are re-used, so the sluid is verified first when it is known."""
+    """Cancel a placeholder; ids are reused, so the sluid, if known, is verified first."""
 
     job_id: JobId
     sluid: Sluid | None
     cause: OwnCause | None = None
-    """Set where the pod lives on. Then, first, a GET of the pod (not from a cache) has to show that it was not placed
-    by this very job meanwhile, and the cause is written into `admin_comment` (`Identity.cause`): the end is ours to
-    answer."""
+    """Set if the pod lives on. Then a GET of the pod (not from a cache) must first show that it was
+    not placed by this very job meanwhile, and the cause is written into `admin_comment`
+    (`Identity.cause`): the end is ours to handle."""
     misfits: tuple[SlurmNode, ...] = ()
-    """With cause misfit, which of a gang's nodes it was; () all."""
+    """With cause misfit: which of a gang's nodes did not fit; () means all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Complete:
-    """End a running placeholder with its pods' real outcome; failures recorded in its identity count as well."""
+    """End a running placeholder with its pods' real outcome; recorded failures count as well."""
 
     job_id: JobId
     sluid: Sluid | None
     outcome: Outcome
     is_on_record: bool = False
-    """Only for failures that the placeholder's identity records: where those have been taken back, it is cancelled."""
+    """The outcome rests only on failures recorded in the identity: if those have been withdrawn, it
+    is cancelled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetTimeLimit:
-    """Change a running placeholder's time limit as root, and record in its identity what it is without us."""
+    """Change a running placeholder's time limit as root; record its true limit in the identity."""
 
     job_id: JobId
     sluid: Sluid | None
     minutes: int
-    """What Slurm is told."""
+    """The limit to set in Slurm."""
     true_min: int
-    """What it is without us; nothing is recorded where that is the same."""
+    """The limit without our change; nothing is recorded if both are equal."""
     expected_min: int
-    """Only if Slurm still shows this one: an administrator's change stands."""
+    """Act only while Slurm still shows this one: an administrator's change stands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evict:
-    """Status patch with the cause, then DELETE with uid precondition and an Event.
+    """Patch the cause into the status, then DELETE with a uid precondition, and send an Event.
 
-    The cause is a DisruptionTarget, or our own condition where the pod is to blame: it says later how the job ended.
-    The placeholder is not ended with it: that follows when the pod's containers are gone.
+    The cause is a DisruptionTarget, or our own condition if the pod is to blame: it shows later how
+    the job ended. The placeholder does not end with it: that follows when the pod's containers are
+    gone.
     """
 
     cause: Cause
     message: str
     if_unchanged: bool = False
-    """Only the very version of the pod that was decided on (resourceVersion): it may be bound by now."""
+    """Only this very version of the pod (resourceVersion): it may have been bound meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndPod:
-    """End a pod that never got a node by one status patch: phase Failed and DisruptionTarget; deleting it would burn backoffLimit.
+    """End a pod that never got a node by one status patch: phase Failed and DisruptionTarget.
 
-    Guarded by the resourceVersion that was decided on: another leader may have placed it meanwhile.
+    Deleting it would use up the backoffLimit. Guarded by the resourceVersion that was decided on:
+    another leader may have placed it meanwhile.
     """
 
     cause: Cause
@@ -260,12 +284,12 @@ class EndPod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """Remove our finalizer: nothing of this pod's is left in Slurm."""
+    """Remove our finalizer: nothing of this pod is left in Slurm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """Nothing to do until something changes or the decision's retry time comes."""
+    """Do nothing until something changes or the decision's retry time comes."""
 
 
 Action = (

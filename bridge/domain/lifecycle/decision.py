@@ -1,4 +1,4 @@
-"""What one decision looks at, and what it says."""
+"""Input and output of one decision."""
 
 import enum
 from dataclasses import dataclass
@@ -11,62 +11,65 @@ from bridge.domain.observation.view import View
 
 
 class Actor(enum.Enum):
-    """Which process may act on a pod; so nobody has to guess what another one has in flight."""
+    """The process that may act on a pod; so none has to guess what another one has in flight."""
 
     EXTENDER = "extender"
     CONTROLLERS = "controllers"
 
 
 class Fit(enum.Enum):
-    """Whether Kubernetes can take the pod on the node Slurm chose, by its own books."""
+    """Whether Kubernetes, by its own accounting, can take the pod on the node Slurm chose."""
 
     FITS = "fits"
     TERMINATING = "terminating"
-    """Not yet: pods that are going away still count. Slurm frees at once, containers take their grace."""
+    """Not yet: terminating pods still count. Slurm frees at once, containers use their grace
+    period."""
     MISFIT = "misfit"
-    """Not at all: submit again, avoiding that node for a while."""
+    """No: submit again, avoiding that node for a while."""
 
 
 class WhenFull(enum.StrEnum):
-    """What becomes of a pod for which its running gang has no slot."""
+    """What happens to a pod for which its running gang has no slot."""
 
     OWN_JOB = "own-job"
     """It gets a placeholder of its own."""
     WAIT = "wait"
-    """It waits until a member goes."""
+    """It waits until a member leaves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitRefusal:
-    """Slurm said no to our last submits for this pod; kept in memory, a new leader simply tries again."""
+    """Slurm's latest refusal of a submit for this pod; in memory only, a new leader tries again."""
 
     attempts: int
     """How many in a row, at least 1."""
     at: datetime
     """When the last one came."""
     text: str
-    """Slurm's words."""
+    """Slurm's message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Everything one decision looks at."""
+    """Everything that one decision depends on."""
 
     pod: Pod
     view: View
     now: datetime
     since: datetime | None = None
-    """When this process first saw the pod in this cell of the table (`dwell.Dwell`); None is now, so no deadline."""
+    """When this process first saw the pod in this cell of the table (`dwell.Dwell`); None means
+    now, so no deadline applies."""
     kube_node: KubeNode | None = None
-    """The Kubernetes node behind the running placeholder's Slurm node; None if nobody knows it."""
+    """The Kubernetes node behind the running placeholder's Slurm node; None if unknown."""
     fit: Fit | None = None
-    """Only asked for a gated pod whose placeholder runs."""
+    """Examined only for a gated pod whose placeholder runs."""
     fit_text: str = ""
     """What does not fit, in words: `insufficient cpu (4 asked, 2 free)`."""
     node_is_gone: bool = False
-    """The bound pod's node was deleted, or is tainted out of service: its containers cannot run any more."""
+    """The bound pod's node was deleted, or is tainted out of service: its containers cannot run any
+    more."""
     evictions_held: bool = False
-    """The circuit breaker is open: too many pods would go at once on Slurm's word."""
+    """The circuit breaker is open: too many pods would be evicted at once on Slurm's word."""
     refusal: SubmitRefusal | None = None
     """Set from a refused submit until the next accepted one."""
 
@@ -78,24 +81,24 @@ class Deadlines:
     bind_deadline: timedelta = timedelta(minutes=2)
     start_deadline: timedelta = timedelta(minutes=30)
     kept_slots_deadline: timedelta | None = None
-    """For so long a started gang keeps slots for pods that are yet to be created; None: for ever."""
+    """How long a started gang keeps slots for pods that are yet to be created; None: for ever."""
     restore_deadline: timedelta = timedelta(minutes=10)
     overtime: timedelta = timedelta(0)
-    """Slurm's OverTimeLimit: so long after its limit a job may go on."""
+    """Slurm's OverTimeLimit: how long a job may exceed its limit."""
     evict_suspended: bool = False
-    """Whether the pods of a suspended placeholder go, or stay."""
+    """Whether the pods of a suspended placeholder are evicted."""
     tell_after: timedelta = timedelta(seconds=2)
     incomplete_after: timedelta = timedelta(minutes=1)
-    """For so long a gang's members may come in silence."""
+    """How long a gang's members may take to appear before anything is reported."""
     when_full: WhenFull = WhenFull.OWN_JOB
-    """Where a gang's pods do not say (`names.WHEN_FULL_ANNOTATION`)."""
+    """If a gang's pods do not say (`names.WHEN_FULL_ANNOTATION`)."""
     avoid_node: timedelta = timedelta(minutes=5)
-    """For so long a node that Kubernetes could not take is excluded from new submits."""
+    """How long new submits exclude a node that Kubernetes could not take."""
     poll_interval: timedelta = timedelta(milliseconds=500)
-    """How soon Slurm is read again: when to look again at what waits only for that."""
+    """How soon Slurm is read again: the retry for anything that only waits for that."""
     backoff_first: timedelta = timedelta(seconds=1)
     backoff_cap: timedelta = timedelta(minutes=5)
-    """Between repeated submits for the same pod: first, doubled each time, at most the cap."""
+    """Between repeated submits for the same pod: first, doubled each time, up to the cap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

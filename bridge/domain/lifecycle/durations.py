@@ -1,4 +1,4 @@
-"""How long the steps of a pod's life take, as seen when one has been done."""
+"""How long the steps of a pod's life take, measured as each one ends."""
 
 import enum
 from collections.abc import Iterator
@@ -10,12 +10,12 @@ from bridge.domain.model.pods import Pod
 
 
 class Step(enum.StrEnum):
-    """A stretch whose both ends are known to whoever does the second."""
+    """A step with both ends known to the process that performs the second."""
 
     QUEUE = "queue"
     """From the placeholder's submit until Slurm started it."""
     PIN = "pin"
-    """From Slurm's start until the pod was pinned and un-gated."""
+    """From Slurm's start until the pod was pinned and its gate removed."""
     COMPLETE = "complete"
     """From the end of the last container until Slurm was told."""
 
@@ -23,7 +23,10 @@ class Step(enum.StrEnum):
 def done(
     pod: Pod, action: Action, job: SlurmJob | None, now: datetime
 ) -> Iterator[tuple[Step, float]]:
-    """Say which steps this action ended, in seconds; Slurm and the kubelet tell whole ones."""
+    """Yield the steps that this action ended, in seconds.
+
+    Slurm and the kubelet report whole seconds.
+    """
     match action:
         case Assign() if job is not None and job.started_at is not None:
             if job.submitted_at is not None:

@@ -1,9 +1,9 @@
-"""Placeholders without pods: what is left when a lease was no fence, a finalizer was stripped, a cancel was undone.
+"""Placeholders without pods: a lease did not fence, a finalizer was stripped, a cancel was undone.
 
-The order of looking is what makes it safe: read Slurm first, each suspect anew, as a job that waits may name others by
-now; then ask the API server (quorum GET, not a cache) for every pod such a job names. A pod exists before its
-placeholder, so "404, or another uid" then means gone. Once is a suspicion; an orphan is what is still suspected a grace
-later.
+The order of reads makes it safe. Read Slurm first, each suspect again, as a waiting job may name
+other pods by now; then ask the API server (quorum GET, not a cache) for every pod that such a job
+names. A pod exists before its placeholder, so "404, or another uid" then means gone. Once is a
+suspicion; an orphan is what is still suspected one grace period later.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,12 +16,12 @@ from bridge.domain.lifecycle.actions import Cancel
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 
 JobKey = tuple[JobId, Sluid | None]
-"""Job ids are re-used; a suspicion is about one job only."""
+"""Job ids are reused; a suspicion is about one job only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What to cancel now, and what to hand to the next judgement."""
+    """What to cancel now, and what to pass to the next judgement."""
 
     orphans: tuple[Cancel, ...] = ()
     suspects: Mapping[JobKey, datetime] = field(default_factory=dict)
@@ -35,9 +35,12 @@ def candidates(
     known: AbstractSet[PodUid],
     held: AbstractSet[JobId] = frozenset(),
 ) -> tuple[SlurmJob, ...]:
-    """Pick the live jobs of our cluster none of whose pods is in the cache: those worth asking the API server about.
+    """Return the live jobs of our cluster none of whose pods is in the cache.
 
-    held: jobs that pods in the cache were placed by; one that joined a gang may be missing from what was read of its job.
+    Only these are worth a request to the API server.
+
+    held: jobs that pods in the cache were placed by; one that joined a gang may be missing from the
+    identity as last read.
     """
     return tuple(
         job
@@ -58,11 +61,12 @@ def judge(
     now: datetime,
     grace: timedelta,
 ) -> Judgement:
-    """Tell orphans from suspects.
+    """Separate orphans from suspects.
 
-    suspected: the candidates of a reading that began before the pods were asked for.
-    gone: pods of theirs for which the API server said 404, or has another uid under the name; no answer is no pod gone.
-    suspects: of the last judgement, empty at first; with a grace above 0 nothing is cancelled at first sight.
+    suspected: the candidates of a reading that began before the pods were requested. gone: their
+    pods for which the API server answered 404, or shows another uid under the name; no answer does
+    not mean gone. suspects: from the last judgement, empty at first; with a grace above 0 nothing
+    is cancelled at first sight.
     """
     still = {
         (job.id, job.sluid): suspects.get((job.id, job.sluid), now)

@@ -1,7 +1,8 @@
-"""How a pod ended, in the terms Slurm's accounting knows.
+"""A pod's outcome in the terms of Slurm's accounting.
 
-`sacct` tells the truth: a pod that exited and is deleted afterwards (a TTL, a finished Job's cleanup) ended as it
-exited; a pod that was deleted while it ran was cancelled, whatever its containers made of the SIGTERM.
+`sacct` tells the truth: a pod that exited and is deleted afterwards (a TTL, a finished Job's
+cleanup) ended as it exited; a pod that was deleted while it ran was cancelled, whatever its
+containers made of the SIGTERM.
 """
 
 from collections.abc import Iterable
@@ -13,20 +14,23 @@ from bridge.domain.model.placeholder import Identity
 from bridge.domain.model.pods import Container, ContainerState, Phase, Pod
 
 NO_EXIT_CODE = 255
-"""For a failed pod none of whose containers failed (Evicted, NodeLost, DeadlineExceeded before the start …)."""
+"""For a failed pod without a failed container (Evicted, NodeLost, DeadlineExceeded before the start
+…)."""
 
 _STOPPED_BY = (15, 9)
 """SIGTERM, and SIGKILL at the end of the grace period."""
 _LETS_GO_WITHIN = timedelta(seconds=60)
-"""So long after its containers' end a kubelet may take to delete a pod for good: a second or two, more if the API server was away."""
+"""How long after its containers' end a kubelet may take to delete a pod for good: a second or two,
+more if the API server was away."""
 
 _MAX_SIGNAL = 64  # SIGRTMAX; Slurm gives 127 and 253 meanings of their own
 
 
 def of(pod: Pod) -> Outcome:
-    """Say how a terminal pod ended: by its first failed container in spec order, init containers included.
+    """Return a terminal pod's outcome: that of its first failed container in spec order.
 
-    Sidecars are terminated when the others are done, so theirs counts only where nothing else failed.
+    Init containers are included. Sidecars are terminated once the others are done, so theirs counts
+    only if nothing else failed.
     """
     if pod.phase is Phase.SUCCEEDED:
         return Outcome()
@@ -43,7 +47,7 @@ def of(pod: Pod) -> Outcome:
 
 
 def in_words(outcome: Outcome) -> str:
-    """Tell an outcome to people."""
+    """Describe an outcome for people."""
     if outcome.out_of_memory:
         return "out of memory"
     if outcome.timed_out:
@@ -54,7 +58,7 @@ def in_words(outcome: Outcome) -> str:
 
 
 def encode(outcome: Outcome) -> str:
-    """Write a failure down: `exit 3`, `signal 9`, `oom`, `timeout`."""
+    """Write a failure: `exit 3`, `signal 9`, `oom`, `timeout`."""
     if outcome.timed_out:
         return "timeout"
     if outcome.out_of_memory:
@@ -63,7 +67,7 @@ def encode(outcome: Outcome) -> str:
 
 
 def decode(text: str) -> Outcome:
-    """Read a failure; one that cannot be read was one all the same."""
+    """Read a failure; one that cannot be read still counts as a failure."""
     kind, _, number = text.partition(" ")
     count = numbers.whole(number) or 0
     if kind == "timeout":
@@ -76,17 +80,21 @@ def decode(text: str) -> Outcome:
 
 
 def recorded(identity: Identity) -> tuple[Outcome, ...]:
-    """How members ended that failed before the others, as the placeholder's identity says."""
+    """Return the outcomes of members that failed before the others, from the identity."""
     return tuple(map(decode, identity.failed.values()))
 
 
 def is_failure(outcome: Outcome) -> bool:
-    """Whether it is anything but success."""
+    """Check whether it is anything but success."""
     return outcome != Outcome()
 
 
 def worst(outcomes: Iterable[Outcome]) -> Outcome:
-    """Of a gang's members: time-out, out of memory, signals, the highest exit code; success only where all succeeded."""
+    """Return the worst outcome of a gang's members.
+
+    The order: time-out, out of memory, signals, the highest exit code; success only if all
+    succeeded.
+    """
     return max(
         outcomes,
         key=lambda o: (o.timed_out, o.out_of_memory, o.signal > 0, o.exit_code, o.signal),
@@ -95,10 +103,11 @@ def worst(outcomes: Iterable[Outcome]) -> Outcome:
 
 
 def ended_by_itself(pod: Pod) -> bool:
-    """Whether a terminal pod ended before anybody deleted it.
+    """Check whether a terminal pod ended before anybody deleted it.
 
-    Kubernetes and the kubelet tell whole seconds; within the same second the deletion came first, since many programs
-    end at once on SIGTERM, but hardly anything deletes a pod within a second of its end before we have seen that.
+    Kubernetes and the kubelet report whole seconds; within the same second the deletion came first,
+    since many programs exit at once on SIGTERM, but hardly anything deletes a pod within a second
+    of its end before we have seen that.
     """
     deleted_at = pod.deletion_requested_at
     if deleted_at is None:
@@ -110,7 +119,10 @@ def ended_by_itself(pod: Pod) -> bool:
 
 
 def evicted_for(pod: Pod) -> Cause | None:
-    """Why we evicted it, where we blamed the pod itself: our own condition says so. None: we did not, or did for another cause."""
+    """Return the cause of our eviction if we blamed the pod, as our own condition says.
+
+    None: we did not evict it, or did for another cause.
+    """
     said = pod.condition(names.ALLOCATED_CONDITION)
     if said is None or said.status == "True":
         return None
@@ -118,7 +130,10 @@ def evicted_for(pod: Pod) -> Cause | None:
 
 
 def _was_stopped(container: Container, deleted_at: datetime) -> bool:
-    """A kubelet stopped it, as far as can be told when nobody watched: `deleted_at` is its last DELETE then."""
+    """Check whether a kubelet stopped it, as far as can be told without having watched.
+
+    In that case `deleted_at` is the kubelet's last DELETE.
+    """
     if container.finished_at is None or container.reason == "OOMKilled":
         return False
     is_recent = deleted_at - container.finished_at <= _LETS_GO_WITHIN
@@ -132,6 +147,6 @@ def _has_failed(container: Container) -> bool:
 
 
 def _signal(container: Container) -> int:
-    """Tell the signal that ended it, 0 if none: container runtimes report a signal n as exit code 128 + n."""
+    """Return the signal that ended it, 0 if none: runtimes report signal n as exit code 128 + n."""
     number = container.signal or (container.exit_code or 0) - 128
     return number if number in range(1, _MAX_SIGNAL + 1) else 0

@@ -1,4 +1,4 @@
-"""What a pod is told of its placeholder: why it waits and how it ended, in words that a user of Kubernetes understands."""
+"""What a pod reports about its placeholder: why it waits and how it ended, for Kubernetes users."""
 
 import re
 from collections.abc import Mapping
@@ -19,8 +19,8 @@ _ENDS: Mapping[JobEnd, str] = MappingProxyType(
         JobEnd.TIMEOUT: "reached its time limit",
         JobEnd.PREEMPTED: "was preempted by a job with a higher priority",
         JobEnd.NODE_FAIL: "ended because its node failed in Slurm",
-        JobEnd.OUT_OF_MEMORY: "was ended for its use of memory",
-        JobEnd.DEADLINE: "could not end before its deadline",
+        JobEnd.OUT_OF_MEMORY: "ran out of memory",
+        JobEnd.DEADLINE: "could not finish before its deadline",
         JobEnd.BOOT_FAIL: "ended because its node did not boot",
     }
 )
@@ -30,9 +30,10 @@ _NEAR_STEP = timedelta(minutes=5)
 
 
 def condition_reason(slurm_reason: str) -> str:
-    """Turn a state reason into a condition's reason: CamelCase, letters, digits and underscores, a letter first.
+    """Convert a state reason to a condition's reason.
 
-    What follows a comma are details (`ReqNodeNotAvail, UnavailableNodes:n[1-9]`), which would change all the time.
+    CamelCase, letters, digits and underscores, a letter first. The part after a comma holds details
+    (`ReqNodeNotAvail, UnavailableNodes:n[1-9]`), which would change all the time.
     """
     words = re.findall(r"[A-Za-z0-9_]+", slurm_reason.partition(",")[0])
     reason = "".join(word[0].upper() + word[1:] for word in words)
@@ -42,9 +43,10 @@ def condition_reason(slurm_reason: str) -> str:
 
 
 def why_it_waits(job: SlurmJob, now: datetime) -> str:
-    """Say in one sentence why this placeholder waits, when it may start and what can be done about it.
+    """Explain why this placeholder waits, when it may start and what can be done about it.
 
-    The expected start is rounded, so that the sentence does not change with every pass of Slurm's scheduler.
+    The expected start is rounded, so that the sentence does not change with every pass of Slurm's
+    scheduler.
     """
     reason = condition_reason(job.reason)
     explanation = waiting_reasons.explain(reason)
@@ -59,14 +61,14 @@ def why_it_waits(job: SlurmJob, now: datetime) -> str:
 
 
 def how_it_ended(job: SlurmJob) -> str:
-    """Say in one sentence how this placeholder ended."""
+    """Explain how this placeholder ended."""
     end = _ENDS[job.end] if job.end is not None else "ended"
     words = f", Slurm says: {job.reason_text}" if job.reason_text else ""
     return f"Slurm job {job.id} {end}{words}"
 
 
 def cause_of(end: JobEnd) -> Cause:
-    """Tell why the pods have to go when their placeholder ended like this."""
+    """Return why the pods must go when their placeholder ended in this way."""
     match end:
         case JobEnd.CANCELLED:
             return Cause.CANCELLED
@@ -85,7 +87,7 @@ def cause_of(end: JobEnd) -> Cause:
 
 
 def _rounded(moment: datetime, now: datetime) -> datetime:
-    """Round up to five minutes, to the hour where it is far away."""
+    """Round up to five minutes, or to the hour if it is more than an hour away."""
     step = _NEAR_STEP if moment - now < _FAR else _FAR
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
     return epoch - (epoch - moment) // step * step

@@ -12,7 +12,7 @@ K = TypeVar("K")
 
 
 class Refusals(Generic[K]):
-    """What was said against the last submits, by what they were for."""
+    """The latest refusal of each key's submits."""
 
     def __init__(self) -> None:
         self._last: dict[K, SubmitRefusal] = {}
@@ -20,13 +20,13 @@ class Refusals(Generic[K]):
         self._of: dict[PodUid, K] = {}
 
     def get(self, key: K) -> SubmitRefusal | None:
-        """Return the last one, with how many there were in a row; None since a submit was accepted."""
+        """Return the last one, with how many came in a row; None since a submit was accepted."""
         return self._last.get(key)
 
     def add(
         self, key: K, text: str, *, at: datetime, members: Iterable[PodUid] = ()
     ) -> SubmitRefusal:
-        """Count one more, of a submit that was for these pods."""
+        """Count one more refusal of a submit that was for these pods."""
         before = self._last.get(key)
         self.clear(key)
         refusal = SubmitRefusal(
@@ -38,12 +38,12 @@ class Refusals(Generic[K]):
         return refusal
 
     def clear(self, key: K) -> None:
-        """Forget them: a submit was accepted, something else is asked for now, or nobody asks any more."""
+        """Forget the key's refusals: accepted, or the request has changed or is gone."""
         self._last.pop(key, None)
         for pod in self._members.pop(key, ()):
             self._of.pop(pod, None)
 
     def clear_for(self, pod: PodUid) -> None:
-        """Forget those of a submit that was for this pod."""
+        """Forget the refusals of a submit that was for this pod."""
         if (key := self._of.get(pod)) is not None:
             self.clear(key)

@@ -1,9 +1,10 @@
-"""THE machine: what to do for one pod, given what Kubernetes says of it and what Slurm surely says of its placeholder.
+"""THE machine: decides for one pod, from Kubernetes' state and what Slurm surely knows.
 
-Pure and level-triggered: no phase is stored, all is derived, and the same facts give the same decision. Rows are the
-pod's situation, columns the placeholder's; the cells are the functions of `rules` (`docs/lifecycle.md` is generated
-from here). Two things hold in every cell, so no rule repeats them: where Slurm cannot be read nothing is done, and
-whatever is done, or said, waits for a view that is younger than our last write.
+Pure and level-triggered: no phase is stored, everything is derived, and the same facts give the
+same decision. Rows are the pod's situation, columns the placeholder's; the cells are the functions
+of `rules` (`docs/lifecycle.md` is generated from here). Two things hold in every cell, so no rule
+repeats them: if Slurm cannot be read nothing is done, and every action or report waits for a view
+that is younger than our last write.
 """
 
 import enum
@@ -49,7 +50,7 @@ _LATE = datetime.max.replace(tzinfo=UTC)
 
 
 class Row(enum.Enum):
-    """What the pod is."""
+    """The pod's situation."""
 
     GATED = "gated"
     GATED_DELETING = "gated, deleting"
@@ -146,24 +147,30 @@ TABLE: Mapping[Row, Cells] = MappingProxyType(
 
 
 def actor(pod: Pod) -> Actor:
-    """Who owns this pod: the extender's leader while our gate is on, its deletion included; then the controllers'."""
+    """Return who owns this pod: the extender's leader while our gate is on, then the controllers'.
+
+    A gated pod's deletion is the extender's too.
+    """
     return Actor.EXTENDER if pod.is_gated else Actor.CONTROLLERS
 
 
 def cell(pod: Pod, view: View, *, node_is_gone: bool = False) -> tuple[Row, Column]:
-    """Find the cell of the table: for `dwell.Dwell`, logs and metrics."""
+    """Return the cell of the table: for `dwell.Dwell`, logs and metrics."""
     return row_of(pod, node_is_gone=node_is_gone), column_of(placeholder(pod, view), view)
 
 
 def is_at_rest(pod: Pod) -> bool:
-    """Nothing that Kubernetes says of it calls for anything at once: it has its node, or is no longer held."""
+    """Check whether Kubernetes' state calls for nothing: it has its node, or is no longer held."""
     if pod.is_terminal or pod.is_deleting:
         return not pod.is_gated and not pod.has_our_finalizer
     return not pod.is_gated and (pod.is_bound or pod.assigned_node is not None)
 
 
 def may_rest(pod: Pod, jobs: Sequence[SlurmJob]) -> bool:
-    """Nor does what Slurm says: it waits for its one placeholder to start, or has its node by it."""
+    """Check whether Slurm's state calls for nothing either.
+
+    The pod waits for its one placeholder to start, or got its node from it.
+    """
     match jobs:
         case [SlurmJob(phase=JobPhase.WAITING) as job]:
             return pod.is_gated and not pod.is_deleting and not job.identity.cause
@@ -174,7 +181,7 @@ def may_rest(pod: Pod, jobs: Sequence[SlurmJob]) -> bool:
 
 
 def decide(facts: Facts, policy: Deadlines) -> Decision:
-    """Say what to do next for this pod."""
+    """Return what to do next for this pod."""
     decision = rules.hold_back(Case(facts=facts, policy=policy), _decide(facts, policy))
     harmless = decision.actions == (Wait(),)
     if facts.view.fresh or harmless:
@@ -206,7 +213,7 @@ def _decide(facts: Facts, policy: Deadlines) -> Decision:
 
 
 def row_of(pod: Pod, *, node_is_gone: bool) -> Row:
-    """Derive what the pod is."""
+    """Derive the pod's situation."""
     if pod.is_terminal or (pod.is_deleting and not pod.is_gated):
         if not _has_stopped(pod, node_is_gone=node_is_gone):
             return Row.STOPPING
@@ -252,10 +259,11 @@ def _rule_for(job: SlurmJob, cells: Cells) -> Callable[[JobCase], Decision]:
 
 
 def _has_stopped(pod: Pod, *, node_is_gone: bool) -> bool:
-    """No container of it runs, nor can one be starting unseen: a kubelet that took the pod says how it ended.
+    """Check that none of its containers runs, or may be starting unseen.
 
-    A kubelet reports what it started a moment later, so "waiting" is no proof; since Kubernetes 1.27 a deleted pod
-    always becomes terminal first (<https://github.com/kubernetes/enhancements/issues/3329>).
+    A kubelet that took the pod reports how it ended. It reports a started container a moment later,
+    so "waiting" is no proof; since Kubernetes 1.27 a deleted pod always becomes terminal first
+    (<https://github.com/kubernetes/enhancements/issues/3329>).
     """
     if not pod.is_bound or node_is_gone:
         return True
@@ -266,11 +274,11 @@ def _has_stopped(pod: Pod, *, node_is_gone: bool) -> bool:
 
 
 def placeholder(pod: Pod, view: View) -> SlurmJob | None:
-    """Pick the one that counts: the live one, else the one whose end counts.
+    """Pick the placeholder that counts: the live one, else the one whose end counts.
 
-    A pod that was placed keeps the placeholder it was placed by; where Slurm lost that, one that says it stands in for it
-    counts, and no other. While it is gated its label is
-    only a cache: a placeholder that has nodes goes before one that waits, the oldest before younger ones.
+    A placed pod keeps the placeholder that placed it; if Slurm lost that, one that stands in for it
+    counts, and no other. While the pod is gated its label is only a cache: a placeholder that has
+    nodes goes before one that waits, an older one before a younger one.
     """
     if not pod.is_gated and pod.job_id is not None:
         own = [job for job in view.jobs if job.is_named(pod.job_id, pod.sluid)]

@@ -1,8 +1,8 @@
-"""Why Slurm lets a job wait: every reason it gives, in plain words, and what can be done about it.
+"""Why Slurm lets a job wait: each of its reasons in plain words, and what can be done about it.
 
-The list: `man squeue`, JOB REASON CODES; in Slurm's source `src/common/job_state_reason.c`. Limits are named by a
-scheme (`AssocGrpGRESRunMinutes`, `QOSMaxCpuPerUserLimit`), so they are explained by their parts and new ones are
-understood. `docs/reasons.md` is generated from here.
+The list: `man squeue`, JOB REASON CODES; in Slurm's source `src/common/job_state_reason.c`. Limits
+are named by a scheme (`AssocGrpGRESRunMinutes`, `QOSMaxCpuPerUserLimit`), so they are explained by
+their parts, and new ones are understood. `docs/reasons.md` is generated from here.
 """
 
 import re
@@ -16,26 +16,26 @@ NOT_LOOKED_AT = "WaitingForSlurm"
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One reason: a clause that follows "the job waits: ", and what somebody can do; "" where waiting is all."""
+    """One reason: a clause to follow "the job waits: ", and a next step; "" if there is none."""
 
     words: str
     next_step: str = ""
 
 
-_ASK_ADMIN = "an administrator of Slurm has to look: scontrol show job"
+_ASK_ADMIN = "ask a Slurm administrator to look: scontrol show job"
 
 EXPLANATIONS: Mapping[str, Explanation] = MappingProxyType(
     {
         # --- its turn has not come
-        NOT_LOOKED_AT: Explanation("Slurm has not said yet why"),
+        NOT_LOOKED_AT: Explanation("Slurm has not given a reason yet"),
         "Priority": Explanation("jobs with a higher priority go first"),
-        "Resources": Explanation("nothing that it fits on is free"),
+        "Resources": Explanation("the resources it needs are not free"),
         "SchedDefer": Explanation("Slurm starts such jobs only in its next full pass"),
         "Cleaning": Explanation("Slurm is still cleaning up after it"),
         "Prolog": Explanation("its prolog still runs"),
-        "FedJobLock": Explanation("another cluster of the federation is deciding on it"),
-        # --- what it asked for itself
-        "BeginTime": Explanation("the begin time it asked for has not come"),
+        "FedJobLock": Explanation("another cluster of the federation is deciding about it"),
+        # --- its own request
+        "BeginTime": Explanation("the begin time it asked for has not come yet"),
         "Dependency": Explanation("a job it depends on has not ended"),
         "DependencyNeverSatisfied": Explanation(
             "a job it depends on ended in a way that never lets it start",
@@ -43,7 +43,7 @@ EXPLANATIONS: Mapping[str, Explanation] = MappingProxyType(
         ),
         "DeadLine": Explanation("it can no longer end before its deadline", "delete the pod"),
         "Licenses": Explanation("the licenses it asks for are in use"),
-        "JobArrayTaskLimit": Explanation("as many tasks of its array run as may at once"),
+        "JobArrayTaskLimit": Explanation("its array already runs as many tasks as it may at once"),
         "BadConstraints": Explanation(
             "no node can ever satisfy what it asks for",
             "delete the pod, and ask for less or for other features: sinfo -o '%N %c %m %G %f'",
@@ -75,7 +75,7 @@ EXPLANATIONS: Mapping[str, Explanation] = MappingProxyType(
             "ask an administrator, or for another partition: sinfo -s",
         ),
         "PartitionNodeLimit": Explanation(
-            "it asks for more nodes than its partition allows, or the partition has too few that are up",
+            "it asks for more nodes than its partition allows or has up",
             "ask for fewer nodes or another partition: scontrol show partition",
         ),
         "PartitionTimeLimit": Explanation(
@@ -83,7 +83,7 @@ EXPLANATIONS: Mapping[str, Explanation] = MappingProxyType(
             "ask for less time or another partition: scontrol show partition",
         ),
         "PartitionConfig": Explanation(
-            "it asks for what its partition does not allow",
+            "it asks for something its partition does not allow",
             "compare with scontrol show partition",
         ),
         "Reservation": Explanation(
@@ -94,14 +94,14 @@ EXPLANATIONS: Mapping[str, Explanation] = MappingProxyType(
             "its reservation was deleted", "delete the pod, and ask for another reservation or none"
         ),
         "ReservationInvalid": Explanation(
-            "its reservation may not be used by it", "ask for another reservation or none"
+            "it may not use its reservation", "ask for another reservation or none"
         ),
         "PowerNotAvail": Explanation("there is not enough power for it now"),
         "PowerReserved": Explanation("the power it needs is reserved"),
         "BurstBufferResources": Explanation("the burst buffer has no room for it now"),
         "BurstBufferStageIn": Explanation("its data is being moved into the burst buffer"),
         "BurstBufferOperation": Explanation("an operation of its burst buffer failed", _ASK_ADMIN),
-        # --- who may
+        # --- permissions and limits
         "AccountNotAllowed": Explanation(
             "its account may not use this partition",
             "ask for another partition, or an administrator to let the account in",
@@ -119,7 +119,7 @@ EXPLANATIONS: Mapping[str, Explanation] = MappingProxyType(
         ),
         "AccountingPolicy": Explanation("a limit of its account or QOS", _ASK_ADMIN),
         "QOSUsageThreshold": Explanation(
-            "its account has used so much that this QOS lets it wait",
+            "its account has used too much for this QOS to start it now",
             "ask for another QOS, or wait until the usage has decayed: sshare",
         ),
         "MaxMemPerLimit": Explanation(
@@ -130,7 +130,7 @@ EXPLANATIONS: Mapping[str, Explanation] = MappingProxyType(
         "RaisedSignal": Explanation("it was ended by a signal"),
         "TimeLimit": Explanation("it reached its time limit"),
         "InactiveLimit": Explanation("it reached the inactive limit"),
-        "OutOfMemory": Explanation("it used more memory than it may"),
+        "OutOfMemory": Explanation("it used more memory than it was allowed"),
         "JobLaunchFailure": Explanation("it could not be launched", _ASK_ADMIN),
         "SystemFailure": Explanation("Slurm failed", _ASK_ADMIN),
     }
@@ -169,7 +169,7 @@ _RESOURCES: Mapping[str, str] = MappingProxyType(
 
 
 def explain(reason: str) -> Explanation | None:
-    """Explain a reason as a condition names it (`reasons.condition_reason`); None for one that nobody knows."""
+    """Explain a reason as `reasons.condition_reason` names it; None if it is unknown."""
     if known := EXPLANATIONS.get(reason):
         return known
     return _limit(reason)

@@ -1,4 +1,5 @@
 """What both systems report, as values: pods, nodes, jobs, demands, allocations, owners, leases.
 
-It knows no rule. It may enter no other room, only the files on the ground (`names`, `ids`, `quantities`, ...).
+It knows no rules. It imports no other folder, only the files directly in `bridge.domain` (`names`,
+`ids`, `quantities`, ...).
 """

@@ -1,7 +1,8 @@
-"""Members onto nodes, inside the allocation that Slurm gave their placeholder.
+"""Assignment of members to nodes, inside the allocation that Slurm gave their placeholder.
 
-The slots of an allocation are numbered along Slurm's order of nodes, so that neighbouring ranks are neighbours in
-Slurm's topology. A member keeps its slot for good; a replacement takes the one that became free.
+The slots of an allocation are numbered along Slurm's order of nodes, so that neighbouring ranks are
+neighbours in Slurm's topology. A member keeps its slot for good; a replacement takes the slot that
+became free.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from bridge.domain.ids import PodUid, SlurmNode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskShare:
-    """What Slurm gave a job on one node, as a number of tasks that find room there."""
+    """A job's share of one node, as the number of tasks that fit there."""
 
     node: SlurmNode
     tasks: int
@@ -24,7 +25,7 @@ class TaskSize:
 
     cpus: int = 1
     memory_mib_per_cpu: int | None = None
-    """None: it is said for the whole node instead."""
+    """None: memory is given for the whole node instead."""
     gres: str = ""
     """`gres/gpu:a100:2`."""
 
@@ -40,7 +41,7 @@ class Component:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seat:
-    """One member's place."""
+    """One member's place in the allocation."""
 
     slot: int
     """0 … world size - 1: the member's rank."""
@@ -48,10 +49,11 @@ class Seat:
 
 
 def slots(shares: Sequence[TaskShare], size: int) -> tuple[SlurmNode, ...]:
-    """Number the slots: which node each is on; () if there is no room for so many.
+    """Return the node of each slot, in order; () if the nodes have no room for that many.
 
-    Slurm promises every node at least one task. Where the nodes have more room than there are tasks (whole nodes, whole
-    cores), each gets one, and the rest goes to the first ones: ranks stay close together.
+    Slurm promises at least one task on every node. Where the nodes have more room than there are
+    tasks (whole nodes, whole cores), each gets one, and the first nodes take the rest: ranks stay
+    close together.
     """
     if size < len(shares) or sum(share.tasks for share in shares) < size:
         return ()
@@ -76,14 +78,15 @@ def seat(
     wanted: Mapping[PodUid, int] | None = None,
     within: Mapping[PodUid, range] | None = None,
 ) -> Mapping[PodUid, Seat]:
-    """Give members free slots; who finds none is missing from the answer.
+    """Give members free slots; a member that finds none is missing from the result.
 
     Args:
-        members: in rank order, without those that have a slot already.
+        members: in rank order, without those that already have a slot.
         nodes: the node of each slot (`slots`).
         taken: slots of the members that have one.
-        wanted: the slot that is a member's by its index; it gets another one only if somebody else has it.
-        within: the slots that are of a member's size, where they differ.
+        wanted: the slot that a member's index entitles it to; it gets another one only if that is
+            taken.
+        within: the slots of a member's size, where sizes differ.
     """
     free = {slot for slot in range(len(nodes)) if slot not in taken}
     seats: dict[PodUid, int] = {}
@@ -93,9 +96,8 @@ def seat(
             free.remove(slot)
             seats[uid] = slot
     everywhere = range(len(nodes))
-    lowest: dict[
-        range, Iterator[int]
-    ] = {}  # each slot is passed once, however many members there are
+    # Each slot is passed once, however many members there are.
+    lowest: dict[range, Iterator[int]] = {}
     for uid in members:
         if uid in seats:
             continue

@@ -1,7 +1,7 @@
-"""What one pod needs of a node: kube-scheduler's arithmetic, in Kubernetes' and in Slurm's units.
+"""A pod's demand on a node: kube-scheduler's arithmetic, in Kubernetes' and in Slurm's units.
 
-Source: KEP-753 (sidecars), KEP-688 (overhead), KEP-2837 (pod-level resources); the same sum as `PodRequests` of
-k8s.io/component-helpers/resource.
+Source: KEP-753 (sidecars), KEP-688 (overhead), KEP-2837 (pod-level resources); the same sum as
+`PodRequests` of k8s.io/component-helpers/resource.
 """
 
 from collections import Counter
@@ -22,25 +22,27 @@ class Resources(NamedTuple):
     requests: Mapping[str, str] = NOTHING
     limits: Mapping[str, str] = NOTHING
     sidecar: bool = False
-    """An init container with `restartPolicy: Always`: it goes on running beside the others."""
+    """An init container with `restartPolicy: Always`: it keeps running beside the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """Whole CPUs and MiB, as Slurm counts; the exact Kubernetes amounts beside them for the fit check."""
+    """Whole CPUs and MiB, as Slurm counts; the exact Kubernetes amounts are for the fit check."""
 
     cpus: int = 1
     """At least 1: Slurm gives no job less."""
     memory_mib: int = 1
     """At least 1: Slurm reads 0 as the whole node."""
     milli_cpu: int = 0
-    """Kubernetes' own books, thousandths of a CPU, not rounded up; 0 where the pod asks for none."""
+    """As Kubernetes accounts for it, in thousandths of a CPU, not rounded up; 0 if the pod requests
+    none."""
     memory_bytes: int = 0
     ephemeral_storage_bytes: int = 0
     extended: Mapping[str, int] = field(default_factory=dict)
-    """Every other resource (`nvidia.com/gpu`, `hugepages-2Mi`) → count, as Kubernetes names them; none is 0."""
+    """Every other resource (`nvidia.com/gpu`, `hugepages-2Mi`) → count, by its Kubernetes name;
+    never 0."""
     pods: int = 1
-    """How many pods this is the demand of."""
+    """The number of pods that have this demand together."""
 
 
 def of(
@@ -49,10 +51,10 @@ def of(
     overhead: Mapping[str, str] = NOTHING,
     pod_resources: Resources | None = None,
 ) -> Demand:
-    """Sum up one pod.
+    """Sum up one pod's demand.
 
     Raises:
-        ValueError: a quantity is none (the API server lets none through).
+        ValueError: something is not a quantity (the API server lets no such value through).
     """
     amounts = _aggregate(containers, init_containers)
     if pod_resources is not None:
@@ -63,7 +65,7 @@ def of(
 
 
 def from_amounts(amounts: Mapping[str, Decimal], *, pods: int = 1) -> Demand:
-    """Sort resource amounts into their fields; the rounding into Slurm's units happens here and nowhere else."""
+    """Sort resource amounts into their fields; the only place that rounds to Slurm's units."""
     rest = dict(amounts)
     milli_cpu = quantities.milli(rest.pop("cpu", Decimal(0)))
     memory_bytes = quantities.whole(rest.pop("memory", Decimal(0)))
@@ -78,7 +80,7 @@ def from_amounts(amounts: Mapping[str, Decimal], *, pods: int = 1) -> Demand:
 
 
 def total(demands: Iterable[Demand]) -> Demand:
-    """Add up what several pods need together; `cpus` and `memory_mib` round the sum, not the parts."""
+    """Add up several pods' demand; `cpus` and `memory_mib` round the sum, not the parts."""
     milli_cpu = memory_bytes = ephemeral_storage_bytes = pods = 0
     extended: Counter[str] = Counter()
     for each in demands:
@@ -97,11 +99,14 @@ def total(demands: Iterable[Demand]) -> Demand:
 
 
 def gres(extended: Mapping[str, int], gpu_resources: Mapping[str, str]) -> Mapping[str, int]:
-    """Translate extended resources into Slurm GRES: `{"nvidia.com/gpu": 2}` is `{"gpu": 2}`; others have none.
+    """Translate extended resources to GRES and skip the others.
+
+    `{"nvidia.com/gpu": 2}` becomes `{"gpu": 2}`.
 
     Args:
         extended: Kubernetes resource name → count.
-        gpu_resources: Kubernetes resource name → GRES name, with a type where wanted (`gpu`, `gpu:a100`).
+        gpu_resources: Kubernetes resource name → GRES name, with a type where wanted (`gpu`,
+            `gpu:a100`).
     """
     counts: Counter[str] = Counter()
     for name, count in extended.items():
@@ -132,7 +137,10 @@ def _demand(
 def _aggregate(
     containers: Iterable[Resources], init_containers: Iterable[Resources]
 ) -> dict[str, Decimal]:
-    """The most the pod uses at any moment: while an init container runs (beside the sidecars before it), or thereafter."""
+    """Return the pod's peak demand.
+
+    That is while an init container runs (beside the sidecars before it), or afterwards.
+    """
     together: dict[str, Decimal] = {}
     for container in containers:
         _add(together, _requests(container))
@@ -152,7 +160,7 @@ def _aggregate(
 
 
 def _requests(resources: Resources) -> dict[str, Decimal]:
-    """What is limited but not requested is requested at its limit, as the API server's defaults have it."""
+    """Treat a limit without a request as a request, as the API server's defaulting does."""
     return {
         name: quantities.parse(quantity)
         for name, quantity in {**resources.limits, **resources.requests}.items()
@@ -160,7 +168,10 @@ def _requests(resources: Resources) -> dict[str, Decimal]:
 
 
 def _put_pod_level(amounts: dict[str, Decimal], pod_resources: Resources) -> None:
-    """Pod-level requests replace the containers' sum; a pod-level limit stands in where nobody requests anything."""
+    """Replace the containers' sum by pod-level requests.
+
+    A pod-level limit stands in where nobody requests anything.
+    """
     for name, quantity in pod_resources.limits.items():
         if _is_pod_level(name):
             amounts.setdefault(name, quantities.parse(quantity))

@@ -1,8 +1,9 @@
-"""What Slurm granted a placeholder: enough to ask for the very same again, should Slurm ever lose it.
+"""What Slurm granted a placeholder: enough to request the very same again if Slurm ever loses it.
 
-It is written on each pod when that gets its node (`names.GRANT_ANNOTATION`), because nothing else keeps it: slurmctld's
-state is what was lost, `admin_comment` reaches slurmdbd only when a job ends, and an owner may ask for something else by
-then. The pods an identity names are left out of the text: whoever reads it finds the members by what they carry.
+It is written on each pod when the pod gets its node (`names.GRANT_ANNOTATION`), because nothing
+else keeps it: slurmctld's state is what was lost, `admin_comment` reaches slurmdbd only when a job
+ends, and an owner may ask for something else by then. The pods that an identity names are left out
+of the text: the reader finds the members by what they carry.
 """
 
 import json
@@ -18,7 +19,7 @@ from bridge.domain.model.placeholder import Identity, UnreadableIdentityError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """A running placeholder's size, for whom it runs, and for how long. "" is Slurm's default or nothing."""
+    """A running placeholder's size, owner and time limit. "" means Slurm's default or nothing."""
 
     name: str
     user: str
@@ -33,16 +34,17 @@ class Grant:
     nodes: int = 1
     tasks: int = 1
     cpus_per_task: int = 1
-    """On a single node so many as Slurm gave, which is all of them where the job has the node for itself."""
+    """On a single node as many as Slurm gave, which is all of them if the job has the node for
+    itself."""
     memory_mib_per_node: int = 0
-    """Of this and the next one is set: this one for a single task, the next for a gang's."""
+    """Either this or the next field is set: this one for a single task, the next one for a gang."""
     memory_mib_per_cpu: int = 0
     gres_per_node: str = ""
     gres_per_task: str = ""
     layout: str = ""
-    """Of a gang: how many of its tasks are on each node, in Slurm's order: `n1*4,n2`."""
+    """For a gang: the number of tasks on each node, in Slurm's order: `n1*4,n2`."""
     also: tuple["Grant", ...] = ()
-    """Of a heterogeneous job: its further components, each with a layout, like the first."""
+    """For a heterogeneous job: its further components, each with a layout, like the first."""
     started_s: int
     """Unix time."""
     time_limit_min: int | None = None
@@ -50,30 +52,33 @@ class Grant:
 
     @property
     def tasks_on(self) -> Mapping[SlurmNode, int]:
-        """What `layout` says."""
+        """The number of tasks on each node, from `layout`."""
         parts = (part.rpartition("*") for part in self.layout.split(",") if part)
         return {SlurmNode(node or count): int(count) if node else 1 for node, _, count in parts}
 
     @property
     def started_at(self) -> datetime:
-        """When Slurm started it."""
+        """When Slurm started the job."""
         return datetime.fromtimestamp(self.started_s, UTC)
 
 
 def layout(slots: Iterable[SlurmNode]) -> str:
-    """Write where each slot is, slots of a node one after the other."""
+    """Write the node of each slot; slots of one node are adjacent."""
     counts = Counter(slots)
     return ",".join(node if count == 1 else f"{node}*{count}" for node, count in counts.items())
 
 
 def encode(identity: Identity, grant: Grant) -> str:
-    """Write both for a pod's annotation: compact ASCII JSON, about 500 bytes however many pods the workload has, 200 more for each further size."""
+    """Write both as a pod annotation: compact ASCII JSON.
+
+    About 500 bytes however many pods the workload has, and 200 more for each further size.
+    """
     whose = json.loads(placeholder.encode(replace(identity, pods=())))
     return json.dumps({"identity": whose, "grant": _document(grant)}, separators=(",", ":"))
 
 
 def decode(text: str) -> tuple[Identity, Grant] | None:
-    """Read a pod's annotation; None: there is none, or not one that this version can read."""
+    """Read a pod's annotation; None: there is none, or this version cannot read it."""
     try:
         document = json.loads(text)
         identity = placeholder.decode(json.dumps(document["identity"]))
@@ -90,11 +95,11 @@ def _document(grant: Grant) -> Mapping[str, object]:
 
 
 def _grant(document: object) -> Grant:
-    """Read what `encode` wrote; what a later version added is not ours to read.
+    """Read what `encode` wrote; ignore fields that a later version added.
 
     Raises:
-        TypeError: something is missing, or is of another type.
-        ValueError: the layout is none.
+        TypeError: something is missing or has the wrong type.
+        ValueError: the layout is not valid.
     """
     if not isinstance(document, dict):
         raise TypeError(f"no grant: {document!r}")

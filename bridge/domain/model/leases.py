@@ -6,15 +6,17 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseRecord:
-    """One Lease. The times are its writer's clock: compare them with each other, never with another machine's."""
+    """One Lease. Its times are the writer's clock: never compare them with another machine's."""
 
     holder: str
     """`holderIdentity`; "" when it was released."""
     acquired_at: datetime
     renewed_at: datetime
     duration_s: int
-    """Who did not see it renewed for so long, by his own clock, may take it."""
+    """A contender that has not seen a renewal for this long, by its own clock, may take the
+    lease."""
     transitions: int = 0
     """How often it has changed hands."""
     resource_version: str = ""
-    """What the API server said when it was read; `replace` is refused when it has changed. "" before it is created."""
+    """As read from the API server; `replace` is refused if it has changed since. "" before it is
+    created."""

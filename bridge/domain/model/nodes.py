@@ -8,7 +8,7 @@ from bridge.domain import names
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
 
 NAME_TAKEN = "NameTaken"
-"""Reason of the condition on a node whose Slurm name another node has."""
+"""Reason of the condition on a node whose Slurm name belongs to another node."""
 
 _BUSY_STATES = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
 
@@ -65,7 +65,7 @@ class KubeNodeFacts:
     """The first address of type InternalIP; "" while the kubelet has reported none."""
 
     def condition(self, kind: str) -> NodeCondition | None:
-        """The condition of that type, or None."""
+        """Return the condition of that type, or None."""
         return next((c for c in self.conditions if c.type == kind), None)
 
 
@@ -83,12 +83,12 @@ class SlurmNodeFacts:
     """As configured: `gpu:a100:4`."""
     address: str = ""
     alloc_cpus: int = 0
-    """Lazily counted by slurmctld: may be a second old."""
+    """slurmctld counts lazily: may be a second old."""
     alloc_memory_mib: int = 0
     reason: str = ""
-    """Why it is drained or down, without Slurm's `[user@time]`; "" where nobody gave one."""
+    """Why it is drained or down, without Slurm's `[user@time]`; "" if nobody gave a reason."""
     reason_by: str = ""
-    """Slurm user who set it."""
+    """The Slurm user who set it."""
     reason_at: datetime | None = None
     reservation: str = ""
     """The reservation it is in now."""
@@ -97,68 +97,83 @@ class SlurmNodeFacts:
     weight: int = 1
     threads_per_core: int = 1
     offered_cpus: int = 0
-    """Without those that CoreSpecCount keeps for the system."""
+    """Without those that CoreSpecCount reserves for the system."""
     offered_memory_mib: int = 0
-    """Without what MemSpecLimit keeps for the system."""
+    """Without what MemSpecLimit reserves for the system."""
 
     @property
     def is_external(self) -> bool:
-        """It has no slurmd: the record is a bridge's."""
+        """True if it has no slurmd: a bridge created the record."""
         return "EXTERNAL" in self.states
 
     @property
     def is_busy(self) -> bool:
-        """By counters that may be a second old: Slurm itself refuses to delete a busy node."""
+        """True if jobs use it, by counters that may be a second old.
+
+        Slurm itself refuses to delete a busy node.
+        """
         return bool(self.alloc_cpus or self.alloc_memory_mib or self.states & _BUSY_STATES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmNodeSpec:
-    """An external node to create in Slurm. CPUs, memory and GRES cannot be changed later: drain, delete, create."""
+    """An external node to create in Slurm.
+
+    CPUs, memory and GRES cannot be changed later: drain, delete, create.
+    """
 
     name: SlurmNode
     address: str
-    """Of the machine: a name that does not resolve stalls slurmctld for 10 s at every job start."""
+    """The machine's address: a name that does not resolve stalls slurmctld for 10 s at every job
+    start."""
     cpus: int
     memory_mib: int
     features: tuple[str, ...] = ()
-    """The partition's feature among them: membership does not follow a feature that is changed later."""
+    """Includes the partition's feature: membership does not follow a feature that is changed
+    later."""
     gres: str = ""
-    """`gpu:a100:4`; a name that is not in GresTypes is silently dropped by Slurm."""
+    """`gpu:a100:4`; Slurm silently drops a name that is not in GresTypes."""
     gres_conf: str = ""
-    """`count=4,name=gpu,type=a100,file=gpu-0,file=gpu-1,…`: required with `gres`, the files need not exist."""
+    """`count=4,name=gpu,type=a100,file=gpu-0,file=gpu-1,…`: required with `gres`; the files need
+    not exist."""
     topology: str = ""
     """`topo-switch:s1`."""
     weight: int = 1
     """Slurm fills the nodes of the lowest weight first."""
     threads_per_core: int = 1
-    """Above 1 Slurm gives whole cores, so many CPUs at a time."""
+    """Above 1, Slurm allocates whole cores, that many CPUs at a time."""
 
 
 def slurm_name(kube_node: KubeNodeFacts) -> SlurmNode:
-    """Slurm's name of a Kubernetes node: its label says it, otherwise they are the same."""
+    """Return a Kubernetes node's name in Slurm: its label's value, otherwise the same name."""
     return SlurmNode(kube_node.labels.get(names.SLURM_NODE_NAME_LABEL) or kube_node.name)
 
 
 def is_external(kube_node: KubeNodeFacts) -> bool:
-    """Whether an administrator wants an external node of Slurm for it: labelled, with whatever value but "false"."""
+    """Check whether an administrator wants an external Slurm node for it.
+
+    The label may have any value except "false".
+    """
     return not kube_node.is_deleting and _says_yes(kube_node, names.EXTERNAL_NODE_LABEL)
 
 
 def is_hybrid(kube_node: KubeNodeFacts) -> bool:
-    """Whether the machine runs a slurmd too, whose record in Slurm we only mark; such a label wins over the other one."""
+    """Check whether the machine also runs a slurmd, whose record in Slurm we only mark.
+
+    This label wins over the external one.
+    """
     return not kube_node.is_deleting and _says_yes(kube_node, names.HYBRID_NODE_LABEL)
 
 
 def is_wanted(kube_node: KubeNodeFacts | None) -> bool:
-    """Whether Slurm shall place pods on it, in either way."""
+    """Check whether Slurm should place pods on it, in either way."""
     return kube_node is not None and (is_external(kube_node) or is_hybrid(kube_node))
 
 
 def holder(claimants: Iterable[KubeNodeFacts]) -> KubeNodeFacts | None:
-    """Say which of the Kubernetes nodes with one Slurm name is behind it; None: there is none.
+    """Return the Kubernetes node behind one Slurm name; None if there is none.
 
-    Every process says the same: one that is wanted before one that is not, then the one that has been told that Slurm has
+    Every process picks the same one: a wanted node first, then the one that was told that Slurm has
     it, then by name.
     """
     return min(
@@ -178,10 +193,13 @@ def _says_yes(kube_node: KubeNodeFacts, label: str) -> bool:
 
 
 def cluster_feature(cluster: ClusterId) -> str:
-    """The feature that marks a Slurm node as this cluster's; what does not carry it is never touched."""
+    """Return the feature that marks a Slurm node as this cluster's.
+
+    A node without it is never touched.
+    """
     return f"{names.CLUSTER_FEATURE}={cluster}"
 
 
 def is_parked(slurm_node: SlurmNodeFacts) -> bool:
-    """Whether it may lack its partitions."""
+    """Check whether it may lack its partitions."""
     return names.PARKED_FEATURE in slurm_node.features

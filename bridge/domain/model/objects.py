@@ -7,28 +7,28 @@ from typing import Any
 from bridge.domain.model.pods import Owner
 
 WHOLE_KINDS = frozenset({"Job", "JobSet", "LeaderWorkerSet", "PodGroup"})
-"""Kinds of which spec and status are read: they say how many pods there will be."""
+"""Kinds whose spec and status are read too: they say how many pods there will be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeObject:
-    """A namespace, a Job, a pod's root owner …: `metadata`, and what else was asked for."""
+    """A namespace, a Job, a pod's root owner …: `metadata`, and what else was requested."""
 
     api_version: str = ""
     kind: str = ""
-    """Both where it was read by them."""
+    """Both are set if the object was read by them."""
 
     uid: str
     name: str
     namespace: str = ""
-    """ "" where the object is cluster-wide."""
+    """"" if the object is cluster-scoped."""
     resource_version: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     owner: Owner | None = None
     is_deleting: bool = False
     spec: Mapping[str, Any] = field(default_factory=dict)
-    """As the API server has it; {} where only the metadata was asked for."""
+    """As the API server has it; {} if only the metadata was requested."""
     status: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -1,7 +1,7 @@
-"""The placeholder: what we ask of Slurm for a workload, and the identity it carries.
+"""The placeholder: what we request from Slurm for a workload, and the identity it carries.
 
-The identity is stored as versioned JSON. Within a version fields are only added, so readers ignore what they do not know;
-every version has `cluster`.
+The identity is stored as versioned JSON. Within a version fields are only added, so readers ignore
+the ones they do not know; every version has `cluster`.
 """
 
 import json
@@ -12,7 +12,7 @@ from datetime import datetime
 from bridge.domain.ids import ClusterId, PodUid, SlurmNode, WorkloadKey
 
 _MARK = "slurm-bridge"
-"""The JSON key that says "ours"; its value is the version."""
+"""The JSON key that marks it as ours; its value is the version."""
 
 _VERSION = 1
 
@@ -22,19 +22,19 @@ class Frozen:
     """What was decided when the placeholder was first submitted."""
 
     requester: str
-    """Who made the workload's pods, in Kubernetes."""
+    """The Kubernetes user that created the workload's pods."""
     rule: str
-    """The policy rule that let them."""
+    """The policy rule that allowed them."""
     user: str
     account: str
     asked: Mapping[str, str] = field(default_factory=dict)
-    """The request, pod's and owners', by the names of its fields: asked again if the placeholder has to be submitted again,
+    """The request, from the pod and its owners, by field name. A resubmission asks for the same,
     whatever the owners say by then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Whose placeholder it is: stored in the job's `admin_comment`, which only root and SlurmUser can write."""
+    """Whose placeholder it is: kept in `admin_comment`, which only root and SlurmUser can write."""
 
     cluster: ClusterId
     kind: str
@@ -43,33 +43,40 @@ class Identity:
     name: str
     uid: WorkloadKey
     pods: tuple[PodUid, ...]
-    """Its members: a gang's in rank order. Who replaces a member takes its entry, before the pin."""
+    """Its members; a gang's are in rank order. A replacement takes over a member's entry before it
+    is pinned."""
     failed: Mapping[PodUid, str] = field(default_factory=dict)
-    """How members ended that failed while others ran on (`outcome.encode`): such a pod may be gone before the last one is."""
+    """How members failed while others kept running (`outcome.encode`): such a pod may be gone
+    before the last one ends."""
     misfits: tuple[SlurmNode, ...] = ()
-    """With cause misfit: the nodes that Kubernetes could not use; () are all of the job's."""
+    """With cause misfit: the nodes that Kubernetes could not use; () means all of the job's."""
     cause: str = ""
-    """Why we cancelled it ourselves, written before the cancel; "" otherwise. Such an end is ours to answer: submit again."""
+    """Why we cancelled it ourselves, written before the cancel; "" otherwise. Such an end is ours
+    to handle: submit again."""
     ended: str = ""
-    """How its pod ended, in words, where Slurm could not be told and the job is CANCELLED instead; "" otherwise."""
+    """How its pod ended, in words, where Slurm could not be told and the job is CANCELLED instead;
+    "" otherwise."""
     limit_min: int | None = None
-    """Its true time limit, while we have extended it (`time_limits`); goes with `extended_min`."""
+    """Its true time limit, while we have extended it (`time_limits`); belongs with
+    `extended_min`."""
     extended_min: int | None = None
-    """The limit that we set: while Slurm shows another one, somebody has changed it since, and `limit_min` is void."""
+    """The limit that we set. If Slurm shows another one, somebody has changed it since, and
+    `limit_min` is void."""
     restores: str = ""
-    """What named the placeholder that Slurm lost (`Pod.placed_by`), where this one stands in for it; "" otherwise."""
+    """What named the placeholder that Slurm lost (`Pod.placed_by`), if this one stands in for it;
+    "" otherwise."""
     frozen: Frozen | None = None
-    """None where the version that wrote it did not know of that."""
+    """None if the version that wrote the identity did not know this field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceholderSpec:
-    """A job submission, in Slurm's terms. Empty strings and None leave the field to Slurm's defaults."""
+    """A job submission, in Slurm's terms. Empty strings and None mean Slurm's defaults."""
 
     identity: Identity
     name: str
     user: str
-    """Slurm user (name or uid) the job runs as."""
+    """The Slurm user (name or uid) that the job runs as."""
     group: str
     """Always sent with the user: otherwise Slurm takes the submitter's group (root's)."""
     partition: str = ""
@@ -84,9 +91,10 @@ class PlaceholderSpec:
     """One for each pod."""
     cpus_per_task: int
     memory_mib_per_node: int | None = None
-    """One of the two is set, and never 0: Slurm reads 0 as the whole node. This one suits a single task."""
+    """One of the two is set, and never 0: Slurm reads 0 as the whole node. This one suits a single
+    task."""
     memory_mib_per_cpu: int | None = None
-    """With several tasks: whatever number of them shares a node, each has its memory there."""
+    """With several tasks: each has its memory, however many of them share a node."""
     gres_per_node: str = ""
     """`gres/gpu:a100:2,gres/shard:1`."""
     gres_per_task: str = ""
@@ -97,7 +105,7 @@ class PlaceholderSpec:
     """A feature expression; legal label characters go in verbatim."""
     required_nodes: tuple[SlurmNode, ...] = ()
     is_laid_out: bool = False
-    """Whether `required_nodes` names each node once for each task that is to be there."""
+    """True if `required_nodes` names each node once for every task that belongs there."""
     excluded_nodes: tuple[SlurmNode, ...] = ()
     licenses: str = ""
     priority: int | None = None
@@ -111,14 +119,14 @@ class PlaceholderSpec:
     mcs_label: str = ""
     extra: Mapping[str, str] = field(default_factory=dict)
     also: tuple["PlaceholderSpec", ...] = ()
-    """Further components, where tasks differ in size: together a heterogeneous job."""
+    """Further components, if tasks differ in size: together they are a heterogeneous job."""
 
 
 def enlist(identity: Identity, *, pods: Sequence[PodUid], alive: Collection[PodUid]) -> Identity:
-    """Write new members in; each takes the entry of one that is gone, and with it how that one had failed.
+    """Add members; each takes the entry of one that is gone, which drops how that one failed.
 
     Args:
-        identity: as it is now.
+        identity: the current one.
         pods: the new members.
         alive: those that keep their entries.
     """
@@ -137,7 +145,7 @@ def enlist(identity: Identity, *, pods: Sequence[PodUid], alive: Collection[PodU
 
 
 def record(identity: Identity, *, pod: PodUid, how: str) -> Identity:
-    """Write down how a member failed; one that has been replaced meanwhile counts no more."""
+    """Record how a member failed; ignore one that has been replaced meanwhile."""
     if pod not in identity.pods:
         return identity
     return replace(identity, failed={**identity.failed, pod: how})
@@ -145,37 +153,41 @@ def record(identity: Identity, *, pod: PodUid, how: str) -> Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What a waiting placeholder is to ask for instead; None stays as it is."""
+    """What a waiting placeholder should request instead; None leaves a field unchanged."""
 
     nodes: int | None = None
     tasks: int | None = None
     cpus: int | None = None
-    """In all: Slurm does not work it out from another number of tasks."""
+    """In total: Slurm does not derive it from a changed number of tasks."""
     cpus_per_task: int | None = None
     memory_mib_per_node: int | None = None
     memory_mib_per_cpu: int | None = None
-    """Said again with another number of tasks, or Slurm goes on counting the memory of the old one."""
+    """Sent again when the number of tasks changes, or Slurm keeps counting the memory of the old
+    number."""
     time_limit_min: int | None = None
     qos: str | None = None
 
 
 class UnreadableIdentityError(ValueError):
-    """The mark is ours, the rest is not for us to read: a newer version wrote it, or it is damaged.
+    """The mark is ours, but a newer version wrote the rest, or it is damaged.
 
-    Such a job is no stranger and no orphan: whoever meets it leaves it alone and says so.
+    Such a job is neither a stranger's nor an orphan: leave it alone and report it.
     """
 
     workload: WorkloadKey | None = None
-    """Whose placeholder it is, where that can be read: nobody submits another one for it."""
+    """Whose placeholder it is, if that can be read: no other one may be submitted for it."""
 
     def __init__(self, why: str, *, cluster: ClusterId | None) -> None:
-        """Keep the cluster where it can be read: another cluster's job is not our concern."""
+        """Keep the cluster if it can be read: another cluster's job is not our concern."""
         super().__init__(why)
         self.cluster = cluster
 
 
 def encode(identity: Identity) -> str:
-    """Write an identity for `admin_comment`: compact ASCII JSON, about 250 bytes and 40 more for each further pod."""
+    """Write an identity for `admin_comment`.
+
+    Compact ASCII JSON, about 250 bytes and 40 more for each further pod.
+    """
     document: dict[str, object] = {
         _MARK: _VERSION,
         "cluster": identity.cluster,
@@ -209,10 +221,10 @@ def encode(identity: Identity) -> str:
 
 
 def decode(text: str) -> Identity | None:
-    """Read an `admin_comment`; None is a stranger's: not JSON, or JSON without our mark.
+    """Read an `admin_comment`; None for a stranger's: not JSON, or JSON without our mark.
 
     Raises:
-        UnreadableIdentityError: it carries our mark, but in a newer version, or damaged.
+        UnreadableIdentityError: it carries our mark, but is of a newer version, or damaged.
     """
     if f'"{_MARK}"' not in text:
         return None

@@ -16,7 +16,10 @@ from bridge.domain.oddities import About
 
 
 class Phase(enum.Enum):
-    """`status.phase`, <https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-phase>."""
+    """The pod's `status.phase`.
+
+    <https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-phase>
+    """
 
     PENDING = "Pending"
     RUNNING = "Running"
@@ -26,7 +29,7 @@ class Phase(enum.Enum):
 
 
 class ContainerState(enum.Enum):
-    """Which member of `containerStatuses[].state` is set; WAITING also where the kubelet has said nothing yet."""
+    """The member of `containerStatuses[].state` that is set; WAITING also before any report."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -35,7 +38,7 @@ class ContainerState(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Container:
-    """One container and what the kubelet last said of it."""
+    """One container and the kubelet's last report of it."""
 
     name: str
     state: ContainerState = ContainerState.WAITING
@@ -43,7 +46,8 @@ class Container:
     """The state's reason: `OOMKilled`, `Error`, `ImagePullBackOff` …"""
     message: str = ""
     exit_code: int | None = None
-    """Set when TERMINATED. Above 128 the kubelet reports a signal as 128 + n, but `signal` may be set instead."""
+    """Set when TERMINATED. Above 128 the kubelet reports a signal as 128 + n, but may set `signal`
+    instead."""
     signal: int = 0
     finished_at: datetime | None = None
     """When TERMINATED: `finishedAt`, whole seconds of the kubelet's clock."""
@@ -76,7 +80,10 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """A `NodeSelectorRequirement`: key, operator (In, NotIn, Exists, DoesNotExist, Gt, Lt) and values."""
+    """A `NodeSelectorRequirement`: key, operator and values.
+
+    Operators: In, NotIn, Exists, DoesNotExist, Gt, Lt.
+    """
 
     key: str
     operator: str
@@ -85,7 +92,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeTerm:
-    """A `NodeSelectorTerm`: all of its requirements must hold; terms among each other are alternatives."""
+    """A `NodeSelectorTerm`: all its requirements must hold; several terms are alternatives."""
 
     match_labels: tuple[Requirement, ...] = ()
     match_fields: tuple[Requirement, ...] = ()
@@ -103,7 +110,7 @@ class Toleration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pod:
-    """A pod of ours (it carries our gate, finalizer or schedulerName)."""
+    """A pod of ours: it carries our gate, finalizer or schedulerName."""
 
     uid: PodUid
     namespace: str
@@ -118,15 +125,15 @@ class Pod:
     scheduler_name: str = names.SCHEDULER_NAME
     priority_class: str = ""
     scheduling_group: str = ""
-    """`spec.schedulingGroup.podGroupName`: the in-tree PodGroup it is of; "" for none."""
+    """`spec.schedulingGroup.podGroupName`: the in-tree PodGroup it belongs to; "" for none."""
     demand: Demand = field(default_factory=Demand)
     node_selector: Mapping[str, str] = field(default_factory=dict)
     node_terms: tuple[NodeTerm, ...] = ()
     """`requiredDuringSchedulingIgnoredDuringExecution`: alternatives; empty means any node."""
     has_affinity: bool = False
-    """`spec.affinity` is there, of whatever kind: a patch must extend it, not replace it."""
+    """`spec.affinity` is set, of whatever kind: a patch must extend it, not replace it."""
     has_node_affinity: bool = False
-    """`spec.affinity.nodeAffinity` is there, if only with preferences."""
+    """`spec.affinity.nodeAffinity` is set, if only with preferences."""
     tolerations: tuple[Toleration, ...] = ()
     host_ports: tuple[tuple[str, int, str], ...] = ()
     """(protocol, port, host IP) of every port taken on the node."""
@@ -143,16 +150,18 @@ class Pod:
     """`spec.terminationGracePeriodSeconds`."""
     restart_policy: str = "Always"
     deletion_at: datetime | None = None
-    """`metadata.deletionTimestamp`: when the grace period ends (or ended); None while the pod may live."""
+    """`metadata.deletionTimestamp`: when the grace period ends (or ended); None while the pod may
+    live."""
     deletion_grace_s: int = 0
-    """`metadata.deletionGracePeriodSeconds`: so long before `deletion_at` somebody asked for the deletion."""
+    """`metadata.deletionGracePeriodSeconds`: the deletion was requested this long before
+    `deletion_at`."""
     deletion_asked_at: datetime | None = None
-    """When somebody asked for the deletion, where an earlier version of the pod said so (`deletions`)."""
+    """When the deletion was requested, if an earlier version of the pod told so (`deletions`)."""
     containers: tuple[Container, ...] = ()
     """Init containers first, then the others, each in spec order."""
     conditions: tuple[Condition, ...] = ()
     oddities: tuple[Fault, ...] = ()
-    """What the API server took and we cannot take as it stands, and what was made of it."""
+    """What the API server accepted and we cannot use as it is, and what we made of it."""
 
     @property
     def full_name(self) -> str:
@@ -161,42 +170,43 @@ class Pod:
 
     @property
     def about(self) -> About:
-        """What an Event is told of it by."""
+        """How an Event refers to it."""
         return About(kind="Pod", namespace=self.namespace, name=self.name, uid=self.uid)
 
     @property
     def is_gated(self) -> bool:
-        """Our gate is still on: the extender's leader owns the pod."""
+        """True while our gate is on: the extender's leader owns the pod."""
         return names.GATE in self.gates
 
     @property
     def has_foreign_gate(self) -> bool:
-        """Somebody else's gate is on: it could not start even if Slurm gave it a node."""
+        """True while somebody else's gate is on: a node from Slurm would not let it start."""
         return any(gate != names.GATE for gate in self.gates)
 
     @property
     def has_our_finalizer(self) -> bool:
-        """A placeholder may exist."""
+        """True while a placeholder may exist."""
         return names.FINALIZER in self.finalizers
 
     @property
     def is_ours(self) -> bool:
-        """The webhook has handed it to us, or it asks for our scheduler."""
+        """True if the webhook has handed it to us, or it asks for our scheduler."""
         return (
             self.has_our_finalizer or self.is_gated or self.scheduler_name == names.SCHEDULER_NAME
         )
 
     @property
     def is_deleting(self) -> bool:
-        """Somebody deleted it; it lives on until its grace period and finalizers are over."""
+        """True once somebody deleted it; it stays until grace period and finalizers are over."""
         return self.deletion_at is not None
 
     @property
     def deletion_requested_at(self) -> datetime | None:
-        """When somebody deleted it; a later request with a shorter grace moves both fields, not their difference.
+        """When somebody deleted it; a later request with a shorter grace moves both fields equally.
 
-        But for the kubelet's last one: from then on it is too late, unless an earlier version is remembered. With a grace of
-        centuries the two fields contradict each other; it was not before the pod was there.
+        The exception is the kubelet's last request: from then on the moment is lost, unless an
+        earlier version is remembered. With a grace of centuries the two fields contradict each
+        other; the deletion cannot predate the pod.
         """
         if self.deletion_at is None:
             return None
@@ -206,68 +216,72 @@ class Pod:
 
     @property
     def is_terminal(self) -> bool:
-        """It has ended and will not run again."""
+        """True once it has ended and will not run again."""
         return self.phase in (Phase.SUCCEEDED, Phase.FAILED)
 
     @property
     def is_bound(self) -> bool:
-        """It has a node for good."""
+        """True once it has a node for good."""
         return self.kube_node is not None
 
     @property
     def assigned_node(self) -> KubeNode | None:
-        """The node Slurm chose, as we wrote it down."""
+        """The node Slurm chose, as we recorded it."""
         node = self.annotations.get(names.NODE_ANNOTATION)
         return KubeNode(node) if node else None
 
     @property
     def workload(self) -> WorkloadKey:
-        """Of a placed pod: the key of the workload it was placed with, its own where it was placed alone."""
+        """For a placed pod: the workload it was placed with; its own key if placed alone."""
         placed_with = self.annotations.get(names.WORKLOAD_ANNOTATION)
         return WorkloadKey(placed_with) if placed_with else alone_key(self.uid)
 
     @property
     def rank(self) -> int | None:
-        """Of a placed member of a gang: its slot in the allocation."""
+        """For a placed member of a gang: its slot in the allocation."""
         text = self.annotations.get(names.RANK_ANNOTATION, "")
         return numbers.whole(text)
 
     @property
     def job_id(self) -> JobId | None:
-        """The placeholder's id as our label says; a cache, verified by the placeholder's own identity."""
+        """The placeholder's id from our label: a cache, verified by the placeholder's identity."""
         text = self.labels.get(names.JOB_ID_LABEL, "")
         number = numbers.whole(text)
         return None if number is None else JobId(number)
 
     @property
     def sluid(self) -> Sluid | None:
-        """The placeholder's SLUID as we wrote it down; None where Slurm has none (data parser v0.0.43)."""
+        """The placeholder's SLUID as recorded; None if Slurm has none (data parser v0.0.43)."""
         text = self.annotations.get(names.SLUID_ANNOTATION)
         return Sluid(text) if text else None
 
     @property
     def placed_by(self) -> str:
-        """What names the placeholder it was placed by: its SLUID, or its job id where there is no SLUID; "" if there is none."""
+        """The placeholder it was placed by: the SLUID, else the job id; "" if there is neither."""
         return self.sluid or self.labels.get(names.JOB_ID_LABEL, "")
 
     @property
     def grant(self) -> tuple[Identity, Grant] | None:
-        """Whose placeholder it was placed by, and what Slurm granted that; None where it is not written on the pod."""
+        """The identity and grant of its placeholder; None if they are not recorded on the pod."""
         return grant.decode(self.annotations.get(names.GRANT_ANNOTATION, ""))
 
     @property
     def when_lost(self) -> str:
-        """An operator's word, `restore` or `let-go`; "" while there is none."""
+        """The operator's decision, `restore` or `let-go`; "" while there is none."""
         return self.annotations.get(names.WHEN_LOST_ANNOTATION, "")
 
     @property
     def has_started(self) -> bool:
-        """A container of it has run at least once."""
+        """True once one of its containers has run."""
         return self.phase is not Phase.PENDING or any(c.started_before for c in self.containers)
 
     @property
     def containers_are_gone(self) -> bool:
-        """No container of it runs: every one that ever started reports that it has terminated, or it was never bound."""
+        """True if none of its containers runs.
+
+        Every container that ever started reports that it has terminated, or the pod was never
+        bound.
+        """
         return not self.is_bound or not any(
             c.state is ContainerState.RUNNING
             or (c.state is ContainerState.WAITING and c.started_before and not self.is_terminal)
@@ -275,17 +289,17 @@ class Pod:
         )
 
     def condition(self, kind: str) -> Condition | None:
-        """The condition of that type, or None."""
+        """Return the condition of that type, or None."""
         return next((c for c in self.conditions if c.type == kind), None)
 
     def waiting_time(self, now: datetime) -> timedelta:
-        """Since CREATE."""
+        """Return the time since CREATE."""
         return now - self.created_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundPod:
-    """Any pod that has a node, ours or not: what Kubernetes' own books charge to that node."""
+    """Any pod that has a node, ours or not, as Kubernetes' accounting charges it to the node."""
 
     uid: PodUid
     namespace: str
@@ -298,6 +312,7 @@ class BoundPod:
     is_deleting: bool = False
     """It is going away, but counts until its containers are gone."""
     is_terminal: bool = False
-    """Succeeded or Failed: kube-scheduler charges it no more."""
+    """Succeeded or Failed: kube-scheduler no longer charges it."""
     is_of_the_node: bool = False
-    """A DaemonSet's or a static pod: it comes back wherever the node is, so Slurm's share of the node excludes it."""
+    """A DaemonSet's or a static pod: it comes back wherever the node is, so Slurm's share of the
+    node excludes it."""

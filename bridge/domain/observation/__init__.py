@@ -1,4 +1,4 @@
-"""What one leader knows of the two systems, and since when: views, the book of writes, deletions, turns.
+"""What one leader knows of both systems, and since when: views, expectations, deletions, turns.
 
-It may enter `model`.
+It may import `model`.
 """

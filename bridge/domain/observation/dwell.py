@@ -1,7 +1,8 @@
-"""Since when something is as it is, as far as one process has seen: what deadlines are measured from.
+"""How long a situation has lasted, as far as one process has seen: the base of deadlines.
 
-Neither Kubernetes nor Slurm says since when a pod waits to be bound or a placeholder waits to be restored, and clocks
-differ. Forgetting by a restart begins the deadlines anew, which errs on the side of waiting.
+Neither Kubernetes nor Slurm reports since when a pod has waited to be bound or a placeholder to be
+restored, and clocks differ. A restart forgets and so starts the deadlines again, which errs on the
+side of waiting.
 """
 
 from collections.abc import Hashable
@@ -9,18 +10,18 @@ from datetime import datetime
 
 
 class Dwell:
-    """Remembers, per workload or pod, its present situation and when that was first seen."""
+    """Remembers each workload's or pod's current situation and when it was first seen."""
 
     def __init__(self) -> None:
         self._since: dict[str, tuple[Hashable, datetime]] = {}
 
     def since(self, uid: str, situation: Hashable, now: datetime) -> datetime:
-        """Say when this situation was first seen without another one in between; now, if it is new."""
+        """Return when this situation was first seen, uninterrupted; now, if it is new."""
         known = self._since.get(uid)
         if known is None or known[0] != situation:
             self._since[uid] = known = (situation, now)
         return known[1]
 
     def forget(self, uid: str) -> None:
-        """It is gone."""
+        """Drop a workload or pod that is gone."""
         self._since.pop(uid, None)

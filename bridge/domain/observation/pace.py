@@ -1,30 +1,31 @@
-"""How often Slurm is asked how our placeholders are."""
+"""The polling intervals for our placeholders in Slurm."""
 
 from dataclasses import dataclass
 
 _CALM_SHARE = 0.1
-"""Of the time in which nothing has happened, to let pass before looking again: after 20 s of it, news may be 2 s old."""
+"""Share of a calm period to let pass before the next reading: after 20 s of calm, news may be 2 s
+old."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How often Slurm is asked; all in seconds but the rate."""
+    """How often to read from Slurm; everything in seconds except the rate."""
 
     busy_s: float
-    """Between readings while something waits, and something has just happened."""
+    """Between readings while something waits and something has just happened."""
     idle_s: float
-    """Between readings while nothing does."""
+    """Between readings while nothing waits."""
     shortest_s: float
-    """Between readings that are asked for: what is asked in that time shares the second one."""
+    """Between readings on demand: requests within that time share the second reading."""
     quiet_s: float
-    """For so long a submit without a reply may still be accepted."""
+    """How long Slurm may still accept a submit that got no reply."""
     first_reasons_per_s: float
-    """How many jobs a second may be asked about that were never asked about."""
+    """How many jobs per second may be asked for their reason for the first time."""
     reasons_after_s: float
-    """Jobs that wait less than this are not asked about at all."""
+    """Jobs that have waited for less than this are not asked at all."""
     limits: bool = False
-    """Whether running jobs are looked at in turn: their limits change without their states."""
+    """Whether running jobs are re-read in turn: their limits change without a change of state."""
 
     def while_waiting_s(self, *, calm_s: float) -> float:
-        """Between readings while jobs wait and, as far as we know, nothing has happened for so long."""
+        """Return the interval while jobs wait; nothing is known to have happened for `calm_s`."""
         return min(max(self.busy_s, _CALM_SHARE * calm_s), self.idle_s)

@@ -1,4 +1,4 @@
-"""Whose turn it is to be looked at, where looking at all would cost too much."""
+"""Round robin with a rate limit, where reading every job would cost too much."""
 
 from collections.abc import Collection, Iterable
 
@@ -10,24 +10,32 @@ _REASONS_AT_LATEST_S = 300.0
 _FEW = 80
 _LEAST_REASONS_PER_S = 2.0
 _MOST_REASONS_PER_S = 20.0
-"""So often reasons are asked for again. One GET costs slurmrestd 1 to 2 ms: few jobs are looked at every five seconds, many
-at the steady rate of a few thousandths of a core, and very many so that each has its turn within five minutes."""
+"""The rates at which reasons are read again. One GET costs slurmrestd 1 to 2 ms: few jobs are read
+every five seconds, many at a steady rate that takes a few thousandths of a core, and very many
+so that each has its turn within five minutes."""
 
 _LONGEST_STEP_S = 5.0
-"""Credit for no longer than this: readings of a calm queue are seconds apart, what comes after a break is no reason to hurry."""
+"""Credit accrues for at most this long: readings of a calm queue are seconds apart, and a longer
+break is no reason to catch up."""
 
 _LIMITS_AGAIN_S = 20.0
 _LIMITS_PER_S = 1.0
-"""How soon, and at what rate at most, it is looked whether an administrator has changed a running job's time limit: seen
-within 20 s, or within a second per job where there are more. Extended in time is only what is seen a minute before it is
-reached (`bridge.domain.lifecycle.rules.time_limits`); what is seen later, Slurm ends by itself."""
+"""How soon, and at what maximum rate, running jobs are checked for a time limit that an
+administrator changed: seen within 20 s, or at one job per second if there are more. A limit is
+only extended in time if it is seen a minute before it is reached
+(`bridge.domain.lifecycle.rules.time_limits`); if it is seen later, Slurm ends the job by itself."""
 
 
 class Turns:
-    """Whose turn it is to have its reason read: those never asked about first, then the longest ago."""
+    """Picks the waiting jobs whose reason to read next: never-read ones first, then the stalest."""
 
     def __init__(self, *, first_per_s: float, after_s: float) -> None:
-        """first_per_s: how many a second that were never asked about; after_s: jobs that wait less are not asked about."""
+        """Set the limits.
+
+        Args:
+            first_per_s: how many jobs per second may be read for the first time.
+            after_s: jobs that have waited for less than this are not read.
+        """
         self._first_per_s = first_per_s
         self._after_s = after_s
         self._asked_at: dict[JobId, float] = {}
@@ -36,7 +44,7 @@ class Turns:
         self._credit = 0.0
 
     def due(self, waiting: Iterable[SlurmJob], now: float) -> tuple[JobId, ...]:
-        """Name the jobs to ask about now (monotonic seconds), out of all that wait."""
+        """Return the jobs to read now (monotonic seconds), out of all waiting ones."""
         ids = {job.id for job in waiting}
         self._asked_at = {job: at for job, at in self._asked_at.items() if job in ids}
         self._since = {job: self._since.get(job, now) for job in ids}
@@ -58,7 +66,7 @@ class Turns:
 
 
 def _reasons_per_s(waiting: int) -> float:
-    """How many are asked about again, for so many that wait."""
+    """Return the rate of repeated readings for this many waiting jobs."""
     if waiting <= _FEW:
         return max(waiting / _REASONS_AGAIN_S, _LEAST_REASONS_PER_S)
     least = max(waiting / _REASONS_AT_LATEST_S, _LEAST_REASONS_PER_S)
@@ -66,14 +74,14 @@ def _reasons_per_s(waiting: int) -> float:
 
 
 class Round:
-    """Whose turn it is to have its limit read again: those for whom it is longest ago, and nobody twice in 20 s."""
+    """Picks the running jobs whose limit to read next: the stalest first, none twice in 20 s."""
 
     def __init__(self) -> None:
         self._read_at: dict[JobId, float] = {}
         self._at = 0.0
 
     def due(self, ids: Collection[JobId], now: float) -> tuple[JobId, ...]:
-        """Name the jobs to look at now (monotonic seconds); one that is new here has just been looked at."""
+        """Return the jobs to read now (monotonic seconds); a new one counts as just read."""
         self._read_at = {job: self._read_at.get(job, now) for job in ids}
         share = int(min(1.0, now - self._at) * _LIMITS_PER_S)
         if not share:

@@ -1,8 +1,9 @@
-"""What Slurm surely says of a workload's placeholders: when absence counts, and when a reading is new enough to act on.
+"""What Slurm surely says of a workload's placeholders: when absence counts, what is fresh.
 
-A reading of Slurm is older than it looks: the request began, we wrote, the answer came. So each actor (the leader of
-the extender, the leader of the controllers) keeps a `Book` of when it last wrote about which workload, and a reading
-counts only from the moment it *began*. All moments are seconds of that process's monotonic clock.
+A reading of Slurm is older than it looks: the request began, we wrote, the answer came. So each
+actor (the leader of the extender, the leader of the controllers) keeps *expectations*, a `Book` of
+when it last wrote about which workload, and a reading counts only from the moment it *began*. All
+moments are seconds of that process's monotonic clock.
 """
 
 import enum
@@ -16,14 +17,15 @@ from bridge.domain.model.jobs import JobPhase, SlurmJob
 
 
 class Evidence(enum.Enum):
-    """What else is known of a placeholder that slurmctld does not know (any more)."""
+    """What else is known of a placeholder that slurmctld does not (or no longer) know."""
 
     PENDING = "pending"
-    """It is being looked for."""
+    """The lookup is still running."""
     NONE = "none"
     """Nothing: it may have been lost, or have ended and been purged."""
     LOST = "lost"
-    """It never ended: slurmdbd has no end of it, or the job ids went backwards (`bridge.domain.request.restore`)."""
+    """It never ended: slurmdbd has no end for it, or the job ids went backwards
+    (`bridge.domain.request.restore`)."""
     ENDED = "ended"
     """slurmdbd knows its end."""
 
@@ -33,19 +35,23 @@ class View:
     """What Slurm says of one workload's placeholders."""
 
     jobs: tuple[SlurmJob, ...] = ()
-    """Every job found *in Slurm* with this workload's identity, ended ones too while Slurm remembers them."""
+    """Every job found *in Slurm* with this workload's identity, including ended ones as long as
+    Slurm remembers them."""
     fresh: bool = False
-    """Slurm was read, and the pod seen, after our last write to either; whatever is done waits for that."""
+    """Slurm was read, and the pod seen, after our last write to either; every action waits for
+    that."""
     surely_none: bool = False
-    """There is no live one and none can turn up any more; absence in a single reading is not enough."""
+    """There is no live placeholder and none can appear any more; absence in a single reading is not
+    enough."""
     reachable: bool = True
-    """False: the last read failed, or a placeholder of this workload could not be decoded; then nothing is concluded."""
+    """False: the last reading failed, or a placeholder of this workload could not be decoded; then
+    nothing is concluded."""
     evidence: Evidence = Evidence.NONE
-    """Only asked for where a pod lives and Slurm has no placeholder for it."""
+    """Looked up only where a pod lives and Slurm has no placeholder for it."""
 
     @property
     def live(self) -> tuple[SlurmJob, ...]:
-        """Those that hold or may still get an allocation."""
+        """Those that hold an allocation or may still get one."""
         return tuple(job for job in self.jobs if job.phase is not JobPhase.ENDED)
 
     @property
@@ -58,15 +64,16 @@ class Past(enum.Enum):
     """What others may have written about a workload before this process met it."""
 
     NOTHING = "nothing"
-    """It is younger than our leadership: nobody but us could have submitted for it."""
+    """It is younger than our leadership: only we could have submitted for it."""
     HANDED_OVER = "handed over"
-    """The other program wrote about it and has finished (the extender, when it un-gated the pod)."""
+    """The other program wrote about it and is done (the extender, when it removed the pod's
+    gate)."""
     IN_FLIGHT = "in flight"
     """A predecessor may have died or been deposed in the middle of a submit."""
 
 
 class Reading(Protocol):
-    """One whole, successful look at Slurm (`bridge.slurm.discovery.Snapshot`)."""
+    """One complete, successful reading of Slurm (`bridge.slurm.discovery.Snapshot`)."""
 
     @property
     def began_monotonic(self) -> float:
@@ -74,11 +81,11 @@ class Reading(Protocol):
 
     @property
     def by_uid(self) -> Mapping[WorkloadKey, tuple[SlurmJob, ...]]:
-        """The jobs of this cluster by the uid of their workload."""
+        """This cluster's jobs by their workload's key."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether every job has been looked at; where not, one that is missing may be among the others."""
+        """True if every job was decoded; if not, a missing one may be among the others."""
 
     @property
     def unsure(self) -> frozenset[WorkloadKey]:
@@ -101,24 +108,26 @@ class _Patch:
     """Our last write to a pod."""
 
     version: str
-    """The one it changed; what still shows it is older than that write."""
+    """The version it changed; a reader that still shows this version lags behind the write."""
     until: float
 
 
 Concerns = Callable[[SlurmJob], bool]
-"""Which of a workload's placeholders concern the pod in question: a group may be created again while the old one ends."""
+"""Selects the placeholders that concern the pod in question: a group may be created again while its
+predecessor still ends."""
 
 
 class Book:
-    """One actor's own bookkeeping, from the beginning to the end of its leadership.
+    """One actor's expectations, from the beginning to the end of its leadership.
 
-    Call `meet` when a workload comes into its hands, `wrote` when a write to Slurm about it is over (answered, refused
-    or lost: in a `finally`), `patched` after a write to a pod of it, `read` or `failed` after each look at Slurm in the
-    order they began, `forget` when the workload is gone. On the view of a workload it never met nothing is done.
+    Call `meet` when the actor takes on a workload, `wrote` when a write to Slurm about it is over
+    (answered, refused or lost: in a `finally`), `patched` after a write to one of its pods, `read`
+    or `failed` after each reading of Slurm in the order they began, `forget` when the workload is
+    gone. Nothing is done on the view of a workload that was never met.
     """
 
     def __init__(self, *, quiet_s: float) -> None:
-        """quiet_s: for so long a submit whose reply was lost may still be accepted."""
+        """quiet_s: how long Slurm may still accept a submit whose reply was lost."""
         self._quiet_s = quiet_s
         self._marks: dict[WorkloadKey, _Marks] = {}
         self._patches: dict[PodUid, _Patch] = {}
@@ -126,7 +135,7 @@ class Book:
         self._before: Reading | None = None
 
     def meet(self, uid: WorkloadKey, past: Past, *, at: float) -> None:
-        """Begin to keep book on a workload; again and again is fine, the first time counts."""
+        """Start the record of a workload; only the first call counts."""
         if uid in self._marks:
             return
         match past:
@@ -142,7 +151,7 @@ class Book:
     def wrote(self, uid: WorkloadKey, *, at: float, may_still_happen: bool = False) -> None:
         """Note that a write to Slurm about this workload was over at that moment.
 
-        may_still_happen: a submit without an answer; slurmctld may accept it when it wakes up.
+        may_still_happen: a submit got no answer, and slurmctld may accept it when it wakes up.
         """
         quiet_s = self._quiet_s if may_still_happen else 0.0
         marks = self._marks.get(uid, _UNWRITTEN)
@@ -151,31 +160,32 @@ class Book:
         )
 
     def patched(self, pod: PodUid, *, version: str, at: float) -> None:
-        """Note a write to the pod itself, answered or lost, that was decided on this version of it.
+        """Note a write to the pod itself, answered or lost, that was based on this version of it.
 
-        Until another version is shown the cache lags behind our own hand: a pod that we have just placed must not be
-        taken for one that waits. If the write did not happen after all, the quiet period ends the waiting.
+        Until another version appears, the cache lags behind our own write: a pod that we have just
+        placed must not be taken for a waiting one. If the write did not happen after all, the quiet
+        period ends the wait.
         """
         self._patches[pod] = _Patch(version, at + self._quiet_s)
 
     def knows(self, uid: WorkloadKey) -> bool:
-        """It has met this workload."""
+        """Check whether this workload was met."""
         return uid in self._marks
 
     def forget(self, uid: WorkloadKey) -> None:
-        """The workload is gone, or no longer ours."""
+        """Drop a workload that is gone or no longer ours."""
         self._marks.pop(uid, None)
 
     def forget_pod(self, pod: PodUid) -> None:
-        """The pod is gone, or no longer ours."""
+        """Drop a pod that is gone or no longer ours."""
         self._patches.pop(pod, None)
 
     def read(self, reading: Reading) -> None:
-        """Take in a successful look at Slurm."""
+        """Take in a successful reading of Slurm."""
         self._before, self._latest = self._latest, reading
 
     def failed(self) -> None:
-        """Take in a look that failed: what was absent before has to be absent twice again."""
+        """Take in a failed reading: what was absent before must be absent twice again."""
         self._before = self._latest = None
 
     def view(
@@ -187,7 +197,15 @@ class Book:
         concerns: Concerns | None = None,
         evidence: Evidence = Evidence.NONE,
     ) -> View:
-        """Say what is known of this workload now, for a decision on this version (resourceVersion) of a pod of it."""
+        """Return what is known of this workload now.
+
+        Args:
+            uid: the workload's key.
+            pod: the pod of it that the decision is about.
+            version: the pod's resourceVersion that the decision is based on.
+            concerns: which of the workload's placeholders concern the pod; None: all.
+            evidence: what else is known of a placeholder that slurmctld does not know.
+        """
         marks = self._marks.get(uid)
         if self._latest is None or marks is None:
             return View(reachable=self._latest is not None)
@@ -204,7 +222,7 @@ class Book:
         )
 
     def _has_none(self, uid: WorkloadKey, marks: _Marks, concerns: Concerns | None) -> bool:
-        """Absence needs two readings in a row, unless nobody ever wrote or Slurm itself still shows the end."""
+        """Require two readings in a row, unless nobody ever wrote or Slurm still shows the end."""
         looks = [self._latest]
         if marks.fresh_from > -math.inf and not any(
             map(_is_over, _jobs(self._latest, uid, concerns))

@@ -1,6 +1,6 @@
-"""Which pods belong together, and how many of them there have to be.
+"""Which pods belong together, and how many of them there must be.
 
-`claims` says which workload a pod belongs to, `workload` what the members of one amount to. What differs from kind to kind is
-in `kinds`, one file for each, behind the protocols of `membership`; a new kind is a file there and its line in the list.
-Nothing here knows Slurm: what is asked of it follows elsewhere.
+`claims` maps a pod to its workload; `workload` evaluates the members of one. What differs from kind
+to kind is in `kinds`, one file each, behind the protocols of `membership`; a new kind is a file
+there and a line in its list. Nothing here knows Slurm: the request to it is built elsewhere.
 """

@@ -1,8 +1,9 @@
-"""Which workload a pod belongs to: each kind is asked, in the order of `kinds`.
+"""Maps a pod to its workload: each kind is asked, in the order of `kinds`.
 
-The rules follow what the real controllers do while all pods are gated (which members exist, which labels they bear).
-What a pod says itself counts before who owns it; two different groups claimed by one pod are a fault, and so is half a
-claim. An owner that cannot be read claims nothing: the pod is then placed alone, never blocked.
+The rules follow what the real controllers do while all pods are gated (which members exist, which
+labels they have). What the pod itself says takes precedence over its owners; two different groups
+claimed by one pod are a fault, and so is half a claim. An owner that cannot be read claims nothing:
+the pod is then placed alone, never blocked.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,7 @@ from bridge.domain.workloads.membership import Confirmed, Membership, alone
 
 
 def of(pod: Pod, owners: Sequence[KubeObject]) -> Membership:
-    """Say which workload the pod belongs to.
+    """Return the workload that the pod belongs to.
 
     Args:
         pod: the pod.
@@ -31,30 +32,34 @@ def of(pod: Pod, owners: Sequence[KubeObject]) -> Membership:
 
 
 def needs_owners(pod: Pod) -> bool:
-    """Whether its owners have a say: not where the pod itself names its group, or where nobody owns it."""
+    """Check whether its owners matter: it has one, and does not name its group itself."""
     return pod.owner is not None and not any(True for _ in _named(pod))
 
 
 def is_declared(pod: Pod) -> bool:
-    """Whether the pod names a group that an object declares: only that says whether it is a gang."""
+    """Check whether the pod names a group that an object declares.
+
+    Only that object tells whether it is a gang.
+    """
     return any(is_unconfirmed(claim) for claim in _named(pod))
 
 
 def is_unconfirmed(member: Membership) -> bool:
-    """Whether the claim holds only if the object agrees that the pod names: see `settled`."""
+    """Check whether the claim only holds if the object that the pod names agrees: see `settled`."""
     return isinstance(member.by, Confirmed)
 
 
 def settled(
     member: Membership, pod: Pod, declared: KubeObject | None, *, is_served: bool
 ) -> Membership:
-    """Put a group that an object declares to the test.
+    """Confirm or drop a group that an object declares.
 
     Args:
         member: what the pod claims.
         pod: the pod.
-        declared: the object as it was read; None: there is none of that name (yet), so the group is waited for.
-        is_served: the API server knows that kind, and lets us read it; otherwise the claim means nothing here.
+        declared: the object as it was read; None: there is none of that name (yet), so wait for it.
+        is_served: the API server knows that kind and lets us read it; otherwise the claim has no
+            meaning here.
     """
     if not isinstance(member.by, Confirmed):
         return member
@@ -76,10 +81,10 @@ def _claim(pod: Pod, owners: Sequence[KubeObject]) -> Membership:
 
 
 def _named(pod: Pod) -> Iterator[Membership]:
-    """Groups that the pod itself names."""
+    """Return the groups that the pod itself names."""
     return (claim for kind in kinds.NAMED if (claim := kind.claim(pod, ())))
 
 
 def _rank(pod: Pod) -> tuple[int, ...]:
-    """The first number that a controller has given it."""
+    """Return the first number that a controller has given it."""
     return next(filter(None, (kind.rank(pod) for kind in kinds.RANKED)), ())

@@ -1,4 +1,4 @@
-"""Numbers as others write them, in annotations, labels and specs: nothing is taken for a number that is too long for one."""
+"""Numbers that others write in annotations, labels and specs; overlong ones are not numbers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,16 +9,16 @@ from bridge.domain.model.pods import Pod
 from bridge.domain.workloads.membership import Size
 
 _DIGITS = 9
-"""A size or rank has no more; an annotation may have 256 kB of them."""
+"""No size or rank has more; an annotation may have 256 kB of them."""
 _MOST = 10**_DIGITS - 1
 _TOLD = 3
-"""So many examples are enough in a message."""
+"""This many examples are enough in a message."""
 _CHARACTERS = 40
-"""And so much of each."""
+"""And this many characters of each."""
 
 
 def number(text: str) -> int | None:
-    """Return the whole number that a text is; None if it is none, or a very long one."""
+    """Return the whole number in a text; None if it is none, or a very long one."""
     return numbers.whole(text, most=_MOST)
 
 
@@ -29,7 +29,7 @@ def rank(texts: Mapping[str, str], key: str) -> tuple[int, ...]:
 
 
 def count(value: object, path: str, faults: list[Fault]) -> int:
-    """Return a value that has to be a whole number from 1; anything else is a fault and counts as 0."""
+    """Return a whole number from 1; anything else is a fault and counts as 0."""
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return value
     faults.append(Fault(path, f"expected a whole number from 1, found {_shortened(repr(value))}"))
@@ -37,11 +37,13 @@ def count(value: object, path: str, faults: list[Fault]) -> int:
 
 
 def written(texts: Sequence[str], path: str) -> Size:
-    """Return the size that all of these texts have to name."""
+    """Return the size that all of these texts must agree on."""
     sizes = sorted(set(texts))
     if len(sizes) > 1:
         found = " and ".join(_shortened(text) for text in sizes[:_TOLD])
-        return Size(0, 1, (Fault(path, f"the pods of a group name one size, found {found}"),))
+        return Size(
+            0, 1, (Fault(path, f"expected one size for all pods of the group, found {found}"),)
+        )
     faults: list[Fault] = []
     text = sizes[0] if sizes else "1"
     whole = number(text)
@@ -53,14 +55,14 @@ def written(texts: Sequence[str], path: str) -> Size:
 
 
 def annotated(pods: Sequence[Pod], key: str) -> Size:
-    """Return the size that every pod has to name in an annotation."""
+    """Return the size that every pod must name in an annotation."""
     path = f"metadata.annotations[{key}]"
     missing = [pod.name for pod in pods if key not in pod.annotations]
     size = written([pod.annotations[key] for pod in pods if key in pod.annotations], path)
     if not missing:
         return size
     told = ", ".join(missing[:_TOLD])
-    fault = Fault(path, f"missing on {told}: every pod of the group says how many there are")
+    fault = Fault(path, f"missing on {told}: every pod of the group must name the group's size")
     return size._replace(faults=(*size.faults, fault))
 
 

@@ -1,7 +1,8 @@
-"""To which workload a pod belongs, and what a kind of workload has to say about that.
+"""The workload that a pod belongs to, and the protocols that a kind of workload implements.
 
-Every kind is a file in `kinds` and implements `Kind`. What not every kind has an opinion on is a protocol of its own with one
-member (`Sized`, `Ranked`, `Confirmed` …): a kind that does not implement it gets what suits most.
+Every kind is a file in `kinds` and implements `Kind`. What only some kinds have an opinion on is a
+protocol of its own with one member (`Sized`, `Ranked`, `Confirmed` …): a kind that does not
+implement it gets the default.
 """
 
 from collections.abc import Sequence
@@ -19,45 +20,46 @@ POD = "Pod"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Membership:
-    """To which workload one pod belongs."""
+    """The workload that one pod belongs to."""
 
     kind: str
-    """As people know it, and as its placeholder's identity has it: Job, PodGroup, MPIJob …"""
+    """As people know it, and as in its placeholder's identity: Job, PodGroup, MPIJob …"""
     namespace: str
     name: str
-    """For people: the Job's, the JobSet's, the group's."""
+    """For people: the name of the Job, the JobSet, the group."""
     key: WorkloadKey
-    """The workload's uid, as its placeholder's identity has it. A group without a uid of its own is known by its name:
-    its incarnations are told apart by their pods."""
+    """The workload's uid, as in its placeholder's identity. A group without a uid of its own is
+    identified by name: its incarnations are told apart by their pods."""
     by: "Kind | None" = field(default=None, repr=False, compare=False)
-    """Who claims the pod; None for one that is alone or placed already."""
+    """The kind that claims the pod; None for a pod that is alone or placed already."""
     rank: tuple[int, ...] = ()
-    """Its place among the members; those without one come after the others, in the order of their names."""
+    """Its place among the members; those without one come last, sorted by name."""
     declared_by: Reference | None = None
-    """The object that says how large the group is: a PodGroup, or an owner."""
+    """The object that declares the group's size: a PodGroup, or an owner."""
     root: KubeObject | None = None
     """That owner, as it was when the pod was new."""
     faults: tuple[Fault, ...] = ()
-    """What is wrong with the claim; then the pod is placed with nobody, and not alone either."""
+    """What is wrong with the claim; if anything is, the pod is placed neither with others nor
+    alone."""
 
     @property
     def is_gang(self) -> bool:
-        """Several pods share one placeholder."""
+        """True if several pods share one placeholder."""
         return self.kind != POD
 
     @property
     def index(self) -> int | None:
-        """Its rank where that is a single number."""
+        """Its rank if that is a single number."""
         return self.rank[0] if len(self.rank) == 1 else None
 
 
 class Size(NamedTuple):
-    """How many members a workload has."""
+    """The number of members of a workload."""
 
     slots: int
     """How many there will be, as far as anybody has said."""
     needed: int
-    """How many have to be here before it is submitted."""
+    """How many must be here before it is submitted."""
     faults: tuple[Fault, ...] = ()
     is_exact: bool = True
     """There will be no more than that."""
@@ -72,31 +74,31 @@ class KindRow(NamedTuple):
 
 
 class Read(NamedTuple):
-    """Kinds of object that have to be read for a kind of workload: `get`, nothing else, as nothing is watched for this."""
+    """Kinds of object to read for a kind of workload: with `get` only, as none is watched."""
 
     group: str
     resources: tuple[str, ...]
 
 
 class ExclusiveTopology(NamedTuple):
-    """How a controller keeps a group in a topology domain that it shares with nobody."""
+    """How a controller keeps a group in a topology domain that it shares with no other group."""
 
     annotation: str
-    """Names the label by which nodes are of one domain."""
+    """Names the node label whose value identifies a domain."""
     labels: frozenset[str]
-    """Labels of pods by which the controller keeps a group together and others away."""
+    """Pod labels by which the controller keeps a group together and others away."""
 
 
 class Kind(Protocol):
-    """What every kind of workload has to say."""
+    """What every kind of workload provides."""
 
     @property
     def row(self) -> KindRow:
-        """What the documentation says of it."""
+        """Its row in the documentation."""
         ...
 
     def claim(self, pod: Pod, owners: Sequence[KubeObject], /) -> Membership | None:
-        """Say which workload of this kind a pod belongs to; None if to none.
+        """Return the workload of this kind that a pod belongs to; None if there is none.
 
         Args:
             pod: the pod.
@@ -107,50 +109,54 @@ class Kind(Protocol):
 
 @runtime_checkable
 class ReadsObjects(Kind, Protocol):
-    """A kind for which objects are read: the chart grants the rights."""
+    """A kind that reads objects: the chart grants the rights."""
 
     @property
     def reads(self) -> tuple[Read, ...]:
-        """What is read."""
+        """The objects that are read."""
         ...
 
 
 @runtime_checkable
 class Sized(Kind, Protocol):
-    """A kind that knows how many members there will be; others are complete with those that are here."""
+    """A kind that knows how many members there will be; for others the present ones are all."""
 
     def size(self, member: Membership, pods: Sequence[Pod], said: KubeObject | None, /) -> Size:
-        """Say how many members there are.
+        """Return how many members there are.
 
         Args:
             member: the first in rank order.
             pods: all that are here, in rank order; at least one.
-            said: the object that declares them, as it is now or was last seen; None if nobody can read it.
+            said: the object that declares them, as it is now or was last seen; None if nobody can
+                read it.
         """
         ...
 
 
 @runtime_checkable
 class Confirmed(Kind, Protocol):
-    """A kind whose claim holds only if an object that the pod names agrees."""
+    """A kind whose claim only holds if an object that the pod names agrees."""
 
     def is_gang(self, declared: KubeObject | None, /) -> bool:
-        """Whether the object makes its pods a gang; None: there is none of that name (yet), so it is waited for."""
+        """Check whether the object makes its pods a gang; wait if there is none yet (None)."""
         ...
 
 
 @runtime_checkable
 class Ranked(Kind, Protocol):
-    """A kind whose controller numbers its pods; the numbers count also where the pods are grouped by something else."""
+    """A kind whose controller numbers its pods.
+
+    The numbers also count if something else groups the pods.
+    """
 
     def rank(self, pod: Pod, /) -> tuple[int, ...]:
-        """Return the pod's place; () if it bears no such number."""
+        """Return the pod's place; () if it has no such number."""
         ...
 
 
 @runtime_checkable
 class Slotted(Kind, Protocol):
-    """A kind whose members each want the slot of their own number."""
+    """A kind whose members each want the slot with their own number."""
 
     def slot(self, member: Membership, /) -> int | None:
         """Return the slot; None if any will do."""
@@ -159,20 +165,20 @@ class Slotted(Kind, Protocol):
 
 @runtime_checkable
 class Growing(Kind, Protocol):
-    """A kind that makes some members when others run, and they may ask for something else."""
+    """A kind that creates some members only when others run; they may differ in demand."""
 
     def later(self, said: KubeObject | None, /) -> Demand | None:
-        """Return what each that comes later asks for; None: what those that are here do."""
+        """Return the demand of each later member; None: the same as that of the present ones."""
         ...
 
 
 @runtime_checkable
 class Exclusive(Kind, Protocol):
-    """A kind whose controller knows exclusive topology."""
+    """A kind whose controller supports exclusive topology."""
 
     @property
     def exclusive(self) -> ExclusiveTopology:
-        """How it is asked for."""
+        """How it is requested."""
         ...
 
 
@@ -188,7 +194,7 @@ def alone(pod: Pod, faults: Sequence[Fault] = ()) -> Membership:
 
 
 def placed(pod: Pod) -> Membership:
-    """Say which workload a pod was placed with, as we wrote it down."""
+    """Return the workload a pod was placed with, as we recorded it."""
     if pod.workload == alone_key(pod.uid):
         return alone(pod)
     return Membership(

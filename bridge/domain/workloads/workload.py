@@ -1,8 +1,8 @@
-"""A workload: the pods that share one placeholder, how many there have to be, and what is wrong with them.
+"""A workload: the pods that share one placeholder, how many there must be, and their faults.
 
-A gang is submitted when every member that can exist does. Where a controller makes some members only when others run
-(LeaderWorkerSet with LeaderReady, exclusive topology), that is the first ones: the placeholder has room for all, and
-those that come later take their slots.
+A gang is submitted when every member that can exist does. If a controller creates some members only
+when others run (LeaderWorkerSet with LeaderReady, exclusive topology), those are the first ones:
+the placeholder has room for all, and later members take their slots.
 """
 
 from collections import Counter
@@ -27,17 +27,15 @@ from bridge.domain.workloads.membership import (
 )
 
 MAX_SIZE = 10_000
-"""More tasks than that are a typing error: their uids alone would be 400 kB in the placeholder's identity."""
-
+"""More tasks than that are a typing error: their uids alone would take 400 kB in the placeholder's
+identity."""
 
 _LARGEST_INDEX = 10**18
-_SHOWN = 80
-"""Characters of a faulty value that are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """What one placeholder is asked for."""
+    """What one placeholder is requested for."""
 
     uid: WorkloadKey
     """`Membership.key`."""
@@ -49,18 +47,18 @@ class Workload:
     size: int
     """How many slots the placeholder needs; never less than there are members."""
     declared: int
-    """How many somebody has said there are, at least."""
+    """How many members there are at least, as declared."""
     is_exact: bool
     """And no more than that."""
     needed: int
-    """How many members have to be here before it is submitted."""
+    """How many members must be here before it is submitted."""
     later: Demand | None = None
-    """What each member that comes later asks for; None: what those that are here do."""
+    """The demand of each later member; None: the same as that of the present ones."""
     shared_label: str = ""
-    """A label key: all of its nodes have to have the same value (exclusive topology)."""
+    """A label key: all its nodes must have the same value (exclusive topology)."""
     faults: tuple[Fault, ...] = ()
     wanted: Mapping[PodUid, int] = field(default_factory=dict)
-    """Slots that are a member's by its index."""
+    """Slots that members are entitled to by their index."""
 
     @property
     def full_name(self) -> str:
@@ -69,11 +67,11 @@ class Workload:
 
     @property
     def is_complete(self) -> bool:
-        """Whether it can be submitted as far as its members go."""
+        """True if its members let it be submitted."""
         return not self.faults and len(self.members) >= self.needed
 
     def kinds(self) -> tuple[tuple[Pod, int], ...]:
-        """What is asked for, by size: for each a pod that stands for it, and how many there are; in rank order of the first."""
+        """Return one representative pod and the count for each size, in rank order of the first."""
         stands: dict[Shape, Pod] = {}
         counts: Counter[Shape] = Counter()
         absent = self.size - len(self.members)
@@ -86,7 +84,7 @@ class Workload:
         return tuple((pod, counts[key]) for key, pod in stands.items())
 
     def made_like_later(self) -> tuple[Pod, ...]:
-        """Members that ask for what was foreseen of those that come later."""
+        """Return the members whose demand is the one foreseen for later members."""
         if self.later is None:
             return ()
         foreseen = self.later
@@ -95,10 +93,10 @@ class Workload:
         )
 
     def is_resized(self, tasks: Sequence[int]) -> bool:
-        """Whether a placeholder with so many tasks of each size is not what would be submitted now.
+        """Check whether a new submit would have other numbers of tasks of each size than these.
 
-        A group that only says how many there are at least takes in who comes while it waits, where all are of one size; who
-        goes leaves room for others.
+        A group with only a minimum admits newcomers while it waits, if all are of one size; a
+        member that leaves makes room for others.
         """
         counts = [count for _, count in self.kinds()]
         if self.is_exact:
@@ -111,9 +109,10 @@ Shape = tuple[object, ...]
 
 
 def shape(pod: Pod) -> Shape:
-    """What has to be alike for pods to be tasks of one size.
+    """Return what must be equal for pods to be tasks of one size.
 
-    With exclusive topology the followers are tied to the domain of their leader, which all nodes of the job are in.
+    With exclusive topology the followers are tied to their leader's domain, which contains all
+    nodes of the job.
     """
     wanted = pod.demand
     shared = {pod.annotations.get(annotation) for annotation in kinds.EXCLUSIVE_TERMS}
@@ -128,7 +127,7 @@ def shape(pod: Pod) -> Shape:
 
 
 def _unpinned(pod: Pod) -> tuple[NodeTerm, ...]:
-    """The user's own node terms: the pin narrows each, or is the only one."""
+    """Return the user's own node terms: the pin narrows each of them, or is the only one."""
     pin = Requirement(key="metadata.name", operator="In", values=(str(pod.assigned_node),))
     terms = (
         replace(term, match_fields=tuple(each for each in term.match_fields if each != pin))
@@ -138,17 +137,17 @@ def _unpinned(pod: Pod) -> tuple[NodeTerm, ...]:
 
 
 def in_order(members: Iterable[tuple[Membership, Pod]]) -> tuple[Pod, ...]:
-    """Sort members by rank, those without one last; then by name (`a-2` before `a-10`), then by uid."""
+    """Sort members by rank (none comes last), name (`a-2` before `a-10`), then uid."""
     return tuple(pod for _, pod in sorted(members, key=_order))
 
 
 def evaluate(
     members: Sequence[tuple[Membership, Pod]], declared: KubeObject | None = None
 ) -> Workload:
-    """Say what the members of one workload amount to.
+    """Evaluate the members of one workload.
 
     Args:
-        members: at least one; gated, alive, all of one key.
+        members: at least one; gated, alive, all with the same key.
         declared: what `Membership.declared_by` names, as it is now; None if there is none.
     """
     first = min(members, key=_order)[0]
@@ -185,7 +184,11 @@ def _size(member: Membership, pods: Sequence[Pod], said: KubeObject | None) -> S
 
 
 def _shared_label(member: Membership, pods: Sequence[Pod]) -> str:
-    """Where the leader runs, the others have to: their controller gives them its domain as a node selector."""
+    """Return the label that all nodes share.
+
+    The others must run where the leader runs: their controller gives them its domain as a node
+    selector.
+    """
     if not isinstance(member.by, Exclusive):
         return ""
     key = member.by.exclusive.annotation
@@ -203,7 +206,7 @@ def _wanted(
 
 
 def _duplicates(members: Sequence[tuple[Membership, Pod]]) -> tuple[Fault, ...]:
-    """Two live pods of one rank are two incarnations at once: the older one is about to go."""
+    """Report two live pods of one rank: two incarnations, of which the older is about to go."""
     ranks = Counter(member.rank for member, _ in members if member.rank)
     twice = sorted(rank for rank, count in ranks.items() if count > 1)
     if not twice:
@@ -220,20 +223,20 @@ def _order(
 
 
 def _natural(name: str) -> tuple[object, ...]:
-    """`worker-10` comes after `worker-9`: parts between dashes as numbers where they are some."""
+    """Sort `worker-10` after `worker-9`: the parts between dashes count as numbers if they are."""
     parts = ((numbers.whole(part, most=_LARGEST_INDEX), part) for part in name.split("-"))
     return tuple((1, 0, part) if number is None else (0, number, "") for number, part in parts)
 
 
 class Groups:
-    """Which pods share a workload: an index, so that one changed pod touches its own workload only."""
+    """An index of pods by workload, so that one changed pod affects its own workload only."""
 
     def __init__(self) -> None:
         self._of: dict[PodUid, WorkloadKey] = {}
         self._members: dict[WorkloadKey, dict[PodUid, tuple[Membership, Pod]]] = {}
 
     def put(self, pod: Pod, member: Membership) -> WorkloadKey | None:
-        """Take in a pod as it is now; returns the key of the workload that it has left, if it has."""
+        """Take in a pod as it is now; return the key of the workload it has left, if any."""
         before = self._of.get(pod.uid)
         left = before if before not in (None, member.key) else None
         if left is not None:
@@ -243,18 +246,18 @@ class Groups:
         return left
 
     def remove(self, uid: PodUid) -> WorkloadKey | None:
-        """Forget a pod that is gone; returns the key of its workload."""
+        """Drop a pod that is gone; return the key of its workload."""
         key = self._of.pop(uid, None)
         if key is not None:
             self._drop(key, uid)
         return key
 
     def key(self, uid: PodUid) -> WorkloadKey | None:
-        """The workload's key; None for a pod that is not here."""
+        """Return the workload's key; None for an unknown pod."""
         return self._of.get(uid)
 
     def members(self, key: WorkloadKey) -> list[tuple[Membership, Pod]]:
-        """Every pod of a workload, in no particular order."""
+        """Return every pod of a workload, in no particular order."""
         return list(self._members.get(key, {}).values())
 
     def _drop(self, key: WorkloadKey, uid: PodUid) -> None:

@@ -36,7 +36,7 @@ def test_says_all_that_slurm_knows_of_a_job_that_waits() -> None:
     )
 
     assert reasons.why_it_waits(job, build.NOW) == (
-        "Slurm job 4711 waits: nothing that it fits on is free (Resources), Slurm says: waiting for nodes;"
+        "Slurm job 4711 waits: the resources it needs are not free (Resources), Slurm says: waiting for nodes;"
         " expected start about 2026-05-04 12:15 UTC"
     )
 
@@ -55,7 +55,7 @@ def test_passes_on_what_it_does_not_know() -> None:
 
 def test_does_not_name_a_reason_that_slurm_has_not_given() -> None:
     assert reasons.why_it_waits(build.waiting(""), build.NOW) == (
-        "Slurm job 4711 waits: Slurm has not said yet why"
+        "Slurm job 4711 waits: Slurm has not given a reason yet"
     )
 
 

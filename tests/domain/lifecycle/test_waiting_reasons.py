@@ -14,7 +14,7 @@ PAGE = Path(__file__).parents[3] / "docs/reasons.md"
     ("reason", "words"),
     [
         ("Priority", "jobs with a higher priority go first"),
-        ("Resources", "nothing that it fits on is free"),
+        ("Resources", "the resources it needs are not free"),
         ("JobHeldAdmin", "an administrator holds it"),
         ("QOSGrpCpuLimit", "all jobs under its QOS together have reached its CPU limit"),
         ("QOSMaxJobsPerUserLimit", "its user has reached the job limit of its QOS for one user"),

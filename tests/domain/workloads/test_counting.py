@@ -33,7 +33,7 @@ def test_an_endless_size_is_a_fault_of_a_few_words() -> None:
 def test_many_sizes_are_told_by_example() -> None:
     pods = [build.labelled(f"p{n}", "ring", f"{n}{ENDLESS}") for n in range(1, 50)]
     (fault,) = workload.evaluate([(claims.of(pod, []), pod) for pod in pods]).faults
-    assert "the pods of a group name one size, found 1099" in fault.message
+    assert "expected one size for all pods of the group, found 1099" in fault.message
     assert len(fault.text) < 300
 
 

@@ -1,4 +1,4 @@
-"""What a rule can answer, and the words that rules share."""
+"""The answers a rule can give, and the wording that rules share."""
 
 from datetime import timedelta
 
@@ -13,12 +13,12 @@ from bridge.domain.model.jobs import SlurmJob
 
 
 def do(reason: str, *actions: Action) -> Decision:
-    """Act."""
+    """Return a decision that acts."""
     return Decision(actions=actions, reason=reason)
 
 
 def wait(reason: str, *, retry: timedelta | None = None) -> Decision:
-    """Wait for an event, or until the retry."""
+    """Return a decision that waits for an event, or until the retry."""
     return Decision(actions=(Wait(),), reason=reason, retry_after=retry)
 
 
@@ -31,7 +31,7 @@ def say(
     allocated: bool = False,
     retry: timedelta | None = None,
 ) -> Decision:
-    """Tell it unless the pod says so already; waiting is free only if what did not change is not written."""
+    """Report on the pod unless it says so already: waiting must not cost repeated writes."""
     pod = case.pod
     text = shortened(text)
     said = pod.condition(names.ALLOCATED_CONDITION)
@@ -47,7 +47,7 @@ def say(
 
 
 def complete_with(case: JobCase, how: Outcome) -> Decision:
-    """End the placeholder as the pod has ended."""
+    """End the placeholder with the pod's outcome."""
     action = Complete(job_id=case.job.id, sluid=case.job.sluid, outcome=how)
     return do(f"pod has ended: {outcome.in_words(how)}", action)
 
@@ -58,5 +58,5 @@ def cancel_of(job: SlurmJob, cause: OwnCause | None = None) -> Cancel:
 
 
 def seconds(span: timedelta) -> str:
-    """A span in words."""
+    """Write a duration for people."""
     return f"{span.total_seconds():g} s"

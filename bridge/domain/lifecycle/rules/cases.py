@@ -1,4 +1,4 @@
-"""What a rule of the lifecycle looks at: a pod, what Slurm surely knows of its placeholder, and the policy."""
+"""A rule's input: a pod, what Slurm surely knows of its placeholder, and the settings."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -22,7 +22,7 @@ class Case:
 
     @property
     def dwelt(self) -> timedelta:
-        """For how long the pod has been seen in this cell."""
+        """How long the pod has been seen in this cell."""
         return self.facts.now - (self.facts.since or self.facts.now)
 
 

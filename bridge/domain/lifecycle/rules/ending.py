@@ -1,4 +1,4 @@
-"""Rules for the end: of the containers first, then of the placeholder, then our finalizer's."""
+"""Rules for the end: first of the containers, then of the placeholder, then of our finalizer."""
 
 from datetime import timedelta
 
@@ -28,19 +28,26 @@ def hold(case: JobCase) -> Decision:
 
 
 def complete(case: JobCase) -> Decision:
-    """Complete with the outcome; evicted at its time limit: SetTimeLimit back, then Complete; deleted before it ended, never bound or its node gone: Cancel."""
+    """Complete with the outcome.
+
+    If evicted at its time limit: SetTimeLimit to reset it, then Complete; if deleted before it
+    ended, never bound or its node is gone: Cancel.
+    """
     pod = case.pod
     if not pod.is_bound:
         return do("pod ended without ever running", cancel_of(case.job))
     if not pod.containers_are_gone:
-        return do("pod's node is gone and nobody knows how it ended", cancel_of(case.job))
+        return do("pod's node is gone and its outcome is unknown", cancel_of(case.job))
     if not outcome.ended_by_itself(pod):
         return settle(case)
     return complete_with(case, outcome.of(pod))
 
 
 def settle(case: JobCase) -> Decision:
-    """Evicted at its time limit: SetTimeLimit back, then Complete; never started: Complete; else Cancel."""
+    """If evicted at its time limit: SetTimeLimit to reset it, then Complete.
+
+    If it never started: Complete; else Cancel.
+    """
     match outcome.evicted_for(case.pod):
         case Cause.TIME_LIMIT:
             return time_out(case)
@@ -56,7 +63,7 @@ def cancel(case: JobCase) -> Decision:
 
 
 def release(case: Case) -> Decision:
-    """Release, once Slurm surely has no live one."""
+    """Release, once Slurm surely has no live placeholder."""
     if not case.pod.has_our_finalizer:
         return wait("nothing of it is left in Slurm")
     if not case.facts.view.surely_none:
@@ -65,13 +72,16 @@ def release(case: Case) -> Decision:
 
 
 def cancel_spares(spares: tuple[SlurmJob, ...]) -> Decision:
-    """Cancel what no pod was placed by, before anything else is concluded."""
+    """Cancel every placeholder that placed no pod, before anything else is decided."""
     ids = ", ".join(str(job.id) for job in spares)
     return do(f"spare placeholders: {ids}", *(cancel_of(job, OwnCause.SPARE) for job in spares))
 
 
 def finish_cancel(job: SlurmJob) -> Decision:
-    """Cancel what already carries our cause: we died, or lost the reply, between recording it and cancelling."""
+    """Cancel a placeholder that already carries our cause.
+
+    We died, or lost the reply, between recording it and cancelling.
+    """
     recorded = job.identity.cause
     cause = OwnCause(recorded) if recorded in set(OwnCause) else OwnCause.UNUSED
     return do(f"cancel of Slurm job {job.id} was begun ({recorded})", cancel_of(job, cause))

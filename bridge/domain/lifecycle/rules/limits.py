@@ -1,4 +1,4 @@
-"""Rules at the time limit: the pod ends before Slurm ends its job, and Slurm accounts the limit that was given."""
+"""Rules at the time limit: the pod ends before its job, and Slurm accounts the true limit."""
 
 from datetime import timedelta
 
@@ -13,7 +13,7 @@ from bridge.domain.model.jobs import SlurmJob
 
 
 def at_its_limit(case: JobCase, limit: TimeLimit) -> Decision | None:
-    """Extend the job in time, then evict the pod when its true limit is reached; None while neither is due."""
+    """Extend the job in time, then evict the pod at its true limit; None while neither is due."""
     if case.facts.now >= limit.extension_due_at:
         return extend(case, limit)
     if case.facts.now < limit.runs_out_at:
@@ -31,13 +31,13 @@ def extend(case: JobCase, limit: TimeLimit) -> Decision:
 
 
 def time_out(case: JobCase) -> Decision:
-    """Give the job its true limit back; once that is over for Slurm too, to complete it is to time it out."""
+    """Reset the job's true limit; once that is over for Slurm too, completing means TIMEOUT."""
     limit = limit_of(case)
     if limit is not None and limit.is_extended:
         text = "pod was evicted at its time limit: set the limit back"
         return do(text, _set_time_limit(case.job, limit, limit.true_min))
     if limit is None or limit.runs_out_at > case.facts.now + time_limits.LEAD:
-        return do("somebody lifted the limit its pod was evicted for", cancel_of(case.job))
+        return do("the limit its pod was evicted for has been lifted", cancel_of(case.job))
     remaining = limit.runs_out_at + time_limits.SETTLED - case.facts.now
     if remaining > timedelta(0):
         return wait("its time limit is over in a moment", retry=remaining)
@@ -45,7 +45,7 @@ def time_out(case: JobCase) -> Decision:
 
 
 def limit_of(case: JobCase) -> TimeLimit | None:
-    """None if it has none."""
+    """Return the job's limit; None if it has none."""
     return time_limits.of(case.job, case.policy.overtime)
 
 

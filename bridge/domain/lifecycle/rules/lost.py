@@ -1,4 +1,4 @@
-"""Rules for a pod whose placeholder Slurm has lost: nothing dies on doubt."""
+"""Rules for a pod whose placeholder Slurm has lost: doubt never evicts."""
 
 from datetime import timedelta
 from typing import assert_never
@@ -14,20 +14,24 @@ from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Evidence
 
 _ROOM_IS_TAKEN = ("Resources", "Priority")
-"""Slurm's reasons while others have what the job asks for. A drained node, a limit or a hold is for people to mend."""
+"""Slurm's reasons while others hold what the job needs. A drained node, a limit or a hold is for
+people to fix."""
 
 _ASKED_AGAIN = timedelta(minutes=1)
-"""How soon evidence is looked for again where there was none: slurmdbd may have been away."""
+"""How soon to look for evidence again if there was none: slurmdbd may have been away."""
 
 _SOON = timedelta(seconds=1)
 
 
 def await_restore(case: JobCase) -> Decision:
-    """Tell; others hold its node at the restore deadline: Evict."""
+    """Tell; if others still hold its node at the restore deadline: Evict."""
     job = case.job
     remaining = case.policy.restore_deadline - case.dwelt
     if remaining <= timedelta(0) and job.reason in _ROOM_IS_TAKEN:
-        text = f"Slurm job {job.id} did not get its node back within {seconds(case.policy.restore_deadline)}: {job.reason}"
+        text = (
+            f"Slurm job {job.id} did not get its node back within "
+            f"{seconds(case.policy.restore_deadline)}: {job.reason}"
+        )
         return do(text, Evict(cause=Cause.LOST, message=text))
     why = f" ({job.reason})" if job.reason else ""
     text = f"Slurm job {job.id} waits{why} although its pod was placed: it should get its node back"
@@ -35,7 +39,10 @@ def await_restore(case: JobCase) -> Decision:
 
 
 def keep_forgotten(case: Case) -> Decision:
-    """Evidence that Slurm lost it, or an operator's word: Restore; that it ended: Evict; neither: Wait, Tell PlaceholderLost."""
+    """If there is evidence that Slurm lost it, or an operator says so: Restore.
+
+    If there is evidence that it ended: Evict; neither: Wait, Tell PlaceholderLost.
+    """
     job = f"Slurm job {case.pod.job_id}" if case.pod.job_id else "its placeholder"
     match case.facts.view.evidence:
         case Evidence.PENDING:
@@ -52,7 +59,7 @@ def keep_forgotten(case: Case) -> Decision:
 
 
 def may_be_adopted(pod: Pod, job: SlurmJob) -> bool:
-    """It stands in for the pod's lost placeholder, and the pod does not say so yet."""
+    """Check whether it replaces the pod's lost placeholder, and the pod does not say so yet."""
     is_known = job.sluid is not None or job.phase is JobPhase.RUNNING
     return (
         is_known
@@ -70,7 +77,10 @@ def adopt(job: SlurmJob) -> Decision:
 
 def _restore(case: Case, why: str) -> Decision:
     if case.pod.grant is None:
-        text = f"{why}; what it was is not written on the pod, so it cannot be asked for again: the pod is kept"
+        text = (
+            f"{why}; the pod does not record what was granted, so it cannot be requested again: "
+            "the pod is kept"
+        )
         return _keep(case, text)
     if (refusal := case.facts.refusal) and (remaining := backoff_left(case)):
         return _keep(case, f"{why}; a new one is refused: {refusal.text}", retry=remaining)

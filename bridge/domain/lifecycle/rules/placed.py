@@ -12,21 +12,21 @@ from bridge.domain.lifecycle.rules.limits import at_its_limit, limit_of
 from bridge.domain.model.pods import Pod
 
 _CORRECTED_AFTER = timedelta(seconds=5)
-"""Until it is taken back what a pod says of its waiting: where many are bound at once, the API server has other writes to make."""
+"""Delay before a stale "waiting" condition is corrected: avoids a burst of writes when many pods
+are bound at once."""
 
 _CONFIRMED_AFTER = timedelta(seconds=10)
-"""Until one that never waited says that it is allocated: label and annotation do already, and a pod that is over by then is
-spared two writes."""
+"""Delay before a pod that never waited is told that it is allocated: label and annotation already
+say so, and a pod that is over by then is spared two writes."""
 
 _HELD_BACK_RETRY = timedelta(seconds=5)
-"""A safety net: the breaker closes for what no event of this pod's tells of."""
+"""A safety net: the breaker closes for reasons that cause no event of this pod."""
 
 
 def await_binding(case: JobCase) -> Decision:
-    """Wait until the bind deadline, then Evict.
-
-    Not Cancel as well: it may have been bound a moment ago. Nothing binds a deleting pod, so the next look is sure.
-    """
+    """Wait until the bind deadline, then Evict."""
+    # Not Cancel as well: it may have been bound a moment ago. Nothing binds a deleting pod, so
+    # the next look is sure.
     if _is_elsewhere(case):
         text = f"{_elsewhere(case)}, and the pod has not started"
         return do(text, Evict(cause=Cause.LOST, message=text, if_unchanged=True))
@@ -41,7 +41,11 @@ def await_binding(case: JobCase) -> Decision:
 
 
 def confirm(case: JobCase) -> Decision:
-    """Wait; Tell, in a while, that it is allocated; near its time limit: SetTimeLimit, Evict at the limit; nothing of it started by the start deadline: Evict."""
+    """Wait; Tell, in a while, that it is allocated.
+
+    Near its time limit: SetTimeLimit, Evict at the limit; nothing of it started by the start
+    deadline: Evict.
+    """
     if _is_elsewhere(case):
         return _move(case)
     limit = limit_of(case)
@@ -75,7 +79,7 @@ def evict(case: JobCase) -> Decision:
 
 
 def keep_suspended(case: JobCase) -> Decision:
-    """Wait, Tell; where the settings say so: Evict."""
+    """Wait, Tell; if the settings say so: Evict."""
     if case.policy.evict_suspended:
         text = f"Slurm job {case.job.id} was suspended"
         return do(text, Evict(cause=Cause.SUSPENDED, message=text))
@@ -89,21 +93,24 @@ def tell_paused(case: JobCase) -> Decision:
 
 
 def hold_back(case: Case, decision: Decision) -> Decision:
-    """Tell instead of Evict while the circuit breaker is open; what never ran may go."""
+    """Tell instead of Evict while the circuit breaker is open; a pod that never ran may go."""
     evict = next((action for action in decision.actions if isinstance(action, Evict)), None)
     if not (case.facts.evictions_held and case.pod.is_bound and evict):
         return decision
     if not evict.cause.is_on_slurms_word:
         return decision
     text = (
-        f"{evict.message}, and so many others lost theirs that an operator has to allow the evictions: "
-        "see the log of slurm-bridge's controllers"
+        f"{evict.message}, and so many other pods lost theirs that an operator must allow "
+        "the evictions: see the log of slurm-bridge's controllers"
     )
     return say(case, "EvictionHeldBack", text, retry=_HELD_BACK_RETRY)
 
 
 def _is_elsewhere(case: JobCase) -> bool:
-    """The placeholder holds another node than the pod's; an unknown node is no evidence."""
+    """Check whether the placeholder holds another node than the pod's.
+
+    An unknown node is no evidence.
+    """
     node = case.pod.kube_node or case.pod.assigned_node
     return None not in (node, case.facts.kube_node) and node != case.facts.kube_node
 
@@ -113,7 +120,10 @@ def _elsewhere(case: JobCase) -> str:
 
 
 def _move(case: JobCase) -> Decision:
-    """Slurm came back from an old state and started it again elsewhere; or only a node's name was mapped anew."""
+    """Evict if Slurm came back from an old state and started the job elsewhere.
+
+    Otherwise a node may only have been mapped to another name.
+    """
     started, placed = case.job.started_at, case.pod.start_time
     if started is not None and placed is not None and started > placed:
         text = f"{_elsewhere(case)}: it started again after the pod had"

@@ -1,12 +1,13 @@
-"""The true time limit of a placeholder, beside what Slurm is told so that containers may end in peace.
+"""A placeholder's true time limit, beside the one set in Slurm to let containers end in peace.
 
-Slurm frees the node in the very moment a limit is reached, and nobody kills the pod: the next job would start among its
-dying containers. So, shortly before, the job is *extended* (as root; its owner may only shorten it), its pod is evicted at
-the true limit, and when its containers are gone the limit is set back and the job completed: TIMEOUT, with the limit it
-always had. If we die on the way, Slurm ends the job when the extension is over.
+Slurm frees the node the very moment a limit is reached, and nobody kills the pod: the next job
+would start among its dying containers. So, shortly before, the job is *extended* (as root; its
+owner may only shorten it), its pod is evicted at the true limit, and when its containers are gone
+the limit is reset and the job completed: TIMEOUT, with the limit it always had. If we die on the
+way, Slurm ends the job when the extension is over.
 
-What we added is recorded in the identity by the same request. A limit above the one we set is an administrator's, and
-stands. One below it may be the job's owner's: it never moves the true limit up.
+What we added is recorded in the identity by the same request. A limit above the one we set is an
+administrator's, and stands. One below it may be the job owner's: it never moves the true limit up.
 """
 
 import math
@@ -16,55 +17,62 @@ from datetime import datetime, timedelta
 from bridge.domain.model.jobs import SlurmJob
 
 LEAD = timedelta(minutes=1)
-"""So long before Slurm would end the job it is extended: enough for a new leader to come and do it."""
+"""How long before Slurm would end the job it is extended: enough for a new leader to step in and do
+it."""
 
 _MARGIN = timedelta(minutes=2)
-"""Besides the pod's grace: Slurm counts in minutes, kubelets take their time, and leaders change."""
+"""Added to the pod's grace: Slurm counts in minutes, kubelets take their time, and leaders
+change."""
 
 _LONGEST_GRACE = timedelta(days=365)
-"""More is not added to a limit, whatever grace a pod has: Slurm keeps minutes in 32 bits, and people's tools print them."""
+"""The most that is added to a limit, whatever grace a pod has: Slurm keeps minutes in 32 bits, and
+people's tools print them."""
 
 SETTLED = timedelta(seconds=2)
-"""So long after the limit a completion surely counts as TIMEOUT: Slurm compares whole seconds, and clocks differ."""
+"""How long after the limit a completion surely counts as TIMEOUT: Slurm compares whole seconds, and
+clocks differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimeLimit:
-    """One job's."""
+    """One job's time limit."""
 
     shown_min: int
     """As Slurm shows it, minutes."""
     true_min: int
-    """Without what we added."""
+    """Without our extension."""
     slurm_ends_at: datetime
-    """When Slurm will end the job as things stand."""
+    """When Slurm would end the job as things stand."""
 
     @property
     def is_extended(self) -> bool:
-        """Slurm shows the limit that we set."""
+        """True if Slurm shows the limit that we set."""
         return self.shown_min != self.true_min
 
     @property
     def runs_out_at(self) -> datetime:
-        """When the true limit is reached. Slurm moves the end with the limit, and by the time a job was suspended."""
+        """When the true limit is reached.
+
+        Slurm moves the end with the limit, and by the time for which a job was suspended.
+        """
         return self.slurm_ends_at - timedelta(minutes=self.shown_min - self.true_min)
 
     @property
     def extension_due_at(self) -> datetime:
-        """From then on Slurm would end the job before long."""
+        """When to extend the job: Slurm would end it soon after."""
         return self.slurm_ends_at - LEAD
 
     def extended_min(self, now: datetime, grace: timedelta) -> int:
-        """The limit to set so that the pod can use its grace after the true limit, or from now if that has passed."""
+        """Return the limit that leaves the pod its grace after the later of true limit and now."""
         usable = min(grace, _LONGEST_GRACE)
         missing = max(self.runs_out_at, now) + usable + _MARGIN - self.slurm_ends_at
         return self.shown_min + max(1, math.ceil(missing / timedelta(minutes=1)))
 
 
 def of(job: SlurmJob, overtime: timedelta) -> TimeLimit | None:
-    """A started job's limit; None if it has none.
+    """Return a started job's limit; None if it has none.
 
-    overtime: Slurm's OverTimeLimit, for which pods may go on too.
+    overtime: Slurm's OverTimeLimit, which pods may use too.
     """
     if job.time_limit_min is None or job.ends_at is None:
         return None

@@ -1,4 +1,4 @@
-"""Rules for a pod that waits for Slurm: our gate is on it."""
+"""Rules for a pod that waits for Slurm: our gate is on."""
 
 from datetime import timedelta
 from typing import assert_never
@@ -19,7 +19,8 @@ SUBMITTED_AGAIN_AFTER = frozenset({JobEnd.NODE_FAIL, JobEnd.PREEMPTED, JobEnd.BO
 """Ends that nobody meant for the pod: a waiting one is submitted again."""
 
 _UNEXPLAINED = timedelta(seconds=15)
-"""For so long a reason is awaited before the pod is told that there is none: Slurm's next pass gives one."""
+"""How long to wait for a reason before telling the pod that there is none: Slurm's next pass gives
+one."""
 
 _SOON = timedelta(seconds=1)
 
@@ -28,9 +29,12 @@ def submit(case: Case) -> Decision:
     """Submit, when no other gate is on and the back-off is over."""
     pod = case.pod
     if pod.has_foreign_gate:
-        return wait(f"{_foreign_gates(pod)} on: it could not start, so nothing is asked of Slurm")
+        return wait(f"{_foreign_gates(pod)} on: it could not start, so no job is submitted")
     if not pod.has_our_finalizer:
-        text = f"finalizer {names.FINALIZER} is missing, its placeholder could leak: create the pod again"
+        text = (
+            f"finalizer {names.FINALIZER} is missing, so its placeholder could leak: "
+            "create the pod again"
+        )
         return say(case, "FinalizerMissing", text)
     if not case.facts.view.surely_none:
         return wait("not sure yet that Slurm has no placeholder", retry=case.policy.poll_interval)
@@ -51,7 +55,7 @@ def tell_why(case: JobCase) -> Decision:
         return wait("Slurm has just got its placeholder", retry=case.policy.tell_after - age)
     reason = reasons.condition_reason(job.reason)
     if reason == NOT_LOOKED_AT and age < _UNEXPLAINED:
-        return wait("Slurm has not said yet why it waits", retry=_UNEXPLAINED - age)
+        return wait("Slurm has not given a reason yet", retry=_UNEXPLAINED - age)
     if job.held and not reason.startswith("JobHeld"):
         reason = "JobHeld"
     gates = f"; {_foreign_gates(case.pod)} on as well" if case.pod.has_foreign_gate else ""
@@ -67,7 +71,7 @@ def assign(case: JobCase) -> Decision:
     if not job.nodes:
         return wait("its node is not known yet", retry=case.policy.poll_interval)
     if node is None:
-        return _misfit(case, "no Kubernetes node stands behind it")
+        return _misfit(case, "no Kubernetes node belongs to it")
     match fit:
         case None:
             return wait(f"fit on {node} not examined yet", retry=case.policy.poll_interval)
@@ -103,7 +107,10 @@ def answer_end(case: JobCase) -> Decision:
 
 def tell_unplaced(case: Case) -> Decision:
     """Wait, Tell that nothing can place it."""
-    text = f"gate {names.GATE} was removed by hand before Slurm placed the pod: delete and create it again"
+    text = (
+        f"gate {names.GATE} was removed by hand before Slurm placed the pod: "
+        "delete and create it again"
+    )
     return say(case, "GateRemoved", text)
 
 
@@ -115,7 +122,10 @@ def _misfit(case: JobCase, why: str) -> Decision:
 
 
 def _await_room(case: JobCase, node: KubeNode) -> Decision:
-    """Slurm frees at once, containers take their grace: hold the allocation until they are gone."""
+    """Hold the allocation until terminating containers are gone.
+
+    Slurm frees at once, containers use their grace period.
+    """
     text = f"Slurm job {case.job.id} has node {node}, where pods are still terminating"
     if case.dwelt < case.policy.tell_after:
         return wait(text, retry=_SOON)
@@ -123,7 +133,7 @@ def _await_room(case: JobCase, node: KubeNode) -> Decision:
 
 
 def _hold_for_foreign_gate(case: JobCase) -> Decision:
-    """Nobody else can use the allocation: hold it for no longer than a bind may take."""
+    """Hold the allocation for no longer than a bind may take: nobody else can use it."""
     remaining = case.policy.bind_deadline - case.dwelt
     text = f"Slurm job {case.job.id} runs, but {_foreign_gates(case.pod)} on"
     if remaining > timedelta(0):
@@ -132,7 +142,7 @@ def _hold_for_foreign_gate(case: JobCase) -> Decision:
 
 
 def backoff_left(case: Case) -> timedelta:
-    """How long until the next submit may be tried: after ended placeholders, and after refusals."""
+    """Return how long until the next submit: after ended placeholders, and after refusals."""
     now = case.facts.now
     first, cap = case.policy.backoff_first, case.policy.backoff_cap
     ended = [job for job in case.facts.view.ended if job.identity.cause != OwnCause.SPARE]
@@ -154,7 +164,7 @@ def _back_off(case: Case, remaining: timedelta) -> Decision:
 
 
 def _nodes_to_avoid(case: Case) -> tuple[SlurmNode, ...]:
-    """Nodes that Kubernetes could not take a while ago; Slurm would choose the same again."""
+    """Return nodes that Kubernetes could not take lately; Slurm would choose the same again."""
     oldest = case.facts.now - case.policy.avoid_node
     return tuple(
         sorted(

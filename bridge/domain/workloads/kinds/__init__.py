@@ -1,7 +1,7 @@
-"""Every kind of workload there is, in order of precedence. A new kind is a file here and a line below.
+"""Every kind of workload, in order of precedence. A new kind is a file here and a line below.
 
-From these two lists follow who claims a pod, what the chart lets the extender read (`make manifests`), and the table in
-docs/workloads.md (`make docs`).
+These two lists determine which kind claims a pod, what the chart lets the extender read (`make
+manifests`), and the table in docs/workloads.md (`make docs`).
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ NAMED: tuple[Kind, ...] = (
     Labelled(),
     Kueue(),
 )
-"""Groups that a pod names itself, whoever owns it: two that claim one pod are a fault."""
+"""Groups that a pod names itself, whoever owns it: two that claim the same pod are a fault."""
 
 OWNED: tuple[Kind, ...] = (
     LeaderWorkerSet(),
@@ -38,21 +38,23 @@ OWNED: tuple[Kind, ...] = (
     AnyOwner(),
     SinglePod(),
 )
-"""What follows from its owners: the first that claims it has it, and the last claims every pod."""
+"""Groups that follow from the owners: the first that claims the pod gets it; the last claims every
+pod."""
 
 ALL: tuple[Kind, ...] = (*NAMED, *OWNED)
 
 RANKED: tuple[Ranked, ...] = tuple(kind for kind in ALL if isinstance(kind, Ranked))
-"""Those whose controllers number their pods."""
+"""Kinds whose controllers number their pods."""
 
 EXCLUSIVE_TERMS: Mapping[str, frozenset[str]] = {
     kind.exclusive.annotation: kind.exclusive.labels for kind in ALL if isinstance(kind, Exclusive)
 }
-"""Exclusive topology -> the labels by which its controller keeps a group together and others away."""
+"""Exclusive topology -> the labels by which its controller keeps a group together and others
+away."""
 
 
 def reads() -> Mapping[str, tuple[str, ...]]:
-    """Return which resources are read, by API group."""
+    """Return the resources that are read, by API group."""
     found: dict[str, set[str]] = {}
     for kind in ALL:
         for read in kind.reads if isinstance(kind, ReadsObjects) else ():

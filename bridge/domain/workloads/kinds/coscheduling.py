@@ -17,11 +17,11 @@ class Coscheduling(pod_group.WithMinMember):
     row = KindRow(
         f"PodGroup of coscheduling (label `{LABEL}`)",
         "one gang per group and namespace",
-        "at least `minMember`; whoever is there when it starts",
+        "at least `minMember`; all that are there when it starts",
     )
     reads = (Read("scheduling.x-k8s.io", ("podgroups",)),)
 
     def claim(self, pod: Pod, _owners: Sequence[KubeObject], /) -> Membership | None:
-        """Claim a pod that bears the label."""
+        """Claim a pod that has the label."""
         name = pod.labels.get(LABEL)
         return pod_group.declared(self, pod, name, _API) if name else None

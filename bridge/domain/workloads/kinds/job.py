@@ -1,4 +1,4 @@
-"""Job (batch/v1), and what a CronJob makes."""
+"""Job (batch/v1), including those that a CronJob creates."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,17 +16,21 @@ _INDEX = "batch.kubernetes.io/job-completion-index"
 
 
 class Job:
-    """A Job is a gang only if it asks to be: its pods may well be independent of each other."""
+    """A Job is a gang only on request: its pods may well be independent of each other."""
 
     row = KindRow(
         "Job",
-        f'one per pod; one gang with annotation `{names.GANG_ANNOTATION}: "true"` on the Job or its template',
+        f'one per pod; one gang with annotation `{names.GANG_ANNOTATION}: "true"` on the Job '
+        "or its template",
         "`parallelism`, within the completions that are left",
     )
     reads = (Read("batch", ("cronjobs", "jobs")),)
 
     def claim(self, pod: Pod, owners: Sequence[KubeObject], /) -> Membership | None:
-        """Claim the pods of a Job that wants to be a gang, unless a root of another kind has said its size."""
+        """Claim the pods of a Job that wants to be a gang.
+
+        Not if a root of another kind declares its size.
+        """
         if not owners or owners[0].kind != KIND:
             return None
         nearest, root = owners[0], owners[-1]
@@ -36,7 +40,7 @@ class Job:
         return owner.under(self, pod, nearest) if wanted else None
 
     def size(self, _member: Membership, pods: Sequence[Pod], said: KubeObject | None, /) -> Size:
-        """Return how many pods run at once, as long as enough completions are left."""
+        """Return how many pods run at once, limited by the completions that are left."""
         if said is None:
             return Size(len(pods), len(pods))
         if annotated := owner.annotated_size(said):
@@ -53,17 +57,17 @@ class Job:
         return completion_index(pod)
 
     def slot(self, member: Membership, /) -> int | None:
-        """Return the completion index: a replacement has that of the pod that failed."""
+        """Return the completion index: a replacement has the same as the pod that failed."""
         return member.index
 
 
 def completion_index(pod: Pod) -> tuple[int, ...]:
-    """Return an indexed Job's number of the pod."""
+    """Return the pod's index in an indexed Job."""
     return counting.rank({**pod.labels, **pod.annotations}, _INDEX)
 
 
 def parallelism(spec: Mapping[str, Any], path: str) -> tuple[int, tuple[Fault, ...]]:
-    """Return how many pods a Job's spec has at once, and what is wrong with it."""
+    """Return how many pods a Job's spec runs at once, and its faults."""
     faults: list[Fault] = []
     found = counting.count(spec.get("parallelism", 1), f"{path}.parallelism", faults)
     if spec.get("completionMode") == "Indexed" and isinstance(spec.get("completions"), int):

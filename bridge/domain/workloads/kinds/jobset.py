@@ -21,13 +21,14 @@ EXCLUSIVE = f"alpha.{_PREFIX}exclusive-topology"
 class JobSet:
     """One gang for the set, and a new one after each restart.
 
-    One per replicated Job where they start in turn; one per Job where each wants a domain for itself.
+    One per replicated Job if they start in turn; one per Job if each wants a domain for itself.
     """
 
     row = KindRow(
         "JobSet",
-        "one gang for the set, and a new one after each restart; with `startupPolicyOrder: InOrder` or `dependsOn` one for "
-        "each replicated Job; with exclusive topology one for each Job; "
+        "one gang for the set, and a new one after each restart; with `startupPolicyOrder: "
+        "InOrder` or `dependsOn` one for each replicated Job; with exclusive topology one for "
+        "each Job; "
         f'`{names.GANG_ANNOTATION}: "false"` opts out',
         "Σ replicas × parallelism",  # noqa: RUF001  # a product
     )
@@ -61,7 +62,7 @@ class JobSet:
         )
 
     def size(self, _member: Membership, pods: Sequence[Pod], said: KubeObject | None, /) -> Size:
-        """Return the size of the set, or of the one replicated Job, or of the one Job, that these pods are of."""
+        """Return the size of what these pods form: the set, one replicated Job or one Job."""
         if said is None:
             return Size(len(pods), len(pods))
         if annotated := owner.annotated_size(said):
@@ -82,18 +83,24 @@ class JobSet:
             total += parallelism if is_exclusive else replicas * parallelism
         if not total and not faults:
             faults.append(
-                Fault(f"JobSet {said.name}: spec.replicatedJobs", "no pods follow from it")
+                Fault(
+                    f"JobSet {said.name}: spec.replicatedJobs",
+                    "expected at least one pod, found none",
+                )
             )
         return Size(total, 1 if is_exclusive else total, tuple(faults))
 
 
 def _is_exclusive(pod: Pod) -> bool:
-    """Whether the pod's Job wants a topology domain for itself: its other pods are created when the first is bound."""
+    """Check whether the pod's Job wants a topology domain for itself.
+
+    Its other pods are created when the first is bound.
+    """
     return EXCLUSIVE in pod.annotations
 
 
 def _starts_in_turn(jobset: KubeObject) -> bool:
-    """Whether some of a JobSet's Jobs are created only when others are ready or complete."""
+    """Check whether some of a JobSet's Jobs are created only when others are ready or complete."""
     order = counting.dig(jobset.spec, "startupPolicy").get("startupPolicyOrder")
     return order == "InOrder" or any(each.get("dependsOn") for each in _replicated_jobs(jobset))
 

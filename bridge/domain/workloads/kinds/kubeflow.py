@@ -1,4 +1,7 @@
-"""Jobs of Kubeflow's MPI operator and training operator (kubeflow.org); its trainer's TrainJob makes a JobSet."""
+"""Jobs of Kubeflow's MPI and training operators (kubeflow.org).
+
+Its trainer's TrainJob creates a JobSet.
+"""
 
 from collections.abc import Sequence
 
@@ -14,15 +17,17 @@ from bridge.domain.workloads.membership import KindRow, Membership, Read
 _KINDS = ("JAXJob", "MPIJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob")
 _PREFIX = "training.kubeflow.org/"
 _ROLES = ("launcher", "master", "chief", "ps", "worker", "evaluator")
-"""Types of replica, those first that others are told to connect to. Each counts its own from 0."""
+"""Replica types; first those that others are told to connect to. Each counts its own replicas from
+0."""
 
 
 class Kubeflow(AnyOwner):
-    """A gang if the job's annotation says how many pods it has."""
+    """A gang if the job's annotation gives the number of pods."""
 
     row = KindRow(
         ", ".join(_KINDS),
-        f"one placeholder per pod; one gang with annotation `{names.POD_GROUP_SIZE_ANNOTATION}` on the job",
+        "one placeholder per pod; one gang with annotation "
+        f"`{names.POD_GROUP_SIZE_ANNOTATION}` on the job",
         "the annotation; an MPIJob's launcher counts",
     )
     reads = (
@@ -39,7 +44,8 @@ class Kubeflow(AnyOwner):
     def rank(self, pod: Pod, /) -> tuple[int, ...]:
         """Return the role's place, and the number within the role.
 
-        The MPI operator tells roles instead of types, and numbers no launcher that is no worker too.
+        The MPI operator gives roles instead of types, and does not number a launcher that is not a
+        worker too.
         """
         kind = pod.labels.get(f"{_PREFIX}replica-type") or pod.labels.get(f"{_PREFIX}job-role", "")
         role = kind.lower()

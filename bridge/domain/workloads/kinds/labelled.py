@@ -16,23 +16,24 @@ class Labelled:
     """The pods name the group and its size."""
 
     row = KindRow(
-        f"label `{names.POD_GROUP_LABEL}` and annotation `{names.POD_GROUP_SIZE_ANNOTATION}` on the pods",
+        f"label `{names.POD_GROUP_LABEL}` and annotation `{names.POD_GROUP_SIZE_ANNOTATION}` "
+        "on the pods",
         "one gang per value and namespace; needs no controller and no CRD",
         "the annotation",
     )
 
     def claim(self, pod: Pod, _owners: Sequence[KubeObject], /) -> Membership | None:
-        """Claim a pod that bears the label."""
+        """Claim a pod that has the label."""
         name = pod.labels.get(names.POD_GROUP_LABEL)
         return named(self, KIND, pod, name) if name else None
 
     def size(self, _member: Membership, pods: Sequence[Pod], _said: KubeObject | None, /) -> Size:
-        """Return what all pods say."""
+        """Return the size that all pods name."""
         return counting.annotated(pods, names.POD_GROUP_SIZE_ANNOTATION)
 
 
 def named(by: Kind, kind: str, pod: Pod, name: str) -> Membership:
-    """Make a pod a member of a group that is nothing but a name."""
+    """Make a pod a member of a group that exists only as a name."""
     return Membership(
         kind=kind,
         namespace=pod.namespace,

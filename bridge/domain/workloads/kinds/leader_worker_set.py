@@ -18,14 +18,14 @@ EXCLUSIVE = f"{_PREFIX}exclusive-topology"
 
 
 class LeaderWorkerSet:
-    """Each group, a leader and its workers, is a gang."""
+    """Each group, a leader and its workers, is one gang."""
 
     row = KindRow("LeaderWorkerSet", "one gang per group", f"annotation `{SIZE}`")
     reads = (Read("leaderworkerset.x-k8s.io", ("leaderworkersets",)),)
     exclusive = ExclusiveTopology(EXCLUSIVE, frozenset({f"{_PREFIX}group-key"}))
 
     def claim(self, pod: Pod, owners: Sequence[KubeObject], /) -> Membership | None:
-        """Claim the pods that bear a group's labels, even if the set cannot be read."""
+        """Claim the pods that have a group's labels, even if the set cannot be read."""
         name, group = pod.labels.get(f"{_PREFIX}name"), pod.labels.get(f"{_PREFIX}group-index")
         if not name or not group:
             return None
@@ -42,7 +42,10 @@ class LeaderWorkerSet:
         )
 
     def size(self, _member: Membership, pods: Sequence[Pod], said: KubeObject | None, /) -> Size:
-        """Let the leader begin alone where the workers wait for it; also where we may not read the set: that cannot lock up."""
+        """Let the leader start alone if its workers wait for it.
+
+        The same holds if we may not read the set: that cannot deadlock.
+        """
         size = counting.annotated(pods, SIZE)
         policy = said.spec.get("startupPolicy", "LeaderCreated") if said else ""
         is_exclusive = any(EXCLUSIVE in pod.annotations for pod in pods)
@@ -53,7 +56,7 @@ class LeaderWorkerSet:
         return member.index
 
     def later(self, said: KubeObject | None, /) -> Demand | None:
-        """Return what the workers ask for; they may be of another size than the leader."""
+        """Return the workers' demand, which may differ from the leader's."""
         if said is None:
             return None
         template = counting.dig(said.spec, "leaderWorkerTemplate", "workerTemplate", "spec")

@@ -1,4 +1,4 @@
-"""Any root owner that says how many pods it has; and what kinds that go by their owner have in common."""
+"""Any root owner that declares its number of pods, and what owner-based kinds have in common."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ SIZE_ANNOTATION = names.POD_GROUP_SIZE_ANNOTATION
 
 
 class AnyOwner:
-    """An owner of any other kind: a gang if its annotation says how many pods it has."""
+    """An owner of any other kind: a gang if its annotation gives the number of pods."""
 
     row = KindRow(
         "any other root owner",
@@ -26,12 +26,12 @@ class AnyOwner:
         return under(self, pod, owners[-1]) if owners and is_annotated(owners[-1]) else None
 
     def size(self, _member: Membership, pods: Sequence[Pod], said: KubeObject | None, /) -> Size:
-        """Return what the annotation says."""
+        """Return the size in the annotation."""
         return annotated_size(said) or Size(len(pods), len(pods))
 
 
 def under(kind: Kind, pod: Pod, owner: KubeObject) -> Membership:
-    """Make a pod a member of the workload that an owner is."""
+    """Make a pod a member of the workload that its owner is."""
     return Membership(
         kind=owner.kind or "Workload",
         namespace=pod.namespace,
@@ -44,12 +44,12 @@ def under(kind: Kind, pod: Pod, owner: KubeObject) -> Membership:
 
 
 def is_annotated(owner: KubeObject) -> bool:
-    """Whether an owner says how many pods it has."""
+    """Check whether an owner declares its number of pods."""
     return SIZE_ANNOTATION in owner.annotations
 
 
 def annotated_size(owner: KubeObject | None) -> Size | None:
-    """Return how many pods an owner's annotation says it has; None if it does not say."""
+    """Return the number of pods that an owner's annotation declares; None if it has none."""
     if owner is None or not is_annotated(owner):
         return None
     path = f"{owner.kind or 'Workload'} {owner.name}: metadata.annotations[{SIZE_ANNOTATION}]"

@@ -1,4 +1,4 @@
-"""A pod alone: whatever no other kind claims, such as the pods of a Deployment."""
+"""A single pod: anything that no other kind claims, such as the pods of a Deployment."""
 
 from collections.abc import Sequence
 

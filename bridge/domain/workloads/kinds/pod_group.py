@@ -1,4 +1,4 @@
-"""PodGroup, the in-tree one (scheduling.k8s.io); and what PodGroups of all APIs have in common."""
+"""The in-tree PodGroup (scheduling.k8s.io), and what the PodGroups of all APIs have in common."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,8 @@ from bridge.domain.workloads.membership import Kind, KindRow, Membership, Read, 
 
 KIND = "PodGroup"
 _API = "scheduling.k8s.io/v1alpha2"
-"""Group and version of the in-tree PodGroup, <https://github.com/kubernetes/enhancements/issues/4671>."""
+"""Group and version of the in-tree PodGroup,
+<https://github.com/kubernetes/enhancements/issues/4671>."""
 _POLICY = "schedulingPolicy"
 
 
@@ -21,7 +22,7 @@ class InTree:
     row = KindRow(
         "PodGroup, in-tree (`spec.schedulingGroup`)",
         "one gang per group and namespace; with policy `basic` one placeholder per pod",
-        "at least `minCount`; whoever is there when it starts",
+        "at least `minCount`; all that are there when it starts",
     )
     reads = (Read("scheduling.k8s.io", ("podgroups", "workloads")),)
 
@@ -31,7 +32,7 @@ class InTree:
         return declared(self, pod, name, _API) if name else None
 
     def is_gang(self, group: KubeObject | None, /) -> bool:
-        """Whether the group's policy is another than `basic`."""
+        """Check whether the group's policy is any other than `basic`."""
         return group is None or "basic" not in counting.dig(group.spec, _POLICY)
 
     def size(self, member: Membership, _pods: Sequence[Pod], said: KubeObject | None, /) -> Size:
@@ -40,10 +41,10 @@ class InTree:
 
 
 class WithMinMember:
-    """What the PodGroups of custom resources have in common: `spec.minMember` is their minimum."""
+    """PodGroups that are custom resources: `spec.minMember` is their minimum."""
 
     def is_gang(self, _group: KubeObject | None, /) -> bool:
-        """They know no other policy."""
+        """Return True: they know no other policy."""
         return True
 
     def size(self, member: Membership, _pods: Sequence[Pod], said: KubeObject | None, /) -> Size:
@@ -52,7 +53,7 @@ class WithMinMember:
 
 
 def declared(kind: Kind, pod: Pod, name: str, api_version: str) -> Membership:
-    """Make a pod a member of the group of that name: it holds once the object is confirmed."""
+    """Make a pod a member of the group of that name; it holds once the object is confirmed."""
     group = api_version.partition("/")[0]
     return Membership(
         kind=KIND,
@@ -67,7 +68,7 @@ def declared(kind: Kind, pod: Pod, name: str, api_version: str) -> Membership:
 
 
 def at_least(member: Membership, group: KubeObject | None, *path: str) -> Size:
-    """Return the minimum that a group has at that path of its spec."""
+    """Return the minimum at that path of a group's spec."""
     where = f"{KIND} {member.namespace}/{member.name}"
     if group is None:
         fault = Fault(where, "not found: the gang waits until it is created")

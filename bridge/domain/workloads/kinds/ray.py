@@ -18,11 +18,12 @@ _NODE_TYPE = "ray.io/node-type"
 
 
 class Ray(AnyOwner):
-    """A gang if the root's annotation says how many pods it has."""
+    """A gang if the root's annotation gives the number of pods."""
 
     row = KindRow(
         ", ".join(_KINDS),
-        f"one placeholder per pod; one gang with annotation `{names.POD_GROUP_SIZE_ANNOTATION}` on the root owner; "
+        "one placeholder per pod; one gang with annotation "
+        f"`{names.POD_GROUP_SIZE_ANNOTATION}` on the root owner; "
         "a RayJob's submitter has a placeholder of its own",
         "the annotation; the head counts",
     )
@@ -30,7 +31,10 @@ class Ray(AnyOwner):
 
     @override
     def claim(self, pod: Pod, owners: Sequence[KubeObject], /) -> Membership | None:
-        """Claim the pods of an annotated root, but not what submits to it: that is made when the cluster runs."""
+        """Claim the pods of an annotated root, except a submitter.
+
+        That is created once the cluster runs.
+        """
         if not owners or owners[-1].kind not in _KINDS:
             return None
         if owners[-1].kind == _SUBMITTED_BY and owners[0].kind == job.KIND:

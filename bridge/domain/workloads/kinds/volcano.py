@@ -8,21 +8,24 @@ from bridge.domain.workloads.kinds import pod_group
 from bridge.domain.workloads.membership import KindRow, Membership, Read
 
 ANNOTATION = "scheduling.k8s.io/group-name"
-"""Volcano's job controller writes this key, and its scheduler looks up no other."""
+"""Volcano's job controller writes this key; its scheduler looks up no other."""
 _API = "scheduling.volcano.sh/v1beta1"
 
 
 class Volcano(pod_group.WithMinMember):
-    """An annotation of the pod names the group. Queues, minima by task and network topology are for Volcano's scheduler."""
+    """An annotation of the pod names the group.
+
+    Queues, minimums per task and network topology are up to Volcano's scheduler.
+    """
 
     row = KindRow(
         f"PodGroup of Volcano (annotation `{ANNOTATION}`)",
         "one gang per group and namespace",
-        "at least `minMember`; whoever is there when it starts",
+        "at least `minMember`; all that are there when it starts",
     )
     reads = (Read("scheduling.volcano.sh", ("podgroups",)),)
 
     def claim(self, pod: Pod, _owners: Sequence[KubeObject], /) -> Membership | None:
-        """Claim a pod that bears the annotation."""
+        """Claim a pod that has the annotation."""
         name = pod.annotations.get(ANNOTATION)
         return pod_group.declared(self, pod, name, _API) if name else None
