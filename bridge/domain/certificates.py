@@ -1,8 +1,9 @@
-"""Our own certificates: when a CA gets a successor, which of them signs, and what has to be signed anew.
+"""Plan the rotation of our certificates: when a CA gets a successor, which signs, what to renew.
 
-A successor is made at half of a CA's life and published beside it from then on; it signs from two thirds on. So whoever
-reads what is published only now and then (kubelets show a changed Secret after a minute, kube-scheduler reads its CA at
-start) trusts both long before the first certificate of the new one turns up. The old CA is published until its end.
+A successor is created at half of a CA's life and published beside it from then on; it signs from
+two thirds on. So clients that rarely read what is published (kubelets show a changed Secret after a
+minute, kube-scheduler reads its CA at start) trust both long before the first certificate of the
+new one appears. The old CA is published until it expires.
 
 Keys and certificates themselves never get here (`bridge.process.pki`).
 """
@@ -13,59 +14,62 @@ from datetime import datetime, timedelta
 
 SUCCESSOR_AT = 1 / 2
 SIGNS_AT = RENEWED_AT = 2 / 3
-"""Shares of a life."""
+"""Fractions of a lifetime."""
 
 SETTLED_AFTER = timedelta(minutes=10)
-"""For so long a CA that was made late is published before it signs: kubelets refresh mounted Secrets within two minutes."""
+"""How long a CA that was created late is published before it signs.
+
+Kubelets refresh mounted Secrets within two minutes.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validity:
-    """From when to when a certificate is good."""
+    """The period in which a certificate is valid."""
 
     made_at: datetime
     ends_at: datetime
 
     def at(self, share: float) -> datetime:
-        """The moment at which so much of its life is over."""
+        """Return the time at which this fraction of the lifetime is over."""
         return self.made_at + share * (self.ends_at - self.made_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authority:
-    """A CA of ours."""
+    """One of our CAs."""
 
     id: str
-    """Fingerprint of its certificate."""
+    """The fingerprint of its certificate."""
     term: Validity
 
     @property
     def settled_at(self) -> datetime:
-        """When everybody has had the time to learn of it."""
+        """Return when every client has had the time to learn of it."""
         return self.term.made_at + min(SETTLED_AFTER, (self.term.ends_at - self.term.made_at) / 12)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """What a server or client of ours shows at present."""
+    """The certificate that one of our servers or clients uses at present."""
 
     issuer: str
-    """`Authority.id`; "" if none of ours has signed it."""
+    """`Authority.id`; "" if none of our CAs signed it."""
     term: Validity
     hosts: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RotationPlan:
-    """What is to be done, in this order; the rest stays as it is."""
+    """What to do, in this order; the rest stays as it is."""
 
     makes_authority: bool
     trusted: tuple[str, ...]
-    """The CAs to publish, the oldest first; those left out have ended."""
+    """The CAs to publish, oldest first; those left out have expired."""
     signer: str
-    """Signs from now on; "" while there is none."""
+    """The CA that signs from now on; "" while there is none."""
     renewals: Mapping[str, str]
-    """Whose certificate to sign anew, and why."""
+    """The parts whose certificates are to be signed again, and why."""
 
 
 def decide(
@@ -79,9 +83,9 @@ def decide(
 
     Args:
         now: the wall clock.
-        authorities: all that there are, in any order.
-        certificates: of each part what it has now; None: nothing readable.
-        hosts: of each part the names and addresses its certificate must be good for.
+        authorities: all existing CAs, in any order.
+        certificates: each part's current certificate; None if there is nothing readable.
+        hosts: the names and addresses for which each part's certificate must be valid.
         published: ids of the CAs that the API server has been told to trust before now.
     """
     living = sorted(
