@@ -47,7 +47,7 @@ class Authority:
     """One of our CAs."""
 
     id: str
-    """Fingerprint of its certificate."""
+    """The fingerprint of its certificate."""
     term: Validity
 
     @property

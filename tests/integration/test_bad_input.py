@@ -79,7 +79,7 @@ def test_a_binding_that_slurm_did_not_assign_is_refused(
     other = kube_scheduler.post("/bind", json={**args, "PodUID": "another"}).json()["Error"]
 
     assert f"pod {worlds.namespace}/held: Slurm has not assigned a node to this pod yet" == waits
-    assert "the pod is gone, or another one has its name: nothing to bind" == other
+    assert "the pod is gone, or another pod has its name: nothing to bind" == other
     assert "nodeName" not in worlds.await_pod("held", is_gated)["spec"]
 
 

@@ -67,7 +67,7 @@ def test_a_name_the_other_cluster_has_is_left_to_it(
     before = ours.in_slurm()
 
     status, message = ours.await_condition("NameTaken")
-    assert ("False", "Slurm node node-0 is not this cluster's: left alone") == (status, message)
+    assert ("False", "Slurm node node-0 does not belong to this cluster: left alone") == (status, message)
     assert names.MANAGED_NODE_TAINT not in ours.taints()
     ours.cordon(on=True)
     ours.label("false")
@@ -212,6 +212,6 @@ def test_of_two_nodes_with_one_name_the_first_keeps_it(
         control_plane, slurm=full_sandbox, name=f"a-{registered.name}", **claim
     ) as rival:
         _, message = rival.await_condition("NameTaken")
-        assert f"node {registered.name} has the Slurm name {registered.name} already" in message
+        assert f"node {registered.name} already has the Slurm name {registered.name}" in message
         assert names.MANAGED_NODE_TAINT not in rival.taints()
         assert "InService" == registered.condition()[1]

@@ -1,4 +1,4 @@
-"""The guards at both doors: what the webhook makes of a new pod, and whether a binding may be.
+"""The admission checks: what the webhook does with a new pod, and whether a pod may be bound.
 
-It may enter `request`, `workloads` and `model`.
+This package may import `request`, `workloads` and `model`.
 """

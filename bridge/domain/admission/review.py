@@ -1,11 +1,13 @@
-"""What happens to a pod at CREATE: what is added to it, and why it is refused.
+"""Review a pod at CREATE: what is added to it, and why it is refused.
 
-All of it must come at CREATE: a gate cannot be added later, schedulerName never changes, and a finalizer that came after
-the submit would leak a job if we died in between. Both functions are pure and `mutate` is idempotent, as the API server
-may call it again after other webhooks.
+All of this must happen at CREATE: a gate cannot be added later, schedulerName never changes, and if
+a finalizer were added after the submit, a process that died in between would leak a job. Both
+functions are pure, and `mutate` is idempotent, because the API server may call it again after other
+webhooks.
 
-Protection is not here but in admission policies, which need no process of ours: they know the requester, and so they tell
-a real DaemonSet's pod from a forged one. What by its shape is not ours to place is left alone.
+Protection is not done here but in admission policies, which need no process of ours: they know the
+requester, so they can tell a real DaemonSet's pod from a forged one. Pods whose shape shows that
+they are not ours to place are left alone.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,16 +26,17 @@ from bridge.domain.request.rules import Policy, Requester
 from bridge.domain.workloads import kinds
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
-"""A static pod's image in the API: <https://kubernetes.io/docs/tasks/configure-pod-container/static-pod/>."""
+"""Marks the mirror pod of a static pod:
+<https://kubernetes.io/docs/tasks/configure-pod-container/static-pod/>."""
 
 DRA_RESOURCE_PREFIX = "deviceclass.resource.kubernetes.io/"
-"""An extended resource that stands for a ResourceClaim (KEP-5004)."""
+"""Prefix of extended resources that stand for a ResourceClaim (KEP-5004)."""
 
 OLD_REQUEST_PREFIX = "slinky.slurm.net/"
-"""Where SchedMD's slurm-bridge had the request fields before its 1.0."""
+"""Where SchedMD's slurm-bridge had the request fields before version 1.0."""
 
 _SHOWN = 80
-"""Characters of a faulty value that are shown."""
+"""The number of characters of a faulty value to show."""
 
 Operation = Mapping[str, object]
 """One operation of a JSON patch (RFC 6902)."""
@@ -47,15 +50,15 @@ class PodAffinityTerm:
     """`podAffinity` or `podAntiAffinity`."""
     topology_key: str
     labels: frozenset[str]
-    """Keys that its selector looks at."""
+    """The keys that its selector uses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A pod that is about to be created, as far as admission looks at it."""
+    """A pod that is about to be created, as far as admission examines it."""
 
     name: str = ""
-    """For people: its name, or the beginning of the one it will get (`job-…`)."""
+    """For people: its name, or the prefix of the one it will get (`job-…`)."""
     namespace: str = ""
     requester: Requester = field(default_factory=Requester)
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -73,16 +76,16 @@ class Draft:
     """Indices of the `topologySpreadConstraints` with DoNotSchedule."""
     required_pod_affinities: tuple[PodAffinityTerm, ...] = ()
     preferences: tuple[str, ...] = ()
-    """Paths in the spec that only weigh nodes."""
+    """Paths in the spec that only rank nodes."""
     gates: tuple[str, ...] | None = None
-    """None where the list is not there: a patch must make it then."""
+    """None if the list does not exist: a patch must create it then."""
     finalizers: tuple[str, ...] | None = None
     tolerations: tuple[Toleration, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The answer to one review; refused if it has faults."""
+    """The result of one review; the pod is refused if there are faults."""
 
     patch: tuple[Operation, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -90,12 +93,15 @@ class Verdict:
 
     @property
     def is_allowed(self) -> bool:
-        """Nothing speaks against the pod."""
+        """Check whether there are no faults."""
         return not self.faults
 
 
 def mutate(pod: Draft, policy: Policy, scheduler_name: str = names.SCHEDULER_NAME) -> Verdict:
-    """Hand the pod to Slurm: schedulerName, gate, finalizer, toleration, and on whose behalf; whichever of them it lacks."""
+    """Hand the pod to Slurm.
+
+    Add schedulerName, gate, finalizer, toleration and the requester, as far as the pod lacks them.
+    """
     if not is_ours_to_place(pod, scheduler_name):
         return Verdict()
     return Verdict(patch=tuple(_operations(pod, policy, scheduler_name)))
@@ -104,7 +110,7 @@ def mutate(pod: Draft, policy: Policy, scheduler_name: str = names.SCHEDULER_NAM
 def validate(
     pod: Draft, defaults: Defaults, policy: Policy, scheduler_name: str = names.SCHEDULER_NAME
 ) -> Verdict:
-    """Tell everything that is wrong with the pod, as it is after every mutation."""
+    """Return everything that is wrong with the pod as it is after every mutation."""
     preset = tuple(_preset(pod))
     if not is_ours_to_place(pod, scheduler_name):
         return Verdict(faults=bounded(preset))
@@ -126,7 +132,10 @@ def validate(
 
 
 def is_ours_to_place(pod: Draft, scheduler_name: str) -> bool:
-    """Whether this is an ordinary pod: not a node's own, not bound by hand, not another scheduler's."""
+    """Check whether this is an ordinary pod.
+
+    That is: not a node's own, not bound by hand, and not another scheduler's.
+    """
     return (
         not pod.node_name
         and MIRROR_ANNOTATION not in pod.annotations
@@ -149,7 +158,7 @@ def _operations(pod: Draft, policy: Policy, scheduler_name: str) -> Iterator[Ope
 
 
 def _attributed(pod: Draft, policy: Policy) -> Iterator[Operation]:
-    """Whatever the author has written there is overwritten."""
+    """Overwrite whatever the author has written there."""
     ours = _attribution(pod, policy)
     if not pod.annotations:
         yield {"op": "add", "path": "/metadata/annotations", "value": ours}
@@ -173,18 +182,22 @@ def _attribution(pod: Draft, policy: Policy) -> dict[str, str]:
 
 
 def _misattributed(pod: Draft) -> Iterator[Fault]:
-    """Another webhook may have been at it since. The rules may differ: two replicas read a new policy at two moments."""
+    """Check the recorded requester: another webhook may have changed it since.
+
+    The rules may differ, because two replicas may read a new policy at different times.
+    """
     if pod.annotations.get(names.REQUESTER_ANNOTATION, pod.requester.user) != pod.requester.user:
         yield Fault(
             f"metadata.annotations[{names.REQUESTER_ANNOTATION}]",
-            f"expected {pod.requester.user!r}, as slurm-bridge had written it: look at the cluster's mutating webhooks",
+            f"expected {pod.requester.user!r}, as slurm-bridge wrote it: "
+            "check the cluster's mutating webhooks",
         )
 
 
 def _not_permitted(pod: Draft, asked: Overrides, policy: Policy) -> Iterator[Fault]:
-    """What no rule that may hold for the pod would allow, if it were only for the pod itself."""
+    """Return the faults of the pod's own request if no rule that may apply would allow it."""
     if policy.acts_for_others(pod.requester):
-        return  # who it is for is known where owners are seen
+        return  # only where the owners are known is it known whom the pod is for
     rules = policy.candidates(pod.requester, pod.namespace)
     if not rules:
         yield Fault(permit.PATH, policy.nobody(pod.requester, pod.namespace))
@@ -204,7 +217,7 @@ def _append(path: str, value: object, there: tuple[object, ...] | None) -> Opera
 
 
 def _tolerates_managed_nodes(toleration: Toleration) -> bool:
-    """Whatever value and effect the taint has."""
+    """Check whether the toleration covers our taint with any value and any effect."""
     return (
         toleration.operator == "Exists"
         and toleration.key in ("", names.MANAGED_NODE_TAINT)
@@ -232,7 +245,7 @@ def _preset(pod: Draft) -> Iterator[Fault]:
 
 
 def _unknown_choices(pod: Draft) -> Iterator[Fault]:
-    """Words of ours that would mean nothing."""
+    """Refuse values of our own annotations that mean nothing."""
     said = pod.annotations.get(names.WHEN_FULL_ANNOTATION, WhenFull.WAIT)
     if said not in set(WhenFull):
         accepted = " or ".join(WhenFull)
@@ -241,36 +254,40 @@ def _unknown_choices(pod: Draft) -> Iterator[Fault]:
 
 
 def _impossible(pod: Draft) -> Iterator[Fault]:
-    """What Slurm cannot honour is refused, as ignoring it would be worse."""
+    """Refuse what Slurm cannot honour; ignoring it would be worse."""
     unseen = [t for t in pod.required_pod_affinities if not _is_exclusive_topology(t, pod)]
     for kind in dict.fromkeys(term.kind for term in unseen):
         yield Fault(
             f"spec.affinity.{kind}.requiredDuringSchedulingIgnoredDuringExecution",
-            "cannot be honoured: Slurm does not see which pods run where; use preferred terms, node affinity, "
-            f"or the annotation {names.REQUEST_PREFIX}exclusive",
+            "cannot be honoured: Slurm does not know which pods run where; use preferred terms, "
+            f"node affinity, or the annotation {names.REQUEST_PREFIX}exclusive",
         )
     for index in pod.hard_spreads:
         yield Fault(
             f"spec.topologySpreadConstraints[{index}].whenUnsatisfiable",
-            "DoNotSchedule cannot be honoured: Slurm does not see which pods run where; use ScheduleAnyway",
+            "DoNotSchedule cannot be honoured: Slurm does not know which pods run where; "
+            "use ScheduleAnyway",
         )
     if pod.resource_claims:
         yield Fault(
             "spec.resourceClaims",
-            "cannot be honoured: Slurm does not know them; request extended resources such as nvidia.com/gpu, "
-            f"or use the annotation {names.REQUEST_PREFIX}gres",
+            "cannot be honoured: Slurm does not know them; request extended resources such as "
+            f"nvidia.com/gpu, or use the annotation {names.REQUEST_PREFIX}gres",
         )
     for name in pod.demand.extended:
         if name.startswith(DRA_RESOURCE_PREFIX):
             yield Fault(
                 f"spec.containers[*].resources[{name}]",
-                "cannot be honoured: it stands for a resource claim, which Slurm does not know; request extended "
-                "resources such as nvidia.com/gpu",
+                "cannot be honoured: it stands for a resource claim, which Slurm does not know; "
+                "request extended resources such as nvidia.com/gpu",
             )
 
 
 def _is_exclusive_topology(term: PodAffinityTerm, pod: Draft) -> bool:
-    """What the group's own controller wrote: Slurm is asked for one domain, and the leader is bound first."""
+    """Check whether the group's own controller wrote the term.
+
+    Such a term is honoured: Slurm is asked for one domain, and the leader is bound first.
+    """
     return any(
         pod.annotations.get(wanted) == term.topology_key and set() < term.labels <= labels
         for wanted, labels in kinds.EXCLUSIVE_TERMS.items()

@@ -1,8 +1,9 @@
-"""The question by which we test our own webhook through the API server: a pod that nobody but our webhook would refuse.
+"""Test our own webhook through the API server, with a pod that only our webhook refuses.
 
-It asks Slurm for a field that does not exist. So a refusal that names this field shows that the API server reaches the
-webhook, trusts its certificate, has had the pod changed by it (or a policy would have refused the pod before) and shown to
-it; and no pod can come of it, whatever happens.
+The pod asks Slurm for a field that does not exist. So a refusal that names this field shows that
+the API server reaches the webhook, trusts its certificate, had it mutate the pod (a policy would
+have refused the pod otherwise) and had it validate the pod. Whatever happens, no pod can be
+created.
 """
 
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from bridge.domain.request import overrides
 _FIELD = "self-test"
 
 FAULT = overrides.path(_FIELD)
-"""What the webhook finds wrong with it."""
+"""The path of the fault that the webhook finds."""
 
 POD: Mapping[str, object] = {
     "apiVersion": "v1",
@@ -41,19 +42,21 @@ POD: Mapping[str, object] = {
         ],
     },
 }
-"""As modest as other people's policies may want it (Pod Security "restricted", quotas)."""
+"""As modest as other policies may require (Pod Security "restricted", quotas)."""
 
 
 def judge(refused_fields: frozenset[str] | None, said: str) -> str:
-    """Say what is wrong; "" if the webhook works.
+    """Return what is wrong; "" if the webhook works.
 
     Args:
-        refused_fields: what was found wrong with the pod; None: it would have been created.
+        refused_fields: the paths of the faults found in the pod; None if it would have been
+            created.
         said: the refusal, or what went wrong on the way.
     """
     if refused_fields is None:
         return (
-            "the API server does not ask the webhook: a pod that it refuses would have been created"
+            "the API server does not call the webhook: a pod that the webhook refuses would have "
+            "been created"
         )
     if FAULT not in refused_fields:
         return f"pods of selected namespaces cannot be created: {said}"

@@ -1,4 +1,5 @@
-"""Nodes in step: whose word counts on a node, what Slurm is told of it, and what Kubernetes shows.
+"""Keep nodes in step: which side decides, how Slurm sees a node, and what Kubernetes shows.
 
-It may enter `request` (for restored placeholders), `lifecycle`, `observation` and `model`.
+This package may import `request` (for restored placeholders), `lifecycle`, `observation` and
+`model`.
 """

@@ -1,4 +1,4 @@
-"""What can be done about a node: in Slurm, on the Kubernetes node, and with placeholders that name it."""
+"""The actions on a node: in Slurm, on the Kubernetes node, and on placeholders that name it."""
 
 from dataclasses import dataclass
 
@@ -9,21 +9,30 @@ from bridge.domain.model.nodes import NodeCondition, SlurmNodeSpec, Taint
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Create:
-    """Create an external node; where one of that name is there already, what follows waits for another look."""
+    """Create an external node.
+
+    If Slurm already has a node of that name, the actions after this one wait for the next look.
+    """
 
     spec: SlurmNodeSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delete:
-    """Delete a Slurm node; Slurm refuses while jobs run there, then it is tried again at the next look."""
+    """Delete a Slurm node.
+
+    Slurm refuses while jobs run there; the next look tries again.
+    """
 
     slurm_node: SlurmNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
-    """Let running jobs finish and start no others; of a node that is drained only the reason changes."""
+    """Let running jobs finish and start no others.
+
+    On a node that is already drained, only the reason changes.
+    """
 
     slurm_node: SlurmNode
     reason: str
@@ -31,7 +40,7 @@ class Drain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undrain:
-    """Take our own drain back."""
+    """Lift our own drain."""
 
     slurm_node: SlurmNode
 
@@ -46,14 +55,14 @@ class Down:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resume:
-    """Take our own DOWN back, and a drain with it."""
+    """Lift our own DOWN, and a drain with it."""
 
     slurm_node: SlurmNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetFeatures:
-    """Replace a Slurm node's features, available and active ones."""
+    """Replace a Slurm node's features, both available and active."""
 
     slurm_node: SlurmNode
     features: tuple[str, ...]
@@ -61,7 +70,11 @@ class SetFeatures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenewPartitions:
-    """Let Slurm look anew which nodes its partitions have: create a node that nobody needs, and delete it."""
+    """Make Slurm rebuild the node lists of its partitions.
+
+    Slurm does so when any node is created or deleted, so create a node that nobody needs and
+    delete it again.
+    """
 
     spare: SlurmNodeSpec
 
@@ -92,7 +105,7 @@ class SetWeight:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rename:
-    """Write the node lists of a waiting placeholder anew, without a node that is about to be deleted."""
+    """Rewrite a waiting placeholder's node lists without a node that is about to be deleted."""
 
     job_id: JobId
     sluid: Sluid | None
@@ -102,7 +115,10 @@ class Rename:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Withdraw:
-    """Cancel a waiting placeholder that could go nowhere else, the cause written down first: it is submitted again."""
+    """Cancel a waiting placeholder that could run nowhere else, and record the cause first.
+
+    It is then submitted again.
+    """
 
     job_id: JobId
     sluid: Sluid | None
@@ -110,7 +126,7 @@ class Withdraw:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetTaint:
-    """Put our taint on the Kubernetes node, or replace one with the same key."""
+    """Put our taint on the Kubernetes node, or replace the one with the same key."""
 
     kube_node: KubeNode
     taint: Taint
@@ -118,7 +134,7 @@ class SetTaint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveTaint:
-    """Take our taint off the Kubernetes node."""
+    """Remove our taint from the Kubernetes node."""
 
     kube_node: KubeNode
     key: str = names.MANAGED_NODE_TAINT
@@ -126,7 +142,7 @@ class RemoveTaint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cordon:
-    """Cordon the Kubernetes node, with our mark beside it."""
+    """Cordon the Kubernetes node and mark the cordon as ours."""
 
     kube_node: KubeNode
     reason: str
@@ -134,14 +150,14 @@ class Cordon:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uncordon:
-    """Take our mark off, and with it the cordon, if somebody has not lifted it already."""
+    """Remove our mark, and the cordon with it unless somebody has already lifted it."""
 
     kube_node: KubeNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetCondition:
-    """Say on the Kubernetes node what it is in Slurm."""
+    """Show the node's state in Slurm as a condition of the Kubernetes node."""
 
     kube_node: KubeNode
     condition: NodeCondition
@@ -149,7 +165,7 @@ class SetCondition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveCondition:
-    """Slurm has nothing to do with the node any more: take the condition away."""
+    """Remove the condition: Slurm no longer has anything to do with the node."""
 
     kube_node: KubeNode
     type: str = names.SLURM_STATE_CONDITION

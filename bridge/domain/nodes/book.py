@@ -1,8 +1,8 @@
-"""What is surely known of Slurm's nodes: readings of the whole list, and when each node was last written to.
+"""Expectations about Slurm's nodes: what is certain, given full lists and our own writes.
 
-A list began before it arrived: what was written in between may be missing in it. And one list that lacks nodes (Slurm
-was starting, the answer was cut short) is no reason to do anything: absent is what two lists in a row do not have.
-All moments are seconds of one monotonic clock.
+A list starts before it arrives, so it may miss what was written in between. One list without some
+nodes (Slurm was starting, the response was cut short) proves nothing: a node counts as absent when
+two lists in a row lack it. All times are seconds of one monotonic clock.
 """
 
 import enum
@@ -13,7 +13,7 @@ from bridge.domain.model.nodes import SlurmNodeFacts
 
 
 class Unknown(enum.Enum):
-    """Nothing is to be concluded yet: the next list will tell."""
+    """Nothing can be concluded yet; a later list will settle it."""
 
     UNKNOWN = enum.auto()
 
@@ -22,41 +22,44 @@ UNKNOWN = Unknown.UNKNOWN
 
 
 class NodeBook:
-    """One process's picture of Slurm's nodes."""
+    """One process's view of Slurm's nodes."""
 
     def __init__(self) -> None:
         self._nodes: dict[SlurmNode, SlurmNodeFacts] = {}
         self._suspects: set[SlurmNode] = set()
-        """Of those, the ones that the last list lacked."""
+        """The nodes among them that the last list lacked."""
         self._written_at: dict[SlurmNode, float] = {}
         self._seen_at: dict[SlurmNode, float] = {}
-        """By itself, later than the last list began."""
+        """When a node was last read by itself, after the last list started."""
         self._asked: set[SlurmNode] = set()
-        """What was asked for and not known: whoever asked waits to be told."""
+        """Nodes that were asked for while unknown; the next `read` reports them."""
         self._is_read = False
 
     def get(self, name: SlurmNode) -> SlurmNodeFacts | Unknown | None:
-        """The node; None: Slurm has none of that name; unknown: the `read` that finds it out returns the name."""
+        """Return the node, None if Slurm has none of that name, or UNKNOWN.
+
+        After UNKNOWN, the `read` that settles it returns the name.
+        """
         if not self._is_read or name in self._written_at or name in self._suspects:
             self._asked.add(name)
             return UNKNOWN
         return self._nodes.get(name)
 
     def values(self) -> Iterable[SlurmNodeFacts]:
-        """Every node, as last read."""
+        """Return every node as last read."""
         return self._nodes.values()
 
     @property
     def is_settled(self) -> bool:
-        """No node waits for another list."""
+        """Check that no node is waiting for another list."""
         return self._is_read and not self._written_at and not self._suspects
 
     def wrote(self, name: SlurmNode, *, at: float) -> None:
-        """Note the end of a write to a node, whatever came of it."""
+        """Record when a write to a node ended, whatever its outcome."""
         self._written_at[name] = at
 
     def saw(self, name: SlurmNode, node: SlurmNodeFacts | None, *, at: float) -> None:
-        """Take in one node by itself: read by a request that began at that moment, or deleted then."""
+        """Take in a single node: read by a request that started at that time, or deleted then."""
         if self._written_at.get(name, -1.0) > at:
             return
         self._written_at.pop(name, None)
@@ -68,7 +71,7 @@ class NodeBook:
             self._nodes[name] = node
 
     def read(self, listed: Iterable[SlurmNodeFacts], *, began: float) -> frozenset[SlurmNode]:
-        """Take in a list; return the names of which something else is known than before."""
+        """Take in a list and return the names of the nodes whose known state has changed."""
         found = {node.name: node for node in listed}
         changed: set[SlurmNode] = set()
         for name in {*found, *self._nodes, *self._written_at}:

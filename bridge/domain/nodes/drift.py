@@ -1,4 +1,4 @@
-"""How a node in Slurm differs from what it should be, and which of it Slurm can change in place."""
+"""Compare a node in Slurm with its desired description, and find what Slurm can change in place."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from bridge.domain.nodes.actions import NodeAction, SetAddress, SetFeatures, Set
 
 
 def changes(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> Iterator[NodeAction]:
-    """What Slurm can change on a node as it is."""
+    """Yield the changes that Slurm can make without re-creating the node."""
     name = slurm_node.name
     if set(slurm_node.features) != set(wanted.features):
         yield SetFeatures(slurm_node=name, features=wanted.features)
@@ -22,7 +22,7 @@ def changes(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> Iterator[NodeA
 
 
 def must_shrink(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> str:
-    """Why Slurm must stop handing the node out as it is; "" if it need not."""
+    """Explain why Slurm must stop offering the node as it is; "" if it need not."""
     if slurm_node.cpus > wanted.cpus:
         return f"Slurm has {slurm_node.cpus} CPUs, Kubernetes has {wanted.cpus} left"
     if slurm_node.memory_mib > wanted.memory_mib:
@@ -33,13 +33,16 @@ def must_shrink(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> str:
         return f"Slurm has GRES {slurm_node.gres!r}, Kubernetes has {wanted.gres!r}"
     in_partitions = node_spec.partition_features
     if in_partitions(slurm_node.features) != in_partitions(wanted.features):
-        # Partitions made of a NodeSet do not follow a live change of features.
+        # Partitions defined by a NodeSet do not follow a live change of features.
         return "its partitions changed"
     return ""
 
 
 def may_grow(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> str:
-    """Why an idle node is better made anew. Not worth a drain: a DaemonSet's pod that is being replaced looks alike."""
+    """Explain why an idle node should be re-created; "" if it should not.
+
+    This is not worth a drain: a DaemonSet's pod that is being replaced looks the same.
+    """
     if "NOT_RESPONDING" in slurm_node.states:
         return "Slurm tried to reach a slurmd, and nothing else clears NOT_RESPONDING"
     if slurm_node.cpus < wanted.cpus:
@@ -50,7 +53,7 @@ def may_grow(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> str:
 
 
 def missing(wanted: SlurmNodeSpec) -> str:
-    """What a node lacks to be one of Slurm's; "" if nothing."""
+    """Name what a node lacks to be registered in Slurm; "" if nothing."""
     if not wanted.address:
         return "the kubelet has reported no InternalIP"
     if not wanted.cpus or not wanted.memory_mib:

@@ -1,10 +1,11 @@
-"""What a machine that runs a slurmd and a kubelet must not offer twice: fillers, placeholders of the node itself.
+"""Fillers: jobs that keep Slurm from offering resources of a hybrid node that Kubernetes uses.
 
-Slurm offers what the slurmd has; Kubernetes has less left, because of what the kubelet reserves and of pods that are not
-Slurm's. The difference is held by external jobs of ours, because nothing else is taken from a node without restarting its
-slurmd (measured with 26.05: `scontrol update` refuses CPUs and memory, a reservation of memory takes the whole node). A
-running job cannot be resized, so more is another filler, and less is a smaller one first and the end of the larger one
-then: in between too much is held, never too little.
+Slurm offers everything the slurmd reports. Kubernetes has less left, because of what the kubelet
+reserves and of pods that Slurm does not know. External jobs of ours hold the difference: no other
+way takes resources from a node without restarting its slurmd (measured with 26.05: `scontrol
+update` refuses CPUs and memory, and a reservation of memory takes the whole node). A running job
+cannot be resized. To hold more, another filler is added; to hold less, a smaller filler starts
+before the larger one ends. In between, too much is held, never too little.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,18 +20,21 @@ from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.model.placeholder import Identity, PlaceholderSpec
 
 KIND = "Node"
-"""The workload's kind in a filler's identity; its uid is the Kubernetes node's, and it has no pods."""
+"""The workload kind in a filler's identity. Its uid is the Kubernetes node's, and it has no
+pods."""
 
 NAME = "slurm-bridge-filler"
 
 ROOT = "root"
-"""Whom fillers run as: nobody's limits are to hold them back, nobody's fair share is to pay."""
+"""The user that fillers run as: no user's limits may hold them back, and no user's fair share
+may pay for them."""
 
 SLACK_MIB = 64
-"""So much memory may be held too much: a pod that is replaced by a slightly smaller one is no reason to do anything."""
+"""Holding this much memory too much is acceptable: replacing a pod by a slightly smaller one is
+no reason to act."""
 
 PRIORITY = 4_000_000_000
-"""Before every job that waits."""
+"""Ahead of every waiting job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +45,7 @@ class Portion:
     memory_mib: int = 0
 
     def covers(self, other: "Portion") -> bool:
-        """No less than the other in either."""
+        """Check that this portion is at least as large as the other in both resources."""
         return self.cpus >= other.cpus and self.memory_mib >= other.memory_mib
 
 
@@ -50,7 +54,7 @@ NOTHING = Portion()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fill:
-    """Submit a filler; at least one CPU and one MiB, as Slurm gives no job less."""
+    """Submit a filler, of at least one CPU and one MiB because Slurm gives no job less."""
 
     share: Portion
 
@@ -59,9 +63,9 @@ FillerAction = Fill | Cancel
 
 
 def wanted(kube_node: KubeNodeFacts, others: Demand, slurm_node: SlurmNodeFacts) -> Portion:
-    """What of the node Slurm must not give to anybody.
+    """Return the part of the node that Slurm must not hand out.
 
-    others: what the pods that are not Slurm's ask for together (`demand.total`).
+    others: the total demand of the pods that are not Slurm's (`demand.total`).
     """
     allocatable = kube_node.allocatable
     cpus = max(0, allocatable.milli_cpu - others.milli_cpu) // 1000
@@ -73,9 +77,9 @@ def wanted(kube_node: KubeNodeFacts, others: Demand, slurm_node: SlurmNodeFacts)
 
 
 def decide(target: Portion, fillers: Iterable[SlurmJob]) -> tuple[FillerAction, ...]:
-    """Say what to do about the live fillers of one node, one step at a time.
+    """Decide the next step for the live fillers of one node.
 
-    fillers: all of them, in the order of their ids, as read after our own last write.
+    fillers: all of them, ordered by id, as read after our own last write.
     """
     live = [job for job in fillers if job.phase is not JobPhase.ENDED]
     running = [job for job in live if job.phase is not JobPhase.WAITING]
@@ -87,7 +91,7 @@ def decide(target: Portion, fillers: Iterable[SlurmJob]) -> tuple[FillerAction, 
     if spare is not None:
         return (_cancel(spare),)
     if waiting:
-        return ()  # it has the highest priority: what runs there ends, then it starts
+        return ()  # it has the highest priority and starts when the jobs there end
     if not held.covers(target):
         missing = Portion(
             cpus=max(0, target.cpus - held.cpus),
@@ -98,14 +102,14 @@ def decide(target: Portion, fillers: Iterable[SlurmJob]) -> tuple[FillerAction, 
 
 
 def key(kube_node: KubeNodeFacts) -> WorkloadKey:
-    """Return what a node's fillers are known by."""
+    """Return the key under which a node's fillers are known."""
     return WorkloadKey(kube_node.uid)
 
 
 def spec(
     kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts, share: Portion, cluster: ClusterId
 ) -> PlaceholderSpec:
-    """Describe a filler."""
+    """Build the placeholder spec of a filler."""
     return PlaceholderSpec(
         identity=Identity(
             cluster=cluster,
@@ -127,7 +131,7 @@ def spec(
 
 
 def _is_too_much(held: Portion, target: Portion) -> bool:
-    """Whether one that fits is worth another job for a while."""
+    """Check whether the excess is worth running a second job for a while."""
     return held.cpus > max(1, target.cpus) or held.memory_mib - target.memory_mib >= SLACK_MIB
 
 

@@ -1,10 +1,12 @@
-"""How a node that shall take no jobs yet comes into Slurm.
+"""Register a node in Slurm that must not take jobs yet.
 
-An external node cannot be created drained, and between its creation and its drain slurmctld gives it to whoever waits. So
-it is created *parked*: with our mark, but with no feature that a NodeSet is made of, hence in no partition of that kind.
-There it is drained and given its features. Partitions do not follow that (measured with 26.05): they are made anew when a
-node is created or deleted, whichever that is. So a spare one is. When the node is in its partitions, drained, it loses the
-feature that says that it is parked; a process that dies on the way leaves that feature, and another one does it all again.
+An external node cannot be created drained, and slurmctld may start waiting jobs on it between its
+creation and its drain. So it is created *parked*: with our mark, but without any feature that a
+NodeSet selects, and therefore in no partition of that kind. There it is drained and given its
+features. Partitions do not follow that change (measured with 26.05): slurmctld rebuilds them only
+when some node is created or deleted, so a spare node is created and deleted. Once the node is
+drained and in its partitions, the feature that marks it as parked is removed. If a process dies on
+the way, that feature remains, and the next one repeats the whole sequence.
 """
 
 from collections.abc import Iterator
@@ -18,12 +20,12 @@ from bridge.domain.nodes.actions import NodeAction, RenewPartitions, SetFeatures
 
 
 def parked(wanted: SlurmNodeSpec, cluster: ClusterId) -> SlurmNodeSpec:
-    """How to create it."""
+    """Return the description under which the node is created."""
     return replace(wanted, features=(nodes.cluster_feature(cluster), names.PARKED_FEATURE))
 
 
 def leave(wanted: SlurmNodeSpec, cluster: ClusterId) -> Iterator[NodeAction]:
-    """How it gets into its partitions, once it is drained."""
+    """Yield the steps that put a drained node into its partitions."""
     features = (*wanted.features, names.PARKED_FEATURE)
     yield SetFeatures(slurm_node=wanted.name, features=features)
     yield RenewPartitions(spare=_spare(wanted, cluster))
@@ -31,7 +33,11 @@ def leave(wanted: SlurmNodeSpec, cluster: ClusterId) -> Iterator[NodeAction]:
 
 
 def _spare(wanted: SlurmNodeSpec, cluster: ClusterId) -> SlurmNodeSpec:
-    """In no partition; with our mark, so that one that was left behind goes as every node that nobody wants."""
+    """Describe the spare node.
+
+    It is in no partition. It carries our mark, so that one left behind is removed like any node
+    that nobody wants.
+    """
     return SlurmNodeSpec(
         name=SlurmNode(f"{names.SPARE_NODE}-{cluster}"),
         address=wanted.address,

@@ -1,9 +1,9 @@
-"""Nodes in step: which Kubernetes nodes are nodes of Slurm, how big they are there, and how they leave again.
+"""Decide which Kubernetes nodes are nodes of Slurm, how large they are there, and how they leave.
 
-Level-triggered and one step at a time: `decide` looks at one node of both worlds and says what to do now; what follows a
-deletion or a creation is decided at the next look. Only Slurm nodes with this cluster's mark are ever touched; the mark
-is a feature, because that is created with the node and outlives slurmctld. Who may say whether the node takes work:
-`bridge.domain.nodes.state`.
+Level-triggered, one step at a time: `decide` looks at one node on both sides and returns what to do
+now. What follows a deletion or a creation is decided at the next look. Only Slurm nodes with this
+cluster's mark are ever touched. The mark is a feature, because a feature is created with the node
+and survives a restart of slurmctld. `bridge.domain.nodes.state` decides whether a node takes work.
 """
 
 from collections.abc import Iterator
@@ -48,12 +48,12 @@ class NodeSettings:
     policy: NodeRules = field(default_factory=NodeRules)
     scheduler_name: str = names.SCHEDULER_NAME
     taint_effect: str = "NoSchedule"
-    """"" for no taint."""
+    """"" means no taint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRefusal:
-    """Slurm does not take a node as it is described."""
+    """Slurm refused a node as described."""
 
     spec: SlurmNodeSpec
     words: str
@@ -61,38 +61,40 @@ class NodeRefusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One node as both worlds have it now."""
+    """One node as both sides have it now."""
 
     kube_node: KubeNodeFacts | None
-    """None: there is none behind this Slurm node."""
+    """None if no Kubernetes node stands behind this Slurm node."""
     slurm_node: SlurmNodeFacts | None
-    """None: Slurm has none of that name."""
+    """None if Slurm has no node of that name."""
     daemons: Demand = field(default_factory=lambda: demand.total([]))
-    """What the pods that belong to the node ask for together (DaemonSets', static ones; `demand.total`)."""
+    """The total demand of the pods that belong to the node (DaemonSets', static ones;
+    `demand.total`)."""
     is_given_up: bool = False
-    """It has pods of ours, and Kubernetes is deleting every one of them."""
+    """It has pods of ours, and Kubernetes is deleting all of them."""
     named_by: tuple[SlurmJob, ...] | None = ()
-    """Live placeholders of ours that name it, as required or as excluded; None: it is not surely known yet."""
+    """Live placeholders of ours that name it, as required or as excluded; None if not certain
+    yet."""
     hold: Hold = Hold.HELD
     """Whether Slurm holds the node for the pods that run there."""
     refusal: NodeRefusal | None = None
-    """What Slurm said last against it."""
+    """Slurm's latest refusal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeDecision:
-    """What to do for one node, in order, and why in one sentence."""
+    """The actions for one node, in order, and the reason in one sentence."""
 
     actions: tuple[NodeAction, ...] = ()
     reason: str
     wanted: SlurmNodeSpec | None = None
-    """What the actions lead to; Slurm may refuse it."""
+    """The description that the actions lead to; Slurm may refuse it."""
     again: timedelta | None = None
-    """When to look again where nobody will announce what it waits for."""
+    """When to look again if no event will announce what the node is waiting for."""
 
 
 def decide(node: Node, settings: NodeSettings) -> NodeDecision:
-    """Say what to do for one node."""
+    """Decide what to do for one node."""
     kube_node, slurm_node = node.kube_node, node.slurm_node
     if slurm_node is not None and _is_strange(slurm_node, kube_node, settings):
         return _leave_alone(kube_node, slurm_node)
@@ -107,7 +109,10 @@ def decide(node: Node, settings: NodeSettings) -> NodeDecision:
     if slurm_node is None:
         return _create(node, kube_node, wanted, settings)
     if not slurm_node.is_external:
-        text = f"the record of {slurm_node.name} is a slurmd's: label the node {names.HYBRID_NODE_LABEL}"
+        text = (
+            f"the record of {slurm_node.name} belongs to a slurmd: "
+            f"label the node {names.HYBRID_NODE_LABEL}"
+        )
         return _cannot(kube_node, slurm_node, nodes.NAME_TAKEN, text)
     change = _keep_in_step(node, kube_node, slurm_node, wanted, settings)
     is_refused = node.refusal is not None and node.refusal.spec == wanted
@@ -116,10 +121,10 @@ def decide(node: Node, settings: NodeSettings) -> NodeDecision:
 
 
 def yield_to(kube_node: KubeNodeFacts, holder: KubeNodeFacts) -> NodeDecision:
-    """Say what to do for a node whose Slurm name another one has."""
+    """Decide what to do for a node whose Slurm name is taken by another one."""
     text = (
-        f"node {holder.name} has the Slurm name {nodes.slurm_name(holder)} already: give one of them another "
-        f"name with the label {names.SLURM_NODE_NAME_LABEL}"
+        f"node {holder.name} already has the Slurm name {nodes.slurm_name(holder)}: "
+        f"give one of them another name with the label {names.SLURM_NODE_NAME_LABEL}"
     )
     return _cannot(kube_node, None, nodes.NAME_TAKEN, text)
 
@@ -127,7 +132,7 @@ def yield_to(kube_node: KubeNodeFacts, holder: KubeNodeFacts) -> NodeDecision:
 def _is_strange(
     slurm_node: SlurmNodeFacts, kube_node: KubeNodeFacts | None, settings: NodeSettings
 ) -> bool:
-    """Not ours, and not a slurmd's that we are to mark."""
+    """Check whether the Slurm node is neither ours nor a slurmd's that we should mark."""
     if nodes.cluster_feature(settings.publishing.cluster) in slurm_node.features:
         return False
     is_anothers = any(f.startswith(f"{names.CLUSTER_FEATURE}=") for f in slurm_node.features)
@@ -136,7 +141,7 @@ def _is_strange(
 
 
 def _leave_alone(kube_node: KubeNodeFacts | None, slurm_node: SlurmNodeFacts) -> NodeDecision:
-    text = f"Slurm node {slurm_node.name} is not this cluster's: left alone"
+    text = f"Slurm node {slurm_node.name} does not belong to this cluster: left alone"
     if kube_node is None or not nodes.is_wanted(kube_node):
         return NodeDecision(actions=tuple(signs.let_go(kube_node)), reason=text)
     return _cannot(kube_node, None, nodes.NAME_TAKEN, text)
@@ -145,7 +150,10 @@ def _leave_alone(kube_node: KubeNodeFacts | None, slurm_node: SlurmNodeFacts) ->
 def _cannot(
     kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts | None, reason: str, text: str
 ) -> NodeDecision:
-    """Say so on the node. The taint is for what Slurm hands out, so it goes where Slurm has nothing."""
+    """Report the problem on the Kubernetes node.
+
+    The taint guards what Slurm hands out, so it is removed where Slurm has nothing.
+    """
     actions = [*signs.tell(kube_node, node_state.problem(reason, text))]
     if slurm_node is None:
         actions += [*signs.untaint(kube_node), *signs.uncordon(kube_node)]
@@ -167,7 +175,7 @@ def _create(
         create = Create(spec=parking.parked(wanted, cluster))
         drain = Drain(slurm_node=wanted.name, reason=REASON_PREFIX + why)
         actions = (create, drain, *parking.leave(wanted, cluster))
-    # The taint comes first: nobody else is to use what Slurm is about to hand out.
+    # The taint comes first: nothing else may use what Slurm is about to hand out.
     return NodeDecision(
         actions=(
             *signs.taint(kube_node, settings.scheduler_name, settings.taint_effect),
@@ -185,7 +193,10 @@ def _leave_parking(
     wanted: SlurmNodeSpec,
     settings: NodeSettings,
 ) -> NodeDecision:
-    """Somebody died before it was in its partitions: the same again, drained if it is to take no jobs there."""
+    """Repeat the way out of parking after a process died before the node was in its partitions.
+
+    The node is drained first if it must not take jobs there.
+    """
     why = (
         _LOST if node.hold is not Hold.HELD else node_state.unavailable(kube_node, settings.policy)
     )
@@ -202,14 +213,14 @@ def _keep_in_step(
     wanted: SlurmNodeSpec,
     settings: NodeSettings,
 ) -> NodeDecision:
-    """What Slurm can change, it is told, also while jobs run; the rest waits until none does."""
+    """Apply what Slurm can change at once, also while jobs run; the rest waits until none does."""
     if nodes.is_parked(slurm_node):
         return _leave_parking(node, kube_node, slurm_node, wanted, settings)
     if node.hold is not Hold.HELD:
         return _keep_for_pods(node, kube_node, slurm_node, settings)
     policy = settings.policy
     is_down = "DOWN" in slurm_node.states
-    # What is out of service by others, or lost, takes no jobs as it is; made anew it would.
+    # A node that others took out of service, or a lost one, takes no jobs; a re-created one would.
     if not is_down and not node_state.is_by_others(slurm_node):
         if shrunk := drift.must_shrink(slurm_node, wanted):
             return _replace(slurm_node, shrunk)
@@ -230,20 +241,24 @@ def _keep_in_step(
 def _keep_for_pods(
     node: Node, kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts, settings: NodeSettings
 ) -> NodeDecision:
-    """Pods run there whose placeholders Slurm has forgotten: no stranger starts before these do, cordoned or not."""
+    """Reserve the node for its pods, whose placeholders Slurm has lost.
+
+    No other job may start there before their placeholders do, whether the node is cordoned or
+    not.
+    """
     hold = node.hold
     actions: tuple[NodeAction, ...] = ()
-    reason = "Slurm is to say more of the placeholders of its pods"
+    reason = "waiting for Slurm to report the placeholders of its pods"
     is_drained = "DRAIN" in slurm_node.states
     if _unheld(hold):
         reason = _unheld(hold)
         if not is_drained and not node_state.is_by_others(slurm_node):
             actions = (Drain(slurm_node=slurm_node.name, reason=REASON_PREFIX + reason),)
     elif hold is Hold.RESTORING:
-        reason = "placeholders of its pods are to start there"
+        reason = "placeholders of its pods are about to start there"
         if is_drained and not node_state.is_by_others(slurm_node):
             actions = (Undrain(slurm_node=slurm_node.name),)
-    else:  # a drain does no harm, whatever Slurm is about to say; to take one back might
+    else:  # a drain does no harm, whatever Slurm reports next; lifting one might
         state = node_state.to_slurm(
             kube_node, slurm_node, is_given_up=False, policy=settings.policy
         )
@@ -258,13 +273,13 @@ def _unheld(hold: Hold) -> str:
 
 
 def _share(node: Node, kube_node: KubeNodeFacts, settings: NodeSettings) -> NodeDecision:
-    """A slurmd's node: only our features are put beside its own, and drains pass both ways."""
+    """Keep a slurmd's node in step: add only our features, and pass drains both ways."""
     slurm_node = node.slurm_node
     if slurm_node is None:
         text = f"no slurmd has registered as {nodes.slurm_name(kube_node)}"
         return _cannot(kube_node, None, "NotRegistered", text)
     if slurm_node.is_external:
-        return _replace(slurm_node, "its own slurmd is to register")
+        return _replace(slurm_node, "its own slurmd must register")
     ours = node_spec.spec(kube_node, node.daemons, settings.publishing).features
     wanted = node_spec.shared_features(slurm_node, ours, settings.publishing)
     actions: list[NodeAction] = []
@@ -279,7 +294,7 @@ def _share(node: Node, kube_node: KubeNodeFacts, settings: NodeSettings) -> Node
 
 
 def _take_out(node: Node, settings: NodeSettings) -> NodeDecision:
-    """Running jobs finish first; the taint stays until Slurm has let go."""
+    """Remove the node: running jobs finish first, and the taint stays until Slurm has let go."""
     slurm_node = node.slurm_node
     if slurm_node is None:
         return NodeDecision(
@@ -293,11 +308,12 @@ def _take_out(node: Node, settings: NodeSettings) -> NodeDecision:
         return decision
     drain = tuple(action for action in decision.actions if isinstance(action, Drain))
     if node.named_by is None:
-        text = f"{why}, the jobs that name it are being looked for"
+        text = f"{why}, looking for jobs that name it"
         return NodeDecision(actions=drain, reason=text, again=SOON)
-    # Slurm refuses every update of a job that names a node which is gone (2018), and a running one keeps its lists.
+    # Slurm refuses any update of a job that names a deleted node (2018), and a running job keeps
+    # its lists.
     if rewritten := tuple(_without(slurm_node.name, node.named_by)):
-        text = f"{why}, jobs that wait name it"
+        text = f"{why}, waiting jobs name it"
         return NodeDecision(actions=(*drain, *rewritten), reason=text, again=SOON)
     if node.named_by:
         jobs = ", ".join(str(job.id) for job in node.named_by[:5])
@@ -309,7 +325,7 @@ def _take_out(node: Node, settings: NodeSettings) -> NodeDecision:
 def _unshare(
     kube_node: KubeNodeFacts | None, slurm_node: SlurmNodeFacts, settings: NodeSettings
 ) -> NodeDecision:
-    """The record stays with its slurmd, without our words."""
+    """Remove everything of ours; the record stays with its slurmd."""
     features = node_spec.shared_features(slurm_node, (), settings.publishing)
     ready = KubeNodeFacts(name=KubeNode(""), uid="")
     lifted = node_state.to_slurm(ready, slurm_node, is_given_up=False, policy=settings.policy)
@@ -324,7 +340,10 @@ def _unshare(
 
 
 def _replace(slurm_node: SlurmNodeFacts, why: str) -> NodeDecision:
-    """What Slurm cannot change on a node: drain, delete when idle; the next look creates it anew if it is wanted."""
+    """Drain and, once idle, delete a node that Slurm cannot change in place.
+
+    The next look re-creates it if it is still wanted.
+    """
     drain: tuple[Drain, ...] = ()
     if "DRAIN" not in slurm_node.states and not node_state.is_by_others(slurm_node):
         drain = (Drain(slurm_node=slurm_node.name, reason=REASON_PREFIX + why),)
@@ -335,7 +354,7 @@ def _replace(slurm_node: SlurmNodeFacts, why: str) -> NodeDecision:
 
 
 def _without(name: SlurmNode, jobs: tuple[SlurmJob, ...]) -> Iterator[Rename | Withdraw]:
-    """What makes waiting placeholders forget a node."""
+    """Yield what removes a node from the lists of waiting placeholders."""
     for job in jobs:
         if job.phase is not JobPhase.WAITING:
             continue
@@ -359,7 +378,7 @@ def _with_kube_side(
     *,
     refusal: NodeRefusal | None = None,
 ) -> NodeDecision:
-    """The taint first, what Slurm says of the node last."""
+    """Add the Kubernetes side: the taint first, the node's state in Slurm last."""
     actions = (
         *signs.taint(kube_node, settings.scheduler_name, settings.taint_effect),
         *change.actions,

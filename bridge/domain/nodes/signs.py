@@ -1,4 +1,4 @@
-"""What stands on a Kubernetes node while it is one of Slurm's: taint, condition, the mark of our cordon."""
+"""What a Kubernetes node shows while Slurm has it: our taint, condition, and cordon mark."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,7 +20,10 @@ from bridge.domain.nodes.actions import (
 def condition(
     kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts, refusal: str | None
 ) -> NodeCondition:
-    """What Slurm says of the node; `refusal`: its words against a change of it."""
+    """Return the condition that shows the node's state in Slurm.
+
+    refusal: Slurm's error text against a change of the node; None if there is none.
+    """
     said = node_state.condition(slurm_node)
     if refusal and said.status == "True":
         text = f"Slurm refuses a change of the node: {refusal}"
@@ -37,13 +40,13 @@ def condition(
 
 
 def tell(kube_node: KubeNodeFacts, said: NodeCondition) -> Iterator[NodeAction]:
-    """Say it unless the node says so already."""
+    """Set the condition unless the node already has it."""
     if kube_node.condition(said.type) != said:
         yield SetCondition(kube_node=kube_node.name, condition=said)
 
 
 def let_go(kube_node: KubeNodeFacts | None) -> Iterator[NodeAction]:
-    """Leave nothing of ours on a Kubernetes node."""
+    """Remove everything of ours from a Kubernetes node."""
     if kube_node is None:
         return
     yield from untaint(kube_node)
@@ -53,7 +56,7 @@ def let_go(kube_node: KubeNodeFacts | None) -> Iterator[NodeAction]:
 
 
 def taint(kube_node: KubeNodeFacts, scheduler_name: str, effect: str) -> Iterator[NodeAction]:
-    """Keep foreign pods off it; no effect, no taint."""
+    """Keep foreign pods off the node; without an effect, keep no taint."""
     if not effect:
         yield from untaint(kube_node)
         return
@@ -67,12 +70,12 @@ def taint(kube_node: KubeNodeFacts, scheduler_name: str, effect: str) -> Iterato
 
 
 def untaint(kube_node: KubeNodeFacts) -> Iterator[NodeAction]:
-    """Take the taint off, whatever its effect."""
+    """Remove our taint, whatever its effect."""
     if any(one.key == names.MANAGED_NODE_TAINT for one in kube_node.taints):
         yield RemoveTaint(kube_node=kube_node.name)
 
 
 def uncordon(kube_node: KubeNodeFacts) -> Iterator[NodeAction]:
-    """Lift a cordon of ours."""
+    """Lift our own cordon."""
     if names.CORDON_ANNOTATION in kube_node.annotations:
         yield Uncordon(kube_node=kube_node.name)

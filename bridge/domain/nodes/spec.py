@@ -1,4 +1,4 @@
-"""A Kubernetes node as Slurm shall see it: what is left of it beside the pods that belong to it."""
+"""Describe a Kubernetes node for Slurm: what is left of it beside the pods that belong to it."""
 
 import fnmatch
 import re
@@ -13,12 +13,13 @@ from bridge.domain.model.demand import Demand
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.:/-]+")
-"""One word of node_conf, which cannot begin another key."""
+"""One word of node_conf, which cannot start another key."""
 
 _LARGEST_WEIGHT = 2**32 - 2
-_SHOWN = 80
-"""Characters of a faulty value that are shown."""
 """`man slurm.conf`, "Weight"."""
+
+_SHOWN = 80
+"""The number of characters of a faulty value to show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +32,11 @@ class Publishing:
     gpu_resources: Mapping[str, str] = field(default_factory=dict)
     """Extended resource → GRES (`nvidia.com/gpu` → `gpu`, or with its type `gpu:a100`)."""
     gpu_type_labels: tuple[str, ...] = ()
-    """Labels that name the GPUs' type, for a GRES without one; the first that a node has counts."""
+    """Labels that name the GPU type, for a GRES without one; the first that a node has is used."""
 
 
 def faults(kube_node: KubeNodeFacts) -> tuple[Fault, ...]:
-    """What an administrator wrote on the node that Slurm cannot take."""
+    """Return what an administrator wrote on the node that Slurm cannot take."""
     return (
         *_words(kube_node, names.PARTITIONS_ANNOTATION),
         *_words(kube_node, names.TOPOLOGY_ANNOTATION),
@@ -45,9 +46,9 @@ def faults(kube_node: KubeNodeFacts) -> tuple[Fault, ...]:
 
 
 def spec(kube_node: KubeNodeFacts, daemons: Demand, publishing: Publishing) -> SlurmNodeSpec:
-    """Describe the node; only where there are no `faults`.
+    """Describe the node; call this only if there are no `faults`.
 
-    daemons: what the pods that belong to the node ask for together (DaemonSets', static ones).
+    daemons: the total demand of the pods that belong to the node (DaemonSets', static ones).
     """
     allocatable = kube_node.allocatable
     left = {
@@ -56,7 +57,7 @@ def spec(kube_node: KubeNodeFacts, daemons: Demand, publishing: Publishing) -> S
     kinds = demand.gres(
         {name: count for name, count in left.items() if count > 0}, publishing.gpu_resources
     )
-    # Slurm takes one kind with its files for a node without slurmd (a second one: "Invalid argument").
+    # Without a slurmd, Slurm takes one GRES with its files (a second one: "Invalid argument").
     gres, gres_conf = "", ""
     if kinds:
         name, count = min(kinds.items())
@@ -81,7 +82,7 @@ def spec(kube_node: KubeNodeFacts, daemons: Demand, publishing: Publishing) -> S
 
 
 def partitions(kube_node: KubeNodeFacts) -> tuple[str, ...]:
-    """The partitions that an administrator wants it in."""
+    """Return the partitions that an administrator wants the node in."""
     listed = kube_node.annotations.get(names.PARTITIONS_ANNOTATION, "")
     return tuple(filter(None, map(str.strip, listed.split(","))))
 
@@ -89,7 +90,10 @@ def partitions(kube_node: KubeNodeFacts) -> tuple[str, ...]:
 def shared_features(
     slurm_node: SlurmNodeFacts, ours: Iterable[str], publishing: Publishing
 ) -> tuple[str, ...]:
-    """Features of a node whose record is a slurmd's: what it had of its own, and ours instead of those we put there before."""
+    """Return the features for a node whose record belongs to a slurmd.
+
+    It keeps its own; ours replace those we put there before.
+    """
     own = [
         feature
         for feature in slurm_node.features
@@ -100,27 +104,27 @@ def shared_features(
 
 
 def marks(cluster: ClusterId) -> tuple[str, str]:
-    """The features that say a node is bridged, and by whom."""
+    """Return the features that mark a node as bridged, and by which cluster."""
     return (names.BRIDGED_FEATURE, nodes.cluster_feature(cluster))
 
 
 def partition_features(features: Iterable[str]) -> frozenset[str]:
-    """Those a NodeSet may be made of; what came from labels has a `=`."""
+    """Return the features a NodeSet may select; those from labels contain a `=`."""
     return frozenset(feature for feature in features if "=" not in feature)
 
 
 def plain_gres(text: str) -> str:
-    """Without the sockets that Slurm adds: `gpu:a100:4(S:0-1)`."""
+    """Strip the sockets that Slurm adds: `gpu:a100:4(S:0-1)`."""
     return re.sub(r"\([^)]*\)", "", text)
 
 
 def topology_parts(text: str) -> frozenset[str]:
-    """`topo-switch:s1,topo-block:b1` in no order."""
+    """Return the parts of `topo-switch:s1,topo-block:b1`; their order does not matter."""
     return frozenset(filter(None, map(str.strip, text.split(","))))
 
 
 def _features(kube_node: KubeNodeFacts, publishing: Publishing) -> Iterator[str]:
-    """Our marks, the partitions the node belongs to, and the chosen labels."""
+    """Yield our marks, the partitions the node belongs to, and the chosen labels."""
     yield from marks(publishing.cluster)
     yield from partitions(kube_node)
     for key, value in sorted(kube_node.labels.items()):
@@ -133,7 +137,10 @@ def _is_published(key: str, publishing: Publishing) -> bool:
 
 
 def _typed(name: str, kube_node: KubeNodeFacts, publishing: Publishing) -> str:
-    """`gpu` and the label `nvidia.com/gpu.product: NVIDIA-A100` are `gpu:nvidia-a100`."""
+    """Add the GPU type from the node's labels.
+
+    `gpu` with the label `nvidia.com/gpu.product: NVIDIA-A100` becomes `gpu:nvidia-a100`.
+    """
     if ":" in name:
         return name
     types = (kube_node.labels.get(label) for label in publishing.gpu_type_labels)
@@ -142,7 +149,10 @@ def _typed(name: str, kube_node: KubeNodeFacts, publishing: Publishing) -> str:
 
 
 def _gres(name: str, count: int) -> tuple[str, str]:
-    """`gpu:a100:2` and its GresConf; the files are names for counting, nothing opens them."""
+    """Return `gpu:a100:2` and its GresConf.
+
+    The files are names for counting; nothing opens them.
+    """
     kind, _, model = name.partition(":")
     files = ",".join(f"file={kind}-{index}" for index in range(count))
     return (
@@ -156,7 +166,7 @@ def _words(kube_node: KubeNodeFacts, key: str) -> Iterator[Fault]:
         if part and not _PLAIN.fullmatch(part):
             yield Fault(
                 path=f"metadata.annotations[{key}]",
-                message=f"expected names with commas between, found {part!r}",
+                message=f"expected names separated by commas, found {part!r}",
             )
 
 

@@ -1,14 +1,16 @@
-"""Whether a node takes work, both ways, and whose word that is.
+"""Decide in both directions whether a node takes work, and which side that decision came from.
 
-A cordon, a node that is not ready and the listed conditions drain the Slurm node; Slurm's own DRAIN, DOWN and FAIL show
-on the Kubernetes node, and cordon it where the administrator wants that. Each side keeps a mark on what came from the
-other one: the reason of a drain of ours begins with `REASON_PREFIX`, a cordon of ours has an annotation beside it. What
-has no such mark is a person's (or a health check's) and is neither lifted nor written over; what has one is never taken
-for news. So there is no loop, and nothing has to be remembered.
+A cordon, a node that is not ready, and the listed conditions drain the Slurm node. Slurm's own
+DRAIN, DOWN and FAIL show on the Kubernetes node, and cordon it if the administrator wants that.
+Each side marks what came from the other one: the reason of our own drain starts with
+`REASON_PREFIX`, and our own cordon has an annotation beside it. What has no such mark was done by a
+person (or a health check) and is neither lifted nor overwritten; what has one is never taken for
+news. So there is no loop, and no state has to be kept.
 
-UNDRAIN, and RESUME from DOWN, clear state and reason together, so a state without a reason is somebody else's. One thing
-cannot be told: DRAIN without a reason *over* a drain of ours leaves our reason (measured with 26.05); scontrol insists on
-one, only REST does not. DOWN and FAIL over a drain of ours are told by the state.
+UNDRAIN, and RESUME from DOWN, clear state and reason together, so a state without a reason comes
+from somebody else. One case cannot be detected: DRAIN without a reason *over* our own drain leaves
+our reason (measured with 26.05); scontrol insists on a reason, REST does not. DOWN and FAIL over
+our own drain are recognised by the state.
 """
 
 from collections.abc import Iterator
@@ -19,7 +21,7 @@ from bridge.domain.model.nodes import KubeNodeFacts, NodeCondition, SlurmNodeFac
 from bridge.domain.nodes.actions import Cordon, Down, Drain, NodeAction, Resume, Uncordon, Undrain
 
 REASON_PREFIX = "slurm-bridge: "
-"""How the reason of a drain or DOWN begins if it is ours."""
+"""The prefix of a drain's or DOWN's reason if it is ours."""
 
 CORDONED = "cordoned in Kubernetes"
 NOT_READY = "not ready in Kubernetes"
@@ -35,19 +37,19 @@ class NodeRules:
     drain_conditions: frozenset[str] = frozenset()
     """Types of node conditions that drain the node while they are True."""
     cordons: bool = False
-    """Whether what is out of service in Slurm is cordoned in Kubernetes."""
+    """Whether a node that is out of service in Slurm is cordoned in Kubernetes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What to do, and why in one sentence; no action: nothing."""
+    """The actions to take, and the reason in one sentence; no actions if nothing is to be done."""
 
     actions: tuple[NodeAction, ...] = ()
     reason: str = ""
 
 
 def unavailable(kube_node: KubeNodeFacts, policy: NodeRules) -> str:
-    """Say why Slurm shall start nothing there, as the reason of a drain; "": it may."""
+    """Explain why Slurm must start nothing there, as the reason of a drain; "" if it may."""
     if kube_node.is_unschedulable and names.CORDON_ANNOTATION not in kube_node.annotations:
         return CORDONED
     if not kube_node.is_ready:
@@ -63,9 +65,9 @@ def unavailable(kube_node: KubeNodeFacts, policy: NodeRules) -> str:
 def to_slurm(
     kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts, *, is_given_up: bool, policy: NodeRules
 ) -> Wanted:
-    """Kubernetes' word to Slurm.
+    """Carry the node's availability from Kubernetes to Slurm.
 
-    is_given_up: it has pods of ours, and Kubernetes is deleting every one of them.
+    is_given_up: it has pods of ours, and Kubernetes is deleting all of them.
     """
     name, states = slurm_node.name, slurm_node.states
     if is_by_others(slurm_node):
@@ -91,10 +93,11 @@ def to_slurm(
 def to_kube(
     kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts | None, policy: NodeRules
 ) -> Iterator[NodeAction]:
-    """Slurm's word to Kubernetes: a cordon of ours, or its end."""
+    """Carry the node's state from Slurm to Kubernetes: set our cordon, or lift it."""
     is_marked = names.CORDON_ANNOTATION in kube_node.annotations
     if policy.cordons and slurm_node is not None and is_by_others(slurm_node):
-        # Marked and yet schedulable: somebody has lifted our cordon, and that holds until Slurm has it in service again.
+        # Marked but schedulable: somebody has lifted our cordon. Respect that until Slurm has the
+        # node in service again.
         if not is_marked and not kube_node.is_unschedulable:
             yield Cordon(kube_node=kube_node.name, reason=_out_of_service(slurm_node).message)
     elif is_marked:
@@ -102,12 +105,13 @@ def to_kube(
 
 
 def condition(slurm_node: SlurmNodeFacts) -> NodeCondition:
-    """What `kubectl describe node` shall say of it."""
+    """Return what `kubectl describe node` shows about the node's state in Slurm."""
     states = slurm_node.states
     if "NOT_RESPONDING" in states and slurm_node.is_external:
         return _no(
             "NotResponding",
-            "something tried to reach a slurmd there; made anew as soon as no job runs there",
+            "something tried to reach a slurmd there; "
+            "the node is re-created when no job runs there",
         )
     if states & OUT_OF_SERVICE:
         return _out_of_service(slurm_node)
@@ -124,12 +128,12 @@ def condition(slurm_node: SlurmNodeFacts) -> NodeCondition:
 
 
 def problem(reason: str, message: str) -> NodeCondition:
-    """Say why the node is not in Slurm as it should be."""
+    """Return the condition that explains why the node is not in Slurm as it should be."""
     return _no(reason, message)
 
 
 def is_by_others(slurm_node: SlurmNodeFacts) -> bool:
-    """A person or a health check took it out of service, not we."""
+    """Check whether a person or a health check, rather than we, took it out of service."""
     states, reason = slurm_node.states, slurm_node.reason
     if "DOWN" in states:
         return reason != REASON_PREFIX + GIVEN_UP

@@ -1,7 +1,8 @@
-"""Decide whom a workload's job runs as in Slurm, and whether it may have what it asks for.
+"""Decide which Slurm user a workload's job runs as, and whether it may have what it asks for.
 
-The webhook wrote on each pod who made it, and that cannot be changed since. Where the maker is a controller, and the cluster
-records the creators of objects, the job belongs to whoever made the pod's nearest owner that no controller has made.
+The webhook recorded on each pod who created it; nobody can change that afterwards. If the creator
+is a controller and the cluster records the creators of objects, the job belongs to the creator of
+the pod's nearest owner that no controller created.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,24 +24,24 @@ class Provenance:
     """Where the pods of a workload come from."""
 
     owners: Mapping[PodUid, Sequence[KubeObject]] = field(default_factory=dict)
-    """The controllers above each pod, the nearest first, as far as they can be read."""
+    """The controllers above each pod, nearest first, as far as they can be read."""
     namespace_labels: Mapping[str, str] = field(default_factory=dict)
-    """{} where the policy does not ask for them."""
+    """{} if the policy does not ask for them."""
 
     def above(self, pod: Pod) -> Sequence[KubeObject]:
-        """Return the pod's controllers, the nearest first."""
+        """Return the pod's controllers, nearest first."""
         return self.owners.get(pod.uid, ())
 
 
 def maker(pod: Pod) -> Requester:
-    """Return who made the pod, as the webhook wrote it down."""
+    """Return who created the pod, as recorded by the webhook."""
     return Requester(user=pod.annotations.get(names.REQUESTER_ANNOTATION, ""))
 
 
 def permitted(
     members: Sequence[Pod], asked: Overrides, provenance: Provenance, policy: Policy
 ) -> Permit | Refused:
-    """Decide on the effective request of a workload's members, of which there is at least one."""
+    """Decide on the effective request of a workload's members; there must be at least one."""
     granted: list[Permit] = []
     for pod in members:
         answer = _permitted(pod, asked, provenance, policy)
@@ -49,7 +50,7 @@ def permitted(
         granted.append(answer)
     users = sorted({f"{each.user}:{each.group} in account {each.account!r}" for each in granted})
     if len(users) > 1:
-        words = f"refused: one job has one user, and the policy makes its pods those of {', '.join(users)}"
+        words = f"refused: a job has one user, but the policy gives its pods to {', '.join(users)}"
         return Refused((Fault(permit.PATH, words),))
     return granted[0]
 
@@ -79,14 +80,17 @@ def _permitted(
 def _creator(
     owners: Iterable[KubeObject], annotation: str, is_controller: Callable[[str], bool]
 ) -> str:
-    """Find the recorded creator of the nearest owner that no controller has made; "" where it is not recorded.
+    """Return the recorded creator of the nearest owner that no controller created; "" if none is.
 
-    Not simply the root's: anybody can write somebody else's object into the owners of their own.
+    Do not simply take the root's: anybody can list somebody else's object as an owner of their own.
     """
     creators = (owner.annotations.get(annotation, "") for owner in owners)
     return next((creator for creator in creators if not is_controller(creator)), "")
 
 
 def _named(text: str | None) -> Sequence[str] | None:
-    """Return None where no webhook of ours has seen the pod: older than the policy, or let in by another way."""
+    """Split the rule names; None if no webhook of ours has seen the pod.
+
+    Such a pod is older than the policy, or was let in some other way.
+    """
     return None if text is None else [name for name in text.split(",") if name]

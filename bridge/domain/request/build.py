@@ -1,6 +1,7 @@
-"""Write the placeholder of a workload from what it asks for, the administrator's defaults and what the policy permits.
+"""Build a workload's placeholder from its request, the administrator's defaults and the policy.
 
-`bridge.domain.request.effective` calls it before every submit; the webhook asks `faults` early, for the pod alone.
+`bridge.domain.request.effective` calls it before every submit; the webhook calls `faults` early,
+for the pod alone.
 """
 
 from collections import Counter
@@ -22,14 +23,23 @@ from bridge.domain.request.permit import Permit
 from bridge.domain.workloads.workload import Workload
 
 MAX_KINDS = 16
-"""Components of a heterogeneous job, of which Slurm starts none before all can start: more are no gang that ever would."""
+"""The most components of a heterogeneous job.
+
+Slurm starts none of them before all can start, so a gang with more would never start.
+"""
 
 _HOSTNAME = "kubernetes.io/hostname"
+
+_SIZES = {"cpus_per_task": "cpu-per-task", "memory_mib_per_node": "mem-per-node", "gres": "gres"}
+_NODES = {"min_nodes": "min-nodes", "max_nodes": "max-nodes"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defaults:
-    """What the administrator has set for everybody; who may have what is `bridge.domain.request.rules`'s."""
+    """The administrator's defaults for everybody.
+
+    `bridge.domain.request.rules` decides who may have what.
+    """
 
     cluster: ClusterId
     mcs_label: str = ""
@@ -39,7 +49,10 @@ class Defaults:
     gpu_resources: Mapping[str, str] = field(default_factory=dict)
     """Extended resource → GRES (`nvidia.com/gpu` → `gpu`, or with its type `gpu:a100`)."""
     priority_classes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Priority class → what its pods ask for where neither they nor their owners do, by the names of `overrides.FIELDS`."""
+    """Priority class → what its pods ask for if neither they nor their owners do.
+
+    The keys are the names of `overrides.FIELDS`.
+    """
 
 
 def placeholder(
@@ -52,16 +65,16 @@ def placeholder(
     avoid: Sequence[SlurmNode] = (),
     gang: Workload | None = None,
 ) -> PlaceholderSpec | Refused:
-    """Write the placeholder of a workload, or say everything that speaks against it.
+    """Build the placeholder of a workload, or return everything that is wrong with the request.
 
     Args:
-        pod: the pod; of a gang the first member, and the others are like it.
+        pod: the pod; for a gang its first member, which the others resemble.
         asked: what the pod and its owners ask for.
         defaults: the administrator's settings.
         pool: the bridged nodes.
         permit: what the policy has made of the request.
-        avoid: nodes that Kubernetes could not take a moment ago.
-        gang: the workload, unless the pod is alone.
+        avoid: nodes that Kubernetes has just been unable to use.
+        gang: the workload; None if the pod is alone.
     """
     kinds = gang.kinds() if gang else ((pod, 1),)
     found: list[Fault] = [*faults(pod.demand, asked, defaults, tasks=gang.size if gang else 1)]
@@ -118,7 +131,7 @@ def placeholder(
     if found:
         return Refused(tuple(found))
     leader, *others = components
-    # Slurm asks for licences and dependencies once for all components.
+    # Licences and dependencies are requested once for all components.
     also = tuple(replace(other, licenses="", dependency="") for other in others)
     return replace(leader, also=also)
 
@@ -126,13 +139,13 @@ def placeholder(
 def _apart(label: str, kinds: int) -> Fault:
     return Fault(
         "spec",
-        f"the pods are to share one {label}, but are of {kinds} sizes, for each of which Slurm chooses nodes by itself: "
-        "let all request the same",
+        f"the pods must share one {label}, but they have {kinds} sizes, and Slurm chooses nodes "
+        "for each size separately: let all pods request the same",
     )
 
 
 class _Size(TypedDict):
-    """The fields of `PlaceholderSpec` that say how large a task is."""
+    """The fields of `PlaceholderSpec` that determine the size of a task."""
 
     cpus_per_task: int
     memory_mib_per_node: int | None
@@ -154,26 +167,22 @@ def _size(pod: Pod, asked: Overrides, defaults: Defaults, *, is_gang: bool) -> _
     }
 
 
-_SIZES = {"cpus_per_task": "cpu-per-task", "memory_mib_per_node": "mem-per-node", "gres": "gres"}
-_NODES = {"min_nodes": "min-nodes", "max_nodes": "max-nodes"}
-
-
 def _of_several_sizes(asked: Overrides, kinds: int) -> Iterator[Fault]:
-    """What would mean something else for each of them is refused."""
+    """Refuse fields that would mean something different for each size."""
     if kinds > MAX_KINDS:
-        yield Fault("spec", f"a gang's pods are of at most {MAX_KINDS} sizes, found {kinds}")
+        yield Fault("spec", f"a gang's pods may have at most {MAX_KINDS} sizes, found {kinds}")
     for attribute, name in (_SIZES | _NODES).items():
         if kinds > 1 and getattr(asked, attribute) is not None:
-            words = f"cannot be said for {kinds} sizes of pods at once: leave it out"
+            words = f"cannot be set for {kinds} sizes of pods at once: leave it out"
             yield Fault(overrides.path(name), words)
 
 
 def faults(
     wanted: Demand, asked: Overrides, defaults: Defaults, *, tasks: int | None = None
 ) -> tuple[Fault, ...]:
-    """Say what of a well-formed request contradicts the pod it is for.
+    """Return where a well-formed request contradicts its pod.
 
-    tasks: how many pods the placeholder is for; None where that is not known yet, at CREATE.
+    tasks: the number of pods the placeholder is for; None at CREATE, where it is not yet known.
     """
     return (
         *_too_little(wanted, asked, defaults),
@@ -193,7 +202,7 @@ def _identity(pod: Pod, gang: Workload | None, defaults: Defaults) -> Identity:
 
 
 def _too_little(wanted: Demand, asked: Overrides, defaults: Defaults) -> Iterator[Fault]:
-    """Slurm would hand out again what the pod uses."""
+    """Refuse requests below the pod's own: Slurm would give away again what the pod uses."""
     if asked.cpus_per_task is not None and asked.cpus_per_task < wanted.cpus:
         yield Fault(
             overrides.path("cpu-per-task"),
@@ -229,7 +238,7 @@ def _contradictions(asked: Overrides, tasks: int | None) -> Iterator[Fault]:
     if asked.begin_at and asked.deadline_at and asked.deadline_at <= asked.begin_at:
         yield Fault(
             overrides.path("deadline"),
-            f"expected a moment after begin ({asked.begin_at.isoformat()}), "
+            f"expected a time after begin ({asked.begin_at.isoformat()}), "
             f"found {asked.deadline_at.isoformat()}",
         )
 
@@ -243,7 +252,11 @@ def _memory_mib(wanted: Demand, defaults: Defaults) -> int:
 
 
 def _time_limit_min(pod: Pod, asked: Overrides, defaults: Defaults, permit: Permit) -> int | None:
-    """Asked for, or the default; a cap holds for the default, too, and where Slurm's own might be longer."""
+    """Return the requested limit or the default.
+
+    The policy's cap also limits the default, and applies where Slurm's own limit might be
+    longer.
+    """
     limit, most = defaults.default_time_limit_min, permit.time_limit_max_min
     if asked.time_limit_min is not None:
         limit = asked.time_limit_min
@@ -257,7 +270,7 @@ def _gres_text(counts: Mapping[str, int]) -> str:
 
 
 def _counts(gres: str) -> Mapping[str, int]:
-    """`gres/gpu:a100:2,gres/shard` is `{"gpu:a100": 2, "shard": 1}`."""
+    """Parse `gres/gpu:a100:2,gres/shard` into `{"gpu:a100": 2, "shard": 1}`."""
     counts: Counter[str] = Counter()
     for part in gres.split(","):
         name, _, count = part.removeprefix("gres/").rpartition(":")
@@ -269,7 +282,7 @@ def _counts(gres: str) -> Mapping[str, int]:
 
 
 def _by_kind(counts: Mapping[str, int]) -> Mapping[str, int]:
-    """Types left out: `gpu:a100` and `gpu:h100` are both `gpu`."""
+    """Add up the counts without types: `gpu:a100` and `gpu:h100` are both `gpu`."""
     kinds: Counter[str] = Counter()
     for name, count in counts.items():
         kinds[name.partition(":")[0]] += count
@@ -277,6 +290,9 @@ def _by_kind(counts: Mapping[str, int]) -> Mapping[str, int]:
 
 
 def _avoidable(avoid: Sequence[SlurmNode], pool: Pool) -> tuple[SlurmNode, ...]:
-    """Slurm refuses names it does not know, and with every node excluded the job could never start."""
+    """Return the nodes to exclude, without those that Slurm does not know and refuses.
+
+    Exclude none if that would leave no node: the job could never start.
+    """
     known = tuple(node for node in avoid if node in pool.nodes)
     return known if len(known) < len(pool.nodes) else ()

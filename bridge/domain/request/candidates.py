@@ -1,10 +1,12 @@
-"""Which Slurm nodes a pod may go to, said so that Slurm understands it.
+"""Choose the Slurm nodes that a pod may go to, and express the choice in Slurm's terms.
 
-Slurm narrows by features much faster than by node names, so node selectors and affinities become a feature expression
-wherever the features tell the same as the labels; otherwise Kubernetes' own rules pick the names.
+Slurm filters by features much faster than by node names, so node selectors and affinities become a
+feature expression wherever the features carry the same information as the labels. Otherwise
+Kubernetes' own rules pick the names.
 
-Slurm reads an expression from left to right, `&` and `|` alike, with one level of parentheses (measured with 26.05); so
-only `a&(b|c)&(d|e)` and `(a&b)|(a&c)` are written, which mean the same under every reading.
+Slurm evaluates an expression from left to right, `&` and `|` with equal precedence, with one level
+of parentheses (measured with 26.05). So only `a&(b|c)&(d|e)` and `(a&b)|(a&c)` are written, which
+mean the same under every precedence.
 """
 
 import itertools
@@ -21,15 +23,16 @@ from bridge.domain.model.pods import Pod, Requirement
 from bridge.domain.request import notation, selection
 
 TRANSIENT_TAINTS = "node.kubernetes.io/"
-"""Taints under this prefix come and go with a node's condition; a job may wait longer than they stay."""
+"""Taints with this prefix come and go with a node's condition; a job may wait longer than they
+last."""
 
 MAX_PRODUCTS = 32
-"""More alternatives than that do not fit into an expression anyway."""
+"""More alternatives than this do not fit into an expression anyway."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BridgedNode:
-    """A node that both worlds know, and that Slurm holds for this cluster."""
+    """A node that both systems know, and that Slurm holds for this cluster."""
 
     kube: KubeNodeFacts
     slurm: SlurmNodeFacts
@@ -37,32 +40,40 @@ class BridgedNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """All bridged nodes, and what one look at them tells for every pod; made anew when a node changes."""
+    """All bridged nodes, and what one pass over them finds out for every pod.
+
+    Rebuilt when a node changes.
+    """
 
     cluster_feature: str
     nodes: Mapping[SlurmNode, BridgedNode] = field(default_factory=dict)
     features: frozenset[str] = frozenset()
-    """Every feature any of them has: Slurm refuses expressions with another one (422, errno 2029)."""
+    """Every feature that any of them has. Slurm refuses expressions with any other (422, errno
+    2029)."""
     published_keys: frozenset[str] = frozenset()
-    """Label keys of which every node's features tell exactly what its labels tell."""
+    """Label keys for which every node's features carry exactly what its labels do."""
     lasting_taints: frozenset[Taint] = frozenset()
 
     def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
-        """The Kubernetes name of a Slurm node; None if it is not bridged."""
+        """Return the Kubernetes name of a Slurm node; None if it is not bridged."""
         node = self.nodes.get(slurm_node)
         return node.kube.name if node else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """Where a job may go: `constraints` or `required_nodes` limit it to bridged nodes that suit the pod."""
+    """Where a job may go.
+
+    `constraints` or `required_nodes` limit it to bridged nodes that suit the pod.
+    """
 
     constraints: str = ""
     required_nodes: tuple[SlurmNode, ...] = ()
     excluded_nodes: tuple[SlurmNode, ...] = ()
-    """For a job of several nodes, instead of `required_nodes`: those mean all of them there."""
+    """Used for a job of several nodes instead of `required_nodes`, which would require all of
+    them."""
     problem: str = ""
-    """Why there is no node at all; then the others are empty and nothing is to be submitted."""
+    """Why no node suits at all; then the other fields are empty and nothing may be submitted."""
 
 
 def pool(
@@ -70,7 +81,7 @@ def pool(
     slurm_nodes: Iterable[SlurmNodeFacts],
     cluster: ClusterId,
 ) -> Pool:
-    """Pair the nodes of both worlds."""
+    """Pair the nodes of both systems."""
     mark = nodes.cluster_feature(cluster)
     ours = {
         node.name: node
@@ -79,7 +90,7 @@ def pool(
     }
     claims: dict[SlurmNode, list[KubeNodeFacts]] = {}
     for kube_node in kube_nodes:
-        # One that is about to leave Slurm is no place for a job that begins to wait.
+        # A job that starts to wait must not wait for a node that is about to leave Slurm.
         if nodes.is_wanted(kube_node) and (name := nodes.slurm_name(kube_node)) in ours:
             claims.setdefault(name, []).append(kube_node)
     pairs = {
@@ -99,14 +110,15 @@ def pool(
 def choose(
     pod: Pod, among: Pool, *, constraints: str = "", avoid: Sequence[SlurmNode] = ()
 ) -> Candidates:
-    """Say where a pod may go.
+    """Choose where a pod may go.
 
     Args:
         pod: its selector, affinity and tolerations.
         among: the bridged nodes.
-        constraints: the user's own feature expression, which holds besides.
-        avoid: nodes that Kubernetes could not take a moment ago; left out of a list of names (where an expression is
-            used they go into `PlaceholderSpec.excluded_nodes`), unless nothing else is left.
+        constraints: the user's own feature expression, which applies as well.
+        avoid: nodes that Kubernetes has just been unable to use. They are left out of a list of
+            names unless nothing else is left; where an expression is used, they go into
+            `PlaceholderSpec.excluded_nodes` instead.
     """
     if not among.nodes:
         return Candidates(problem="no node of this cluster is registered in Slurm")
@@ -118,8 +130,8 @@ def choose(
     suitable = matching((node.kube for node in among.nodes.values()), pod)
     if not suitable:
         return Candidates(
-            problem=f"none of the {len(among.nodes)} nodes in Slurm has the labels that the pod's node selector and "
-            "affinity ask for without a taint that it does not tolerate"
+            problem=f"none of the {len(among.nodes)} nodes in Slurm both matches the pod's node "
+            "selector and affinity and has only taints that the pod tolerates"
         )
     by_name = [nodes.slurm_name(kube_node) for kube_node in suitable]
     left = [name for name in by_name if name not in avoid]
@@ -129,10 +141,10 @@ def choose(
 def of_several(
     where: Candidates, among: Pool, *, constraints: str = "", one_of: str = ""
 ) -> Candidates:
-    """Say the same for a job that may have several nodes.
+    """Adapt the choice to a job that may have several nodes.
 
     Args:
-        where: what was chosen as if it had one.
+        where: the choice for a job of one node.
         among: the bridged nodes.
         constraints: the user's own feature expression.
         one_of: a label key; all nodes of the job must have the same value of it.
@@ -146,31 +158,36 @@ def _without_names(where: Candidates, among: Pool, constraints: str) -> Candidat
     others = among.nodes.keys() - set(where.required_nodes)
     combined = conjunction(among.cluster_feature, constraints)
     if combined is None:
-        return Candidates(problem=f"constraints {constraints!r} cannot be joined with ours")
+        return Candidates(problem=f"constraints {constraints!r} cannot be combined with ours")
     return Candidates(constraints=combined, excluded_nodes=tuple(sorted(others)))
 
 
 def _in_one(where: Candidates, among: Pool, key: str) -> Candidates:
-    """Slurm's matching OR, `[a|b]`: any of them, but all nodes the same one (salloc(1), --constraint)."""
+    """Require one value of the label for all nodes of the job.
+
+    Slurm's matching OR, `[a|b]`: any of them, but the same one on all nodes (salloc(1),
+    --constraint).
+    """
     if key not in among.published_keys:
         return Candidates(
-            problem=f"the pods are to share one {key}, but Slurm's nodes do not have it as a feature: the administrator "
-            "can add it to controllers.node_features"
+            problem=f"the pods must share one {key}, but Slurm's nodes do not have it as a "
+            "feature: the administrator can add it to controllers.node_features"
         )
     values = {node.kube.labels[key] for node in among.nodes.values() if key in node.kube.labels}
     features = sorted(f"{key}={value}" for value in values)
     matching_or = features[0] if len(features) == 1 else f"[{'|'.join(features)}]"
     combined = conjunction(where.constraints, matching_or)
     if combined is None or len(combined.encode()) > notation.MAX_TEXT_BYTES:
-        return Candidates(problem=f"Slurm has no way to say that the pods share one {key}")
+        return Candidates(problem=f"Slurm has no way to express that the pods share one {key}")
     return replace(where, constraints=combined)
 
 
 def matching(kube_nodes: Iterable[KubeNodeFacts], pod: Pod) -> tuple[KubeNodeFacts, ...]:
-    """The nodes that suit the pod for as long as nobody changes labels and taints.
+    """Return the nodes that suit the pod as long as nobody changes labels or taints.
 
-    What passes by itself (a cordon, a node that is not ready or under pressure) does not count: the job may wait longer
-    than that, Slurm drains such a node meanwhile, and the fit check looks again.
+    Temporary conditions (a cordon, a node that is not ready or under pressure) do not count: the
+    job may wait longer than they last, Slurm drains such a node meanwhile, and the fit check looks
+    again.
     """
     return tuple(
         kube_node
@@ -182,7 +199,7 @@ def matching(kube_nodes: Iterable[KubeNodeFacts], pod: Pod) -> tuple[KubeNodeFac
 
 
 def expression(pod: Pod, among: Pool) -> str | None:
-    """Write node selector and affinity as a feature expression; None if features cannot tell."""
+    """Write node selector and affinity as a feature expression; None if that cannot be done."""
     always = [[among.cluster_feature]]
     always += [[f"{key}={value}"] for key, value in sorted(pod.node_selector.items())]
     terms = [term.match_labels for term in pod.node_terms]
@@ -203,14 +220,14 @@ def expression(pod: Pod, among: Pool) -> str | None:
         return "&".join(_any(any_of) for any_of in possible[0])
     if sum(math.prod(len(any_of) for any_of in all_of) for all_of in possible) > MAX_PRODUCTS:
         return None
-    # Parentheses do not nest, so each alternative is multiplied out.
+    # Parentheses do not nest, so each alternative is expanded.
     return "|".join(
         f"({'&'.join(choice)})" for all_of in possible for choice in itertools.product(*all_of)
     )
 
 
 def conjunction(ours: str, users: str) -> str | None:
-    """Join two expressions so that both hold; None where Slurm's grammar has no way to say it."""
+    """Join two expressions so that both hold; None if Slurm's grammar cannot express that."""
     if not users:
         return ours
     if "|" in _outside_brackets(ours) or "*" in users:
@@ -221,7 +238,7 @@ def conjunction(ours: str, users: str) -> str | None:
 
 
 def _published_keys(pairs: Iterable[BridgedNode]) -> frozenset[str]:
-    """Keys that some node publishes, without those where labels and features disagree on any node."""
+    """Return the keys that nodes publish and on which labels and features always agree."""
     published: set[str] = set()
     disagreeing: set[str] = set()
     for node in pairs:

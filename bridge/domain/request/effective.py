@@ -1,7 +1,7 @@
-"""The effective request: everything that was read for a workload becomes one placeholder, or every reason why it does not.
+"""Compute the effective request: one placeholder, or every fault, from all that was read.
 
-The extender decides by it before every submit, because only there owners are seen; `explain` calls the same function, so it
-shows the job that the extender would submit.
+The extender calls it before every submit, because only there the owners are known. `explain` calls
+the same function, so it shows the job that the extender would submit.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,35 +21,36 @@ from bridge.domain.request.rules import Policy
 from bridge.domain.workloads.workload import Workload
 
 Texts = Mapping[str, str]
-"""What is asked for, by the names of `overrides.FIELDS`, as it is written."""
+"""What is asked for, as written, keyed by the names of `overrides.FIELDS`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
-    """Everything that a request follows from, read once."""
+    """Everything that a request depends on, read once."""
 
     members: tuple[Pod, ...]
     """The workload's pods, at least one; a gang's in rank order."""
     gang: Workload | None = None
-    """None: the pod is alone."""
+    """None if the pod is alone."""
     former: Texts | None = None
     """What the workload was submitted with before (`former`)."""
     provenance: Provenance
-    """At least of those members that `with_a_say` lists."""
+    """Covers at least the members that `with_a_say` lists."""
     policy: Policy
-    """The one by which it was decided what to read."""
+    """The policy by which it was decided what to read."""
     pool: Pool
     """The bridged nodes."""
     avoid: tuple[SlurmNode, ...] = ()
-    """Nodes that Kubernetes could not take a moment ago."""
+    """Nodes that Kubernetes has just been unable to use."""
 
 
 def former(submitted: Iterable[Identity], members: Sequence[Pod]) -> Texts | None:
     """Return what the workload was last submitted with; None if it never was.
 
     Args:
-        submitted: whose placeholders there were, the latest last; a group's name may be older than its pods.
-        members: the pods by now.
+        submitted: the identities of earlier placeholders, latest last; a group's name may be older
+            than its pods.
+        members: the current pods.
     """
     pods = {member.uid for member in members}
     asked = [
@@ -61,7 +62,7 @@ def former(submitted: Iterable[Identity], members: Sequence[Pod]) -> Texts | Non
 
 
 def with_a_say(members: Sequence[Pod], policy: Policy, *, was_submitted: bool) -> tuple[Pod, ...]:
-    """List the members whose owners have a say in the request, so that no others have to be read."""
+    """List the members whose owners affect the request, so that no others have to be read."""
     return tuple(
         pod
         for position, pod in enumerate(members)
@@ -72,7 +73,7 @@ def with_a_say(members: Sequence[Pod], policy: Policy, *, was_submitted: bool) -
 
 
 def effective(gathered: Gathered, defaults: Defaults) -> PlaceholderSpec | Refused:
-    """Put the placeholder of a workload together, or say what speaks against it."""
+    """Build the placeholder of a workload, or return what is wrong with the request."""
     texts = _said(gathered, defaults)
     if isinstance(texts, Refused):
         return texts
@@ -99,7 +100,10 @@ def effective(gathered: Gathered, defaults: Defaults) -> PlaceholderSpec | Refus
 
 
 def _said(gathered: Gathered, defaults: Defaults) -> Texts | Refused:
-    """What it was submitted with before, or else what the members and their owners say now."""
+    """Return what the workload was submitted with before, or else what it asks for now.
+
+    That is what its members and their owners say.
+    """
     if gathered.former is not None:
         return gathered.former
     above = {
@@ -111,7 +115,9 @@ def _said(gathered: Gathered, defaults: Defaults) -> Texts | Refused:
     for member in others:
         if _says(member, gathered.provenance, by_owner, defaults) != texts:
             path = f"metadata.annotations[{names.REQUEST_PREFIX}…]"
-            words = f"the pods of a gang ask for the same, {first.name} and {member.name} do not"
+            words = (
+                f"all pods of a gang must ask for the same; {first.name} and {member.name} do not"
+            )
             return Refused((Fault(path, words),))
     return texts
 
@@ -119,7 +125,7 @@ def _said(gathered: Gathered, defaults: Defaults) -> Texts | Refused:
 def _says(
     pod: Pod, provenance: Provenance, by_owner: Mapping[str, Texts], defaults: Defaults
 ) -> Texts:
-    """Lay the pod's words over its owners', the nearest owner's over those above it, and all over its priority class's.
+    """Merge what the pod asks for over its owners', nearest owner first, over its priority class's.
 
     by_owner: what each owner asks for, by its uid; the pods of a gang share their owners.
     """
@@ -130,7 +136,10 @@ def _says(
 
 
 def _with_deadline(pod: Pod, provenance: Provenance) -> Pod:
-    """Give the pod its Job's `activeDeadlineSeconds` where it has none: that ends all of a Job's pods alike."""
+    """Give the pod its Job's `activeDeadlineSeconds` if it has none of its own.
+
+    A Job's deadline ends all of its pods.
+    """
     nearest = next(iter(provenance.above(pod)), None)
     deadline_s = nearest.spec.get("activeDeadlineSeconds") if nearest else None
     if pod.deadline_s is not None or not isinstance(deadline_s, int):

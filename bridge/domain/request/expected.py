@@ -1,6 +1,8 @@
-"""The pods that a manifest would become, as far as it determines them.
+"""Derive the pods that a manifest would become, as far as it determines them.
 
-That is how many there are, and what their controllers write on them that says who belongs together. What only the cluster knows is left out: names and uids are made up, and nothing has succeeded or failed yet.
+That is how many there are, and what their controllers write on them to mark which belong together.
+What only the cluster knows is left out: names and uids are made up, and nothing has succeeded or
+failed yet.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,11 +35,11 @@ class _Marks:
 def pods(template: Template, made: Pod) -> tuple[Pod, ...]:
     """List the pods of one template, at most one more than a gang may have.
 
-    Of a LeaderWorkerSet, whose groups are alike, those of its first group.
+    For a LeaderWorkerSet, whose groups are alike, list those of its first group.
 
     Args:
-        template: what they are made of.
-        made: one of them as the API server would have it.
+        template: the template they are made from.
+        made: one of them as the API server would store it.
     """
     if not template.owners:
         return (replace(made, name=template.root.name),)
@@ -51,7 +53,7 @@ def pods(template: Template, made: Pod) -> tuple[Pod, ...]:
         replace(
             made,
             uid=PodUid(f"{made.uid}-{n}"),
-            name="",  # made up when it is created
+            name="",  # generated on creation
             labels={**made.labels, **marks.labels},
             annotations={**made.annotations, **handed_down, **marks.annotations},
         )
@@ -60,7 +62,7 @@ def pods(template: Template, made: Pod) -> tuple[Pod, ...]:
 
 
 def _marks(template: Template) -> Iterator[_Marks]:
-    """Go through the pods of one template in the order of their ranks."""
+    """Return the marks of each pod of one template, in rank order."""
     match template.root.kind, template.around:
         case leader_worker_set.KIND, (around, *_):
             return _of_lws(template, around)
@@ -75,7 +77,10 @@ def _marks(template: Template) -> Iterator[_Marks]:
 
 
 def _of_job(spec: Manifest, *, mode: str) -> Iterator[Mapping[str, str]]:
-    """Number the pods of a Job; mode: what holds where its own `completionMode` is not set."""
+    """Number the pods of a Job.
+
+    mode: used if the Job's own `completionMode` is not set.
+    """
     size = _count(spec, "parallelism")
     size = min(size, _count(spec, "completions", size))
     is_indexed = spec.get("completionMode", mode) == "Indexed"
@@ -101,7 +106,10 @@ def _of_jobset(template: Template, own: Manifest, spec: Manifest) -> Iterator[_M
 
 
 def _of_lws(template: Template, around: Manifest) -> Iterator[_Marks]:
-    """Where there is no template of its own for the leader, it is made of the workers'."""
+    """Number the pods of one group.
+
+    Without a template of its own, the leader is made from the workers' template.
+    """
     size = _count(around, "size")
     has_leader = "leaderTemplate" in around
     is_leader = template.path.endswith("leaderTemplate")
@@ -116,6 +124,9 @@ def _of_lws(template: Template, around: Manifest) -> Iterator[_Marks]:
 
 
 def _count(holder: Manifest, key: str, default: int = 1) -> int:
-    """Read how many there are; what is no number is refused where the size of the gang is worked out."""
+    """Read a count.
+
+    A value that is not a number is refused where the gang's size is computed.
+    """
     count = holder.get(key, default)
     return count if isinstance(count, int) else default

@@ -1,7 +1,8 @@
-"""Whether Kubernetes can take a pod on the node Slurm chose, by Kubernetes' own books.
+"""Check whether a pod fits on the node that Slurm chose, by Kubernetes' own accounting.
 
-Asked before a pod is pinned, because a pin cannot be undone: kube-scheduler must find room there. So this repeats what
-its filters look at (NodeResourcesFit, NodePorts, TaintToleration, NodeUnschedulable, NodeAffinity).
+This runs before a pod is pinned, because a pin cannot be undone: kube-scheduler must find room
+there. So it repeats what kube-scheduler's filters check (NodeResourcesFit, NodePorts,
+TaintToleration, NodeUnschedulable, NodeAffinity).
 """
 
 from collections.abc import Container, Iterable, Iterator
@@ -21,7 +22,7 @@ ANY_IP = "0.0.0.0"  # noqa: S104  # a value to compare with, nothing is bound to
 
 @dataclass(frozen=True, slots=True)
 class FitResult:
-    """Whether it fits, and what stands against it in words; "" if nothing does."""
+    """Whether the pod fits, and in words what prevents it; "" if nothing does."""
 
     fit: Fit
     text: str = ""
@@ -29,7 +30,7 @@ class FitResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tenant:
-    """A pod that takes room on the node: bound there, or assigned by us and not bound yet."""
+    """A pod that takes room on the node: bound there, or assigned by us and not yet bound."""
 
     demand: Demand
     host_ports: tuple[tuple[str, int, str], ...] = ()
@@ -39,12 +40,12 @@ class Tenant:
 def tenants(
     bound: Iterable[BoundPod], assigned: Iterable[Pod], *, outlived: Container[PodUid] = ()
 ) -> tuple[Tenant, ...]:
-    """What counts on one node.
+    """Return the pods that count on one node.
 
     Args:
-        bound: the pods of others that Kubernetes has bound to the node; ended ones are charged no more.
+        bound: other pods that Kubernetes has bound to the node; ended ones no longer count.
         assigned: our pods that are pinned or bound to it.
-        outlived: our pods whose placeholder is over: they are evicted at any moment.
+        outlived: our pods whose placeholder has ended: they will be evicted soon.
     """
     charged: list[BoundPod | Pod] = [*bound, *assigned]
     return tuple(
@@ -59,11 +60,13 @@ def tenants(
 
 
 def check(pod: Pod, kube_node: KubeNodeFacts | None, others: Iterable[Tenant]) -> FitResult:
-    """Look whether the pod fits beside the others; TERMINATING where it will once the leaving ones are gone.
+    """Check whether the pod fits beside the others.
+
+    The result is TERMINATING if it will fit once the pods that are leaving are gone.
 
     Args:
         pod: the pod to place.
-        kube_node: the node behind the one Slurm chose; None if Kubernetes knows none.
+        kube_node: the node behind the one Slurm chose; None if Kubernetes has none.
         others: everything else that takes room there (`tenants`).
     """
     if kube_node is None:
@@ -80,7 +83,7 @@ def check(pod: Pod, kube_node: KubeNodeFacts | None, others: Iterable[Tenant]) -
 
 
 def _node_problem(pod: Pod, kube_node: KubeNodeFacts) -> str:
-    """What no leaving pod can cure."""
+    """Return what keeps the pod off the node even after other pods leave."""
     if kube_node.is_deleting:
         return "the node is being deleted"
     if not kube_node.is_ready:
@@ -119,7 +122,10 @@ def _shortages(pod: Pod, allocatable: Allocatable, others: tuple[Tenant, ...]) -
 
 
 def _insufficient(name: str, asked: int, free: int) -> str:
-    """Memory in MiB, rounded so that what is asked is never shown as being there."""
+    """Describe a shortage.
+
+    Memory is in MiB, rounded so that the amount asked for never looks available.
+    """
     match name:
         case "cpu":
             shown = f"{asked}m asked, {free}m free"

@@ -1,4 +1,7 @@
-"""Pods in manifests of any kind: a workload's templates are found by their shape, so kinds nobody has heard of work too."""
+"""Find pods in manifests of any kind.
+
+Templates are recognised by their shape, so unknown kinds work too.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -14,23 +17,25 @@ _JOBS_OF = frozenset({"CronJob", "JobSet"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """A pod as a manifest would make it."""
+    """A pod as a manifest would create it."""
 
     root: KubeObject
-    """The object it stands in; of a pod itself, that pod."""
+    """The object that contains it; for a pod itself, that pod."""
     path: str
-    """Of the template in the object: `spec.template`; "" for a pod itself."""
+    """The path of the template in the object: `spec.template`; "" for a pod itself."""
     metadata: Manifest
     """Labels and annotations."""
     spec: Manifest
     owners: tuple[KubeObject, ...] = ()
-    """The controllers that the pod would have, the nearest first, as far as the manifest has them; () for a pod itself."""
+    """The controllers that the pod would have, nearest first, as far as the manifest shows them;
+    () for a pod itself."""
     around: tuple[Manifest, ...] = ()
-    """The mappings that the template stands in, the nearest first: they say how many such pods there are."""
+    """The mappings that enclose the template, nearest first; they determine how many such pods
+    there are."""
 
 
 def templates(manifest: Manifest) -> Iterator[Template]:
-    """Find every pod that an object would make."""
+    """Find every pod that an object would create."""
     root = read(manifest)
     for path, pod, around in _pods(manifest, "", ()):
         inner = pod.get("metadata") or {}
@@ -63,11 +68,11 @@ def read(manifest: Manifest) -> KubeObject:
 
 
 def _made_between(root: KubeObject, around: tuple[Manifest, ...]) -> Iterator[KubeObject]:
-    """Read the objects that the root would make, which in turn make the pod: a CronJob's or a JobSet's Jobs."""
+    """Read the objects between the root and the pod: a CronJob's or a JobSet's Jobs."""
     kind = "Job" if root.kind in _JOBS_OF else "object without kind"
     for holder in around[:-1]:
         if isinstance(holder.get("spec"), Mapping):
-            yield replace(read({**holder, "kind": kind}), name="")  # made up when it is created
+            yield replace(read({**holder, "kind": kind}), name="")  # generated on creation
 
 
 def _texts(value: object) -> Mapping[str, str]:
@@ -79,7 +84,7 @@ def _texts(value: object) -> Mapping[str, str]:
 def _pods(
     node: object, path: str, around: tuple[Manifest, ...]
 ) -> Iterator[tuple[str, Manifest, tuple[Manifest, ...]]]:
-    """Go through everything in order; what has `spec.containers` is a pod."""
+    """Walk through everything in order; what has `spec.containers` is a pod."""
     match node:
         case Mapping() if _is_pod(node):
             yield path, node, around

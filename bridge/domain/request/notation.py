@@ -1,6 +1,7 @@
-"""How annotation values are written: each function reads one form into Slurm's units, or raises ValueError.
+"""Parse annotation values: each function reads one form into Slurm's units, or raises ValueError.
 
-The errors say nothing more: whoever asks knows the field, and tells its accepted form (`bridge.domain.request.overrides`).
+The errors carry no text: the caller knows the field and reports its accepted form
+(`bridge.domain.request.overrides`).
 """
 
 import re
@@ -23,24 +24,27 @@ _SWITCHES = re.compile(r"[1-9][0-9]{0,5}(?:@(\S+))?")
 
 
 def text(value: str) -> str:
-    """Read a line for people: printable, not empty, at most `MAX_TEXT_BYTES`."""
+    """Read a line of text: printable, not empty, at most `MAX_TEXT_BYTES`."""
     _require(value.strip() and value.isprintable() and len(value.encode()) <= MAX_TEXT_BYTES)
     return value.strip()
 
 
 def name(value: str) -> str:
-    """Read a name of something in Slurm: no spaces, quotes, commas or operators."""
+    """Read the name of something in Slurm: no spaces, quotes, commas or operators."""
     _require(not re.search(r"[\s,;|&\"']", value))
     return text(value)
 
 
 def name_list(value: str) -> str:
-    """Read names with commas between them."""
+    """Read names separated by commas."""
     return text(",".join(name(part) for part in value.split(",")))
 
 
 def expression(value: str) -> str:
-    """Read a feature or licence expression; its grammar is Slurm's, only what never belongs in one is refused."""
+    """Read a feature or licence expression.
+
+    Slurm checks its grammar; only what can never be part of one is refused here.
+    """
     _require(not re.search(r"[\s\"'`$\\<>]", value))
     return text(value)
 
@@ -52,7 +56,7 @@ def number(value: str, *, least: int = 1) -> int:
 
 
 def integer(value: str) -> int:
-    """Read a whole number, 0 and below included."""
+    """Read a whole number, including 0 and negative ones."""
     return -number(value[1:], least=0) if value.startswith("-") else number(value, least=0)
 
 
@@ -64,7 +68,10 @@ def cpus(value: str) -> int:
 
 
 def memory_mib(value: str) -> int:
-    """Read a quantity of bytes, rounded up to MiB; less than one is a number whose unit was forgotten."""
+    """Read a quantity of bytes, rounded up to MiB.
+
+    Less than one MiB is refused: it is a number whose unit was forgotten.
+    """
     amount = quantities.whole(quantities.parse(value))
     _require(amount >= quantities.MIB)
     return quantities.mebibytes(amount)
@@ -77,14 +84,20 @@ def truth(value: str) -> bool:
 
 
 def moment(value: str) -> datetime:
-    """Read RFC 3339 with a time zone: Slurm's host and the user's may be in different ones."""
+    """Read an RFC 3339 time with a time zone.
+
+    Slurm's host and the user may be in different time zones.
+    """
     parsed = datetime.fromisoformat(value)
     _require(parsed.tzinfo)
     return parsed
 
 
 def minutes(value: str) -> int:
-    """Read Slurm's `--time`: minutes, `[hours:]minutes:seconds`, `days-hours[:minutes[:seconds]]`; rounded up."""
+    """Read Slurm's `--time`, rounded up to minutes.
+
+    Accepted are minutes, `[hours:]minutes:seconds` and `days-hours[:minutes[:seconds]]`.
+    """
     if match := _DAYS.fullmatch(value):
         days, hours, whole_minutes, seconds = (int(part or 0) for part in match.groups())
     elif match := _CLOCK.fullmatch(value):
@@ -125,14 +138,17 @@ def _each_counts_once(named: Sequence[str]) -> bool:
 
 
 def dependency(value: str) -> str:
-    """Read `afterok:7:8,singleton`; commas (all of them) or question marks (any of them), not both."""
+    """Read `afterok:7:8,singleton`.
+
+    Separators are commas (all must hold) or question marks (any must hold), not both.
+    """
     parts = value.split("?" if "?" in value else ",")
     _require(all(_DEPENDENCY.fullmatch(part) for part in parts))
     return text(value)
 
 
 def switches(value: str) -> str:
-    """Read `count[@longest wait]`, as sbatch's `--switches`."""
+    """Read `count[@longest wait]`, as in sbatch's `--switches`."""
     match = _SWITCHES.fullmatch(value)
     _require(match)
     if match and match[1]:

@@ -1,7 +1,8 @@
-"""What a user may ask of Slurm by annotations under `names.REQUEST_PREFIX`: one table of fields.
+"""The fields that users may ask of Slurm by annotations under `names.REQUEST_PREFIX`: one table.
 
-`parse` reads annotations by it, and `docs/annotations.md` is written from it. Only form is checked here; what a user is
-allowed to ask for, and whether it fits the pod, is `bridge.domain.request.build`'s.
+`parse` reads annotations by it, and `docs/annotations.md` is generated from it. Only the form is
+checked here. `bridge.domain.request.permit` decides what a user may ask for, and
+`bridge.domain.request.build` whether it fits the pod.
 """
 
 import difflib
@@ -19,7 +20,7 @@ from bridge.domain.request import notation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overrides:
-    """The annotations' values in Slurm's units; None where the user has said nothing."""
+    """The annotations' values in Slurm's units; None where the user asked for nothing."""
 
     account: str | None = None
     begin_at: datetime | None = None
@@ -49,7 +50,7 @@ class Overrides:
     wckey: str | None = None
 
     def under(self, own: "Overrides") -> "Overrides":
-        """These as an owner's, with what the pod itself says laid over them."""
+        """Treat these as an owner's, and lay the pod's own values over them."""
         return Overrides(
             **{
                 member.name: _first(getattr(own, member.name), getattr(self, member.name))
@@ -64,9 +65,9 @@ class Field:
 
     name: str
     attribute: str
-    """The member of `Overrides` it sets."""
+    """The member of `Overrides` that it sets."""
     parse: Callable[[str], Any]
-    """Raises ValueError on anything but the accepted form."""
+    """Raises ValueError for anything but the accepted form."""
     accepted: str
     example: str
     meaning: str
@@ -144,35 +145,36 @@ REFUSED: Mapping[str, str] = MappingProxyType(
 """Slurm fields that cannot be honoured, and what to use instead."""
 
 MOST_FIELDS = 40
-"""More than there are; an object with more is not looked at field by field."""
+"""More than exist; an object with more is not examined field by field."""
 
 LONGEST_NAME = 30
 _LONGEST_VALUE = 4 * notation.MAX_TEXT_BYTES
-"""Characters; no form takes more, so nobody reads them."""
+"""In characters. No form takes more, so nothing longer is read."""
 
 _HINTS = 3
-"""Unknown fields for which a similar one is looked for: that takes longer than all else."""
+"""The number of unknown fields for which to look for a similar one; that takes longer than all
+else."""
 
 _SHOWN = 80
-"""Characters of a faulty value that are shown: annotations may have 256 KiB."""
+"""The number of characters of a faulty value to show: annotations may have 256 KiB."""
 
 _BY_NAME = MappingProxyType({field.name: field for field in FIELDS})
 
 
 def path(name: str) -> str:
-    """Say where a field stands in a pod, for faults."""
+    """Return the path of a field in a pod, for faults."""
     return f"metadata.annotations[{names.REQUEST_PREFIX}{name}]"
 
 
 def parse(annotations: Mapping[str, str]) -> tuple[Overrides, tuple[Fault, ...]]:
-    """Read what annotations ask for; every fault is told, and the rest still read."""
+    """Read what annotations ask for; report every fault, and still read the rest."""
     return read(requests(annotations))
 
 
 def read(asked: Mapping[str, str]) -> tuple[Overrides, tuple[Fault, ...]]:
-    """Read what is asked for by the names of the fields, as `requests` gives it.
+    """Read what is asked for, keyed by the names of the fields as `requests` returns them.
 
-    Counted first: of far too many fields, or of names that are none, none is read.
+    Check the number of fields and the length of names first: if either is excessive, read none.
     """
     if crowd := _crowd(asked):
         return Overrides(), (crowd,)
@@ -198,9 +200,9 @@ def read(asked: Mapping[str, str]) -> tuple[Overrides, tuple[Fault, ...]]:
 
 
 def requests(annotations: Mapping[str, str]) -> dict[str, str]:
-    """Pick the annotations that ask something of Slurm, by the names of their fields.
+    """Pick the annotations that ask something of Slurm, keyed by the names of their fields.
 
-    Of too many, only so many are picked that `read` sees it; and of a long value only so much.
+    Pick at most one more than `read` accepts, and cut long values just above their limit.
     """
     prefix = names.REQUEST_PREFIX
     asked = (
@@ -212,7 +214,7 @@ def requests(annotations: Mapping[str, str]) -> dict[str, str]:
 
 
 def reference() -> str:
-    """Write the table of `docs/annotations.md`."""
+    """Generate the table of `docs/annotations.md`."""
     lines = [
         "| annotation | meaning | accepted | example |",
         "| --- | --- | --- | --- |",
@@ -228,7 +230,7 @@ def reference() -> str:
 
 
 def _crowd(asked: Mapping[str, str]) -> Fault | None:
-    """Say that these are no requests of anybody's."""
+    """Return a fault if the fields are too many or have impossible names."""
     everything = path("…")
     if len(asked) > MOST_FIELDS:
         return Fault(everything, f"expected at most {MOST_FIELDS} fields, found more")

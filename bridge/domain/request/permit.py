@@ -1,7 +1,8 @@
-"""What a rule makes of a request: the Slurm user and everything else that a user might want to be better off by.
+"""Apply a rule to a request: decide the Slurm user and everything that could give an advantage.
 
-Decided on the effective request, owners' annotations included, before every submit; the webhook asks the same early, for the
-pod alone. Nothing a user writes gets into a Slurm user, group or account but through a rule.
+The decision is made on the effective request, including the owners' annotations, before every
+submit; the webhook makes it early, for the pod alone. Nothing that a user writes becomes a Slurm
+user, group or account except through a rule.
 """
 
 import re
@@ -14,11 +15,12 @@ from bridge.domain.request.overrides import Overrides
 from bridge.domain.request.rules import Choice, Patterns, Range, Requester, Rule
 
 PATH = "policy"
-"""The path of faults that no field of the pod is to blame for."""
+"""The path of faults that no field of the pod causes."""
 
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
-"""What a template may amount to. Not a number: Slurm takes one for a uid, and anybody may call a namespace 0."""
+"""What a template may expand to. Not a number: Slurm reads one as a uid, and anybody may create a
+namespace named 0."""
 _ACCOUNT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _LICENSE_END = re.compile(r"[:@=]")
 _SHOWN = 80
@@ -26,11 +28,11 @@ _SHOWN = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """A request, as far as rules look at it."""
+    """A request, as far as rules examine it."""
 
     overrides: Overrides
     deadline_s: int | None = None
-    """The pod's `activeDeadlineSeconds`: the time limit, where no annotation says another."""
+    """The pod's `activeDeadlineSeconds`: the time limit unless an annotation sets another."""
     node_choices: tuple[str, ...] = ()
     """Paths in the pod's spec that choose nodes."""
 
@@ -53,7 +55,10 @@ class Permit:
 
 
 def decide(rule: Rule, ask: Ask, *, requester: Requester, namespace: str) -> Permit | Refused:
-    """Permit what is asked for, or name everything that the rule does not allow, with what it would."""
+    """Permit the request, or return a fault for everything the rule does not allow.
+
+    Each fault names what the rule would allow.
+    """
     asked = ask.overrides
     faults: list[Fault] = []
     known = {"namespace": namespace, "user": requester.user}
@@ -97,7 +102,7 @@ def decide(rule: Rule, ask: Ask, *, requester: Requester, namespace: str) -> Per
 
 
 def node_choices(*, has_selector: bool, has_terms: bool) -> tuple[str, ...]:
-    """Name what in a pod's spec chooses nodes."""
+    """Return the paths in a pod's spec that choose nodes."""
     paths = {
         "spec.nodeSelector": has_selector,
         "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution": has_terms,
@@ -106,7 +111,7 @@ def node_choices(*, has_selector: bool, has_terms: bool) -> tuple[str, ...]:
 
 
 def unknown_placeholders(template: str, known: frozenset[str]) -> tuple[str, ...]:
-    """Name what stands in braces and means nothing."""
+    """Return the names in braces that mean nothing."""
     return tuple(name for name in _PLACEHOLDER.findall(template) if name not in known)
 
 
@@ -119,7 +124,7 @@ def _named(
     template: str,
     table: Mapping[str, str],
 ) -> str:
-    """The Slurm user or group; "" with a fault where there is none."""
+    """Return the Slurm user or group; add a fault and return "" if there is none."""
     text = _filled(template, known)
     if table:
         if text not in table:
@@ -155,7 +160,7 @@ def _others_name(rule: Rule, field: str, asked: str | None, granted: str) -> Ite
 
 
 def _not_allowed(rule: Rule, field: str, asked: str | None, choice: Choice) -> Iterator[Fault]:
-    """Several names with commas must all be allowed; the default may always be asked for."""
+    """Check each of several names separated by commas; the default may always be asked for."""
     if asked is None or choice.is_open or asked == choice.default:
         return
     refused = [part for part in asked.split(",") if not _may(part, choice)]
@@ -203,7 +208,7 @@ def _too_long(rule: Rule, ask: Ask) -> Iterator[Fault]:
 
 
 def _not_shared(rule: Rule, ask: Ask) -> Iterator[Fault]:
-    """What takes nodes or licences away from others."""
+    """Refuse what takes nodes or licences away from others."""
     asked = ask.overrides
     if asked.exclusive and not rule.exclusive:
         yield Fault(overrides.path("exclusive"), f"refused: nodes are shared ({rule.source})")
@@ -227,7 +232,7 @@ def _licenses(rule: Rule, asked: str) -> Iterator[Fault]:
 
 
 def _may_license(allowed: Patterns, part: str) -> bool:
-    """`matlab@server:2` is allowed as `matlab`, or with its server as it stands."""
+    """Check one licence: `matlab@server:2` is allowed as `matlab` or as `matlab@server`."""
     return any(
         allowed.match(name) for name in (_LICENSE_END.split(part)[0], part.partition(":")[0])
     )

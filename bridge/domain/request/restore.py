@@ -1,11 +1,13 @@
-"""Restore: pods live, and Slurm has forgotten their placeholder. Was it lost, and how is it brought back?
+"""Restore placeholders: pods are alive, but Slurm no longer knows their placeholder.
 
-*Lost* needs positive evidence, because a job that ended and was purged is absent in the same way. What counts, the best
-first: what slurmdbd says of that very job; that slurmctld is about to give out the job's id, or a lower one, again; that
-another job has its id. What is brought back is the same job, for the time that is left, on the very nodes of its pods.
+Was it lost, and how is it restored? *Lost* needs positive evidence, because a job that ended and
+was purged is absent in the same way. The evidence, best first: what slurmdbd says about that very
+job; that slurmctld is about to assign the job's id, or a lower one, again; that another job has its
+id. The same job is restored, for the time that is left, on the very nodes of its pods.
 
-It has to win against strangers that wait for these nodes. So a node whose pods have no placeholder takes no jobs (it is
-drained); once their placeholders wait in Slurm, above everybody else by priority, the drain is taken back.
+It has to start before other jobs that wait for these nodes. So a node whose pods have no
+placeholder is drained and takes no jobs. Once their placeholders wait in Slurm, with a priority
+above everybody else's, the drain is lifted.
 """
 
 import enum
@@ -25,26 +27,31 @@ from bridge.domain.observation.view import Evidence
 from bridge.domain.request import overrides
 
 TOP_PRIORITY = 4_000_000_000
-"""Below NO_VAL (4294967294), above whatever a site's weights add up to. It has no effect once the job runs."""
+"""Below NO_VAL (4294967294), above any sum of a site's weights. It has no effect once the job
+runs."""
 
 _WRAPS_NEAR = 0.1
-"""Slurm's ids begin again after the last: an id in the last tenth and a next one in the first may be just that."""
+"""Share of the id range near its ends.
+
+Slurm's ids start over after the last one: an id in the last tenth and a next one in the first tenth
+may be just that.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountedJob:
-    """What slurmdbd says of one job."""
+    """What slurmdbd reports about one job."""
 
     states: frozenset[str]
     started_at: datetime | None
     ended_at: datetime | None
-    """None while slurmdbd has heard of no end."""
+    """None as long as slurmdbd has not received an end."""
     ended_by: str = ""
-    """Who cancelled it; "" for nobody."""
+    """Who cancelled it; "" if nobody did."""
     says_time_limit: bool = True
-    """False where it was never told one: the job has its partition's."""
+    """False if slurmdbd never received one: the job has its partition's limit."""
     time_limit_min: int | None = None
-    """None is unlimited, where it says so."""
+    """None means unlimited, if `says_time_limit`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,15 +60,16 @@ class Numbering:
 
     next_id: JobId
     last_id: JobId
-    """After this one it begins again."""
+    """After this one, ids start over."""
 
 
 def verdict(record: AccountedJob, *, is_up_to_date: bool) -> Evidence:
-    """Say whether slurmctld lost a job that it does not know, or whether the job had ended.
+    """Decide whether slurmctld lost a job that it does not know, or whether the job had ended.
 
-    While slurmdbd has not been told everything, not to know an end says nothing: slurmctld keeps what it could not send.
-    Two ends are none. `slurmctld -c` drops its state and calls every job cancelled, by nobody. And `sacctmgr show
-    runawayjobs` completes jobs that slurmctld does not know, in the second in which they began.
+    While slurmdbd is not up to date, a missing end proves nothing: slurmctld keeps what it could
+    not send. Two kinds of end do not count as one. `slurmctld -c` drops its state and records every
+    job as cancelled, by nobody. And `sacctmgr show runawayjobs` completes jobs that slurmctld does
+    not know, in the second in which they started.
     """
     if record.ended_at is None:
         return Evidence.LOST if is_up_to_date else Evidence.PENDING
@@ -73,7 +81,10 @@ def verdict(record: AccountedJob, *, is_up_to_date: bool) -> Evidence:
 
 
 def went_backwards(job_id: JobId, numbering: Numbering) -> bool:
-    """Slurm gave this id out, and is going to give it out again: it has forgotten that it did."""
+    """Check whether Slurm is going to assign an id again that it has assigned before.
+
+    If so, it has forgotten the job.
+    """
     near = numbering.last_id * _WRAPS_NEAR
     may_have_wrapped = job_id > numbering.last_id - near and numbering.next_id < near
     return numbering.next_id <= job_id and not may_have_wrapped
@@ -89,18 +100,19 @@ def placeholder(
     record: AccountedJob | None,
     now: datetime,
 ) -> PlaceholderSpec:
-    """Ask for the same again; of a gang's tasks as many on each node as there were, free slots beside its pods too.
+    """Build the placeholder that requests the same again.
 
-    Of a heterogeneous job those components are asked for again that have a pod left.
+    A gang gets as many tasks on each node as it had, including free slots beside its pods. For a
+    heterogeneous job, only components that still have a pod are requested again.
 
     Args:
         identity: the lost placeholder's, as its pods carry it.
         grant: what Slurm had granted it.
         lost: what named it (`Pod.placed_by`).
         pods: its pods that are still placed.
-        nodes: where these are, each once: what ended pods had is not asked for again.
-        record: what slurmdbd says of it: an administrator may have changed its time limit.
-        now: what the remaining time counts from.
+        nodes: where these are, each once; what ended pods had is not requested again.
+        record: what slurmdbd reports about it: an administrator may have changed its time limit.
+        now: the time from which the remaining time counts.
     """
     whole = (grant, *grant.also)
     left = [each for each in whole if each.tasks_on.keys() & set(nodes)] or whole
@@ -113,7 +125,7 @@ def placeholder(
 def _component(
     grant: Grant, whose: Identity, nodes: Sequence[SlurmNode], limit_min: int | None
 ) -> PlaceholderSpec:
-    # Parser v0.0.45 does not say whether a job has its nodes for itself: what was asked for does.
+    # Parser v0.0.45 does not report whether a job is exclusive; the request does.
     asked, _ = overrides.read(whose.frozen.asked if whose.frozen else {})
     there = {node: count for node, count in grant.tasks_on.items() if node in nodes}
     required = tuple(node for node, count in there.items() for _ in range(count)) or tuple(nodes)
@@ -147,7 +159,10 @@ def _component(
 
 
 def _remaining_min(grant: Grant, record: AccountedJob | None, now: datetime) -> int | None:
-    """At least a minute, in which Slurm itself ends what has run out meanwhile."""
+    """Return the remaining minutes, at least one.
+
+    In that minute Slurm itself ends a job whose time has run out meanwhile.
+    """
     began, limit_min = grant.started_at, grant.time_limit_min
     if record is not None and record.started_at is not None and record.says_time_limit:
         began, limit_min = record.started_at, record.time_limit_min
@@ -160,23 +175,24 @@ class Hold(enum.Enum):
     """Whether Slurm holds a node for the pods that run there."""
 
     HELD = "held"
-    """All of them have a placeholder that runs, or nobody is there."""
+    """All of them have a running placeholder, or no pods are there."""
     RESTORING = "restoring"
-    """Some placeholders are to start there; none is missing."""
+    """Some placeholders are about to start there; none is missing."""
     UNDECIDED = "undecided"
-    """Some pods have no placeholder, and it is for people to say what is to be."""
+    """Some pods have no placeholder, and people must decide what happens to them."""
     UNSURE = "unsure"
-    """Slurm does not say, or not yet: nothing is changed."""
+    """Slurm does not report, or not yet: change nothing."""
     MISSING = "missing"
-    """Some placeholders are to be submitted again: whatever Slurm starts there before takes their room."""
+    """Some placeholders have to be submitted again; whatever Slurm starts there first takes
+    their room."""
 
 
 _WORST_FIRST = (Hold.MISSING, Hold.UNSURE, Hold.RESTORING, Hold.UNDECIDED)
-"""Who waits for people does not keep others from starting again."""
+"""A pod that waits for people does not keep others from starting again."""
 
 
 def hold(pods: Iterable[Hold]) -> Hold:
-    """Say it of a node, from what is so of each of its pods."""
+    """Combine the holds of a node's pods into the node's own."""
     found = set(pods)
     return next((worst for worst in _WORST_FIRST if worst in found), Hold.HELD)
 
@@ -184,13 +200,13 @@ def hold(pods: Iterable[Hold]) -> Hold:
 def hold_for(
     pod: Pod, cell: tuple[Row, Column], evidence: Evidence, refusal: SubmitRefusal | None
 ) -> Hold:
-    """Say it for one pod.
+    """Return the hold for one pod.
 
     Args:
-        pod: which.
+        pod: the pod.
         cell: where it is in the lifecycle's table.
-        evidence: what became of its placeholder, where that is missing.
-        refusal: what Slurm said against another one.
+        evidence: what became of its placeholder, if that is missing.
+        refusal: Slurm's refusal of another placeholder; None if there is none.
     """
     row, column = cell
     if row not in (Row.PLACED, Row.BOUND):
@@ -207,7 +223,7 @@ def hold_for(
 
 
 def _comes_back(pod: Pod, evidence: Evidence, refusal: SubmitRefusal | None) -> bool:
-    """Nobody need do anything for it."""
+    """Check whether the placeholder is restored without anybody's intervention."""
     if refusal is not None or pod.grant is None:
         return False
     is_told = evidence is Evidence.NONE and pod.when_lost == "restore"

@@ -1,6 +1,6 @@
-"""A waiting placeholder and what would be submitted now: what of it Slurm has to be told anew.
+"""Compare a waiting placeholder with what would be submitted now, and find what Slurm must update.
 
-Only the number of tasks changes in place, as the job's user. Whatever else differs takes another job.
+Only the number of tasks changes in place, as the job's user. Any other difference takes a new job.
 """
 
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ from bridge.domain.model.placeholder import Changes, PlaceholderSpec
 
 
 def changes(spec: PlaceholderSpec, job: SlurmJob) -> Mapping[JobId, Changes] | None:
-    """Say which components have to ask for another number of tasks; None: that is not all that differs.
+    """Return the components whose number of tasks must change; None if anything else differs.
 
     Args:
         spec: what would be submitted now.
-        job: what was, while it waits.
+        job: the waiting job that was submitted.
     """
     specs = (spec, *spec.also)
     parts = job.components
@@ -43,6 +43,6 @@ def _size(spec: PlaceholderSpec) -> TaskSize:
 
 
 def _is_for_the_same(spec: PlaceholderSpec, job: SlurmJob) -> bool:
-    """A job's user never changes, and whose account it is charged to was decided at its submit."""
+    """Compare user and account: a job's user never changes, and its account was fixed at submit."""
     frozen = job.identity.frozen
     return frozen is not None and (frozen.user, frozen.account) == (spec.user, spec.account)

@@ -1,4 +1,4 @@
-"""Kubernetes' own rules for which nodes a pod may go to: node selector, required node affinity, taints.
+"""Kubernetes' own rules for where a pod may go: node selector, required node affinity, taints.
 
 Source: <https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/>, "Node affinity", and
 <https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/>.
@@ -11,14 +11,15 @@ from bridge.domain.model.nodes import KubeNodeFacts, Taint
 from bridge.domain.model.pods import NodeTerm, Pod, Requirement, Toleration
 
 UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
-"""What a cordoned node is treated as, <https://kubernetes.io/docs/reference/labels-annotations-taints/>."""
+"""How a cordoned node is treated,
+<https://kubernetes.io/docs/reference/labels-annotations-taints/>."""
 
 _HARD_EFFECTS = ("NoSchedule", "NoExecute")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 
 
 def selects(pod: Pod, kube_node: KubeNodeFacts) -> bool:
-    """Whether the pod's node selector and required node affinity match the node."""
+    """Check whether the pod's node selector and required node affinity match the node."""
     labels = kube_node.labels
     if any(labels.get(key) != value for key, value in pod.node_selector.items()):
         return False
@@ -26,7 +27,7 @@ def selects(pod: Pod, kube_node: KubeNodeFacts) -> bool:
 
 
 def untolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> Taint | None:
-    """The first taint that keeps a pod with these tolerations off, or None."""
+    """Return the first taint that keeps a pod with these tolerations off, or None."""
     tolerated_by = tuple(tolerations)
     return next(
         (
@@ -40,7 +41,7 @@ def untolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> T
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Whether this one toleration lifts this one taint."""
+    """Check whether this one toleration tolerates this one taint."""
     if toleration.effect not in ("", taint.effect):
         return False
     if toleration.operator == "Exists":
@@ -49,14 +50,17 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
 
 
 def hard_taints(kube_node: KubeNodeFacts) -> tuple[Taint, ...]:
-    """Every taint that keeps new pods off; a cordon counts as the taint that Kubernetes makes of it."""
+    """Return every taint that keeps new pods off.
+
+    A cordon counts as the taint that Kubernetes turns it into.
+    """
     taints = tuple(taint for taint in kube_node.taints if taint.effect in _HARD_EFFECTS)
     is_tainted = any(taint.key == UNSCHEDULABLE.key for taint in taints)
     return (*taints, UNSCHEDULABLE) if kube_node.is_unschedulable and not is_tainted else taints
 
 
 def _term_holds(term: NodeTerm, kube_node: KubeNodeFacts) -> bool:
-    """An empty term matches no node."""
+    """Check one term; an empty term matches no node."""
     if not term.match_labels and not term.match_fields:
         return False
     fields = {"metadata.name": str(kube_node.name)}
@@ -79,7 +83,8 @@ def _requirement_holds(requirement: Requirement, labels: Mapping[str, str]) -> b
         case "Gt" | "Lt":
             return _compares(found, requirement)
         case _:
-            # The API server lets no other through; a newer one might: then only kube-scheduler knows.
+            # The API server accepts no other operator; a newer one might, and then only
+            # kube-scheduler knows.
             return False
 
 

@@ -37,7 +37,7 @@ def test_that_no_rule_is_for_us_does_not_matter() -> None:
     [
         (frozenset({selftest.FAULT}), ""),
         (frozenset({selftest.FAULT, "metadata.namespace"}), ""),
-        (None, "does not ask the webhook"),
+        (None, "does not call the webhook"),
         (frozenset(), "cannot be created: connection refused"),
         (frozenset({"spec.containers"}), "cannot be created: connection refused"),
     ],

@@ -185,7 +185,7 @@ def test_slurms_name_may_be_another() -> None:
             build.kube_node(annotations={names.PARTITIONS_ANNOTATION: 'gpu,a" State=DOWN'}),
             NO_DAEMONS,
             "metadata.annotations[scheduler.slinky.slurm.net/external-node-partitions]: "
-            "expected names with commas between, found 'a\" State=DOWN'",
+            "expected names separated by commas, found 'a\" State=DOWN'",
             id="an annotation that would not be one word of node_conf",
         ),
     ],
@@ -499,7 +499,7 @@ def test_the_loser_of_a_name_is_told_and_left_to_others() -> None:
     said, *rest = registration.yield_to(second, first).actions
     assert isinstance(said, SetCondition)
     assert nodes.NAME_TAKEN == said.condition.reason
-    assert "node a has the Slurm name s1 already" in said.condition.message
+    assert "node a already has the Slurm name s1" in said.condition.message
     assert [RemoveTaint(kube_node=KubeNode("b"))] == rest
 
 

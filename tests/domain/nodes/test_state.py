@@ -172,7 +172,7 @@ SINCE = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
             (
                 "False",
                 "NotResponding",
-                "something tried to reach a slurmd there; made anew as soon as no job runs there",
+                "something tried to reach a slurmd there; the node is re-created when no job runs there",
             ),
         ),
     ],

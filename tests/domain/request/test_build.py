@@ -257,7 +257,7 @@ def test_gpus_may_be_asked_for_by_type(gres: str) -> None:
                 "deadline_at": datetime(2026, 12, 24, tzinfo=UTC),
             },
             (
-                "[deadline]: expected a moment after begin (2026-12-25T00:00:00+00:00), "
+                "[deadline]: expected a time after begin (2026-12-25T00:00:00+00:00), "
                 "found 2026-12-24T00:00:00+00:00"
             ),
         ),

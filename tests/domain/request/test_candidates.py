@@ -186,7 +186,7 @@ def test_no_node_at_all_is_a_problem_and_no_submit() -> None:
     nowhere = candidates.choose(build.pod(node_selector={"zone": "nowhere"}), pool())
     empty = candidates.choose(build.pod(), candidates.pool([], [], build.CLUSTER))
 
-    assert "none of the 3 nodes in Slurm has the labels" in nowhere.problem
+    assert "none of the 3 nodes in Slurm both matches" in nowhere.problem
     assert "no node of this cluster is registered in Slurm" == empty.problem
 
 

@@ -170,7 +170,7 @@ def test_a_gangs_pods_ask_for_the_same() -> None:
 def test_a_gangs_pods_are_of_one_user() -> None:
     pods = (pod("u-1", name="a"), pod("u-2", name="b", by="bob"))
 
-    assert "one job has one user" in refused(gathered(*pods, **gang_of(*pods)))
+    assert "a job has one user" in refused(gathered(*pods, **gang_of(*pods)))
 
 
 def test_nodes_to_avoid_are_excluded() -> None:

@@ -157,7 +157,7 @@ def test_who_is_refused_is_told_what_to_look_at() -> None:
     ) == policy.nobody(ALICE, "lab")
     assert "an unknown user" in policy.nobody(Requester(), "lab")
     assert (
-        "refused: policy rule gone, which let this pod in, is no longer there; create the pod anew"
+        "refused: policy rule gone, which admitted this pod, no longer exists; create the pod again"
         == policy.nobody(ALICE, "lab", named=["gone"])
     )
     assert "slurm.user" in Policy(absence="slurm.user is empty").nobody(ALICE, "lab")
