@@ -1,6 +1,7 @@
 """Patches, built by pure functions of the object they are for.
 
-Each one is guarded: it changes exactly that object or nothing. There are three kinds of guard, each against a different kind of harm:
+Each one is guarded: it changes exactly that object or nothing. There are three kinds of guard, each
+against a different kind of harm:
 
 - *JSON patches* where the position matters (gates, finalizers, affinity, taints). They `test` the
   uid, that what they remove is still at its index, and that a map or list they create does not
