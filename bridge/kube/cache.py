@@ -1,10 +1,11 @@
-"""What a watch has seen, kept in memory: by key, by secondary indexes, with callbacks on every change.
+"""In-memory cache of a watch: objects by key and by secondary index, with change callbacks.
 
-Only a reflector writes here, and `observe`, which lets a writer see its own write before the watch delivers it.
-All of it runs on the event loop and never waits, so a reader between two awaits sees one consistent state.
+There are two writers: the reflector, and `observe`, which lets a caller see its own write before
+the watch delivers it. Everything runs on the event loop without awaiting, so a reader sees one
+consistent state between two awaits.
 
-A subscriber that raises over an object costs that object only: it is set aside, stays out of what that subscriber knows, and
-is told to it again with its next version, or by `try_again`.
+A subscriber that raises affects only the object it raised on. That object is set aside and missing
+from that subscriber's view until its next version arrives or `try_again` delivers it once more.
 """
 
 import asyncio
@@ -17,22 +18,21 @@ from bridge.kube.decode import ResourceKind
 T = TypeVar("T")
 
 Callback = Callable[[T | None, T | None], None]
-"""Called with (old, new): (None, new) when it appears, (old, None) when it is gone."""
-
+"""Called with (old, new): (None, new) for an addition, (old, None) for a deletion."""
 
 _INDEXING = -1
-"""Stands for the indexes among the numbers of subscribers."""
+"""Subscriber number that stands for the indexes."""
 
 
 class Index(Generic[T]):
-    """The objects of a cache by something else than their key; get one with `Cache.index`."""
+    """Secondary index of a cache; create one with `Cache.index`."""
 
     def __init__(self, by: Callable[[T], Iterable[str]]) -> None:
         self._by = by
         self._found: dict[str, dict[str, T]] = {}
 
     def get(self, value: str) -> list[T]:
-        """Every object for which `by` gives this value, in no particular order."""
+        """Return every object for which `by` yields this value, in no particular order."""
         return list(self._found.get(value, {}).values())
 
     def _change(self, key: str, old: T | None, new: T | None) -> None:
@@ -49,40 +49,40 @@ class Index(Generic[T]):
     def _where(self, old: T) -> set[str]:
         try:
             return set(self._by(old))
-        except Exception:  # noqa: BLE001  # so it did when it came: it is nowhere, and has been set aside
+        except Exception:  # noqa: BLE001  # it raised on arrival, too: not indexed
             return set()
 
 
 class Cache(Generic[T]):
-    """Objects of one kind, as of the last thing the API server told us."""
+    """Objects of one kind, in the latest state the API server has sent."""
 
     def __init__(self, kind: ResourceKind[T], set_aside: Oddities = UNHEARD) -> None:
         self.kind = kind
-        """What is in it."""
+        """The kind of the cached objects."""
         self._set_aside = set_aside
         self._troubles: dict[str, set[int]] = {}
-        """Key → the subscribers that raised over that object."""
+        """Key → the numbers of the subscribers that raised on that object."""
         self._objects: dict[str, T] = {}
         self._ahead: dict[str, str] = {}
-        """Key → the version put in by `observe`, until the watch has caught up with it."""
+        """Key → the version stored by `observe`, until the watch has caught up with it."""
         self._indexes: list[Index[T]] = []
         self._callbacks: list[Callback[T]] = []
         self.synced = asyncio.Event()
-        """Set when the first list is complete; before that, absence means nothing."""
+        """Set once the first list is complete; before that, absence means nothing."""
 
     def __len__(self) -> int:
         return len(self._objects)
 
     def get(self, key: str) -> T | None:
-        """The object of that key, or None."""
+        """Return the object with this key, or None."""
         return self._objects.get(key)
 
     def values(self) -> list[T]:
-        """All objects, as of now."""
+        """Return a snapshot of all objects."""
         return list(self._objects.values())
 
     def index(self, by: Callable[[T], Iterable[str]]) -> Index[T]:
-        """Keep an index by whatever strings `by` finds in an object; it must find the same ones every time."""
+        """Maintain an index by the strings that `by` yields; `by` must be deterministic."""
         index = Index(by)
         for key, found in self._objects.items():
             self._enter(index, key, None, found)
@@ -90,13 +90,13 @@ class Cache(Generic[T]):
         return index
 
     def subscribe(self, callback: Callback[T]) -> None:
-        """Be told of every change from now on, and at once of everything that is here already."""
+        """Call back for every object already cached, then for every later change."""
         self._callbacks.append(callback)
         for key, found in list(self._objects.items()):
             self._tell(len(self._callbacks) - 1, key, None, found)
 
     def try_again(self) -> None:
-        """Tell the subscribers that raised over an object of it once more, as if it had just come."""
+        """Deliver each object again, as newly added, to the subscribers that raised on it."""
         for key, troubled in list(self._troubles.items()):
             found = self._objects.get(key)
             for number in sorted(troubled - {_INDEXING}):
@@ -104,14 +104,17 @@ class Cache(Generic[T]):
             self._check(key, found)
 
     def observe(self, new: T, *, base: str) -> None:
-        """Take in the object that our own write returned, so that the next decision does not see the state before it.
+        """Store the object returned by our own write, so that the next decision sees it.
 
-        Versions are opaque, so "newer" has to be known in another way: `new` came after `base`, the version its writer
-        had read here. As long as that one still is here, `new` is ahead of the watch. It is put in, and whatever the
-        watch delivers for it is passed over until `new` itself arrives: those are the versions in between.
-        If the cache has moved on meanwhile, either to `new` or to something that cannot be compared with it, nothing is
-        done: the watch, which delivers every version in order, is past `new` or about to deliver it. Something that is
-        not here (any more) does not come back either. A list always wins, as it may skip versions.
+        Versions are opaque, so "newer" cannot be read from them. But `new` is known to come after
+        `base`, the version the writer read here. While `base` is still cached, `new` is ahead of
+        the watch: it is stored, and everything the watch delivers for this object is ignored until
+        `new` itself arrives, because those are the versions in between.
+
+        If the cache has moved on to `new` or to a version that cannot be compared with it, this
+        does nothing: the watch delivers every version in order and is past `new` or about to
+        deliver it. An object that is not (or no longer) cached is not brought back. A list always
+        wins, because it may skip versions.
         """
         key = self.kind.key(new)
         old = self._objects.get(key)
@@ -122,7 +125,7 @@ class Cache(Generic[T]):
         self._set(key, new)
 
     def put(self, new: T) -> None:
-        """Take in what the watch delivers."""
+        """Store an object delivered by the watch."""
         key = self.kind.key(new)
         ahead = self._ahead.get(key)
         if ahead is None:
@@ -131,20 +134,20 @@ class Cache(Generic[T]):
             del self._ahead[key]
 
     def put_listed(self, new: T) -> None:
-        """Take in what a list says."""
+        """Store an object from a list."""
         key = self.kind.key(new)
         self._ahead.pop(key, None)
         self._set(key, new)
 
     def remove(self, key: str) -> None:
-        """Forget what is gone; nothing happens where it was not there."""
+        """Remove a deleted object; do nothing if it is not cached."""
         self._ahead.pop(key, None)
         old = self._objects.pop(key, None)
         if old is not None:
             self._changed(key, old, None)
 
     def retain(self, keys: Collection[str]) -> None:
-        """Forget whatever a complete list did not contain."""
+        """Remove every object that a complete list did not contain."""
         for key in self._objects.keys() - keys:
             self.remove(key)
 
@@ -168,14 +171,14 @@ class Cache(Generic[T]):
 
     def _enter(self, index: Index[T], key: str, old: T | None, new: T | None) -> None:
         try:
-            index._change(key, old, new)  # noqa: SLF001  # the two classes are one thing
-        except Exception as error:  # noqa: BLE001  # it costs this object its place in the index
+            index._change(key, old, new)  # noqa: SLF001  # the two classes form one unit
+        except Exception as error:  # noqa: BLE001  # only this object is left out of the index
             self._crashed(_INDEXING, key, new or old, error)
 
     def _tell(self, number: int, key: str, old: T | None, new: T | None) -> None:
         try:
             self._callbacks[number](old, new)
-        except Exception as error:  # noqa: BLE001  # one object must not end the process; it counts as a crash of ours
+        except Exception as error:  # noqa: BLE001  # one odd object must not end the process
             self._crashed(number, key, new or old, error)
         else:
             if key in self._troubles:
@@ -186,7 +189,7 @@ class Cache(Generic[T]):
         self._troubles.setdefault(key, set()).add(number)
 
     def _check(self, key: str, found: T | None) -> None:
-        """Say that an object is well again, or gone."""
+        """Report an object as settled once no subscriber raises on it, or once it is gone."""
         if self._troubles.get(key) == set():
             del self._troubles[key]
             self._set_aside.settled(self.kind.called, self._name(key, found))

@@ -1,11 +1,13 @@
 """Requests to the API server: one session, raw bodies in and out, errors translated.
 
-kubernetes_asyncio reads the configuration (in-cluster or kubeconfig) and finds the credentials; its models, its watch and
-its REST layer are not used (2 ms a pod, 410 mishandled, bodies in debug logs: measured). Nothing is retried here but one
-request that met 401 while the token had been renewed: it surely did nothing.
+kubernetes_asyncio reads the configuration (in-cluster or kubeconfig) and finds the credentials. Its
+models, watch and REST layer are not used (measured: 2 ms per pod, 410 mishandled, bodies in debug
+logs). Nothing is retried here except a request that got 401 while the token was being renewed; the
+API server certainly did not act on it.
 
-`asyncio.timeout` bounds a request, not aiohttp's `total`: that nests two timers which both take back a cancel. When it runs
-out in the same turn in which somebody cancels the task, the cancel is lost, and the caller goes on for ever.
+`asyncio.timeout` bounds a request, not aiohttp's `total`, which nests two timers that both
+uncancel the task. If it expires in the same loop iteration in which the task is cancelled, the
+cancellation is lost and the caller runs on forever.
 """
 
 import asyncio
@@ -28,15 +30,16 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-"""An `Accept` that makes the API server leave out everything but the metadata."""
+"""`Accept` value that makes the API server return metadata only."""
 METADATA_ONLY_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-"""The same for a list."""
+"""`METADATA_ONLY` for a list."""
 
 OnCall = Callable[[str, float, str], None]
-"""Told of every call: operation (`PATCH pods/status`, `LIST nodes`), seconds, outcome (`ok`, an error's `outcome`, `cancelled`)."""
+"""Called after every request with its operation (`PATCH pods/status`, `LIST nodes`), its duration
+in seconds and its outcome (`ok`, an error's `outcome`, `cancelled`)."""
 
 _KEEP_ALIVE_S = 75
-"""The API server closes idle connections after 90 s; we come first, so that none breaks under a request."""
+"""The API server closes idle connections after 90 s. We close first, so none breaks mid-request."""
 
 _NO_LIMITS = aiohttp.ClientTimeout(total=None)
 
@@ -46,11 +49,11 @@ NO_PARAMS: Mapping[str, str] = MappingProxyType({})
 
 
 def ignore_call(operation: str, seconds: float, outcome: str) -> None:
-    """Do nothing: for programs without metrics."""
+    """Do nothing; for programs without metrics."""
 
 
 class KubeClient:
-    """The API server, as one set of credentials sees it. Get one with `KubeClient.open`."""
+    """Client of the API server with one set of credentials; create one with `KubeClient.open`."""
 
     def __init__(
         self,
@@ -80,14 +83,16 @@ class KubeClient:
 
         Args:
             kubeconfig: path of a kubeconfig; "" for the service account of the pod we run in.
-            request_timeout_s: for a whole request, waiting for a free connection and for credentials included; for a
-                watch, to connect.
-            user_agent: what audit logs and `managedFields` call us; up to the first "/" it is the field manager.
-            connections: at most so many at once; each watch holds one.
-            on_call: told of every call, for metrics.
+            request_timeout_s: for a whole request, including the wait for a free connection and
+                for credentials; for a watch, to connect.
+            user_agent: our name in audit logs and `managedFields`; the part before the first "/"
+                is the field manager.
+            connections: maximum number of concurrent connections; each watch holds one.
+            on_call: called after every request, for metrics.
 
         Raises:
-            ConfigurationError: the kubeconfig or the service account's files are missing or make no sense.
+            ConfigurationError: the kubeconfig or the service account's files are missing or
+                invalid.
         """
         credentials = await Credentials.load(kubeconfig)
         async with cls.using(
@@ -110,11 +115,11 @@ class KubeClient:
         connections: int = 64,
         on_call: OnCall = ignore_call,
     ) -> AsyncIterator[Self]:
-        """Open the session with credentials that are loaded already; the arguments are those of `open`."""
+        """Open the session with credentials already loaded; for the other arguments see `open`."""
         connector = aiohttp.TCPConnector(
             limit=connections, ssl=credentials.tls_context(), keepalive_timeout=_KEEP_ALIVE_S
         )
-        # No compression: on the way from the API server the loop's CPU is dearer than the network.
+        # No compression: the event loop's CPU is scarcer than the network to the API server.
         headers = {"User-Agent": user_agent, "Accept-Encoding": "identity"}
         async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
             yield cls(session, credentials, request_timeout_s=request_timeout_s, on_call=on_call)
@@ -129,18 +134,18 @@ class KubeClient:
         params: Mapping[str, str] = NO_PARAMS,
         accept: str = JSON,
     ) -> bytes:
-        """Send one request and return the answer's body.
+        """Send one request and return the response body.
 
         Args:
             method: GET, POST …
-            path: from `bridge.kube.paths` where names are in it.
-            body: whatever msgspec turns into JSON; None sends none.
+            path: built with `bridge.kube.paths` if it contains names.
+            body: anything msgspec can encode as JSON; None for no body.
             content_type: of the body.
             params: the query.
-            accept: what to ask for.
+            accept: the `Accept` header.
 
         Raises:
-            KubeError: any answer but 2xx, or none.
+            KubeError: there was no response, or its status is not 2xx.
         """
         headers = {"Accept": accept}
         data = None
@@ -159,15 +164,16 @@ class KubeClient:
     async def stream(
         self, path: str, *, params: Mapping[str, str], idle_timeout_s: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Open a watch; the block gets its lines, of any length, without their ends.
+        """Open a watch and yield its lines, of any length, without line ends.
 
         Args:
             path: of the collection.
             params: the query, without `watch`.
-            idle_timeout_s: without a byte for so long the connection counts as lost.
+            idle_timeout_s: the connection counts as lost after this long without a byte.
 
         Raises:
-            KubeError: at the start any answer but 2xx, or none; from the lines `Unavailable` when the connection breaks.
+            KubeError: on opening, there was no response or its status is not 2xx; while reading
+                lines, `Unavailable` if the connection breaks.
         """
         params = {**params, "watch": "1"}
         limits = aiohttp.ClientTimeout(
@@ -195,8 +201,8 @@ class KubeClient:
         data: bytes | None = None,
         limits: aiohttp.ClientTimeout,
     ) -> aiohttp.ClientResponse:
-        """Send it, once more if 401 met a token that is no longer the newest; only a 2xx comes out."""
-        async with asyncio.timeout(self._timeout_s):  # a program may have to be asked for them
+        """Send a request and return a 2xx response; retry a 401 once if the token is outdated."""
+        async with asyncio.timeout(self._timeout_s):  # an exec plugin may have to run
             authorization = await self._credentials.authorization()
         may_renew = True
         while True:
@@ -227,7 +233,7 @@ class KubeClient:
 
     @contextmanager
     def _observed(self, method: str, path: str, params: Mapping[str, str]) -> Iterator[None]:
-        """Translate what goes wrong, and tell the hook."""
+        """Translate errors and report the call to `on_call`."""
         began = time.perf_counter()
         outcome = "ok"
         try:
@@ -246,7 +252,7 @@ class KubeClient:
 
 
 def operation(method: str, path: str, params: Mapping[str, str] = NO_PARAMS) -> str:
-    """Name a call for metrics, without names of objects: `LIST pods`, `WATCH nodes`, `PATCH pods/status`."""
+    """Name a call for metrics, without object names: `LIST pods`, `PATCH pods/status`."""
     root, *parts = path.strip("/").split("/")
     parts = parts[1:] if root == "api" else parts[2:] if root == "apis" else []
     if not parts:
@@ -260,7 +266,10 @@ def operation(method: str, path: str, params: Mapping[str, str] = NO_PARAMS) -> 
 
 
 async def _lines(path: str, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Cut a stream into lines. aiohttp's own reader refuses lines above its buffer; a pod may have 1.5 MB."""
+    """Split a stream into lines of any length.
+
+    aiohttp's own reader rejects lines longer than its buffer; a pod may take 1.5 MB.
+    """
     pending: list[bytes] = []
     try:
         async for chunk in chunks:
@@ -276,7 +285,7 @@ async def _lines(path: str, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes
 
 
 def _abandon(response: aiohttp.ClientResponse) -> None:
-    """Drop the connection of a stream that has not ended: nobody would wait for TLS to say goodbye properly."""
+    """Abort the connection of an unfinished stream instead of waiting for the TLS shutdown."""
     if response.connection is not None and response.connection.transport is not None:
         response.connection.transport.abort()
 

@@ -1,16 +1,16 @@
-"""Reads a pod's containers, and what the kubelet last said of each."""
+"""Read a pod's containers and the status the kubelet last reported for each."""
 
 from bridge.domain.model import pods
 from bridge.kube import odd_numbers, wire
 
 
 def is_sidecar(init_container: wire.Container) -> bool:
-    """Check whether an init container goes on running beside the others."""
+    """Check whether an init container keeps running alongside the main containers."""
     return init_container.restart_policy == "Always"
 
 
 def read(spec: wire.PodSpec, status: wire.PodStatus) -> tuple[pods.Container, ...]:
-    """Read init containers first, then the others, each in spec order."""
+    """Return the init containers, then the others, each in spec order."""
     init_statuses = {s.name: s for s in status.init_container_statuses}
     statuses = {s.name: s for s in status.container_statuses}
     return (

@@ -1,7 +1,8 @@
-"""Where the API server is and who we are: kubeconfig or service account, read by kubernetes_asyncio, kept fresh by us.
+"""Address of the API server and our credentials, from a kubeconfig or a service account.
 
-Bound service-account tokens live an hour and are replaced on disk; so are the files a kubeconfig's `tokenFile` names, and
-exec plugins hand out short-lived ones. All are read again once a minute, and at once when the API server says 401.
+kubernetes_asyncio reads them; this module keeps them fresh. Bound service account tokens live for
+an hour and are replaced on disk, as are the files named by a kubeconfig's `tokenFile`; exec plugins
+issue short-lived tokens. All are reloaded once a minute, and immediately after a 401.
 """
 
 import os
@@ -20,10 +21,11 @@ from kubernetes_asyncio.config.incluster_config import InClusterConfigLoader
 from bridge.kube.errors import ConfigurationError
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""Where the kubelet puts token and ca.crt, <https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/>."""
+"""Folder with token and ca.crt, written by the kubelet;
+<https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/>."""
 
 _RELOAD_AFTER_S = 60.0
-# The loader has no errors of its own for wrong shapes: it meets them as whatever Python raises.
+# The loader does not validate shapes: malformed input surfaces as whatever Python raises.
 _LOADER_ERRORS = (
     ConfigException,
     yaml.YAMLError,
@@ -39,7 +41,7 @@ _log = structlog.get_logger()
 
 
 class Credentials:
-    """The API server's address, the TLS context and the Authorization header of the moment."""
+    """The API server's address, the TLS context and the current Authorization header."""
 
     def __init__(
         self,
@@ -61,10 +63,10 @@ class Credentials:
         environ: Mapping[str, str] = os.environ,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> Self:
-        """Read a kubeconfig, or the service account's files where `kubeconfig` is "".
+        """Read a kubeconfig, or the service account's files if `kubeconfig` is "".
 
         Raises:
-            ConfigurationError: they are missing or make no sense.
+            ConfigurationError: they are missing or invalid.
         """
         configuration = Configuration()
         try:
@@ -84,21 +86,21 @@ class Credentials:
 
     @property
     def server(self) -> str:
-        """`https://host:port`, without a slash at the end."""
+        """`https://host:port`, without a trailing slash."""
         return str(self._configuration.host).rstrip("/")
 
     @property
     def server_name(self) -> str | None:
-        """What the server's certificate must be for (`tls-server-name`); None: the host."""
+        """Name expected in the server's certificate (`tls-server-name`); None: the host."""
         return self._configuration.tls_server_name
 
     @property
     def proxy(self) -> str | None:
-        """The proxy to go through (`proxy-url`); None: straight."""
+        """Proxy to use (`proxy-url`); None: connect directly."""
         return self._configuration.proxy
 
     def tls_context(self) -> ssl.SSLContext:
-        """Make the TLS context: the cluster's CA, and the client certificate if there is one.
+        """Return a TLS context with the cluster's CA and the client certificate, if any.
 
         Raises:
             ConfigurationError: a certificate or key cannot be read.
@@ -113,7 +115,8 @@ class Credentials:
                 f"certificates for {self.server}: {error}: expected PEM files in {configuration.ssl_ca_cert}"
                 f" and {configuration.cert_file or '(no client certificate)'}"
             ) from error
-        # On by default since Python 3.13, unknown to Go: it refuses the CAs of clusters that omit a key identifier.
+        # On by default since Python 3.13. Go has no such check, so cluster CAs may lack the key
+        # identifier it requires.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         if not configuration.verify_ssl:  # insecure-skip-tls-verify
             context.check_hostname = False
@@ -121,13 +124,13 @@ class Credentials:
         return context
 
     async def authorization(self) -> str:
-        """Say who we are: the Authorization header; "" where the client certificate does."""
+        """Return the Authorization header; "" if the client certificate authenticates us."""
         if self._monotonic() - self._loaded_at >= _RELOAD_AFTER_S:
             return await self.renewed()
         return self._header()
 
     async def renewed(self) -> str:
-        """Say it after reading the token again; what cannot be read now leaves the old one in place."""
+        """Reload the token and return the header; a failed reload keeps the old token."""
         self._loaded_at = self._monotonic()
         try:
             await self._reload()
@@ -152,7 +155,7 @@ async def _from_file(path: str, configuration: Configuration) -> Callable[[], Aw
 
 
 def _must_exist(path: Path) -> None:
-    """Fail as every other program would; the loader only logs a warning and goes on with nothing."""
+    """Raise if the file is missing; the loader would only log a warning and continue empty."""
     path.stat()
 
 

@@ -1,4 +1,7 @@
-"""The only reader of Kubernetes JSON: bytes in, domain values out, or `Malformed` naming the object and the path."""
+"""Decode Kubernetes JSON into domain values, or raise `Malformed` with the object and the path.
+
+No other module reads Kubernetes JSON.
+"""
 
 import enum
 from collections.abc import Callable, Iterable
@@ -21,9 +24,9 @@ W = TypeVar("W")
 Json = bytes | msgspec.Raw
 
 MIRROR_POD_ANNOTATION = "kubernetes.io/config.mirror"
-"""The kubelet's mark on the API server's copy of a static pod."""
+"""Set by the kubelet on the mirror pod of a static pod."""
 
-ANY_IP = "0.0.0.0"  # noqa: S104  # nobody listens here: a host port without an IP is taken on all of them
+ANY_IP = "0.0.0.0"  # noqa: S104  # not a listener: a host port without an IP is taken on all IPs
 
 _pod = msgspec.json.Decoder(wire.Pod)
 _bound_pod = msgspec.json.Decoder(wire.BoundPod)
@@ -37,52 +40,55 @@ _bookmark = msgspec.json.Decoder(wire.Bookmark)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceKind(Generic[T]):
-    """What a reflector lists and watches, and how its objects are read."""
+    """A kind of object that a reflector lists and watches, and how to decode it."""
 
     path: str
-    """Of the collection."""
+    """Path of the collection."""
     read: Callable[[Json], T]
     key: Callable[[T], str]
-    """Under what the cache holds it."""
+    """Return the object's key in the cache."""
     version: Callable[[T], str]
-    """Its resourceVersion: opaque, only ever compared for equality."""
+    """Return the object's resourceVersion: opaque, compared for equality only."""
     called: oddities.Kind = "object"
-    """In logs and metrics, where one is set aside."""
+    """Name of the kind in logs and metrics about objects that are set aside."""
     api_kind: str = ""
-    """`Pod`, `Node`: where Events may tell of one that is set aside; else ""."""
+    """`Pod` or `Node` if Events may report an object that is set aside; else ""."""
     name: Callable[[T], str] | None = None
-    """For people; None: the key will do."""
+    """Return a name for people; None: use the key."""
 
 
 class Change(enum.Enum):
-    """The types of a watch event, <https://kubernetes.io/docs/reference/using-api/api-concepts/#watch-bookmarks>."""
+    """Type of a watch event.
+
+    Source: <https://kubernetes.io/docs/reference/using-api/api-concepts/#watch-bookmarks>.
+    """
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
     DELETED = "DELETED"
     BOOKMARK = "BOOKMARK"
-    """Nothing happened; only the version moves on."""
+    """No change; only the version advances."""
     ERROR = "ERROR"
     """The object is a `Status`."""
 
 
 def pod(body: Json) -> pods.Pod:
-    """Read one pod, with all that decisions about it need."""
+    """Decode one pod, with everything that decisions about it need."""
     return _read("Pod", _pod, _to_pod, body)
 
 
 def bound_pod(body: Json) -> pods.BoundPod:
-    """Read one pod that has a node, with no more than its node's books need."""
+    """Decode one bound pod, with only what the accounting of its node needs."""
     return _read("Pod", _bound_pod, _to_bound_pod, body)
 
 
 def node(body: Json) -> nodes.KubeNodeFacts:
-    """Read one node."""
+    """Decode one node."""
     return _read("Node", _node, _to_node, body)
 
 
 def kube_object(body: Json, api_version: str = "", kind: str = "") -> KubeObject:
-    """Read the metadata of any object, and its spec and status where they were asked for."""
+    """Decode the metadata of any object, and its spec and status if they were requested."""
     wired = decoded(_any_object, "object", body)
     meta = wired.metadata
     return KubeObject(
@@ -110,7 +116,7 @@ PODS = ResourceKind(
     api_kind="Pod",
     name=lambda p: p.full_name,
 )
-"""Whole pods, by uid; the reflector's selectors say which: `spec.schedulerName=slurm-bridge-scheduler`."""
+"""Whole pods, by uid; the reflector selects `spec.schedulerName=slurm-bridge-scheduler`."""
 BOUND_PODS = ResourceKind(
     path="/api/v1/pods",
     read=bound_pod,
@@ -119,7 +125,10 @@ BOUND_PODS = ResourceKind(
     called="other_pod",
     name=lambda p: f"{p.namespace}/{p.name}",
 )
-"""Pods as their nodes' books see them, by uid; to be selected by `spec.nodeName!=`, without ours, which the other cache has."""
+"""Bound pods, reduced to what the accounting of nodes needs, by uid.
+
+Select them with `spec.nodeName!=`, and exclude our pods: `PODS` has them.
+"""
 NODES = ResourceKind(
     path="/api/v1/nodes",
     read=node,
@@ -132,12 +141,12 @@ NODES = ResourceKind(
 
 
 def page(path: str, body: bytes) -> wire.Page:
-    """Split a page of a list into objects that are still to be read, so that the event loop can turn in between."""
+    """Split a page of a list into undecoded objects, so that the event loop can run in between."""
     return decoded(_page, f"list of {path}", body)
 
 
 def event(path: str, line: bytes) -> tuple[Change, msgspec.Raw]:
-    """Split a watch event into what happened and the object it happened to, still to be read."""
+    """Split a watch event into the type of change and the undecoded object."""
     happened = decoded(_event, f"watch event of {path}", line)
     try:
         return Change(happened.type), happened.object
@@ -146,20 +155,20 @@ def event(path: str, line: bytes) -> tuple[Change, msgspec.Raw]:
 
 
 def bookmark(path: str, body: msgspec.Raw) -> str:
-    """Read the version out of a bookmark."""
+    """Return the version in a bookmark."""
     return decoded(_bookmark, f"bookmark of {path}", body).metadata.resource_version
 
 
 def identity(body: Json) -> wire.Identity:
-    """Read as little of an object as possible: for one that cannot be read otherwise."""
+    """Decode only the identity of an object; for objects that cannot be decoded otherwise."""
     return decoded(_identified, "object", body).metadata
 
 
 def decoded(decoder: msgspec.json.Decoder[W], what: str, body: Json) -> W:
-    """Decode, or say which object breaks which part of its schema.
+    """Decode JSON.
 
     Raises:
-        Malformed: it does.
+        Malformed: it violates the schema; the message names the object and the path.
     """
     try:
         return decoder.decode(body)
@@ -168,7 +177,7 @@ def decoded(decoder: msgspec.json.Decoder[W], what: str, body: Json) -> W:
 
 
 def malformed(what: str, error: Exception) -> Malformed:
-    """Make the error for an answer that cannot be read."""
+    """Return the error for a response that cannot be decoded."""
     return Malformed("READ", what, reason="Malformed", message=str(error))
 
 
@@ -186,7 +195,7 @@ def _read(
     wired = decoded(decoder, what, body)
     try:
         return translate(wired)
-    except (ValueError, ArithmeticError) as error:  # a quantity that is none
+    except (ValueError, ArithmeticError) as error:  # an invalid quantity
         raise malformed(f"{what} {_name_in(body)}", error) from error
 
 
@@ -309,7 +318,7 @@ def _demand_of(
     overhead: _Amounts,
     pod: _Container | None,
 ) -> Demand:
-    """Sum up a pod: most events of pods bring a specification that was read before."""
+    """Return a pod's demand; cached because most pod events repeat a specification."""
     return demand.of(
         map(_resources, containers),
         map(_resources, init_containers),
@@ -350,7 +359,7 @@ def _tolerations(wired: Iterable[wire.Toleration]) -> tuple[pods.Toleration, ...
 
 
 def _host_ports(spec: wire.PodSpec | wire.BoundPodSpec) -> tuple[tuple[str, int, str], ...]:
-    """Ports of the node that the pod takes while it runs, as kube-scheduler's NodePorts counts them."""
+    """Return the node's ports a running pod takes, counted as kube-scheduler's NodePorts does."""
     return tuple(
         [
             (port.protocol, port.host_port, port.host_ip or ANY_IP)

@@ -1,19 +1,19 @@
-"""What can go wrong with the API server, told apart by what the caller should do about it.
+"""Errors of the API server, classified by what the caller should do.
 
     KubeError
-    ├── Unavailable       no answer, or 5xx: a write may have happened; look, then try again
-    │   └── TooManyRequests   429: nothing happened; try again after `retry_after_s`
-    ├── Conflict          409, or a guard of our patch did not hold: the object is not as we thought; look again
-    │   └── AlreadyBound      the pod has another node for good
+    ├── Unavailable       no response, or 5xx: a write may have happened; read, then retry
+    │   └── TooManyRequests   429: nothing happened; retry after `retry_after_s`
+    ├── Conflict          409, or a guard of our patch failed: our view is stale; read again
+    │   └── AlreadyBound      the pod is bound to another node, permanently
     ├── NotFound          404
-    ├── Gone              410: that resourceVersion or continue token is too old; list again
-    ├── Unauthorized      401: our credentials are no good
-    ├── Forbidden         403: RBAC, an admission policy or a quota says no
-    ├── Rejected          400, 422 and every other 4xx: what we sent is wrong, or admission refuses it
-    └── Malformed         the answer breaks its own schema
+    ├── Gone              410: resourceVersion or continue token too old; list again
+    ├── Unauthorized      401: our credentials are invalid
+    ├── Forbidden         403: denied by RBAC, an admission policy or a quota
+    ├── Rejected          400, 422, any other 4xx: our request is invalid, or admission denies it
+    └── Malformed         the response violates its own schema
 
-Classified by HTTP status and by the fields of the `Status` object, never by message text. Messages of anything that is
-no `Status` (a proxy's page …) are not repeated: who knows what is in them.
+Classified by HTTP status and the fields of the `Status` object, never by message text. A response
+that is not a `Status` (a proxy's error page, for example) is never quoted: its content is unknown.
 """
 
 import msgspec
@@ -23,11 +23,11 @@ from bridge.domain.errors import PeerError
 
 
 class ConfigurationError(Exception):
-    """No request was made: the kubeconfig or the service account's files are missing or make no sense."""
+    """The kubeconfig or the service account's files are missing or invalid; no request was made."""
 
 
 class KubeError(PeerError):
-    """A request that did not do what was asked. `str()` says what, on which path, and the API server's words."""
+    """A request failed. `str()` gives the method, the path and the API server's message."""
 
     def __init__(
         self,
@@ -46,25 +46,26 @@ class KubeError(PeerError):
         self.path = path
         """Without the query."""
         self.status = status
-        """The HTTP status; None where no answer came."""
+        """The HTTP status; None if there was no response."""
         self.reason = reason
         """`Status.reason`: AlreadyExists, Invalid, Expired …"""
         self.message = message
         self.retry_after_s = retry_after_s
-        """What the API server asks for; None where it does not say."""
+        """Delay the API server asks for; None if it does not ask."""
         self.fields = fields
-        """Paths of what is wrong, from `Status.details.causes`: of the API server's own validation, or a webhook's."""
+        """Paths of invalid fields, from `Status.details.causes`, set by the API server's validation
+        or by a webhook."""
 
 
 class Unavailable(KubeError):
-    """No answer, or one that says try later (5xx). A write may have happened all the same."""
+    """No response, or a 5xx. A write may have happened nevertheless."""
 
     outcome = "unavailable"
     transient = True
 
 
 class TooManyRequests(Unavailable):
-    """429: refused before anything happened."""
+    """429: rejected before anything happened."""
 
     outcome = "too_many_requests"
 
@@ -77,20 +78,20 @@ class NotFound(KubeError):
 
 
 class Conflict(KubeError):
-    """The object is not as we thought: 409, or 422 because a guard of a patch (`test`, uid) did not hold."""
+    """Our view of the object is stale: 409, or 422 after a guard of a patch (`test`, uid) failed."""
 
     outcome = "conflict"
     transient = True
 
 
 class AlreadyBound(Conflict):
-    """The pod is bound, and not where we wanted it."""
+    """The pod is bound to another node."""
 
     transient = False
 
 
 class Gone(KubeError):
-    """410: the resourceVersion or continue token is older than what the API server remembers."""
+    """410: the resourceVersion or continue token is older than the API server's history."""
 
     outcome = "gone"
     transient = True
@@ -109,13 +110,13 @@ class Forbidden(KubeError):
 
 
 class Rejected(KubeError):
-    """The request itself is wrong (400, 422 and the other 4xx)."""
+    """The request itself is invalid (400, 422 and the other 4xx)."""
 
     outcome = "rejected"
 
 
 class Malformed(KubeError):
-    """The API server's answer breaks its own schema; the message names the object and the path inside it."""
+    """The response violates its own schema; the message names the object and the path inside it."""
 
     outcome = "malformed"
 
@@ -130,7 +131,10 @@ class _Details(msgspec.Struct, rename="camel"):
 
 
 class _Status(msgspec.Struct):
-    """`meta/v1 Status`, <https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/status/>."""
+    """`meta/v1 Status`.
+
+    Source: <https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/status/>.
+    """
 
     kind: str
     reason: str = ""
@@ -154,14 +158,15 @@ _BY_STATUS: dict[int, type[KubeError]] = {
 def from_answer(
     method: str, path: str, status: int, body: bytes, retry_after: str = ""
 ) -> KubeError:
-    """Make the error for an answer that is no 2xx.
+    """Return the error for a response whose status is not 2xx.
 
     Args:
-        method: what was asked.
-        path: of what.
+        method: of the request.
+        path: of the request.
         status: the HTTP status.
-        body: a `Status` object, usually.
-        retry_after: the header of that name; only its seconds form is understood (the API server sends no other).
+        body: usually a `Status` object.
+        retry_after: the `Retry-After` header; only the form in seconds is understood, which is the
+            only one the API server sends.
     """
     answer = _status(body)
     kind = _BY_STATUS.get(status) or (Rejected if 400 <= status < 500 else Unavailable)  # noqa: PLR2004  # HTTP
@@ -175,14 +180,14 @@ def from_answer(
         path,
         status=status,
         reason=answer.reason,
-        message=answer.message or f"an answer of {len(body)} bytes that is no Status object",
+        message=answer.message or f"a response of {len(body)} bytes that is not a Status object",
         retry_after_s=float(numbers.seconds(seconds)) or None,
         fields=frozenset(c.field for c in answer.details.causes) if answer.details else frozenset(),
     )
 
 
 def from_watch(path: str, body: bytes) -> KubeError:
-    """Make the error for the `Status` of an ERROR event."""
+    """Return the error for the `Status` object of an ERROR event."""
     return from_answer("WATCH", path, _status(body).code, body)
 
 
@@ -195,10 +200,11 @@ def _status(body: bytes) -> _Status:
 
 
 def _guard_failed(method: str, status: int, answer: _Status) -> bool:
-    """Whether a 422 means that a patch met another object than it was made for.
+    """Check whether a 422 means that a guard of the patch failed.
 
-    Seen on 1.36: a JSON patch whose `test` fails or whose path is not there gives reason Invalid without causes, while
-    validation always lists causes; a merge patch with another `metadata.uid` gives a cause for that field.
+    Seen on 1.36: a JSON patch whose `test` fails or whose path is missing yields reason Invalid
+    without causes, while validation always lists causes. A merge patch with a different
+    `metadata.uid` yields a cause for that field.
     """
     if (method, status, answer.reason) != ("PATCH", 422, "Invalid") or answer.details is None:
         return False

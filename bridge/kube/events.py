@@ -1,4 +1,4 @@
-"""Events, as `kubectl describe` shows them. To say a thing once, or rarely, is the caller's business."""
+"""Create Events, as shown by `kubectl describe`. Callers must deduplicate and rate-limit them."""
 
 import enum
 from dataclasses import dataclass
@@ -13,11 +13,12 @@ from bridge.kube.client import KubeClient
 from bridge.kube.times import rfc3339
 
 _LONGEST_NOTE = 1024
-"""Bytes; `note` in <https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/>."""
+"""Bytes; see `note` in
+<https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/>."""
 
 
 class EventType(enum.Enum):
-    """Whether something is wrong."""
+    """Severity of an Event."""
 
     NORMAL = "Normal"
     WARNING = "Warning"
@@ -25,32 +26,32 @@ class EventType(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reporter:
-    """Who says it."""
+    """The component that reports an Event."""
 
     controller: str
     """`slurm-bridge.dev/extender`."""
     instance: str
-    """Which replica: the pod's name."""
+    """The replica: its pod's name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """What is said of a pod or a node."""
+    """Content of an Event about a pod or a node."""
 
     type: EventType
     action: str
-    """What was done or tried, CamelCase: Submit, Bind …"""
+    """What was done or attempted, in CamelCase: Submit, Bind …"""
     reason: str
-    """Why, CamelCase."""
+    """Why, in CamelCase."""
     note: str
-    """For people; what is above 1 kB is cut off."""
+    """Message for people; truncated to 1 kB."""
     at: datetime
 
 
 async def create_event(
     client: KubeClient, about: Pod | KubeNodeFacts | About, event: Event, *, by: Reporter
 ) -> None:
-    """Report an event. Not to be repeated after a lost reply: it would be told twice."""
+    """Create an Event. Do not retry after a lost reply: the Event would appear twice."""
     regarding = _reference(about)
     namespace = regarding.get("namespace", "default")
     body = {

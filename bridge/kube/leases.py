@@ -1,4 +1,7 @@
-"""Leases in `coordination.k8s.io/v1`, guarded by resourceVersion; the rules of leading are `bridge.leading.lease`'s."""
+"""Read and write Leases (`coordination.k8s.io/v1`), guarded by resourceVersion.
+
+The rules of leader election are in `bridge.leading.lease`.
+"""
 
 import msgspec
 
@@ -11,7 +14,7 @@ _lease = msgspec.json.Decoder(wire.Lease)
 
 
 class KubeLeases:
-    """The leases of one namespace; a `bridge.leading.lease.LeaseStore`."""
+    """The leases of one namespace; implements `bridge.leading.lease.LeaseStore`."""
 
     def __init__(self, client: KubeClient, namespace: str) -> None:
         self._client = client
@@ -19,7 +22,7 @@ class KubeLeases:
         self._path = paths.collection("coordination.k8s.io/v1", "leases", namespace)
 
     async def get(self, name: str) -> LeaseRecord | None:
-        """Read a lease; None if there is none."""
+        """Return a lease, or None if it does not exist."""
         try:
             return _record(await self._client.request("GET", self._path + paths.of(name)))
         except errors.NotFound:
@@ -29,16 +32,16 @@ class KubeLeases:
         """Create a lease.
 
         Raises:
-            Conflict: somebody was faster.
+            Conflict: it exists already.
         """
         await self._client.request("POST", self._path, body=self._body(name, record))
 
     async def replace(self, name: str, record: LeaseRecord) -> LeaseRecord:
-        """Write a lease that was read as `record.resource_version`; returns it as written.
+        """Replace the lease that was read at `record.resource_version` and return it as written.
 
         Raises:
             Conflict: it has been written since.
-            NotFound: it is gone.
+            NotFound: it no longer exists.
         """
         path = self._path + paths.of(name)
         return _record(await self._client.request("PUT", path, body=self._body(name, record)))
@@ -62,7 +65,7 @@ class KubeLeases:
 
 
 def _record(body: bytes) -> LeaseRecord:
-    """What a lease made by hand leaves out, its creation time stands in for: long past."""
+    """Decode a lease; for a moment that a hand-made lease omits, use its creation time."""
     lease = decode.decoded(_lease, "Lease", body)
     spec, created_at = lease.spec, lease.metadata.creation_timestamp
     return LeaseRecord(

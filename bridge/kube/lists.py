@@ -1,4 +1,4 @@
-"""One list of objects, for who looks once; what goes on looking uses `bridge.kube.watch`."""
+"""One-shot list of objects; long-running callers use `bridge.kube.watch`."""
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -19,16 +19,16 @@ async def listing(
     namespace: str = "",
     params: Mapping[str, str] = NO_PARAMS,
 ) -> list[T]:
-    """Read all objects of a kind, page by page.
+    """Return all objects of a kind, read page by page.
 
     Args:
         client: the API server.
-        kind: of `bridge.kube.decode`.
+        kind: from `bridge.kube.decode`.
         namespace: "" for all.
         params: selectors.
 
     Raises:
-        KubeError: it could not be read, or changed so much meanwhile that a page is gone (410): ask again.
+        KubeError: the list could not be read, or its continue token has expired (410); list again.
     """
     path = _path(kind.path, namespace)
     found: list[T] = []

@@ -1,4 +1,4 @@
-"""Any object, found by what an owner reference says of it: apiVersion, kind, name."""
+"""Read any object by the fields of an owner reference: apiVersion, kind, name."""
 
 from typing import NamedTuple
 
@@ -17,10 +17,10 @@ class _Resource(NamedTuple):
 
 
 async def get_namespace(client: KubeClient, name: str) -> KubeObject:
-    """Read a namespace.
+    """Return the metadata of a namespace.
 
     Raises:
-        NotFound: there is none of that name.
+        NotFound: there is no namespace of that name.
     """
     return decode.kube_object(
         await client.request("GET", paths.of("api", "v1", "namespaces", name), accept=METADATA_ONLY)
@@ -28,23 +28,23 @@ async def get_namespace(client: KubeClient, name: str) -> KubeObject:
 
 
 class Objects:
-    """Reads objects of any kind the API server knows; how a kind is called in paths is asked for once."""
+    """Reads objects of any kind the API server serves; caches each kind's resource name."""
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
         self._known: dict[tuple[str, str], _Resource] = {}
 
     async def get(self, api_version: str, kind: str, namespace: str, name: str) -> KubeObject:
-        """Read an object: its metadata, and of `WHOLE_KINDS` its spec and status, too.
+        """Return an object: its metadata and, for `WHOLE_KINDS`, its spec and status.
 
         Args:
             api_version: `v1`, `batch/v1` …
             kind: `Job`.
-            namespace: ignored where objects of that kind are cluster-wide.
+            namespace: ignored if the kind is cluster-scoped.
             name: the object's.
 
         Raises:
-            NotFound: no such object, or the API server knows no such kind.
+            NotFound: there is no such object, or the API server does not serve the kind.
             Forbidden: our role does not cover that kind.
         """
         resource = await self._resource(api_version, kind)
@@ -56,7 +56,7 @@ class Objects:
         return decode.kube_object(body, api_version, kind)
 
     async def serves(self, api_version: str, kind: str) -> bool:
-        """Whether the API server knows that kind, now: one that is installed later is found then."""
+        """Check whether the API server serves the kind now; "no" is not cached."""
         try:
             await self._resource(api_version, kind)
         except errors.NotFound:
@@ -75,6 +75,6 @@ class Objects:
             known = self._known.get((api_version, kind))
         if known is None:
             raise errors.NotFound(
-                "GET", root, message=f"the API server knows no kind {kind} in {api_version}"
+                "GET", root, message=f"the API server does not serve kind {kind} in {api_version}"
             )
         return known

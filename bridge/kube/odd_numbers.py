@@ -1,4 +1,7 @@
-"""Numbers and moments of a pod that the API server takes and we cannot: what is made of them, and what its owner is told."""
+"""Numbers and timestamps of a pod that the API server accepts but we cannot represent.
+
+They are clamped or ignored, and reported to the pod's owner.
+"""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -8,21 +11,24 @@ from bridge.domain.faults import Fault
 from bridge.kube import wire
 
 _SHOWN = 80
-"""Characters of a faulty value that are shown."""
+"""Characters of a faulty value that a message quotes."""
 
 
 def moment(told: datetime | None) -> datetime | None:
-    """Return a moment that spans of time may be added to; None stays None."""
+    """Clamp a timestamp so that adding a duration cannot overflow; None stays None."""
     return None if told is None else numbers.moment(told)
 
 
 def seconds(told: int | None) -> int | None:
-    """Return a number of seconds that a span of time can be made of; None stays None."""
+    """Clamp a number of seconds to what a timedelta can hold; None stays None."""
     return None if told is None else numbers.seconds(told)
 
 
 def of(meta: wire.Metadata, spec: wire.PodSpec) -> Iterator[Fault]:
-    """Say what of a pod was not taken as it stands; of moments nothing, as only the API server writes those."""
+    """Yield a fault for each number of a pod that was clamped or ignored.
+
+    Timestamps are not reported, because only the API server writes them.
+    """
     for path, told in (
         ("spec.terminationGracePeriodSeconds", spec.termination_grace_period_seconds),
         ("spec.activeDeadlineSeconds", spec.active_deadline_seconds or 0),

@@ -1,15 +1,18 @@
-"""Patches, as pure functions of the object they were made for. Each carries a guard: it changes that object or nothing.
+"""Patches, built by pure functions of the object they are for.
 
-Three kinds of guard, for three kinds of harm:
+Each one is guarded: it changes exactly that object or nothing. There are three kinds of guard, each
+against a different kind of harm:
 
-- *JSON patches* where the position matters (gates, finalizers, affinity, taints). They `test` the uid, that what is
-  removed still stands at its index, and that a map or list they create is not there yet: for `test`, an absent path is
-  null. Otherwise `add` would replace what somebody else put there in the meantime.
-- *Strategic merge patches* with `metadata.uid` for conditions: these merge by `type`, so a write of the kubelet's in
-  between is neither lost nor in the way, as it would be for an index into the list.
-- The same with `metadata.resourceVersion` for what cannot be taken back (`end_pod`).
+- *JSON patches* where the position matters (gates, finalizers, affinity, taints). They `test` the
+  uid, that what they remove is still at its index, and that a map or list they create does not
+  exist yet (`test` treats an absent path as null). Otherwise `add` would replace what someone else
+  has put there in the meantime.
+- *Strategic merge patches* with `metadata.uid` for conditions. Conditions merge by `type`, so a
+  concurrent write of the kubelet is neither lost nor a conflict, as it would be with an index into
+  the list.
+- The same with `metadata.resourceVersion` for what cannot be undone (`end_pod`).
 
-A guard that does not hold is `errors.Conflict`: look again, decide again.
+A failed guard raises `errors.Conflict`: read again, decide again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,24 +28,24 @@ from bridge.domain.model.pods import NodeTerm, Phase, Pod
 from bridge.kube.times import rfc3339
 
 Operation = dict[str, object]
-"""One of RFC 6902."""
+"""An operation of RFC 6902."""
 
 DISRUPTION_TARGET = "DisruptionTarget"
-"""The pod condition that a Job's podFailurePolicy looks for, KEP-3329."""
+"""The pod condition that a Job's podFailurePolicy checks, KEP-3329."""
 
 POD_SCHEDULED = "PodScheduled"
 
 
 @dataclass(frozen=True, slots=True)
 class JsonPatch:
-    """RFC 6902: all operations or none."""
+    """A JSON patch, RFC 6902: all operations apply or none."""
 
     operations: Sequence[Operation]
 
 
 @dataclass(frozen=True, slots=True)
 class MergePatch:
-    """A strategic merge patch, KEP-555: maps merge, lists merge where the API defines a key."""
+    """A strategic merge patch, KEP-555: maps merge; lists merge if the API defines a key."""
 
     body: Mapping[str, object]
 
@@ -59,18 +62,18 @@ def assign(
     grant: str,
     place: Place | None = None,
 ) -> JsonPatch:
-    """Pin a gated pod to its node, write job and node down, and remove our gate.
+    """Pin a gated pod to its node, record job and node on it, and remove our gate.
 
     Args:
-        pod: which.
+        pod: to be placed.
         job_id: of its placeholder.
         kube_node: where it goes.
-        sluid: of its placeholder; None is written as "", over whatever may stand there.
+        sluid: of its placeholder; None is written as "" and replaces any earlier value.
         grant: what Slurm granted (`bridge.domain.model.grant`).
         place: of a member of a gang, for the downward API.
 
     Raises:
-        ValueError: our gate is not on.
+        ValueError: the pod does not have our gate.
     """
     gate = _gate(pod)
     notes = {
@@ -92,9 +95,10 @@ def assign(
 
 
 def adopt(pod: Pod, *, job_id: JobId, sluid: Sluid | None) -> JsonPatch:
-    """Write the placeholder that stands in for the lost one on a placed pod; the operator's word has been heard by then.
+    """Record on a placed pod the placeholder that replaces its lost one.
 
-    Guarded by what named the lost one: a leader that was overtaken adopts nothing.
+    Also remove the operator's annotation that asked for it. Guarded by the label and annotation
+    that name the lost placeholder, so a leader that has been overtaken adopts nothing.
     """
     label, note, word = (
         f"/metadata/{field}/{_escape(key)}"
@@ -127,20 +131,22 @@ def _place(place: Place) -> Mapping[str, str]:
 
 
 def release(pod: Pod) -> JsonPatch:
-    """Remove our finalizer from among the others.
+    """Remove our finalizer and keep the others.
 
     Raises:
-        ValueError: it is not there.
+        ValueError: the pod does not have it.
     """
     finalizer = f"/metadata/finalizers/{_index(pod, pod.finalizers, names.FINALIZER)}"
     return JsonPatch([_is_still(pod), _test(finalizer, names.FINALIZER), _remove(finalizer)])
 
 
 def label_job_id(pod: Pod, job_id: JobId) -> JsonPatch:
-    """Label a gated pod with its placeholder's id. A placed pod's label says what it was placed by, and stays.
+    """Label a gated pod with its placeholder's id.
+
+    The label of a placed pod stays: it records the job the pod was placed by.
 
     Raises:
-        ValueError: our gate is not on.
+        ValueError: the pod does not have our gate.
     """
     return JsonPatch(
         [
@@ -154,14 +160,14 @@ def label_job_id(pod: Pod, job_id: JobId) -> JsonPatch:
 def allocated_condition(
     pod: Pod, *, is_allocated: bool, reason: str, message: str, now: datetime
 ) -> MergePatch:
-    """Say on the pod what Slurm thinks of it (status).
+    """Set the pod's Allocated condition (status).
 
     Args:
-        pod: which.
+        pod: to be patched.
         is_allocated: the condition's status.
         reason: CamelCase.
         message: for people.
-        now: when the condition came to this status, if it is not there already.
+        now: the transition time if the status changes.
     """
     status = "True" if is_allocated else "False"
     allocated = _condition(
@@ -173,17 +179,17 @@ def allocated_condition(
 def evicted(
     pod: Pod, cause: Cause, message: str, now: datetime, *, if_unchanged: bool = False
 ) -> MergePatch:
-    """Say why the pod has to go (status); its DELETE comes next.
+    """Record why the pod is evicted (status); its DELETE follows.
 
-    Through no fault of its own: DisruptionTarget. Else our own condition says it, which no podFailurePolicy takes for
-    a disruption; the kubelet leaves both alone.
+    DisruptionTarget is set if the pod is not at fault. Otherwise only our own condition is set,
+    which no podFailurePolicy takes for a disruption. The kubelet leaves both conditions alone.
 
     Args:
-        pod: which.
-        cause: why.
+        pod: to be evicted.
+        cause: of the eviction.
         message: for people.
-        now: when it came to that.
-        if_unchanged: only for exactly the version it was decided on.
+        now: the time of the decision.
+        if_unchanged: apply only to exactly the version the decision was based on.
     """
     guard: dict[str, str] = {"uid": pod.uid}
     if if_unchanged:
@@ -199,19 +205,21 @@ def evicted(
 
 
 def fail(pod: Pod) -> JsonPatch:
-    """Let the pod's end count as a failure even if it answers SIGTERM with exit code 0; its DELETE comes next.
+    """Make the pod end as failed even if it exits 0 on SIGTERM; its DELETE follows.
 
-    A kubelet calls a pod Failed, DeadlineExceeded, whose `activeDeadlineSeconds` are over, whatever its containers say
-    (pkg/kubelet/active_deadline.go; the status of a terminating pod asks it too). The field may be set or lowered.
+    The kubelet marks a pod Failed with reason DeadlineExceeded once its `activeDeadlineSeconds`
+    have passed, whatever its containers report (pkg/kubelet/active_deadline.go; the status of a
+    terminating pod consults it too). The field may be set or lowered.
     """
     return JsonPatch([_is_still(pod), _add("/spec/activeDeadlineSeconds", 1)])
 
 
 def end_pod(pod: Pod, cause: Cause, message: str, now: datetime) -> MergePatch:
-    """End a pod that never got a node (status): phase Failed, and DisruptionTarget unless it is the pod's own doing.
+    """Fail a pod that never got a node (status); set DisruptionTarget unless the pod is at fault.
 
-    It cannot be taken back, so it holds for exactly the version it was decided on. The condition PodScheduled gets the
-    cause too: as long as it says SchedulingGated, that is what `kubectl get` shows.
+    This cannot be undone, so it applies only to exactly the version it was decided on. The
+    condition PodScheduled gets the cause too: while it is SchedulingGated, `kubectl get` shows that
+    instead.
     """
     conditions = [
         _condition(pod, POD_SCHEDULED, "False", reason=cause.value, message=message, now=now)
@@ -232,7 +240,7 @@ def end_pod(pod: Pod, cause: Cause, message: str, now: datetime) -> MergePatch:
 
 
 def taint(node: KubeNodeFacts, wanted: Taint) -> JsonPatch:
-    """Put a taint on a node; of one with that key and effect only the value changes."""
+    """Add a taint to a node, or change the value of the one with the same key and effect."""
     new = {"key": wanted.key, "value": wanted.value, "effect": wanted.effect}
     if not node.taints:
         return JsonPatch([_is_still(node), *_create("/spec/taints", [new])])
@@ -245,7 +253,7 @@ def taint(node: KubeNodeFacts, wanted: Taint) -> JsonPatch:
 
 
 def untaint(node: KubeNodeFacts, key: str) -> JsonPatch:
-    """Take every taint of that key off a node, whatever its effect; nothing happens where there is none."""
+    """Remove every taint with this key from a node, whatever its effect; there may be none."""
     operations = [_is_still(node)]
     for index, old in reversed(list(enumerate(node.taints))):
         if old.key == key:
@@ -254,7 +262,7 @@ def untaint(node: KubeNodeFacts, key: str) -> JsonPatch:
 
 
 def cordon(node: KubeNodeFacts, why: str) -> JsonPatch:
-    """Cordon a node that nobody has cordoned, and say beside it that the cordon is ours."""
+    """Cordon an uncordoned node and annotate the cordon as ours."""
     return JsonPatch(
         [
             _is_still(node),
@@ -265,7 +273,7 @@ def cordon(node: KubeNodeFacts, why: str) -> JsonPatch:
 
 
 def uncordon(node: KubeNodeFacts) -> JsonPatch:
-    """Take our mark off a node, and with it the cordon if that still is there."""
+    """Remove our annotation from a node, together with the cordon if it is still there."""
     mark = f"/metadata/annotations/{_escape(names.CORDON_ANNOTATION)}"
     operations = [
         _is_still(node),
@@ -278,7 +286,7 @@ def uncordon(node: KubeNodeFacts) -> JsonPatch:
 
 
 def node_condition(node: KubeNodeFacts, wanted: NodeCondition, now: datetime) -> MergePatch:
-    """Say on a node what it is in Slurm (status); the kubelet's own conditions stay."""
+    """Set a condition on a node (status) and keep the kubelet's own conditions."""
     condition: Operation = {
         "type": wanted.type,
         "status": wanted.status,
@@ -293,17 +301,17 @@ def node_condition(node: KubeNodeFacts, wanted: NodeCondition, now: datetime) ->
 
 
 def remove_node_condition(node: KubeNodeFacts, kind: str) -> MergePatch:
-    """Take a condition away again (status)."""
+    """Remove a condition from a node (status)."""
     removal = {"$patch": "delete", "type": kind}
     return MergePatch({"metadata": {"uid": node.uid}, "status": {"conditions": [removal]}})
 
 
 def _pin(pod: Pod, kube_node: KubeNode) -> list[Operation]:
-    """Allow no node but this one, and keep every word the user wrote.
+    """Restrict the pod to this node and keep everything the user wrote.
 
-    `matchFields` on metadata.name is what kube-scheduler recognises as "one node only". While a pod is gated the API
-    server lets its terms be extended but not replaced (KEP-3838). Terms are alternatives, so each is narrowed; an empty
-    one matches no node and must stay so.
+    kube-scheduler recognises `matchFields` on metadata.name as "one node only". While a pod is
+    gated, the API server allows its terms to be extended but not replaced (KEP-3838). Terms are
+    alternatives, so each one is narrowed. An empty term matches no node and must stay empty.
     """
     pin: Operation = {"key": "metadata.name", "operator": "In", "values": [kube_node]}
     required = {"nodeSelectorTerms": [{"matchFields": [pin]}]}
@@ -335,7 +343,7 @@ def _disrupted(pod: Pod, cause: Cause, message: str, now: datetime) -> Operation
 def _condition(
     pod: Pod, kind: str, status: str, *, reason: str, message: str, now: datetime
 ) -> Operation:
-    """Without `lastTransitionTime` where the status stays: the merge leaves the old one in place."""
+    """Build a condition; if its status is unchanged, the merge keeps the old transition time."""
     said = shortened(message)
     condition: Operation = {"type": kind, "status": status, "reason": reason, "message": said}
     old = pod.condition(kind)
@@ -345,7 +353,7 @@ def _condition(
 
 
 def _entries(field: str, entries: Mapping[str, str], wanted: Mapping[str, str]) -> list[Operation]:
-    """Set entries of `metadata.labels` or `metadata.annotations`, which are absent while empty."""
+    """Set entries of `metadata.labels` or `metadata.annotations`, which are absent if empty."""
     if not entries:
         return _create(f"/metadata/{field}", dict(wanted))
     return [_add(f"/metadata/{field}/{_escape(key)}", text) for key, text in wanted.items()]
@@ -393,5 +401,5 @@ def _gate(pod: Pod) -> str:
 
 def _index(pod: Pod, entries: Sequence[str], wanted: str) -> int:
     if wanted not in entries:
-        raise ValueError(f"pod {pod.full_name} carries no {wanted}: there is nothing to remove")
+        raise ValueError(f"pod {pod.full_name} has no {wanted}: there is nothing to remove")
     return entries.index(wanted)

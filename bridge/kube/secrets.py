@@ -1,4 +1,4 @@
-"""Secrets of our own namespace, by name: read, and written only as they were read."""
+"""Read and write Secrets of our own namespace; a write is guarded by the version that was read."""
 
 import base64
 import binascii
@@ -23,7 +23,7 @@ _secret = msgspec.json.Decoder(_Secret)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secret:
-    """One as it was read."""
+    """A Secret as it was read."""
 
     name: str
     version: str
@@ -31,10 +31,10 @@ class Secret:
 
 
 async def get(client: KubeClient, namespace: str, name: str) -> Secret:
-    """Read a Secret.
+    """Return a Secret.
 
     Raises:
-        NotFound: there is none of that name.
+        NotFound: there is no Secret of that name.
     """
     return _read(await client.request("GET", _path(namespace, name)))
 
@@ -42,10 +42,10 @@ async def get(client: KubeClient, namespace: str, name: str) -> Secret:
 async def change(
     client: KubeClient, namespace: str, secret: Secret, data: Mapping[str, bytes]
 ) -> Secret:
-    """Replace all its data, if it is still as it was read; returns it as it is now.
+    """Replace all data of a Secret that is unchanged since it was read, and return the new one.
 
     Raises:
-        Conflict: somebody else has written it since.
+        Conflict: it has been written since.
     """
     gone = dict.fromkeys(secret.data.keys() - data.keys())
     kept = {key: base64.b64encode(value).decode() for key, value in data.items()}

@@ -1,8 +1,8 @@
-"""Moments as the API server wants them."""
+"""Format timestamps for the API server."""
 
 from datetime import UTC, datetime
 
 
 def rfc3339(moment: datetime) -> str:
-    """Write an aware datetime so that both `Time` and `MicroTime` accept it: the latter wants all six digits."""
+    """Format an aware datetime for both `Time` and `MicroTime`, which requires all six digits."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

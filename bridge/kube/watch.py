@@ -1,16 +1,19 @@
-"""Keeps a cache up to date: list, then watch from the list's version on, for as long as the program runs.
+"""Reflector that keeps a cache up to date: list, then watch from the list's version onwards.
 
-What goes wrong, and what follows:
+What can go wrong, and the reaction:
 
 - The API server ends a watch after `timeoutSeconds`: watch again from the last version seen.
-- The connection breaks, stays silent longer than any bookmark may, or the answer is 5xx or 429: the same, after a pause
-  that doubles up to a cap, jittered, and never shorter than Retry-After asks for, up to five minutes.
-- 410, or any other refusal: our version is no good; list again, and what the list lacks is gone.
-- After a break the API server's version is before ours: its etcd was restored from a backup. A watch from ours on would be
-  silent until that is reached again, and never tell what came before: list again.
-- An object that cannot be read is set aside and left as the cache has it: one odd object must not stop all.
+- The connection breaks or is silent for longer than the interval of bookmarks allows, or the
+  response is 5xx or 429: the same after a delay with jitter, which doubles up to a cap and is never
+  shorter than Retry-After, of which at most five minutes count.
+- 410 or any other error: our version is unusable; list again. What the list lacks is gone.
+- After an interruption the API server's version is lower than ours: its etcd was restored from a
+  backup. A watch from our version would be silent until that version is reached again and would
+  never deliver the changes before it; list again.
+- An object that cannot be decoded is set aside, and the cache keeps what it has: one odd object
+  must not stop all others.
 
-For all else versions are opaque: they are handed back as they came and compared for nothing but equality.
+Otherwise versions are opaque: they are sent back unchanged and compared for equality only.
 Source: <https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes>.
 """
 
@@ -38,24 +41,25 @@ T = TypeVar("T")
 _log = structlog.get_logger()
 
 _LARGEST_VERSION = 2**64 - 1
-"""Of etcd's revisions."""
+"""The largest revision of etcd."""
 _LONGEST_RETRY_AFTER_S = 300.0
-"""Longer than any API server asks for: what a proxy says must not leave a cache blind for a day."""
+"""Longer than any API server asks for; a proxy's header must not leave a cache blind for a day."""
 
 _SLICE = 50
-"""Objects read before the event loop turns: 2 to 4 ms."""
+"""Objects decoded before yielding to the event loop: 2 to 4 ms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """How patient a reflector is."""
+    """Page size and timeouts of a reflector."""
 
     page_size: int = 500
     """About 4 MB of pods."""
     watch_s: float = 300
-    """The API server is asked to end a watch after this, up to twice as long: so that reconnects spread."""
+    """The API server is asked to end a watch after one to two times this, to spread reconnects."""
     idle_timeout_s: float = 120
-    """Without a byte for so long a connection counts as lost; bookmarks come about every minute."""
+    """A connection counts as lost after this long without a byte; bookmarks come about every
+    minute."""
     first_pause: timedelta = timedelta(seconds=0.5)
     longest_pause: timedelta = timedelta(seconds=30)
 
@@ -76,19 +80,19 @@ class Reflector(Generic[T]):
         jitter: Callable[[], float] = random.random,
         on_turn: Callable[[float], None] = lambda _rests_s: None,
     ) -> None:
-        """Take whatever it needs; nothing is sent before `run`.
+        """Prepare the reflector; nothing is sent before `run`.
 
         Args:
-            client: whose connection and rights.
-            cache: filled by this reflector and nobody else; it says what to list.
+            client: the API server.
+            cache: filled by this reflector only; its kind determines what to list.
             field_selector: `spec.schedulerName=…`; "" for all.
             label_selector: `app=…`; "" for all.
-            timing: how patient.
-            set_aside: told of objects that cannot be read.
-            monotonic: seconds from any moment on.
-            jitter: a number in [0, 1), another one each time.
-            on_turn: told that it goes on, and for how many seconds it may now be silent: at most `idle_timeout_s`, or a
-                pause.
+            timing: page size and timeouts.
+            set_aside: told of objects that cannot be decoded.
+            monotonic: returns seconds since an arbitrary moment.
+            jitter: returns a new random number in [0, 1).
+            on_turn: called as a sign of life, with the number of seconds the reflector may now be
+                silent: `idle_timeout_s` or a pause.
         """
         self._client = client
         self._cache = cache
@@ -96,7 +100,7 @@ class Reflector(Generic[T]):
         self._timing = timing or Timing()
         self._set_aside = set_aside
         self._unreadable: dict[str, str] = {}
-        """Uid → name of those that are set aside."""
+        """Uid → name of objects that are set aside."""
         self._monotonic = monotonic
         self._jitter = jitter
         self._on_turn = on_turn
@@ -104,22 +108,25 @@ class Reflector(Generic[T]):
         self._selectors = {name: text for name, text in selectors.items() if text}
         self._log = _log.bind(path=cache.kind.path, **self._selectors)
         self._version = ""
-        """Where the watch goes on; "" when there is nothing to go on from."""
+        """The version to watch from; "" if a list is needed first."""
         self._was_interrupted = False
         self._failures = 0
-        """In a row; a list that works is no success as long as nothing comes of the watch."""
+        """Consecutive failures; a successful list does not reset them, only a watch event does."""
         self._trouble = ""
         self._heard_at = monotonic()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Keep the cache up to date until `stop` is set; errors of the API server never come out."""
+        """Keep the cache up to date until `stop` is set; errors of the API server never escape."""
         async with asyncio.TaskGroup() as group:
             following = group.create_task(self._follow(stop))
             await stop.wait()
             following.cancel()
 
     def check(self) -> str | None:
-        """Say what is wrong, for readiness: never listed, or no contact for twice the time that is still normal."""
+        """Return why the cache is not ready: never listed, or silent for twice the normal time.
+
+        None means ready.
+        """
         silent_s = self._monotonic() - self._heard_at
         if not self._cache.synced.is_set():
             return f"{self._kind.path}: not listed yet: {self._trouble or 'the list is under way'}"
@@ -142,12 +149,15 @@ class Reflector(Generic[T]):
                 if not isinstance(error, errors.Unavailable):
                     self._version = ""
                 if self._monotonic() - began > self._timing.longest_pause.total_seconds():
-                    self._failures = 0  # it went well until now
+                    self._failures = 0  # it worked for a while
                 self._was_interrupted = True
                 await self._pause(error)
 
     async def _went_backwards(self) -> bool:
-        """Whether the API server is at a version before ours; both count up (KEP-5504), or we cannot know."""
+        """Check whether the API server's version is lower than ours.
+
+        Versions are increasing integers (KEP-5504); if either is not an integer, assume no.
+        """
         params = {**self._selectors, "limit": "1"}
         body = await self._client.request("GET", self._kind.path, params=params)
         now = decode.page(self._kind.path, body).metadata.resource_version
@@ -216,7 +226,7 @@ class Reflector(Generic[T]):
                 self._apply(*decode.event(path, line))
                 has_spoken, self._failures = True, 0
         if not has_spoken:
-            raise errors.Unavailable("WATCH", path, message="closed without a word")
+            raise errors.Unavailable("WATCH", path, message="closed without an event")
 
     def _apply(self, change: Change, body: msgspec.Raw) -> None:
         match change:
@@ -247,7 +257,7 @@ class Reflector(Generic[T]):
         self._version = self._kind.version(found)
 
     def _read(self, body: msgspec.Raw) -> T | Identity | None:
-        """Read an object; of one that is set aside, what identifies it, or None where not even that can be read."""
+        """Decode an object; return the identity of one that is set aside, or None without one."""
         try:
             found = self._kind.read(body)
         except errors.Malformed as error:
@@ -255,7 +265,7 @@ class Reflector(Generic[T]):
             self._log.error("reflector.object_unreadable", error=str(error))
             self._tell(unreadable, str(error))
             return unreadable
-        except Exception as error:  # noqa: BLE001  # one object must not end the process; it counts as a crash of ours
+        except Exception as error:  # noqa: BLE001  # one odd object must not end the process
             unreadable = _identity(body)
             name = _name(unreadable)
             self._set_aside.crashed(self._kind.called, name, error)

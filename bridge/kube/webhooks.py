@@ -1,4 +1,7 @@
-"""Which CAs the API server trusts when it calls our webhooks: the caBundle of our own webhook configurations."""
+"""Read and write the caBundle of our webhook configurations.
+
+It holds the CAs that the API server trusts when it calls our webhooks.
+"""
 
 import base64
 import binascii
@@ -12,7 +15,7 @@ from bridge.kube.client import JSON_PATCH, KubeClient
 
 
 class WebhookKind(enum.Enum):
-    """The two kinds of webhook configurations, by their plurals."""
+    """The two kinds of webhook configuration, by their plurals."""
 
     MUTATING = "mutatingwebhookconfigurations"
     VALIDATING = "validatingwebhookconfigurations"
@@ -37,20 +40,20 @@ _configuration = msgspec.json.Decoder(_Configuration)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
-    """One webhook configuration as it was read."""
+    """The CA bundles of one webhook configuration, as they were read."""
 
     kind: WebhookKind
     name: str
     webhooks: tuple[str, ...]
     bundles: tuple[bytes, ...]
-    """PEM, one for each webhook; b"" where there is none yet."""
+    """PEM, one for each webhook; b"" if there is none yet."""
 
 
 async def get(client: KubeClient, kind: WebhookKind, name: str) -> Trust:
-    """Read a configuration.
+    """Return the CA bundles of a configuration.
 
     Raises:
-        NotFound: there is none of that name.
+        NotFound: there is no configuration of that name.
     """
     body = await client.request("GET", _path(kind, name))
     found = decode.decoded(_configuration, kind.value, body)
@@ -63,10 +66,10 @@ async def get(client: KubeClient, kind: WebhookKind, name: str) -> Trust:
 
 
 async def publish(client: KubeClient, trust: Trust, bundle: bytes) -> None:
-    """Have the API server trust these CAs, all of them, for all webhooks of the configuration.
+    """Make the API server trust all these CAs for all webhooks of the configuration.
 
     Raises:
-        Conflict: its webhooks are others by now.
+        Conflict: the configuration's webhooks have changed.
     """
     encoded = base64.b64encode(bundle).decode()
     patch: list[dict[str, object]] = []

@@ -1,7 +1,8 @@
-"""The API server's JSON: of each object the fields we use, under the API's names; unknown ones are skipped unread.
+"""Schema of the API server's JSON: the fields we use, under the API's names; others are skipped.
 
-Source: the OpenAPI of Kubernetes 1.36, <https://kubernetes.io/docs/reference/kubernetes-api/>. Nothing here is known
-outside `bridge.kube.decode`. Structs are not tracked by the garbage collector: they form no cycles and die at once.
+Source: the OpenAPI of Kubernetes 1.36, <https://kubernetes.io/docs/reference/kubernetes-api/>.
+Private to `bridge.kube`; `bridge.kube.decode` turns it into domain values. The garbage collector
+does not track the structs: they form no cycles and are short-lived.
 """
 
 from datetime import datetime
@@ -13,7 +14,7 @@ from bridge.domain.model.pods import Phase
 
 
 class Struct(msgspec.Struct, rename="camel", gc=False):
-    """What all of them have in common."""
+    """Base of all structs: camelCase names, not tracked by the garbage collector."""
 
 
 class OwnerReference(Struct):
@@ -52,13 +53,13 @@ class Identity(Struct):
 
 
 class Identified(Struct):
-    """Any object, when nothing more of it can be read."""
+    """Any object of which nothing but the identity can be decoded."""
 
     metadata: Identity
 
 
 class Named(Struct):
-    """A reference by name: a scheduling gate, for one."""
+    """A reference by name, such as a scheduling gate."""
 
     name: str
 
@@ -109,7 +110,7 @@ class NodeSelector(Struct):
 
 
 class NodeAffinity(Struct):
-    """`core/v1 NodeAffinity`; preferences are not ours to weigh."""
+    """`core/v1 NodeAffinity`; we do not evaluate preferences."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector = msgspec.field(
         default_factory=NodeSelector
@@ -224,7 +225,7 @@ class Pod(Struct):
 
 
 class BoundPodSpec(Struct):
-    """The part of `core/v1 PodSpec` that a node's books are made of."""
+    """The part of `core/v1 PodSpec` that the accounting of a node needs."""
 
     containers: list[Container]
     init_containers: list[Container] = []
@@ -234,13 +235,13 @@ class BoundPodSpec(Struct):
 
 
 class BoundPodStatus(Struct):
-    """The part of `core/v1 PodStatus` that a node's books are made of."""
+    """The part of `core/v1 PodStatus` that the accounting of a node needs."""
 
     phase: Phase = Phase.PENDING
 
 
 class BoundPod(Struct):
-    """`core/v1 Pod`, with less to read."""
+    """`core/v1 Pod`, with fewer fields."""
 
     metadata: Metadata
     spec: BoundPodSpec
@@ -286,7 +287,7 @@ class Node(Struct):
 
 
 class AnyObject(Struct):
-    """`meta/v1 PartialObjectMetadata`, which every object is; and of a few kinds what they are to be like."""
+    """`meta/v1 PartialObjectMetadata`, which fits every object; a few kinds add spec and status."""
 
     metadata: Metadata
     spec: dict[str, Any] = {}
@@ -332,7 +333,7 @@ class ListMetadata(Struct):
 
 
 class Page(Struct):
-    """Any list; the items are read one by one, so that the event loop turns in between."""
+    """Any list; items are decoded one by one, so that the event loop can run in between."""
 
     metadata: ListMetadata
     items: list[msgspec.Raw]
@@ -346,6 +347,6 @@ class WatchEvent(Struct):
 
 
 class Bookmark(Struct):
-    """The object of a BOOKMARK event: nothing but a version."""
+    """The object of a BOOKMARK event: only a version."""
 
     metadata: ListMetadata

@@ -1,7 +1,9 @@
-"""Calls that change one object, and the reads that go with them. Thin: what to write is decided and built elsewhere.
+"""Calls that change one object, and the reads that go with them.
 
-Reads are quorum reads: no `resourceVersion`, so the API server answers with what is, not with what its cache last saw.
-What a write returns is the object as written; hand it to `Cache.observe` with the version it was decided on as `base`.
+This layer is thin: what to write is decided and built elsewhere. Reads are quorum reads: without a
+`resourceVersion`, the API server returns the current state, not the state of its cache. A write
+returns the object as written; pass it to `Cache.observe` with the version the decision was based
+on as `base`.
 """
 
 from collections.abc import Mapping
@@ -15,20 +17,20 @@ from bridge.kube.client import JSON_PATCH, METADATA_ONLY_LIST, STRATEGIC_MERGE_P
 from bridge.kube.patches import JsonPatch, MergePatch, Patch
 
 _PAGE = 500
-"""Objects of a page, as client-go asks for."""
+"""Objects per page, as in client-go."""
 
 
 async def get_pod(client: KubeClient, namespace: str, name: str) -> Pod:
-    """Read one pod, whoever bears that name now: compare the uid.
+    """Return the pod that has this name now; the caller has to compare the uid.
 
     Raises:
-        NotFound: nobody does.
+        NotFound: there is no pod of that name.
     """
     return decode.pod(await client.request("GET", _pod_path(namespace, name)))
 
 
 async def pod_uids(client: KubeClient, namespace: str) -> frozenset[PodUid]:
-    """Ask for every pod of a namespace as it is now, not for what a cache of the API server's remembers."""
+    """Return the uids of all pods of a namespace by a quorum read, not from a cache."""
     path = paths.of("api", "v1", "namespaces", namespace, "pods")
     found: set[PodUid] = set()
     params = {"limit": str(_PAGE)}
@@ -45,42 +47,42 @@ async def pod_uids(client: KubeClient, namespace: str) -> frozenset[PodUid]:
 async def pretend_to_create_pod(
     client: KubeClient, namespace: str, body: Mapping[str, object]
 ) -> None:
-    """Create a pod for show (dry run): admission is real, nothing stays.
+    """Create a pod as a dry run: admission runs, nothing is stored.
 
     Raises:
-        KubeError: it would not be created.
+        KubeError: the pod would not be created.
     """
     path = paths.of("api", "v1", "namespaces", namespace, "pods")
     await client.request("POST", path, body=body, params={"dryRun": "All"})
 
 
 async def patch_pod(client: KubeClient, pod: Pod, patch: Patch) -> Pod:
-    """Apply a patch made for this pod and return the pod as it is now.
+    """Apply a patch built for this pod and return the patched pod.
 
     Raises:
-        Conflict: a guard of the patch did not hold: the pod has changed, or another one has its name.
+        Conflict: a guard of the patch failed: the pod has changed, or another one has its name.
         NotFound: the pod is gone.
     """
     return decode.pod(await _patch(client, _pod_path(pod.namespace, pod.name), patch))
 
 
 async def patch_pod_status(client: KubeClient, pod: Pod, patch: Patch) -> Pod:
-    """Apply a patch made for this pod's status; like `patch_pod`."""
+    """Apply a patch built for this pod's status; like `patch_pod`."""
     return decode.pod(await _patch(client, f"{_pod_path(pod.namespace, pod.name)}/status", patch))
 
 
 async def patch_node(client: KubeClient, node: KubeNodeFacts, patch: Patch) -> KubeNodeFacts:
-    """Apply a patch made for this node and return the node as it is now.
+    """Apply a patch built for this node and return the patched node.
 
     Raises:
-        Conflict: a guard of the patch did not hold: the node has changed, or another one has its name.
+        Conflict: a guard of the patch failed: the node has changed, or another one has its name.
         NotFound: the node is gone.
     """
     return decode.node(await _patch(client, paths.of("api", "v1", "nodes", node.name), patch))
 
 
 async def patch_node_status(client: KubeClient, node: KubeNodeFacts, patch: Patch) -> KubeNodeFacts:
-    """Apply a patch made for this node's status; like `patch_node`."""
+    """Apply a patch built for this node's status; like `patch_node`."""
     path = f"{paths.of('api', 'v1', 'nodes', node.name)}/status"
     return decode.node(await _patch(client, path, patch))
 
@@ -88,12 +90,12 @@ async def patch_node_status(client: KubeClient, node: KubeNodeFacts, patch: Patc
 async def bind(
     client: KubeClient, *, namespace: str, name: str, uid: PodUid, kube_node: KubeNode
 ) -> None:
-    """Bind a pod to a node for good. May be repeated: bound there already is as good as bound.
+    """Bind a pod to a node, permanently. Idempotent: a pod already bound there is a success.
 
     Raises:
-        AlreadyBound: it has another node.
-        Conflict: it is being deleted, gated, or another pod has its name.
-        NotFound: it is gone.
+        AlreadyBound: the pod is bound to another node.
+        Conflict: the pod is being deleted or is gated, or another pod has its name.
+        NotFound: the pod is gone.
     """
     path = f"{_pod_path(namespace, name)}/binding"
     binding = {
@@ -127,18 +129,20 @@ async def delete_pod(
     version: str = "",
     grace_s: int | None = None,
 ) -> None:
-    """Delete this very pod; it lives on until its grace period and finalizers are over. Gone already is fine.
+    """Delete exactly this pod; succeed if it is already gone.
+
+    The pod exists until its grace period has passed and its finalizers are removed.
 
     Args:
         client: the API server.
         namespace: the pod's.
-        name: the pod's; another pod that bears it by now is left alone.
-        uid: which one is meant.
-        version: only while this is its resourceVersion; "" for any.
-        grace_s: instead of the pod's own grace period.
+        name: the pod's; another pod that now has this name is left alone.
+        uid: the pod's.
+        version: delete only at this resourceVersion; "" for any.
+        grace_s: replaces the pod's own grace period; None keeps it.
 
     Raises:
-        Conflict: it has changed since that version.
+        Conflict: the pod has changed since that version.
     """
     guard = {"uid": uid, "resourceVersion": version} if version else {"uid": uid}
     options: dict[str, object] = {"preconditions": guard}
@@ -151,7 +155,7 @@ async def delete_pod(
     except errors.Conflict:
         if version:
             raise
-        return  # the only precondition is the uid: another pod bears the name by now
+        return  # the only precondition is the uid, so another pod has the name now
 
 
 async def _patch(client: KubeClient, path: str, patch: Patch) -> bytes:

@@ -1,5 +1,5 @@
-"""Slurm's side: slurmrestd over HTTP, and the one message that slurmrestd cannot send (`complete`).
+"""The Slurm adapter: slurmrestd over HTTP, and the one message slurmrestd cannot send (`complete`).
 
-Modules are used qualified: `jobs.submit(client, spec)`, `nodes.drain(client, name, reason)`. What comes back is in the
-words of `bridge.domain`; what goes wrong is a `bridge.slurm.errors.SlurmError`.
+Use the modules qualified: `jobs.submit(client, spec)`, `nodes.drain(client, name, reason)`. They
+return values of `bridge.domain` and raise `bridge.slurm.errors.SlurmError`.
 """

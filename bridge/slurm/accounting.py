@@ -1,7 +1,8 @@
-"""What tells a job that slurmctld lost from one that ended and was purged: slurmdbd's record of it, and how ids are given out.
+"""Tell a job that slurmctld lost from one that ended and was purged.
 
-Asked only about placeholders that live pods miss. slurmdbd answers by SLUID with that very job; by job id, if slurmctld
-ever lost its state, with several.
+The evidence is slurmdbd's record of the job and the job ids slurmctld assigns. It is looked up only
+for missing placeholders of live pods. By SLUID slurmdbd returns exactly that job; by job id it may
+return several if slurmctld ever lost its state.
 """
 
 from datetime import UTC, datetime
@@ -14,22 +15,24 @@ from bridge.slurm.errors import Malformed
 
 
 async def record(client: SlurmClient, ref: JobId | Sluid) -> AccountedJob | None:
-    """Read what slurmdbd knows of a job; None: nothing, or of several that had this id.
+    """Return slurmdbd's record of a job; None if it has no record, or several with this id.
 
     Raises:
-        TooOld: this slurmrestd does not speak to slurmdbd.
-        SlurmError: it could not be read; without slurmdbd, always.
+        TooOld: this slurmrestd has no slurmdbd plugin.
+        SlurmError: the record could not be read; always, if there is no slurmdbd.
     """
     answer = await client.call(
         "accounting.job", "GET", f"/job/{ref}", plugin="slurmdb", answer=wire.AccountedJobs
     )
     if answer.jobs is None:
-        raise Malformed("accounting.job", "the answer has no list of jobs")
+        raise Malformed("accounting.job", "the response has no list of jobs")
     return _record(answer.jobs[0]) if len(answer.jobs) == 1 else None
 
 
 async def backlog(client: SlurmClient) -> int:
-    """Ask how much slurmctld has yet to tell slurmdbd: while that is anything, ends may be missing there.
+    """Return the length of slurmctld's queue of updates for slurmdbd.
+
+    While it is not 0, slurmdbd may not know yet that jobs have ended.
 
     Raises:
         SlurmError: it could not be read.
@@ -39,16 +42,16 @@ async def backlog(client: SlurmClient) -> int:
 
 
 async def numbering(client: SlurmClient) -> Numbering:
-    """Ask slurmctld which job id it gives out next.
+    """Return the next job id that slurmctld will assign.
 
     Raises:
-        TooOld: the server has no data parser v0.0.45, where this came.
+        TooOld: the server lacks data parser v0.0.45, which introduced this.
         SlurmError: it could not be read.
     """
     answer = await client.call("conf", "GET", "/conf", answer=wire.Configuration)
     next_id, last_id = answer.slurm_conf_meta.next_job_id.positive, answer.slurm_conf.last_job_id
     if next_id is None or not last_id:
-        raise Malformed("conf", "the answer does not say which job ids are given out")
+        raise Malformed("conf", "the response does not give the range of job ids")
     return Numbering(next_id=JobId(next_id), last_id=JobId(last_id))
 
 

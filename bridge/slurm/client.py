@@ -1,4 +1,4 @@
-"""The client that the modules of this package share: which API to speak, how many calls at a time, what an answer is."""
+"""The client shared by this package: API version, limit on concurrent calls, decoded responses."""
 
 import asyncio
 import time
@@ -27,13 +27,14 @@ from bridge.slurm.token import TokenFile
 from bridge.slurm.transport import Reply, Transport
 
 PARSERS: Final = ("v0.0.45", "v0.0.44", "v0.0.43")
-"""The API versions ("data parsers") we speak, newest first: those of Slurm 26.05, 25.11 and 25.05."""
+"""The API versions ("data parsers") we support, newest first: Slurm 26.05, 25.11 and 25.05."""
 
 OK: Final = 200
 NOT_MODIFIED: Final = 304
 
 OnCall = Callable[[str, float, str], None]
-"""Hears of every call: operation (`job.submit`), seconds, and `ok`, an error's `outcome`, or `cancelled`."""
+"""Called after every call with its operation (`job.submit`), its duration in seconds and its
+outcome (`ok`, an error's `outcome`, `cancelled`)."""
 
 A = TypeVar("A", bound=wire.Answer)
 S = TypeVar("S", bound=msgspec.Struct)
@@ -41,15 +42,19 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """What the server at the other end speaks."""
+    """API version and release of the server."""
 
     parser: str
     release: tuple[int, int]
-    """slurmrestd's, (26, 5); slurmctld's is the same or newer."""
+    """Release of slurmrestd, (26, 5); slurmctld's is the same or newer."""
 
 
 class SlurmClient:
-    """Speaks to one slurmrestd. Repeats nothing but a refused token: only who asks knows what may be repeated."""
+    """Client of one slurmrestd.
+
+    It retries only after a rejected token; whether anything else may be retried is for the caller
+    to decide.
+    """
 
     def __init__(self, transport: Transport, *, connections: int, on_call: OnCall) -> None:
         self._transport = transport
@@ -69,16 +74,17 @@ class SlurmClient:
         request_timeout_s: float = 10,
         on_call: OnCall = lambda _operation, _seconds, _outcome: None,
     ) -> AsyncIterator[Self]:
-        """Open a pool; nothing is sent before the first call, so Slurm may be down when we start.
+        """Open a connection pool; nothing is sent before the first call, so Slurm may be down.
 
         Args:
             url: Of slurmrestd, without a path: `http://slurmrestd:6820`.
             token_file: Holds a JWT of root or SlurmUser.
-            tls: For a URL with https; by default the system's CAs are trusted and no certificate is shown.
-            connections: At most so many calls at a time, the others wait their turn. slurmrestd has 124 connections for
-                all its clients and never closes an idle one.
+            tls: For an https URL; by default the system's CAs are trusted and no client certificate
+                is presented.
+            connections: Maximum number of concurrent calls; further calls wait. slurmrestd has 124
+                connections for all its clients and never closes an idle one.
             request_timeout_s: For one call, without that wait.
-            on_call: Where to report calls.
+            on_call: Called after every call.
         """
         trust = tls or ClientTls()
 
@@ -94,7 +100,7 @@ class SlurmClient:
 
     @property
     def token(self) -> TokenFile:
-        """The token, for who speaks to slurmctld directly."""
+        """The token, for callers that talk to slurmctld directly."""
         return self._transport.token
 
     async def call(
@@ -109,20 +115,20 @@ class SlurmClient:
         plugin: str = "slurm",
         user: str = "",
     ) -> A:
-        """Ask slurmrestd; return the answer if it is 200 and has no `errors`.
+        """Call slurmrestd and return the response if its status is 200 and it has no `errors`.
 
         Args:
             operation: For metrics and messages: `job.submit`.
             method: GET, POST or DELETE.
             path: Below the API version: `/job/submit`.
-            answer: What to read from the body.
+            answer: Type to decode the body as.
             params: The query; keys may repeat.
             body: Sent as JSON.
-            plugin: `slurm` speaks to slurmctld, `slurmdb` to slurmdbd.
-            user: As whom, by name or uid; "": as the token's own user.
+            plugin: `slurm` for slurmctld, `slurmdb` for slurmdbd.
+            user: User to impersonate, by name or uid; "": the token's own user.
 
         Raises:
-            SlurmError: what `bridge.slurm.errors` tells apart.
+            SlurmError: classified by `bridge.slurm.errors`.
         """
         content = None if body is None else msgspec.json.encode(body)
         async with self._slots:
@@ -140,7 +146,10 @@ class SlurmClient:
     async def call_if_changed(
         self, operation: str, path: str, *, since: int, answer: type[A]
     ) -> A | None:
-        """GET what has changed since then, in seconds of slurmctld's clock; None: nothing has. Otherwise as `call`."""
+        """GET what has changed since a time of slurmctld's clock, in seconds; None if nothing has.
+
+        Otherwise like `call`.
+        """
         async with self._slots:
             with self.observed(operation):
                 reply = await self._ask(
@@ -155,8 +164,8 @@ class SlurmClient:
 
     @contextmanager
     def observed(self, operation: str) -> Iterator[None]:
-        """Report what is done inside."""
-        began = time.perf_counter()  # uvloop's own clock counts whole milliseconds
+        """Report duration and outcome of the block to `on_call`."""
+        began = time.perf_counter()  # uvloop's own clock has a resolution of 1 ms
         outcome = "cancelled"
         try:
             yield
@@ -168,18 +177,18 @@ class SlurmClient:
             self._on_call(operation, time.perf_counter() - began, outcome)
 
     async def dialect(self) -> Dialect:
-        """Say what the server speaks; it is asked until it has answered once.
+        """Return the server's dialect, negotiated at the first successful call and then cached.
 
         Raises:
-            TooOld: nothing that we speak.
+            TooOld: the server offers no API version we support.
             Unauthorized: it does not accept our token.
-            Unavailable: it did not answer, or made no sense.
+            Unavailable: it did not respond, or its response was malformed.
         """
         if self._dialect is None:
             try:
                 self._dialect = await self._negotiate()
             except (LostReply, Malformed) as error:
-                # Whatever became of the ping: what was to be asked has not left us.
+                # Whatever happened to the ping, the caller's request has not been sent.
                 raise Unavailable(error.operation, error.words, status=error.status) from error
         return self._dialect
 
@@ -205,7 +214,7 @@ class SlurmClient:
             )
             if not reply.is_unknown_path:
                 return reply
-            # Another release of slurmrestd may stand there now, with another set of versions.
+            # slurmrestd may have been replaced by a release with other API versions.
             spoken = dialect
             if self._dialect is spoken:
                 self._dialect = None
@@ -214,8 +223,8 @@ class SlurmClient:
                 break
         raise TooOld(
             operation,
-            f"slurmrestd {dialect.release[0]}.{dialect.release[1]:02} has no {method} {path.format(dialect.parser)}:"
-            " a newer Slurm is needed",
+            f"slurmrestd {dialect.release[0]}.{dialect.release[1]:02} has no {method}"
+            f" {path.format(dialect.parser)}: a newer Slurm is needed",
         )
 
     async def _negotiate(self) -> Dialect:
@@ -231,8 +240,8 @@ class SlurmClient:
         offered = {path.split("/")[2] for path in paths if path.startswith("/slurm/v")}
         raise TooOld(
             "ping",
-            f"slurmrestd offers {', '.join(sorted(offered)) or 'no Slurm API'}, slurm-bridge speaks {', '.join(PARSERS)}:"
-            " it needs Slurm 25.05 or newer",
+            f"slurmrestd offers {', '.join(sorted(offered)) or 'no Slurm API'}, slurm-bridge"
+            f" supports {', '.join(PARSERS)}: it needs Slurm 25.05 or newer",
         )
 
 
@@ -250,7 +259,7 @@ def _refuse_unless_ok(operation: str, reply: Reply) -> None:
     try:
         answer = lenient.whole(reply.body, wire.Answer)
     except lenient.UNDECODABLE:
-        # Text of slurmrestd's own, or the page of a proxy: what it says does not matter to the classification.
+        # Plain text of slurmrestd or a proxy's error page; the classification ignores the text.
         words = reply.body[:200].decode(errors="replace").strip() or "no body"
         raise classify(reply.status, None)(operation, words, status=reply.status) from None
     raise _refusal(operation, reply.status, answer)
@@ -272,5 +281,5 @@ def _decode(operation: str, reply: Reply, kind: type[S]) -> S:
     except lenient.UNDECODABLE as error:
         start = reply.body[:80].decode(errors="replace")
         raise Malformed(
-            operation, f"{error}, in an answer that starts {start!r}", status=reply.status
+            operation, f"{error}, in a response that starts {start!r}", status=reply.status
         ) from error

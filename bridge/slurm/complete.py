@@ -1,12 +1,15 @@
-"""End a running placeholder with its pod's real outcome: the one message that slurmrestd cannot send.
+"""End a running placeholder with its pod's real outcome: the one message slurmrestd cannot send.
 
-REQUEST_COMPLETE_JOB_ALLOCATION is what `salloc` sends when its shell exits; it goes to slurmctld's own port. Without it a
-job that Slurm does not run itself could only be CANCELLED, `sacct` would say so of every pod, and no `afterok` dependency
-would ever be satisfied. Layout: src/common/slurm_protocol_pack.c, `_pack_complete_job_allocation_msg`; all big-endian:
+`salloc` sends REQUEST_COMPLETE_JOB_ALLOCATION to slurmctld's own port when its shell exits. Without
+this message a job that Slurm does not run itself could only be CANCELLED: `sacct` would show that
+for every pod, and no `afterok` dependency would ever be satisfied.
+
+Layout: src/common/slurm_protocol_pack.c, `_pack_complete_job_allocation_msg`; all big-endian:
 
     u32 length of what follows
-    u16 protocol version, u16 flags, u16 message type, u32 body length, u16 forwards, u16 returns, u16 address family
-    u32 authentication plugin, str token, str user                   (str: u32 length with NUL, bytes, NUL; 0 is none)
+    u16 protocol version, u16 flags, u16 message type, u32 body length, u16 forwards, u16 returns,
+        u16 address family
+    u32 authentication plugin, str token, str user  (str: u32 length with NUL, bytes, NUL; 0: none)
     body since 25.11: u64 sluid, u32 job id, u32 step, u32 het component, u32 wait status
     body of 25.05:    u32 job id, u32 wait status
 """
@@ -38,11 +41,11 @@ AUTH_JWT: Final = 102
 NO_VAL: Final = 0xFFFFFFFE
 
 PROTOCOLS: Final = (((26, 5), 45), ((25, 11), 44), ((25, 5), 43))
-"""Slurm release → protocol version, newest first. slurmctld speaks those of its three predecessors too."""
+"""Slurm release → protocol version, newest first. slurmctld also accepts the last three."""
 
 HAS_STEP_ID: Final = 44
 OUT_OF_MEMORY: Final = 253
-"""As signal: the job's state becomes OUT_OF_MEMORY."""
+"""Signal number that sets the job's state to OUT_OF_MEMORY."""
 
 LAST_SIGNAL: Final = 64
 LAST_EXIT_CODE: Final = 255
@@ -62,12 +65,12 @@ _DIGITS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controller:
-    """Where slurmctld listens: SlurmctldHost, SlurmctldPort."""
+    """Address of slurmctld: SlurmctldHost, SlurmctldPort."""
 
     host: str
     port: int = 6817
     timeout_s: float = 10
-    """For the connection, and as much again for the answer."""
+    """For the connection, and again for the response."""
 
 
 async def complete(
@@ -78,15 +81,16 @@ async def complete(
     *,
     sluid: Sluid | None,
 ) -> Ending:
-    """End a job with an outcome: COMPLETED, FAILED n:0, FAILED 0:n, OUT_OF_MEMORY, TIMEOUT; one that waits becomes CANCELLED.
+    """End a job as COMPLETED, FAILED n:0, FAILED 0:n, OUT_OF_MEMORY or TIMEOUT.
 
-    With a sluid exactly that job is meant, whatever the id names by now (Slurm >= 25.11).
+    A pending job becomes CANCELLED. With a sluid, exactly that job is ended, even if its id has
+    been reused (Slurm >= 25.11).
 
     Raises:
         Unavailable: nothing was sent.
-        LostReply: it may have been ended; to ask again does no harm.
-        Unauthorized: the token is not one of the job's owner, SlurmUser or root.
-        SlurmError: what `bridge.slurm.errors` tells apart.
+        LostReply: the job may have been ended; a retry is harmless.
+        Unauthorized: the token does not belong to the job's owner, SlurmUser or root.
+        SlurmError: classified by `bridge.slurm.errors`.
     """
     protocol = protocol_for((await client.dialect()).release)
     with client.observed(OPERATION):
@@ -101,10 +105,11 @@ async def complete(
 
 
 def wait_status(outcome: Outcome) -> int:
-    """Write an outcome as Slurm takes it: exit code << 8 | signal, as wait(2) does.
+    """Encode an outcome for Slurm: exit code << 8 | signal, as in wait(2).
 
-    There is no status for a reached time limit: success after the limit is TIMEOUT (src/slurmctld/job_mgr.c, job_complete).
-    What does not fit becomes exit code 255: never success, and never the signal 127, which Slurm takes for one.
+    There is no status for a reached time limit: success after the limit is TIMEOUT
+    (src/slurmctld/job_mgr.c, job_complete). A value that does not fit becomes exit code 255, never
+    success and never signal 127, which Slurm takes for success.
     """
     if outcome.out_of_memory:
         return OUT_OF_MEMORY
@@ -114,7 +119,7 @@ def wait_status(outcome: Outcome) -> int:
 
 
 def protocol_for(release: tuple[int, int]) -> int:
-    """Choose the protocol version for a Slurm release, (26, 5); a newer one than we know still speaks our newest."""
+    """Return the protocol version for a Slurm release; unknown newer ones accept our newest."""
     for since, protocol in PROTOCOLS:
         if release >= since:
             return protocol
@@ -124,7 +129,7 @@ def protocol_for(release: tuple[int, int]) -> int:
 def message(
     protocol: int, token: str, job_id: JobId, outcome: Outcome, sluid: Sluid | None
 ) -> bytes:
-    """Write the whole message, its length first."""
+    """Return the whole message, starting with its length."""
     status = wait_status(outcome)
     if protocol >= HAS_STEP_ID:
         body = _BODY.pack(sluid_number(sluid) if sluid else 0, job_id, NO_VAL, NO_VAL, status)
@@ -138,13 +143,13 @@ def message(
 
 
 def sluid_number(sluid: Sluid) -> int:
-    """Read `s` and 13 digits of Crockford's base 32 (src/common/sluid.c).
+    """Decode a sluid: `s` and 13 digits of Crockford's base 32 (src/common/sluid.c).
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a sluid.
     """
     if len(sluid) != SLUID_LENGTH or sluid[0] != "s" or not set(sluid[1:]).issubset(_DIGITS):
-        raise ValueError(f"no sluid, which is s and 13 digits: {sluid!r}")
+        raise ValueError(f"expected a sluid, s and 13 digits: {sluid!r}")
     number = 0
     for digit in sluid[1:]:
         number = number << 5 | _DIGITS.index(digit)
@@ -152,10 +157,10 @@ def sluid_number(sluid: Sluid) -> int:
 
 
 def return_code(content: bytes) -> int:
-    """Read an answer (without its length): a Slurm error number, or 0.
+    """Decode a response (without its length): a Slurm error number, or 0.
 
     Raises:
-        Malformed: it is not that kind of answer.
+        Malformed: it is not such a response.
     """
     try:
         _, _, kind, length = _REPLY_HEADER.unpack_from(content)
@@ -163,7 +168,7 @@ def return_code(content: bytes) -> int:
             (code,) = _RETURN_CODE.unpack_from(content, len(content) - length)
             return int(code)
     except struct.error as error:
-        raise Malformed(OPERATION, f"slurmctld's answer is cut off: {error}") from error
+        raise Malformed(OPERATION, f"slurmctld's response is truncated: {error}") from error
     raise Malformed(OPERATION, f"slurmctld answered with message type {kind}, length {length}")
 
 
@@ -179,14 +184,14 @@ async def _ask(controller: Controller, request: bytes) -> int:
             writer.write(request)
             (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
             if length > LONGEST_REPLY:
-                raise Malformed(OPERATION, f"{where} announces an answer of {length} bytes")
+                raise Malformed(OPERATION, f"{where} announces a response of {length} bytes")
             content = await reader.readexactly(length)
     except TimeoutError as error:
         raise LostReply(
-            OPERATION, f"no answer from {where} in {controller.timeout_s:g} s"
+            OPERATION, f"no response from {where} within {controller.timeout_s:g} s"
         ) from error
     except (OSError, EOFError) as error:
-        raise LostReply(OPERATION, f"{where} broke off: {error!r}") from error
+        raise LostReply(OPERATION, f"{where} closed the connection: {error!r}") from error
     finally:
         writer.close()
     code = return_code(content)
@@ -210,5 +215,5 @@ def _ending(code: int, job_id: JobId) -> Ending:
 
 
 def _text(text: str) -> bytes:
-    """Slurm's packstr()."""
+    """Encode a string like Slurm's packstr()."""
     return _LENGTH.pack(len(text) + 1) + text.encode("ascii") + b"\0" if text else _LENGTH.pack(0)

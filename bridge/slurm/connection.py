@@ -1,9 +1,9 @@
-"""Connections that can read what slurmrestd says when it refuses.
+"""Connections that can read slurmrestd's error responses.
 
-Slurm 26.05 answers each refused request twice: its JSON, with `Connection: Close`, and in the same segment a second head
-with the reason as text (src/common/http_con.c sends it when an operation returns an error). aiohttp's parser takes
-data after the end for an attack and throws away both, whatever the status was. So these connections end where the first
-answer ends.
+Slurm 26.05 answers each rejected request twice: with JSON and `Connection: Close`, and in the same
+segment with a second head that gives the reason as text (src/common/http_con.c sends it when an
+operation returns an error). aiohttp's parser treats data after the end as an attack and discards
+both, whatever the status. These connections therefore drop everything after the first response.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ _NO_END: Final = sys.maxsize
 
 
 class FirstAnswer(ResponseHandler):
-    """A connection that drops what comes after an answer that closes it."""
+    """A connection that drops all data after a response that closes it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
@@ -29,7 +29,7 @@ class FirstAnswer(ResponseHandler):
 
     @override
     def set_response_params(self, **params: Any) -> None:
-        """Expect the answer to the next request."""
+        """Expect the response to the next request."""
         self._answer = _Answer()
         super().set_response_params(**params)
 
@@ -39,16 +39,17 @@ class FirstAnswer(ResponseHandler):
 
 
 class Connector(aiohttp.TCPConnector):
-    """A pool of them."""
+    """A pool of `FirstAnswer` connections."""
 
     def __init__(self, *, limit: int, tls: ssl.SSLContext) -> None:
         super().__init__(limit=limit, ssl=tls)
-        # aiohttp has no public way to choose the protocol; without it every refusal is a parse error, and tests fail.
+        # aiohttp has no public way to choose the protocol. Without this, every error response is a
+        # parse error, and tests fail.
         self._factory = functools.partial(FirstAnswer, loop=self._loop)  # type: ignore[assignment]  # partial is invariant
 
 
 class _Answer:
-    """Counts the bytes of one answer."""
+    """Finds the end of one response by counting its bytes."""
 
     def __init__(self) -> None:
         self._head = b""
@@ -57,7 +58,7 @@ class _Answer:
         self._received = 0
 
     def take(self, data: bytes) -> bytes:
-        """As much of the data as belongs to the answer."""
+        """Return the part of the data that belongs to the response."""
         if not self._ends_at:
             self._head += data
             self._ends_at = _end(self._head)
@@ -67,7 +68,7 @@ class _Answer:
 
 
 def _end(answer: bytes) -> int:
-    """The length of an answer that closes the connection; 0 if that is not known yet."""
+    """Return the length of a response that closes the connection; 0 if it is not known yet."""
     head, end_of_head, _ = answer.partition(_END_OF_HEAD)
     if not end_of_head:
         return 0

@@ -1,4 +1,7 @@
-"""slurmrestd's structs to the domain's words: the only place that knows how Slurm writes a job or a node."""
+"""Translate slurmrestd's structs into domain values.
+
+Only this module knows how Slurm represents a job or a node.
+"""
 
 import re
 from collections import Counter
@@ -23,7 +26,7 @@ _LAST_S: Final = int(datetime.max.replace(tzinfo=UTC).timestamp()) - 1
 _WORST_FIRST: Final = (JobPhase.ENDED, JobPhase.WAITING, JobPhase.PAUSED, JobPhase.RUNNING)
 
 _WHOSE: Final = frozenset({"flags", "admin_comment"})
-"""The fields that tell whose job it is."""
+"""The fields that identify the owner of a job."""
 
 _FOR_THE_GRANT: Final = frozenset(
     {
@@ -45,31 +48,34 @@ _FOR_THE_GRANT: Final = frozenset(
         "state_description",
     }
 )
-"""The fields that only the grant and messages take: a job is ours, and handled, without them."""
+"""The fields used only for the grant and for messages; without them a job is still handled."""
 
 _ENDS: Final = frozenset(end.value for end in JobEnd)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stranger:
-    """A job that is no placeholder, or one we cannot read: not ours to touch."""
+    """A job that is not a placeholder, or one we cannot decode; it must be left alone."""
 
     id: JobId
     sluid: Sluid | None
     unreadable: str = ""
-    """Why we cannot read it although it carries our mark, or may carry it; "" for everybody else's jobs."""
+    """Why a job that has or may have our mark cannot be decoded; "" for other people's jobs."""
     cluster: ClusterId | None = None
-    """Of an unreadable one, where that much can be read."""
+    """Cluster of an unreadable job, if that much can be decoded."""
     workload: WorkloadKey | None = None
-    """Of an unreadable one, likewise: nothing may be concluded about this workload."""
+    """Workload of an unreadable job, if that much can be decoded; nothing may be concluded about
+    it."""
     odd: str = ""
-    """What else could not be decoded, in words; "" if nothing."""
+    """What else could not be decoded, as a message; "" if nothing."""
 
 
 def job(read: Lenient[wire.Job], *also: Lenient[wire.Job]) -> SlurmJob | Stranger:
     """Reduce a job to what decisions need; tell placeholders (of any cluster) from strangers.
 
-    A heterogeneous job is one job: also, its further components in their order.
+    Args:
+        read: the job, or the leader of a heterogeneous job.
+        also: the further components of a heterogeneous job, in order.
     """
     leader = _job(read)
     if isinstance(leader, Stranger) or not also:
@@ -88,7 +94,10 @@ def job(read: Lenient[wire.Job], *also: Lenient[wire.Job]) -> SlurmJob | Strange
 
 
 def _whole(components: Sequence[SlurmJob]) -> SlurmJob:
-    """Put a heterogeneous job together: it runs when all of it runs, and is over when any of it is."""
+    """Merge the components of a heterogeneous job.
+
+    It runs when all components run, and has ended when any component has.
+    """
     leader = components[0]
     phases = [component.phase for component in components]
     phase = next(each for each in _WORST_FIRST if each in phases)
@@ -120,7 +129,7 @@ def _whole(components: Sequence[SlurmJob]) -> SlurmJob:
 
 
 def _granted_together(components: Sequence[SlurmJob]) -> Grant | None:
-    """None where one has none, or Slurm has not said where its tasks are."""
+    """Return the grant of all components; None if one has none or its task layout is unknown."""
     granted = [
         replace(each.grant, layout=grant.layout(allocation.slots(each.shares, each.tasks)))
         for each in components
@@ -132,7 +141,7 @@ def _granted_together(components: Sequence[SlurmJob]) -> Grant | None:
 
 
 def component_states(offset: int, states: Iterable[str]) -> frozenset[str]:
-    """Tell a further component's states from the leader's: all of them are the job's."""
+    """Prefix the states of a further component, so that a job's states include all components'."""
     return frozenset(states) if not offset else frozenset(f"{offset}:{each}" for each in states)
 
 
@@ -201,9 +210,10 @@ def _job(read: Lenient[wire.Job]) -> SlurmJob | Stranger:
 
 
 def _shares(wired: wire.Job, nodes: tuple[SlurmNode, ...]) -> Iterator[TaskShare]:
-    """Say how many tasks find room on each node; nothing where that takes the detail and the answer has none.
+    """Yield the number of tasks on each node; skip nodes whose allocation the response lacks.
 
-    Slurm does not tell how many tasks it put on a node. CPUs, memory and GRES allocated there do.
+    Slurm does not report how many tasks it placed on a node. The number is derived from the CPUs,
+    memory and GRES allocated there.
     """
     tasks = wired.tasks.positive or 1
     if len(nodes) in (1, tasks):
@@ -227,7 +237,7 @@ def _shares(wired: wire.Job, nodes: tuple[SlurmNode, ...]) -> Iterator[TaskShare
 
 
 def _gres(text: str) -> dict[str, int]:
-    """Count GRES by kind, types left out: of `gres/gpu:a100:2,gres/shard:1`, or of `gpu:a100:2(IDX:0-1)`."""
+    """Count GRES by kind, ignoring types: `gres/gpu:a100:2,gres/shard:1`, `gpu:a100:2(IDX:0-1)`."""
     counts: Counter[str] = Counter()
     for part in re.sub(r"\([^)]*\)", "", text).split(","):
         name, *rest = part.removeprefix("gres/").split(":")
@@ -237,10 +247,10 @@ def _gres(text: str) -> dict[str, int]:
 
 
 def phase_of(states: frozenset[str]) -> JobPhase:
-    """Say what a base state and its flags amount to (`man squeue`, "JOB STATE CODES").
+    """Return the phase for a base state and its flags (`man squeue`, "JOB STATE CODES").
 
     Raises:
-        ValueError: no base state among them that we know.
+        ValueError: there is no known base state among them.
     """
     if states & _ENDS:
         return JobPhase.ENDED
@@ -254,15 +264,16 @@ def phase_of(states: frozenset[str]) -> JobPhase:
 
 
 def end_of(states: frozenset[str]) -> JobEnd | None:
-    """Say how a job ended; None while it has not."""
+    """Return how a job ended; None if it has not."""
     return next((end for end in JobEnd if end.value in states), None)
 
 
 def job_id(text: str) -> tuple[JobId, int] | None:
-    """Read an id of `/jobs/state/`: `7`, or `21+1` for a component of the heterogeneous job 20; None for a task of an array (`7_3`).
+    """Parse an id of `/jobs/state/`.
 
-    Returns the job's id, a heterogeneous one's leader's, and which component it is. External jobs cannot be arrays (error
-    2081), so those are strangers without a further look.
+    It is `7`, or `21+1` for component 1 of the heterogeneous job 20. Return the job's id (the
+    leader's for a heterogeneous job) and the component's offset. Return None for a task of an array
+    (`7_3`): external jobs cannot be arrays (error 2081), so those are strangers for certain.
     """
     if text.isascii() and text.isdecimal():
         return JobId(int(text)), 0
@@ -298,7 +309,11 @@ def node(wired: wire.Node) -> SlurmNodeFacts:
 
 
 def _grant(wired: wire.Job, shares: tuple[TaskShare, ...]) -> Grant | None:
-    """None: somebody made it a job that we could not ask for again, or Slurm has not said where its tasks are."""
+    """Return what Slurm granted.
+
+    None if the job was changed into one we could not submit again, or if its task layout is
+    unknown.
+    """
     per_node_mib, per_cpu_mib = wired.memory_per_node.positive, wired.memory_per_cpu.positive
     started_s = wired.start_time.positive
     slots = () if per_node_mib else allocation.slots(shares, wired.tasks.positive or 1)
@@ -339,7 +354,7 @@ def _grant(wired: wire.Job, shares: tuple[TaskShare, ...]) -> Grant | None:
 
 
 def moment(number: wire.Number) -> datetime | None:
-    """Read a time; 0, "not set" and what is after the year 9999 are none."""
+    """Convert a Unix time; None for 0, "not set" and times after the year 9999."""
     seconds = number.positive
     if seconds is None or seconds > _LAST_S:
         return None

@@ -1,15 +1,16 @@
-"""Which placeholders of ours exist in Slurm, and how they are: one cheap reading at a time.
+"""Discover which of our placeholders exist in Slurm and their state, by cheap readings.
 
-Slurm cannot be asked for "the jobs with this mark", and a full list of 10 000 jobs is 48 MB. So a reading takes the ids and
-states of all jobs (/jobs/state/, 38 bytes each) and looks closer only at those ids it has not classified yet and at those
-of ours whose state has changed. A job is classified by its `admin_comment`, which a submit carries from the beginning and
-only root and SlurmUser can write.
+Slurm cannot list "the jobs with this mark", and a full list of 10 000 jobs is 48 MB. A reading
+therefore lists the ids and states of all jobs (/jobs/state/, 38 bytes each) and fetches only the
+jobs it has not classified yet and those of ours whose state has changed. A job is classified by its
+`admin_comment`, which is set on submission and which only root and SlurmUser can write.
 
-That an id means the same job as before holds as long as slurmctld has not been restarted: after a crash it may give the ids
-of the last seconds to others. So a reading that brings news, or is to answer a question, also asks when slurmctld started;
-if that has changed, all ids are new. (It seems to start at midnight UTC, too, when it sets its counters to zero: then every
-job is looked at again, once a day.) A reading that only repeats the last one, and that nobody asked for, concludes nothing:
-there that question is put now and then.
+An id means the same job as before only until slurmctld restarts: after a crash it may assign the
+ids of the last seconds to other jobs. A reading that brings changes, or that conclusions are drawn
+from, therefore also checks when slurmctld started; if that has changed, all ids count as new.
+(slurmctld also appears to start at midnight UTC, when it resets its counters; so every job is
+fetched again once a day.) A reading that only repeats the last one, and from which nobody draws
+conclusions, makes that check only from time to time.
 """
 
 import asyncio
@@ -27,7 +28,7 @@ from bridge.slurm.errors import Malformed, NotFound, SlurmError
 from bridge.slurm.jobs import JobListing
 
 _TRUSTED_S = 10.0
-"""For so long ids are trusted without asking, as long as every reading repeats the one before."""
+"""How long ids are trusted without that check, while every reading repeats the one before."""
 
 _COMPLETED = frozenset({"COMPLETED"})
 _PENDING = frozenset({"PENDING"})
@@ -35,24 +36,25 @@ _PENDING = frozenset({"PENDING"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """One whole, successful reading."""
+    """The result of one successful reading."""
 
     sequence: int
-    """Counts them; two that follow each other were read one after the other."""
+    """Number of the reading; consecutive readings have consecutive numbers."""
     began_monotonic: float
-    """When its first request was sent, by the clock given to `Discovery`: what was written later may be missing."""
+    """When its first request was sent, by the clock given to `Discovery`; later writes may be
+    missing."""
     jobs: Mapping[JobId, SlurmJob]
-    """This cluster's placeholders, ended ones too until Slurm purges them (MinJobAge)."""
+    """This cluster's placeholders, including ended ones until Slurm purges them (MinJobAge)."""
     by_uid: Mapping[WorkloadKey, tuple[SlurmJob, ...]]
-    """The same by the uid of their workload, oldest id first."""
+    """The same jobs by the uid of their workload, lowest id first."""
     is_repeated: bool
-    """Slurm listed the very jobs and states of the reading before, strangers' included."""
+    """Slurm listed exactly the jobs and states of the reading before, strangers included."""
     is_whole: bool
-    """Every job that was listed has been classified: only then absence says something."""
+    """Every listed job has been classified; only then does absence mean anything."""
     unreadable: Mapping[JobId, str]
-    """Jobs that are, or may be, ours and cannot be read, and why: to be left alone."""
+    """Jobs that are or may be ours but cannot be decoded, and why; they must be left alone."""
     unsure: frozenset[WorkloadKey] = frozenset()
-    """The workloads of those, where that much can be read."""
+    """The workloads of unreadable jobs, if that much can be decoded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +64,15 @@ class _Unreadable:
     why: str
     workload: WorkloadKey | None
     states: frozenset[str] | None
-    """Those it was looked at with: it is looked at again when they change. None: with the next reading."""
+    """The states it was fetched with; it is fetched again when they change. None: with the next
+    reading."""
 
 
 OnUnreadable = Callable[[JobId, str], None]
-"""Hears of each look at a job that could not be read as it is, and why."""
+"""Called each time a fetched job cannot be decoded, with the reason."""
 
 OnSettled = Callable[[JobId], None]
-"""Hears that such a job is readable by now, or gone."""
+"""Called when such a job has become readable or is gone."""
 
 
 def _ignore_unreadable(_id: JobId, _why: str) -> None:
@@ -81,7 +84,10 @@ def _ignore_settled(_id: JobId) -> None:
 
 
 class Discovery:
-    """Remembers what it has classified. One reading at a time; a failed one raises and leaves the last snapshot true."""
+    """Classifies jobs and remembers the result.
+
+    There is one reading at a time. A failed reading raises and leaves the last snapshot valid.
+    """
 
     def __init__(
         self,
@@ -94,17 +100,17 @@ class Discovery:
         on_unreadable: OnUnreadable = _ignore_unreadable,
         on_settled: OnSettled = _ignore_settled,
     ) -> None:
-        """Begin with nothing known: the first reading looks at every job once.
+        """Start with nothing known; the first reading fetches every job once.
 
         Args:
-            client: Shared with those who submit: keep `concurrency` below its connections.
+            client: Shared with submitters; keep `concurrency` below its connections.
             cluster: Placeholders of other clusters are strangers.
-            clock: Monotonic seconds.
-            concurrency: Jobs looked at at a time.
-            patience_s: For so long a new job may be pending before it is looked at: most run by then, and are looked at once
-                instead of twice.
-            on_unreadable: Where to report jobs that cannot be read as they are; told again at each look.
-            on_settled: Where to report that one of those is readable by now, or gone.
+            clock: Returns monotonic seconds.
+            concurrency: Maximum number of jobs fetched concurrently.
+            patience_s: How long a new job may be pending before it is fetched. Most run by then and
+                are fetched once instead of twice.
+            on_unreadable: Called each time a fetched job cannot be decoded.
+            on_settled: Called when such a job has become readable or is gone.
         """
         self._client = client
         self._cluster = cluster
@@ -112,10 +118,10 @@ class Discovery:
         self._concurrency = concurrency
         self._reading = asyncio.Lock()
         self._last: Snapshot | None = None
-        """The last one; None once something of it has changed."""
+        """The last snapshot; None once any of it has changed."""
         self._sequence = 0
         self._listing: JobListing | None = None
-        """Of the last whole reading."""
+        """The listing of the last whole reading."""
         self._controller_start = 0
         self._trusted_until = 0.0
         self._must_forget = False
@@ -129,10 +135,10 @@ class Discovery:
         self._changed: set[JobId] = set()
         self._patience_s = patience_s
         self._left: dict[JobId, float] = {}
-        """New jobs that are still pending: since when they are left alone."""
+        """New jobs that are still pending and not fetched yet → since when."""
 
     def note_submitted(self, job_id: JobId, identity: Identity) -> None:
-        """Take in our own submit's answer: it needs no closer look before it starts."""
+        """Record a job we have just submitted; it need not be fetched before it starts."""
         known = self._ours.get(job_id)
         if known is not None and known.identity.uid == identity.uid:
             return
@@ -149,11 +155,11 @@ class Discovery:
         )
 
     def note_changed(self, job_id: JobId) -> None:
-        """Take in that we have changed something its state does not show: the next reading looks at it again."""
+        """Record a change of ours that a job's state does not show; the next reading fetches it."""
         self._changed.add(job_id)
 
     def reset(self) -> None:
-        """Trust no id any more: the next reading looks at every job again. Call it on becoming leader."""
+        """Trust no id any more: the next reading fetches every job again."""
         self._must_forget = True
 
     async def refresh(
@@ -162,12 +168,13 @@ class Discovery:
         """Read Slurm once.
 
         Args:
-            reasons_for: Jobs to look at although their state is the same: why they wait, when they end.
-            surely: Something will be concluded from this reading even if it repeats the last one.
-            whole: Something will be concluded from what it does not show.
+            reasons_for: Jobs to fetch even if their state is unchanged, for their pending reason
+                and end time.
+            surely: Conclusions will be drawn from this reading even if it repeats the last one.
+            whole: Conclusions will be drawn from what is absent.
 
         Raises:
-            SlurmError: the reading is not whole; what was classified meanwhile is kept.
+            SlurmError: the reading is incomplete; what has been classified so far is kept.
         """
         async with self._reading:
             began = self._clock()
@@ -193,7 +200,11 @@ class Discovery:
             return self._snapshot(began, is_repeated=is_repeated)
 
     async def _forgot_what_may_be_others(self, seen: Mapping[JobId, frozenset[str]]) -> bool:
-        """Asked after the states: if nothing has changed by then, the states are of the slurmctld we know."""
+        """Forget all ids if slurmctld has restarted; return whether it has.
+
+        This check comes after the states are read: if the start time is unchanged, the states come
+        from the slurmctld we know.
+        """
         answer = await self._client.call("diag", "GET", "/diag/", answer=wire.Diagnosis)
         start = answer.statistics.req_time_start.positive or 0
         if not self._must_forget and start == self._controller_start:
@@ -210,7 +221,11 @@ class Discovery:
     def _news(
         self, seen: Mapping[JobId, frozenset[str]], began: float, *, patience_s: float
     ) -> list[JobId]:
-        """The jobs to look at; a state that says it all is taken in without a look, and new ones may be left alone a while."""
+        """Return the jobs to fetch.
+
+        A state that is sufficient by itself is applied without a fetch, and new pending jobs may
+        wait.
+        """
         vanished = self._vanished(seen, began)
         for id_, states in seen.items():
             known = self._ours.get(id_)
@@ -226,7 +241,7 @@ class Discovery:
         return [*(id_ for id_ in changed if id_ not in self._left), *vanished]
 
     def _vanished(self, seen: Mapping[JobId, frozenset[str]], began: float) -> list[JobId]:
-        """Drop what Slurm does not list any more; return those of ours that were alive, for a last look."""
+        """Drop jobs Slurm no longer lists; return those of ours that were alive, for a last fetch."""
         self._strangers &= seen.keys()
         for id_ in self._unreadable.keys() - seen.keys():
             del self._unreadable[id_]
@@ -249,7 +264,7 @@ class Discovery:
         return known is None or known.states != states
 
     async def _look_at(self, ids: Iterable[JobId], seen: Mapping[JobId, frozenset[str]]) -> bool:
-        """Read jobs one by one, some at a time; False if one of them was gone, or has to be looked at again."""
+        """Fetch jobs concurrently; return False if one was gone or has to be fetched again."""
         queue = iter(ids)
 
         async def take() -> bool:
@@ -258,7 +273,7 @@ class Discovery:
         try:
             async with asyncio.TaskGroup() as group:
                 takers = [group.create_task(take()) for _ in range(self._concurrency)]
-        except ExceptionGroup as failures:  # the first says it all: they speak of the same server
+        except ExceptionGroup as failures:  # the first suffices: all concern the same server
             raise failures.exceptions[0] from None
         return all(taker.result() for taker in takers)
 
@@ -294,7 +309,11 @@ class Discovery:
         return found is not None
 
     def _set_aside_undecoded(self, id_: JobId, why: str) -> None:
-        """Look at it again with each reading; until then nothing is concluded about its workload, or whoever's it may be."""
+        """Set aside a job that cannot be decoded at all, and fetch it again with each reading.
+
+        Until it can be decoded, nothing is concluded about its workload or, if that is unknown,
+        about any.
+        """
         known, unreadable = self._ours.pop(id_, None), self._unreadable.get(id_)
         workload = unreadable.workload if unreadable else known.identity.uid if known else None
         self._unreadable[id_] = _Unreadable(why, workload, None)
@@ -323,7 +342,7 @@ class Discovery:
         return self._last
 
     def _may_hide_one_of_ours(self) -> bool:
-        """Check whether there is a job that nothing at all could be read of."""
+        """Check whether there is a job of which nothing at all could be decoded."""
         return any(
             each.states is None and each.workload is None for each in self._unreadable.values()
         )
@@ -348,5 +367,8 @@ class Discovery:
 
 
 def _has_just_completed(known: SlurmJob, states: frozenset[str]) -> bool:
-    """It ran, and now says COMPLETED and nothing else: exit code 0, and no cause of ours, which only a cancel has."""
+    """Check whether a running job is now COMPLETED and nothing else.
+
+    Then its exit code is 0, and there is no cause of ours, which only a cancel records.
+    """
     return known.phase is JobPhase.RUNNING and known.sluid is not None and states == _COMPLETED

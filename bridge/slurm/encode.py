@@ -1,4 +1,4 @@
-"""The domain's words to slurmrestd's JSON: `job_desc_msg` and `node_conf`."""
+"""Encode domain values as slurmrestd's JSON: `job_desc_msg` and `node_conf`."""
 
 import json
 import math
@@ -11,14 +11,14 @@ from bridge.domain.model.placeholder import Changes, PlaceholderSpec
 from bridge.domain.request import notation
 
 WORKING_DIRECTORY: Final = "/"
-"""Nothing runs there; Slurm records it for every job."""
+"""Slurm records one for every job; nothing runs there."""
 
 
 def submission(spec: PlaceholderSpec) -> dict[str, object]:
-    """Write a job submission for POST /job/submit.
+    """Return a job submission for POST /job/submit.
 
-    User and group always go together: without a group Slurm takes the submitter's, which is root's. What the spec leaves
-    empty is left out: an explicit null or "" is not the same as absence to slurmrestd.
+    User and group are always sent together: without a group Slurm uses the submitter's, which is
+    root's. Empty fields are omitted, because slurmrestd treats null or "" differently from absence.
     """
     if spec.also:
         return {"jobs": [_description(each) for each in (spec, *spec.also)]}
@@ -68,7 +68,7 @@ def _description(spec: PlaceholderSpec) -> dict[str, object]:
 
 
 def changes(changed: Changes) -> dict[str, object]:
-    """Write what is to be another, for POST /job/{id}."""
+    """Return the fields to change, for POST /job/{id}."""
     fields: dict[str, object] = {
         "minimum_nodes": changed.nodes,
         "maximum_nodes": changed.nodes,
@@ -84,13 +84,14 @@ def changes(changed: Changes) -> dict[str, object]:
 
 
 def node_conf(spec: SlurmNodeSpec) -> str:
-    """Write an external node as a line of slurm.conf, for POST /new/node.
+    """Return an external node as a line of slurm.conf, for POST /new/node.
 
-    One socket with all cores: told only the number of CPUs, Slurm assumes as many sockets, and places jobs 2.3 times
-    slower. NodeAddr always: a name that does not resolve holds slurmctld's locks for 10 s at each job start.
+    The node gets one socket with all cores: given only a number of CPUs, Slurm assumes as many
+    sockets and places jobs 2.3 times slower. NodeAddr is always set: a name that does not resolve
+    holds slurmctld's locks for 10 s at each job start.
 
     Raises:
-        ValueError: a value has a space or a quote in it, which would begin another key.
+        ValueError: a value contains a space or a quote, which would start another key.
     """
     fields = {
         "NodeName": spec.name,
@@ -110,13 +111,13 @@ def node_conf(spec: SlurmNodeSpec) -> str:
     for key, value in fields.items():
         if any(character.isspace() or character in "\"'" for character in value):
             raise ValueError(
-                f"{key} of Slurm node {spec.name} may not have spaces or quotes: {value!r}"
+                f"{key} of Slurm node {spec.name} must not contain spaces or quotes: {value!r}"
             )
     return " ".join(f"{key}={value}" for key, value in fields.items() if value)
 
 
 def _switches(text: str) -> dict[str, object]:
-    """`count[@longest wait]`, as sbatch's --switches."""
+    """Parse `count[@maximum wait]`, as in sbatch's --switches."""
     if not text:
         return {}
     count, _, wait = text.partition("@")

@@ -1,17 +1,17 @@
-"""What can go wrong between us and Slurm. Told apart by HTTP status and Slurm error number, never by message text.
+"""Errors of Slurm, classified by HTTP status and Slurm error number, never by message text.
 
 SlurmError
-├── Unavailable          no answer, or an answer that says Slurm cannot answer: try again later
-│   └── LostReply        … and what was asked may have been done all the same: look before asking again
+├── Unavailable          no response, or one that says Slurm is not available: retry later
+│   └── LostReply        … and the request may have been carried out: read before retrying
 ├── Unauthorized         the token is missing, expired or not Slurm's
 ├── NotFound             no such job or node (a purged job looks the same)
-├── Rejected             Slurm said no, in its own words
-├── Malformed            the answer breaks its own schema
-└── TooOld               the server offers none of the API versions we speak
+├── Rejected             Slurm rejected the request, with a message
+├── Malformed            the response violates its own schema
+└── TooOld               the server offers none of the API versions we support
 
-HTTP statuses alone mislead (each of these is tested against the real slurmrestd): an expired token is 511, a DELETE while
-slurmctld is down is 403, an unknown flag is 500 although the job was submitted, an unknown node is 200 with `errors`.
-Numbers: slurm/slurm_errno.h.
+HTTP statuses alone are misleading (each of these is tested against the real slurmrestd): an expired
+token is 511, a DELETE while slurmctld is down is 403, an unknown flag is 500 although the job was
+submitted, an unknown node is 200 with `errors`. Numbers: slurm/slurm_errno.h.
 """
 
 from typing import Final
@@ -28,14 +28,14 @@ JOB_NOT_PENDING: Final = 2073
 JOB_FINISHED: Final = 2084
 NODE_EXISTS: Final = 2168
 COMMUNICATION: Final = (range(1000, 1024), range(1800, 1900), range(5000, 5100))
-"""Between daemons; most of them may come after slurmctld has got the message."""
+"""Communication between daemons; most can occur after slurmctld has received the message."""
 
 
 class SlurmError(PeerError):
-    """One call to Slurm that did not do what was asked."""
+    """A call to Slurm failed."""
 
     outcome = "error"
-    """What metrics call it."""
+    """Its label in metrics."""
 
     def __init__(
         self,
@@ -45,13 +45,13 @@ class SlurmError(PeerError):
         status: int | None = None,
         error_number: int | None = None,
     ) -> None:
-        """Keep the facts.
+        """Store the facts and compose the message.
 
         Args:
-            operation: What was asked: `job.submit`.
-            words: What went wrong, in Slurm's words where it has any.
-            status: HTTP status, if an answer came back over HTTP.
-            error_number: Slurm's error number, if the answer had one.
+            operation: The call: `job.submit`.
+            words: What went wrong; Slurm's own message if it has one.
+            status: HTTP status, if there was an HTTP response.
+            error_number: Slurm's error number, if the response had one.
         """
         facts = [
             f"Slurm error {error_number}" if error_number is not None else "",
@@ -66,14 +66,14 @@ class SlurmError(PeerError):
 
 
 class Unavailable(SlurmError):
-    """Slurm cannot answer now, and has not done what was asked."""
+    """Slurm is not available and has not carried out the request."""
 
     outcome = "unavailable"
     transient = True
 
 
 class LostReply(Unavailable):
-    """Slurm did not answer, but may have done what was asked."""
+    """Slurm did not respond, but may have carried out the request."""
 
     outcome = "lost_reply"
 
@@ -85,37 +85,37 @@ class Unauthorized(SlurmError):
 
 
 class NotFound(SlurmError):
-    """There is no such job or node (any more)."""
+    """The job or node does not exist (any more)."""
 
     outcome = "not_found"
 
 
 class Rejected(SlurmError):
-    """Slurm understood and refused; `words` are for whoever asked."""
+    """Slurm understood the request and rejected it; `words` is a message for the requester."""
 
     outcome = "rejected"
     job_id: int | None = None
-    """Set if the answer carries a job id all the same: then the job *was* submitted."""
+    """Set if the response carries a job id nevertheless: then the job *was* submitted."""
 
 
 class Malformed(SlurmError):
-    """The answer is not what the API promises: a proxy's page, a bug, another program."""
+    """The response violates the API's schema: a proxy's page, a bug, another program."""
 
     outcome = "malformed"
 
 
 class TooOld(SlurmError):
-    """The server does not speak a version of the API that has what we need."""
+    """The server supports no API version that has what we need."""
 
     outcome = "too_old"
 
 
 def classify(status: int | None, error_number: int | None) -> type[SlurmError]:
-    """Say which error an answer other than plain success is.
+    """Return the error class for a response other than plain success.
 
     Args:
-        status: HTTP status; None if slurmctld answered itself.
-        error_number: Of the first error in the answer; None if it has none, or is not Slurm's at all.
+        status: HTTP status; None if slurmctld itself responded.
+        error_number: Of the first error in the response; None if it has none, or is not Slurm's.
     """
     match status, error_number:
         case (401 | 511, _) | (_, 1007):
@@ -123,7 +123,7 @@ def classify(status: int | None, error_number: int | None) -> type[SlurmError]:
         case _, 1800:
             return Unavailable  # slurmrestd could not even connect to slurmctld
         case (502 | 503 | 504, _) | (500, -1 | None) | (403, 1) | (_, 2027):
-            return LostReply  # slurmctld is silent, or on standby
+            return LostReply  # slurmctld does not respond, or is on standby
         case _, int(number) if any(number in numbers for numbers in COMMUNICATION):
             return LostReply
         case (404, int()) | (_, 2017):

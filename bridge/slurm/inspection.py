@@ -1,4 +1,4 @@
-"""How Slurm itself is set up: asked by a person who looks, never by a service."""
+"""Read Slurm's own configuration, for the command line; services never call this."""
 
 from typing import Any
 
@@ -60,19 +60,19 @@ class _ConfAnswer(wire.Answer, frozen=True):
 
 
 async def controller_responds(client: SlurmClient) -> bool:
-    """Whether slurmctld, or one of its back-ups, answers slurmrestd."""
+    """Check whether slurmctld or one of its backups responds to slurmrestd."""
     answer = await client.call("ping", "GET", "/ping/", answer=_Ping)
     return any(ping.responding for ping in answer.pings or ())
 
 
 async def time_s(client: SlurmClient) -> float | None:
-    """Read slurmctld's clock: Unix time in whole seconds; None if it does not say."""
+    """Return slurmctld's clock as Unix time in whole seconds; None if it is not given."""
     answer = await client.call("diag", "GET", "/diag/", answer=_Diagnosis)
     return answer.statistics.req_time.positive
 
 
 async def partitions(client: SlurmClient) -> tuple[Partition, ...]:
-    """Read all partitions."""
+    """Return all partitions."""
     answer = await client.call("partition.list", "GET", "/partitions/", answer=_Partitions)
     return tuple(
         Partition(
@@ -86,7 +86,7 @@ async def partitions(client: SlurmClient) -> tuple[Partition, ...]:
 
 
 async def conf(client: SlurmClient) -> Conf | None:
-    """Read slurm.conf as slurmctld runs with it; None where slurmrestd cannot tell (before 26.05)."""
+    """Return slurmctld's running configuration; None if slurmrestd cannot tell (before 26.05)."""
     try:
         answer = await client.call("conf", "GET", "/conf", answer=_ConfAnswer)
         read = msgspec.convert(answer.slurm_conf or {}, _Conf)

@@ -1,7 +1,7 @@
 """Placeholders through slurmrestd: submit, read, cancel, mark.
 
-A `Sluid` names a job for ever, a `JobId` only until slurmctld crashes and gives it to another job: where a call takes
-either, pass the sluid as soon as it is known.
+A `Sluid` names a job forever; a `JobId` only until slurmctld crashes and assigns it to another job.
+If a call accepts either, pass the sluid as soon as it is known.
 """
 
 import enum
@@ -29,8 +29,8 @@ from bridge.slurm.errors import (
 from bridge.slurm.lenient import Lenient
 
 BATCH: Final = 1000
-"""Ids per /jobs/state/ request: its cost grows faster than their number, and a URL of 119 kB is refused."""
-
+"""Ids per /jobs/state/ request: the cost grows faster than linearly, and a URL of 119 kB is
+rejected."""
 
 _states = msgspec.json.Decoder(list[wire.JobState] | None)
 
@@ -44,22 +44,22 @@ class JobListing:
 
 
 class Ending(enum.Enum):
-    """What came of ending a job."""
+    """Result of ending a job."""
 
     ENDED = "ended"
-    """By this call."""
+    """Ended by this call."""
     ALREADY_ENDED = "already ended"
     NO_SUCH_JOB = "no such job"
-    """Never was, or ended and was purged, or lost in a crash: Slurm cannot tell."""
+    """It never existed, ended and was purged, or was lost in a crash; Slurm cannot tell which."""
 
 
 async def submit(client: SlurmClient, spec: PlaceholderSpec) -> JobId:
     """Submit a placeholder.
 
     Raises:
-        LostReply: it may have been accepted: look for it by its identity before submitting again.
-        Rejected: Slurm's words for the user.
-        SlurmError: it was not accepted, for another reason.
+        LostReply: it may have been accepted; look it up by its identity before submitting again.
+        Rejected: it was rejected, with Slurm's message for the user.
+        SlurmError: it was not accepted for another reason.
     """
     operation = "job.submit"
     try:
@@ -67,26 +67,26 @@ async def submit(client: SlurmClient, spec: PlaceholderSpec) -> JobId:
             operation, "POST", "/job/submit", body=encode.submission(spec), answer=wire.Answer
         )
     except Rejected as refusal:
-        # slurmrestd may dislike something (an unknown flag: HTTP 500) and submit the rest all the same.
+        # slurmrestd may report an error (an unknown flag: HTTP 500) and still submit the job.
         if refusal.job_id:
             return JobId(refusal.job_id)
         raise
     except Malformed as error:
         raise LostReply(operation, error.words, status=error.status) from error
     if not answer.job_id:
-        # Slurm's refusals may come as HTTP 200 with nothing but warnings, for a field of the wrong type for one.
-        raise Rejected(operation, _remarks(answer) or "answered without a job id or a reason")
+        # A rejection may be HTTP 200 with warnings only, for example for a field of the wrong type.
+        raise Rejected(operation, _remarks(answer) or "the response has no job id and no reason")
     return JobId(answer.job_id)
 
 
 async def job(client: SlurmClient, ref: JobId | Sluid) -> SlurmJob | Stranger:
-    """Read one job.
+    """Return one job.
 
     Raises:
-        NotFound: there is none (any more).
+        NotFound: it does not exist (any more).
         SlurmError: it could not be read.
     """
-    # SHOW_ALL leaves out the per-core detail, which may be 300 kB: only where tasks share nodes it has to be seen.
+    # SHOW_ALL omits the per-core detail, up to 300 kB, which is needed only if tasks share nodes.
     found = decode.job(*await _job(client, ref, [("flags", "ALL")]))
     is_shared = (
         isinstance(found, SlurmJob)
@@ -99,35 +99,35 @@ async def job(client: SlurmClient, ref: JobId | Sluid) -> SlurmJob | Stranger:
 async def _job(
     client: SlurmClient, ref: JobId | Sluid, params: Sequence[tuple[str, str]]
 ) -> list[Lenient[wire.Job]]:
-    """Read the job, and its further components in order where it leads some."""
+    """Return the job, followed by the further components in order if it leads any."""
     answer = await client.call("job.get", "GET", f"/job/{ref}", params=params, answer=wire.Jobs)
     try:
         found = [lenient.one(raw, wire.Job) for raw in answer.jobs or ()]
     except lenient.UNDECODABLE as error:
         raise Malformed("job.get", f"job {ref}: {error}") from error
-    for each in found:  # a het leader's answer has its components too
+    for each in found:  # the response for a het leader includes its components
         wired = each.value
         if ref in (wired.job_id, wired.step_id.sluid):
             others = [other for other in found if other.value.het_job_id.positive == wired.job_id]
             others.sort(key=lambda component: component.value.het_job_offset.number)
             return [each, *(other for other in others if other is not each)]
-    # Not "not found", which Slurm says with 404: on that, pods are given up.
-    raise Malformed("job.get", f"the answer does not have job {ref}")
+    # Not `NotFound`, for which Slurm sends 404 and on which pods are given up.
+    raise Malformed("job.get", f"the response does not contain job {ref}")
 
 
 async def listing(client: SlurmClient, *, before: JobListing | None = None) -> JobListing:
-    """Read base states and flags of all jobs; where nothing has changed, `before` itself comes back.
+    """Return base states and flags of all jobs; `before` itself if nothing has changed.
 
-    10 000 jobs are 380 kB: 0.1 ms to compare, 15 ms to read. Tasks of arrays are left out.
+    10 000 jobs are 380 kB: 0.1 ms to compare, 15 ms to decode. Tasks of arrays are omitted.
     """
     body = await _listed(client, ())
     return before if before and before.body == body else JobListing(body, _read_states(body))
 
 
 async def states(client: SlurmClient, ids: Collection[JobId]) -> Mapping[JobId, frozenset[str]]:
-    """Read base states and flags of some jobs; whoever is unknown is simply missing.
+    """Return base states and flags of some jobs; unknown jobs are missing from the result.
 
-    Never takes a sluid: slurmrestd would answer with all jobs.
+    It does not accept a sluid, for which slurmrestd would return all jobs.
     """
     found: dict[JobId, frozenset[str]] = {}
     wanted = sorted(ids)
@@ -138,10 +138,12 @@ async def states(client: SlurmClient, ids: Collection[JobId]) -> Mapping[JobId, 
 
 
 async def cancel(client: SlurmClient, ref: JobId | Sluid) -> Ending:
-    """Cancel a job: CANCELLED at once, its nodes free. No signal is ever named: one that cannot be delivered ruins the node.
+    """Cancel a job: it is CANCELLED at once and its nodes are free.
+
+    No signal is ever specified: one that cannot be delivered makes the node unusable.
 
     Raises:
-        LostReply: it may have been cancelled; to ask again does no harm.
+        LostReply: it may have been cancelled; a retry is harmless.
         SlurmError: it was not cancelled.
     """
     answer = await client.call("job.cancel", "DELETE", f"/job/{ref}", answer=wire.Killed)
@@ -163,7 +165,7 @@ async def cancel(client: SlurmClient, ref: JobId | Sluid) -> Ending:
 async def set_identity(
     client: SlurmClient, job_id: JobId, identity: Identity, *, sluid: Sluid | None = None
 ) -> None:
-    """Write a placeholder's identity anew; otherwise as `amend_identity`."""
+    """Replace a placeholder's identity; otherwise like `amend_identity`."""
     await amend_identity(client, job_id, identity, lambda _: identity, sluid=sluid)
 
 
@@ -175,15 +177,14 @@ async def amend_identity(
     *,
     sluid: Sluid | None = None,
 ) -> None:
-    """Change a placeholder's identity as it is now, and nothing else: root's update of a size would lift the limit on it.
+    """Amend a placeholder's current identity; write nothing if it does not change.
 
-    Nothing is written where nothing changes.
-
-    Slurm takes only a job id here, so the job is read first: it must be this workload's placeholder.
+    No other field is sent, because an update by root lifts the user's limit on a size. Slurm
+    accepts only a job id here, so the job is read first: it must be this workload's placeholder.
 
     Raises:
         NotFound: the id is not (any more) this workload's placeholder.
-        Rejected: it has ended (2084), or an excluded node of it was deleted (2018).
+        Rejected: it has ended (2084), or one of its excluded nodes was deleted (2018).
         SlurmError: it was not written.
     """
     held = await _held(client, job_id, known, sluid, operation="job.set_identity")
@@ -202,13 +203,14 @@ async def amend_identity(
 async def set_time_limit(
     client: SlurmClient, placeholder_: SlurmJob, *, minutes: int, true_min: int, expected_min: int
 ) -> bool:
-    """Change a placeholder's time limit as root, and record in the same request what it is without us.
+    """Change a placeholder's time limit as root, and record its true limit in the same request.
 
-    Returns whether it was done: an administrator may have changed the limit since it was `expected_min`, and that stands.
+    Return whether it was changed: if the limit is no longer `expected_min`, an administrator has
+    changed it, and that takes precedence.
 
     Raises:
         NotFound: the id is not (any more) this workload's placeholder.
-        Rejected: it has ended (2084), or an excluded node of it was deleted (2018).
+        Rejected: it has ended (2084), or one of its excluded nodes was deleted (2018).
         SlurmError: it was not changed.
     """
     operation = "job.set_time_limit"
@@ -227,7 +229,7 @@ async def set_time_limit(
         "admin_comment": placeholder.encode(identity),
         "time_limit": {"set": True, "infinite": False, "number": minutes},
     }
-    for id_ in reversed(held.ids):  # what the first one says was done has been done to all
+    for id_ in reversed(held.ids):  # leader last: its record implies all others are done
         await client.call(operation, "POST", f"/job/{id_}", body=body, answer=wire.Answer)
     return True
 
@@ -240,17 +242,17 @@ async def set_node_lists(
     required: Sequence[SlurmNode],
     excluded: Sequence[SlurmNode],
 ) -> None:
-    """Replace the nodes that a waiting job must have some of, and those it must not have; no limit is lifted by that.
+    """Replace the required and excluded nodes of a pending job; this lifts no limit.
 
     Raises:
-        NotFound: that job is gone, or the id is another one's by now.
-        Rejected: it does not wait any more (2073), or a node is unknown (2018).
+        NotFound: the job is gone, or its id belongs to another job.
+        Rejected: it is no longer pending (2073), or a node is unknown (2018).
         SlurmError: it was not written.
     """
     held = await job(client, job_id)
     if not isinstance(held, SlurmJob) or sluid not in (None, held.sluid):
-        raise NotFound("job.set_node_lists", f"job {job_id} is another one by now")
-    # An empty list would change nothing; the empty name is none.
+        raise NotFound("job.set_node_lists", f"job {job_id} is now another job")
+    # An empty list would change nothing; the empty name clears the list.
     body: dict[str, Sequence[str]] = {
         "required_nodes": required or [""],
         "excluded_nodes": excluded or [""],
@@ -265,23 +267,24 @@ async def update_as_user(
     *,
     component: JobId | None = None,
 ) -> None:
-    """Change what a waiting placeholder asks for, as the user whose job it is.
+    """Change the request of a pending placeholder, impersonating the job's user.
 
-    Of a heterogeneous one each component by its own id.
+    Each component of a heterogeneous job is changed by its own id.
 
-    As root it would be done whatever their limits are: root's change of a size, of time or of the QOS takes the job out of
-    that limit for good. As the user it is limited like a submission.
+    As root, the change would ignore the user's limits: root's change of a size, the time or the QOS
+    permanently exempts the job from that limit. As the user, it is limited like a submission.
 
     Raises:
         NotFound: the id is not (any more) this workload's placeholder.
-        Rejected: Slurm's words for the user: not their QOS, not their account; or it runs already, or has ended.
+        Rejected: it was rejected, with Slurm's message for the user: not their QOS or account; or
+            the job runs already or has ended.
         SlurmError: it was not changed.
     """
     operation = "job.update_as_user"
     whose = placeholder_.identity
     held = await _held(client, placeholder_.id, whose, placeholder_.sluid, operation=operation)
     if held.identity.frozen is None:
-        raise Rejected(operation, f"job {held.id} does not say whose it is: it cannot be changed")
+        raise Rejected(operation, f"job {held.id} does not record its user: it cannot be changed")
     await client.call(
         operation,
         "POST",
@@ -295,7 +298,10 @@ async def update_as_user(
 async def _held(
     client: SlurmClient, job_id: JobId, identity: Identity, sluid: Sluid | None, *, operation: str
 ) -> SlurmJob:
-    """The workload's placeholder as Slurm has it now: an update takes only a job id, which may be another's by now."""
+    """Return the workload's current placeholder, or raise `NotFound`.
+
+    An update accepts only a job id, which may belong to another job by now.
+    """
     held = await job(client, job_id)
     if (
         isinstance(held, SlurmJob)
@@ -305,7 +311,8 @@ async def _held(
         return held
     raise NotFound(
         operation,
-        f"job {job_id} is not the placeholder of {identity.kind} {identity.namespace}/{identity.name}",
+        f"job {job_id} is not the placeholder of"
+        f" {identity.kind} {identity.namespace}/{identity.name}",
     )
 
 
@@ -322,7 +329,7 @@ def _read_states(body: bytes) -> dict[JobId, frozenset[str]]:
     except lenient.UNDECODABLE as error:
         raise Malformed("job.states", str(error)) from error
     if listed is None:
-        raise Malformed("job.states", "the answer has no list of jobs")
+        raise Malformed("job.states", "the response has no list of jobs")
     states: dict[JobId, frozenset[str]] = {}
     for each in listed:
         if (found := decode.job_id(each.job_id)) is not None:

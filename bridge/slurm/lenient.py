@@ -1,8 +1,9 @@
-"""Reads answers of which a part cannot be decoded: one odd value costs that value, not the answer.
+"""Decode responses of which a part is invalid: one odd value costs that value, not the response.
 
-Slurm keeps whatever bytes its users give it, in a job's name or wckey for example, and slurmrestd writes bytes above 127 into
-its JSON as they are. JSON is UTF-8, so such an answer breaks its own format. Invalid bytes are read as U+FFFD here. A field
-that makes no sense even then keeps its default, and the caller is told which one.
+Slurm stores whatever bytes its users supply, for example in a job's name or wckey, and slurmrestd
+writes bytes above 127 into its JSON unchanged. JSON is UTF-8, so such a response violates its own
+format. Invalid bytes are replaced by U+FFFD here. A field that still cannot be decoded keeps its
+default, and the result names it.
 """
 
 from dataclasses import dataclass
@@ -13,28 +14,29 @@ import msgspec
 S = TypeVar("S", bound=msgspec.Struct)
 
 UNDECODABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What msgspec raises on bytes that are not what they should be."""
+"""The exceptions msgspec raises on invalid input."""
 
 _NO_CONTROLS: Final = bytes(max(byte, ord(" ")) for byte in range(256))
-"""JSON allows no control character within a string; between values a space is as good."""
+"""Maps control characters to spaces: JSON allows none in a string, and between values a space will
+do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lenient(Generic[S]):
-    """One object as far as it could be read."""
+    """One object, as far as it could be decoded."""
 
     value: S
     odd: str = ""
-    """What is wrong with it, in words; "" if nothing is."""
+    """What is wrong with it, as a message; "" if nothing is."""
     left_out: frozenset[str] = frozenset()
-    """The fields that could not be decoded and have their defaults."""
+    """The fields that could not be decoded and keep their defaults."""
 
 
 def whole(body: bytes, kind: type[S]) -> S:
-    """Decode an answer; bytes that JSON does not allow are replaced.
+    """Decode a response; replace bytes that JSON does not allow.
 
     Raises:
-        msgspec.DecodeError: it is no JSON, or not of this kind.
+        msgspec.DecodeError: it is not JSON, or not of this kind.
         RecursionError: it is nested too deeply.
     """
     try:
@@ -47,10 +49,10 @@ def whole(body: bytes, kind: type[S]) -> S:
 
 
 def one(raw: msgspec.Raw, kind: type[S]) -> Lenient[S]:
-    """Decode one object of an answer; what cannot be decoded has its default.
+    """Decode one object of a response; fields that cannot be decoded keep their defaults.
 
     Raises:
-        msgspec.DecodeError: it is no object, or a field without a default cannot be decoded.
+        msgspec.DecodeError: it is not an object, or a field without a default cannot be decoded.
         RecursionError: it is nested too deeply.
     """
     body = bytes(raw)

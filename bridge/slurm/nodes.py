@@ -1,8 +1,9 @@
 """Slurm nodes through slurmrestd.
 
-External nodes have no slurmd: Slurm never pings them and never takes them down by itself. A node that says NOT_RESPONDING
-got there because something tried to reach its slurmd (a signal, suspend, preemption with grace); nothing but `delete` and
-`create` clears it. The state FUTURE is never set: it costs the node its EXTERNAL for good.
+External nodes have no slurmd: Slurm never pings them and never takes them down by itself. A node
+becomes NOT_RESPONDING when something tries to reach its slurmd (a signal, suspend, preemption with
+grace time), and only `delete` and `create` clear that. The state FUTURE is never set: the node
+would permanently lose EXTERNAL.
 """
 
 import enum
@@ -26,19 +27,19 @@ from bridge.slurm.errors import (
 
 
 class Creation(enum.Enum):
-    """What came of creating a node."""
+    """Result of creating a node."""
 
     CREATED = "created"
     EXISTS = "exists"
-    """A node of that name is there already, of whatever kind and size."""
+    """A node of that name exists already, of any kind and size."""
 
 
 class Deletion(enum.Enum):
-    """What came of deleting a node."""
+    """Result of deleting a node."""
 
     DELETED = "deleted"
     BUSY = "busy"
-    """Jobs run there, or a reservation names it: drain it and try later."""
+    """Jobs run there, or a reservation names it: drain it and retry later."""
     NO_SUCH_NODE = "no such node"
 
 
@@ -48,19 +49,20 @@ class NodeListing:
 
     nodes: tuple[SlurmNodeFacts, ...]
     as_of: int
-    """Seconds of slurmctld's clock; 0: it did not say."""
+    """Seconds of slurmctld's clock; 0: not given."""
 
 
 async def listing(client: SlurmClient) -> tuple[SlurmNodeFacts, ...]:
-    """Read all nodes; 1.6 kB each."""
+    """Return all nodes; the response has 1.6 kB for each."""
     return (await renewed(client, None)).nodes
 
 
 async def renewed(client: SlurmClient, before: NodeListing | None) -> NodeListing:
-    """Read all nodes; where slurmctld says that none has changed since, `before` itself comes back.
+    """Return all nodes; `before` itself if slurmctld reports no change since.
 
-    That answer is empty and costs slurmrestd 0.3 ms, a list of 100 nodes 12. slurmctld compares with the second before the
-    one that is named, so a change in the very second of a list is not missed; a clock that was set back would hide some.
+    That response is empty and costs slurmrestd 0.3 ms; a list of 100 nodes costs 12 ms. slurmctld
+    compares with the second before the given one, so a change in the same second as a list is not
+    missed. A clock that is set back would hide changes.
     """
     if before is None or not before.as_of:
         answer = await client.call("node.list", "GET", "/nodes/", answer=wire.Nodes)
@@ -72,38 +74,39 @@ async def renewed(client: SlurmClient, before: NodeListing | None) -> NodeListin
             return before
         answer = changed
     if answer.nodes is None:
-        raise Malformed("node.list", "the answer has no list of nodes")
+        raise Malformed("node.list", "the response has no list of nodes")
     return NodeListing(tuple(map(decode.node, answer.nodes)), answer.last_update.positive or 0)
 
 
 async def node(client: SlurmClient, name: SlurmNode) -> SlurmNodeFacts:
-    """Read one node.
+    """Return one node.
 
     Raises:
-        NotFound: there is none of that name.
+        NotFound: there is no node of that name.
         SlurmError: it could not be read.
     """
     operation = "node.get"
     try:
         answer = await client.call(operation, "GET", f"/node/{name}", answer=wire.Nodes)
     except Rejected as refusal:
-        if refusal.error_number == 0:  # HTTP 200, error 0: that is how an unknown name is said
+        if refusal.error_number == 0:  # HTTP 200 with error 0 means an unknown name
             raise NotFound(operation, f"Slurm has no node {name}") from refusal
         raise
     for wired in answer.nodes or ():
         if wired.name == name:
             return decode.node(wired)
-    raise Malformed(operation, f"the answer does not have node {name}")
+    raise Malformed(operation, f"the response does not contain node {name}")
 
 
 async def create(client: SlurmClient, spec: SlurmNodeSpec) -> Creation:
-    """Create an external node; it is IDLE at once, and kept across restarts of slurmctld.
+    """Create an external node; it is IDLE at once and survives restarts of slurmctld.
 
     Raises:
-        Rejected: `gres` without `gres_conf`, a topology that is not there, the node table is full (MaxNodeCount).
+        Rejected: `gres` without `gres_conf`, an unknown topology, or the node table is full
+            (MaxNodeCount).
         TooOld: the server has only data parser v0.0.43, which cannot create nodes.
-        LostReply: it may have been created; `create` again says EXISTS then.
-        SlurmError: it was not created, for another reason.
+        LostReply: it may have been created; then another `create` returns EXISTS.
+        SlurmError: it was not created for another reason.
     """
     operation = "node.create"
     body = {"node_conf": encode.node_conf(spec)}
@@ -114,7 +117,7 @@ async def create(client: SlurmClient, spec: SlurmNodeSpec) -> Creation:
             return Creation.EXISTS
         raise
     except Unavailable as error:
-        if error.error_number == GENERIC:  # an unknown key; with slurmctld down it says 1800 here
+        if error.error_number == GENERIC:  # an unknown key; 1800 if slurmctld is down
             raise Rejected(
                 operation, error.words, status=error.status, error_number=GENERIC
             ) from error
@@ -123,7 +126,11 @@ async def create(client: SlurmClient, spec: SlurmNodeSpec) -> Creation:
 
 
 async def delete(client: SlurmClient, name: SlurmNode) -> Deletion:
-    """Delete a node. A pending job that names it can never be updated again: take it out of those first."""
+    """Delete a node.
+
+    First remove it from the node lists of pending jobs: a pending job that names a deleted node can
+    never be updated again.
+    """
     try:
         await client.call("node.delete", "DELETE", f"/node/{name}", answer=wire.Answer)
     except Rejected as refusal:
@@ -138,12 +145,12 @@ async def delete(client: SlurmClient, name: SlurmNode) -> Deletion:
 
 
 async def drain(client: SlurmClient, name: SlurmNode, reason: str) -> None:
-    """Let running jobs finish and start no others."""
+    """Drain a node: running jobs finish and no others start."""
     await _update(client, "node.drain", name, {"state": ["DRAIN"], "reason": reason})
 
 
 async def undrain(client: SlurmClient, name: SlurmNode) -> None:
-    """Take `drain` back, its reason too, also while jobs run; fine for a node that is not drained."""
+    """Revert `drain` and clear its reason, even while jobs run; harmless if not drained."""
     await _update(client, "node.undrain", name, {"state": ["UNDRAIN"]})
 
 
@@ -153,7 +160,7 @@ async def down(client: SlurmClient, name: SlurmNode, reason: str) -> None:
 
 
 async def resume(client: SlurmClient, name: SlurmNode) -> None:
-    """Take `down` back.
+    """Revert `down`.
 
     Raises:
         Rejected: the node is neither down nor drained (2180), or is NOT_RESPONDING.
@@ -162,19 +169,23 @@ async def resume(client: SlurmClient, name: SlurmNode) -> None:
 
 
 async def set_features(client: SlurmClient, name: SlurmNode, features: Sequence[str]) -> None:
-    """Replace its features. Partitions made of a NodeSet notice only when a node is created or deleted, or slurmctld restarts."""
+    """Replace a node's features.
+
+    Partitions defined by a NodeSet notice only when a node is created or deleted, or when slurmctld
+    restarts.
+    """
     written = list(features) or [""]  # an empty list would change nothing
     changes = {"features": written, "features_act": written}
     await _update(client, "node.set_features", name, changes)
 
 
 async def set_address(client: SlurmClient, name: SlurmNode, address: str) -> None:
-    """Replace its NodeAddr."""
+    """Replace a node's NodeAddr."""
     await _update(client, "node.set_address", name, {"address": [address]})
 
 
 async def set_topology(client: SlurmClient, name: SlurmNode, topology: str) -> None:
-    """Move it in the topology, live; "" takes it out.
+    """Move a node in the running topology; "" removes it.
 
     Raises:
         Rejected: there is no such switch or block (2178).
@@ -183,7 +194,7 @@ async def set_topology(client: SlurmClient, name: SlurmNode, topology: str) -> N
 
 
 async def set_weight(client: SlurmClient, name: SlurmNode, weight: int) -> None:
-    """Replace its weight."""
+    """Replace a node's weight."""
     await _update(client, "node.set_weight", name, {"weight": weight})
 
 

@@ -1,4 +1,4 @@
-"""All of Slurm's jobs in one answer, for people who look: about 2 kB a job, so no service ever asks for it."""
+"""List all of Slurm's jobs for the command line; at about 2 kB a job, services never call this."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ from bridge.slurm.errors import Malformed
 
 
 class _Job(Struct, frozen=True):
-    """One of GET /jobs/."""
+    """A job of GET /jobs/."""
 
     job_id: int
     job_state: list[str] = []
@@ -46,18 +46,19 @@ class _Jobs(wire.Answer, frozen=True):
 async def listing(
     client: SlurmClient, *, on_unreadable: Callable[[str], None]
 ) -> tuple[QueuedJob, ...]:
-    """Read every job that Slurm still knows, ended ones of the last minutes too.
+    """Return every job Slurm still knows, including those that ended in the last minutes.
 
     Args:
-        client: Of a person who looks.
-        on_unreadable: Where to say which job is left out because it makes no sense, and why.
+        client: Slurm.
+        on_unreadable: Called with a message for each job that is omitted because it cannot be
+            decoded.
 
     Raises:
         SlurmError: it could not be read.
     """
     answer = await client.call("job.list", "GET", "/jobs/", answer=_Jobs)
     if answer.jobs is None:
-        raise Malformed("job.list", "the answer has no list of jobs")
+        raise Malformed("job.list", "the response has no list of jobs")
     queued: list[QueuedJob] = []
     for raw in answer.jobs:
         try:
@@ -96,7 +97,7 @@ def _queued(job: _Job) -> QueuedJob:
 
 
 def _identity(job: _Job) -> Identity | None:
-    """Whose placeholder it is; one that cannot be read is shown as a job like any other."""
+    """Return a placeholder's identity; None for other jobs, and if it cannot be decoded."""
     if decode.EXTERNAL_JOB not in job.flags:
         return None
     try:

@@ -1,4 +1,4 @@
-"""TLS towards slurmrestd, or the proxy before it: whom we trust, and who we say we are."""
+"""TLS towards slurmrestd or a proxy in front of it: trusted CAs and our client certificate."""
 
 import contextlib
 import ssl
@@ -9,36 +9,38 @@ class UnusableTls(Exception):
 
 
 class ClientTls:
-    """A context whose files are read again when a connection cannot be made: somebody may have renewed them."""
+    """TLS context whose files are reloaded when a connection fails: they may have been renewed."""
 
     def __init__(self, *, ca_file: str = "", cert_file: str = "", key_file: str = "") -> None:
-        """Read the files for the first time; each is PEM, and "" where there is none.
+        """Load the files; each is PEM, or "" if there is none.
 
         Args:
-            ca_file: whom to trust; "": the system's CAs.
-            cert_file: our own chain, for a server that asks for one.
-            key_file: its key, not encrypted.
+            ca_file: the CAs to trust; "": the system's CAs.
+            cert_file: our certificate chain, for a server that requests one.
+            key_file: its unencrypted key.
 
         Raises:
-            UnusableTls: they make no sense.
+            UnusableTls: the files cannot be used.
         """
         self._ca_file = ca_file
         self._pair = (cert_file, key_file) if cert_file else None
         try:
             self.context = ssl.create_default_context(cafile=ca_file or None)
-            # On by default since Python 3.13, unknown to others: it refuses CAs that omit a key identifier.
+            # On by default since Python 3.13. Other software has no such check, so CAs may lack the
+            # key identifier it requires.
             self.context.verify_flags &= ~ssl.VERIFY_X509_STRICT
             self._load()
         except (OSError, ssl.SSLError) as error:
             raise UnusableTls(
-                f"TLS towards slurmrestd: expected a CA in {ca_file or '(the system)'} and certificate and key, PEM, not "
-                f"encrypted, in {cert_file or '(none)'} and {key_file or '(none)'}: {error}"
+                f"TLS towards slurmrestd: expected a CA in {ca_file or '(the system)'} and"
+                f" certificate and key, PEM, not encrypted, in {cert_file or '(none)'} and"
+                f" {key_file or '(none)'}: {error}"
             ) from error
 
     def reload(self) -> None:
-        """Use what the files say now for connections to come; what cannot be used leaves it as it was.
+        """Reload the files for future connections; keep the old ones if they cannot be used.
 
-        A CA that is no longer in its file is trusted until we start again.
+        A CA removed from its file stays trusted until the process restarts.
         """
         with contextlib.suppress(OSError, ssl.SSLError):
             self._load()

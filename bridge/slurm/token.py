@@ -1,4 +1,4 @@
-"""The token that every request carries: a Slurm JWT in a file that somebody else renews."""
+"""The token sent with every request: a Slurm JWT in a file that is renewed externally."""
 
 import base64
 import binascii
@@ -10,7 +10,7 @@ from bridge.slurm.errors import Unauthorized
 
 
 class TokenFile:
-    """Reads the file again whenever it changes, and at once when Slurm has refused what it held."""
+    """Rereads the file whenever it changes, and immediately after Slurm has rejected the token."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -37,7 +37,7 @@ class TokenFile:
 
     @property
     def expires_at(self) -> datetime | None:
-        """When the token of the moment ends; None if it does not say, or there is none."""
+        """When the current token expires; None if it does not say, or there is no token."""
         try:
             return expires_at(self.read())
         except Unauthorized:
@@ -45,7 +45,7 @@ class TokenFile:
 
 
 def expires_at(token: str) -> datetime | None:
-    """Read a JWT's `exp` claim (RFC 7519); None where there is none, or no token."""
+    """Return a JWT's `exp` claim (RFC 7519); None if it has none or is not a JWT."""
     try:
         _, claims, _ = token.split(".")
         padded = claims + "=" * (-len(claims) % 4)

@@ -1,4 +1,4 @@
-"""One HTTP exchange with slurmrestd: token, deadline, and whether a request that failed had left us."""
+"""One HTTP exchange with slurmrestd: token, deadline, and whether a failed request was sent."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from bridge.slurm.tls import ClientTls
 from bridge.slurm.token import TokenFile
 
 REFUSED_TOKEN: Final = (401, 511)
-"""slurmrestd's refusal, and slurmctld's; an expired token gets the latter."""
+"""Statuses for a token rejected by slurmrestd and by slurmctld; an expired one gets the latter."""
 
 NOT_FOUND: Final = 404
 
@@ -28,19 +28,19 @@ _NOT_CONNECTED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """An answer of whatever status, read to its end."""
+    """A complete response of any status."""
 
     status: int
     body: bytes
 
     @property
     def is_unknown_path(self) -> bool:
-        """There is no such path at the server, which says so in text; an unknown job is 404 with JSON."""
+        """Whether the server lacks the path, which it reports as text; an unknown job is JSON."""
         return self.status == NOT_FOUND and not self.body.lstrip().startswith(b"{")
 
 
 class Transport:
-    """Sends requests; knows nothing of what they mean."""
+    """Sends requests without interpreting them."""
 
     def __init__(
         self,
@@ -51,16 +51,16 @@ class Transport:
         *,
         timeout_s: float,
     ) -> None:
-        """url: slurmrestd's, without a path."""
+        """Prepare the transport; `url` is slurmrestd's, without a path."""
         self.token = token
         self._tls = tls
         self._session = session
         self._url = url.rstrip("/")
         scheme, _, rest = self._url.partition("://")
         self._address = f"{scheme}://{rest.partition('/')[0].rpartition('@')[2]}"
-        """For people: without a password that a proxy may want."""
+        """For messages: without the password a proxy may require."""
         self._timeout_s = timeout_s
-        # Half of the deadline: then a server that cannot be reached is told from a reply that got lost.
+        # Half the deadline, to distinguish an unreachable server from a lost reply.
         self._limits = aiohttp.ClientTimeout(total=None, sock_connect=timeout_s / 2)
 
     async def exchange(
@@ -73,14 +73,14 @@ class Transport:
         content: bytes | None = None,
         user: str = "",
     ) -> Reply:
-        """Send a request, and once more if its token was refused and the file holds another one by now.
+        """Send a request; send it again if its token was rejected and the file has a new one.
 
-        user: as whom it is meant, where that is not the token's own user.
+        `user` is the user to impersonate, if not the token's own.
 
         Raises:
             Unauthorized: there is no token to send.
             Unavailable: nothing was sent.
-            LostReply: it was sent, and no whole answer came back.
+            LostReply: it was sent, but no complete response came back.
         """
         token = self.token.read()
         query = f"?{urlencode(params)}" if params else ""
@@ -125,8 +125,9 @@ class Transport:
                 self._tls.reload()
                 raise Unavailable(operation, f"cannot reach {where}: {error}") from error
             if isinstance(error, TimeoutError):
-                words = f"no answer from {where} in {self._timeout_s:g} s"
+                words = f"no response from {where} within {self._timeout_s:g} s"
                 raise LostReply(operation, words) from error
             self._tls.reload()
-            # Not what the error says of itself: aiohttp's may repeat the request, token and all.
-            raise LostReply(operation, f"{where} broke off ({type(error).__name__})") from error
+            # Without the error's own message: aiohttp's may quote the request, including the token.
+            words = f"{where} closed the connection ({type(error).__name__})"
+            raise LostReply(operation, words) from error

@@ -1,7 +1,8 @@
-"""slurmrestd's JSON, only the fields we read, alike in data parsers v0.0.43 to v0.0.45.
+"""Schema of slurmrestd's JSON: the fields we read, identical in data parsers v0.0.43 to v0.0.45.
 
-The API declares no field as required, writes null for an empty list at times, and says numbers that may be absent as
-`{"set", "infinite", "number"}`. Reference: <https://slurm.schedmd.com/rest_api.html>.
+The API declares no field as required, sometimes writes null for an empty list, and represents an
+optional number as `{"set", "infinite", "number"}`.
+Reference: <https://slurm.schedmd.com/rest_api.html>.
 """
 
 from typing import Annotated
@@ -11,7 +12,7 @@ from msgspec import Struct, field
 
 
 class Number(Struct, frozen=True):
-    """A number that may be absent or without limit; an answer often says `set` and 0 where it means "none"."""
+    """A number that may be absent or unlimited; `set` with 0 often means "none"."""
 
     set: bool = False
     infinite: bool = False
@@ -19,7 +20,7 @@ class Number(Struct, frozen=True):
 
     @property
     def positive(self) -> int | None:
-        """The number if there is one above 0."""
+        """The number if it is set and above 0; else None."""
         return int(self.number) if self.set and not self.infinite and self.number > 0 else None
 
 
@@ -27,7 +28,7 @@ NONE = Number()
 
 
 class Problem(Struct, frozen=True):
-    """One of `errors`: `error` is Slurm's text for the number, `description` is slurmrestd's."""
+    """An entry of `errors`: `error` is Slurm's text for the number, `description` slurmrestd's."""
 
     description: str = ""
     error_number: int = 0
@@ -35,14 +36,14 @@ class Problem(Struct, frozen=True):
 
 
 class Remark(Struct, frozen=True):
-    """One of `warnings`; some of them are refusals."""
+    """An entry of `warnings`; some of them are rejections."""
 
     description: str = ""
     source: str = ""
 
 
 class Answer(Struct, frozen=True):
-    """What every answer may have. `job_id` is here because a refusal that has one was none."""
+    """Fields of any response. With a `job_id`, an error is not a rejection: the job exists."""
 
     errors: list[Problem] | None = None
     warnings: list[Remark] | None = None
@@ -50,20 +51,23 @@ class Answer(Struct, frozen=True):
 
 
 class JobState(Struct, frozen=True):
-    """`job_id` is text: `7`, `21+1` for a component of a het job, `7_3` for a task of an array."""
+    """`job_id` is a string: `7`, `21+1` (component of a het job) or `7_3` (task of an array)."""
 
     job_id: str
     state: list[str]
 
 
 class States(Answer, frozen=True):
-    """GET /jobs/state/; `jobs` is a list of `JobState`, or null, left unread: most answers repeat the last one."""
+    """GET /jobs/state/; `jobs` is a list of `JobState` or null.
+
+    It is not decoded here because most responses repeat the last one.
+    """
 
     jobs: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class StepId(Struct, frozen=True):
-    """Since v0.0.44."""
+    """The id of a job's step; since v0.0.44."""
 
     sluid: str = ""
 
@@ -75,7 +79,7 @@ class Signal(Struct, frozen=True):
 
 
 class ExitCode(Struct, frozen=True):
-    """A wait status, taken apart."""
+    """A decoded wait status."""
 
     return_code: Number = NONE
     signal: Signal = Signal()
@@ -94,7 +98,7 @@ class Memory(Struct, frozen=True):
 
 
 class NodeAllocation(Struct, frozen=True):
-    """What a job has on one node; only where the answer has the detail."""
+    """What a job has on one node; only in responses with the detail."""
 
     name: str
     cpus: Cpus = Cpus()
@@ -102,19 +106,19 @@ class NodeAllocation(Struct, frozen=True):
 
 
 class Allocations(Struct, frozen=True):
-    """By node, in Slurm's order."""
+    """A job's allocations by node, in Slurm's order."""
 
     allocation: list[NodeAllocation] | None = None
 
 
 class JobResources(Struct, frozen=True):
-    """What a running job has."""
+    """Resources of a running job."""
 
     nodes: Allocations | None = None
 
 
 class Job(Struct, frozen=True):
-    """One of GET /job/{id}: a het leader's answer has all components."""
+    """A job of GET /job/{id}; the response for a het leader has all components."""
 
     job_id: int
     job_state: list[str] = field(default_factory=list)
@@ -127,7 +131,7 @@ class Job(Struct, frozen=True):
     required_nodes: str = ""
     excluded_nodes: str = ""
     het_job_id: Number = NONE
-    """Of a component: its leader's id."""
+    """The leader's id, for a component."""
     het_job_offset: Number = NONE
     tasks: Number = NONE
     cpus_per_task: Number = NONE
@@ -135,7 +139,7 @@ class Job(Struct, frozen=True):
     tres_per_task: str = ""
     job_resources: JobResources | None = None
     gres_detail: list[str] = field(default_factory=list)
-    """`gpu:a100:2(IDX:0-1)` for each node that has some, in their order; several kinds with commas."""
+    """`gpu:a100:2(IDX:0-1)` for each node that has GRES, in order; several kinds with commas."""
     priority: Number = NONE
     submit_time: Number = NONE
     start_time: Number = NONE
@@ -165,26 +169,26 @@ class Jobs(Answer, frozen=True):
 
 
 class KillError(Struct, frozen=True):
-    """Slurm error number and text."""
+    """Slurm's error number and text."""
 
     code: int = 0
     message: str = ""
 
 
 class KillStatus(Struct, frozen=True):
-    """What became of one job that was to be cancelled."""
+    """Result of cancelling one job."""
 
     error: KillError = KillError()
 
 
 class Killed(Answer, frozen=True):
-    """DELETE /job/{id}: empty `status` is success, HTTP 200 is not."""
+    """DELETE /job/{id}: an empty `status` means success; HTTP 200 alone does not."""
 
     status: list[KillStatus] | None = None
 
 
 class Node(Struct, frozen=True):
-    """One of GET /nodes/ and GET /node/{name}."""
+    """A node of GET /nodes/ and GET /node/{name}."""
 
     name: str
     state: list[str] = field(default_factory=list)
@@ -208,15 +212,15 @@ class Node(Struct, frozen=True):
 
 
 class Nodes(Answer, frozen=True):
-    """GET /nodes/ and GET /node/{name}; no `nodes` at all where the name is unknown."""
+    """GET /nodes/ and GET /node/{name}; without `nodes` if the name is unknown."""
 
     nodes: list[Node] | None = None
     last_update: Number = NONE
-    """By slurmctld's clock, when it answered."""
+    """Time of the response, by slurmctld's clock."""
 
 
 class Version(Struct, frozen=True):
-    """The first two parts of `26.05.5`: digits."""
+    """The first two parts of `26.05.5`, digits only."""
 
     major: Annotated[str, msgspec.Meta(pattern="^[0-9]{1,4}$")]
     minor: Annotated[str, msgspec.Meta(pattern="^[0-9]{1,4}$")]
@@ -229,23 +233,23 @@ class Slurm(Struct, frozen=True):
 
 
 class Meta(Struct, frozen=True):
-    """Who answered."""
+    """The server that responded."""
 
     slurm: Slurm
 
 
 class Ping(Struct, frozen=True):
-    """GET /ping/: answered with 200 whether slurmctld is up or not."""
+    """GET /ping/: the status is 200 whether slurmctld is up or not."""
 
     meta: Meta
 
 
 class Statistics(Struct, frozen=True):
-    """`req_time_start` is when slurmctld started, or last set its counters to zero (daily, at midnight UTC)."""
+    """`req_time_start`: when slurmctld started or last reset its counters (daily, midnight UTC)."""
 
     req_time_start: Number = NONE
     dbd_agent_queue_size: int = 0
-    """What slurmctld has yet to tell slurmdbd."""
+    """Number of updates slurmctld has not sent to slurmdbd yet."""
 
 
 class Diagnosis(Answer, frozen=True):
@@ -255,13 +259,13 @@ class Diagnosis(Answer, frozen=True):
 
 
 class Numbers(Struct, frozen=True):
-    """Of slurm.conf."""
+    """Numbers of slurm.conf."""
 
     last_job_id: int = field(name="MaxJobId", default=0)
 
 
 class NumbersMeta(Struct, frozen=True):
-    """What `scontrol show config` tells besides."""
+    """Additional values of `scontrol show config`."""
 
     next_job_id: Number = field(name="NEXT_JOB_ID", default=NONE)
 
@@ -274,7 +278,7 @@ class Configuration(Answer, frozen=True):
 
 
 class AccountedTime(Struct, frozen=True):
-    """Unix times; 0 is not yet."""
+    """Unix times; 0 means not yet."""
 
     start: int = 0
     end: int = 0
@@ -288,7 +292,7 @@ class AccountedState(Struct, frozen=True):
 
 
 class Accounted(Struct, frozen=True):
-    """slurmdbd's record of a job; `admin_comment` is not among it before the end."""
+    """slurmdbd's record of a job; it lacks `admin_comment` until the job ends."""
 
     state: AccountedState
     time: AccountedTime
@@ -296,12 +300,12 @@ class Accounted(Struct, frozen=True):
 
 
 class AccountedJobs(Answer, frozen=True):
-    """GET /slurmdb/…/job/{ref}: an empty list and a warning where nothing is known."""
+    """GET /slurmdb/…/job/{ref}: an empty list and a warning if the job is unknown."""
 
     jobs: list[Accounted] | None = None
 
 
 class Paths(Struct, frozen=True):
-    """GET /openapi/v3: which paths the server has."""
+    """GET /openapi/v3: the paths the server offers."""
 
     paths: dict[str, object]

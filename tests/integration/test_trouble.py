@@ -49,7 +49,7 @@ def test_slurmrestd_hangs_and_then_does_what_nobody_waits_for_any_more(
     full_sandbox.pause("slurmrestd")
     try:
         comes = worlds.submit("comes", annotations=played(seconds=1))
-        await_words(full_sandbox, "no answer from slurmrestd", since=since)
+        await_words(full_sandbox, "no response from slurmrestd", since=since)
         assert is_gated(worlds.await_pod("comes", bool))
     finally:
         full_sandbox.resume("slurmrestd")

@@ -185,5 +185,5 @@ async def test_assign_is_refused_rather_than_lose_what_was_added_meanwhile(
 async def test_assign_of_a_pod_without_our_gate_is_not_even_built(create_pod: CreatePod) -> None:
     created = create_pod(pod("a", gates=()))
 
-    with pytest.raises(ValueError, match="carries no slurm-bridge"):
+    with pytest.raises(ValueError, match="has no slurm-bridge"):
         assignment(created)

@@ -70,7 +70,7 @@ def test_the_text_says_what_where_and_why() -> None:
 def test_a_page_of_some_proxy_is_not_repeated() -> None:
     error = errors.from_answer("GET", "/", 502, b"<html>password=secret</html>")
 
-    assert "GET /: 502: an answer of 28 bytes that is no Status object" == str(error)
+    assert "GET /: 502: a response of 28 bytes that is not a Status object" == str(error)
 
 
 @pytest.mark.parametrize(

@@ -181,7 +181,7 @@ async def test_an_owner_that_is_not_there_is_not_found(
 async def test_no_name_leads_to_another_object(client: KubeClient, calls: Calls) -> None:
     """Whatever the text, what is asked for is a pod's binding."""
     for name in ("a/eviction", "a%2Feviction", "..", ""):
-        with pytest.raises(errors.NotFound, match="no object is called"):
+        with pytest.raises(errors.NotFound, match="is not a valid object name"):
             await writes.bind(client, namespace="default", name=name, uid=OTHER_UID, kube_node=HERE)
     assert [] == calls
 

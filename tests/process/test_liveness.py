@@ -151,7 +151,7 @@ class FakeSlurmrestd:
                 raise Unavailable(operation, "cannot reach slurmrestd")
             case Mood.HANGS:
                 await asyncio.sleep(REQUEST_TIMEOUT_S)
-                raise LostReply(operation, "no answer from slurmrestd")
+                raise LostReply(operation, "no response from slurmrestd")
             case Mood.UP:
                 pass
         await asyncio.sleep(0.01)

@@ -107,7 +107,7 @@ async def test_a_job_that_does_not_say_whose_it_is_is_left_alone(client: SlurmCl
     try:
         held = await jobs.job(client, job_id)
         assert isinstance(held, SlurmJob)
-        with pytest.raises(Rejected, match="does not say whose it is"):
+        with pytest.raises(Rejected, match="does not record its user"):
             await jobs.update_as_user(client, held, Changes(time_limit_min=1))
     finally:
         await jobs.cancel(client, job_id)
