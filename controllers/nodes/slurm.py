@@ -42,7 +42,7 @@ class SlurmNodes:
     ) -> None:
         """wake: called with the name of each node whose facts have changed.
 
-        On_read: called after each list.
+        on_read: called after each list.
         """
         self._slurm = slurm
         self._interval_s = interval_s
