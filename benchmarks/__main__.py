@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: measures everything in one run, on one sandbox."""
+"""`python -m benchmarks`: measure everything in one run, on one sandbox."""
 
 import asyncio
 import os
@@ -33,10 +33,12 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 @app.command()
 def main(
     *,
-    pods: Annotated[int, typer.Option(help="Pods in every stretch.", min=1)] = 200,
-    nodes: Annotated[int, typer.Option(help="Nodes of either kind.", min=1)] = 100,
-    waiting_s: Annotated[float, typer.Option(help="How long waiting is watched.", min=1)] = 40,
-    output: Annotated[Path | None, typer.Option(help="Write the figures there, as JSON.")] = None,
+    pods: Annotated[int, typer.Option(help="Pods per stretch.", min=1)] = 200,
+    nodes: Annotated[int, typer.Option(help="Nodes of each kind.", min=1)] = 100,
+    waiting_s: Annotated[float, typer.Option(help="How long to watch waiting pods.", min=1)] = 40,
+    output: Annotated[
+        Path | None, typer.Option(help="Write the figures to this file, as JSON.")
+    ] = None,
     compare: Annotated[
         Path | None, typer.Option(help="Compare with the JSON of an earlier run.", exists=True)
     ] = None,
@@ -45,7 +47,7 @@ def main(
         typer.Option(help="Profile our services, which slows them; write to this folder."),
     ] = None,
 ) -> None:
-    """Measure the bridge against kube-scheduler itself, on real Kubernetes and real Slurm on this machine."""
+    """Measure the bridge against plain kube-scheduler, on real systems on this machine."""
     shape = Shape(pods=pods, nodes=nodes, waiting_s=waiting_s, is_profiled=profile is not None)
     console = report.console()
     try:
@@ -70,14 +72,14 @@ def _earlier(path: Path | None, shape: Shape) -> Run | None:
         return None
     run = results.read(path.read_bytes())
     if not run.shape.is_like(shape):
-        raise ValueError(f"{path} holds a run of {run.shape}, this one would be of {shape}")
+        raise ValueError(f"{path} holds a run of {run.shape}, expected one of {shape}")
     return run
 
 
 def _measure(shape: Shape, profile: Path | None, console: Console) -> Run:
     machine, began_at = _machine(), SystemClock().now().isoformat(timespec="seconds")
     folder = Path(tempfile.mkdtemp(prefix="slurm-bridge-bench-"))
-    folder.chmod(0o755)  # the servers' accounts must get in
+    folder.chmod(0o755)  # the servers' accounts must be able to enter
 
     def say(text: str) -> None:
         if text:
@@ -106,7 +108,7 @@ def _measure(shape: Shape, profile: Path | None, console: Console) -> Run:
 async def _stretches(
     sandbox: Sandbox, shape: Shape, profile: Path | None, say: Callable[[str], None]
 ) -> tuple[dict[str, Phase], dict[str, Micro]]:
-    """Everything that is measured, one after the other."""
+    """Measure everything, one stretch after another."""
 
     def profiled(stretch: str) -> AbstractAsyncContextManager[None]:
         return profiling.profiled(sandbox, profile, stretch) if profile else nullcontext()
@@ -128,7 +130,7 @@ async def _stretches(
         await scenarios.warm_up(stage)
         say(f"{shape.pods} pods through kube-scheduler alone")
         phases = await scenarios.plain(stage)
-        say(f"{shape.pods} pods through us, ending all at once")
+        say(f"{shape.pods} pods through the bridge, ending all at once")
         lives, sample = await scenarios.life(stage)
         say("the webhook, filter and the caches alone")
         alone = {
@@ -154,7 +156,7 @@ def _machine() -> Machine:
 
 
 def _commit() -> str:
-    """The checkout's, "" where there is no git."""
+    """Return the checkout's commit, "" without git."""
     git = shutil.which("git")
     if git is None:
         return ""

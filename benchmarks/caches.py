@@ -1,4 +1,6 @@
-"""Reads a list of our pods into the cache that a service keeps, as a process of its own: time, and memory from nothing.
+"""Read a list of our pods into a service's cache, in a separate process.
+
+Time, and memory from nothing.
 
 python -m benchmarks.caches COUNT < POD.json > MEASURED.json
 """
@@ -18,11 +20,11 @@ from bridge.kube.decode import PODS
 T = TypeVar("T")
 
 PAGE = 500
-"""As the reflectors ask for."""
+"""The page size that reflectors request."""
 
 
 def main() -> None:
-    """Fill the cache that holds pods of ours; print what that took."""
+    """Fill the cache that holds our pods; print what that took."""
     count = int(sys.argv[1])
     pages = _pages(sys.stdin.buffer.read(), count)
     ours = Cache(PODS)
@@ -48,7 +50,7 @@ def _fill(cache: Cache[T], page: bytes) -> None:
 
 
 def _pages(pod: bytes, count: int) -> list[bytes]:
-    """The pod again and again under other names, as the API server would list it."""
+    """Return the pod repeatedly under other names, as the API server would list it."""
     document = msgspec.json.decode(pod)
     listed = []
     for number in range(count):

@@ -1,8 +1,10 @@
-"""`python -m benchmarks.endings`: how soon an end on one side is acted on on the other, with many pods running.
+"""`python -m benchmarks.endings`.
 
-Both are taken from the outside, one sample after the other: from a pod's terminal status to its job's end, and from a job's
-cancel to its pod's deletion. Slurm is asked often meanwhile, so the processor time of slurmctld is taken in between, when
-nobody asks but us.
+How soon an end on one side takes effect on the other, with many pods running.
+
+Both are measured from outside, one sample after another: from a pod's terminal status to its job's
+end, and from a job's cancel to its pod's deletion. Slurm is queried often meanwhile, so slurmctld's
+CPU time is taken in between, when only our services query it.
 """
 
 import shutil
@@ -36,7 +38,7 @@ _PATIENCE_S = 900.0
 
 @dataclass(frozen=True, slots=True)
 class _World:
-    """One sandbox with pods that run."""
+    """One sandbox with running pods."""
 
     sandbox: Sandbox
     slurm: httpx.Client
@@ -52,11 +54,11 @@ class _World:
 
 def main(
     *,
-    pods: Annotated[int, typer.Option(help="Pods that run meanwhile.", min=1)] = 1000,
-    samples: Annotated[int, typer.Option(help="Ends of either kind.", min=2)] = 20,
-    idle_s: Annotated[float, typer.Option(help="How long slurmctld is watched.", min=1)] = 30,
+    pods: Annotated[int, typer.Option(help="Pods running meanwhile.", min=1)] = 1000,
+    samples: Annotated[int, typer.Option(help="Ends of each kind.", min=2)] = 20,
+    idle_s: Annotated[float, typer.Option(help="How long to watch slurmctld.", min=1)] = 30,
     simulated: Annotated[
-        int, typer.Option(help="Pods that only their placeholders in Slurm know of; 0: none.")
+        int, typer.Option(help="Pods known only by their placeholders in Slurm; 0: none.")
     ] = 10_000,
 ) -> None:
     """Measure endings on sandboxes of its own."""
@@ -91,7 +93,7 @@ def main(
 @contextmanager
 def _folder() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="slurm-bridge-bench-"))
-    folder.chmod(0o755)  # the servers' accounts must get in
+    folder.chmod(0o755)  # the servers' accounts must be able to enter
     try:
         yield folder
     finally:
@@ -99,7 +101,7 @@ def _folder() -> Iterator[Path]:
 
 
 def _share(sandbox: Sandbox, idle_s: float) -> float:
-    """What slurmctld takes of one core while nothing happens."""
+    """Return slurmctld's share of one core while nothing happens."""
     pid = sandbox.status()["slurmctld"].pid or 0
     before = cpu_s(pid)
     time.sleep(idle_s)
@@ -107,7 +109,7 @@ def _share(sandbox: Sandbox, idle_s: float) -> float:
 
 
 def _share_without_us(sandbox: Sandbox, idle_s: float) -> float:
-    """The same while none of our services asks it anything."""
+    """Return the same while none of our services queries it."""
     for service in ("extender", "controllers"):
         sandbox.stop(service)
     return _share(sandbox, idle_s)
@@ -121,7 +123,7 @@ def _shares(with_us: float, without: float) -> str:
 
 
 def _fill(world: _World, count: int) -> None:
-    """Start so many pods, and wait until they run."""
+    """Start this many pods, and wait until they run."""
     admin = world.sandbox.admin
     admin.create(
         "/api/v1/namespaces",
@@ -141,11 +143,11 @@ def _fill(world: _World, count: int) -> None:
         list(creators.map(create, range(count)))
     running = {"fieldSelector": "status.phase=Running"}
     _await(lambda: len(admin.get(_PODS, **running)["items"]) == count)
-    time.sleep(2 * 5)  # until the last was told that it has its allocation
+    time.sleep(2 * 5)  # until the last one knows its allocation
 
 
 def _pod_end(world: _World, name: str) -> float:
-    """From a pod's terminal status to the end of its job."""
+    """Return the time from a pod's terminal status to the end of its job."""
     pod = world.pod(name)
     job_id = pod["metadata"]["labels"][names.JOB_ID_LABEL]
     (status,) = pod["status"]["containerStatuses"]
@@ -162,7 +164,7 @@ def _pod_end(world: _World, name: str) -> float:
 
 
 def _job_end(world: _World, name: str) -> float:
-    """From a job's cancel to the deletion of its pod."""
+    """Return the time from a job's cancel to the deletion of its pod."""
     job_id = world.pod(name)["metadata"]["labels"][names.JOB_ID_LABEL]
     world.slurm.delete(f"/slurm/v0.0.44/job/{job_id}")
     return _await(lambda: "deletionTimestamp" in world.pod(name)["metadata"])
@@ -176,7 +178,7 @@ def _await(condition: Callable[[], object]) -> float:
     began = time.perf_counter()
     while not condition():
         if time.perf_counter() - began > _PATIENCE_S:
-            raise TimeoutError(f"it did not come to that within {_PATIENCE_S:g} s")
+            raise TimeoutError(f"it did not happen within {_PATIENCE_S:g} s")
         time.sleep(_LOOK_EVERY_S)
     return time.perf_counter() - began
 

@@ -1,7 +1,9 @@
-"""`python -m benchmarks.gangs`: what a gang costs when it starts, and what gangs cost while they wait.
+"""`python -m benchmarks.gangs`.
 
-One gang is submitted to an empty cluster; then strangers take every node, several gangs wait, and nothing happens for a
-while. Calls are those that our services count; CPU time is the kernel's.
+What a gang costs when it starts, and what gangs cost while they wait.
+
+One gang is submitted to an empty cluster; then other jobs take every node, several gangs wait, and
+nothing happens for a while. Calls are counted by our services; CPU time is the kernel's.
 """
 
 import asyncio
@@ -30,15 +32,15 @@ from sandbox.options import Options
 
 _NODE_CPUS = 8
 _SETTLE_S = 10.0
-"""Whoever is told why it waits is, by then."""
+"""By then, pods that wait have been given the reason."""
 _PATIENCE_S = 300.0
 _REQUEST_TIMEOUT_S = 60.0
 _FIXED = ("job.states", "diag", "node.list")
-"""Slurm's calls that are made at a fixed pace, whatever waits."""
+"""Slurm calls made at a fixed interval, whatever waits."""
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
-    """One run."""
+    """The figures of one run."""
 
     size: int
     gangs: int
@@ -46,7 +48,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     created_to_bound_s: float
     """From the first CREATE to the last pod's node."""
     start_to_bound_s: float
-    """From the beginning of the second in which Slurm started the job; so up to a second too much."""
+    """From the beginning of the second in which Slurm started the job, so up to a second too much."""
     started: Usage
     """From the first CREATE until two seconds after the last pod got its node."""
     waited: Usage
@@ -55,14 +57,16 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
 
 def main(
     *,
-    size: Annotated[int, typer.Option(help="Pods of each gang.", min=2)] = 64,
+    size: Annotated[int, typer.Option(help="Pods per gang.", min=2)] = 64,
     gangs: Annotated[int, typer.Option(help="Gangs that wait.", min=1)] = 10,
-    waiting_s: Annotated[float, typer.Option(help="How long waiting is watched.", min=1)] = 40,
-    output: Annotated[Path | None, typer.Option(help="Write the figures there, as JSON.")] = None,
+    waiting_s: Annotated[float, typer.Option(help="How long to watch waiting gangs.", min=1)] = 40,
+    output: Annotated[
+        Path | None, typer.Option(help="Write the figures to this file, as JSON.")
+    ] = None,
 ) -> None:
     """Measure gangs on a sandbox of their own."""
     folder = Path(tempfile.mkdtemp(prefix="slurm-bridge-bench-"))
-    folder.chmod(0o755)  # the servers' accounts must get in
+    folder.chmod(0o755)  # the servers' accounts must be able to enter
     nodes = -(-size // _NODE_CPUS)
     options = Options(nodes=nodes, plain_nodes=0, node_cpus=_NODE_CPUS)
     try:
@@ -157,7 +161,7 @@ def _show(figures: Figures) -> None:
         for name, count in figures.started.calls.items()
         if "extender → Slurm" in name and not name.endswith(_FIXED)
     )
-    console.print(f"the extender asked Slurm {asked} times for the one that started, polls aside")
+    console.print(f"the extender called Slurm {asked} times for the gang that started, polls aside")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the figures must reach, for 2 cores with everything on one machine. Pure."""
+"""The goals for the figures, for 2 cores with everything on one machine. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,16 +27,16 @@ class Goal:
     limit: float
     unit: str
     is_exact: bool = False
-    """Less is as bad as more."""
+    """True if less is as bad as more."""
 
     @property
     def is_reached(self) -> bool:
-        """At most the limit, or exactly it."""
+        """Check whether the figure is at most the limit, or exactly it."""
         return self.found == self.limit if self.is_exact else self.found <= self.limit
 
 
 def goals(run: Run, before: Run | None = None) -> Iterator[Goal]:
-    """Every goal, with what was found; one on fewer nodes says what the nodes cost."""
+    """Yield every goal with the figure found; one on fewer nodes shows what the nodes cost."""
     plain, bound = run.phases[scenarios.PLAIN], run.phases[scenarios.BOUND]
     life, waiting, freed = (
         run.phases[name] for name in (scenarios.LIFE, scenarios.WAITING, scenarios.FREED)

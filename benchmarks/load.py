@@ -1,7 +1,7 @@
-"""The load: creates pods by the hundred, and notes when what happened to each of them.
+"""The load: create pods by the hundred, and record when each event happened to each of them.
 
-It shares the machine with what it measures, so it is light: bodies are made once, one watch sees everything, and of each
-event only a handful of fields is read.
+It shares the machine with what it measures, so it is light: bodies are built once, one watch sees
+everything, and only a handful of fields of each event is decoded.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from sandbox.errors import SandboxError
 
 MERGE_PATCH = "application/merge-patch+json"
 PLAYED = "sandbox.slurm-bridge.dev"
-"""Prefix of the annotations by which KWOK plays a pod's life."""
+"""Prefix of the annotations that control how KWOK plays a pod's life."""
 
 _AT_ONCE = 16
 _WATCH_IDLE_S = 120.0
@@ -31,7 +31,7 @@ _POLL_S = 0.05
 
 
 class Moment(enum.Enum):
-    """What may happen to a pod; only the first time counts."""
+    """Events in a pod's life; only the first occurrence counts."""
 
     SENT = "its CREATE left us"
     BOUND = "it has a node"
@@ -83,7 +83,7 @@ _event = msgspec.json.Decoder(_Event)
 
 
 class Pods:
-    """The pods of one namespace, made for the purpose and deleted with it."""
+    """The pods of one namespace, created for the purpose and deleted with it."""
 
     def __init__(self, kube: KubeClient, namespace: str) -> None:
         self._kube = kube
@@ -96,7 +96,10 @@ class Pods:
     async def watched(
         cls, kube: KubeClient, namespace: str, *, is_bridged: bool
     ) -> AsyncIterator[Self]:
-        """Make the namespace and watch it; at the end all pods must be gone within reasonable time."""
+        """Create the namespace and watch it.
+
+        At the end all pods must be gone within reasonable time.
+        """
         labels = {names.ENABLED_LABEL: "true"} if is_bridged else {}
         metadata = {"name": namespace, "labels": labels}
         await kube.request("POST", "/api/v1/namespaces", body={"metadata": metadata})
@@ -122,15 +125,16 @@ class Pods:
         played: Mapping[str, str] | None = None,
         group: str = "",
     ) -> list[str]:
-        """Create pods as fast as the API server takes them; returns their names.
+        """Create pods as fast as the API server accepts them; return their names.
 
         Args:
-            prefix: of their names.
-            count: how many.
-            cpus: of each.
-            memory_mib: of each.
-            played: how KWOK plays them: `run-seconds` and its siblings; without, they run until they are told otherwise.
-            group: the gang that all of them are; "": each is alone.
+            prefix: the beginning of their names.
+            count: the number of pods.
+            cpus: CPUs per pod.
+            memory_mib: memory per pod.
+            played: how KWOK plays them: `run-seconds` and its siblings; without, they run until
+                told otherwise.
+            group: the gang they all belong to; "": each is alone.
         """
         named = [f"{prefix}-{number}" for number in range(count)]
         notes = {f"{PLAYED}/{key}": value for key, value in (played or {}).items()}
@@ -146,7 +150,7 @@ class Pods:
         return named
 
     async def end(self, named: Collection[str]) -> None:
-        """Let their containers end, all with exit code 0, as soon as KWOK hears of it."""
+        """Let their containers end with exit code 0, as soon as KWOK notices."""
         body = msgspec.Raw(
             msgspec.json.encode({"metadata": {"annotations": {f"{PLAYED}/run-seconds": "0"}}})
         )
@@ -161,7 +165,7 @@ class Pods:
     async def delete(self, deadline_s: float = 300) -> None:
         """Delete all of them, and wait until they are gone.
 
-        One by one: a DELETE of a thousand at once may take longer than the API server lets a request take.
+        One by one: a DELETE of a thousand at once may exceed the API server's request timeout.
         """
 
         async def delete(name: str) -> None:
@@ -177,13 +181,15 @@ class Pods:
         await self.reached(Moment.GONE, self._moments[Moment.SENT], deadline_s)
 
     async def sample(self, name: str) -> bytes:
-        """One pod as the API server gives it."""
+        """Return one pod as the API server sends it."""
         return await self._kube.request("GET", f"{self._path}/{name}")
 
     async def reached(
         self, moment: Moment, named: Collection[str], deadline_s: float
     ) -> Mapping[str, float]:
-        """Wait until this has happened to all of them; returns when, by name, in seconds of `perf_counter`.
+        """Wait until this has happened to all of them.
+
+        Return when, by name, in seconds of `perf_counter`.
 
         Raises:
             SandboxError: it has not happened in time.
@@ -198,26 +204,29 @@ class Pods:
         except TimeoutError:
             missing = sorted(name for name in named if name not in noted)
             raise SandboxError(
-                f"{self._path}: {moment.value}: after {deadline_s:g} s not so for {len(missing)} of"
+                f"{self._path}: {moment.value}: after {deadline_s:g} s not true of {len(missing)} of"
                 f" {len(named)} pods: {', '.join(missing[:3])} …"
             ) from None
         return {name: noted[name] for name in named}
 
     def first(self, moment: Moment, named: Iterable[str]) -> float:
-        """When it happened to the first of them to which it has."""
+        """Return when it happened to the first of those it has happened to."""
         noted = self._moments[moment]
         return min(noted[name] for name in named if name in noted)
 
     def spread(self, since: Moment, until: Moment, named: Iterable[str]) -> Spread:
-        """How long it took each of them from one moment to another."""
+        """Return how long each of them took from one moment to another."""
         return spread([self._moments[until][n] - self._moments[since][n] for n in named])
 
     def spread_since(self, since: float, until: Moment, named: Iterable[str]) -> Spread:
-        """How long it took each of them from one moment for all."""
+        """Return how long each of them took from one moment common to all."""
         return spread([self._moments[until][n] - since for n in named])
 
     async def _watch(self, version: str) -> None:
-        """Follow the pods; the API server ends a watch that is read too slowly, so go on where it ended."""
+        """Follow the pods.
+
+        The API server ends a watch that is read too slowly; continue where it ended.
+        """
         while True:
             async with self._kube.stream(
                 self._path, params={"resourceVersion": version}, idle_timeout_s=_WATCH_IDLE_S
@@ -263,7 +272,7 @@ def _manifest(
 
 
 async def _all(do: Callable[[str], Awaitable[None]], named: Iterable[str]) -> None:
-    """Do it for each name, some at a time, in order."""
+    """Call `do` for each name, some at a time, in order."""
     queue = iter(named)
 
     async def take() -> None:
@@ -276,7 +285,10 @@ async def _all(do: Callable[[str], Awaitable[None]], named: Iterable[str]) -> No
 
 
 async def _await_service_account(kube: KubeClient, namespace: str) -> None:
-    """Without it no pod is accepted; the controller manager makes it a moment after the namespace."""
+    """Wait for the service account, without which no pod is accepted.
+
+    The controller manager creates it a moment after the namespace.
+    """
     async with asyncio.timeout(_SERVICE_ACCOUNT_TIMEOUT_S):
         while True:
             try:

@@ -1,7 +1,9 @@
-"""`python -m benchmarks.looking`: what it costs to look, with many pods in the services' caches: scrapes, `why`, `queue`, `doctor`.
+"""`python -m benchmarks.looking`.
 
-The pods carry another's scheduling gate besides ours: every cache has them, and Slurm has nothing to do with them yet. One more
-waits in Slurm, and is asked about.
+The cost of scrapes, `why`, `queue` and `doctor` with many pods in the caches.
+
+The pods carry a foreign scheduling gate besides ours: every cache has them, and Slurm has nothing
+to do with them yet. One more pod waits in Slurm; the commands are about that one.
 """
 
 import os
@@ -37,7 +39,7 @@ def main(*, pods: Annotated[int, typer.Option(help="Pods in the caches.", min=1)
     """Measure on a sandbox of its own."""
     console = Console()
     folder = Path(tempfile.mkdtemp(prefix="slurm-bridge-bench-"))
-    folder.chmod(0o755)  # the servers' accounts must get in
+    folder.chmod(0o755)  # the servers' accounts must be able to enter
     try:
         with Sandbox.up(folder, Options(hurried=False)) as sandbox:
             _fill(sandbox, pods)
@@ -52,7 +54,7 @@ def main(*, pods: Annotated[int, typer.Option(help="Pods in the caches.", min=1)
 
 
 def _fill(sandbox: Sandbox, count: int) -> None:
-    """Create the pods, and wait until the one that Slurm has says why it waits."""
+    """Create the pods, and wait until the one in Slurm reports why it waits."""
     labels = {names.ENABLED_LABEL: "true"}
     sandbox.admin.create("/api/v1/namespaces", {"metadata": {"name": _NAMESPACE, "labels": labels}})
     _until(lambda: _is_there(sandbox, f"/api/v1/namespaces/{_NAMESPACE}/serviceaccounts"))

@@ -1,8 +1,10 @@
-"""One of very many placeholders ends: how soon is its pod's eviction decided? Slurm and how we read it are real, the pods are not.
+"""One of very many placeholders ends.
 
-A Slurm without Kubernetes runs so many jobs that carry the identity of pods, which exist in this process only. What the
-controllers' leader does between two requests to the API server is done here by the same code: read Slurm at its pace,
-wake the workload, count for the circuit breaker, decide.
+How soon is its pod's eviction decided? Slurm and our reading of it are real, the pods are not.
+
+A Slurm without Kubernetes runs that many jobs with the identity of pods that exist only in this
+process. The same code as in the controllers' leader does what it does between two requests to the
+API server: read Slurm at its interval, wake the workload, count for the circuit breaker, decide.
 """
 
 import asyncio
@@ -47,19 +49,19 @@ _LIMITS = breaker.Limits(share=0.3, always=20)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What came of it."""
+    """The result."""
 
     pods: int
     delays_s: Sequence[float]
     """From a job's cancel to the decision that evicts its pod."""
     share_with: float
-    """Of one core, what slurmctld takes while it is read as the controllers do."""
+    """slurmctld's share of one core while it is read as the controllers do."""
     share_without: float
-    """The same while nobody asks it anything."""
+    """The same while nobody queries it."""
 
 
 def measure(pods: int, samples: int, idle_s: float) -> Found:
-    """Fill a Slurm of its own, rest, then end one job after the other."""
+    """Fill a separate Slurm, rest, then end one job after another."""
     options = Options(
         kubernetes=False,
         bridge=False,
@@ -116,7 +118,7 @@ async def _share(sandbox: Sandbox, idle_s: float) -> float:
 
 
 class _Controllers:
-    """As much of their leader as knows nothing of Kubernetes."""
+    """The part of the leader that knows nothing of Kubernetes."""
 
     def __init__(
         self, slurm: SlurmClient, pods: dict[WorkloadKey, Pod], placeholders: Placeholders
@@ -137,7 +139,7 @@ class _Controllers:
             await asyncio.sleep(1)
 
     async def delay_s(self, uid: WorkloadKey) -> float:
-        """Cancel a pod's job, and see when the pod would be evicted."""
+        """Cancel a pod's job, and return when the pod would be evicted."""
         job = next(iter(self._placeholders.of(uid)))
         began = time.monotonic()
         await jobs.cancel(self._slurm, job.sluid or job.id)
@@ -146,7 +148,7 @@ class _Controllers:
         return time.monotonic() - began
 
     def wake(self, uid: WorkloadKey) -> None:
-        """There is news of it: decide."""
+        """Decide on a pod that has news."""
         pod = self._pods[uid]
         facts = Facts(
             pod=pod,
@@ -159,7 +161,7 @@ class _Controllers:
             self._evicted[uid].set()
 
     def _holds(self) -> bool:
-        """Whether the circuit breaker is open: counted once for each reading."""
+        """Check whether the circuit breaker is open; counts once per reading."""
         snapshot = self._placeholders.snapshot
         sequence = snapshot.sequence if snapshot else 0
         if sequence != self._counted:
@@ -195,7 +197,7 @@ async def _controllers(slurm: SlurmClient, count: int) -> AsyncIterator[_Control
 
 
 def _pace() -> Pace:
-    """As the controllers read, unless told otherwise."""
+    """Return the controllers' default pace of reading."""
     placement, controllers = PlacementSection(), Controllers()
     return Pace(
         busy_s=controllers.poll_interval_s,
@@ -230,7 +232,7 @@ def _spec(number: int) -> PlaceholderSpec:
 
 
 def _pod(job: SlurmJob) -> Pod:
-    """It has run for an hour on the node of its job."""
+    """Return a pod that has run for an hour on its job's node."""
     now = SystemClock().now()
     node = KubeNode(job.nodes[0])
     return Pod(

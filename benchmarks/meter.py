@@ -1,6 +1,8 @@
-"""What the parts of a sandbox use: CPU time and memory from the kernel, calls from the metrics of our own services.
+"""What the parts of a sandbox use.
 
-Nothing here loads what it measures but three scrapes a reading.
+CPU time and memory from the kernel, calls from our services' metrics.
+
+It loads what it measures only with three scrapes per reading.
 """
 
 import os
@@ -18,7 +20,7 @@ from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
 
 SERVICES = ("webhook", "extender", "controllers")
-"""Ours, in Python."""
+"""Our services, in Python."""
 LOAD = "the load itself"
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -39,7 +41,9 @@ class Reading:
     pids: Mapping[str, int | None]
     cpu_before_s: Mapping[str, float]
     cpu_after_s: Mapping[str, float]
-    """The reading itself costs our services a few milliseconds: stretches end before one, and begin after one."""
+    """The reading itself costs our services a few milliseconds: stretches end before one, and begin
+    after one.
+    """
     memory_mib: Mapping[str, float]
     calls: Counter[str]
 
@@ -51,7 +55,7 @@ class Meter:
         self._sandbox = sandbox
 
     def read(self) -> Reading:
-        """Every counter as it stands."""
+        """Read every counter."""
         parts = self._sandbox.status()
         pids = {name: part.pid for name, part in parts.items()}
         cpu_before_s = _cpu_s(pids)
@@ -71,10 +75,10 @@ class Meter:
 
 
 def between(before: Reading, after: Reading) -> Usage:
-    """What was used from one reading to the next.
+    """Return what was used between two readings.
 
     Raises:
-        SandboxError: a part was started anew in between: its counters have begun anew, too.
+        SandboxError: a part was restarted in between, so its counters were reset.
     """
     anew = [name for name, pid in after.pids.items() if pid != before.pids.get(name)]
     if anew:
@@ -90,7 +94,7 @@ def between(before: Reading, after: Reading) -> Usage:
 
 
 def together(usages: Sequence[Usage]) -> Usage:
-    """What was used in stretches that follow each other."""
+    """Add up the usage of consecutive stretches."""
     cpu_s: Counter[str] = Counter()
     calls: Counter[str] = Counter()
     for usage in usages:
@@ -100,7 +104,7 @@ def together(usages: Sequence[Usage]) -> Usage:
 
 
 def calls(service: str, exposition: str) -> Counter[str]:
-    """What a service has counted, under readable names; outcomes are added up."""
+    """Return what a service has counted, under readable names; outcomes are added up."""
     counted: Counter[str] = Counter()
     for family in text_string_to_metric_families(exposition):
         for sample in family.samples:
@@ -116,9 +120,9 @@ def _cpu_s(pids: Mapping[str, int | None]) -> dict[str, float]:
 
 
 def cpu_s(pid: int) -> float:
-    """The CPU time of a process, its children's included, living or dead: proc_pid_stat(5)."""
+    """Return the CPU time of a process and its children, living or dead: proc_pid_stat(5)."""
     process = Path(f"/proc/{pid}")
-    # The name of the program may hold anything, a bracket too: what counts comes after the last one.
+    # The program's name may contain anything, even a bracket: the fields come after the last one.
     fields = (process / "stat").read_text().rpartition(")")[2].split()
     own = sum(int(ticks) for ticks in fields[11:15]) / _TICKS_PER_S
     children = (process / "task" / str(pid) / "children").read_text().split()

@@ -1,7 +1,10 @@
-"""One thing at a time: the webhook and `filter` under a steady load, and the decoding of long lists.
+"""One thing at a time.
 
-Calls leave on a schedule, whether or not earlier ones have been answered, and a call's time counts from the moment it was
-due: a server that stops for a moment does not get fewer calls, and every one of them notices.
+The webhook and `filter` under a steady load, and the decoding of long lists.
+
+Calls leave on a schedule, whether or not earlier ones have been answered, and a call's time counts
+from the moment it was due: a server that stalls does not get fewer calls, and each of them shows
+it.
 """
 
 import asyncio
@@ -41,11 +44,11 @@ class _Call:
     url: str
     body: bytes
     is_well: Callable[[Any], object]
-    """Whether the answer is what it should be."""
+    """Checks the answer."""
 
 
 async def webhook(sandbox: Sandbox) -> Micro:
-    """Both reviews of an ordinary pod's CREATE, in turn, over TLS."""
+    """Measure both reviews of an ordinary pod's CREATE, in turn, over TLS."""
     url = sandbox.instance.url("webhook", "https")
     body = _REVIEW.read_bytes()
     reviews = [
@@ -56,7 +59,7 @@ async def webhook(sandbox: Sandbox) -> Micro:
 
 
 async def filter_nodes(sandbox: Sandbox, pod: bytes) -> Micro:
-    """kube-scheduler's question about a pod that has been placed, over TLS with its certificate."""
+    """Measure kube-scheduler's request for a placed pod, over TLS with its certificate."""
     node = json.loads(pod)["spec"]["nodeName"]
     body = b'{"Pod":%b,"Nodes":null,"NodeNames":[%b]}' % (pod, json.dumps(node).encode())
     url = sandbox.instance.url("extender", "https") + "/v1/filter"
@@ -65,7 +68,7 @@ async def filter_nodes(sandbox: Sandbox, pod: bytes) -> Micro:
 
 
 def caches(pod: bytes) -> Micro:
-    """A long list of our pods into the cache that holds them, in a process of its own."""
+    """Measure reading a long list of our pods into their cache, in a separate process."""
     done = subprocess.run(
         (sys.executable, "-m", "benchmarks.caches", str(_LISTED_PODS)),
         cwd=ROOT,
@@ -77,7 +80,7 @@ def caches(pod: bytes) -> Micro:
 
 
 async def _steady(sandbox: Sandbox, part: str, calls: Sequence[_Call]) -> Micro:
-    """Ask one of our services so many times a second."""
+    """Call one of our services this many times a second."""
     pid = sandbox.status()[part].pid
     if pid is None:
         raise SandboxError(f"{part} is down")
@@ -101,7 +104,7 @@ async def _steady(sandbox: Sandbox, part: str, calls: Sequence[_Call]) -> Micro:
 async def _scheduled(
     session: aiohttp.ClientSession, calls: Sequence[_Call], count: int
 ) -> list[float]:
-    """Send the calls when they are due; how long each took from then."""
+    """Send the calls when they are due; return how long each took from then."""
     began = time.perf_counter()  # the loop's own clock counts whole milliseconds
     took_s: list[float] = []
 
@@ -121,7 +124,7 @@ async def _scheduled(
 
 
 def _as_scheduler(sandbox: Sandbox) -> ssl.SSLContext:
-    """Trusts our services, and has the only certificate that the extender accepts."""
+    """Return a context that trusts our services and has the only certificate the extender accepts."""
     bridge = sandbox.instance.bridge
     context = ssl.create_default_context(cafile=str(bridge / "serving-ca.crt"))
     scheduler = bridge / "scheduler"

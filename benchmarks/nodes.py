@@ -2,7 +2,8 @@
 
     python -m benchmarks.nodes --nodes 1000
 
-Counts come from the controllers' own metrics, CPU from the kernel; the machine should have nothing else to do.
+Counts come from the controllers' metrics, CPU from the kernel; the machine should be otherwise
+idle.
 """
 
 import argparse
@@ -27,7 +28,7 @@ _DEADLINE_S = 300.0
 
 
 def main() -> None:
-    """Measure, and say it."""
+    """Measure and print the figures."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--nodes", type=int, default=1000)
     arguments.add_argument("--rest-s", type=float, default=60)
@@ -78,7 +79,7 @@ def measure(sandbox: Sandbox, *, rest_s: float) -> None:
 
 
 def each(sandbox: Sandbox, nodes: tuple[str, ...], do: Callable[[Api, str], None]) -> None:
-    """Do it to every node, some at a time."""
+    """Call `do` for every node, some at a time."""
 
     def some(part: tuple[str, ...]) -> None:
         with Api(sandbox.kubeconfig) as api:
@@ -90,7 +91,7 @@ def each(sandbox: Sandbox, nodes: tuple[str, ...], do: Callable[[Api, str], None
 
 
 def label(api: Api, node: str) -> None:
-    """As an administrator does."""
+    """Label a node, as an administrator does."""
     metadata = {
         "labels": {names.EXTERNAL_NODE_LABEL: "true"},
         "annotations": {names.PARTITIONS_ANNOTATION: "slurm-bridge"},
@@ -99,7 +100,7 @@ def label(api: Api, node: str) -> None:
 
 
 def report(api: Api, node: str) -> None:
-    """As a kubelet does every five minutes although nothing has changed."""
+    """Report as a kubelet does every five minutes even if nothing has changed."""
     now = SystemClock().now().astimezone(UTC)
     heartbeat = {"type": "Ready", "lastHeartbeatTime": datetime.isoformat(now, timespec="seconds")}
     api.request(
@@ -111,18 +112,18 @@ def report(api: Api, node: str) -> None:
 
 
 def in_slurm(sandbox: Sandbox) -> int:
-    """Nodes that Slurm has."""
+    """Count Slurm's nodes."""
     return len(sandbox.run("sinfo", "-h", "-N", "-o", "%N").split())
 
 
 def in_service(sandbox: Sandbox) -> int:
-    """Nodes that say they are in service."""
+    """Count the nodes whose condition says they are in service."""
     listed = sandbox.admin.get("/api/v1/nodes")["items"]
     return sum(_reason(node) == "InService" for node in listed)
 
 
 def says(sandbox: Sandbox, node: str) -> str:
-    """What one says of itself."""
+    """Return a node's own condition."""
     return _reason(sandbox.admin.get(f"/api/v1/nodes/{node}"))
 
 
@@ -134,10 +135,10 @@ def _reason(node: dict[str, Any]) -> str:
 
 
 def until(is_so: Callable[[], bool]) -> None:
-    """Look again and again.
+    """Poll until it is so.
 
     Raises:
-        TimeoutError: it did not come.
+        TimeoutError: it did not happen.
     """
     ends_at = time.monotonic() + _DEADLINE_S
     while not is_so():
@@ -147,7 +148,7 @@ def until(is_so: Callable[[], bool]) -> None:
 
 
 def show(what: str, before: Reading, after: Reading) -> None:
-    """What the controllers did and used meanwhile."""
+    """Print what the controllers did and used meanwhile."""
     usage = between(before, after)
     print(f"{what}:")
     for part in ("controllers", "slurmrestd", "slurmctld"):

@@ -1,4 +1,4 @@
-"""What a saved profile says, as a table: the only module here that needs pyinstrument."""
+"""A saved profile as a table; the only module here that needs pyinstrument."""
 
 from collections import defaultdict
 from pathlib import Path
@@ -12,7 +12,10 @@ _TICK_S = 1e-9
 
 
 def table(saved: Path) -> Table:
-    """The functions of a profile that used most: with all they called, and by themselves; in percent of all CPU time."""
+    """Return the functions that used most.
+
+    With callees and by themselves, in percent of all CPU time.
+    """
     own: dict[str, float] = defaultdict(float)
     whole: dict[str, float] = defaultdict(float)
     root = Session.load(saved).root_frame()
@@ -33,8 +36,8 @@ def table(saved: Path) -> Table:
 def _add_up(
     frame: Frame, own: dict[str, float], whole: dict[str, float], above: frozenset[str]
 ) -> None:
-    """Seconds by function; one that calls itself counts once with its calls."""
-    if frame.is_synthetic and frame.parent:  # its time is its parent's own
+    """Add up seconds by function; a recursive one counts once with its calls."""
+    if frame.is_synthetic and frame.parent:  # its time belongs to its parent
         return
     name = f"{frame.function}  {frame.file_path_short or ''}"
     own[name] += frame.total_self_time

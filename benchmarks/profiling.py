@@ -1,7 +1,9 @@
-"""Where the CPU time of our services goes: pyinstrument in each of them, by way of `hook/sitecustomize.py`.
+"""Where the CPU time of our services goes.
 
-A profiled service is about three times slower, and most so where it makes many small calls: read shares, not seconds.
-`pyinstrument --load FILE.pyisession` shows what was saved as a tree.
+Pyinstrument in each of them, through `hook/sitecustomize.py`.
+
+A profiled service is about three times slower, mostly where it makes many small calls: read shares,
+not seconds. `pyinstrument --load FILE.pyisession` shows a saved profile as a tree.
 """
 
 import asyncio
@@ -22,7 +24,7 @@ _POLL_S = 0.1
 
 @contextmanager
 def hooked() -> Iterator[None]:
-    """Make the services that are started inside the block ready to be profiled."""
+    """Prepare the services started inside the block for profiling."""
     before = os.environ.get("PYTHONPATH", "")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_HOOK), before)))
     try:

@@ -11,11 +11,11 @@ from benchmarks.results import Change, Micro, Phase, Run, compare
 _PIPE_WIDTH = 140
 _WORTH_TELLING_PERCENT = 5.0
 _WORTH_TELLING = 0.05
-"""Figures below this in both runs say nothing about each other."""
+"""Figures below this in both runs are not comparable."""
 
 
 def show(console: Console, run: Run, before: Run | None) -> None:
-    """Print everything; with an earlier run, what has changed since."""
+    """Print everything; with an earlier run, also the changes since."""
     tables: list[RenderableType] = [
         _times(run),
         _micro(run.micro),
@@ -32,7 +32,7 @@ def show(console: Console, run: Run, before: Run | None) -> None:
 
 
 def console() -> Console:
-    """As wide as the terminal; a file gets lines that need no folding."""
+    """Return a console as wide as the terminal; a file gets lines that need no folding."""
     found = Console(highlight=False)
     return found if found.is_terminal else Console(highlight=False, width=_PIPE_WIDTH)
 
@@ -79,7 +79,7 @@ def _memory(run: Run) -> Table:
 
 
 def _calls(run: Run) -> Table:
-    """Per pod where something happens to pods; in all where they wait."""
+    """Return the calls, per pod if something happens to pods, in total while they wait."""
     table = _table("calls per pod", *run.phases)
     named = sorted({name for phase in run.phases.values() for name in phase.usage.calls})
     for name in named:

@@ -1,8 +1,8 @@
 """What running pods notice of restarts: `python -m benchmarks.restarts --pods 500`.
 
-Restarts slurmctld, then the same without its state while strangers wait for the pods' nodes, then all services of ours.
-After each: how many pods were evicted, how many have a running placeholder on their own node, and how long it took until
-all of them had and the services were ready.
+Restarts slurmctld, then the same without its state while other jobs wait for the pods' nodes, then
+all our services. After each: how many pods were evicted, how many have a running placeholder on
+their own node, and how long it took until all had one and the services were ready.
 """
 
 import argparse
@@ -33,15 +33,15 @@ _PATH = f"/api/v1/namespaces/{_NAMESPACE}/pods"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Where pods and placeholders stand."""
+    """The state of pods and placeholders."""
 
     pods: int
     evicted: int
-    """Gone, or going."""
+    """Deleted, or being deleted."""
     held: int
     """Running, with a running placeholder on their own node whose id they carry."""
     ready: bool
-    """All services say so."""
+    """True if all services report ready."""
 
 
 def main() -> None:
@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def measure(sandbox: Sandbox, pods: int) -> None:
-    """Fill the cluster, then restart one thing after the other."""
+    """Fill the cluster, then restart one thing after another."""
     labels = {names.ENABLED_LABEL: "true"}
     sandbox.admin.create(
         "/api/v1/namespaces",
@@ -76,7 +76,7 @@ def measure(sandbox: Sandbox, pods: int) -> None:
             "metadata": {"name": _NAMESPACE, "labels": labels},
         },
     )
-    time.sleep(2)  # its service account
+    time.sleep(2)  # for its service account
     with ThreadPoolExecutor(_CREATORS) as creators:
         list(creators.map(lambda number: _create(sandbox, number), range(pods)))
     _report("all run", sandbox, pods, lambda: None)
@@ -100,7 +100,7 @@ def _create(sandbox: Sandbox, number: int) -> None:
 
 
 def _wipe(sandbox: Sandbox) -> None:
-    """Strangers want every node, and wait from before the nodes are there."""
+    """Wipe slurmctld while other jobs want every node, queued before the nodes exist."""
     sandbox.stop("controllers")
     sandbox.restart("slurmctld", signal="KILL", wipe=True)
     shape = ("State=External", "NodeAddr=127.0.0.1", "CPUs=64", "RealMemory=1000")

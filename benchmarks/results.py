@@ -1,4 +1,7 @@
-"""What one run has measured, as values: written to JSON, read back, flattened for tables and comparisons. Pure."""
+"""The results of one run, as values.
+
+Written to JSON, read back, flattened for tables and comparisons. Pure.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,7 +10,7 @@ import msgspec
 
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
-    """How a time is distributed over pods or calls, in seconds."""
+    """The distribution of a time over pods or calls, in seconds."""
 
     p50_s: float
     p99_s: float
@@ -25,11 +28,11 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     """What our services counted: `extender → Slurm job.submit`, `kube-scheduler → filter` …"""
 
     def cpu_of(self, *parts: str) -> float:
-        """Seconds of these parts together."""
+        """Return the seconds of these parts together."""
         return sum(self.cpu_s.get(part, 0.0) for part in parts)
 
     def calls_of(self, *words: str) -> int:
-        """Number of the calls in whose name all of these occur."""
+        """Return the number of calls whose name contains all of these."""
         return sum(n for name, n in self.calls.items() if all(word in name for word in words))
 
 
@@ -41,40 +44,45 @@ class Phase(msgspec.Struct, frozen=True, kw_only=True):
     """From its beginning to the moment it is named after."""
     usage: Usage
     spread: Spread | None = None
-    """Of what each pod went through; None where nothing happens to them."""
+    """Over all pods; None if nothing happens to them."""
 
     @property
     def per_s(self) -> float:
-        """Pods a second."""
+        """Return pods per second."""
         return self.pods / self.wall_s
 
 
 class Micro(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing alone, again and again."""
+    """One operation, repeated alone."""
 
     count: int
     cpu_ms: float
-    """Of the process that does it, for one."""
+    """CPU time of the process per operation."""
     spread: Spread | None = None
     per_s: float | None = None
-    """Calls a second that it was asked for; None: as fast as it goes."""
+    """Calls per second requested; None: as fast as possible."""
     memory_mib: float | None = None
-    """Resident, where that is what was asked."""
+    """Resident memory, if that is what was measured."""
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
-    """Where it was measured."""
+    """The machine of the measurement."""
 
     cores: int
     processor: str
     memory_gib: float
     python: str
     load_before: float
-    """Load average of the last minute when the run began: above a few tenths, others were at work too."""
+    """Load average of the last minute when the run began: above a few tenths, other work was
+    running too.
+    """
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
-    """What was measured: only runs of the same shape can be compared, but for the number of nodes."""
+    """What was measured.
+
+    Only runs of the same shape are comparable, except for the number of nodes.
+    """
 
     pods: int
     nodes: int
@@ -82,7 +90,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     is_profiled: bool
 
     def is_like(self, other: "Shape") -> bool:
-        """Whether the figures of both say something about each other."""
+        """Check whether the figures of both are comparable."""
         return msgspec.structs.replace(self, nodes=other.nodes) == other
 
 
@@ -107,12 +115,15 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def percent(self) -> float | None:
-        """How much more it is now; None where there was nothing before."""
+        """Return the increase; None if there was nothing before."""
         return 100 * (self.now - self.before) / self.before if self.before else None
 
 
 def spread(seconds: Sequence[float]) -> Spread:
-    """The distribution of at least one measurement; percentiles are measurements, not means of two."""
+    """Return the distribution of at least one measurement.
+
+    Percentiles are measurements, not means of two.
+    """
     ordered = sorted(seconds)
 
     def percentile(share: float) -> float:
@@ -122,7 +133,7 @@ def spread(seconds: Sequence[float]) -> Spread:
 
 
 def figures(run: Run) -> dict[str, float]:
-    """Every number of a run under a name of its own."""
+    """Return every number of a run under a unique name."""
     found: dict[str, float] = {}
     for title, phase in run.phases.items():
         found[f"{title}: seconds"] = phase.wall_s
@@ -139,7 +150,7 @@ def figures(run: Run) -> dict[str, float]:
 
 
 def compare(before: Run, now: Run) -> list[Change]:
-    """Every figure that both runs have.
+    """Return every figure that both runs have.
 
     Raises:
         ValueError: they did not measure the same.
@@ -154,16 +165,16 @@ def read(body: bytes) -> Run:
     """Read a stored run.
 
     Raises:
-        ValueError: it is none, or one of another version of this program.
+        ValueError: it is not a run, or one of another version of this program.
     """
     try:
         return msgspec.json.decode(body, type=Run)
     except msgspec.DecodeError as error:
-        raise ValueError(f"no run of this version of the benchmarks: {error}") from error
+        raise ValueError(f"not a run of this version of the benchmarks: {error}") from error
 
 
 def write(run: Run) -> bytes:
-    """A run as JSON for people and `read`."""
+    """Return a run as JSON for people and `read`."""
     return msgspec.json.format(msgspec.json.encode(run), indent=2) + b"\n"
 
 

@@ -1,6 +1,8 @@
-"""The stretches of a run on a whole cluster: what kube-scheduler does alone, and what becomes of the same pods with us.
+"""The stretches of a run on a whole cluster.
 
-Every pod asks for one CPU. Plain nodes are as many and as big as Slurm's.
+Kube-scheduler alone, and the same pods with the bridge.
+
+Every pod asks for one CPU. Plain nodes equal Slurm's in number and size.
 """
 
 import asyncio
@@ -35,7 +37,7 @@ _SETTLE_S = 2.0
 
 
 def options(shape: Shape) -> Options:
-    """A sandbox in which all pods of the benchmark fit at once, on either kind of nodes."""
+    """Return a sandbox in which all benchmark pods fit at once, on either kind of nodes."""
     return Options(
         nodes=shape.nodes,
         plain_nodes=shape.nodes,
@@ -46,23 +48,23 @@ def options(shape: Shape) -> Options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """Where a run takes place."""
+    """The setting of a run."""
 
     sandbox: Sandbox
     meter: Meter
     kube: KubeClient
     shape: Shape
     profiled: Callable[[str], AbstractAsyncContextManager[None]]
-    """Profiles our services inside the block, if that was asked for."""
+    """Profiles our services inside the block, if requested."""
     say: Callable[[str], None]
 
     @property
     def deadline_s(self) -> float:
-        """For whatever all pods have to reach: ten times as long as it may take."""
+        """Return the deadline for what all pods have to reach: ten times what it may take."""
         return 60 + 0.5 * (self.shape.pods + self.shape.nodes)
 
     async def read(self) -> Reading:
-        """The counters now; the load's own clock goes on meanwhile."""
+        """Read the counters now; the load's own clock runs on meanwhile."""
         return await asyncio.to_thread(self.meter.read)
 
 
@@ -80,7 +82,7 @@ async def nodes_registered(stage: Stage) -> None:
 
 
 async def warm_up(stage: Stage) -> None:
-    """Let every part do its work once: connections, caches, code that is loaded when it is needed."""
+    """Let every part do its work once: connections, caches, lazily loaded code."""
     for namespace, is_bridged in (("warm-plain", False), ("warm-bridged", True)):
         async with Pods.watched(stage.kube, namespace, is_bridged=is_bridged) as pods:
             named = await pods.create("warm", _WARM_UP_PODS)
@@ -91,7 +93,7 @@ async def warm_up(stage: Stage) -> None:
 
 
 async def plain(stage: Stage) -> dict[str, Phase]:
-    """N pods in an ordinary namespace."""
+    """Measure N pods in an ordinary namespace."""
     async with Pods.watched(stage.kube, "bench-plain", is_bridged=False) as pods:
         before = await stage.read()
         began = time.perf_counter()
@@ -103,7 +105,10 @@ async def plain(stage: Stage) -> dict[str, Phase]:
 
 
 async def life(stage: Stage) -> tuple[dict[str, Phase], bytes]:
-    """N pods through us, which then end all at once; returns one of them as it was when it ran, too."""
+    """Measure N pods through the bridge, which then end all at once.
+
+    Also return one of them as it was when running.
+    """
     states = await _job_states(stage)
     async with Pods.watched(stage.kube, "bench-bridged", is_bridged=True) as pods:
         async with stage.profiled("life"):
@@ -131,7 +136,7 @@ async def life(stage: Stage) -> tuple[dict[str, Phase], bytes]:
 
 
 async def queue(stage: Stage) -> dict[str, Phase]:
-    """A full cluster: N pods wait, then all that kept them waiting ends."""
+    """Measure a full cluster: N pods wait, then everything that kept them waiting ends."""
     shape = stage.shape
     async with Pods.watched(stage.kube, "bench-queue", is_bridged=True) as pods:
         fillers = await pods.create("filler", shape.nodes, cpus=options(shape).node_cpus)
@@ -170,7 +175,7 @@ async def _slurm_nodes(stage: Stage) -> set[str]:
 
 
 async def _job_states(stage: Stage) -> Mapping[str, str]:
-    """Of every job Slurm remembers, by its id."""
+    """Return the state of every job Slurm remembers, by its id."""
     listed = await asyncio.to_thread(
         stage.sandbox.run, "squeue", "--noheader", "--states=all", "--format=%i %T"
     )
@@ -178,7 +183,9 @@ async def _job_states(stage: Stage) -> Mapping[str, str]:
 
 
 def _check_completed(pods: int, now: Mapping[str, str], before: Mapping[str, str]) -> None:
-    """A finalizer goes only when the placeholder has ended; that it ended as it should is checked here.
+    """Check that the placeholders ended as expected.
+
+    That they ended, the finalizer's removal shows.
 
     Raises:
         SandboxError: not every one is COMPLETED.

@@ -1,1 +1,1 @@
-"""Keeps both sides true after placement: endings, nodes, orphans."""
+"""Keeps both systems consistent after placement: endings, nodes, orphans."""

@@ -38,14 +38,14 @@ from controllers.webhook.selftest import SelfTest
 
 
 def main() -> int:
-    """Run until a signal; returns the exit code."""
+    """Run until a signal; return the exit code."""
     configured = configuration.load("controllers", sys.argv[1:])
     logging.configure(configured.log, "controllers")
     return lifetime.run(partial(run, configured))
 
 
 async def run(configured: Settings, stop: asyncio.Event) -> None:
-    """Keep both sides true while we lead, until told to stop."""
+    """Run the controllers while this process leads, until told to stop."""
     async with opened("controllers", configured) as program:
         mirror = Mirror(program.set_aside)
         await lifetime.run_parts(
@@ -59,7 +59,7 @@ async def run(configured: Settings, stop: asyncio.Event) -> None:
 
 
 def self_test_parts(program: Program) -> tuple[Service, ...]:
-    """Test the webhook, whoever leads; readiness depends on it."""
+    """Test the webhook in every replica; readiness depends on the result."""
     controllers = program.settings.controllers
     if not controllers.self_test_namespace:
         return ()
@@ -74,7 +74,7 @@ def self_test_parts(program: Program) -> tuple[Service, ...]:
 
 
 async def lead(program: Program, mirror: Mirror, stop: asyncio.Event, accession: Accession) -> None:
-    """Do what one of us does, for as long as we lead; certificates wait for nobody."""
+    """Do a leader's work while this process leads; certificates do not wait for anything else."""
     async with asyncio.TaskGroup() as group:
         if signing := certificates_of(program):
             group.create_task(signing.run(stop))
@@ -84,7 +84,7 @@ async def lead(program: Program, mirror: Mirror, stop: asyncio.Event, accession:
 async def control(
     program: Program, mirror: Mirror, stop: asyncio.Event, _accession: Accession
 ) -> None:
-    """Run the controllers for as long as we lead."""
+    """Run the controllers while this process leads."""
     await mirror.synced()
     placement, controllers = program.settings.placement, program.settings.controllers
     poll_s = controllers.poll_interval_s
@@ -178,7 +178,7 @@ async def control(
 
 
 def certificates_of(program: Program) -> Certificates | None:
-    """What signs our own certificates; None where others do."""
+    """Return the signer of our own certificates; None if something else signs them."""
     configured = program.settings.certificates
     if not configured.release:
         return None
@@ -198,11 +198,11 @@ async def place_nothing(pod: Pod, _action: Submit | Resize) -> NoReturn:
     Raises:
         AssertionError: always.
     """
-    raise AssertionError(f"the controllers were told to place {pod.full_name}")
+    raise AssertionError(f"the controllers were asked to place {pod.full_name}")
 
 
 def registration_settings(program: Program) -> registration.NodeSettings:
-    """How the administrator wants nodes to look in Slurm."""
+    """Return how the administrator wants nodes to appear in Slurm."""
     controllers = program.settings.controllers
     return registration.NodeSettings(
         publishing=Publishing(

@@ -30,14 +30,14 @@ from extender.submitting import Submitter
 
 
 def main() -> int:
-    """Run until a signal; returns the exit code."""
+    """Run until a signal; return the exit code."""
     configured = configuration.load("extender", sys.argv[1:])
     logging.configure(configured.log, "extender")
     return lifetime.run(partial(run, configured, configuration.sources("extender", sys.argv[1:])))
 
 
 async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> None:
-    """Answer kube-scheduler, and place while we lead, until told to stop."""
+    """Answer kube-scheduler, and place pods while this process leads, until told to stop."""
     async with opened("extender", configured) as program:
         mirror = Mirror(program.set_aside)
         tls = ServerTls(
@@ -79,7 +79,7 @@ async def place(
     stop: asyncio.Event,
     accession: Accession,
 ) -> None:
-    """Place pods for as long as we lead."""
+    """Place pods while this process leads."""
     await mirror.synced()
     placement = program.settings.placement
     term = Leadership(
@@ -144,7 +144,7 @@ async def restore_nothing(pod: Pod, _action: Restore) -> None:
     Raises:
         AssertionError: always.
     """
-    raise AssertionError(f"the extender was told to restore {pod.full_name}")
+    raise AssertionError(f"the extender was asked to restore {pod.full_name}")
 
 
 if __name__ == "__main__":

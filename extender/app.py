@@ -1,8 +1,9 @@
 """The extender's HTTP side: `POST /v1/filter` and `POST /v1/bind`, called by kube-scheduler.
 
-`filter` is answered from the request alone, on a thread of its own: kube-scheduler asks about one pod after the other, and
-waits. `bind`, which it does not wait for, looks the pod up in our cache, refuses what Slurm did not assign, and
-creates the Binding. Every replica answers; only the elected leader places (`extender.side`).
+`filter` is answered from the request alone, on a separate thread: kube-scheduler asks for one pod
+after another, and waits. `bind`, which it does not wait for, looks the pod up in our cache, refuses
+what Slurm did not assign, and creates the Binding. Every replica answers; only the elected leader
+places pods (`extender.side`).
 """
 
 import asyncio
@@ -24,7 +25,7 @@ from extender import wire
 T = TypeVar("T")
 
 Lookup = Callable[[PodUid], Pod | None]
-"""A pod from our cache, by uid."""
+"""Returns a pod from our cache, by uid."""
 
 
 def create(
@@ -38,11 +39,11 @@ def create(
     """Build the ASGI application.
 
     Args:
-        kube: whose rights bind.
-        lookup: where pods are looked up.
+        kube: the client whose rights bind.
+        lookup: looks pods up.
         clock: tells how long a pod has waited.
-        metrics: told of every call.
-        home: the event loop those two belong to; None: the application's own.
+        metrics: counts every call.
+        home: the event loop of kube and lookup; None for the application's own.
     """
 
     async def filter_nodes(request: Request) -> Response:
@@ -70,20 +71,21 @@ def create(
         return _reply(wire.binding_result())
 
     app = FastAPI(title="slurm-bridge extender", docs_url=None, redoc_url=None, openapi_url=None)
-    # Routes without dependencies to be solved, nor a body to be parsed for us.
+    # Plain routes: no dependencies to resolve, no body to parse.
     app.add_route("/v1/filter", filter_nodes, methods=["POST"])
     app.add_route("/v1/bind", bind, methods=["POST"])
     return app
 
 
 class _RefusedError(Exception):
-    """The pod is not bound; the text is for kube-scheduler to show."""
+    """The pod is not bound; kube-scheduler shows the text."""
 
 
 async def _bind(kube: KubeClient, lookup: Lookup, args: wire.BindingArgs) -> Pod:
-    """Bind; the pod is returned only after the API server has said 201.
+    """Bind the pod; return it only after the API server has answered 201.
 
-    A pod that our cache does not show as assigned is read once more: the watch may lag behind our own patch.
+    A pod that our cache does not show as assigned is read once more: the watch may lag behind our
+    own patch.
 
     Raises:
         _RefusedError: it was not bound.
@@ -111,7 +113,7 @@ async def _bind(kube: KubeClient, lookup: Lookup, args: wire.BindingArgs) -> Pod
 
 
 def _at(home: asyncio.AbstractEventLoop, doing: Coroutine[None, None, T]) -> Awaitable[T]:
-    """Have it done on another thread's loop."""
+    """Run a coroutine on another thread's loop."""
     return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(doing, home))
 
 

@@ -1,6 +1,8 @@
-"""Reads what the effective request of a workload follows from: the pods' owners, their namespace's labels, Slurm's nodes.
+"""Read what the effective request of a workload depends on.
 
-`bridge.domain.request.effective` says whose owners matter, and decides on everything at once.
+Owners, namespace labels, Slurm's nodes.
+
+`bridge.domain.request.effective` defines whose owners matter, and decides on everything at once.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,7 +26,7 @@ _REMEMBERED = 4096
 
 
 class Gatherer:
-    """Reads each thing once for a request, under one policy."""
+    """Reads each thing once per request, under one policy."""
 
     def __init__(
         self,
@@ -50,13 +52,13 @@ class Gatherer:
         submitted: Iterable[Identity],
         avoid: tuple[SlurmNode, ...],
     ) -> Gathered:
-        """Gather for a workload what `effective` decides on.
+        """Gather what `effective` needs to decide on a workload.
 
         Args:
             members: its pods, at least one.
-            gang: the workload; None for a pod that is alone.
-            submitted: what it was submitted as before, the latest last.
-            avoid: nodes that Kubernetes could not take a moment ago.
+            gang: the workload; None for a single pod.
+            submitted: its earlier submits, the latest last.
+            avoid: nodes that Kubernetes recently could not use for it.
 
         Raises:
             KubeError: an owner or the namespace could not be read.
@@ -76,7 +78,7 @@ class Gatherer:
         )
 
     async def standing(self, pod: Pod) -> tuple[Provenance, Policy]:
-        """Gather what decides whose job a pod's would be.
+        """Gather what decides which user and account a pod's job would have.
 
         Raises:
             KubeError: an owner or the namespace could not be read.

@@ -1,4 +1,7 @@
-"""The nodes that both worlds know, and what Kubernetes' books say of them: where a pod may go, and whether it fits."""
+"""The nodes both systems know, with Kubernetes' accounts of them.
+
+Where a pod may go, and whether it fits.
+"""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -17,11 +20,13 @@ from bridge.slurm import nodes as slurm_nodes
 from bridge.slurm.client import SlurmClient
 
 _POOL_LASTS_S = 10.0
-"""How old Slurm's list of nodes may be for a new submit; one that has changed since is answered by the fit check."""
+"""Maximum age of Slurm's node list for a new submit; the fit check catches nodes that have changed
+since.
+"""
 
 
 class Bridged:
-    """Nodes and their tenants, from caches that reflectors keep, and from Slurm's list."""
+    """Nodes and their tenants, from the informers' caches and Slurm's list."""
 
     def __init__(
         self,
@@ -49,12 +54,12 @@ class Bridged:
         self._pool_until = 0.0
 
     async def pool(self) -> Pool:
-        """Every bridged node; read from Slurm when the last reading is too old or a node has changed.
+        """Return every bridged node; read Slurm if the last list is too old or a node has changed.
 
         Raises:
             SlurmError: Slurm's nodes could not be read.
         """
-        async with self._listing:  # one list for all who submit at the moment
+        async with self._listing:  # one list for all concurrent submits
             pool = self._pool
             if pool is None or self._clock.monotonic() > self._pool_until:
                 listed = await slurm_nodes.listing(self._slurm)
@@ -64,12 +69,12 @@ class Bridged:
             return pool
 
     def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
-        """The Kubernetes node of that Slurm name; None if there is none."""
+        """Return the Kubernetes node with this Slurm name; None if there is none."""
         found = nodes.holder(self._named_in_slurm.get(slurm_node))
         return found.name if found else None
 
     def check(self, pod: Pod, kube_node: KubeNode, beside: Sequence[Pod] = ()) -> fit.FitResult:
-        """Look whether Kubernetes can take the pod there, beside others that are about to get that node."""
+        """Check whether Kubernetes can take the pod there, beside others about to get that node."""
         ours = [other for other in self._ours_on.get(kube_node) if other.uid != pod.uid]
         tenants = fit.tenants(
             self._bound_on.get(kube_node),
@@ -79,22 +84,25 @@ class Bridged:
         return fit.check(pod, self._kube_nodes.get(kube_node), tenants)
 
     def _is_outlived(self, pod: Pod) -> bool:
-        """Its placeholder is over: Slurm has given its room away, and the controllers are about to evict it."""
+        """Check whether its placeholder is over.
+
+        Slurm has given its room away, and the controllers will evict it.
+        """
         job = self._placeholders.job(pod.job_id) if pod.is_bound and pod.job_id else None
         return job is not None and job.identity.uid == pod.workload and job.phase is JobPhase.ENDED
 
     def _edited(self, old: KubeNodeFacts | None, new: KubeNodeFacts | None) -> None:
-        """Make the pool anew where a node came, went or was edited."""
+        """Rebuild the pool if a node was added, removed or edited."""
         if _of_interest(old) != _of_interest(new):
             self._pool = None
 
 
 def _node_taken(pod: Pod) -> list[str]:
-    """Where a pod of ours takes room: bound, or pinned there."""
+    """Return the node where a pod of ours takes room, bound or pinned."""
     node = pod.kube_node or pod.assigned_node
     return [node] if node else []
 
 
 def _of_interest(node: KubeNodeFacts | None) -> tuple[Mapping[str, str], object] | None:
-    """What the pool depends on: not the heartbeat."""
+    """Return what the pool depends on, which excludes the heartbeat."""
     return (node.labels, node.taints) if node else None

@@ -1,7 +1,7 @@
-"""What stands above a pod: its controllers, and the objects that say how large a group is.
+"""What stands above a pod: its controllers, and the objects that declare the size of a group.
 
-Read when asked for and remembered for a moment, so nothing is watched: a kind may be installed at any time. An edit of a
-live owner is seen when the memory of it is over.
+Objects are read on demand and cached briefly, so nothing is watched: a kind may be installed at any
+time. An edit of a live owner is seen when the cache entry expires.
 """
 
 from collections import OrderedDict
@@ -23,12 +23,12 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _DEEPEST = 5
-"""Pod → ReplicaSet → Deployment, pod → Job → JobSet → …: deeper chains are somebody's loop."""
+"""Pod → ReplicaSet → Deployment, pod → Job → JobSet → …: deeper chains are a loop."""
 
 _REMEMBERED = 4096
 _REMEMBERED_S = 30.0
 _SIZE_REMEMBERED_S = 2.0
-"""A gang's members come within a moment, and each asks how many there will be."""
+"""A gang's members arrive within a moment, and each asks for the size."""
 
 
 class Owners:
@@ -42,7 +42,7 @@ class Owners:
         self._sizes: OrderedDict[Reference, tuple[float, KubeObject | None]] = OrderedDict()
 
     async def membership(self, pod: Pod) -> Membership:
-        """Say which workload a pod is of.
+        """Return which workload a pod belongs to.
 
         Raises:
             KubeError: the API server could not be asked.
@@ -61,7 +61,9 @@ class Owners:
         return claims.settled(member, pod, declared, is_served=is_served)
 
     async def declared(self, member: Membership) -> KubeObject | None:
-        """Read the object that says how large a group is, as it is now; None if there is none that we may read.
+        """Read the object that declares the size of a group, as it is now.
+
+        None if there is none we may read.
 
         Raises:
             KubeError: the API server could not be asked.
@@ -80,7 +82,9 @@ class Owners:
         return found
 
     async def chain(self, pod: Pod) -> list[KubeObject]:
-        """List the controllers above the pod, the nearest first; one that is gone, or that we may not read, ends it.
+        """List the controllers above the pod, nearest first.
+
+        One that is gone or unreadable ends the list.
 
         Raises:
             KubeError: the API server could not be asked.
@@ -114,7 +118,7 @@ class Owners:
             _log.debug("owner.unread", kind=owner.kind, owner=owner.name, error=str(error))
             found = None
         if found is not None and found.uid != owner.uid:
-            found = None  # re-created under the same name: not the one that made this pod
+            found = None  # re-created under the same name: not the one that created this pod
         _remember(self._known, key, (now, found))
         return found
 

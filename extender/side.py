@@ -1,4 +1,4 @@
-"""Placement: what the elected leader looks at to get gated pods their nodes.
+"""Placement: how the elected leader gets gated pods their nodes.
 
 A pod is the leader's from CREATE until the patch that removes our gate, its deletion included.
 """
@@ -24,7 +24,9 @@ from extender.owners import Owners
 from extender.submitting import Submitter
 
 _HANDOVER = timedelta(seconds=2)
-"""A pod created less than this before we led may have been in our predecessor's hands: clocks differ, watches lag."""
+"""A pod created less than this before we led may have been handled by our predecessor: clocks
+differ, watches lag.
+"""
 
 
 class Placement:
@@ -52,13 +54,13 @@ class Placement:
         pods.subscribe(self._changed)
 
     def membership(self, pod: Pod) -> Membership | None:
-        """Say which workload a gated pod is of, where its own words or the lack of owners tell."""
+        """Return the workload of a gated pod if its own fields or its lack of owners determine it."""
         if claims.needs_owners(pod) or claims.is_declared(pod):
             return None
         return claims.of(pod, ())
 
     async def resolve(self, pod: Pod) -> Membership:
-        """Find out which workload a gated pod is of; one that has a placeholder of its own stays with that."""
+        """Resolve the workload of a gated pod; one that has a placeholder of its own stays with it."""
         if any(
             job.phase is not JobPhase.ENDED for job in self._placeholders.of(alone_key(pod.uid))
         ):
@@ -66,19 +68,19 @@ class Placement:
         return await self._owners.membership(pod)
 
     async def declared(self, member: Membership) -> KubeObject | None:
-        """Read the object that says how large the group is."""
+        """Read the object that declares the size of the group."""
         return await self._owners.declared(member)
 
     async def admits(self, pod: Pod, job: SlurmJob) -> bool:
-        """Let the policy say whether a pod may take a place in a placeholder that was submitted without it."""
+        """Check with the policy whether a pod may join a placeholder submitted without it."""
         return await self._submitter.admits(pod, job)
 
     def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
-        """The Kubernetes node of that Slurm name."""
+        """Return the Kubernetes node with this Slurm name."""
         return self._bridged.kube_node(slurm_node)
 
     def past(self, pod: Pod) -> Past:
-        """Say whether a predecessor may have a submit for this pod in flight."""
+        """Return whether a predecessor may have a submit for this pod in flight."""
         if pod.created_at > self._leads_since + _HANDOVER:
             return Past.NOTHING
         is_orderly = self._accession is Accession.ORDERLY
@@ -95,7 +97,7 @@ class Placement:
         seat: Seat | None = None,
         beside: Sequence[Pod] = (),
     ) -> Facts:
-        """Look whether Kubernetes can take the pod on the node that Slurm chose, where it has."""
+        """Gather whether Kubernetes can take the pod on the node Slurm chose, if it has chosen."""
         running = [job for job in view.live if job.phase is JobPhase.RUNNING and job.nodes]
         slurm_node = seat.node if seat else running[0].nodes[0] if running else None
         kube_node = self._bridged.kube_node(slurm_node) if slurm_node else None
@@ -112,14 +114,17 @@ class Placement:
         )
 
     def forget(self, uid: WorkloadKey) -> None:
-        """The workload has been placed, or is gone."""
+        """Forget a workload that has been placed or is gone."""
         self._submitter.forget(uid)
 
     def forget_pod(self, uid: PodUid) -> None:
-        """Nothing is remembered of a pod."""
+        """Do nothing: no pod is remembered."""
 
     def _changed(self, old: Pod | None, new: Pod | None) -> None:
-        """What was refused is not what is asked now; and where a pod ends, Slurm may start the next one."""
+        """Retry when the pod's request was edited.
+
+        Note a pod's end, after which Slurm may start jobs.
+        """
         if old and new and _asks(old) != _asks(new):
             self._submitter.retry(new.uid)
         if old and old.is_bound and not old.is_terminal and (new is None or new.is_terminal):
@@ -127,5 +132,5 @@ class Placement:
 
 
 def _asks(pod: Pod) -> dict[str, str]:
-    """What the pod itself asks of Slurm."""
+    """Return what the pod itself requests from Slurm."""
     return {k: v for k, v in pod.annotations.items() if k.startswith(names.REQUEST_PREFIX)}

@@ -1,4 +1,4 @@
-"""Submits placeholders: gather what the request follows from, decide on it, submit; or remember why not."""
+"""Submit placeholders: gather what the request depends on, decide, submit, or remember the refusal."""
 
 import asyncio
 from collections.abc import Sequence
@@ -28,7 +28,10 @@ _log = structlog.get_logger(__name__)
 
 
 class Submitter:
-    """Submits, and remembers refusals until the next accepted submit; a new leader simply tries again."""
+    """Submits, and remembers refusals until the next accepted submit.
+
+    A new leader simply tries again.
+    """
 
     def __init__(
         self,
@@ -52,14 +55,17 @@ class Submitter:
         self._metrics = metrics
         self._refusals: Refusals[WorkloadKey] = Refusals()
         self._submitted: dict[WorkloadKey, Identity] = {}
-        """What each workload was last submitted as: Slurm may have forgotten that job by the next time."""
+        """Each workload's last submit: Slurm may have forgotten that job by the next time."""
 
     def refusal(self, uid: WorkloadKey) -> SubmitRefusal | None:
-        """Return what was said against the workload's last submits; None since one was accepted."""
+        """Return why the workload's last submits were refused; None since one was accepted."""
         return self._refusals.get(uid)
 
     def retry(self, pod: PodUid) -> None:
-        """Forget the refusal of a pod's workload: the pod has been edited, and asks for something else now."""
+        """Forget the refusal of a pod's workload.
+
+        The pod was edited and now requests something else.
+        """
         self._refusals.clear_for(pod)
 
     def forget(self, uid: WorkloadKey) -> None:
@@ -98,12 +104,14 @@ class Submitter:
             self._placeholders.wrote(uid, may_still_happen=may_still_happen)
 
     async def resize(self, pod: Pod, action: Resize) -> bool:
-        """Have a waiting placeholder ask for what its gang needs by now; False: that takes another job.
+        """Change a pending placeholder to what its gang needs now.
 
-        Whatever has become of the job meanwhile, the next reading tells.
+        Return False if that takes another job.
+
+        If the job has changed meanwhile, the next reading shows it.
 
         Raises:
-            LostReply: it may have been done: whether it was, the next readings tell.
+            LostReply: it may have been done; the next readings show whether it was.
             KubeError, SlurmError: not all of it was done.
         """
         job = self._placeholders.job(action.job_id)
@@ -127,7 +135,7 @@ class Submitter:
         return changes is not None
 
     async def admits(self, pod: Pod, job: SlurmJob) -> bool:
-        """Check whether a pod that claims a place in somebody's placeholder is of the same Slurm user and account.
+        """Check whether a pod that claims a placeholder's slot has its Slurm user and account.
 
         Raises:
             KubeError: an owner or the namespace could not be read.
@@ -162,7 +170,7 @@ class Submitter:
 
 
 def _members(pod: Pod, action: Submit) -> tuple[Pod, ...]:
-    """Return whom a placeholder is for: the pod as it is now, and the others of its gang."""
+    """Return the pods a placeholder is for: the pod as it is now, and the others of its gang."""
     return (pod, *action.gang.members[1:]) if action.gang else (pod,)
 
 

@@ -1,7 +1,8 @@
-"""The extender protocol's JSON, as kube-scheduler speaks it.
+"""The extender protocol's JSON, as kube-scheduler uses it.
 
-The upstream types (`k8s.io/kube-scheduler/extender/v1`) have no json tags: keys are Go's field names, unset pointers and
-maps come as null. Only status 200 is read at all, so what a human should know goes into `Error` of a 200.
+The upstream types (`k8s.io/kube-scheduler/extender/v1`) have no json tags: keys are Go field names;
+unset pointers and maps are null. Only status 200 is read at all, so text for humans goes into
+`Error` of a 200.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ from bridge.domain.admission.binding import Candidate
 
 
 class MalformedRequest(ValueError):
-    """kube-scheduler (or somebody else) sent what is not an extender request; the message says where it breaks."""
+    """The body is not an extender request; the message says where it breaks."""
 
 
 class _Metadata(msgspec.Struct):
@@ -54,17 +55,19 @@ class BindingArgs(msgspec.Struct):
 
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""No JSON, other JSON, no UTF-8, brackets without end."""
+"""Not JSON, other JSON, not UTF-8, or endless brackets."""
 
 _filter_args = msgspec.json.Decoder(_FilterArgs)
 _binding_args = msgspec.json.Decoder(BindingArgs)
 
 
 def filter_args(body: bytes) -> tuple[Candidate, tuple[str, ...]]:
-    """Read an `ExtenderArgs` sent with `nodeCacheCapable: true`: the pod, and the names of the nodes that are left.
+    """Read an `ExtenderArgs` sent with `nodeCacheCapable: true`.
+
+    The pod, and the remaining node names.
 
     Raises:
-        MalformedRequest: it is no such thing.
+        MalformedRequest: it is not an `ExtenderArgs`.
     """
     try:
         args = _filter_args.decode(body)
@@ -87,7 +90,7 @@ def binding_args(body: bytes) -> BindingArgs:
     """Read an `ExtenderBindingArgs`.
 
     Raises:
-        MalformedRequest: it is no such thing, or a field is empty.
+        MalformedRequest: it is not one, or a field is empty.
     """
     try:
         args = _binding_args.decode(body)
@@ -100,7 +103,10 @@ def binding_args(body: bytes) -> BindingArgs:
 
 
 def filter_result(nodes: Sequence[str], refused: Mapping[str, str], error: str = "") -> bytes:
-    """Write an `ExtenderFilterResult`; refused nodes are *unresolvable*, so preemption never considers them."""
+    """Write an `ExtenderFilterResult`.
+
+    Refused nodes are *unresolvable*, so preemption never considers them.
+    """
     return _encode(
         {
             "Nodes": None,

@@ -14,7 +14,7 @@ _DATABASE = "slurm_acct"
 
 
 def prepare(instance: Instance, asset: Asset) -> None:
-    """Make slurmdbd's configuration and the database's folder."""
+    """Write slurmdbd's configuration and create the database's folder."""
     user = identity.servers()
     make_folder(instance.slurm / "mariadb", user)
     conf = slurm_conf.slurmdbd_conf(instance, user=user, unpacked=slurm.unpacked(asset))
@@ -22,7 +22,7 @@ def prepare(instance: Instance, asset: Asset) -> None:
 
 
 def parts(instance: Instance, asset: Asset) -> tuple[Part, ...]:
-    """The database, then the daemon in front of it."""
+    """Return the database and the daemon in front of it."""
     return (_mariadb(instance, asset), _slurmdbd(instance, asset))
 
 
@@ -33,7 +33,7 @@ def _mariadb(instance: Instance, asset: Asset) -> Part:
         argv=(
             str(asset.bin / "mariadbd"),
             *_options(asset, folder),
-            "--socket=socket",  # relative to its data: a longer path would not fit
+            "--socket=socket",  # relative to its data folder: a longer path would not fit
             "--bind-address=127.0.0.1",
             f"--port={instance.ports['mariadb']}",
             "--skip-grant-tables",

@@ -1,4 +1,7 @@
-"""A small synchronous client for the sandbox's API server, for set-up and tests; the product's own is `bridge.kube`."""
+"""A small synchronous client for the sandbox's API server, for set-up and tests.
+
+The product's client is `bridge.kube`.
+"""
 
 import base64
 import json
@@ -16,17 +19,20 @@ _TIMEOUT_S = 30.0
 
 
 class ApiError(SandboxError):
-    """The API server said no, or nothing."""
+    """The API server refused, or did not answer."""
 
     def __init__(self, method: str, path: str, status: int, message: str) -> None:
         super().__init__(f"API server: {method} {path}: {status or 'no answer'}: {message}")
         self.status = status
-        """0 when there was no answer."""
+        """0 if there was no answer."""
         self.message = message
 
 
 class Api:
-    """Requests with the credentials of a kubeconfig of ours; the objects are plain dictionaries."""
+    """Sends requests with the credentials of one of our kubeconfigs.
+
+    Objects are plain dictionaries.
+    """
 
     def __init__(self, kubeconfig: Path) -> None:
         config = json.loads(kubeconfig.read_text())
@@ -57,7 +63,7 @@ class Api:
         content_type: str = "application/json",
         params: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """The decoded answer.
+        """Send a request and return the decoded answer.
 
         Raises:
             ApiError: the status is not 2xx, or there was no answer.
@@ -80,11 +86,11 @@ class Api:
         return self.request("GET", path, params=params)
 
     def changes(self, path: str, since: str, params: Mapping[str, str]) -> list[dict[str, Any]]:
-        """The states, oldest first, that the objects of a collection have gone through.
+        """Return the states that a collection's objects have gone through, oldest first.
 
         Args:
-            path: of the collection.
-            since: the resourceVersion after which they begin; the API server forgets after about a minute.
+            path: the collection.
+            since: the resourceVersion to start after; the API server forgets after about a minute.
             params: selectors.
 
         Raises:
@@ -128,7 +134,7 @@ class Api:
 
 
 def _load(context: ssl.SSLContext, user: Mapping[str, str]) -> None:
-    # The ssl module takes a client certificate from a file only.
+    # The ssl module reads client certificates only from files.
     with tempfile.NamedTemporaryFile() as pem:
         pem.write(base64.b64decode(user["client-certificate-data"]))
         pem.write(base64.b64decode(user["client-key-data"]))

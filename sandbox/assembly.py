@@ -1,4 +1,4 @@
-"""From options to parts: prepares the files of a sandbox and lists what is to run."""
+"""Prepare the files of a sandbox and list the parts to run."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -21,7 +21,7 @@ from sandbox.part import Part
 
 
 def needed(options: Options) -> tuple[AssetName, ...]:
-    """The programs a sandbox with these options consists of."""
+    """Return the programs a sandbox with these options consists of."""
     names = []
     if options.kubernetes:
         names.append(AssetName.KUBE)
@@ -35,7 +35,7 @@ def needed(options: Options) -> tuple[AssetName, ...]:
 
 
 def assemble(instance: Instance, programs: dict[AssetName, Asset], now: datetime) -> Sequence[Part]:
-    """Write every file the parts read; the parts, ready to be started."""
+    """Write every file the parts read; return the parts, ready to start."""
     options = instance.options
     parts: list[Part] = []
     if options.slurm:

@@ -1,6 +1,9 @@
-"""The bridge's objects in Kubernetes, from `deploy/chart`: what a cluster gets, for processes outside of it.
+"""The bridge's Kubernetes objects, from `deploy/chart`.
 
-Rendered with `workloads.enabled=false` (no Deployments, Services, image), addresses by URL, and certificates of ours.
+As in a cluster, for processes outside of it.
+
+Rendered with `workloads.enabled=false` (no Deployments, Services, image), addresses by URL, and our
+own certificates.
 """
 
 import copy
@@ -27,12 +30,12 @@ _HURRIED: dict[str, dict[str, float]] = {
     "controllers": {"orphan_interval_s": 2, "self_test_interval_s": 10},
     "leader_election": {"lease_duration_s": 4, "renew_deadline_s": 3, "retry_period_s": 0.5},
 }
-"""What usually takes a quarter of a minute up to a whole one is seen within seconds."""
+"""Settings that bring delays of a quarter of a minute to a whole one down to seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendered:
-    """What the services' processes need of the manifests."""
+    """What the services' processes need from the manifests."""
 
     settings: dict[str, Any]
     """config.yaml as every service would mount it."""
@@ -41,7 +44,10 @@ class Rendered:
 
 
 def prepare(instance: Instance, now: datetime) -> None:
-    """Make the services' certificates. The scheduler's is signed by a CA of its own, the only one the extender trusts."""
+    """Create the services' certificates.
+
+    The scheduler's is signed by a separate CA, the only one the extender trusts.
+    """
     serving, clients = pki.authority(now), pki.authority(now)
     (instance.bridge / "serving-ca.crt").write_bytes(serving.certificate)
     for name in ("webhook", "extender"):
@@ -60,10 +66,10 @@ def _write_pair(folder: Path, pair: pki.Pair, trusted: pki.Pair) -> None:
 
 
 def render(instance: Instance, user: Identity) -> Rendered:
-    """Let helm make the manifests, for placeholders that run as `user`.
+    """Render the manifests with helm, for placeholders that run as `user`.
 
     Raises:
-        SandboxError: helm refused, or there is no chart.
+        SandboxError: helm failed, or there is no chart.
     """
     if not CHART.is_dir():
         raise SandboxError(f"no chart in {CHART}: run the sandbox from a checkout of the project")
@@ -98,7 +104,7 @@ def apply(instance: Instance) -> None:
 
 
 def credentials(instance: Instance, component: str) -> Path:
-    """A kubeconfig with the token of a component's service account, made once.
+    """Return a kubeconfig with the token of a component's service account, created once.
 
     Raises:
         SandboxError: the API server refused.
@@ -148,7 +154,7 @@ def _values(instance: Instance, user: Identity) -> dict[str, Any]:
         "scheduler": {
             "kubeconfig": str(bridge / "scheduler" / "kubeconfig"),
             "tlsDirectory": str(bridge / "scheduler"),
-            "leaderElect": instance.options.audit,  # alone it need not, but then its lease would go unused
+            "leaderElect": instance.options.audit,  # not needed by a single instance, but its lease would go untested
             "featureGates": dict.fromkeys(instance.options.feature_gates, True),
         },
     }

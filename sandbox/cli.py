@@ -1,4 +1,7 @@
-"""`slurm-bridge sandbox …`: a Kubernetes and a Slurm cluster of plain processes, with the bridge between them."""
+"""`slurm-bridge sandbox …`.
+
+A Kubernetes and a Slurm cluster of plain processes, with the bridge between them.
+"""
 
 import contextlib
 import os
@@ -45,17 +48,17 @@ State = Annotated[
         show_default="/var/lib/slurm-bridge/sandbox for root, else ~/.local/state/slurm-bridge",
     ),
 ]
-PartName = Annotated[str, typer.Argument(help="Such as slurmctld; 'status' lists them.")]
+PartName = Annotated[str, typer.Argument(help="Part, such as slurmctld; 'status' lists them.")]
 Names = Annotated[list[AssetName] | None, typer.Argument(show_default="all")]
-Signal = Annotated[str, typer.Option("--signal", help="End it with this signal.")]
+Signal = Annotated[str, typer.Option("--signal", help="Signal to end it with.")]
 Wait = Annotated[bool, typer.Option(help="Return when it answers; else at once.")]
-Wipe = Annotated[bool, typer.Option("--wipe", help="Empty its data before it starts again.")]
+Wipe = Annotated[bool, typer.Option("--wipe", help="Empty its data before starting it again.")]
 _SHAPE = Options()
 
 
 @contextlib.contextmanager
 def _plainly() -> Iterator[None]:
-    """Errors as one message, not as a traceback."""
+    """Report errors as one message, without a traceback."""
     try:
         yield
     except (SandboxError, AssetError) as error:
@@ -75,32 +78,32 @@ def up(
     ] = _SHAPE.node_memory_mib,
     node_gpus: Annotated[int, typer.Option(help="GPUs per node for Slurm.")] = _SHAPE.node_gpus,
     accounting: Annotated[bool, typer.Option(help="slurmdbd and mariadb: sacct, limits.")] = False,
-    bridge: Annotated[bool, typer.Option(help="Our three services.")] = True,
+    bridge: Annotated[bool, typer.Option(help="Run the bridge's three services.")] = True,
     hybrid: Annotated[
-        bool, typer.Option(help="One node more, with a real slurmd too; needs root.")
+        bool, typer.Option(help="One additional node with a real slurmd; needs root.")
     ] = False,
-    audit: Annotated[
-        bool, typer.Option(help="Note what service accounts ask the API server for.")
-    ] = False,
-    kubernetes: Annotated[bool, typer.Option(help="The Kubernetes side.")] = True,
-    slurm: Annotated[bool, typer.Option(help="The Slurm side.")] = True,
+    audit: Annotated[bool, typer.Option(help="Log the API requests of service accounts.")] = False,
+    kubernetes: Annotated[bool, typer.Option(help="Run the Kubernetes side.")] = True,
+    slurm: Annotated[bool, typer.Option(help="Run the Slurm side.")] = True,
     feature_gate: Annotated[
         list[str] | None,
-        typer.Option("--feature-gate", help="Kubernetes' alpha feature to switch on; repeatable."),
+        typer.Option("--feature-gate", help="Kubernetes alpha feature to enable; repeatable."),
     ] = None,
     workloads: Annotated[
         str, typer.Option(help=f"Real controllers of workload kinds: {','.join(WORKLOADS)}.")
     ] = "",
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", help="A setting of the bridge: controllers.start_deadline_s=20."),
+        typer.Option(
+            "--set", help="Setting of the bridge, such as controllers.start_deadline_s=20."
+        ),
     ] = None,
     hurried: Annotated[
-        bool, typer.Option(help="Leases, orphans and self-test within seconds.")
+        bool, typer.Option(help="Shorten leases, orphan checks and self-tests to seconds.")
     ] = _SHAPE.hurried,
-    detach: Annotated[bool, typer.Option("--detach", help="Go on in the background.")] = False,
+    detach: Annotated[bool, typer.Option("--detach", help="Run in the background.")] = False,
 ) -> None:
-    """Start a sandbox; returns when everything answers (--detach), else runs until Ctrl-C."""
+    """Start a sandbox; return when everything answers (--detach), else run until Ctrl-C."""
     options = Options(
         kubernetes=kubernetes,
         slurm=slurm,
@@ -137,7 +140,7 @@ def down(*, state: State) -> None:
 
 @app.command()
 def status(*, state: State) -> None:
-    """What is up: process ids, ports, memory."""
+    """Show what is running: process ids, ports, memory."""
     with _plainly():
         parts = Sandbox(state).status().values()
     table = Table("part", "state", "pid", "port", "memory", box=None)
@@ -180,14 +183,14 @@ def start(part: PartName, *, state: State, wait: Wait = True) -> None:
 
 @app.command()
 def pause(part: PartName, *, state: State) -> None:
-    """Hang a part: SIGSTOP."""
+    """Suspend a part: SIGSTOP."""
     with _plainly():
         Sandbox(state).pause(part)
 
 
 @app.command()
 def resume(part: PartName, *, state: State) -> None:
-    """Let a paused part go on: SIGCONT."""
+    """Continue a paused part: SIGCONT."""
     with _plainly():
         Sandbox(state).resume(part)
 
@@ -199,21 +202,24 @@ def kubeconfig(
     user: Annotated[str, typer.Option(help="User name.")],
     group: Annotated[list[str] | None, typer.Option(help="May be repeated.")] = None,
 ) -> None:
-    """Make credentials of an ordinary user, with the rights RBAC gives them; print the file's path."""
+    """Create credentials for an ordinary user with the rights RBAC grants; print the file's path."""
     with _plainly():
         typer.echo(Sandbox(state).user_kubeconfig(user, *(group or ())))
 
 
 @app.command()
 def fetch(names: Names = None) -> None:
-    """Fill the cache, so that later starts need no network: Kubernetes and workload controllers are built."""
+    """Fill the cache so that later starts need no network.
+
+    Builds Kubernetes and the workload controllers.
+    """
     with _plainly(), assets.shown(sys.stderr) as report:
         assets.fetch(names or list(AssetName), report=report)
 
 
 @app.command()
 def where() -> None:
-    """Which programs would be used, and why those."""
+    """Show which programs would be used, and why."""
     found = assets.where(AssetName)
     for name, asset in found.items():
         typer.echo(f"{name}: {asset.origin if isinstance(asset, Asset) else asset.reason}")
@@ -240,7 +246,7 @@ def _workloads(text: str) -> tuple[str, ...]:
 
 
 def _fetch_missing(options: Options) -> None:
-    """Show a fetch or a build here, with all the terminal can do; the supervisor writes into its log."""
+    """Fetch or build here, where the terminal shows progress; the supervisor writes to its log."""
     found = assets.where(needed(options))
     missing = [name for name, asset in found.items() if isinstance(asset, Absent)]
     if missing:

@@ -1,4 +1,6 @@
-"""A running sandbox as its user sees it: for tests, the demo and benchmarks. Everything is synchronous.
+"""A running sandbox from its user's side: for tests, the demo and benchmarks.
+
+Everything is synchronous.
 
 with Sandbox.up(folder, Options(accounting=True)) as sandbox:
     sandbox.kubectl("get", "nodes")
@@ -30,7 +32,7 @@ _COMMAND_TIMEOUT_S = 60.0
 
 
 class Sandbox:
-    """Speaks to the supervisor of a sandbox that is up."""
+    """Talks to the supervisor of a running sandbox."""
 
     def __init__(self, root: Path, supervisor: subprocess.Popen[bytes] | None = None) -> None:
         self.instance = Instance.load(root)
@@ -46,13 +48,13 @@ class Sandbox:
         outlives_us: bool = False,
         progress: Callable[[str], None] | None = None,
     ) -> Self:
-        """Start a sandbox in a process of its own and wait until everything answers.
+        """Start a sandbox in a separate process and wait until everything answers.
 
         Args:
             root: its folder.
             options: what it consists of.
             outlives_us: False: when this process dies, even by SIGKILL, the sandbox dies with it.
-            progress: is told each line the supervisor says meanwhile.
+            progress: called with each line the supervisor prints meanwhile.
 
         Raises:
             SandboxError: it did not come up; the text is the supervisor's.
@@ -96,7 +98,7 @@ class Sandbox:
 
     @property
     def supervisor_pid(self) -> int:
-        """Whose death ends everything."""
+        """The process whose death ends everything."""
         return self._ask(Request(verb="status")).pid
 
     def status(self) -> Mapping[str, PartStatus]:
@@ -104,71 +106,80 @@ class Sandbox:
         return {part.name: part for part in self._ask(Request(verb="status")).parts}
 
     def start(self, part: str, *, wait: bool = True) -> None:
-        """Start a part that is down; returns when it answers, or at once: what it needs may be down too."""
+        """Start a part that is down.
+
+        Return when it answers, or at once: what it needs may be down too.
+        """
         self._ask(Request(verb="start", part=part, wait=wait))
 
     def stop(self, part: str, *, signal: str = "TERM") -> None:
-        """End a part; returns when it is gone."""
+        """End a part; return when it is gone."""
         self._ask(Request(verb="stop", part=part, signal=signal))
 
     def restart(
         self, part: str, *, signal: str = "TERM", wipe: bool = False, wait: bool = True
     ) -> None:
-        """End a part and start it again, with its data emptied in between if `wipe`; returns like `start`."""
+        """End a part and start it again, with its data emptied in between if `wipe`.
+
+        Return like `start`.
+        """
         self._ask(Request(verb="restart", part=part, signal=signal, wipe=wipe, wait=wait))
 
     def pause(self, part: str) -> None:
-        """Hang a part (SIGSTOP)."""
+        """Suspend a part (SIGSTOP)."""
         self._ask(Request(verb="pause", part=part))
 
     def resume(self, part: str) -> None:
-        """Let a paused part go on."""
+        """Continue a paused part."""
         self._ask(Request(verb="resume", part=part))
 
     def detour(self, ways: Detours) -> None:
-        """Let services reach parts by other ports, or by their own again with {}; restarts those that speak to both sides."""
+        """Make services reach parts through other ports, or directly again with {}.
+
+        Restart those that talk to both sides.
+        """
         detours.write(self.instance, ways)
         for service in ("extender", "controllers"):
             self.restart(service)
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's."""
+        """The administrator's kubeconfig."""
         return self.instance.kubeconfig
 
     def user_kubeconfig(self, user: str, *groups: str) -> Path:
-        """Credentials of an ordinary user, who may do what RBAC binds to the name or the groups."""
+        """Return credentials of an ordinary user: RBAC binds rights to the name or the groups."""
         return kubernetes.user_kubeconfig(
             self.instance, user=user, groups=groups, now=SystemClock().now()
         )
 
     @cached_property
     def admin(self) -> Api:
-        """The API server, as its administrator."""
+        """Return a client for the API server, as its administrator."""
         return Api(self.kubeconfig)
 
     @property
     def slurm_conf(self) -> Path:
-        """For SLURM_CONF."""
+        """The value for SLURM_CONF."""
         return self.instance.slurm_conf
 
     @property
     def slurmrestd_url(self) -> str:
-        """Without a path."""
+        """The base URL, without a path."""
         return self.instance.url("slurmrestd")
 
     @property
     def slurmctld_port(self) -> int:
-        """Where slurmctld itself listens, for the completion RPC."""
+        """The port slurmctld itself listens on, for the completion RPC."""
         return self.instance.ports["slurmctld"]
 
     @property
     def token_file(self) -> Path:
-        """Holds root's Slurm token."""
+        """The file with root's Slurm token."""
         return slurm_rest.token_file(self.instance)
 
     def token(self, user: str = "root", *, now: datetime | None = None) -> str:
-        """A fresh token to act as `user` in Slurm, as if minted at `now`."""
+        """Return a fresh token to act as `user` in Slurm, as if issued at `now`."""
         return slurm_rest.token(self.instance, user, now or SystemClock().now())
 
     @property
@@ -177,10 +188,10 @@ class Sandbox:
         return environment.for_commands(self.instance)
 
     def run(self, *command: str, stdin: str = "", timeout_s: float = _COMMAND_TIMEOUT_S) -> str:
-        """What kubectl, squeue, sacct … print.
+        """Return what kubectl, squeue, sacct … print.
 
         Raises:
-            SandboxError: the exit code is not 0; with both outputs.
+            SandboxError: the exit code is not 0; contains both outputs.
         """
         done = subprocess.run(
             (str(self.instance.bin / command[0]), *command[1:]),
@@ -198,11 +209,11 @@ class Sandbox:
         return done.stdout
 
     def kubectl(self, *arguments: str, stdin: str = "") -> str:
-        """As the administrator."""
+        """Run kubectl as the administrator."""
         return self.run("kubectl", *arguments, stdin=stdin)
 
     def log_tails(self) -> str:
-        """The end of every part's log, for a failing test."""
+        """Return the end of every part's log, for a failing test."""
         names = sorted(path.stem for path in self.instance.logs.glob("*.log"))
         return "\n".join(
             "\n  ".join((f"--- {name}", *tail(self.instance.log(name)))) for name in names
@@ -217,7 +228,7 @@ class Sandbox:
 
 
 def flags(options: Options) -> tuple[str, ...]:
-    """The options of `sandbox up` that mean the same."""
+    """Return the equivalent options of `sandbox up`."""
     switches = ("kubernetes", "slurm", "accounting", "bridge", "hybrid", "hurried", "audit")
     numbers = ("nodes", "plain_nodes", "node_cpus", "node_memory_mib", "node_gpus")
     return (

@@ -1,6 +1,6 @@
-"""How other processes talk to a sandbox's supervisor: one JSON line each way over a Unix socket in its folder.
+"""The protocol of a sandbox's supervisor: one JSON line each way over a Unix socket in its folder.
 
-Only the owner of the folder can open the socket. Requests are answered one after the other.
+Only the owner of the folder can open the socket. Requests are answered one after another.
 """
 
 import contextlib
@@ -18,14 +18,14 @@ _PATIENCE_S = 2.0
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to do. Verbs: status, start, stop, restart, pause, resume (with a part), down."""
+    """A request. Verbs: status, start, stop, restart, pause, resume (with a part), down."""
 
     verb: str
     part: str = ""
     signal: str = "TERM"
     wipe: bool = False
     wait: bool = True
-    """Answer when the started part does; else at once."""
+    """True: answer when the started part does; False: at once."""
 
 
 class PartStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class PartStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it. `error` is empty when all went well."""
+    """The result. `error` is empty if all went well."""
 
     error: str = ""
     pid: int = 0
@@ -48,10 +48,10 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def call(socket_path: Path, request: Request, *, timeout_s: float = 120) -> Reply:
-    """Ask the supervisor.
+    """Send a request to the supervisor.
 
     Raises:
-        SandboxError: nobody is there, or the request was refused or failed.
+        SandboxError: no supervisor answers, or the request was refused or failed.
     """
     with socket.socket(socket.AF_UNIX) as sock:
         sock.settimeout(timeout_s)
@@ -68,7 +68,7 @@ def call(socket_path: Path, request: Request, *, timeout_s: float = 120) -> Repl
             ) from error
     if not answer:
         raise SandboxError(
-            f"the sandbox went down while it was asked to {request.verb} {request.part}".rstrip()
+            f"the sandbox went down during the request to {request.verb} {request.part}".rstrip()
         )
     reply = msgspec.json.decode(answer, type=Reply)
     if reply.error:
@@ -77,7 +77,7 @@ def call(socket_path: Path, request: Request, *, timeout_s: float = 120) -> Repl
 
 
 def listen(socket_path: Path) -> socket.socket:
-    """The supervisor's end, for `answer`."""
+    """Return the supervisor's socket, for `answer`."""
     listener = socket.socket(socket.AF_UNIX)
     with _short(socket_path) as address:
         listener.bind(address)
@@ -87,7 +87,7 @@ def listen(socket_path: Path) -> socket.socket:
 
 
 def answer(listener: socket.socket, handle: Callable[[Request], Reply]) -> None:
-    """Take one connection and answer its request; a caller that went away is its own problem."""
+    """Accept one connection and answer its request; ignore callers that went away."""
     connection, _ = listener.accept()
     with connection, contextlib.suppress(OSError):
         connection.settimeout(_PATIENCE_S)
@@ -105,7 +105,8 @@ def _reply(line: bytes, handle: Callable[[Request], Reply]) -> Reply:
 
 @contextlib.contextmanager
 def _short(path: Path) -> Iterator[str]:
-    # A Unix socket's address holds 107 bytes, a folder's path may be longer: go through a descriptor of the folder.
+    # A Unix socket's address holds 107 bytes and a folder's path may be longer: use a descriptor of
+    # the folder.
     descriptor = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
     try:
         yield f"/proc/self/fd/{descriptor}/{path.name}"

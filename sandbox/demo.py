@@ -1,4 +1,7 @@
-"""`slurm-bridge demo`: the main job on real parts, told as a story. Ends with 0 only if every pod ended as it should."""
+"""`slurm-bridge demo`: the main use case on real parts, as a story.
+
+Exits with 0 only if every pod ended as expected.
+"""
 
 import shutil
 import tempfile
@@ -21,12 +24,12 @@ _SHAPE = Options(accounting=True, nodes=2)
 _PLAIN = ("small", "wide", "gpu")
 _SWEEPS = 3
 _QUEUE = ("squeue", "--format", "%.5i %.12j %.2t %.5M %R")
-_JOB_ID_LABEL = names.JOB_ID_LABEL.replace(".", r"\.")  # as jsonpath wants it
+_JOB_ID_LABEL = names.JOB_ID_LABEL.replace(".", r"\.")  # escaped for jsonpath
 _SACCT = ("sacct", "-X", "--format", "JobID,JobName%14,State%16,ExitCode,NodeList%10,Elapsed")
 
 
 def run(
-    *, keep: Annotated[bool, typer.Option("--keep", help="Leave the sandbox up.")] = False
+    *, keep: Annotated[bool, typer.Option("--keep", help="Leave the sandbox running.")] = False
 ) -> None:
     """Show ordinary pods placed by Slurm: a minute, on real Kubernetes and real Slurm."""
     screen = Screen()
@@ -44,18 +47,18 @@ def run(
     except SandboxError as error:
         faults = [str(error), sandbox.log_tails()]
     if keep:
-        screen.say(f"still up: . {folder}/env; slurm-bridge sandbox down --state {folder}")
+        screen.say(f"still running: . {folder}/env; slurm-bridge sandbox down --state {folder}")
     else:
         sandbox.down()
         shutil.rmtree(folder, ignore_errors=True)
-        screen.say("everything is down again, and nothing is left behind")
+        screen.say("everything is stopped, and nothing is left behind")
     for fault in faults:
         screen.complain(fault)
     raise typer.Exit(1 if faults else 0)
 
 
 class _Story:
-    """The chapters, one after the other."""
+    """The chapters, in order."""
 
     def __init__(self, sandbox: Sandbox, screen: Screen) -> None:
         self._sandbox = sandbox
@@ -67,9 +70,9 @@ class _Story:
         self._queue = Source("squeue", lambda: self._sandbox.run(*_QUEUE))
 
     def tell(self) -> list[str]:
-        """Tell everything; returns what did not go as it should."""
+        """Tell the whole story; return what did not go as expected."""
         self._label()
-        self._screen.chapter("Ordinary pods and a Job, submitted as everywhere")
+        self._screen.chapter("Ordinary pods and a Job, submitted as usual")
         self._screen.command(
             f"kubectl -n {NAMESPACE} apply -f {MANIFEST.parent.name}/{MANIFEST.name}",
             self._kubectl("apply", "--filename", str(MANIFEST)),
@@ -83,14 +86,14 @@ class _Story:
     def _label(self) -> None:
         self._screen.chapter(
             "An administrator hands a namespace to Slurm",
-            "The nodes labelled for Slurm are external nodes there; one plain node stays Kubernetes' own.",
+            "The nodes labelled for Slurm are external nodes there; one plain node belongs to Kubernetes alone.",
         )
         self._do("sinfo")
         self._do("kubectl", "create", "namespace", NAMESPACE)
         self._do("kubectl", "label", "namespace", NAMESPACE, f"{names.ENABLED_LABEL}=true")
 
     def _run_all(self) -> str:
-        """Watch them run, cancel one, watch the rest; returns what did not happen in time."""
+        """Watch them run, cancel one, watch the rest; return what did not happen in time."""
         with self._screen.watch() as watch:
             ran = watch.until(
                 self._others_have_ended, deadline_s=DEADLINE_S, left=self._pods, right=self._queue
@@ -108,7 +111,9 @@ class _Story:
         return "" if gone else f"placeholders were left after {DEADLINE_S:.0f} s"
 
     def _cancel(self) -> None:
-        self._screen.chapter("An operator cancels one in Slurm; its user is told in Kubernetes")
+        self._screen.chapter(
+            "An operator cancels one in Slurm; its owner sees the reason in Kubernetes"
+        )
         job_id = self._kubectl(
             *("get", "pod", "endless", "-o"),
             f"jsonpath={{.metadata.labels.{_JOB_ID_LABEL}}}",
@@ -142,7 +147,7 @@ class _Story:
         return len(states) == len(_PLAIN) + 1 + _SWEEPS and set(states) <= {"Completed", "Error"}
 
     def _faults(self) -> list[str]:
-        """Compare what Slurm remembers with what the manifest says."""
+        """Compare Slurm's records with what the manifest asks for."""
         rows = self._sandbox.run(
             *("sacct", "-X", "--noheader", "--parsable2", "--format", "JobName,State,ExitCode")
         )
@@ -164,12 +169,12 @@ class _Story:
         return self._sandbox.kubectl("-n", NAMESPACE, *arguments)
 
     def _do(self, *command: str) -> None:
-        """Run a command where everybody sees it."""
+        """Run a command visibly."""
         self._screen.command(" ".join(command), self._sandbox.run(*command))
 
 
 def _narrowed(table: str) -> str:
-    """Without kubectl's last two columns, which are empty here."""
+    """Remove kubectl's last two columns, which are empty here."""
     head = table.partition("\n")[0]
     width = head.find("NOMINATED")
     return "\n".join(line[:width].rstrip() for line in table.splitlines()) if width > 0 else table

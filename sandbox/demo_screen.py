@@ -1,4 +1,4 @@
-"""What the demo prints: commands as typed, their output, and two outputs side by side that change while one looks."""
+"""The demo's output: commands as typed, their output, and two outputs side by side, updated live."""
 
 import sys
 import time
@@ -13,27 +13,27 @@ from rich.panel import Panel
 from rich.text import Text
 
 _PIPE_WIDTH = 132
-"""Columns when the output goes to a file: nothing has to be folded."""
+"""Columns if the output goes to a file: nothing has to be folded."""
 
 _PACE_S = 0.5
 
 
 class Screen:
-    """The terminal, or a log file: there each change is printed below the last."""
+    """A terminal, or a log file, to which each change is appended."""
 
     def __init__(self) -> None:
         width = None if sys.stdout.isatty() else _PIPE_WIDTH
         self._console = Console(width=width, highlight=False)
 
     def chapter(self, title: str, text: str = "") -> None:
-        """Begin a part of the story."""
+        """Begin a chapter of the story."""
         self._console.print()
         self._console.rule(Text(title, style="bold cyan"), align="left", style="cyan")
         if text:
             self._console.print(Text(text))
 
     def command(self, line: str, output: str = "") -> None:
-        """Show a command, and what it printed."""
+        """Show a command and what it printed."""
         self._console.print(Text.assemble(("$ ", "green"), (line, "bold")), soft_wrap=True)
         if output.strip():
             self._console.print(Text(output.rstrip()), soft_wrap=True)
@@ -53,7 +53,7 @@ class Screen:
 
 
 class Watch:
-    """Two panels that are drawn again in place on a terminal, and below each other's last state in a file."""
+    """Two panels, redrawn in place on a terminal and appended to a file."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -77,7 +77,7 @@ class Watch:
     def until(
         self, is_over: Callable[[], bool], *, deadline_s: float, left: "Source", right: "Source"
     ) -> bool:
-        """Show both sources until it is over; False if the deadline passed before."""
+        """Show both sources until it is over; return False if the deadline passed first."""
         end = time.monotonic() + deadline_s
         while time.monotonic() < end:
             over = is_over()
@@ -96,7 +96,7 @@ class Watch:
         if self._live:
             self._live.update(frame, refresh=True)
             return
-        # In a file every tick of a clock would be a new frame: only what else changed is.
+        # In a file every tick of a clock would be a new frame: show only other changes.
         shown = "\n".join(map(_without_clocks, texts))
         if shown != self._last:
             self._last = shown
@@ -112,7 +112,7 @@ class Source:
 
 
 def _without_clocks(text: str) -> str:
-    """Leave out words like 12s and 0:07."""
+    """Remove words like 12s and 0:07."""
     words = (line.split() for line in text.splitlines())
     return "\n".join(
         " ".join(

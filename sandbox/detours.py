@@ -1,4 +1,4 @@
-"""Ways round: a service may reach a part by another address, where whoever wants to break something listens."""
+"""Detours: a service may reach a part through another port, where a test can interfere."""
 
 import json
 from collections.abc import Mapping
@@ -10,12 +10,12 @@ Detours = Mapping[str, Mapping[str, int]]
 
 
 def write(instance: Instance, detours: Detours) -> None:
-    """Lay them down for the services' next start."""
+    """Write the detours for the services' next start."""
     (instance.bridge / "detours.json").write_text(json.dumps(detours))
 
 
 def ports(instance: Instance, service: str) -> Mapping[str, int]:
-    """Where the service finds each part: its own port where there is no way round."""
+    """Return where the service finds each part: the part's own port unless there is a detour."""
     path = instance.bridge / "detours.json"
     around: Detours = json.loads(path.read_text()) if path.exists() else {}
     return {**instance.ports, **around.get(service, {})}

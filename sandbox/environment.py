@@ -10,7 +10,7 @@ METRICS = ("webhook", "extender", "controllers")
 
 
 def variables(instance: Instance) -> dict[str, str]:
-    """The exports but PATH."""
+    """Return the exports except PATH."""
     options = instance.options
     found: dict[str, str] = {}
     if options.kubernetes:
@@ -27,13 +27,13 @@ def variables(instance: Instance) -> dict[str, str]:
 
 
 def write(instance: Instance) -> None:
-    """Write `DIR/env`, to be read by `. DIR/env`."""
+    """Write `DIR/env`, to be sourced by `. DIR/env`."""
     lines = [f"export {name}={shlex.quote(value)}" for name, value in variables(instance).items()]
     lines.append(f"export PATH={shlex.quote(str(instance.bin))}:$PATH")
     write_private(instance.env_file, "".join(f"{line}\n" for line in lines))
 
 
 def for_commands(instance: Instance) -> dict[str, str]:
-    """The same for a child process."""
+    """Return the same for a child process."""
     path = os.environ.get("PATH", "/usr/bin:/bin")
     return {**variables(instance), "PATH": f"{instance.bin}:{path}", "HOME": str(instance.root)}

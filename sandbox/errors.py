@@ -1,14 +1,14 @@
-"""What the sandbox says when something does not work: what, where, and what to do."""
+"""The sandbox's errors: what failed, where, and what to do."""
 
 from collections.abc import Sequence
 
 
 class SandboxError(Exception):
-    """Shown to the caller as it is, without a traceback."""
+    """Shown to the caller verbatim, without a traceback."""
 
 
 class PartFailedError(SandboxError):
-    """A part did not come up, or went down by itself."""
+    """A part did not come up, or exited by itself."""
 
     def __init__(self, *, part: str, what: str, log: str, tail: Sequence[str], advice: str) -> None:
         indented = "".join(f"\n    {line}" for line in tail)

@@ -1,8 +1,9 @@
-"""Whom the programs run as.
+"""The accounts the programs run as.
 
-Started by root, the programs that are not ours run as accounts without rights, because slurmrestd refuses to be root or
-SlurmUser and mariadb refuses root. Started by anyone else, everything runs as the caller. Our Python services always run
-as the caller: the interpreter may live in a home folder that nobody else may enter.
+If root starts a sandbox, programs that are not ours run as unprivileged accounts, because
+slurmrestd refuses to be root or SlurmUser and mariadb refuses root. Otherwise everything runs as
+the caller. Our Python services always run as the caller: the interpreter may live in a home folder
+that nobody else may enter.
 """
 
 import os
@@ -15,7 +16,7 @@ from sandbox.errors import SandboxError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """A uid and gid, with the name Slurm's configuration calls the uid by."""
+    """A uid and gid, with the name Slurm's configuration uses for the uid."""
 
     name: str
     uid: int
@@ -23,13 +24,14 @@ class Identity:
 
 
 ROOT = Identity(name="root", uid=0, gid=0)
-# The well-known numbers of Debian and its family; elsewhere our own passwd file has the names (`sandbox.nss`).
+# The standard numbers of Debian and its derivatives; elsewhere our own passwd file has the names
+# (`sandbox.nss`).
 SERVERS = Identity(name="daemon", uid=1, gid=1)
 SLURMRESTD = Identity(name="games", uid=5, gid=60)
 
 
 def caller() -> Identity:
-    """Who runs us. A uid without an account (a container's) is called `caller`."""
+    """Return the calling account. A uid without an account (a container's) is called `caller`."""
     uid = os.getuid()
     try:
         name = pwd.getpwuid(uid).pw_name
@@ -39,20 +41,20 @@ def caller() -> Identity:
 
 
 def servers() -> Identity:
-    """Whom etcd, Kubernetes, KWOK, slurmctld, slurmdbd and mariadb run as."""
+    """Return the account of etcd, Kubernetes, KWOK, slurmctld, slurmdbd and mariadb."""
     return SERVERS if os.getuid() == 0 else caller()
 
 
 def slurmrestd() -> Identity:
-    """Whom slurmrestd runs as; it must not be SlurmUser, as far as we have a choice."""
+    """Return slurmrestd's account; it must not be SlurmUser, as far as we have a choice."""
     return SLURMRESTD if os.getuid() == 0 else caller()
 
 
 def check_reachable(folder: Path) -> None:
-    """Raise if the accounts root's children run as cannot get to `folder`.
+    """Check that the accounts of root's children can reach `folder`.
 
     Raises:
-        SandboxError: names the first folder on the way that is closed.
+        SandboxError: names the first closed folder on the way.
     """
     if os.getuid() != 0:
         return

@@ -15,9 +15,9 @@ from sandbox.identity import Identity
 from sandbox.options import Options
 
 MARK = "instance.json"
-"""By this file a folder is known to be a sandbox's."""
+"""The file that marks a folder as a sandbox's."""
 SUPERVISOR = "supervisor"
-"""Who keeps the parts; its log is the parts' histories."""
+"""The process that keeps the parts; its log is the parts' history."""
 _REMAINS = {"lock", "log"}
 
 PORTS = (
@@ -44,12 +44,12 @@ PORTS = (
     "lws-health",
     "coscheduling-health",
 )
-"""Every port of a sandbox by what listens there; a part's main port has the part's name."""
+"""Every port of a sandbox, by what listens there; a part's main port has the part's name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """One sandbox on disk; several may live side by side, each in a folder of its own."""
+    """One sandbox on disk; several may exist side by side, each in its own folder."""
 
     root: Path
     options: Options
@@ -57,10 +57,13 @@ class Instance:
 
     @classmethod
     def create(cls, root: Path, options: Options) -> Self:
-        """Make the folder anew; what an earlier sandbox left there goes, but its lock and the supervisor's log.
+        """Create the folder.
+
+        Remove what an earlier sandbox left there, except its lock and the supervisor's log.
 
         Raises:
-            SandboxError: our servers cannot get into the folder, or cannot be told its name.
+            SandboxError: our servers cannot reach the folder, or its name does not fit into
+                slurm.conf.
         """
         if any(character.isspace() for character in str(root)):
             raise SandboxError(f"{str(root)!r}: slurm.conf cannot name a folder with a blank in it")
@@ -79,10 +82,10 @@ class Instance:
 
     @classmethod
     def load(cls, root: Path) -> Self:
-        """The sandbox that lives in `root`.
+        """Return the sandbox in `root`.
 
         Raises:
-            SandboxError: none does.
+            SandboxError: there is none.
         """
         root = root.absolute()
         try:
@@ -122,7 +125,7 @@ class Instance:
 
     @property
     def slurm_conf(self) -> Path:
-        """The configuration every Slurm program reads but, where it must, slurmrestd."""
+        """The configuration every Slurm program reads, except slurmrestd if it needs its own."""
         return self.slurm / "slurm.conf"
 
     @property
@@ -146,27 +149,27 @@ class Instance:
         return self.root / "control"
 
     def log(self, part: str) -> Path:
-        """Where a part writes its output."""
+        """Return where a part writes its output."""
         return self.logs / f"{part}.log"
 
     def url(self, port: str, scheme: str = "http") -> str:
-        """Where something listens."""
+        """Return where something listens."""
         return f"{scheme}://127.0.0.1:{self.ports[port]}"
 
 
 def check_ours(root: Path) -> None:
-    """Raise if the folder holds anything but a sandbox or its remains.
+    """Check that the folder holds nothing but a sandbox or its remains.
 
     Raises:
-        SandboxError: says so.
+        SandboxError: it holds something else.
     """
     found = {path.name for path in root.iterdir()} if root.exists() else set()
     if MARK not in found and not found <= _REMAINS:
-        raise SandboxError(f"{root} holds something that is no sandbox: name another folder")
+        raise SandboxError(f"{root} holds something that is not a sandbox: name another folder")
 
 
 def clear(root: Path) -> None:
-    """Delete what a sandbox kept but its lock and its logs."""
+    """Delete what a sandbox kept, except its lock and its logs."""
     for path in root.iterdir():
         if path.name in _REMAINS:
             continue
@@ -177,7 +180,7 @@ def clear(root: Path) -> None:
 
 
 def remove(root: Path) -> None:
-    """Delete a sandbox's folder, logs and all.
+    """Delete a sandbox's folder, logs included.
 
     Raises:
         SandboxError: it holds something else.
@@ -188,7 +191,7 @@ def remove(root: Path) -> None:
 
 
 def write_private(path: Path, content: str | bytes, owner: Identity | None = None) -> Path:
-    """Write a file that only its owner (default: the caller) can read; it appears whole or not at all."""
+    """Write a file that only its owner (default: the caller) can read; it appears atomically."""
     data = content.encode() if isinstance(content, str) else content
     draft = path.with_name(f".{path.name}.draft")
     draft.unlink(missing_ok=True)
@@ -202,7 +205,7 @@ def write_private(path: Path, content: str | bytes, owner: Identity | None = Non
 
 
 def make_folder(path: Path, owner: Identity) -> Path:
-    """Make a folder that belongs to `owner`; others may look, not write."""
+    """Create a folder that belongs to `owner`; others may read, not write."""
     path.mkdir(parents=True, exist_ok=True)
     if os.getuid() == 0:
         os.chown(path, owner.uid, owner.gid)

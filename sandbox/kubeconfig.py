@@ -1,4 +1,4 @@
-"""Kubeconfig files, self-contained: credentials inside, no path to follow."""
+"""Self-contained kubeconfig files: credentials inside, no path to follow."""
 
 import base64
 import json
@@ -12,7 +12,7 @@ from sandbox.instance import write_private
 def with_certificate(
     path: Path, *, server: str, ca: bytes, client: pki.Pair, owner: Identity | None = None
 ) -> Path:
-    """Credentials of whoever the client certificate names."""
+    """Write credentials for the name in the client certificate."""
     user = {
         "client-certificate-data": _base64(client.certificate),
         "client-key-data": _base64(client.key),
@@ -23,12 +23,15 @@ def with_certificate(
 def with_token_file(
     path: Path, *, server: str, ca: bytes, token_file: Path, owner: Identity | None = None
 ) -> Path:
-    """Credentials of the service account whose token the file holds, as in a pod; clients re-read it."""
+    """Write credentials for the service account whose token the file holds, as in a pod.
+
+    Clients re-read it.
+    """
     return _write(path, server=server, ca=ca, user={"tokenFile": str(token_file)}, owner=owner)
 
 
 def copied(path: Path, copy: Path, *, server: str) -> Path:
-    """The caller's kubeconfig, leading to this address: a copy where it leads elsewhere."""
+    """Return the caller's kubeconfig for this address: a copy if it points elsewhere."""
     content = json.loads(path.read_text())
     if content["clusters"][0]["cluster"]["server"] == server:
         return path
@@ -39,7 +42,7 @@ def copied(path: Path, copy: Path, *, server: str) -> Path:
 def _write(
     path: Path, *, server: str, ca: bytes, user: dict[str, str], owner: Identity | None
 ) -> Path:
-    # JSON is YAML: nothing to escape.
+    # JSON is YAML, without escaping.
     content = {
         "apiVersion": "v1",
         "kind": "Config",

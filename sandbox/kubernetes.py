@@ -1,7 +1,9 @@
-"""The Kubernetes control plane: credentials, and etcd, API server, controller manager and scheduler as parts.
+"""The Kubernetes control plane.
 
-As kubeadm sets it up, as far as processes on one machine can be: RBAC, service accounts, every component with a
-certificate of its own, default admission plugins.
+Credentials, and etcd, API server, controller manager and scheduler as parts.
+
+Set up like kubeadm does, as far as processes on one machine allow: RBAC, service accounts, a
+separate certificate for every component, default admission plugins.
 """
 
 import json
@@ -28,11 +30,13 @@ _AUDIT_POLICY = {
 }
 HEALTH = "/healthz,/livez,/readyz,/metrics"
 GO = {"GOGC": "200"}
-"""Of Go's programs: cores are scarcer than memory here, and collecting garbage was a fifth of what the API server did."""
+"""For Go programs: cores are scarcer than memory here, and garbage collection was a fifth of the
+API server's work.
+"""
 
 
 def prepare(instance: Instance, now: datetime) -> None:
-    """Make the cluster's keys, certificates and kubeconfigs."""
+    """Create the cluster's keys, certificates and kubeconfigs."""
     owner = identity.servers()
     folder = make_folder(instance.kube, owner)
     make_folder(folder / "etcd", owner).chmod(0o700)
@@ -51,7 +55,7 @@ def prepare(instance: Instance, now: datetime) -> None:
         ("kwok", "sandbox:kubelet", "system:masters"),
     ):
         credentials(instance, user=user, groups=(group,) * bool(group), now=now, name=name)
-    # The administrator's stays with the caller: kubectl and the tests read it.
+    # The administrator's kubeconfig stays with the caller: kubectl and the tests read it.
     client = pki.issue(ca, name="sandbox:admin", groups=("system:masters",), now=now)
     kubeconfig.with_certificate(
         instance.kubeconfig,
@@ -64,7 +68,7 @@ def prepare(instance: Instance, now: datetime) -> None:
 
 
 def authority(instance: Instance) -> pki.Pair:
-    """The cluster's CA."""
+    """Return the cluster's CA."""
     return pki.Pair(
         certificate=(instance.kube / "ca.crt").read_bytes(),
         key=(instance.kube / "ca.key").read_bytes(),
@@ -74,7 +78,7 @@ def authority(instance: Instance) -> pki.Pair:
 def credentials(
     instance: Instance, *, user: str, groups: tuple[str, ...], now: datetime, name: str
 ) -> Path:
-    """A kubeconfig with a client certificate for a component of the control plane."""
+    """Write a kubeconfig with a client certificate for a component of the control plane."""
     ca = authority(instance)
     return kubeconfig.with_certificate(
         instance.kube / f"{name}.kubeconfig",
@@ -88,7 +92,7 @@ def credentials(
 def user_kubeconfig(
     instance: Instance, *, user: str, groups: tuple[str, ...], now: datetime
 ) -> Path:
-    """A kubeconfig for an ordinary user; it belongs to the caller."""
+    """Write a kubeconfig for an ordinary user; it belongs to the caller."""
     ca = authority(instance)
     return kubeconfig.with_certificate(
         instance.kube / f"user-{quote(user, safe='')}.kubeconfig",
@@ -99,7 +103,7 @@ def user_kubeconfig(
 
 
 def parts(instance: Instance, programs: Path) -> tuple[Part, ...]:
-    """The four, in the order they start."""
+    """Return the four parts, in starting order."""
     return (
         _etcd(instance, programs),
         _apiserver(instance, programs),
@@ -123,7 +127,7 @@ def _etcd(instance: Instance, programs: Path) -> Part:
             f"--initial-advertise-peer-urls={peer_url}",
             f"--initial-cluster=sandbox={peer_url}",
             "--unsafe-no-fsync=true",  # a sandbox need not survive a power cut
-            "--quota-backend-bytes=8589934592",  # 0.7 MB/s at 20 pods/s, kept up to ten minutes: 2 GiB would be near
+            "--quota-backend-bytes=8589934592",  # 0.7 MB/s at 20 pods/s, kept up to ten minutes: close to 2 GiB
             "--log-level=warn",
         ),
         identity=identity.servers(),
@@ -144,7 +148,7 @@ def _apiserver(instance: Instance, programs: Path) -> Part:
             f"--etcd-servers={instance.url('etcd')}",
             "--bind-address=127.0.0.1",
             f"--secure-port={instance.ports['apiserver']}",
-            "--advertise-address=127.0.0.1",  # else it asks the default route, which need not exist
+            "--advertise-address=127.0.0.1",  # otherwise taken from the default route, which need not exist
             "--endpoint-reconciler-type=none",
             "--service-cluster-ip-range=10.0.0.0/24",
             f"--tls-cert-file={folder / 'server.crt'}",
@@ -217,7 +221,10 @@ def _scheduler(instance: Instance, programs: Path) -> Part:
 
 
 def _audit(instance: Instance) -> list[str]:
-    """Requests of service accounts, who and what only; those of Kubernetes' own controllers are nobody's business here."""
+    """Return the flags that log the requests of service accounts, metadata only.
+
+    Kubernetes' own controllers are left out.
+    """
     if not instance.options.audit:
         return []
     return [
@@ -246,7 +253,7 @@ def _write_scheduler_configuration(instance: Instance) -> None:
 
 
 def serving(instance: Instance, port: str) -> tuple[str, ...]:
-    """Flags all Kubernetes components but the API server share."""
+    """Return the flags all Kubernetes components but the API server share."""
     return (
         "--bind-address=127.0.0.1",
         f"--secure-port={instance.ports[port]}",
@@ -258,12 +265,12 @@ def serving(instance: Instance, port: str) -> tuple[str, ...]:
 
 
 def healthy(instance: Instance, port: str) -> partial[bool]:
-    """The probe that goes with `serving`."""
+    """Return the probe that goes with `serving`."""
     return partial(
         probes.says_yes, f"{instance.url(port, 'https')}/healthz", context=trust(instance)
     )
 
 
 def trust(instance: Instance) -> ssl.SSLContext:
-    """Trusts the cluster's CA and nothing else."""
+    """Return a context that trusts the cluster's CA and nothing else."""
     return ssl.create_default_context(cafile=str(instance.kube / "ca.crt"))

@@ -29,14 +29,14 @@ GPU_RESOURCE = "nvidia.com/gpu"
 _PODS_PER_NODE = 500
 _NODES_READY_TIMEOUT_S = 60
 _NODE_READY_TIMEOUT_S = 0.1
-"""More for each: a thousand take KWOK and the controller manager their time."""
+"""Additional time per node: a thousand take KWOK and the controller manager a while."""
 _POLL_S = 0.05
 _LISTED_PER_S = 1000
-"""So that looking at many nodes does not keep the API server from making them ready."""
+"""Keeps polling many nodes from delaying the API server in making them ready."""
 
 
 def part(instance: Instance, programs: Path) -> Part:
-    """KWOK; once it is up, the nodes are created."""
+    """Return KWOK; once it is up, the nodes are created."""
     return Part(
         name="kwok",
         env=kubernetes.GO,
@@ -59,7 +59,7 @@ def part(instance: Instance, programs: Path) -> Part:
         folder=instance.kube,
         port=instance.ports["kwok"],
         answers=partial(probes.says_yes, f"{instance.url('kwok')}/healthz"),
-        needs=("controller-manager",),  # takes the not-ready taint off
+        needs=("controller-manager",),  # removes the not-ready taint
         once_up=partial(_create_nodes, instance),
     )
 
@@ -82,7 +82,7 @@ def _create_nodes(instance: Instance) -> None:
 
 
 def _takes_pods(node: Mapping[str, Any]) -> bool:
-    """Whether it is Ready and the controller manager has taken the taints of a new node away."""
+    """Check whether it is Ready and the controller manager has removed a new node's taints."""
     conditions = node["status"].get("conditions", [])
     taints = [taint["key"] for taint in node["spec"].get("taints", [])]
     ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)

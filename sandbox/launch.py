@@ -1,9 +1,12 @@
-"""Starts a program that cannot outlive its parent; run as a script of its own.
+"""Start a program that cannot outlive its parent; run as a separate script.
 
-    python -I -S launch.py PARENT-PID UID GID NAME=VALUE... -- PROGRAM ARGUMENT...    (PARENT-PID 0: it may outlive its parent)
+    python -I -S launch.py PARENT-PID UID GID NAME=VALUE... -- PROGRAM ARGUMENT...
 
-Between fork and exec of a multi-threaded process nothing but system calls is safe, and the kernel forgets the death
-signal when the uid changes: so it is set here, after the change and before exec, in a process that is nothing else yet.
+With PARENT-PID 0 it may outlive its parent.
+
+Between fork and exec of a multi-threaded process only system calls are safe, and the kernel clears
+the death signal when the uid changes. So it is set here, after the change and before exec, in a
+process that does nothing else.
 """
 
 import ctypes
@@ -18,10 +21,11 @@ PR_SET_PDEATHSIG = 1
 def command(
     program: Sequence[str], *, uid: int, gid: int, env: Mapping[str, str] | None, bound: bool = True
 ) -> tuple[str, ...]:
-    """What to run so that the program gets this uid, gid, environment and a session of its own.
+    """Return the command that runs the program with this uid, gid and environment.
 
-    Unless `bound`, it may outlive us. The environment is an argument because it may be fit for the program only: a
-    library to be preloaded, for instance. None: it inherits ours.
+    It gets a session of its own and, unless `bound`, may outlive us. The environment is an argument
+    because it may suit only the program: a library to be preloaded, for instance. None: it inherits
+    ours.
     """
     parent = str(os.getpid()) if bound else "0"
     settings = (f"{name}={value}" for name, value in (env or {}).items())
@@ -51,7 +55,8 @@ def main() -> None:
 
 def _die_with(parent: int) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
-    # SIGKILL, as a stopped process never sees SIGTERM and etcd's clients wait for etcd (and it for them).
+    # SIGKILL, as a stopped process never sees SIGTERM and etcd's clients wait for etcd (and vice
+    # versa).
     if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
     if os.getppid() != parent:

@@ -1,9 +1,10 @@
-"""The accounts and hosts Slurm sees, without touching the machine's.
+"""The accounts and hosts Slurm sees, independent of the machine's.
 
-Slurm looks up users by name and binds to what its host name resolves to. nss_wrapper, a library that comes with the Slurm
-programs, answers from files of ours: the machine's accounts, those of our servers and some people to submit jobs as; and
-a host name that means the loopback address. So Slurm works for a uid without an account (`docker run -u 12345`) and
-without any network, nobody outside can reach it, and people need no account on the machine to have jobs and limits.
+Slurm looks up users by name and binds to its host name's address. nss_wrapper, a library that comes
+with the Slurm programs, answers from our files: the machine's accounts, our servers' accounts and
+some users to submit jobs as; and a host name that means the loopback address. So Slurm works for a
+uid without an account (`docker run -u 12345`) and without a network, is not reachable from outside,
+and users need no account on the machine for jobs and limits.
 """
 
 import socket
@@ -14,7 +15,9 @@ from sandbox import identity
 from sandbox.identity import Identity
 
 JOB_USER = Identity(name="kubernetes", uid=64100, gid=64100)
-"""Whom placeholders run as unless the settings say otherwise; also the name of its account in the accounting."""
+"""The account placeholders run as unless the settings name another; also its account name in the
+accounting.
+"""
 PEOPLE = (
     Identity(name="alice", uid=64101, gid=64101),
     Identity(name="bob", uid=64102, gid=64102),
@@ -23,7 +26,7 @@ _LIBRARY = "libnss_wrapper.so"
 
 
 def available(libraries: Path | None) -> bool:
-    """Whether the library is there: not with a Slurm from the machine's own packages."""
+    """Check whether the library exists: it does not with a Slurm from the machine's own packages."""
     return libraries is not None and (libraries / _LIBRARY).exists()
 
 
@@ -45,7 +48,7 @@ def prepare(folder: Path) -> None:
 
 
 def environment(folder: Path, libraries: Path | None) -> dict[str, str]:
-    """What a Slurm program needs in its environment to see the files; empty without the library."""
+    """Return the environment in which a Slurm program sees the files; empty without the library."""
     if libraries is None or not available(libraries):
         return {}
     return {
@@ -57,7 +60,7 @@ def environment(folder: Path, libraries: Path | None) -> dict[str, str]:
 
 
 def _merged(machine: Path, ours: Iterable[str]) -> list[str]:
-    """The machine's entries, and ours where the machine has none of that name."""
+    """Merge the machine's entries with ours whose names the machine does not have."""
     lines = machine.read_text().splitlines() if machine.exists() else []
     taken = {line.split(":")[0] for line in lines}
     for line in ours:

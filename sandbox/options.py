@@ -1,4 +1,4 @@
-"""What a sandbox consists of: the choices made once, at `sandbox up`."""
+"""What a sandbox consists of: the choices made at `sandbox up`."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ class Options:
     slurm: bool = True
     """slurmctld and slurmrestd."""
     accounting: bool = False
-    """mariadb and slurmdbd too: sacct, accounts and limits work."""
+    """mariadb and slurmdbd too: enables sacct, accounts and limits."""
     bridge: bool = True
     """Webhook, extender, controllers and the bridge's scheduler, from `deploy/chart`; needs both clusters."""
     nodes: int = 4
@@ -20,22 +20,25 @@ class Options:
     workloads: tuple[str, ...] = ()
     """Real controllers of workload kinds: some of `sandbox.workloads.NAMES`; needs Kubernetes."""
     plain_nodes: int = 1
-    """KWOK nodes that are none of Slurm's business: plain-0 …"""
+    """KWOK nodes that Slurm does not know: plain-0 …"""
     hybrid: bool = False
-    """One node more, with a slurmd as well as a kubelet; needs root."""
+    """One more node, with a slurmd as well as a kubelet; needs root."""
     node_cpus: int = 8
     node_memory_mib: int = 32 * 1024
     hurried: bool = True
-    """A killed leader's place is taken, an orphan found, a broken webhook noticed within seconds; False: the default settings,
-    which cost less."""
+    """Notice a killed leader, an orphan or a broken webhook within seconds; False: the default
+    settings, which cost less.
+    """
     node_gpus: int = 4
     """Of the resource nvidia.com/gpu; in Slurm gres/gpu. Plain nodes have none."""
     feature_gates: tuple[str, ...] = ()
-    """Kubernetes' alpha features to switch on, with their APIs: `GenericWorkload` for in-tree pod groups."""
+    """Kubernetes alpha features to enable, with their APIs: `GenericWorkload` for in-tree pod
+    groups.
+    """
     audit: bool = False
-    """The API server notes every request of a service account outside kube-system in `Instance.audit_log`."""
+    """Log every request of a service account outside kube-system to `Instance.audit_log`."""
     settings: tuple[str, ...] = ()
-    """Settings of the bridge that differ, as `controllers.start_deadline_s=20` (docs/settings.md)."""
+    """Settings of the bridge, such as `controllers.start_deadline_s=20` (docs/settings.md)."""
 
     @property
     def node_names(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""A part of the sandbox: a program, what it needs, and how to tell that it answers."""
+"""A part of the sandbox: a program, what it needs, and how to check that it answers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,22 +20,22 @@ class Part:
     """The program's absolute path and its arguments."""
     identity: Identity
     env: Mapping[str, str] = field(default_factory=dict)
-    """Besides PATH and HOME; nothing is inherited."""
+    """In addition to PATH and HOME; nothing is inherited."""
     folder: Path
     """Its working directory."""
     port: int
     answers: Callable[[], bool]
-    """Whether it does its work; quick, and False rather than an exception."""
+    """Returns whether it works; quick, and False rather than an exception."""
     needs: tuple[str, ...] = ()
     """Parts that must answer before this one starts."""
     prepare: Callable[[], None] = _nothing
     """Run before each start."""
     once_up: Callable[[], None] = _nothing
-    """Run when it has answered for the first time: what only the sandbox needs, such as nodes."""
+    """Run when it answers for the first time: set-up only the sandbox needs, such as nodes."""
     data: tuple[Path, ...] = ()
-    """What `--wipe` deletes the contents of."""
+    """The folders that `--wipe` empties."""
     restarts: bool = False
-    """Started again when it exits by itself, as a Deployment's pods are."""
+    """Started again if it exits by itself, like a Deployment's pods."""
     start_timeout_s: float = 60
     stop_timeout_s: float = 10
     advice: str = "the log says why; 'slurm-bridge sandbox status' shows the other parts"

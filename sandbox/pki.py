@@ -22,7 +22,7 @@ class Pair:
 
 
 def authority(now: datetime) -> Pair:
-    """A self-signed CA."""
+    """Return a self-signed CA."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = _name("slurm-bridge sandbox")
     certificate = (
@@ -35,7 +35,7 @@ def authority(now: datetime) -> Pair:
 
 
 def issue(ca: Pair, *, name: str, groups: tuple[str, ...] = (), now: datetime) -> Pair:
-    """A certificate for a client (user `name` in `groups`) and for a server on the loopback address."""
+    """Return a certificate for a client (user `name` in `groups`) and a loopback server."""
     key = ec.generate_private_key(ec.SECP256R1())
     ca_certificate = x509.load_pem_x509_certificate(ca.certificate)
     ca_key = serialization.load_pem_private_key(ca.key, password=None)
@@ -62,7 +62,7 @@ def issue(ca: Pair, *, name: str, groups: tuple[str, ...] = (), now: datetime) -
 
 
 def signing_key() -> Pair:
-    """A key pair for service account tokens; `certificate` is the bare public key."""
+    """Return a key pair for service account tokens; `certificate` is the bare public key."""
     key = ec.generate_private_key(ec.SECP256R1())
     public = key.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo

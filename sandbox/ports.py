@@ -1,7 +1,7 @@
 """Free loopback ports.
 
-Chosen below the range the kernel hands out to outgoing connections, so that a part that is down for a while finds its
-port free when it comes back.
+Chosen below the range of outgoing connections, so that a part finds its port still free after being
+down for a while.
 """
 
 import random
@@ -14,7 +14,7 @@ _EPHEMERAL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def choose(names: Iterable[str], *, dice: random.Random) -> dict[str, int]:
-    """A free port for each name."""
+    """Return a free port for each name."""
     highest = max(int(_EPHEMERAL_RANGE.read_text().split()[0]), LOWEST + 10_000)
     chosen: dict[str, int] = {}
     for name in names:
@@ -26,7 +26,7 @@ def choose(names: Iterable[str], *, dice: random.Random) -> dict[str, int]:
 
 
 def is_free(port: int) -> bool:
-    """Whether nobody listens there on any address."""
+    """Check that nothing listens there on any address."""
     with socket.socket() as sock:
         try:
             sock.bind(("", port))

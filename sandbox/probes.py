@@ -1,4 +1,4 @@
-"""Quick questions to a starting server; every trouble is a no."""
+"""Quick probes of a starting server; every error means no."""
 
 import http.client
 import socket
@@ -10,7 +10,7 @@ _TIMEOUT_S = 2.0
 
 
 def listens(port: int) -> bool:
-    """Whether something accepts connections on this loopback port."""
+    """Check whether something accepts connections on this loopback port."""
     with socket.socket() as sock:
         sock.settimeout(_TIMEOUT_S)
         return sock.connect_ex(("127.0.0.1", port)) == 0
@@ -19,7 +19,7 @@ def listens(port: int) -> bool:
 def says_yes(
     url: str, *, headers: Mapping[str, str] | None = None, context: ssl.SSLContext | None = None
 ) -> bool:
-    """Whether GET answers 2xx."""
+    """Check whether GET answers 2xx."""
     parts = urlsplit(url)
     connection: http.client.HTTPConnection
     if parts.scheme == "https":

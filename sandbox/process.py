@@ -1,4 +1,4 @@
-"""Running one part: start, stop, pause, and what became of it."""
+"""Run one part: start, stop, pause, and report its state."""
 
 import contextlib
 import enum
@@ -19,7 +19,7 @@ _TAIL_LINES = 15
 
 
 class State(enum.StrEnum):
-    """What a part is doing."""
+    """The state of a part."""
 
     DOWN = "down"
     """Not started, or stopped on request."""
@@ -49,7 +49,10 @@ class Process:
         )
 
     def start(self) -> None:
-        """Start it; `check` says when it is up. Must run in the main thread: children die with the thread that made them."""
+        """Start it; `check` notices when it is up.
+
+        Call it in the main thread: children die with the thread that started them.
+        """
         if self.pid is not None:
             return
         part = self.part
@@ -91,11 +94,14 @@ class Process:
             raise self._failed(f"runs but has not answered for {self.part.start_timeout_s} s")
 
     def stop(self, signal_number: int = signal.SIGTERM) -> None:
-        """End it with this signal, with SIGKILL when that takes too long; returns when it and its children are gone."""
+        """End it with this signal, or SIGKILL if that takes too long.
+
+        Return when it and its children are gone.
+        """
         if self._popen is None:
             return
         if self._popen.poll() is None:
-            # Half-started servers do not listen to reason: an API server goes on asking for its etcd.
+            # Half-started servers ignore signals: an API server keeps asking for its etcd.
             starting = self.state is State.STARTING
             self._popen.send_signal(signal.SIGKILL if starting else signal_number)
             # A paused process would not see the other signal.
@@ -109,9 +115,9 @@ class Process:
         self.state = State.DOWN
 
     def pause(self) -> None:
-        """Hang it: connections are accepted by the kernel and never answered.
+        """Suspend it: connections are accepted by the kernel and never answered.
 
-        Returns when each of its threads has stopped: until one of them has seen the signal, the others go on answering.
+        Return when each of its threads has stopped: until then the others go on answering.
         """
         if self._popen is not None and self.pid is not None:
             self._popen.send_signal(signal.SIGSTOP)
@@ -119,7 +125,7 @@ class Process:
             self.state = State.PAUSED
 
     def resume(self) -> None:
-        """The opposite of pause."""
+        """Undo `pause`."""
         if self._popen is not None and self.state is State.PAUSED:
             self._popen.send_signal(signal.SIGCONT)
             self.state = State.UP
@@ -134,7 +140,7 @@ class Process:
                     path.unlink()
 
     def _bury(self) -> None:
-        # What it left in its session: slurmctld's slurmscriptd outlives a SIGKILL by a moment.
+        # End what is left in its session: slurmctld's slurmscriptd outlives a SIGKILL by a moment.
         if self._popen is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._popen.pid, signal.SIGKILL)
@@ -150,7 +156,7 @@ class Process:
 
 
 def tail(log: Path, lines: int = _TAIL_LINES) -> Sequence[str]:
-    """The last lines of a log, [] if there is none."""
+    """Return the last lines of a log, [] if there is none."""
     try:
         return log.read_text(errors="replace").splitlines()[-lines:]
     except FileNotFoundError:
@@ -158,7 +164,7 @@ def tail(log: Path, lines: int = _TAIL_LINES) -> Sequence[str]:
 
 
 def resident_mib(pid: int) -> float:
-    """The memory a process and its children hold; 0 once it is gone."""
+    """Return the memory of a process and its children; 0 once it is gone."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()

@@ -32,16 +32,16 @@ def supervise(
     report: Callable[[str], None],
     ready: Callable[[Instance], None],
 ) -> None:
-    """Bring a sandbox up, keep it until it is told to go down (or SIGTERM, SIGINT, SIGHUP), stop it.
+    """Bring a sandbox up, keep it until told to go down (or SIGTERM, SIGINT, SIGHUP), stop it.
 
-    Its folder is left with the logs; `take_down` removes them too.
+    Its folder keeps the logs; `take_down` removes them too.
 
     Raises:
         SandboxError: a part did not come up; everything is down again.
     """
     root = root.absolute()
     instance.check_ours(root)
-    os.umask(0o022)  # our servers are other users
+    os.umask(0o022)  # our servers run as other users
     root.mkdir(parents=True, exist_ok=True)
     for number in _STOP_SIGNALS:
         signal.signal(number, _interrupt)
@@ -65,7 +65,7 @@ def _stop(supervisor: Supervisor) -> None:
 
 
 def check_free(root: Path) -> None:
-    """Raise if a sandbox runs in this folder.
+    """Check that no sandbox runs in this folder.
 
     Raises:
         SandboxError: one does.
@@ -78,17 +78,17 @@ def check_free(root: Path) -> None:
 
 
 def is_up(root: Path, supervisor_pid: int) -> bool:
-    """Whether this supervisor has brought everything up."""
+    """Check whether this supervisor has brought everything up."""
     if not (root / "control").exists():
         return False
     try:
         return control.call(root / "control", Request(verb="status")).pid == supervisor_pid
-    except SandboxError:  # what an earlier sandbox left there
+    except SandboxError:  # remains of an earlier sandbox
         return False
 
 
 def take_down(root: Path) -> None:
-    """End the sandbox of this folder, however far it has come, and remove the folder.
+    """End the sandbox of this folder, in whatever state, and remove the folder.
 
     Raises:
         SandboxError: there is none, or it cannot be ended.
@@ -112,20 +112,20 @@ def _end(pid: int, root: Path) -> None:
         if not _has_ended(handle):
             signal.pidfd_send_signal(handle, signal.SIGKILL)  # its children die with it
             if not _has_ended(handle):
-                raise SandboxError(f"the supervisor of {root} (pid {pid}) does not go away")
+                raise SandboxError(f"the supervisor of {root} (pid {pid}) does not exit")
     finally:
         os.close(handle)
 
 
 def _has_ended(handle: int) -> bool:
-    """Wait for the end of the process that a pidfd stands for."""
+    """Wait for the end of the process behind a pidfd."""
     poll = select.poll()
     poll.register(handle, select.POLLIN)
     return bool(poll.poll(_STOP_TIMEOUT_S * 1000))
 
 
 def _holder(root: Path) -> int | None:
-    """The pid of the folder's supervisor, None if there is none."""
+    """Return the pid of the folder's supervisor, None if there is none."""
     try:
         file = (root / "lock").open()
     except FileNotFoundError:
@@ -134,7 +134,7 @@ def _holder(root: Path) -> int | None:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            while not (pid := file.read().strip()):  # locked this moment, not yet written
+            while not (pid := file.read().strip()):  # locked just now, not yet written
                 time.sleep(_POLL_S)
             return int(pid)
     return None

@@ -1,4 +1,7 @@
-"""Our three services and the bridge's kube-scheduler as parts, with the rights and settings a cluster gives them."""
+"""Our three services and the bridge's kube-scheduler as parts.
+
+They have the rights and settings that a cluster gives them.
+"""
 
 import os
 import sys
@@ -16,7 +19,7 @@ _ROOT = Path(__file__).parents[1]
 
 
 def parts(instance: Instance, programs: Path, rendered: Rendered) -> tuple[Part, ...]:
-    """Webhook, extender, controllers, bridge-scheduler."""
+    """Return webhook, extender, controllers and bridge-scheduler."""
     return (
         _service(instance, rendered, "webhook", needs=("apiserver",)),
         _service(instance, rendered, "extender", needs=("apiserver", "slurmrestd")),
@@ -42,12 +45,15 @@ def _service(instance: Instance, rendered: Rendered, name: str, *, needs: tuple[
 
 
 def _module_path() -> str:
-    """Where the services find our packages, installed or not, and whatever we were told to look at."""
+    """Return where the services find our packages, installed or not, and our own search path."""
     return os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
 
 
 def _configure(instance: Instance, rendered: Rendered, name: str) -> None:
-    """Give the service its settings: the chart's, with the paths and addresses a pod would have of its own."""
+    """Write the service's settings.
+
+    The chart's, with the paths and addresses that would be the pod's own.
+    """
     chart.apply(instance)
     folder = instance.bridge / name
     ports = detours.ports(instance, name)

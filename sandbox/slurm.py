@@ -18,7 +18,7 @@ COMMANDS = ("sacct", "sacctmgr", "sbatch", "scancel", "scontrol", "sdiag", "sinf
 
 
 def prepare(instance: Instance, asset: Asset, now: datetime) -> None:
-    """Make keys, configuration files, folders and the commands in `bin`."""
+    """Create keys, configuration files, folders and the commands in `bin`."""
     user = identity.servers()
     folder = make_folder(instance.slurm, user)
     for name in ("state", "run"):
@@ -27,7 +27,7 @@ def prepare(instance: Instance, asset: Asset, now: datetime) -> None:
     write_private(folder / "jwt.key", secrets.token_bytes(32), user)
     text = slurm_conf.slurm_conf(instance, user=user, unpacked=unpacked(asset))
     instance.slurm_conf.write_text(text)
-    # slurmrestd refuses to be SlurmUser; where everything has one uid, it is told that SlurmUser were another.
+    # slurmrestd refuses to be SlurmUser; if everything has one uid, it is told another SlurmUser.
     _rest_conf(instance).write_text(
         text.replace(f"\nSlurmUser={user.name}\n", "\nSlurmUser=root\n")
     )
@@ -40,14 +40,15 @@ def prepare(instance: Instance, asset: Asset, now: datetime) -> None:
 
 
 def parts(instance: Instance, asset: Asset) -> tuple[Part, ...]:
-    """The controller and the REST daemon."""
+    """Return the controller and the REST daemon."""
     return (_slurmctld(instance, asset), _slurmrestd(instance, asset))
 
 
 def _slurmctld(instance: Instance, asset: Asset) -> Part:
     return Part(
         name="slurmctld",
-        # -i: a slurmctld killed before its first periodic save leaves an incomplete set of state files, else fatal.
+        # -i: a slurmctld killed before its first periodic save leaves incomplete state files,
+        # otherwise fatal.
         argv=(str(asset.bin / "slurmctld"), "-D", "-i", "-f", str(instance.slurm_conf)),
         env=daemon_environment(instance, asset),
         identity=identity.servers(),
@@ -74,10 +75,10 @@ def _slurmrestd(instance: Instance, asset: Asset) -> Part:
         env={
             **nss.environment(instance.slurm, libraries(asset)),
             "SLURM_CONF": str(conf),
-            "SLURM_JWT": "daemon",  # load auth/jwt only: neither munge nor slurm.key is needed
+            "SLURM_JWT": "daemon",  # load only auth/jwt: neither munge nor slurm.key is needed
             "SLURMRESTD_JSON": "compact",
             "SLURMRESTD_DEBUG_STDERR": "error",
-            "MALLOC_ARENA_MAX": "1",  # a list of jobs costs memory per arena, never given back
+            "MALLOC_ARENA_MAX": "1",  # a list of jobs costs memory per arena that is never returned
         },
         identity=identity.slurmrestd(),
         folder=Path("/"),
@@ -95,12 +96,15 @@ def _slurmrestd(instance: Instance, asset: Asset) -> Part:
 def _populate(instance: Instance) -> None:
     if instance.options.accounting:
         slurm_rest.create_associations(instance)
-    if not instance.options.bridge:  # else the node controller registers them
+    if not instance.options.bridge:  # otherwise the node controller registers them
         slurm_rest.create_nodes(instance)
 
 
 def daemon_environment(instance: Instance, asset: Asset) -> dict[str, str]:
-    """For slurmctld and slurmdbd: configuration, accounts and the key they trust each other by."""
+    """Return the environment of slurmctld and slurmdbd.
+
+    Configuration, accounts and their shared key.
+    """
     return {
         "SLURM_CONF": str(instance.slurm_conf),
         "SLURM_SACK_KEY": str(instance.slurm / "slurm.key"),
@@ -109,15 +113,15 @@ def daemon_environment(instance: Instance, asset: Asset) -> dict[str, str]:
 
 
 def job_user(asset: Asset) -> Identity:
-    """Whom placeholders run as: an account of ours, or one the machine has."""
+    """Return the account placeholders run as: one of ours, or one the machine has."""
     return nss.JOB_USER if nss.available(libraries(asset)) else identity.slurmrestd()
 
 
 def unpacked(asset: Asset) -> str:
-    """What programs that were not installed but unpacked must be told.
+    """Return the settings for programs that were unpacked, not installed.
 
-    Where their plugins are; and to bind to their host's address, by `nss` the loopback's, instead of any: the lookup of
-    "any" fails on a machine without a network.
+    They name the plugins' folder and bind to the host's address, which `nss` makes the loopback's,
+    instead of any: looking up "any" fails on a machine without a network.
     """
     folder = libraries(asset)
     settings = "" if folder is None else f"PluginDir={folder / 'slurm-wlm'}\n"
@@ -127,7 +131,7 @@ def unpacked(asset: Asset) -> str:
 
 
 def libraries(asset: Asset) -> Path | None:
-    """An unpacked Slurm's `usr/lib/<triplet>`.
+    """Return an unpacked Slurm's `usr/lib/<triplet>`.
 
     Raises:
         SandboxError: these are not Slurm's files.
@@ -147,7 +151,8 @@ def _rest_conf(instance: Instance) -> Path:
 
 
 def _write_command(path: Path, program: Path, env: Mapping[str, str]) -> None:
-    # The preloaded library fits the program's own C library only: it must not reach the user's shell.
+    # The preloaded library fits only the program's own C library: it must not reach the user's
+    # shell.
     settings = "".join(f"{name}={shlex.quote(value)} " for name, value in env.items())
     path.write_text(f'#!/bin/sh\n{settings}exec {shlex.quote(str(program))} "$@"\n')
     path.chmod(0o755)

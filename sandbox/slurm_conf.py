@@ -1,4 +1,6 @@
-"""slurm.conf and slurmdbd.conf as text: the settings the bridge recommends, and what loopback needs.
+"""slurm.conf and slurmdbd.conf as text.
+
+The settings the bridge recommends, and what loopback needs.
 
 Sources: slurm.conf(5), slurmdbd.conf(5); what was measured about each is in docs/architecture.md.
 """
@@ -15,7 +17,10 @@ PARTITION = "slurm-bridge"
 
 
 def authentication(instance: Instance) -> str:
-    """JWT for everybody, Slurm's own key among the daemons, no munge: works under any uid."""
+    """Return the authentication settings.
+
+    JWT for clients, Slurm's own key among the daemons, no munge; works under any uid.
+    """
     return f"""\
 AuthType=auth/slurm
 AuthInfo=disable_sack
@@ -25,12 +30,12 @@ AuthAltParameters=jwt_key={instance.slurm / "jwt.key"}
 
 
 def slurm_conf(instance: Instance, *, user: Identity, unpacked: str) -> str:
-    """The cluster's configuration.
+    """Return the cluster's configuration.
 
     Args:
-        instance: whose ports and folders.
+        instance: gives ports and folders.
         user: SlurmUser.
-        unpacked: what the programs must be told if they are not installed.
+        unpacked: settings for programs that are not installed.
     """
     folder, ports = instance.slurm, instance.ports
     return f"""\
@@ -69,7 +74,7 @@ PartitionName={PARTITION} Nodes={PARTITION}{f",{instance.options.hybrid_name}" *
 
 
 def slurmdbd_conf(instance: Instance, *, user: Identity, unpacked: str) -> str:
-    """The accounting daemon's configuration; it insists on mode 600."""
+    """Return the accounting daemon's configuration; it insists on mode 600."""
     return f"""\
 DbdHost=localhost
 DbdAddr=127.0.0.1
@@ -86,7 +91,10 @@ StorageLoc=slurm_acct
 
 
 def _hybrid(instance: Instance) -> str:
-    """A node with a slurmd; what it says it has counts, not what this machine has."""
+    """Return the lines for a node with a slurmd.
+
+    The configured resources count, not this machine's.
+    """
     options = instance.options
     if not options.hybrid:
         return ""

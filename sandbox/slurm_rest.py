@@ -1,4 +1,7 @@
-"""slurmrestd as the sandbox itself uses it: tokens, nodes, accounts. The product's client is `bridge.slurm`."""
+"""slurmrestd as the sandbox itself uses it: tokens, nodes, accounts.
+
+The product's client is `bridge.slurm`.
+"""
 
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -16,23 +19,23 @@ _REQUEST_TIMEOUT_S = 30.0
 
 
 def token(instance: Instance, user: str, now: datetime) -> str:
-    """A token to act as `user` in Slurm."""
+    """Return a token to act as `user` in Slurm."""
     key = (instance.slurm / "jwt.key").read_bytes()
     return slurm_token.mint(key, user=user, now=now, lifetime=TOKEN_LIFETIME)
 
 
 def token_file(instance: Instance) -> Path:
-    """Holds root's token; the bridge reads it."""
+    """Return the file with root's token, which the bridge reads."""
     return instance.slurm / "token"
 
 
 def credentials(instance: Instance) -> dict[str, str]:
-    """The header by which a request is root's."""
+    """Return the header that authenticates a request as root."""
     return {"X-SLURM-USER-TOKEN": token_file(instance).read_text()}
 
 
 def diagnostics_url(instance: Instance) -> str:
-    """Answers 200 as soon as slurmctld, slurmdbd and slurmrestd have found each other."""
+    """Return a URL that answers 200 once slurmctld, slurmdbd and slurmrestd are connected."""
     return f"{instance.url('slurmrestd')}/slurm/{API}/diag/"
 
 
@@ -47,7 +50,7 @@ def create_nodes(instance: Instance) -> None:
 
 
 def create_associations(instance: Instance) -> None:
-    """Give the account its people.
+    """Create the account's users.
 
     Raises:
         SandboxError: Slurm refused.

@@ -1,4 +1,7 @@
-"""Slurm's JSON web tokens: HS256 with the cluster's key and three claims (slurm.schedmd.com/jwt.html)."""
+"""Slurm's JSON web tokens.
+
+HS256 with the cluster's key and three claims (slurm.schedmd.com/jwt.html).
+"""
 
 import base64
 import hashlib
@@ -8,7 +11,7 @@ from datetime import datetime, timedelta
 
 
 def mint(key: bytes, *, user: str, now: datetime, lifetime: timedelta) -> str:
-    """A token to act as `user`; root's may act as anybody."""
+    """Issue a token to act as `user`; root's may act as anyone."""
     issued = int(now.timestamp())
     expires = issued + int(lifetime.total_seconds())
     signed = f"{_part({'alg': 'HS256', 'typ': 'JWT'})}.{_part({'exp': expires, 'iat': issued, 'sun': user})}"

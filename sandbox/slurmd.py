@@ -1,7 +1,9 @@
-"""One machine that both worlds run: a real slurmd beside KWOK's kubelet, for `sandbox up --hybrid`.
+"""One machine that both systems use.
 
-It needs root: slurmd wants a /run of its own, and to start jobs as other users. It says it has as many CPUs as the other
-nodes, whatever this machine has (`config_overrides`), and leaves cgroups alone.
+A real slurmd beside KWOK's kubelet, for `sandbox up --hybrid`.
+
+It needs root: slurmd wants a private /run, and starts jobs as other users. It reports as many CPUs
+as the other nodes, whatever this machine has (`config_overrides`), and leaves cgroups alone.
 """
 
 import os
@@ -18,7 +20,7 @@ _UNSHARE = Path("/usr/bin/unshare")
 
 
 def check(asset: Asset) -> None:
-    """Say beforehand what is missing.
+    """Check in advance for what is missing.
 
     Raises:
         SandboxError: slurmd cannot run here.
@@ -35,18 +37,19 @@ def check(asset: Asset) -> None:
 
 
 def prepare(instance: Instance) -> None:
-    """Make slurmd's folders and its own configuration, with what slurmctld's must not have."""
+    """Create slurmd's folders and its own configuration, with what slurmctld's must not have."""
     make_folder(instance.slurm / "spool", identity.ROOT)
     text = instance.slurm_conf.read_text()
-    # slurmstepd reports through slurmd's socket, so here it may not be disabled; the file differs from slurmctld's then.
+    # slurmstepd reports through slurmd's socket, so it must stay enabled here, unlike in
+    # slurmctld's file.
     text = text.replace("AuthInfo=disable_sack\n", "")
     _conf(instance).write_text(f"{text}DebugFlags=NO_CONF_HASH\n")
     (_conf(instance).parent / "cgroup.conf").write_text("CgroupPlugin=disabled\n")
 
 
 def part(instance: Instance, asset: Asset) -> Part:
-    """The slurmd."""
-    # As arguments: the library to be preloaded fits slurmd, not the programs that lead to it.
+    """Return the slurmd."""
+    # Passed as arguments: the library to be preloaded fits slurmd, not the programs that start it.
     environment = {
         **slurm.daemon_environment(instance, asset),
         "SLURM_CONF": str(_conf(instance)),

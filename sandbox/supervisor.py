@@ -1,7 +1,9 @@
-"""Keeps a sandbox's parts: starts them in the order of their needs, obeys the control socket, stops them in order.
+"""Keep a sandbox's parts.
 
-Single-threaded and in the main thread, for a child dies with the thread that started it; should the supervisor be
-killed, the kernel kills every part (`sandbox.launch`).
+Start them in the order of their needs, obey the control socket, stop them in order.
+
+Single-threaded and in the main thread, because a child dies with the thread that started it; if the
+supervisor is killed, the kernel kills every part (`sandbox.launch`).
 """
 
 import os
@@ -39,12 +41,12 @@ class Supervisor:
         """Bring every part up.
 
         Raises:
-            PartFailedError: the first that does not come up.
+            PartFailedError: the first part that does not come up.
         """
         self._bring_up(self._processes.values())
 
     def serve(self) -> None:
-        """Obey the control socket and mind the parts until told to go down."""
+        """Obey the control socket and watch the parts until told to go down."""
         with (
             control.listen(self._instance.control) as listener,
             selectors.DefaultSelector() as door,
@@ -56,12 +58,12 @@ class Supervisor:
                 self._mind()
 
     def stop(self) -> None:
-        """Stop every part, those that need others first, each gone before the next."""
+        """Stop every part, dependents first, each gone before the next."""
         for process in reversed(self._in_order(self._processes.values())):
             process.stop()
 
     def _bring_up(self, processes: Iterable[Process]) -> None:
-        """Start processes, each as soon as what it needs among them answers; return when all do."""
+        """Start processes, each as soon as those it needs answer; return when all do."""
         began_s = time.monotonic()
         ordered = self._in_order(processes)
         awaited = {process.part.name for process in ordered}
@@ -99,7 +101,7 @@ class Supervisor:
         return list(ordered.values())
 
     def _mind(self) -> None:
-        """Notice parts that went down by themselves; start those again that a cluster would."""
+        """Notice parts that exited by themselves; restart those that a cluster would."""
         now_s = time.monotonic()
         for name, process in self._processes.items():
             try:

@@ -1,7 +1,10 @@
-"""Real controllers of workload kinds as parts: JobSet, LeaderWorkerSet, and coscheduling's PodGroup.
+"""Real controllers of workload kinds as parts.
 
-Set up as their own installations do it, as far as processes on one machine can be: their CRDs, their admission webhooks
-with failurePolicy Fail, and the name of their service account (the rights are an administrator's).
+JobSet, LeaderWorkerSet, and coscheduling's PodGroup.
+
+Set up like their own installations, as far as processes on one machine allow: their CRDs, their
+admission webhooks with failurePolicy Fail, and the name of their service account (with an
+administrator's rights).
 """
 
 import base64
@@ -26,7 +29,7 @@ from sandbox.part import Part
 
 JOBSET, LWS, COSCHEDULING = "jobset", "lws", "coscheduling"
 NAMES = (JOBSET, LWS, COSCHEDULING)
-"""What `--workloads` takes; the parts have the same names."""
+"""The values of `--workloads`; the parts have the same names."""
 
 _ACCOUNTS = {
     JOBSET: "system:serviceaccount:jobset-system:jobset-controller-manager",
@@ -35,7 +38,9 @@ _ACCOUNTS = {
 }
 _CONFIGURATIONS = {JOBSET: "config.jobset.x-k8s.io/v1alpha1", LWS: "config.lws.x-k8s.io/v1alpha1"}
 _OF_THEIR_PODS = {JOBSET: "jobset.sigs.k8s.io/jobset-name", LWS: "leaderworkerset.sigs.k8s.io/name"}
-"""The label to which their installations narrow the pods' webhooks; without it they would get every pod."""
+"""The label to which their installations restrict the pods' webhooks; without it they would get
+every pod.
+"""
 
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _HOOKS = "/apis/admissionregistration.k8s.io/v1/"
@@ -45,7 +50,7 @@ _POLL_S = 0.05
 
 
 def prepare(instance: Instance, now: datetime) -> None:
-    """Make the controllers' credentials, certificates and configurations."""
+    """Create the controllers' credentials, certificates and configurations."""
     for name in instance.options.workloads:
         groups = ("system:masters",)
         kubernetes.credentials(instance, user=_ACCOUNTS[name], groups=groups, now=now, name=name)
@@ -61,7 +66,7 @@ def prepare(instance: Instance, now: datetime) -> None:
 
 
 def parts(instance: Instance, asset: Asset) -> tuple[Part, ...]:
-    """One for each that was asked for.
+    """Return a part for each one requested.
 
     Raises:
         SandboxError: the programs came without their manifests.
@@ -95,7 +100,10 @@ def _part(instance: Instance, asset: Asset, name: str) -> Part:
 
 
 def _answers(instance: Instance, name: str, hook_paths: tuple[str, ...]) -> bool:
-    """Whether it is ready, and so are its webhooks: they listen before they know their paths, and readiness is silent about both."""
+    """Check whether it and its webhooks are ready.
+
+    They listen before they know their paths, and readiness covers neither.
+    """
     if not probes.says_yes(f"{instance.url(f'{name}-health')}/readyz"):
         return False
     authority = kubernetes.authority(instance).certificate.decode()
@@ -148,7 +156,7 @@ def _certificates(instance: Instance, name: str) -> Path:
 
 
 def _create_kinds(instance: Instance, manifests: Path) -> None:
-    """Create the CRDs unless they are there, and wait until the API server serves them."""
+    """Create the CRDs unless they exist, and wait until the API server serves them."""
     kinds = [each for each in _objects(manifests) if each["kind"] == "CustomResourceDefinition"]
     with Api(instance.kubeconfig) as api:
         for kind in kinds:
@@ -168,14 +176,17 @@ def _is_established(kind: dict[str, Any]) -> bool:
 
 
 def _create_hooks(instance: Instance, name: str, manifests: Path) -> None:
-    """Create the webhooks' configurations, now that somebody answers: while nobody does they refuse everything."""
+    """Create the webhook configurations now that something answers.
+
+    Until then they would refuse everything.
+    """
     authority = base64.b64encode(kubernetes.authority(instance).certificate).decode()
     with Api(instance.kubeconfig) as api:
         for configuration in _objects(manifests):
             if configuration["kind"] == "CustomResourceDefinition":
                 continue
             metadata = configuration["metadata"]
-            metadata["name"] = f"{name}-{metadata['name']}"  # theirs are all called the same
+            metadata["name"] = f"{name}-{metadata['name']}"  # they all share one name
             for hook in configuration["webhooks"]:
                 path = hook["clientConfig"]["service"]["path"]
                 url = f"{instance.url(name, 'https')}{path}"

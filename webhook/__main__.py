@@ -21,14 +21,14 @@ from webhook import app
 
 
 def main() -> int:
-    """Run until a signal; returns the exit code."""
+    """Run until a signal; return the exit code."""
     configured = configuration.load("webhook", sys.argv[1:])
     logging.configure(configured.log, "webhook")
     return lifetime.run(partial(run, configured, configuration.sources("webhook", sys.argv[1:])))
 
 
 async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> None:
-    """Serve the webhook, and how it is, until told to stop."""
+    """Serve the webhook and its health until told to stop."""
     clock = SystemClock()
     metrics = Metrics("webhook")
     tls = ServerTls(configured.webhook.cert_file, configured.webhook.key_file)
@@ -60,7 +60,7 @@ async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> No
 
 
 def _defaults(configured: Settings) -> Defaults:
-    """What can be judged from the pod alone; defaults are placement's."""
+    """Return what can be checked from the pod alone; defaults are applied at placement."""
     return Defaults(
         cluster=ClusterId(configured.cluster_id),
         gpu_resources=configured.controllers.gpu_resources,

@@ -1,7 +1,9 @@
-"""The webhook's HTTP side: `POST /mutate` and `POST /validate`, called by kube-apiserver when a pod is created.
+"""The webhook's HTTP side.
 
-Two calls, because the second sees what other webhooks have made of the pod in between. Both are answered from the request
-alone: nobody is asked, nothing is kept.
+`POST /mutate` and `POST /validate`, called by kube-apiserver when a pod is created.
+
+There are two calls because the second sees what other webhooks have made of the pod in between.
+Both are answered from the request alone: no other server is asked, no state is kept.
 """
 
 import time
@@ -26,7 +28,7 @@ _log = structlog.get_logger(__name__)
 def create(
     *, defaults: Defaults, policy: Callable[[], Policy], scheduler_name: str, metrics: Metrics
 ) -> FastAPI:
-    """Build the ASGI application; the policy is asked for with each review."""
+    """Build the ASGI application; the policy is fetched for each review."""
 
     async def mutate(request: Request) -> Response:
         return await _answer(
@@ -41,7 +43,7 @@ def create(
         )
 
     app = FastAPI(title="slurm-bridge webhook", docs_url=None, redoc_url=None, openapi_url=None)
-    # Routes without dependencies to be solved, nor a body to be parsed for us: two fifths of a call's CPU.
+    # Plain routes: resolving dependencies and parsing the body took two fifths of a call's CPU.
     app.add_route("/mutate", mutate, methods=["POST"])
     app.add_route("/validate", validate, methods=["POST"])
     return app
@@ -61,7 +63,7 @@ async def _answer(
 def _review(
     content_type: str, body: bytes, judge: Callable[[Draft], Verdict]
 ) -> tuple[Response, str]:
-    """The answer, and what it was in one word."""
+    """Return the answer and its one-word result."""
     if content_type.partition(";")[0].strip().lower() != JSON:
         code = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
         why = f"expected content type {JSON}, found {content_type!r}"

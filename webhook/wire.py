@@ -1,7 +1,8 @@
 """The admission API's JSON (`admission.k8s.io/v1 AdmissionReview`) to and from the domain.
 
-Source: <https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/>. What cannot be read is
-answered so that kube-apiserver shows why: as a refusal where the request's uid is known, as a `Status` where it is not.
+Source: <https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/>.
+Unreadable input is answered so that kube-apiserver shows why: as a refusal if the request's uid is
+known, else as a `Status`.
 """
 
 import base64
@@ -22,15 +23,15 @@ API_VERSION = "admission.k8s.io/v1"
 
 
 class NotAReviewError(ValueError):
-    """Not an AdmissionReview that could be answered."""
+    """The body is not an AdmissionReview that can be answered."""
 
 
 class MalformedPodError(ValueError):
-    """The review can be answered, but its object is no pod."""
+    """The review can be answered, but its object is not a pod."""
 
 
 class _Struct(msgspec.Struct, rename="camel", gc=False):
-    """Unknown fields are skipped unread."""
+    """Base of the structs; unknown fields are skipped undecoded."""
 
 
 class _Kind(_Struct):
@@ -99,7 +100,7 @@ class _Spread(_Struct):
 
 
 class _Terms(_Struct):
-    """Only whether there are terms is asked here."""
+    """Only whether there are any terms matters here."""
 
     required_during_scheduling_ignored_during_execution: msgspec.Raw = msgspec.Raw()
     preferred_during_scheduling_ignored_during_execution: msgspec.Raw = msgspec.Raw()
@@ -157,15 +158,15 @@ _pod = msgspec.json.Decoder(_Pod)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
-    """One request of the API server."""
+    """One request from the API server."""
 
     uid: str
     namespace: str
     requester: Requester
     is_new_pod: bool
-    """A core/v1 Pod is created: nothing else is any business of ours."""
+    """True if a core/v1 Pod is created: nothing else concerns us."""
     document: bytes
-    """The object's JSON."""
+    """The object as JSON."""
 
 
 def read(body: bytes) -> Review:
@@ -176,8 +177,8 @@ def read(body: bytes) -> Review:
     """
     try:
         review = _review.decode(body)
-    except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors, too
-        raise NotAReviewError(f"the body is no AdmissionReview: {error}") from error
+    except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors too
+        raise NotAReviewError(f"the body is not an AdmissionReview: {error}") from error
     if (review.api_version, review.kind) != (API_VERSION, "AdmissionReview"):
         raise NotAReviewError(
             f"expected an AdmissionReview of {API_VERSION}, found {review.kind!r} of {review.api_version!r}"
@@ -200,18 +201,21 @@ def draft(review: Review) -> Draft:
     """Read the pod of a review.
 
     Raises:
-        MalformedPodError: it is none.
+        MalformedPodError: it is not a pod.
     """
     if not review.document or review.document == b"null":
         raise MalformedPodError("request.object is missing")
     try:
         return _draft(_pod.decode(review.document), review)
     except (ValueError, RecursionError) as error:
-        raise MalformedPodError(f"request.object is no pod: {error}") from error
+        raise MalformedPodError(f"request.object is not a pod: {error}") from error
 
 
 def answer(uid: str, verdict: Verdict) -> bytes:
-    """Write the answer; each fault is also a cause of its own, which kubectl shows one a line."""
+    """Write the answer.
+
+    Each fault is also a separate cause, which kubectl shows on a line of its own.
+    """
     response: dict[str, object] = {"uid": uid, "allowed": verdict.is_allowed}
     if verdict.patch:
         response["patchType"] = "JSONPatch"
@@ -226,7 +230,7 @@ def answer(uid: str, verdict: Verdict) -> bytes:
 
 
 def refusal(uid: str, why: str) -> bytes:
-    """Write a refusal of what could not be read."""
+    """Write a refusal of an unreadable object."""
     response = {"uid": uid, "allowed": False, "status": _failure(HTTPStatus.BAD_REQUEST, why)}
     return msgspec.json.encode(
         {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response}

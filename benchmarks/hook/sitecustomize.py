@@ -1,7 +1,9 @@
-"""Python runs this at its start where PYTHONPATH names this folder: pyinstrument in our services, and in nothing else.
+"""Run by Python at start-up if PYTHONPATH names this folder.
 
-SIGUSR2 begins a profile, the next one ends it and saves it in the service's working directory. It counts the CPU time of
-the thread that runs the loop: waiting costs nothing.
+Runs pyinstrument in our services only.
+
+SIGUSR2 begins a profile; the next one ends it and saves it in the service's working directory. It
+counts the CPU time of the loop's thread: waiting costs nothing.
 """
 
 import signal

@@ -1,1 +1,4 @@
-"""What people ask: `slurm-bridge why`, `queue`, `nodes` …, also as `kubectl slurm …`. Reads only."""
+"""Commands for people: `slurm-bridge why`, `queue`, `nodes` …, also as `kubectl slurm …`.
+
+They only read.
+"""

@@ -1,7 +1,9 @@
-"""What a person who looks may reach: the API server by kubeconfig, and Slurm where there is a token for it.
+"""What a command can reach.
 
-Without Slurm's side every command still says what Kubernetes knows; `--slurm-url` and `--slurm-token-file`, or the
-variables that Slurm's own tools use, add the other half.
+The API server through a kubeconfig, and Slurm if there is a token for it.
+
+Without Slurm every command still shows what Kubernetes knows; `--slurm-url` and
+`--slurm-token-file`, or the variables that Slurm's own tools use, add the other half.
 """
 
 import asyncio
@@ -33,7 +35,10 @@ T = TypeVar("T")
 Kubeconfig = Annotated[
     str,
     typer.Option(
-        envvar="KUBECONFIG", help="Of whoever looks.", show_default="~/.kube/config", metavar="FILE"
+        envvar="KUBECONFIG",
+        help="Kubeconfig to use.",
+        show_default="~/.kube/config",
+        metavar="FILE",
     ),
 ]
 Namespace = Annotated[
@@ -44,7 +49,7 @@ SlurmUrl = Annotated[
 ]
 SlurmTokenFile = Annotated[
     str,
-    typer.Option(help="Holds a Slurm token; else the variable SLURM_JWT.", metavar="FILE"),
+    typer.Option(help="File with a Slurm token; otherwise SLURM_JWT is used.", metavar="FILE"),
 ]
 
 
@@ -54,12 +59,12 @@ class Access:
 
     kube: KubeClient
     slurm: SlurmClient | None
-    """None where there is no token for Slurm."""
+    """None without a token for Slurm."""
 
     async def queue(self) -> tuple[QueuedJob, ...] | None:
-        """Read all of Slurm's jobs; None where Slurm cannot be asked, or does not answer: that is said, no error.
+        """Read all Slurm jobs; None, with a warning, if Slurm cannot be asked or does not answer.
 
-        Half an answer is better than none: what Kubernetes knows is shown all the same.
+        Half an answer is better than none: what Kubernetes knows is shown regardless.
         """
         return (
             None
@@ -68,13 +73,13 @@ class Access:
         )
 
     async def slurm_nodes(self) -> tuple[SlurmNodeFacts, ...] | None:
-        """Read all of Slurm's nodes; None as above."""
+        """Read all Slurm nodes; None as above."""
         return None if self.slurm is None else await _or_none(nodes.listing(self.slurm))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """How to reach both."""
+    """How to reach both systems."""
 
     kubeconfig: str
     slurm_url: str
@@ -82,7 +87,7 @@ class Way:
 
     @property
     def namespace(self) -> str:
-        """What the kubeconfig says where `-n` does not."""
+        """The kubeconfig's namespace, for when `-n` is not given."""
         try:
             _, current = list_kube_config_contexts(self._kubeconfig)
         except ConfigException:
@@ -98,7 +103,7 @@ class Way:
         """Open the clients.
 
         Raises:
-            ConfigurationError: the kubeconfig is missing or makes no sense.
+            ConfigurationError: the kubeconfig is missing or invalid.
         """
         async with contextlib.AsyncExitStack() as stack:
             kube = await stack.enter_async_context(
@@ -118,7 +123,7 @@ class Way:
 
 
 def run(way: Way, ask: Callable[[Access], Awaitable[T]]) -> T:
-    """Ask both systems something; what they refuse is one line on standard error, exit code 1."""
+    """Query both systems; an error is one line on standard error and exit code 1."""
 
     async def asked() -> T:
         async with way.opened() as access:
@@ -145,7 +150,7 @@ async def _or_none(answer: Awaitable[T]) -> T | None:
 
 @contextlib.contextmanager
 def _token_of_the_environment() -> Iterator[str]:
-    """Put SLURM_JWT into a private file: the client reads tokens from files only."""
+    """Put SLURM_JWT into a private file: the client reads tokens only from files."""
     token = os.environ.get("SLURM_JWT", "")
     if not token:
         yield ""

@@ -1,4 +1,4 @@
-"""`doctor`: finds what is wrong with an installation, and says the fix. Exit code 2 where it finds a fault."""
+"""`doctor`: find the faults of an installation and name the fix. Exit code 2 if there is a fault."""
 
 import os
 from collections.abc import Sequence
@@ -31,14 +31,14 @@ _STYLES = {
 def command(
     *,
     release_namespace: Annotated[
-        str, typer.Option(help="Where slurm-bridge is installed.", metavar="NAME")
+        str, typer.Option(help="Namespace slurm-bridge is installed in.", metavar="NAME")
     ] = "slurm-bridge",
     form: FormatOption = Format.TABLE,
     kubeconfig: Kubeconfig = "",
     slurm_url: SlurmUrl = "",
     slurm_token_file: SlurmTokenFile = "",
 ) -> None:
-    """Find what is wrong with the installation, and say the fix. Changes nothing."""
+    """Find what is wrong with the installation and how to fix it. Changes nothing."""
     way = Way(kubeconfig=kubeconfig, slurm_url=slurm_url, slurm_token_file=slurm_token_file)
     found = access.run(way, lambda opened: _examine(opened, way, release_namespace))
     if form in (Format.JSON, Format.YAML):
@@ -74,7 +74,7 @@ async def _examine(opened: Access, way: Way, release: str) -> Sequence[Finding]:
 
 
 def _now() -> datetime:
-    return datetime.now(UTC)  # noqa: TID251  # a command is run by a person, at this very moment
+    return datetime.now(UTC)  # noqa: TID251  # a person runs a command now
 
 
 def _token(way: Way) -> str:

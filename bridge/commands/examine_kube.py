@@ -1,4 +1,4 @@
-"""Gathers what `doctor` wants to know of Kubernetes. Writes nothing: what it creates, it creates as a dry run."""
+"""Gather the Kubernetes facts for `doctor`. Objects are only created as a dry run."""
 
 from asyncio import gather
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -29,17 +29,17 @@ _DRY_RUN = {"dryRun": "All"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeExamined:
-    """What was found, and what the other side's questions need of it."""
+    """What was found, and what the Slurm checks need from it."""
 
     facts: KubeFacts
     settings: Settings
-    """The defaults where they may not be read or are not valid."""
+    """The defaults if they may not be read or are invalid."""
     nodes: Sequence[KubeNodeFacts]
     cluster: ClusterId | None
 
 
 class KubeExaminer:
-    """One look at one cluster."""
+    """Examines one cluster once."""
 
     def __init__(self, client: KubeClient, *, release: str, now: Callable[[], datetime]) -> None:
         """release: the namespace slurm-bridge is installed in."""
@@ -48,7 +48,7 @@ class KubeExaminer:
         self._now = now
 
     async def examine(self) -> KubeExamined:
-        """Look at everything; what may not be read is left open.
+        """Examine everything; leave out what may not be read.
 
         Raises:
             KubeError: the API server does not answer.
@@ -99,7 +99,10 @@ class KubeExaminer:
         return found if isinstance(found, dict) else None
 
     async def _webhooks(self) -> frozenset[str]:
-        """A policy may mutate instead of a webhook (`admission.mutate: policy`)."""
+        """Return the webhooks found.
+
+        A policy may mutate instead of one (`admission.mutate: policy`).
+        """
         group = "admissionregistration.k8s.io/v1"
         found = {
             kind: bool(await self._ours(group, f"{kind}webhookconfigurations"))
@@ -154,7 +157,7 @@ class KubeExaminer:
         return await self._review("selfsubjectaccessreviews", "SelfSubjectAccessReview", attributes)
 
     async def _skew_s(self) -> float:
-        """What is created, if only as a dry run, says what time it is there."""
+        """Compare clocks: an object created as a dry run carries the server's time."""
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "clock-"}}
         path = paths.collection("v1", "configmaps", self._release)
         asked = self._now()
@@ -210,7 +213,7 @@ class KubeExaminer:
         return bool(msgspec.json.decode(answer)["status"]["allowed"])
 
     async def _readable(self, answer: Awaitable[T]) -> T | None:
-        """None for what whoever looks may not read, or what is not there."""
+        """Return None if the caller may not read it, or it does not exist."""
         try:
             return await answer
         except (Forbidden, NotFound):

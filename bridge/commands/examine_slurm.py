@@ -1,4 +1,4 @@
-"""Gathers what `doctor` wants to know of Slurm; asks only."""
+"""Gather the Slurm facts for `doctor`; reads only."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ async def examine(
     has_gpus: bool,
     now: Callable[[], datetime],
 ) -> tuple[SlurmFacts, Sequence[SlurmNodeFacts] | None]:
-    """Look at Slurm, and list its nodes; None for these where it does not answer."""
+    """Examine Slurm and list its nodes; the nodes are None if it does not answer."""
     facts = SlurmFacts(
         url=url,
         now=now(),
@@ -37,7 +37,8 @@ async def examine(
     try:
         release = (await client.dialect()).release
         facts = replace(facts, trouble=None, words="", release=release)
-        # A ping answers whatever the token; what slurmctld itself has to answer says whether it is good.
+        # A ping succeeds with any token; a request that slurmctld itself answers proves that the
+        # token is good.
         asked = now()
         at_s = await inspection.time_s(client)
         answered = now()
@@ -63,7 +64,7 @@ async def _controller_responds(client: SlurmClient) -> bool:
     try:
         return await inspection.controller_responds(client)
     except SlurmError:
-        return True  # it is slurmrestd that fails
+        return True  # slurmrestd is the one that fails
 
 
 def _troubled(facts: SlurmFacts, error: SlurmError) -> SlurmFacts:

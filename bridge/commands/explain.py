@@ -1,7 +1,10 @@
-"""`explain FILE`: what a manifest would become in Slurm, and everything that is wrong with it, without any effect.
+"""`explain FILE`: what a manifest would become in Slurm, and everything that is wrong with it.
 
-Each pod is created as a dry run, so the webhook and the policies say what they would say. The job is then decided on by the
-same function as in the extender, from what whoever asks may read. Exit code 2 where something is refused.
+Has no effect.
+
+Each pod is created as a dry run, so the webhook and the policies respond as usual. The job is then
+decided on by the function the extender uses, from what the caller may read. Exit code 2 if
+something is refused.
 """
 
 import sys
@@ -48,40 +51,40 @@ REFUSED = 2
 """Exit code."""
 
 _HIDDEN = frozenset({"admin_comment", "flags", "current_working_directory", "extra"})
-"""Fields of a submission that are the same for all, or for nobody to read."""
+"""Fields of a submission that are the same for every job or not meant for people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
-    """One pod template of a manifest."""
+    """The explanation of one pod template of a manifest."""
 
     where: str
     """`Job/train spec.template in namespace research`."""
     faults: tuple[str, ...] = ()
     job: dict[str, object] | None = None
-    """What would be submitted for one such pod, or for the gang that it is of; None where that cannot be told."""
+    """What would be submitted for one such pod, or for its gang; None if that cannot be determined."""
     components: tuple[dict[str, object], ...] = ()
-    """Further components of that job, where a gang's pods differ in size."""
+    """Further components of that job, if a gang's pods differ in size."""
     pods: int = 1
-    """How many pods the job is for."""
+    """The number of pods the job is for."""
     rule: str = ""
-    """The policy rule that holds for whoever asks."""
+    """The policy rule that applies to the caller."""
     note: str = ""
 
 
 def command(
-    file: Annotated[str, typer.Argument(help="A manifest; - is standard input.")],
+    file: Annotated[str, typer.Argument(help="Manifest to explain; - reads standard input.")],
     *,
     namespace: Namespace = "",
     release_namespace: Annotated[
-        str, typer.Option(help="Where slurm-bridge is installed.", metavar="NAME")
+        str, typer.Option(help="Namespace slurm-bridge is installed in.", metavar="NAME")
     ] = "slurm-bridge",
     form: FormatOption = Format.TABLE,
     kubeconfig: Kubeconfig = "",
     slurm_url: SlurmUrl = "",
     slurm_token_file: SlurmTokenFile = "",
 ) -> None:
-    """Say what a manifest would become in Slurm, and what is wrong with it. Creates nothing."""
+    """Show what a manifest would become in Slurm and what is wrong with it. Creates nothing."""
     way = Way(kubeconfig=kubeconfig, slurm_url=slurm_url, slurm_token_file=slurm_token_file)
     documents = _documents(file)
     where = namespace or way.namespace
@@ -106,7 +109,7 @@ def _documents(file: str) -> Sequence[dict[str, Any]]:
     found = [document for document in documents if isinstance(document, dict)]
     if not any(True for document in found for _ in manifests.templates(document)):
         typer.echo(
-            f"error: {file}: no pod in it: expected a Pod or something with a pod template",
+            f"error: {file}: contains no pod: expected a Pod or something with a pod template",
             err=True,
         )
         raise typer.Exit(1)
@@ -122,18 +125,18 @@ async def _explain(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Made:
-    """What would become of one template."""
+    """What one template would become."""
 
     where: str
     members: Sequence[tuple[Membership, Pod]] = ()
     """Its pods, as far as the manifest determines them."""
     answer: Explained | None = None
-    """Set where Slurm gets no job for it."""
+    """Set if Slurm gets no job for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Site:
-    """What the administrator has set, and the nodes there are."""
+    """The administrator's settings, and the nodes."""
 
     policy: Policy
     defaults: Defaults
@@ -141,7 +144,7 @@ class _Site:
 
 
 class _Explainer:
-    """One look at what is needed to put jobs together."""
+    """Gathers once what is needed to assemble the jobs."""
 
     def __init__(
         self, opened: Access, installed: Installation, documents: Sequence[dict[str, Any]]
@@ -151,16 +154,16 @@ class _Explainer:
         self._objects = Objects(opened.kube)
         self._documents = documents
         self._declared: dict[Reference, KubeObject | None] = {}
-        """PodGroups as far as they were looked for."""
+        """The PodGroups that were looked up."""
         self._owners: dict[PodUid, Sequence[KubeObject]] = {}
         self._gangs: dict[str, list[tuple[Membership, Pod]]] = {}
-        """The pods of all templates by their workload."""
+        """The pods of all templates, by workload."""
 
     async def explain(self, namespace: str) -> Sequence[Explained]:
         """Explain every pod template, in the order of the manifest.
 
         Args:
-            namespace: of objects that name none.
+            namespace: the namespace of objects that name none.
 
         Raises:
             KubeError: the API server does not answer.
@@ -169,7 +172,7 @@ class _Explainer:
         made = [await self._made(each, each.root.namespace or namespace) for each in templates]
         site = await self._site()
         if site is None:
-            note = "let in; what it would be in Slurm needs access to Slurm and to slurm-bridge's settings"
+            note = "admitted; showing its job takes access to Slurm and to slurm-bridge's settings"
             return [one.answer or Explained(where=one.where, note=note) for one in made]
         return [one.answer or await self._job(one, site) for one in made]
 
@@ -185,7 +188,7 @@ class _Explainer:
         pods = expected.pods(template, made)
         note = "" if pods else "makes no pods"
         if not made.is_gated:
-            note = f"not Slurm's to place: namespace {namespace} is not labelled {names.ENABLED_LABEL}=true"
+            note = f"not scheduled by Slurm: namespace {namespace} is not labelled {names.ENABLED_LABEL}=true"
         members = [(await self._membership(pod, template.owners), pod) for pod in pods]
         for member, pod in members:
             self._owners[pod.uid] = template.owners
@@ -209,7 +212,7 @@ class _Explainer:
         made["metadata"] |= {
             "resourceVersion": "0",
             "uid": str(uuid.uuid4()),
-        }  # never stored: it has none
+        }  # the dry run stored none
         return decode.pod(msgspec.json.encode(made))
 
     async def _membership(self, pod: Pod, owners: Sequence[KubeObject]) -> Membership:
@@ -255,7 +258,7 @@ class _Explainer:
         )
 
     async def _job(self, one: _Made, site: _Site) -> Explained:
-        """Explain the job of a template's first pod: a template's other gangs are like the first one's."""
+        """Explain the job of a template's first pod: the template's other gangs resemble the first."""
         member, pod = one.members[0]
         gang = self._gang(member) if member.is_gang else None
         if faults := gang.faults if gang else member.faults:
@@ -283,7 +286,7 @@ class _Explainer:
         )
 
     def _gang(self, member: Membership) -> Workload:
-        """Evaluate a gang as it is when it is submitted: some members are created only when others run."""
+        """Evaluate a gang as it is at submission: some members are created only when others run."""
         together = self._gangs[member.key]
         declared = None if member.declared_by is None else self._declared.get(member.declared_by)
         whole = workload.evaluate(together, declared)
@@ -301,11 +304,11 @@ class _Explainer:
 
 def _waits(gang: Workload) -> str:
     missing = gang.needed - len(gang.members)
-    return f"waits for {missing} more pods, which the manifest does not have" if missing > 0 else ""
+    return f"waits for {missing} more pods that are not in the manifest" if missing > 0 else ""
 
 
 def _fields(spec: PlaceholderSpec) -> dict[str, object]:
-    """What differs from job to job, in slurmrestd's words."""
+    """Return the fields that differ between jobs, under slurmrestd's names."""
     job = encode.submission(replace(spec, also=()))["job"]
     fields = msgspec.convert(job, dict[str, object])
     return {name: value for name, value in fields.items() if name not in _HIDDEN}
@@ -328,7 +331,7 @@ def _print(one: Explained) -> None:
 
 
 def _differences(one: Explained) -> Iterator[tuple[str, str]]:
-    """Describe each further component by what is not as in the first."""
+    """Describe each further component by its differences from the first."""
     first = one.job or {}
     for number, component in enumerate(one.components, 2):
         other = (f"{name} {value}" for name, value in component.items() if first.get(name) != value)

@@ -1,4 +1,7 @@
-"""What the chart installed, as far as whoever looks may read it: the services' settings, and which cluster this is."""
+"""What the chart installed, as far as the caller may read it.
+
+The services' settings and the cluster's id.
+"""
 
 import tempfile
 from collections.abc import Sequence
@@ -15,23 +18,23 @@ from bridge.settings import sources
 from bridge.settings.schema import ENV_PREFIX, Settings
 
 OURS = "app.kubernetes.io/name=slurm-bridge"
-"""Label selector of every object of the chart."""
+"""Label selector for every object of the chart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installation:
-    """One release."""
+    """One release of the chart."""
 
     settings: Settings | None
-    """None: they may not be read, are not there, or have faults."""
+    """None if they may not be read, do not exist, or have faults."""
     faults: Sequence[str] | None
-    """Of the settings; None where there is no ConfigMap to be read."""
+    """The faults of the settings; None if there is no readable ConfigMap."""
     cluster: ClusterId | None
-    """None where that may not be read."""
+    """None if it may not be read."""
 
     @classmethod
     async def read(cls, client: KubeClient, namespace: str) -> "Installation":
-        """Read what the namespace slurm-bridge is installed in says.
+        """Read the installation in a namespace.
 
         Raises:
             KubeError: the API server does not answer.
@@ -42,7 +45,7 @@ class Installation:
 
 
 async def config_map(client: KubeClient, namespace: str, *, component: str, key: str) -> str | None:
-    """Read a file out of a ConfigMap of the chart; None where there is none, or it may not be read."""
+    """Read a file from a ConfigMap of the chart; None if there is none or it may not be read."""
     selector = f"{OURS},app.kubernetes.io/component={component}"
     path = paths.collection("v1", "configmaps", namespace)
     try:

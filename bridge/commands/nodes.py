@@ -1,4 +1,4 @@
-"""`nodes`: both worlds' nodes side by side. Exit code 2 where they do not fit together."""
+"""`nodes`: the nodes of both systems side by side. Exit code 2 if they do not match."""
 
 import typer
 
@@ -35,7 +35,7 @@ def command(
     slurm_url: SlurmUrl = "",
     slurm_token_file: SlurmTokenFile = "",
 ) -> None:
-    """Show the nodes of both worlds, and where they do not fit together."""
+    """Show the nodes of both systems, and where they do not match."""
     way = Way(kubeconfig=kubeconfig, slurm_url=slurm_url, slurm_token_file=slurm_token_file)
     found = access.run(way, _ask)
     output.table(found, COLUMNS, form, nothing="no node is handed to Slurm")

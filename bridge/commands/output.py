@@ -1,4 +1,7 @@
-"""How answers are printed: a table that fits the terminal, `-o wide` with more columns, `-o json` and `-o yaml` for scripts."""
+"""Print results as a table that fits the terminal, a wider one, JSON or YAML.
+
+`-o wide` adds columns; `-o json` and `-o yaml` are for scripts.
+"""
 
 import dataclasses
 import enum
@@ -15,11 +18,11 @@ from rich.table import Table
 from rich.text import Text
 
 _PIPE_WIDTH = 200
-"""Columns where the output is no terminal: nothing has to be folded."""
+"""Width in columns if the output is not a terminal: nothing has to be folded."""
 
 
 class Format(enum.StrEnum):
-    """What `-o` takes."""
+    """The values of `-o`."""
 
     TABLE = "table"
     WIDE = "wide"
@@ -27,7 +30,7 @@ class Format(enum.StrEnum):
     YAML = "yaml"
 
 
-FormatOption = Annotated[Format, typer.Option("--output", "-o", help="How to print it.")]
+FormatOption = Annotated[Format, typer.Option("--output", "-o", help="Output format.")]
 
 _STYLES = {
     "RUNNING": "green",
@@ -39,12 +42,12 @@ _STYLES = {
     "warning": "yellow",
     "not checked": "dim",
 }
-"""Words of a cell that get a colour, on a terminal only."""
+"""Words that are coloured in a cell, on a terminal only."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TableColumn:
-    """One column: the row's field, and whether only `-o wide` shows it."""
+    """One column: the row's field, and whether it is shown only by `-o wide`."""
 
     title: str
     field: str
@@ -52,14 +55,20 @@ class TableColumn:
 
 
 def console() -> Console:
-    """Colours on a terminal only (and never with NO_COLOR), whole lines into a pipe."""
+    """Return a console.
+
+    Colours on a terminal only (and never with NO_COLOR), unfolded lines into a pipe.
+    """
     return Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH, highlight=False)
 
 
 def table(
     rows: Sequence[Any], columns: Sequence[TableColumn], form: Format, *, nothing: str
 ) -> None:
-    """Print rows (dataclasses) in the format wanted; `nothing` is said on standard error where there are none."""
+    """Print rows (dataclasses) in the format asked for.
+
+    If there are none, print `nothing` to standard error.
+    """
     match form:
         case Format.JSON | Format.YAML:
             document([plain(row) for row in rows], form)
@@ -90,17 +99,17 @@ def document(content: object, form: Format) -> None:
 
 
 def plain(row: Any) -> dict[str, object]:
-    """A row as JSON takes it."""
+    """Return a row as JSON types."""
     return {key: _plain(value) for key, value in dataclasses.asdict(row).items()}
 
 
 def number(value: object) -> str:
-    """A value of slurmrestd's: numbers come as `{"set": …, "number": …}`."""
+    """Format a number of slurmrestd, which comes as `{"set": …, "number": …}`."""
     return str(value["number"]) if isinstance(value, dict) and "number" in value else str(value)
 
 
 def duration(span: timedelta) -> str:
-    """A span as kubectl writes ages: two units at most."""
+    """Format a span as kubectl formats ages: two units at most."""
     seconds = max(int(span.total_seconds()), 0)
     units = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
     for n, (size, unit) in enumerate(units):

@@ -1,4 +1,4 @@
-"""`kubectl slurm …`: a program `kubectl-slurm` on PATH is a plugin of kubectl."""
+"""`kubectl slurm …`: kubectl treats a program `kubectl-slurm` on PATH as a plugin."""
 
 import typer
 
@@ -8,7 +8,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="What Slurm makes of your pods.",
+    help="Show what Slurm does with your pods.",
 )
 app.command("why")(why.command)
 app.command("queue")(queue.command)

@@ -41,7 +41,7 @@ def command(
     *,
     namespace: Namespace = "",
     everywhere: Annotated[
-        bool, typer.Option("--all-namespaces", "-A", help="Of every namespace.")
+        bool, typer.Option("--all-namespaces", "-A", help="Show all namespaces.")
     ] = False,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Until Ctrl-C.")] = False,
     form: FormatOption = Format.TABLE,
@@ -49,7 +49,7 @@ def command(
     slurm_url: SlurmUrl = "",
     slurm_token_file: SlurmTokenFile = "",
 ) -> None:
-    """Show workloads and their placeholders: what waits first, in Slurm's order."""
+    """Show workloads and their placeholders: pending ones first, in Slurm's order."""
     way = Way(kubeconfig=kubeconfig, slurm_url=slurm_url, slurm_token_file=slurm_token_file)
     where = "" if everywhere else namespace or way.namespace
 
@@ -57,7 +57,9 @@ def command(
         return access.run(way, lambda opened: _ask(opened, where))
 
     if not watch:
-        nothing = f"no pods of ours in {f'namespace {where}' if where else 'any namespace'}"
+        nothing = (
+            f"no pods scheduled by Slurm in {f'namespace {where}' if where else 'any namespace'}"
+        )
         output.table(look(), COLUMNS, form, nothing=nothing)
         return
     with Live(console=output.console(), auto_refresh=False) as live:
@@ -72,4 +74,4 @@ async def _ask(opened: Access, namespace: str) -> Sequence[QueueEntry]:
     jobs = await opened.queue()
     if jobs is not None and namespace:
         jobs = tuple(job for job in jobs if job.identity and job.identity.namespace == namespace)
-    return queue.entries(pods, jobs, datetime.now(UTC))  # noqa: TID251  # a command looks now
+    return queue.entries(pods, jobs, datetime.now(UTC))  # noqa: TID251  # a person runs a command now

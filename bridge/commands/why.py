@@ -1,4 +1,4 @@
-"""`why POD`: what it waits for, who is ahead, what to do. Exit code 3 while it waits, so that scripts can tell."""
+"""`why POD`: what it waits for, who is ahead, what to do. Exit code 3 while it waits, for scripts."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -20,7 +20,7 @@ WAITS = 3
 
 
 def command(
-    pod: Annotated[str, typer.Argument(help="Its name, or NAMESPACE/NAME.")],
+    pod: Annotated[str, typer.Argument(help="Name, or NAMESPACE/NAME.")],
     *,
     namespace: Namespace = "",
     form: FormatOption = Format.TABLE,
@@ -28,7 +28,7 @@ def command(
     slurm_url: SlurmUrl = "",
     slurm_token_file: SlurmTokenFile = "",
 ) -> None:
-    """Say why a pod waits, who is ahead of it and what can be done."""
+    """Show why a pod waits, who is ahead of it and what can be done."""
     way = Way(kubeconfig=kubeconfig, slurm_url=slurm_url, slurm_token_file=slurm_token_file)
     where, _, name = pod.rpartition("/")
     where = where or namespace or way.namespace
@@ -46,12 +46,12 @@ async def _ask(opened: Access, namespace: str, name: str) -> Diagnosis:
         labels = (await objects.get_namespace(opened.kube, namespace)).labels
     except (
         Forbidden
-    ):  # ordinary users may not read namespaces, and it matters for pods of others only
+    ):  # ordinary users may not read namespaces, and it matters only for other schedulers' pods
         labels = {}
     return why.answer(
         Situation(
             pod=pod,
-            now=datetime.now(UTC),  # noqa: TID251  # a command looks once, and now
+            now=datetime.now(UTC),  # noqa: TID251  # a person runs a command now
             namespace_is_selected=labels.get(names.ENABLED_LABEL) == "true",
             queue=await opened.queue(),
         )

@@ -1,4 +1,5 @@
-"""The loop over workloads that extender and controllers share: what is known, what is decided, carrying it out.
+"""The reconcile loop that the extender and the controllers share: gather, decide, act.
 
-It may enter everything below: `leading`, `process`, `settings`, the adapters and `bridge.domain`.
+It may import every layer below it: `leading`, `process`, `settings`, the adapters and
+`bridge.domain`.
 """

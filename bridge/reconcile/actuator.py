@@ -1,7 +1,10 @@
-"""Carries out what was decided for a pod: every write to either system that a decision asks for is in this file.
+"""Carry out what was decided for a pod.
 
-No business `if` here. Every action may be carried out again, and may be cut off anywhere: what it left undone is decided
-anew from what is then to be seen. A write to Slurm is noted in the book when it is over, whatever came of it.
+Every write to either system that a decision asks for is in this file.
+
+There is no business `if` here. Every action is idempotent and may be cut off anywhere: the next
+decision starts from what can be observed then. A write to Slurm is recorded in the expectations
+when it is over, whatever its result.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -56,17 +59,21 @@ from bridge.slurm.client import SlurmClient
 _log = structlog.get_logger(__name__)
 
 SubmitFor = Callable[[Pod, Submit], Awaitable[None]]
-"""How a placeholder is submitted: the extender's business, as only it places."""
+"""Submits a placeholder. Only the extender can do that, as only it places pods."""
 
 ResizeFor = Callable[[Pod, Resize], Awaitable[bool]]
-"""How one that waits is made to ask for more or less: likewise. False: that takes another job."""
+"""Changes what a pending placeholder asks for; False if that takes another job. Only the extender
+can do it.
+"""
 
 RestoreFor = Callable[[Pod, Restore], Awaitable[None]]
-"""How one that Slurm lost is submitted again: the controllers' business, as the pods are theirs by then."""
+"""Submits again a placeholder that Slurm lost. Only the controllers can do it: the pods are theirs
+by then.
+"""
 
 
 class Actuator:
-    """The hands of one leader."""
+    """Carries out the decisions of one leader."""
 
     def __init__(
         self,
@@ -96,12 +103,14 @@ class Actuator:
         self._metrics = metrics
 
     async def carry_out(self, pod: Pod, decision: Decision, *, workload: WorkloadKey) -> None:
-        """Do one thing after the other; the first that fails ends it. A pod that is gone needs nothing more.
+        """Carry out the actions in order, stopping at the first that fails.
+
+        A pod that is gone needs nothing more.
 
         Args:
-            pod: which.
-            decision: what is to be done.
-            workload: the uid of the workload that the pod is of.
+            pod: the pod that was decided on.
+            decision: the actions to carry out.
+            workload: the uid of the pod's workload.
 
         Raises:
             KubeError, SlurmError: decide again later.
@@ -117,7 +126,7 @@ class Actuator:
             _log.debug("pod.gone_already")
 
     def _count(self, pod: Pod, action: Action) -> None:
-        """Tell the metrics what was done; `pod` is as it was before."""
+        """Update the metrics for an action; `pod` is the pod before it."""
         match action:
             case Assign(job_id=job_id) | Complete(job_id=job_id):
                 job = self._placeholders.job(job_id)
@@ -129,7 +138,7 @@ class Actuator:
                 pass
 
     async def _act(self, pod: Pod, action: Action, workload: WorkloadKey) -> Pod:
-        """Carry out one action; returns the pod as our own write left it."""
+        """Carry out one action and return the pod as our own write left it."""
         match action:
             case (
                 Submit()
@@ -235,7 +244,10 @@ class Actuator:
             self._placeholders.wrote(workload)
 
     async def _worst(self, job: SlurmJob, how: Outcome) -> Outcome:
-        """Count what is recorded of members that ended before; a replacement may have taken that back since we read it."""
+        """Include the recorded outcomes of members that ended earlier.
+
+        A replacement may have reversed them since we read.
+        """
         if not job.identity.failed:
             return how
         now = await jobs.job(self._slurm, job.sluid or job.id)
@@ -243,7 +255,7 @@ class Actuator:
         return outcome.worst([how, *outcome.recorded(identity)])
 
     async def _amend(self, pod: Pod, action: Enlist | Record, workload: WorkloadKey) -> None:
-        """Change the identity as it is now: the other program may have changed it as well."""
+        """Apply the change to the current identity: the other program may have changed it as well."""
         try:
             job = await self._verified(action.job_id, action.sluid, workload)
             if job is None:
@@ -274,10 +286,11 @@ class Actuator:
     async def _verified(
         self, job_id: JobId, sluid: Sluid | None, workload: WorkloadKey
     ) -> SlurmJob | None:
-        """The placeholder that was meant, and no other job that has its id by now; None if it is gone.
+        """Return the placeholder that was meant, not another job that has taken its id.
 
-        A job id is re-used after a hard crash of slurmctld. One that was read with its sluid is safe; one that was only
-        just submitted is read once before anything is done to it.
+        Return None if it is gone. slurmctld may re-use job ids after a hard crash. A job that was
+        read with its sluid is safe; one that was only just submitted is read once before anything
+        is done to it.
         """
         known = self._placeholders.job(job_id)
         if known is not None and known.sluid is not None and known.sluid == sluid:
@@ -290,7 +303,7 @@ class Actuator:
         return found if is_it and isinstance(found, SlurmJob) else None
 
     async def _was_placed_by(self, job: SlurmJob, pod: Pod) -> bool:
-        """Another leader placed the pod by this very job, and our cache does not know yet."""
+        """Check whether another leader placed the pod by this job, unknown to our cache."""
         try:
             now = await writes.get_pod(self._kube, pod.namespace, pod.name)
         except kube_errors.NotFound:
@@ -316,7 +329,11 @@ class Actuator:
         return pod
 
     async def _evict(self, pod: Pod, action: Evict) -> None:
-        """Say why, then delete. Not the Eviction API: a PodDisruptionBudget cannot keep a node that is someone else's."""
+        """Record the reason, then delete.
+
+        The Eviction API is not used: a PodDisruptionBudget must not keep a node that belongs to
+        someone else.
+        """
         evicted = patches.evicted(
             pod, action.cause, action.message, self._clock.now(), if_unchanged=action.if_unchanged
         )
@@ -343,7 +360,10 @@ class Actuator:
 
     @contextmanager
     def _writing_to(self, pod: Pod) -> Iterator[None]:
-        """The write may have happened, whatever comes back: this version of the pod is not decided on again."""
+        """Mark this version of the pod as written to.
+
+        The write may have happened, so the version is not decided on again.
+        """
         try:
             yield
         except kube_errors.Unavailable:
@@ -353,12 +373,15 @@ class Actuator:
             self._placeholders.patched(pod)
 
     def _seen(self, before: Pod, after: Pod) -> Pod:
-        """Let the next decision see our own write before the watch delivers it."""
+        """Make our own write visible to the next decision before the watch delivers it."""
         self._pods.observe(after, base=before.resource_version)
         return after
 
     async def _event(self, pod: Pod, kind: EventType, action: str, reason: str, note: str) -> None:
-        """Say it in an Event; what matters stands in the pod's conditions too, so a lost one holds nothing up."""
+        """Send an Event.
+
+        Everything important is in the pod's conditions too, so a lost Event blocks nothing.
+        """
         event = Event(type=kind, action=action, reason=reason, note=note, at=self._clock.now())
         try:
             await events.create_event(self._kube, pod, event, by=self._reporter)

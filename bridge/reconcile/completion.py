@@ -1,7 +1,8 @@
-"""Tells Slurm how pods ended; and what is second best where slurmctld's own port is out of reach.
+"""Report to Slurm how pods ended, with a fallback for when slurmctld's own port cannot be reached.
 
-slurmrestd can only cancel. Where a firewall, or a wrong setting, stands between us and slurmctld's port for long, pods
-must not stay for ever: their placeholders are cancelled, and how they ended is left in the identity for whoever reads it.
+slurmrestd can only cancel. If a firewall or a wrong setting blocks slurmctld's port for long, pods
+must not stay forever: their placeholders are cancelled, and the outcome stays in the identity for
+anyone who reads it.
 """
 
 from dataclasses import replace
@@ -20,14 +21,18 @@ from bridge.slurm.errors import Unavailable
 _log = structlog.get_logger(__name__)
 
 PATIENCE_S = 30.0
-"""For so long an unreachable port is tried again before anything is cancelled: a restart of slurmctld is over by then."""
+"""Retry an unreachable port for this long before cancelling anything: a restart of slurmctld is
+over by then.
+"""
 
 FORGOTTEN_S = 150.0
-"""A failure that so long no other followed (retries come at least once a minute) belongs to an outage that is over."""
+"""After this long without another failure, the outage counts as over (retries come at least once a
+minute).
+"""
 
 
 class Completer:
-    """One leader's way to end placeholders with an outcome."""
+    """Ends placeholders with an outcome, for one leader."""
 
     def __init__(self, slurm: SlurmClient, controller: Controller, clock: Clock) -> None:
         self._slurm = slurm
@@ -36,7 +41,7 @@ class Completer:
         self._silence = Silence()
 
     async def complete(self, job: SlurmJob, how: Outcome) -> None:
-        """End a placeholder with its pod's outcome, or cancel it if that has not been possible for long.
+        """End a placeholder with its pod's outcome, or cancel it if that stays impossible.
 
         Raises:
             SlurmError: try again later.
@@ -56,19 +61,19 @@ class Completer:
 
 
 class Silence:
-    """How long slurmctld's port has been out of reach; moments are monotonic seconds."""
+    """Tracks how long slurmctld's port has been unreachable; moments are monotonic seconds."""
 
     def __init__(self) -> None:
         self._since: float | None = None
         self._failed_at = 0.0
 
     def is_hopeless(self, now: float) -> bool:
-        """Note a failure, and say whether no outcome could be told for long."""
+        """Note a failure; return True if outcomes have not been deliverable for too long."""
         if self._since is None or now - self._failed_at > FORGOTTEN_S:
             self._since = now
         self._failed_at = now
         return now - self._since >= PATIENCE_S
 
     def ends(self) -> None:
-        """Note an answer."""
+        """Note a successful call."""
         self._since = None

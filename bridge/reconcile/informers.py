@@ -1,6 +1,8 @@
-"""What a program keeps of Kubernetes in memory: our pods, all nodes, and every other pod that has a node.
+"""The Kubernetes objects a program keeps in memory.
 
-No pod is in both caches: each event of a pod is sent, and read, once.
+Our pods, all nodes, and every other pod that has a node.
+
+No pod is in both pod caches, so each event is sent and decoded once.
 """
 
 import asyncio
@@ -22,18 +24,21 @@ _TRY_AGAIN_S = 60.0
 
 
 class Mirror:
-    """The caches, and the reflectors that keep them."""
+    """The informers: the caches, and the reflectors that fill them."""
 
     def __init__(self, set_aside: Oddities) -> None:
         self._set_aside = set_aside
         self.pods: Cache[Pod] = Cache(PODS, set_aside)
-        """Those that ask for our scheduler."""
+        """Pods that ask for our scheduler."""
         self.kube_nodes: Cache[KubeNodeFacts] = Cache(NODES, set_aside)
         self.bound: Cache[BoundPod] = Cache(BOUND_PODS, set_aside)
-        """Every other pod of the cluster that has a node."""
+        """Every other pod in the cluster that has a node."""
 
     def parts(self, program: Program) -> tuple[Service, ...]:
-        """Keep the caches up to date; the program's readiness depends on it."""
+        """Return the services that keep the caches up to date.
+
+        The program's readiness depends on them.
+        """
         name = program.settings.scheduler_name
         return (
             self._part(program, "pods", self.pods, f"spec.schedulerName={name}"),
@@ -45,12 +50,12 @@ class Mirror:
         )
 
     async def synced(self) -> None:
-        """Wait until absence means something."""
+        """Wait until every cache holds a full list, so that absence is meaningful."""
         for cache in (self.pods, self.kube_nodes, self.bound):
             await cache.synced.wait()
 
     async def _try_again(self, stop: asyncio.Event) -> None:
-        """Tell subscribers once more, now and then, of what they raised over."""
+        """Retry periodically the notifications that subscribers raised an exception on."""
         while not stop.is_set():
             await clock.pause(_TRY_AGAIN_S, stop)
             for cache in (self.pods, self.kube_nodes, self.bound):

@@ -1,4 +1,4 @@
-"""One term of leadership over pods: what the extender and the controllers put together in the same way."""
+"""One term of leadership over pods, assembled the same way for the extender and the controllers."""
 
 import asyncio
 from collections.abc import Callable
@@ -19,28 +19,32 @@ from bridge.reconcile.side import Side
 from bridge.slurm.discovery import Discovery
 
 _PATIENCE_S = 2.0
-"""A placeholder that waits is none of the controllers' business yet."""
+"""How long a new job may be pending before the controllers look at it: they have no use for it
+until it runs.
+"""
 
 _SHORTEST_PAUSE_S = 0.05
 _UNHURRIED_PAUSE_S = 0.2
-"""Between two readings that are asked for: the extender's pods wait for their nodes, the controllers' to be released, many at
-once."""
+"""Minimum pause between two requested readings. The extender's pods wait for their nodes; the
+controllers' pods wait to be released, many at once.
+"""
 
 
 class Leadership:
-    """A queue of pods, and a picture of Slurm that wakes them; dropped when the term ends."""
+    """A work queue of pods and a view of Slurm that feeds it; both are dropped when the term ends."""
 
     def __init__(
         self, program: Program, mirror: Mirror, *, busy_s: float, idle_s: float, submits: bool
     ) -> None:
-        """Put the queue and the picture together.
+        """Create the queue and the view.
 
         Args:
             program: the process.
-            mirror: what it keeps of Kubernetes.
-            busy_s: how often Slurm is read while something waits.
-            idle_s: how often it is read otherwise.
-            submits: the pods are those that wait for a placeholder; else those that have one, which must end some time.
+            mirror: its informers.
+            busy_s: the interval between readings of Slurm while something waits.
+            idle_s: the interval otherwise.
+            submits: True if the pods wait for a placeholder; False if they have one, which must end
+                some day.
         """
         self._program = program
         self._mirror = mirror
@@ -66,7 +70,7 @@ class Leadership:
             metrics=program.metrics,
         )
         self.wake: Callable[[PodUid], None] = lambda pod: queue.add(alone_key(pod))
-        """Asks for a look at one pod; the loop finds the workload it is of."""
+        """Requests a look at one pod; the loop finds its workload."""
         program.health.register("slurm", self.placeholders.health)
 
     def loop(
@@ -78,7 +82,7 @@ class Leadership:
         resize: ResizeFor,
         restore: RestoreFor,
     ) -> PodLoop:
-        """Put the loop over one side's pods together."""
+        """Create the loop over one side's pods."""
         program = self._program
         return PodLoop(
             side,
@@ -105,7 +109,7 @@ class Leadership:
         )
 
     async def run(self, loop: PodLoop, stop: asyncio.Event, *, workers: int) -> None:
-        """Run the loop until told to stop, and tell people of what is set aside meanwhile."""
+        """Run the loop until told to stop, and send Events about objects that are set aside."""
         program = self._program
         self._mirror.pods.subscribe(set_aside.odd_pods(program.set_aside, loop.actor))
         async with asyncio.TaskGroup() as group:

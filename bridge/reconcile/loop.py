@@ -1,7 +1,10 @@
-"""The loop over workloads that the extender and the controllers have in common: gather, decide, act.
+"""The reconcile loop over workloads that the extender and the controllers share.
 
-Most workloads are single pods; a gang's members are looked at together. Which pods are whose, the lifecycle says; what
-else there is to gather, each program says by its `Side` (`bridge.reconcile.side`).
+Gather, decide, act.
+
+Most workloads are single pods; a gang's members are looked at together. The lifecycle defines which
+side owns a pod; what else has to be gathered, each program provides through its `Side`
+(`bridge.reconcile.side`).
 """
 
 import asyncio
@@ -34,13 +37,15 @@ from bridge.reconcile.side import Side
 from bridge.reconcile.situations import Situations
 
 _REST_S = 2.0
-"""How soon a workload is looked at for which nothing has to be done at once: all that happens until then is one look."""
+"""Delay before the next look at a workload without urgent work: everything that happens until then
+is handled in one look.
+"""
 
 _WORST_FIRST = (Past.IN_FLIGHT, Past.HANDED_OVER, Past.NOTHING)
 
 
 class PodLoop:
-    """One leadership's work on pods; made when it begins, dropped when it ends."""
+    """Reconciles pods during one term of leadership; created when it begins, dropped when it ends."""
 
     def __init__(
         self,
@@ -67,19 +72,21 @@ class PodLoop:
         self._members = Members(side)
         self._situations = Situations(metrics)
         self._admitted: set[PodUid] = set()
-        """Pods that may join a placeholder submitted without them."""
+        """Pods that may join a placeholder that was submitted without them."""
         self._joined: set[PodUid] = set()
-        """Members whose placeholder is being read again, as it did not name them."""
+        """Members whose placeholder is being read again because it did not name them."""
         self._departed: dict[WorkloadKey, set[PodUid]] = {}
-        """Pods that are gone or another's, by their workload: to be forgotten when nobody works on that."""
+        """Pods that are gone or belong to the other side, by workload: forgotten as soon as nobody
+        works on the workload.
+        """
 
     @property
     def actor(self) -> Actor:
-        """Whose pods these are."""
+        """The owner of these pods."""
         return self._side.actor
 
     async def run(self, stop: asyncio.Event, *, workers: int) -> None:
-        """Work on workloads until told to stop."""
+        """Reconcile workloads until told to stop."""
         self._pods.subscribe(self._changed)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._placeholders.run(stop, wake=self._heard_of))
@@ -94,7 +101,9 @@ class PodLoop:
             )
 
     async def reconcile(self, uid: WorkloadKey) -> timedelta | None:
-        """Look at one workload, and do what has to be done; returns when to look again without an event.
+        """Look at one workload and do what is needed.
+
+        Return the delay until the next look if no event comes first.
 
         Raises:
             KubeError, SlurmError: try again after a back-off.
@@ -108,7 +117,7 @@ class PodLoop:
         if not await self._is_resolved(uid):
             return None
         if (key := self._members.key(PodUid(uid))) not in (None, uid):
-            self._queue.add(key)  # somebody has news of one member
+            self._queue.add(key)  # one member has news
             return None
         if not self._members.is_ours(uid):
             return None
@@ -117,7 +126,7 @@ class PodLoop:
         return await self._decide(uid)
 
     async def _decide(self, uid: WorkloadKey) -> timedelta | None:
-        """Gather what there is to know of a workload's pods, decide, and act."""
+        """Gather what is known of a workload's pods, decide, and act."""
         declared = await self._ask(uid)
         claims = Claims(self._members.of(uid), self._placeholders.of(uid))
         mine = [pod for pod in claims.pods if self._members.is_mine(pod)]
@@ -143,7 +152,10 @@ class PodLoop:
     # -- gather -----------------------------------------------------------------------------------
 
     async def _ask(self, uid: WorkloadKey) -> KubeObject | None:
-        """Ask what no cache knows of a gang: how large it is, and whether newcomers may join; others are set apart."""
+        """Fetch what no cache holds for a gang: its size, and whether newcomers may join.
+
+        Set the others apart.
+        """
         member = self._members.of(uid)[0][0]
         if not member.is_gang:
             return None
@@ -174,7 +186,7 @@ class PodLoop:
         )
 
     def _read_again(self, uid: WorkloadKey, plan: Plan) -> None:
-        """Ask for placeholders anew that do not name members yet which they were placed by."""
+        """Request a new reading of placeholders that do not yet name members placed by them."""
         for pod, job_id in plan.unread:
             self._joined.add(pod)
             self._placeholders.changed(job_id)
@@ -184,7 +196,10 @@ class PodLoop:
     # -- act --------------------------------------------------------------------------------------
 
     async def _carry_out(self, uid: WorkloadKey, decisions: Decisions) -> None:
-        """What concerns the placeholder first, one after the other; then every member's own, at once."""
+        """Act on the placeholder first, one action after another.
+
+        Then on each member, concurrently.
+        """
         for pod, decision in decisions.first:
             await self._one(uid, pod, decision)
         failures: list[PeerError] = []
@@ -192,7 +207,7 @@ class PodLoop:
         async def one(pod: Pod, decision: Decision) -> None:
             try:
                 await self._one(uid, pod, decision)
-            except PeerError as error:  # the others' turn all the same
+            except PeerError as error:  # the other members still get their turn
                 failures.append(error)
 
         async with asyncio.TaskGroup() as group:
@@ -208,7 +223,10 @@ class PodLoop:
     # -- which pods, and since when ---------------------------------------------------------------
 
     async def _is_resolved(self, uid: WorkloadKey) -> bool:
-        """Find out which workload a new pod is of; False if it is not its own."""
+        """Resolve which workload a new pod belongs to.
+
+        Return False if it is not a workload of its own.
+        """
         pod = self._pods.get(uid)
         if pod is None or not self._members.is_mine(pod) or self._members.is_resolved(pod):
             return True
@@ -223,13 +241,13 @@ class PodLoop:
         return False
 
     def _set_apart(self, pod: Pod) -> None:
-        """A gang has no slot for it: it is a workload of its own."""
+        """Make the pod a workload of its own: its gang has no slot for it."""
         alone = membership.alone(pod)
         self._members.settle(pod, alone)
         self._queue.add(alone.key)
 
     def _changed(self, old: Pod | None, new: Pod | None) -> None:
-        """Queue the pod's workload if any of it is, or was, this side's."""
+        """Queue the pod's workload if any pod of it is, or was, on this side."""
         was_mine = old is not None and self._members.is_mine(old)
         key: WorkloadKey | None = None
         if new is not None:
@@ -253,7 +271,7 @@ class PodLoop:
             self._let_go(key)
 
     def _heard_of(self, uid: WorkloadKey) -> None:
-        """Queue a workload of which Slurm has news, if any of it is this side's."""
+        """Queue a workload that Slurm has news of, if any pod of it is on this side."""
         if not (mine := self._members.mine(uid)):
             return
         jobs = self._placeholders.of(uid)
@@ -263,12 +281,15 @@ class PodLoop:
             self._queue.add(uid)
 
     def _meet(self, uid: WorkloadKey) -> None:
-        """Keep book on a workload from now on."""
+        """Start tracking a workload."""
         pasts = {self._side.past(pod) for pod in self._members.mine(uid)}
         self._placeholders.meet(uid, next(past for past in _WORST_FIRST if past in pasts))
 
     def _let_go(self, key: WorkloadKey) -> None:
-        """Forget what of a workload is gone or another's; nobody works on it."""
+        """Forget the pods of a workload that are gone or on the other side.
+
+        Call it only while nobody works on the workload.
+        """
         for departed in self._departed.pop(key, ()):
             self._forget(departed)
         if not self._members.is_ours(key):

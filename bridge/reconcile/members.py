@@ -1,4 +1,4 @@
-"""Which of the pods that are seen make up which workload, and which of them are one side's to act on."""
+"""An index of the observed pods by workload, and of which of them this side acts on."""
 
 from bridge.domain.ids import PodUid, WorkloadKey
 from bridge.domain.lifecycle import table as lifecycle
@@ -11,58 +11,63 @@ from bridge.reconcile.side import Side
 
 
 class Members:
-    """An index over the pods of one side; no I/O."""
+    """The pods of one side by workload; does no I/O."""
 
     def __init__(self, side: Side) -> None:
         self._side = side
         self._groups = Groups()
         self._deletions = Deletions()
         self._memberships: dict[PodUid, Membership] = {}
-        """Of gated pods, as far as they are known: what they follow from does not change after CREATE."""
+        """Memberships of gated pods, where known: the fields they follow from do not change after
+        CREATE.
+        """
 
     def of(self, uid: WorkloadKey) -> list[tuple[Membership, Pod]]:
-        """Every pod of a workload, in no particular order."""
+        """Return every pod of a workload, in no particular order."""
         return self._groups.members(uid)
 
     def key(self, uid: PodUid) -> WorkloadKey | None:
-        """The key of a pod's workload; None for a pod that is not here."""
+        """Return the key of a pod's workload; None for an unknown pod."""
         return self._groups.key(uid)
 
     def mine(self, uid: WorkloadKey) -> list[Pod]:
-        """The pods of a workload that are this side's."""
+        """Return the pods of a workload that are on this side."""
         return [pod for _, pod in self._groups.members(uid) if self.is_mine(pod)]
 
     def is_ours(self, uid: WorkloadKey) -> bool:
-        """Whether any of a workload is this side's."""
+        """Check whether any pod of a workload is on this side."""
         return any(self.is_mine(pod) for _, pod in self._groups.members(uid))
 
     def is_mine(self, pod: Pod) -> bool:
-        """Whether a pod is this side's."""
+        """Check whether a pod is on this side."""
         return lifecycle.actor(pod) is self._side.actor
 
     def is_resolved(self, pod: Pod) -> bool:
-        """Whether it is known which workload a pod is of."""
+        """Check whether the pod's workload is known."""
         return self._membership(pod) is not None
 
     def see(self, pod: Pod) -> tuple[Pod, WorkloadKey, WorkloadKey | None]:
-        """Take in a pod as it is now; returns it with its first deletion, its workload's key, and that of the one it left."""
+        """Index a pod.
+
+        Return it with its first deletion, its workload's key, and the key of the workload it left.
+        """
         self._deletions.see(pod)
         pod = self._deletions.with_first(pod)
         member = self._membership(pod) or membership.alone(pod)
         return pod, member.key, self._groups.put(pod, member)
 
     def remove(self, pod: Pod) -> WorkloadKey | None:
-        """Take in that a pod is gone; returns the key of its workload."""
+        """Remove a pod that is gone; return the key of its workload."""
         self._deletions.forget(pod.uid)
         return self._groups.remove(pod.uid)
 
     def settle(self, pod: Pod, member: Membership) -> None:
-        """Note which workload a pod is of, until it is forgotten."""
+        """Note which workload a pod belongs to, until it is forgotten."""
         self._memberships[pod.uid] = member
         self._groups.put(pod, member)
 
     def forget(self, uid: PodUid) -> None:
-        """The pod is gone or the other side's: what was settled is void."""
+        """Forget the settled workload of a pod that is gone or on the other side."""
         self._memberships.pop(uid, None)
 
     def _membership(self, pod: Pod) -> Membership | None:

@@ -1,10 +1,14 @@
-"""What an elected leader knows of our placeholders in Slurm, kept up to date on a budget.
+"""A leader's view of our placeholders in Slurm, kept up to date on a budget.
 
-One reading serves everybody who waits: `/jobs/state/` whole, plus one GET for each job that is new or has changed. The
-budget has four parts: readings follow each other at the busy or the idle pace, or, where jobs wait and nothing happens, ever
-slower from one to the other, and the pause after a slow one is twice its time, within limits; a write or a question asks
-for the next one early; and Slurm's *reasons* for letting jobs wait,
-which no list has, are read in turn, a few a second, however many jobs wait; and so are the limits of those that run.
+One reading serves all waiters: `/jobs/state/` as a whole, plus one GET for each job that is new or
+has changed. The budget limits four things:
+
+- Readings follow each other at the busy or the idle interval; while jobs wait and nothing happens,
+  the interval grows from the one to the other.
+- The pause after a slow reading is twice its duration, within limits.
+- A write or a question requests an early reading.
+- The *reasons* why Slurm lets jobs wait, which no list contains, are read round robin, a few a
+  second, however many jobs wait; so are the limits of running jobs.
 """
 
 import asyncio
@@ -29,14 +33,16 @@ from bridge.slurm.errors import SlurmError, Unauthorized
 _log = structlog.get_logger(__name__)
 
 _LONGEST_PAUSE_S = 5.0
-"""After a reading that was slow; it may have been slow only this once."""
+"""Longest pause after a slow reading; it may have been slow only once."""
 
 _STALE_AFTER_S = 15.0
-"""Without a successful reading for so long, the leader is not ready: one slow answer, or a restart of Slurm's, is no news."""
+"""Without a successful reading for this long the leader is not ready. A slow response or a restart
+of Slurm stays below it.
+"""
 
 
 class Placeholders:
-    """One leader's picture of Slurm; made when leadership begins, dropped when it ends."""
+    """One leader's view of Slurm; created when leadership begins, dropped when it ends."""
 
     def __init__(
         self,
@@ -57,14 +63,14 @@ class Placeholders:
         self._stirred_at = clock.monotonic()
         """When something last happened that may let jobs start."""
         self._bell = asyncio.Event()
-        """Rung when the next reading may be due earlier than it was."""
+        """Set when the next reading may have become due earlier."""
         self._is_asked = False
-        """For the next reading, as soon as may be."""
+        """True if the next reading is wanted as soon as possible."""
         self._waiting_for_news: set[WorkloadKey] = set()
         self._seeks_absence = False
-        """Somebody wants to know of what is not there."""
+        """True if someone needs to know that something is absent."""
         self._is_questioned = False
-        """Somebody waited for the last reading: two in a row may be needed to answer."""
+        """True if someone waited for the last reading: an answer may take two in a row."""
         self._reasons = Turns(first_per_s=pace.first_reasons_per_s, after_s=pace.reasons_after_s)
         self._limits = Round()
         metrics.watch_snapshot_age(self._age_s)
@@ -72,16 +78,18 @@ class Placeholders:
     # -- what reconcilers ask and say -------------------------------------------------------------
 
     def meet(self, uid: WorkloadKey, past: Past) -> None:
-        """Begin to keep book on a workload; the first time counts."""
+        """Start tracking a workload; only the first call counts."""
         self._book.meet(uid, past, at=self._clock.monotonic())
 
     def view(self, pod: Pod, uid: WorkloadKey, concerns: Concerns | None = None) -> View:
-        """Say what is surely known of a pod's placeholders; what is not yet, is asked for and wakes its workload.
+        """Return what is known for certain of a pod's placeholders.
+
+        Request what is not, and wake the workload when it is read.
 
         Args:
             pod: the pod.
-            uid: its workload's.
-            concerns: which of the workload's placeholders matter for it; None are all.
+            uid: the uid of its workload.
+            concerns: which of the workload's placeholders matter for the pod; None for all.
         """
         view = self._book.view(uid, pod=pod.uid, version=pod.resource_version, concerns=concerns)
         if self.is_unsure(uid):
@@ -95,62 +103,71 @@ class Placeholders:
         return view
 
     def wrote(self, uid: WorkloadKey, *, may_still_happen: bool = False) -> None:
-        """Note that a write to Slurm about this workload is over; call it in a `finally`.
+        """Record that a write to Slurm for this workload is over; call it in a `finally`.
 
-        may_still_happen: it was a submit whose reply was lost.
+        may_still_happen: it was a submit whose response was lost.
         """
         self._book.wrote(uid, at=self._clock.monotonic(), may_still_happen=may_still_happen)
         self._waiting_for_news.add(uid)
         self._ask()
 
     def stir(self) -> None:
-        """Note that something has happened after which Slurm may start jobs: readings follow each other faster for a while."""
+        """Note an event after which Slurm may start jobs.
+
+        Shorten the interval between readings for a while.
+        """
         self._stirred_at = self._clock.monotonic()
         self._bell.set()
 
     def changed(self, job_id: JobId) -> None:
-        """Note that something of a placeholder was changed that its state does not show."""
+        """Note a change to a placeholder that its state does not show."""
         self._discovery.note_changed(job_id)
 
     def patched(self, pod: Pod) -> None:
-        """Note a write to the pod itself, decided on this version of it; call it in a `finally`."""
+        """Record a write to the pod that was decided on this version of it; call it in a `finally`."""
         self._book.patched(pod.uid, version=pod.resource_version, at=self._clock.monotonic())
 
     def forget(self, uid: WorkloadKey) -> None:
-        """The workload is no longer ours to watch."""
+        """Stop tracking the workload."""
         self._book.forget(uid)
         self._waiting_for_news.discard(uid)
 
     def forget_pod(self, uid: PodUid) -> None:
-        """The pod is no longer ours to watch."""
+        """Stop tracking the pod."""
         self._book.forget_pod(uid)
 
     def of(self, uid: WorkloadKey) -> tuple[SlurmJob, ...]:
-        """A workload's placeholders as last read; what was written since may be missing."""
+        """Return a workload's placeholders as last read; later writes may be missing."""
         return self._snapshot.by_uid.get(uid, ()) if self._snapshot else ()
 
     def is_unsure(self, uid: WorkloadKey) -> bool:
-        """Say whether a placeholder of this workload cannot be read: then it has one, and more is not known."""
+        """Check whether a placeholder of this workload is unreadable.
+
+        Then the workload has one, and no more is known.
+        """
         return self._snapshot is not None and uid in self._snapshot.unsure
 
     def job(self, job_id: JobId) -> SlurmJob | None:
-        """One of our placeholders as last read."""
+        """Return one of our placeholders as last read."""
         return self._snapshot.jobs.get(job_id) if self._snapshot else None
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """The last successful reading; None before the first."""
+        """Return the last successful reading; None before the first."""
         return self._snapshot
 
     def whole_snapshot(self) -> Snapshot | None:
-        """The last reading, if what it does not show is not there; else None, and the next one will be such."""
+        """Return the last reading if absence from it proves absence from Slurm.
+
+        Else None, and request such a reading.
+        """
         if self._snapshot is not None and self._snapshot.is_whole:
             return self._snapshot
         self._seeks_absence = True
         return None
 
     def health(self) -> str | None:
-        """Say what is wrong with our view of Slurm; None if nothing is."""
+        """Return what is wrong with our view of Slurm; None if nothing is."""
         if self._age_s() < _STALE_AFTER_S:
             return None
         return f"no news of Slurm for {self._age_s():.0f} s: {self._trouble or 'no reading yet'}"
@@ -158,11 +175,11 @@ class Placeholders:
     # -- the loop ---------------------------------------------------------------------------------
 
     async def run(self, stop: asyncio.Event, *, wake: Callable[[WorkloadKey], None]) -> None:
-        """Read Slurm again and again until told to stop.
+        """Read Slurm repeatedly until told to stop.
 
         Args:
-            stop: ends it.
-            wake: called with the uid of each workload that there is news of, or that waited for a reading.
+            stop: ends the loop.
+            wake: called with the uid of each workload that has news or waited for a reading.
         """
         await liveness.run("placeholders", self._read_forever(wake), stop)
 
@@ -174,7 +191,7 @@ class Placeholders:
             await self._pause(took_s=self._clock.monotonic() - began)
 
     async def _read(self) -> set[WorkloadKey]:
-        """Read Slurm once; returns the workloads to wake."""
+        """Read Slurm once; return the workloads to wake."""
         self._is_asked = False
         whole, self._seeks_absence = self._seeks_absence, False
         news, self._waiting_for_news = self._waiting_for_news, set()
@@ -203,11 +220,11 @@ class Placeholders:
         self._metrics.waiting(
             Counter(reasons.condition_reason(job.reason) for job in self._waiting())
         )
-        # Who has written, or asked, since this reading began waits for the next one.
+        # A workload that wrote or asked after this reading began waits for the next one.
         return news.union(_changed(before, snapshot)) - self._waiting_for_news
 
     def _due(self, now: float) -> tuple[JobId, ...]:
-        """Whom to look at although its state is the same."""
+        """Return the jobs to read although their state is unchanged."""
         limited = self._limited() if self._pace.limits else ()
         return (*self._reasons.due(self._told_about(), now), *self._limits.due(limited, now))
 
@@ -220,7 +237,10 @@ class Placeholders:
         self._trouble = trouble
 
     async def _pause(self, *, took_s: float) -> None:
-        """Wait until the next reading is due, or asked for; while Slurm cannot be read, asking does not help."""
+        """Wait until the next reading is due or requested.
+
+        While Slurm cannot be read, requests have no effect.
+        """
         if self._trouble:
             liveness.turned(self._pace.idle_s)
             await self._clock.sleep(self._pace.idle_s)
@@ -235,7 +255,7 @@ class Placeholders:
             await pause(left_s, self._bell)
 
     def _due_at(self, since: float) -> float:
-        """When the next reading is due that nobody asks for; since: when the last one ended."""
+        """Return when the next unrequested reading is due; since: when the last one ended."""
         if self._waiting_for_news:
             return since + self._pace.busy_s
         if any(self._waiting()):
@@ -248,7 +268,7 @@ class Placeholders:
         self._bell.set()
 
     def _told_about(self) -> Iterator[SlurmJob]:
-        """Of those that wait: the ones whose pods are in our hands, so that we tell them why."""
+        """Yield the pending placeholders whose pods we own, as we report their reasons."""
         return (job for job in self._waiting() if self._book.knows(job.identity.uid))
 
     def _waiting(self) -> Iterator[SlurmJob]:
@@ -264,7 +284,7 @@ class Placeholders:
 
 
 def _changed(before: Snapshot | None, after: Snapshot) -> Iterator[WorkloadKey]:
-    """The workloads of whose placeholders the two readings say different things."""
+    """Yield the workloads whose placeholders differ between the two readings."""
     old = before.by_uid if before else {}
     if old is after.by_uid:
         return

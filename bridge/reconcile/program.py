@@ -1,4 +1,7 @@
-"""What the two programs that speak to both peers start with: clients, metrics, health, and the election of a leader."""
+"""The base of the two programs that speak to both systems.
+
+Clients, metrics, health and leader election.
+"""
 
 import asyncio
 import contextlib
@@ -40,23 +43,23 @@ from bridge.slurm.tls import ClientTls
 
 _CONNECTIONS = 64
 _LEASE_CONNECTIONS = 2
-"""One for the call that hangs, one for the next."""
+"""One for the hanging call, one for the next."""
 
 _ATTEMPTS = 10
 _FIRST_PAUSE = timedelta(seconds=0.5)
 _LONGEST_PAUSE = timedelta(seconds=3)
-"""Half a minute in all, or longer where requests time out."""
+"""Retries take half a minute in all, or longer if requests time out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """One process and what it works with."""
+    """One process and its resources."""
 
     name: str
     settings: Settings
     kube: KubeClient
     lease_kube: KubeClient
-    """The API server over connections of its own: no bulk of writes may keep a renewal waiting."""
+    """The API server over separate connections: bulk writes must not delay a lease renewal."""
     slurm: SlurmClient
     cluster: ClusterId
     metrics: Metrics
@@ -69,7 +72,7 @@ class Program:
 
     @property
     def completer(self) -> Completer:
-        """What tells slurmctld of outcomes."""
+        """Reports outcomes to slurmctld."""
         slurm = self.settings.slurm
         controller = Controller(
             host=slurm.controller_host,
@@ -79,7 +82,7 @@ class Program:
         return Completer(self.slurm, controller, self.clock)
 
     def pace(self, *, busy_s: float, idle_s: float, shortest_s: float, limits: bool) -> Pace:
-        """How often this program reads Slurm; limits: also when those that run must end."""
+        """Return how often this program reads Slurm; limits: also read when running jobs must end."""
         placement = self.settings.placement
         return Pace(
             busy_s=busy_s,
@@ -98,7 +101,7 @@ class Program:
         return Service(name="health", run=lambda stop: serve(app, sock, stop=stop))
 
     def token_part(self) -> Service:
-        """Say when the Slurm token ends, and warn well before."""
+        """Report when the Slurm token expires, and warn well in advance."""
         slurm = self.settings.slurm
         self.metrics.watch_token(lambda: self.slurm.token.expires_at)
         watch = TokenWatch(
@@ -112,8 +115,8 @@ class Program:
     def leader_part(self, body: lease.Body) -> Service:
         """Run a body while this process leads.
 
-        A process leads once: one that lost its lease has caches and questions under way that another leader has
-        overtaken, so instead of leading again it ends, and starts afresh.
+        A process leads once. After losing its lease, its caches and pending calls have been
+        overtaken by another leader, so it exits and starts afresh instead of leading again.
         """
         has_led = False
 
@@ -144,10 +147,11 @@ class Program:
 
 @asynccontextmanager
 async def opened(name: str, settings: Settings) -> AsyncIterator[Program]:
-    """Open the clients of both peers and find out which cluster this is.
+    """Open the clients of both systems and find out which cluster this is.
 
     Raises:
-        KubeError: the API server refused to say, or was away for long; Kubernetes will start us again.
+        KubeError: the API server refused the request or was away for long; Kubernetes will restart
+            us.
     """
     metrics = Metrics(name)
     clock = SystemClock()
@@ -203,7 +207,7 @@ async def opened(name: str, settings: Settings) -> AsyncIterator[Program]:
 
 
 def longest_silence_s(settings: Settings) -> float:
-    """Say how long a loop may be silent before the process counts as stalled."""
+    """Return how long a loop may be silent before the process counts as stalled."""
     return liveness.bound_s(
         request_timeout_s=max(
             settings.kubernetes.request_timeout_s, settings.slurm.request_timeout_s
@@ -214,7 +218,7 @@ def longest_silence_s(settings: Settings) -> float:
 
 
 def _sign_of_life(count: OnCall) -> OnCall:
-    """Whoever's call has ended, well or badly, goes on."""
+    """Count every call that ends, successful or not, as a sign of life."""
 
     def on_call(operation: str, seconds: float, outcome: str) -> None:
         count(operation, seconds, outcome)
@@ -224,7 +228,10 @@ def _sign_of_life(count: OnCall) -> OnCall:
 
 
 async def _uid_of_cluster(kube: KubeClient, clock: Clock) -> str:
-    """Ask again if the API server is away: who ends for that is started again later and later, up to five minutes."""
+    """Retry while the API server is away.
+
+    Exiting would trigger Kubernetes' crash-loop back-off of up to five minutes.
+    """
     for attempt in range(1, _ATTEMPTS):
         with contextlib.suppress(Unavailable):
             return (await objects.get_namespace(kube, "kube-system")).uid

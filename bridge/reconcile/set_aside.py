@@ -1,12 +1,16 @@
-"""What cannot be handled is set aside here, so that it costs only itself: told, counted, and tried again by its owner.
+"""Set aside what cannot be handled, so that it costs only itself.
 
-Two reasons, and one place for both. *odd*: somebody wrote what we cannot take as it stands, an unreadable job or a grace
-of ten thousand years. *crashed*: we raised over it, which is an error of ours; the log has the traceback, and the tests
-fail for it. Either way the log names the object, an Event tells its owner where there is an object to carry one, metrics
-count it, and everybody else is served.
+Report it, count it, let its owner retry it.
 
-Who sets aside tries again: a reflector with the object's next version and with the next list, a cache with the next version
-and every minute, a worker after a back-off, the reading of Slurm with every list. `settled` ends it.
+There are two reasons. *odd*: someone wrote what we cannot accept as it stands, such as an
+unreadable job or a grace period of ten thousand years. *crashed*: our code raised an exception over
+it, which is a bug of ours; the log has the traceback, and the tests fail on it. Either way the log
+names the object, an Event informs its owner if there is an object to attach one to, metrics count
+it, and everything else is served.
+
+The caller that sets an object aside retries it: a reflector with the object's next version and the
+next list, a cache with the next version and every minute, a worker after a back-off, the reading of
+Slurm with every list. `settled` ends it.
 """
 
 import asyncio
@@ -29,16 +33,16 @@ from bridge.process.metrics import Metrics
 _log = structlog.get_logger(__name__)
 
 MOST = 1000
-"""Remembered at once; what comes on top is counted and not told."""
+"""Objects remembered at once; those beyond that are counted but not reported."""
 
 LONGEST_REASON = 1024
-"""Bytes of a reason; an Event takes no more."""
+"""Bytes of a reason; an Event accepts no more."""
 
 _TOLD_AGAIN_S = 600.0
-"""A crash that goes on is logged with its traceback no more often than this."""
+"""A recurring crash is logged with its traceback at most once in this time."""
 
 Say = Callable[[About, str], Awaitable[None]]
-"""Tells people of an object, in an Event."""
+"""Reports an object in an Event."""
 
 
 @dataclass(slots=True)
@@ -50,7 +54,7 @@ class _Entry:
 
 
 class SetAside:
-    """What one process has set aside."""
+    """The objects one process has set aside."""
 
     def __init__(self, metrics: Metrics, clock: Clock) -> None:
         self._metrics = metrics
@@ -64,7 +68,7 @@ class SetAside:
         return len(self._entries)
 
     def tell(self, kind: Kind, name: str, reason: str, *, about: About | None = None) -> None:
-        """Set an object aside for what it is; said as often as anybody likes, told once for each reason."""
+        """Set an odd object aside; may be called any number of times, and reports each reason once."""
         reason = faults.shortened(reason, LONGEST_REASON)
         if self._take(kind, name, reason, about):
             self._metrics.set_aside(kind, "odd")
@@ -73,14 +77,17 @@ class SetAside:
     def crashed(
         self, kind: Kind, name: str, error: Exception, *, about: About | None = None
     ) -> None:
-        """Set an object aside that we failed on; each time counts, as each is an error of ours."""
+        """Set aside an object that our code failed on.
+
+        Every call is counted, as each is a bug of ours.
+        """
         self._metrics.set_aside(kind, "crashed")
         reason = faults.shortened(f"{type(error).__name__}: {error}", LONGEST_REASON)
         if self._take(kind, name, reason, about):
             _log.error("set_aside.crashed", kind=kind, name=name, reason=reason, exc_info=error)
 
     def settled(self, kind: Kind, name: str) -> None:
-        """The object is handled again, or gone."""
+        """Note that the object is handled again, or gone."""
         if self._entries.pop((kind, name), None) is None:
             return
         self._is_full = False
@@ -88,7 +95,7 @@ class SetAside:
         _log.info("set_aside.settled", kind=kind, name=name)
 
     async def speak(self, say: Say, stop: asyncio.Event) -> None:
-        """Tell people of what was set aside, before and from now on, until told to stop: the leader's business."""
+        """Send Events for what was and will be set aside, until told to stop; for the leader only."""
         async with asyncio.TaskGroup() as group:
             speaking = group.create_task(self._speak(say))
             await stop.wait()
@@ -108,7 +115,7 @@ class SetAside:
             await self._news.wait()
 
     def _take(self, kind: Kind, name: str, reason: str, about: About | None) -> bool:
-        """Remember it; True where it is news, or worth another line."""
+        """Remember it; return True if it is news, or due for another log line."""
         now = self._clock.monotonic()
         before = self._entries.get((kind, name))
         if before is not None and before.reason == reason:
@@ -135,7 +142,7 @@ class SetAside:
 
 
 def odd_pods(set_aside: SetAside, actor: Actor) -> Callback[Pod]:
-    """Make a subscriber that tells the owner of a pod of which something counts for less than it says."""
+    """Return a subscriber that informs pod owners of fields with less effect than stated."""
 
     def changed(old: Pod | None, new: Pod | None) -> None:
         if new is not None and new.oddities and lifecycle.actor(new) is actor:

@@ -1,4 +1,4 @@
-"""What the extender and the controllers each know that the loop over pods does not."""
+"""What the extender and the controllers each provide to the loop over pods."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -19,27 +19,27 @@ class Side(Protocol):
 
     @property
     def actor(self) -> Actor:
-        """Whose pods these are."""
+        """The owner of these pods."""
         ...
 
     def membership(self, pod: Pod) -> Membership | None:
-        """Say which workload a pod is of; None where that takes a question to the API server."""
+        """Return the workload membership of a pod; None if that takes a request to the API server."""
         ...
 
     async def resolve(self, pod: Pod) -> Membership:
-        """Find out which workload a pod is of."""
+        """Resolve the workload membership of a pod."""
         ...
 
     async def declared(self, member: Membership) -> KubeObject | None:
-        """Read the object that declares a member's group, if one does; None if there is none."""
+        """Read the object that declares a member's group; None if there is none."""
         ...
 
     async def admits(self, pod: Pod, job: SlurmJob) -> bool:
-        """Say whether a pod may take a place in a placeholder that was submitted without it."""
+        """Check whether a pod may take a place in a placeholder that was submitted without it."""
         ...
 
     def past(self, pod: Pod) -> Past:
-        """Whether somebody else may have a write about this pod in flight."""
+        """Return whether another process may have a write for this pod in flight."""
         ...
 
     def gather(
@@ -53,27 +53,27 @@ class Side(Protocol):
         seat: Seat | None = None,
         beside: Sequence[Pod] = (),
     ) -> Facts:
-        """Put together everything the decision looks at.
+        """Gather everything the decision needs.
 
         Args:
             pod: the pod.
-            view: of its placeholders.
-            uid: its workload's.
-            now: the time.
-            since: when it was first seen in its situation.
-            seat: a gang's member's place in the allocation, while it waits for its node.
+            view: its placeholders as known.
+            uid: the uid of its workload.
+            now: the current time.
+            since: when the pod was first seen in its situation.
+            seat: a gang member's place in the allocation, while it waits for its node.
             beside: members that get the same node at the same time.
         """
         ...
 
     def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
-        """The Kubernetes node of that Slurm name; None if nobody knows it."""
+        """Return the Kubernetes node with this Slurm name; None if it is unknown."""
         ...
 
     def forget(self, uid: WorkloadKey) -> None:
-        """The workload is gone, or in the other program's hands."""
+        """Forget a workload that is gone or belongs to the other program."""
         ...
 
     def forget_pod(self, uid: PodUid) -> None:
-        """The pod is gone, or in the other program's hands."""
+        """Forget a pod that is gone or belongs to the other program."""
         ...

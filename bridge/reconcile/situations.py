@@ -1,4 +1,7 @@
-"""In which cell of the lifecycle's table each pod is: since when, for deadlines, and how many there are, for the metrics."""
+"""The lifecycle cell of each pod.
+
+Since when (for deadlines), and how many pods are in each (for metrics).
+"""
 
 from datetime import datetime
 
@@ -12,7 +15,7 @@ from bridge.process.metrics import Metrics
 
 
 class Situations:
-    """Of the pods that one leader looks at."""
+    """The situations of one leader's pods."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -20,13 +23,13 @@ class Situations:
         self._rows: dict[PodUid, Row] = {}
 
     def since(self, pod: Pod, view: View, now: datetime) -> datetime:
-        """Note a pod's situation, and say when it was first seen in that."""
+        """Note a pod's situation and return when it was first seen in it."""
         cell = lifecycle.cell(pod, view)
         self._count(pod.uid, cell[0])
         return self._dwell.since(pod.uid, cell, now)
 
     def forget(self, uid: PodUid) -> None:
-        """The pod is gone, or the other side's."""
+        """Forget a pod that is gone or on the other side."""
         self._dwell.forget(uid)
         self._count(uid, None)
 

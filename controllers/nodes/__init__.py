@@ -1,4 +1,4 @@
-"""The controllers of nodes: keeping both systems' nodes in step, names of jobs, fillers.
+"""The controllers of nodes: node registration, job node lists, fillers.
 
-Of `controllers.pods` only `holds` knows anything: what it asks and restores there.
+Only `holds` knows `controllers.pods`: what is being looked up and restored there.
 """

@@ -1,4 +1,4 @@
-"""Carries out what was decided for a node: one request for each action, no questions."""
+"""Carry out what was decided for a node: one request per action, no decisions."""
 
 import asyncio
 from dataclasses import replace
@@ -49,7 +49,7 @@ OnKubeNode = SetTaint | RemoveTaint | Cordon | Uncordon | SetCondition | RemoveC
 
 
 class NodeHands:
-    """Both worlds' requests about nodes."""
+    """Sends the requests about nodes to both systems."""
 
     def __init__(
         self,
@@ -70,10 +70,12 @@ class NodeHands:
         self._renewing = asyncio.Lock()
 
     async def act(self, action: NodeAction) -> bool:
-        """Do it; False: Slurm is not ready for it yet, and the rest has to wait too.
+        """Carry out an action.
+
+        Return False if Slurm is not ready for it, so the rest has to wait too.
 
         Raises:
-            KubeError, SlurmError: it was not done, or nobody knows.
+            KubeError, SlurmError: it was not done, or the result is unknown.
         """
         match action:
             case Create(spec=spec):
@@ -100,14 +102,18 @@ class NodeHands:
     # -- Slurm ------------------------------------------------------------------------------------
 
     async def _create(self, spec: SlurmNodeSpec) -> bool:
-        """What exists already may be somebody else's."""
+        """Create the node; an existing one may belong to someone else."""
         try:
             return await nodes.create(self._slurm, spec) is Creation.CREATED
         finally:
             self._slurm_nodes.wrote(spec.name)
 
     async def _renew_partitions(self, spare: SlurmNodeSpec) -> bool:
-        """One at a time. One that somebody left behind goes as every node of ours that nobody wants: an answer as good."""
+        """Create and delete a spare node, one call at a time.
+
+        A spare left behind by an earlier run is deleted like any unwanted node of ours, which
+        serves as well.
+        """
         async with self._renewing:
             if await nodes.create(self._slurm, spare) is Creation.EXISTS:
                 return False
@@ -154,7 +160,7 @@ class NodeHands:
                 assert_never(unreachable)
 
     async def _on_job(self, action: OnJob) -> None:
-        """What has gone, started or ended meanwhile needs nothing any more."""
+        """Act on a job; one that has gone, started or ended meanwhile needs nothing."""
         try:
             match action:
                 case Rename(job_id=job_id, sluid=sluid):
@@ -180,10 +186,10 @@ class NodeHands:
     # -- Kubernetes -------------------------------------------------------------------------------
 
     async def _on_kube_node(self, action: OnKubeNode) -> None:
-        """Each patch is made for the node as the one before has left it."""
+        """Patch the node as the previous patch left it."""
         kube_node = self._kube_nodes.get(action.kube_node)
         if kube_node is None:
-            return  # it went while we looked
+            return  # it was deleted meanwhile
         match action:
             case SetTaint(taint=taint):
                 await self._patch(kube_node, patches.taint(kube_node, taint))
@@ -201,7 +207,7 @@ class NodeHands:
                 assert_never(unreachable)
 
     async def _tell(self, kube_node: KubeNodeFacts, condition: NodeCondition) -> None:
-        """On the node; and as an Event where it is another matter than before."""
+        """Set the condition on the node; send an Event too if its reason changed."""
         old = kube_node.condition(condition.type)
         now = self._clock.now()
         await self._patch_status(kube_node, patches.node_condition(kube_node, condition, now))

@@ -1,8 +1,9 @@
-"""The node controller: nodes in step, both ways.
+"""The node controller: keep nodes in step, both ways.
 
-Keyed by Slurm's name of the node, so that one that is gone from Kubernetes has a key too. Level-triggered, one step at a
-look (`bridge.domain.nodes.registration`). A change of a node in either world, of what its DaemonSets take, or of the pods it
-loses asks for a look; where nothing changes, nothing is done but to read Slurm's list.
+Keys are Slurm node names, so a node that is gone from Kubernetes still has a key. The controller is
+level-triggered and takes one step per look (`bridge.domain.nodes.registration`). It looks at a node
+when the node changes in either system, when the share its DaemonSets take changes, or when it loses
+pods; if nothing changes, the only work is reading Slurm's list.
 """
 
 import asyncio
@@ -43,24 +44,32 @@ from controllers.nodes.slurm import SlurmNodes
 _log = structlog.get_logger(__name__)
 
 _WORKERS = 6
-"""Registering is waiting for two servers; the other connections to slurmrestd are free for those who place pods."""
+"""Registering mostly waits for two servers; the other connections to slurmrestd stay free for
+placing pods.
+"""
 _BUSY_AGAIN = timedelta(seconds=5)
-"""After Slurm refused to delete a node (a job has just started there, or a reservation names it), or has one of that name."""
+"""Retry delay after Slurm refused to delete a node (a job has just started there, or a reservation
+names it) or already has one of that name.
+"""
 _REFUSED_AGAIN = timedelta(seconds=60)
-"""After Slurm refused to create a node: somebody has to mend Slurm's configuration."""
+"""Retry delay after Slurm refused to create a node: someone has to fix Slurm's configuration."""
 
 _REPEATABLE = (Create, SetTaint, SetCondition)
-"""What does no harm when it was decided on yesterday's news."""
+"""Actions that are harmless even when decided on stale data."""
 
 _WATCHES_LAG_S = 2.0
-"""So much later than we, the extender may see that a node leaves; until then it submits jobs that name it."""
+"""The extender may see up to this much later than we do that a node leaves; until then it submits
+jobs that name it.
+"""
 
 Naming = Callable[[SlurmNode, float], Awaitable[tuple[SlurmJob, ...] | None]]
-"""Finds the live placeholders that name a node, in a reading that began after that moment; None: there is none yet."""
+"""Finds the live placeholders that name a node, in a reading that began after that moment; None if
+there is no such reading yet.
+"""
 
 
 class NodeController:
-    """One leadership's work on nodes."""
+    """Reconciles nodes during one term of leadership."""
 
     def __init__(
         self,
@@ -85,18 +94,18 @@ class NodeController:
         Args:
             kube: the API server.
             slurm: slurmrestd.
-            kube_nodes: all of them.
-            pods: ours.
-            bound: every pod of others that has a node; a DaemonSet's is never ours.
-            queue: names to look at.
+            kube_nodes: all nodes of Kubernetes.
+            pods: our pods.
+            bound: every other pod that has a node; a DaemonSet's pod is never ours.
+            queue: the names to look at.
             naming: finds placeholders that stand in the way of a deletion.
-            settings: the administrator's.
+            settings: the administrator's settings.
             holdings: whether Slurm holds a node for its pods.
-            interval_s: between two lists of Slurm's nodes.
-            reporter: of Events.
-            clock: time.
-            metrics: where it is counted.
-            set_aside: where nodes are set aside over which we crash.
+            interval_s: the interval between lists of Slurm's nodes.
+            reporter: sends Events.
+            clock: the time.
+            metrics: where nodes are counted.
+            set_aside: where nodes go whose look raised an exception.
         """
         self._cache = kube_nodes
         self._kube_nodes = KubeNodes(kube_nodes)
@@ -127,7 +136,7 @@ class NodeController:
         self._leaving_since: dict[SlurmNode, float] = {}
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Keep nodes in step until told to stop; nothing is concluded before the caches are whole."""
+        """Keep nodes in step until told to stop; conclude nothing before the caches are complete."""
         await self._cache.synced.wait()
         await self._pods.synced.wait()
         await self._bound.synced.wait()
@@ -148,11 +157,11 @@ class NodeController:
             )
 
     def slurm_node(self, name: SlurmNode) -> SlurmNodeFacts | Unknown | None:
-        """Slurm's node of that name, as last read."""
+        """Return Slurm's node of that name, as last read."""
         return self._slurm_nodes.get(name)
 
     def look_at(self, kube_node: KubeNode) -> None:
-        """Ask for a look at one node."""
+        """Request a look at one node."""
         if node := self._cache.get(kube_node):
             self._queue.add(nodes.slurm_name(node))
 
@@ -161,7 +170,7 @@ class NodeController:
         return About(kind="Node", name=node.name, uid=node.uid) if node else None
 
     async def reconcile(self, name: SlurmNode) -> timedelta | None:
-        """Look at one node of both worlds, and do the next step.
+        """Look at one node in both systems and take the next step.
 
         Raises:
             KubeError, SlurmError: try again after a back-off.
@@ -173,7 +182,7 @@ class NodeController:
         node = await self._gather(name, listed)
         decision = registration.decide(node, self._settings)
         if not all(isinstance(action, _REPEATABLE) for action in decision.actions):
-            # A list is older than it looks, and what follows cannot be taken back: see the node itself.
+            # The list may be stale and the next step cannot be undone: read the node itself.
             node = await self._gather(name, await self._slurm_nodes.read(name))
             decision = registration.decide(node, self._settings)
         self._say(name, decision)
@@ -216,26 +225,26 @@ class NodeController:
             refused = NodeRefusal(spec=decision.wanted, words=refusal.words)
             self._refusals[name] = (refused, self._clock.monotonic())
             _log.warning("node.refused", error=str(refusal))
-            return timedelta()  # to say so on the node
+            return timedelta()  # look again to update the node's condition
         spans = (decision.again, self._refused_for(name))
         return min((span for span in spans if span is not None), default=None)
 
     def _refusal(self, name: SlurmNode) -> NodeRefusal | None:
-        """The last one, for as long as it is not worth trying again."""
+        """Return the last refusal, until it is worth trying again."""
         left = self._refused_for(name)
         if left is not None and left <= timedelta():
             del self._refusals[name]
         return self._refusals[name][0] if name in self._refusals else None
 
     def _refused_for(self, name: SlurmNode) -> timedelta | None:
-        """How long it is not worth trying again; None where nothing was refused."""
+        """Return how long a retry is pointless; None if nothing was refused."""
         if name not in self._refusals:
             return None
         since_s = self._clock.monotonic() - self._refusals[name][1]
         return _REFUSED_AGAIN - timedelta(seconds=since_s)
 
     def _say(self, name: SlurmNode, decision: NodeDecision) -> None:
-        """Why nothing is done for a node, once: what keeps it out of Slurm is for somebody to mend."""
+        """Log once why nothing is done for a node: someone has to fix what keeps it out of Slurm."""
         if decision.actions or self._said.get(name) == decision.reason:
             return
         if self._kube_nodes.facts(name) is None:
@@ -252,7 +261,7 @@ class NodeController:
                 self._queue.add(nodes.slurm_name(node))
 
     def _pod_changed(self, _: Pod | None, pod: Pod | None) -> None:
-        """Only on a node that is not ready it matters what becomes of our pods."""
+        """Queue the pod's node if it is not ready: only there does a change of our pods matter."""
         node = self._cache.get(pod.kube_node) if pod and pod.kube_node else None
         if node is not None and not node.is_ready:
             self._queue.add(nodes.slurm_name(node))
@@ -263,7 +272,7 @@ class NodeController:
             self.look_at(pod.kube_node)
 
     def _count(self) -> None:
-        """How many of the nodes that Slurm shall have are how there."""
+        """Count wanted nodes by their state in Slurm."""
         said = (
             node.condition(names.SLURM_STATE_CONDITION)
             for node in self._cache.values()

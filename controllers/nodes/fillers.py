@@ -1,6 +1,7 @@
-"""Keeps what pods of others take of a shared machine out of what Slurm offers there (`bridge.domain.nodes.fillers`).
+"""Reserve in Slurm what other pods use of a shared machine (`bridge.domain.nodes.fillers`).
 
-A look costs nothing: everything it needs is in memory. Slurm is only written to where something has to change.
+A look is free, as everything it needs is in memory; Slurm is only written to if something has to
+change.
 """
 
 import asyncio
@@ -35,7 +36,7 @@ SlurmNodeOf = Callable[[SlurmNode], SlurmNodeFacts | Unknown | None]
 
 
 class Fillers:
-    """One leadership's fillers."""
+    """Maintains fillers during one term of leadership."""
 
     def __init__(
         self,
@@ -53,13 +54,13 @@ class Fillers:
 
         Args:
             slurm: slurmrestd.
-            cluster: whose fillers they are.
-            kube_nodes: all of them.
-            bound: every pod of others that has a node.
-            placeholders: the leader's picture of Slurm's jobs; fillers are in it.
-            slurm_node: Slurm's node of a name, as last read.
-            quiet_s: for so long a submit without a reply may still be accepted.
-            clock: time.
+            cluster: the cluster that owns the fillers.
+            kube_nodes: all nodes of Kubernetes.
+            bound: every other pod that has a node.
+            placeholders: the leader's view of Slurm's jobs, fillers included.
+            slurm_node: returns Slurm's node of a name, as last read.
+            quiet_s: how long a submit without a response may still be accepted.
+            clock: the time.
         """
         self._slurm = slurm
         self._cluster = cluster
@@ -71,10 +72,10 @@ class Fillers:
         self._quiet_s = quiet_s
         self._clock = clock
         self._known_from: dict[WorkloadKey, float] = {}
-        """Per node: a reading that began before this moment does not count."""
+        """Per node: readings that began before this moment do not count."""
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Look again and again until told to stop."""
+        """Check the fillers repeatedly until told to stop."""
         await liveness.run("fillers", self._look_forever(), stop)
 
     async def _look_forever(self) -> None:

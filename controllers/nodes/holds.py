@@ -1,4 +1,7 @@
-"""Which nodes Slurm holds for the pods that run there: what keeps strangers off while placeholders are brought back."""
+"""Which nodes Slurm holds for the pods that run there.
+
+Keeps other jobs off while placeholders are restored.
+"""
 
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.table import Column
@@ -14,7 +17,7 @@ from controllers.pods.restoring import Restorer
 
 
 class Holdings:
-    """Our placed pods by node, and what the leader knows of their placeholders."""
+    """Our placed pods by node, and the leader's view of their placeholders."""
 
     def __init__(
         self, pods: Cache[Pod], placeholders: Placeholders, inquiry: Inquiry, restorer: Restorer
@@ -27,7 +30,10 @@ class Holdings:
         self._restorer = restorer
 
     def hold(self, kube_node: KubeNodeFacts | None, slurm_node: SlurmNodeFacts | None) -> Hold:
-        """Say it of one node; what Slurm does not have it holds for nobody, whatever our last picture shows."""
+        """Return whether Slurm holds a node for its pods.
+
+        A node that is not in Slurm is held for nobody, whatever our last reading shows.
+        """
         pods = self._on.get(kube_node.name) if kube_node else []
         is_in_slurm = slurm_node is not None
         return restore.hold(self._hold_for(pod, is_in_slurm=is_in_slurm) for pod in pods)

@@ -1,4 +1,7 @@
-"""Which placeholders name a Slurm node: such jobs cannot be updated any more once it is deleted."""
+"""Find the placeholders that name a Slurm node.
+
+Such jobs cannot be updated once the node is deleted.
+"""
 
 from bridge.domain.ids import SlurmNode
 from bridge.domain.model.jobs import JobPhase, SlurmJob
@@ -11,10 +14,12 @@ from bridge.slurm.errors import NotFound
 async def naming(
     slurm: SlurmClient, placeholders: Placeholders, slurm_node: SlurmNode, since: float
 ) -> tuple[SlurmJob, ...] | None:
-    """Find the live ones; those that the last reading has are read again, as a list of nodes may be written anew.
+    """Find the live placeholders that name a node.
 
-    since: seconds of the monotonic clock: who submits has known from then on that the node leaves. None: Slurm has not been
-    read since, or not every job of it.
+    Those in the last reading are read again, as their node lists may have been rewritten.
+
+    since: in seconds of the monotonic clock; from then on, whoever submits has known that the node
+    leaves. Return None if Slurm, or every job of it, has not been read since.
 
     Raises:
         SlurmError: it is not known.
@@ -31,7 +36,7 @@ async def naming(
         except NotFound:
             continue
         if not isinstance(fresh, SlurmJob) or fresh.identity.uid != job.identity.uid:
-            continue  # the id is another job's by now
+            continue  # the id belongs to another job by now
         if fresh.phase is not JobPhase.ENDED and _names(fresh, slurm_node):
             found.append(fresh)
     return tuple(found)

@@ -1,7 +1,8 @@
 """Slurm's nodes as the node controller knows them: one list for all of them, on a budget.
 
-Slurm tells nobody of a change to a node, so it is asked again and again whether there was one, and for the list if there
-was; whatever is decided is decided from that list. Only before something is done to a node that Slurm has, that node is read by itself.
+Slurm sends no notification of node changes. We poll whether anything has changed and, if so, read
+the list; every decision is made from that list. Only before a node that Slurm has is written to,
+that node is read by itself.
 """
 
 import asyncio
@@ -21,14 +22,14 @@ from bridge.slurm.errors import NotFound, SlurmError
 _log = structlog.get_logger(__name__)
 
 _SHORTEST_PAUSE_S = 0.5
-"""Between two lists: what is written in that time shares the second one."""
+"""Minimum pause between two lists; writes within it share the second list."""
 
 _WHOLE_AFTER_S = 60.0
-"""So long "nothing has changed" is believed: slurmctld's clock may have been set back."""
+"""How long "nothing has changed" is believed: slurmctld's clock may have been set back."""
 
 
 class SlurmNodes:
-    """One leadership's picture."""
+    """The view of Slurm's nodes during one term of leadership."""
 
     def __init__(
         self,
@@ -39,7 +40,10 @@ class SlurmNodes:
         wake: Callable[[SlurmNode], None],
         on_read: Callable[[], None],
     ) -> None:
-        """wake: called with the name of each node of which something else is known now; on_read: after each list."""
+        """wake: called with the name of each node whose facts have changed.
+
+        on_read: called after each list.
+        """
         self._slurm = slurm
         self._interval_s = interval_s
         self._clock = clock
@@ -52,15 +56,18 @@ class SlurmNodes:
         self._trouble = ""
 
     def get(self, name: SlurmNode) -> SlurmNodeFacts | Unknown | None:
-        """The node as last read; None: there is none; unknown: it is being found out, and then it is woken."""
+        """Return the node as last read.
+
+        None: it does not exist; unknown: it is being looked up, and its key will be woken.
+        """
         return self._book.get(name)
 
     def values(self) -> Iterable[SlurmNodeFacts]:
-        """Every node of Slurm, strangers' too."""
+        """Return every node of Slurm, including those of others."""
         return self._book.values()
 
     async def read(self, name: SlurmNode) -> SlurmNodeFacts | None:
-        """Ask Slurm for one node, now.
+        """Read one node from Slurm now.
 
         Raises:
             SlurmError: it could not be read.
@@ -74,16 +81,16 @@ class SlurmNodes:
         return node
 
     def deleted(self, name: SlurmNode) -> None:
-        """Slurm has confirmed that there is no such node any more."""
+        """Note that Slurm has confirmed the deletion of a node."""
         self._book.saw(name, None, at=self._clock.monotonic())
 
     def wrote(self, name: SlurmNode) -> None:
-        """Note that a write to a node is over, whatever came of it; call it in a `finally`."""
+        """Note that a write to a node is over, whatever its result; call it in a `finally`."""
         self._book.wrote(name, at=self._clock.monotonic())
         self._asked.set()
 
     async def run(self) -> None:
-        """Read the list again and again until cancelled."""
+        """Read the list repeatedly until cancelled."""
         while True:
             began = self._clock.monotonic()
             self._asked.clear()

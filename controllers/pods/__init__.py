@@ -1,4 +1,4 @@
-"""The controllers' side of pods: evidence of what is gone, restoring, the circuit breaker, orphans.
+"""The controllers' side of pods: evidence lookup, restoring, circuit breaker, orphans.
 
-It knows neither `controllers.nodes.controller` nor `controllers.webhook`.
+It does not depend on `controllers.nodes.controller` or `controllers.webhook`.
 """

@@ -1,6 +1,9 @@
-"""Keeps the circuit breaker: looks whether too many pods would go at once, and listens for an operator's word.
+"""Run the circuit breaker.
 
-The word is an annotation of slurm-bridge's own namespace, read only while something is held back.
+Check whether too many pods would go at once, and read the operator's permission.
+
+The permission is an annotation on slurm-bridge's own namespace, read only while something is held
+back.
 """
 
 import asyncio
@@ -27,11 +30,11 @@ from bridge.reconcile.placeholders import Placeholders
 _log = structlog.get_logger(__name__)
 
 LISTEN_S = 5.0
-"""Between looks at the namespace while something is held back."""
+"""Interval between reads of the namespace while something is held back."""
 
 
 class Breaker:
-    """One leadership's."""
+    """The circuit breaker of one term of leadership."""
 
     def __init__(
         self,
@@ -44,7 +47,7 @@ class Breaker:
         clock: Clock,
         metrics: Metrics,
     ) -> None:
-        """namespace: slurm-bridge's own, which carries the operator's word."""
+        """namespace: slurm-bridge's own, which carries the operator's permission."""
         self._limits = limits
         self._pods = pods
         self._placeholders = placeholders
@@ -53,14 +56,17 @@ class Breaker:
         self._clock = clock
         self._metrics = metrics
         self._counted = -1
-        """Sequence number of the reading that was counted last."""
+        """Sequence number of the last reading that was counted."""
         self._held: Tally | None = None
         """Set while evictions are held back."""
         self._allowed_until: datetime | None = None
         self._misheard = ""
 
     def holds(self) -> bool:
-        """Say whether Slurm's word alone must not evict a pod now; counted once for each reading of Slurm."""
+        """Check whether Slurm's state alone must not evict a pod now.
+
+        Counts once per reading of Slurm.
+        """
         snapshot = self._placeholders.snapshot
         if snapshot is not None and snapshot.sequence != self._counted:
             self._counted = snapshot.sequence
@@ -73,13 +79,13 @@ class Breaker:
         return self._held is not None
 
     def health(self) -> str | None:
-        """Say what is held back; None if nothing is."""
+        """Return what is held back; None if nothing is."""
         if self._held is None:
             return None
         return f"{self._what(self._held)}; {self._advice()}{self._misheard}"
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Listen for the operator's word while something is held back, until told to stop."""
+        """Read the operator's permission while something is held back, until told to stop."""
         await liveness.run("breaker", self._listen_forever(), stop)
 
     async def _listen_forever(self) -> None:
@@ -90,14 +96,14 @@ class Breaker:
                 await self.listen()
 
     async def listen(self) -> None:
-        """Read the operator's word once."""
+        """Read the operator's permission once."""
         try:
             namespace = await objects.get_namespace(self._kube, self._namespace)
             word = namespace.annotations.get(names.EVICT_UNTIL_ANNOTATION)
             self._allowed_until = breaker.evict_until(word) if word else None
             self._misheard = ""
         except (KubeError, ValueError) as error:
-            self._misheard = f" (the word could not be read: {error})"
+            self._misheard = f" (the annotation could not be read: {error})"
             _log.warning("evictions.word_unreadable", error=str(error))
         self._counted = -1
 
@@ -112,7 +118,7 @@ class Breaker:
         if self._held and not before:
             _log.error("evictions.held_back", what=self._what(tally), advice=self._advice())
         elif before and not self._held:
-            why = "an operator allows them" if is_too_much else "the placeholders are there again"
+            why = "an operator allows the evictions" if is_too_much else "the placeholders are back"
             _log.warning("evictions.go_on", why=why)
 
     def _what(self, tally: Tally) -> str:
@@ -124,6 +130,6 @@ class Breaker:
     def _advice(self) -> str:
         until = self._clock.now() + timedelta(minutes=10)
         return (
-            "see what happened to Slurm; if they shall go: kubectl annotate --overwrite namespace "
+            "find out what happened to Slurm; to evict them: kubectl annotate --overwrite namespace "
             f"{self._namespace} {names.EVICT_UNTIL_ANNOTATION}={until:%Y-%m-%dT%H:%M:%SZ}"
         )

@@ -1,7 +1,9 @@
-"""Finds out what became of placeholders that live pods miss: the evidence without which nothing is concluded.
+"""Look up what became of placeholders missing from live pods.
 
-Only what is missed is asked about, once for all pods of a placeholder, and two at a time: slurmdbd may be slow, and after
-a loss there are many.
+Without this evidence nothing is concluded.
+
+Only missing placeholders are looked up, once for all pods of a placeholder and two at a time:
+slurmdbd may be slow, and a loss may concern many.
 """
 
 import asyncio
@@ -28,10 +30,12 @@ T = TypeVar("T")
 
 _AT_A_TIME = 2
 _LASTS_S = 30.0
-"""So long an answer holds; then who still misses the placeholder asks again, and goes by the old answer meanwhile."""
+"""How long an answer is valid. After that a pod that still misses its placeholder asks again, using
+the old answer meanwhile.
+"""
 
 _AGAIN_S = 1.0
-"""While slurmdbd lags behind."""
+"""Retry delay while slurmdbd lags behind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +44,7 @@ class JobEvidence:
 
     evidence: Evidence
     record: AccountedJob | None = None
-    """What slurmdbd says of it; None where it was not asked, or had nothing to say."""
+    """slurmdbd's record; None if it was not asked or has none."""
 
 
 _LOOKING = JobEvidence(evidence=Evidence.PENDING)
@@ -57,10 +61,10 @@ class _Case:
 
 
 class Inquiry:
-    """One leadership's questions and answers."""
+    """The evidence lookups of one term of leadership."""
 
     def __init__(self, slurm: SlurmClient, *, clock: Clock, wake: Callable[[PodUid], None]) -> None:
-        """wake: called with the uid of each pod whose question was answered."""
+        """wake: called with the uid of each pod whose lookup is complete."""
         self._slurm = slurm
         self._clock = clock
         self._wake = wake
@@ -70,7 +74,10 @@ class Inquiry:
         self._trouble = ""
 
     def finding(self, pod: Pod) -> JobEvidence:
-        """Say what is known of the placeholder that a pod misses; what is not, or no longer, is asked."""
+        """Return what is known of the placeholder that a pod misses.
+
+        Look it up if unknown or outdated.
+        """
         if pod.job_id is None:
             return JobEvidence(evidence=Evidence.NONE)
         if self._missed_by.get(pod.uid) != pod.placed_by:
@@ -84,7 +91,7 @@ class Inquiry:
         return case.finding
 
     def forget(self, uid: PodUid) -> None:
-        """The pod is gone, or misses nothing."""
+        """Forget a pod that is gone or misses nothing."""
         ref = self._missed_by.pop(uid, None)
         if ref is not None:
             self._cases[ref].pods.discard(uid)
@@ -92,7 +99,7 @@ class Inquiry:
                 del self._cases[ref]
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Answer until told to stop."""
+        """Run lookups until told to stop."""
         async with asyncio.TaskGroup() as group:
             for number in range(_AT_A_TIME):
                 name = f"inquiry {number}"
@@ -125,11 +132,11 @@ class Inquiry:
         return JobEvidence(evidence=Evidence.LOST if is_lost else Evidence.NONE)
 
     async def _holder(self, job_id: JobId) -> Sluid | None:
-        """The SLUID of whichever job has this id now."""
+        """Return the SLUID of the job that has this id now."""
         return (await jobs.job(self._slurm, job_id)).sluid
 
     async def _answer(self, question: Coroutine[None, None, T | None]) -> T | None:
-        """None, too, where whoever was asked is not there: that is no evidence for anything."""
+        """Return the answer; None also if the server is away, which is evidence of nothing."""
         try:
             return await question
         except (NotFound, TooOld):

@@ -1,7 +1,8 @@
-"""Collects orphans: placeholders of ours whose pods are gone for good.
+"""Collect orphans: placeholders of ours whose pods are gone for good.
 
-A lease is no fence, a finalizer can be stripped by hand, a crash of slurmctld can undo a cancel: what is left over then is
-found here. Slurm is listed first, then each suspect is read anew, then the API server is asked for each pod it names.
+A lease is not a fence, a finalizer can be stripped by hand, and a crash of slurmctld can undo a
+cancel: what they leave behind is found here. Slurm is listed first, then each suspect is read
+again, then the API server is asked for each pod it names.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Orphans:
-    """One leadership's collecting."""
+    """The orphan collector of one term of leadership."""
 
     def __init__(
         self,
@@ -47,7 +48,7 @@ class Orphans:
         clock: Clock,
         metrics: Metrics,
     ) -> None:
-        """interval_s: between looks; an orphan is cancelled when it still is one at the next look."""
+        """interval_s: between looks; an orphan is cancelled if it still is one at the next look."""
         self._kube = kube
         self._slurm = slurm
         self._cluster = cluster
@@ -59,7 +60,7 @@ class Orphans:
         self._last = orphans.Judgement()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Look again and again until told to stop."""
+        """Collect orphans repeatedly until told to stop."""
         await liveness.run("orphans", self._look_forever(), stop)
 
     async def _look_forever(self) -> None:
@@ -74,10 +75,10 @@ class Orphans:
                 _log.warning("orphans.interrupted", error=str(error))
 
     async def look(self) -> None:
-        """Compare the two worlds once.
+        """Compare the two systems once.
 
         Raises:
-            KubeError, SlurmError: the comparison was not finished; the next one begins anew.
+            KubeError, SlurmError: the comparison was not finished; the next one starts over.
         """
         snapshot = self._placeholders.snapshot
         if snapshot is None:
@@ -104,7 +105,10 @@ class Orphans:
         )
 
     async def _read_anew(self, suspected: Iterable[SlurmJob]) -> list[SlurmJob]:
-        """A gang that waits may name others by now: no poll of states tells of that."""
+        """Read the suspects again.
+
+        A waiting gang's job may name other pods by now, which the list of states does not show.
+        """
         found: list[SlurmJob] = []
         for job in suspected:
             with contextlib.suppress(NotFound):
@@ -113,10 +117,10 @@ class Orphans:
         return found
 
     async def _gone(self, suspected: Iterable[SlurmJob]) -> set[PodUid]:
-        """Ask the API server itself, not our cache, for the pods that these jobs name."""
+        """Check with the API server itself, not our cache, for the pods that these jobs name."""
         gone: set[PodUid] = set()
         for job in suspected:
-            if job.identity.kind != membership.POD:  # named after its group, not after a pod
+            if job.identity.kind != membership.POD:  # named after its group, not a pod
                 alive = await writes.pod_uids(self._kube, job.identity.namespace)
                 gone.update(uid for uid in job.identity.pods if uid not in alive)
                 continue
@@ -129,7 +133,7 @@ class Orphans:
         return gone
 
     async def _cancel(self, orphan: Cancel) -> None:
-        """By its sluid, which names no other job; without one it waits until it has been read."""
+        """Cancel by sluid, which names no other job; without one, wait until the job has been read."""
         if orphan.sluid is not None:
             await jobs.cancel(self._slurm, orphan.sluid)
             self._metrics.orphan_cancelled()

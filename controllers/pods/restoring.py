@@ -1,4 +1,4 @@
-"""Submits placeholders again that Slurm has lost, once for all pods of each, onto the nodes where these are."""
+"""Submit again the placeholders that Slurm lost, once for all pods of each, onto the pods' nodes."""
 
 import structlog
 
@@ -23,7 +23,10 @@ _log = structlog.get_logger(__name__)
 
 
 class Restorer:
-    """One leadership's restoring; remembers refusals until the next accepted submit."""
+    """Restores placeholders during one term of leadership.
+
+    Remembers refusals until the next accepted submit.
+    """
 
     def __init__(
         self,
@@ -49,14 +52,16 @@ class Restorer:
         self._refusals: Refusals[str] = Refusals()
 
     def refusal(self, pod: Pod) -> SubmitRefusal | None:
-        """What was said against a new placeholder in the place of this pod's; None since one was accepted."""
+        """Return why a new placeholder for this pod was refused; None since one was accepted."""
         return self._refusals.get(pod.placed_by)
 
     async def restore(self, pod: Pod, action: Restore) -> None:
-        """Submit it, or remember why not; for another member's sake it may be under way already.
+        """Submit the placeholder, or remember why not.
+
+        It may be under way already for another member.
 
         Raises:
-            LostReply: it may have been accepted: whether it was, the next readings tell.
+            LostReply: it may have been accepted; the next readings show whether it was.
             SlurmError: it was not submitted.
         """
         if action.lost in self._under_way:

@@ -1,4 +1,4 @@
-"""Endings: what the elected leader looks at from the moment a pod has its node until nothing of it is left in Slurm."""
+"""Endings: a pod from the moment it has its node until nothing of it is left in Slurm."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -41,7 +41,7 @@ class Endings:
         restorer: Restorer,
         look_at: Callable[[KubeNode], None],
     ) -> None:
-        """look_at: called with a node when Slurm turns out not to hold it for a pod, and whenever that changes."""
+        """look_at: called with a node when Slurm proves not to hold it for a pod, and on each change."""
         self._kube_nodes = kube_nodes
         self._breaker = breaker
         self._inquiry = inquiry
@@ -49,30 +49,33 @@ class Endings:
         self._look_at = look_at
         self._unheld: dict[PodUid, Column] = {}
         self._nodes: tuple[SlurmJob | None, frozenset[SlurmNode]] = (None, frozenset())
-        """Of the placeholder that was looked at last."""
+        """The nodes of the placeholder that was looked at last."""
 
     def membership(self, pod: Pod) -> Membership:
-        """Say which workload a pod was placed with."""
+        """Return the workload that a pod was placed with."""
         return membership.alone(pod) if pod.is_gated else membership.placed(pod)
 
     async def resolve(self, pod: Pod) -> Membership:
-        """Say the same: what is written on the pod counts."""
+        """Return the same: what is recorded on the pod counts."""
         return self.membership(pod)
 
     async def declared(self, _member: Membership) -> KubeObject | None:
-        """Ask nobody: the placeholder has its size."""
+        """Return None without a request: the placeholder has its size."""
         return None
 
     async def admits(self, _pod: Pod, _job: SlurmJob) -> bool:
-        """Nobody joins here: the extender has let them."""
+        """Return False: members join only on the extender's side."""
         return True
 
     def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
-        """The Kubernetes node of that Slurm name."""
+        """Return the Kubernetes node with this Slurm name."""
         return self._kube_nodes.behind(slurm_node)
 
     def past(self, _pod: Pod) -> Past:
-        """The extender had finished with it when it removed the gate."""
+        """Return that none is in flight.
+
+        The extender had finished with the pod when it removed the gate.
+        """
         return Past.HANDED_OVER
 
     def gather(
@@ -86,7 +89,7 @@ class Endings:
         seat: Seat | None = None,  # noqa: ARG002  # nothing is seated here
         beside: Sequence[Pod] = (),  # noqa: ARG002  # nor beside others
     ) -> Facts:
-        """Look which node the placeholder holds, whether the pod's own is still there, and what became of a lost one."""
+        """Gather the node the placeholder holds, the pod's own, and the fate of a lost placeholder."""
         running = [job for job in view.live if job.phase is JobPhase.RUNNING and job.nodes]
         own = pod.kube_node or pod.assigned_node
         row, column = lifecycle.cell(pod, view)
@@ -107,20 +110,20 @@ class Endings:
         )
 
     def forget(self, uid: WorkloadKey) -> None:
-        """Nothing is remembered of a workload."""
+        """Do nothing: no workload is remembered."""
 
     def forget_pod(self, uid: PodUid) -> None:
-        """The pod is gone."""
+        """Forget a pod that is gone."""
         self._inquiry.forget(uid)
         self._unheld.pop(uid, None)
 
     def _held(self, job: SlurmJob, own: KubeNode | None) -> KubeNode | None:
-        """The pod's own node if the placeholder holds it, else the first that it holds."""
+        """Return the pod's own node if the placeholder holds it, else the first node it holds."""
         slurm_node = self._kube_nodes.slurm_node(own) if own is not None else None
         if slurm_node is not None:
             if (
                 self._nodes[0] is not job
-            ):  # asked for each member of a gang, which may have thousands of nodes
+            ):  # called for each member of a gang, which may have thousands of nodes
                 self._nodes = (job, frozenset(job.nodes))
             if slurm_node in self._nodes[1]:
                 return own
@@ -137,7 +140,10 @@ class Endings:
 
 
 def wake_with_nodes(mirror: Mirror, wake: Callable[[PodUid], None]) -> None:
-    """Have the pods of a node looked at when it is declared gone: nothing of theirs may change any more."""
+    """Queue the pods of a node when it is declared gone.
+
+    Nothing else about them may change any more.
+    """
     by_node = mirror.pods.index(lambda pod: [pod.kube_node] if pod.kube_node else [])
 
     def changed(old: KubeNodeFacts | None, new: KubeNodeFacts | None) -> None:

@@ -1,4 +1,4 @@
-"""What the controllers do for the webhook: its certificates, and trying whether it answers.
+"""What the controllers do for the webhook: issue its certificates and test whether it answers.
 
-It knows neither `controllers.pods` nor `controllers.nodes`.
+It does not depend on `controllers.pods` or `controllers.nodes`.
 """

@@ -1,8 +1,10 @@
-"""Our own CA: the leader makes it, publishes it, and signs what webhook, extender and scheduler show each other.
+"""Our own CA: the leader creates it, publishes it, and signs our services' certificates.
 
-All of it lives in Secrets of our namespace that the chart has made, empty; the CA's keys in one that no pod mounts. A
-lease is no fence, so every Secret is written only as it was read: of two leaders one meets a conflict and looks again.
-Publishing comes before signing in every pass. What is due when is `bridge.domain.certificates`' to say.
+Those are the certificates of webhook, extender and scheduler. Everything is kept in Secrets of our
+namespace that the chart creates empty; the CA's keys are in one that no pod mounts. A lease is not
+a fence, so every Secret is written only if it is unchanged since it was read: of two leaders, one
+gets a conflict and looks again. In every pass, publishing comes before signing.
+`bridge.domain.certificates` decides what is due when.
 """
 
 import asyncio
@@ -29,7 +31,7 @@ _CERTIFICATE, _KEY, _TRUSTED = "tls.crt", "tls.key", "ca.crt"
 _LOOKS_PER_LIFE = 60
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 60.0
 _AGAIN_S = 2.0
-"""After a failure."""
+"""Retry delay after a failure."""
 
 _log = structlog.get_logger(__name__)
 
@@ -39,20 +41,20 @@ class Issued:
     """What is signed, for whom, and for how long."""
 
     release: str
-    """The chart's release: the beginning of all names."""
+    """The chart's release: the prefix of all names."""
     namespace: str
     hosts: Mapping[str, frozenset[str]]
-    """Of each part the names it is called by; a part without any is a client."""
+    """The host names of each part; a part without any is a client."""
     authority_lifetime: timedelta
     lifetime: timedelta
 
     def secret(self, part: str) -> str:
-        """Where the certificate of a part is."""
+        """Return the name of the Secret with a part's certificate."""
         return f"{self.release}-{part}-tls"
 
 
 class Certificates:
-    """One leadership's signing."""
+    """Signs certificates during one term of leadership."""
 
     def __init__(self, kube: KubeClient, issued: Issued, *, clock: Clock, metrics: Metrics) -> None:
         self._kube = kube
@@ -63,7 +65,7 @@ class Certificates:
         self._pause_s = min(max(life_s / _LOOKS_PER_LIFE, _SHORTEST_PAUSE_S), _LONGEST_PAUSE_S)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Look again and again until told to stop."""
+        """Check and renew repeatedly until told to stop."""
         with liveness.loop("certificates"):
             while not stop.is_set():
                 try:
@@ -75,10 +77,10 @@ class Certificates:
                 await pause(pause_s, stop)
 
     async def look(self) -> bool:
-        """Do whatever is due; returns whether anything was, as the next step may follow from it.
+        """Do whatever is due; return whether anything was, as the next step may follow from it.
 
         Raises:
-            KubeError: it was not finished; what was done is seen at the next look.
+            KubeError: it was not finished; the next look sees what was done.
         """
         now = self._clock.now()
         held = await self._read(f"{self._issued.release}-ca")
@@ -104,7 +106,7 @@ class Certificates:
         return plan.makes_authority or bool(plan.renewals)
 
     async def _trust(self, kind: webhooks.WebhookKind) -> Trust | None:
-        """None where a policy in the API server does the mutating."""
+        """Return the trust; None if a policy in the API server mutates instead of the webhook."""
         try:
             return await webhooks.get(self._kube, kind, self._issued.release)
         except NotFound:
@@ -118,7 +120,7 @@ class Certificates:
     async def _keep(
         self, held: Secret, pairs: Mapping[str, Pair], plan: RotationPlan, now: datetime
     ) -> dict[str, Pair]:
-        """The CAs that are left, the oldest first, and the one that is made."""
+        """Keep the remaining CAs, oldest first, and add the new one."""
         kept = {id_: pairs[id_] for id_ in plan.trusted}
         if plan.makes_authority:
             made = pki.make_authority(
@@ -145,7 +147,7 @@ class Certificates:
         plan: RotationPlan,
         now: datetime,
     ) -> None:
-        """Give a part its certificate and those it is to trust."""
+        """Give a part its certificate and the CAs it is to trust."""
         why = plan.renewals.get(part, "")
         data = dict(secret.data)
         if why:
@@ -165,7 +167,7 @@ class Certificates:
 
 
 def _authorities(held: Secret) -> dict[str, Pair]:
-    """The CAs in the Secret, by their ids. What is damaged is as good as gone: another one is made."""
+    """Return the CAs in the Secret by id. A damaged one counts as missing: another is created."""
     pairs: dict[str, Pair] = {}
     for name in sorted(held.data):
         stem, _, end = name.rpartition(".")

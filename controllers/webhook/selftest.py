@@ -1,6 +1,7 @@
-"""Tests the webhook as everybody meets it, through the API server: at start-up and again and again.
+"""Test the webhook the way clients meet it, through the API server: at start-up and periodically.
 
-In a namespace of its own, selected like any other, where an admission policy lets nothing be created but for show.
+The test uses a namespace of its own, selected like any other, in which an admission policy allows
+only dry runs.
 """
 
 import asyncio
@@ -15,18 +16,18 @@ from bridge.process.clock import pause
 from bridge.process.metrics import Metrics
 
 _AGAIN_S = 2.0
-"""While it does not work."""
+"""Retry delay while it does not work."""
 
 _log = structlog.get_logger(__name__)
 
 
 class SelfTest:
-    """One process's testing."""
+    """The self-test of one process."""
 
     def __init__(
         self, kube: KubeClient, *, namespace: str, interval_s: float, metrics: Metrics
     ) -> None:
-        """interval_s: between tests while it works."""
+        """interval_s: between tests while the webhook works."""
         self._kube = kube
         self._namespace = namespace
         self._interval_s = interval_s
@@ -34,7 +35,7 @@ class SelfTest:
         self._fault = "not tested yet"
 
     def fault(self) -> str | None:
-        """What was wrong the last time, for a health check."""
+        """Return what was wrong at the last test, for a health check."""
         return self._fault or None
 
     async def run(self, stop: asyncio.Event) -> None:

@@ -1,12 +1,16 @@
-"""The programs the sandbox runs: real Kubernetes, real Slurm and helm, found or fetched without root.
+"""The programs the sandbox runs.
+
+Real Kubernetes, real Slurm and helm, found or fetched without root.
 
     with assets.shown(sys.stderr) as report:
         slurm = assets.resolve(assets.AssetName.SLURM, report=report)
         slurm.bin / "slurmctld"
 
-Where they come from, the first that holds: the folder an environment variable names (SANDBOX_KUBE, SANDBOX_SLURM,
-SANDBOX_HELM, SANDBOX_PROMETHEUS, SANDBOX_WORKLOADS, SANDBOX_KUBECONFORM); the cache; a fetch or build into the cache. PATH counts
-only on demand (SANDBOX_USE_PATH=1) or when the fetch fails: a host's Slurm may be configured oddly, and tests should not vary by host.
+The first source that has the asset is used: the folder named by an environment variable
+(SANDBOX_KUBE, SANDBOX_SLURM, SANDBOX_HELM, SANDBOX_PROMETHEUS, SANDBOX_WORKLOADS,
+SANDBOX_KUBECONFORM); the cache; a fetch or build into the cache. PATH is used only on demand
+(SANDBOX_USE_PATH=1) or if the fetch fails: a host's Slurm may be configured oddly, and tests should
+not vary by host.
 """
 
 from sandbox.assets.errors import AssetError

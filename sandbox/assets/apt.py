@@ -1,4 +1,4 @@
-"""What the host's own apt configuration says: which Debian mirrors to use, and how."""
+"""The host's apt configuration: which Debian mirrors to use, and how."""
 
 import re
 import shutil
@@ -11,7 +11,9 @@ ETC = Path("/etc/apt")
 DEBIAN = re.compile(
     r"(bullseye|bookworm|trixie|forky|duke|sid|(old)*stable|testing|unstable)(-updates|-backports)?"
 )
-"""Suites of Debian's own archive. Only that one has all suites; -security and third parties are archives of their own."""
+"""Suites of Debian's own archive. Only that archive has all suites; -security and third parties are
+separate archives.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +22,7 @@ class Mirror:
 
     address: str
     check_expiry: bool = True
-    """False where the host accepts this source past its Valid-Until."""
+    """False if the host accepts this source past its Valid-Until."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +38,7 @@ class Source:
 
 
 def mirrors(etc: Path = ETC, *, check_expiry: bool = True) -> list[Mirror]:
-    """Mirrors of Debian's main archive in the host's sources, those at /debian first."""
+    """Return the mirrors of Debian's main archive in the host's sources, those at /debian first."""
     found: dict[str, Mirror] = {}
     for source in sources(etc):
         checks = check_expiry and source.options.get("check-valid-until", "yes") != "no"
@@ -47,7 +49,7 @@ def mirrors(etc: Path = ETC, *, check_expiry: bool = True) -> list[Mirror]:
 
 
 def sources(etc: Path = ETC) -> Iterator[Source]:
-    """All entries of both styles, mirror lists replaced by the addresses in them."""
+    """Yield the entries of both styles, with mirror lists replaced by the addresses in them."""
     for file in (etc / "sources.list", *sorted(etc.glob("sources.list.d/*.list"))):
         yield from one_line_style(_text(file))
     for file in sorted(etc.glob("sources.list.d/*.sources")):
@@ -55,7 +57,7 @@ def sources(etc: Path = ETC) -> Iterator[Source]:
 
 
 def one_line_style(text: str) -> Iterator[Source]:
-    """`deb [option=value …] address suite component …`, sources.list(5)."""
+    """Parse `deb [option=value …] address suite component …`, sources.list(5)."""
     pattern = re.compile(
         r"^\s*(deb|deb-src)\s+(?:\[(.*?)\]\s+)?(\S+)\s+(\S+)([^#\n]*)", re.MULTILINE
     )
@@ -73,7 +75,7 @@ def one_line_style(text: str) -> Iterator[Source]:
 
 
 def deb822_style(text: str) -> Iterator[Source]:
-    """Stanzas of `Field: value`, continued on indented lines, sources.list(5)."""
+    """Parse stanzas of `Field: value`, continued on indented lines, sources.list(5)."""
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     for stanza in re.split(r"\n\s*\n", "\n".join(lines)):
         fields = {
@@ -98,11 +100,11 @@ class Configuration:
 
     check_expiry: bool = True
     proxies: Mapping[str, str]
-    """Scheme -> URL; "" is a direct connection."""
+    """Scheme -> URL; "" means a direct connection."""
 
 
 def configuration() -> Configuration:
-    """The host's, or apt's defaults where there is no apt."""
+    """Return the host's configuration, or apt's defaults if there is no apt."""
     if shutil.which("apt-config") is None:
         return parse_configuration("")
     done = subprocess.run(["apt-config", "dump"], check=False, capture_output=True, text=True)  # noqa: S607  # found on PATH above
@@ -110,7 +112,7 @@ def configuration() -> Configuration:
 
 
 def parse_configuration(dump: str) -> Configuration:
-    """From the output of `apt-config dump`."""
+    """Parse the output of `apt-config dump`."""
     values = dict(re.findall(r'^Acquire::(\S+) "(.*)";$', dump, re.MULTILINE))
     proxies = {scheme: values.get(f"{scheme}::Proxy", "") for scheme in ("http", "https")}
     return Configuration(
@@ -138,5 +140,5 @@ def _addresses(values: Iterable[str]) -> Iterator[str]:
 def _text(file: Path) -> str:
     try:
         return file.read_text(errors="replace")
-    except OSError:  # not there, or not for us to read: no source then
+    except OSError:  # missing or unreadable: no source
         return ""

@@ -1,8 +1,9 @@
-"""Where assets stay: one folder each, complete or not there at all, whoever else is fetching.
+"""The cache of assets: one folder each, either complete or absent, even with concurrent fetches.
 
-Invariant: `<asset>-<key>` appears by rename, with its manifest inside, so what can be seen is complete. Work happens in
-`<asset>-<key>.tmp.*` beside it, under an flock on `<asset>-<key>.lock`. The lock dies with its holder: whoever gets it
-may remove what an earlier holder left behind. Lock files stay: removing one would let two holders in.
+Invariant: `<asset>-<key>` appears by rename, with its manifest inside, so what can be seen is
+complete. Work happens in `<asset>-<key>.tmp.*` beside it, under an flock on `<asset>-<key>.lock`.
+The lock dies with its holder; the next holder may remove what an earlier one left behind. Lock
+files stay: removing one would let two holders in.
 """
 
 import contextlib
@@ -28,10 +29,12 @@ QUIET_WAIT_S = 1.0
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`manifest.json`: what a complete asset is, and what it was made of."""
+    """`manifest.json`: what a complete asset is and what it was made from."""
 
     path: str
-    """Where it was made for. Slurm's programs name their libraries by absolute path: a moved tree does not run."""
+    """The path it was made for. Slurm's programs name their libraries by absolute path, so a moved
+    tree does not run.
+    """
     version: str
     source: str
     """One line, as in "wheel NAME 2.0.1"."""
@@ -39,12 +42,12 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     programs: dict[str, int]
     """Each program in bin/ and its size in bytes."""
     contents: dict[str, str]
-    """Package or module -> version, with its SHA256 where there is one."""
+    """Package or module -> version, with its SHA256 if there is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """What a recipe says about the tree it made."""
+    """What a recipe reports about the tree it made."""
 
     version: str
     source: str
@@ -53,16 +56,16 @@ class Made:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """Where a recipe works."""
+    """The folders a recipe works in."""
 
     tree: Path
-    """Fill this one. It becomes `final`."""
+    """The folder to fill. It becomes `final`."""
     final: Path
     """Where the tree will be, for files that must name their own path."""
     scratch: Path
-    """For anything; removed afterwards."""
+    """For anything temporary; removed afterwards."""
     lasting: Path
-    """For what should survive a killed run, such as a compiler's cache. Removing it is up to the recipe."""
+    """For what should survive a killed run, such as a compiler's cache. The recipe removes it."""
     tell: Teller
 
 
@@ -72,13 +75,15 @@ class Recipe:
 
     name: AssetName
     key: str
-    """Changes with whatever decides the content."""
+    """Changes with everything that determines the content."""
     make: Callable[[Site], Made]
-    """Fills `Site.tree`: programs in bin/, their files in root/ if they need any. Raises FetchError or OSError."""
+    """Fills `Site.tree`: programs in bin/, their files in root/ if they need any. Raises FetchError
+    or OSError.
+    """
 
 
 def key(*parts: str | bytes) -> str:
-    """12 hex digits that stand for all the parts, in order."""
+    """Return 12 hex digits that stand for all the parts, in order."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -87,12 +92,15 @@ def key(*parts: str | bytes) -> str:
 
 
 def location(cache: Path, recipe: Recipe) -> Path:
-    """Where the recipe's asset is, or would be."""
+    """Return where the recipe's asset is, or would be."""
     return cache / f"{recipe.name}-{recipe.key}"
 
 
 def find(path: Path) -> Manifest | None:
-    """The manifest of a complete asset made for this path; None if there is none, or programs have gone since."""
+    """Return the manifest of a complete asset made for this path.
+
+    Return None if there is none or programs have gone since.
+    """
     try:
         manifest = msgspec.json.decode((path / "manifest.json").read_bytes(), type=Manifest)
     except (OSError, msgspec.MsgspecError):
@@ -101,7 +109,7 @@ def find(path: Path) -> Manifest | None:
 
 
 def others(cache: Path, recipe: Recipe) -> list[Path]:
-    """Complete assets of the same name under other keys, newest first."""
+    """Return complete assets of the same name under other keys, newest first."""
     found = {path: find(path) for path in cache.glob(f"{recipe.name}-*") if path.suffix == ""}
     made_at = {path: manifest.made_at for path, manifest in found.items() if manifest is not None}
     made_at.pop(location(cache, recipe), None)
@@ -109,17 +117,21 @@ def others(cache: Path, recipe: Recipe) -> list[Path]:
 
 
 def create(cache: Path) -> None:
-    """Makes the cache folder, passable for others whatever the umask: Slurm runs from it under another uid."""
+    """Create the cache folder, accessible to others whatever the umask.
+
+    Slurm runs from it under another uid.
+    """
     if not cache.is_dir():
         cache.mkdir(parents=True, exist_ok=True)
         cache.chmod(0o755)
 
 
 def fill(cache: Path, recipe: Recipe, *, now: Callable[[], datetime], tell: Teller) -> Manifest:
-    """Makes the asset unless it is there, also if another process got it done meanwhile.
+    """Make the asset unless it exists, even if another process completes it meanwhile.
 
     Raises:
-        FetchError, OSError: from the recipe, or because the cache cannot be written; then nothing is left behind.
+        FetchError, OSError: from the recipe, or because the cache cannot be written; then nothing
+            is left behind.
     """
     final = location(cache, recipe)
     create(cache)
@@ -131,7 +143,7 @@ def fill(cache: Path, recipe: Recipe, *, now: Callable[[], datetime], tell: Tell
 
 
 def remove(path: Path, tell: Teller) -> int:
-    """Removes an asset with everything left of earlier runs; the bytes this set free."""
+    """Remove an asset and all remains of earlier runs; return the bytes freed."""
     with locked(path.with_name(f"{path.name}.lock"), tell):
         freed = 0
         for folder in (path, *path.parent.glob(f"{path.name}.*")):
@@ -142,7 +154,7 @@ def remove(path: Path, tell: Teller) -> int:
 
 
 def size(folder: Path) -> int:
-    """Bytes of all files below; what vanishes meanwhile does not count."""
+    """Return the bytes of all files below; files that vanish meanwhile do not count."""
     total = 0
     for parent, _, names in os.walk(folder):
         for name in names:
@@ -152,7 +164,7 @@ def size(folder: Path) -> int:
 
 
 def closed_ancestor(path: Path) -> Path | None:
-    """The first folder on the way to `path`, itself included, that other users may not pass."""
+    """Return the first folder on the way to `path`, inclusive, that others may not enter."""
     for folder in (*reversed(path.parents), path):
         if folder.exists() and not folder.stat().st_mode & 0o001:
             return folder
@@ -161,7 +173,7 @@ def closed_ancestor(path: Path) -> Path | None:
 
 @contextlib.contextmanager
 def locked(path: Path, tell: Teller) -> Iterator[None]:
-    """Holds the lock; says whom it waits for if that takes longer than a moment."""
+    """Hold the lock; report who holds it if that takes longer than a moment."""
     with path.open("a+") as file:
         _lock(file, tell)
         file.truncate(0)
@@ -217,7 +229,10 @@ def _make(final: Path, recipe: Recipe, *, now: Callable[[], datetime], tell: Tel
 
 
 def _intact(path: Path, manifest: Manifest) -> bool:
-    """Whether the programs still have their sizes: cleaners of caches and crashed machines take files away."""
+    """Check whether the programs still have their sizes.
+
+    Cache cleaners and crashed machines lose files.
+    """
     try:
         return all(
             (path / "bin" / name).stat().st_size == size for name, size in manifest.programs.items()

@@ -1,7 +1,9 @@
-"""Debian packages without apt: a suite's index, believed for its signature, and packages, believed for the index.
+"""Debian packages without apt.
 
-Trust: pinned archive keys -> signature of InRelease -> SHA256 of Packages.xz -> SHA256 of each package.
-Formats: the Debian wiki on DebianRepository/Format, and deb(5).
+A suite's index, trusted for its signature, and packages, trusted for the index.
+
+Trust: pinned archive keys -> signature of InRelease -> SHA256 of Packages.xz -> SHA256 of each
+package. Formats: the Debian wiki on DebianRepository/Format, and deb(5).
 """
 
 import email.utils
@@ -33,15 +35,18 @@ class Package:
     name: str
     version: str
     path: str
-    """Below the mirror's address."""
+    """Relative to the mirror's address."""
     bytes: int
     sha256: str
     depends: str
-    """Depends and Pre-Depends as they stand."""
+    """Depends and Pre-Depends verbatim."""
     provides: str
 
     def dependencies(self) -> list[list[str]]:
-        """Groups of alternatives, one of each is needed; versions and architectures left out."""
+        """Return groups of alternatives, one of each is needed.
+
+        Versions and architectures are left out.
+        """
         groups = self.depends.split(",")
         return [
             [found[0] for part in group.split("|") if (found := NAME.match(part.strip()))]
@@ -51,12 +56,12 @@ class Package:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """What one mirror has of one suite's main component for one architecture."""
+    """One mirror's copy of one suite's main component for one architecture."""
 
     mirror: Mirror
     name: str
     architecture: str
-    """As Debian calls it: amd64, arm64."""
+    """Debian's name for it: amd64, arm64."""
 
     def packages(
         self,
@@ -68,10 +73,10 @@ class Suite:
         keyring: Path | None = None,
         trusted: frozenset[str] = ARCHIVE_KEYS,
     ) -> Mapping[str, Package]:
-        """All packages by name. `keyring` None: the host's, else the one this mirror has.
+        """Return all packages by name. `keyring` None: the host's, else the mirror's.
 
         Raises:
-            FetchError: unreachable, no such suite, not signed as it should be, altered or expired.
+            FetchError: unreachable, no such suite, not signed properly, altered or expired.
         """
         signed = web.get(f"{self._address}/InRelease", attempts=2)  # there may be no network
         if keyring is None:
@@ -116,7 +121,9 @@ class Suite:
 def closure(
     packages: Mapping[str, Package], roots: Iterable[str], follow: re.Pattern[str]
 ) -> list[Package]:
-    """The roots and whatever they need, as far as names match `follow`; of alternatives, the first that exists.
+    """Return the roots and their dependencies, as far as names match `follow`.
+
+    Of alternatives, the first that exists.
 
     Raises:
         FetchError: a root is not in the suite.
@@ -142,9 +149,12 @@ def closure(
 
 
 def unpack(deb: bytes, root: Path, keep: re.Pattern[str]) -> None:
-    """Files and relative links whose names match `keep`, with /lib and its like merged into /usr; no scripts run."""
+    """Extract files and relative links whose names match `keep`; run no scripts.
+
+    /lib and the like are merged into /usr.
+    """
     with data_of(deb) as tar:
-        # Python before 3.11.4 has no such filter; the name is checked below either way.
+        # Python before 3.11.4 has no such filter; the name is checked below in any case.
         tar.extraction_filter = getattr(tarfile, "data_filter", None)
         for member in tar:
             member.name = re.sub(
@@ -158,7 +168,10 @@ def unpack(deb: bytes, root: Path, keep: re.Pattern[str]) -> None:
 
 
 def data_of(deb: bytes) -> tarfile.TarFile:
-    """The files of a package: an `ar` archive of debian-binary, control.tar.* and data.tar.*."""
+    """Return the files of a package.
+
+    An `ar` archive of debian-binary, control.tar.* and data.tar.*.
+    """
     position = 8
     while header := deb[position : position + 60]:
         length = int(header[48:58])

@@ -1,4 +1,4 @@
-"""HTTP downloads that either deliver the expected bytes or fail in words."""
+"""HTTP downloads that either deliver the expected bytes or fail with a clear message."""
 
 import hashlib
 import http.client
@@ -13,12 +13,12 @@ from sandbox.assets.errors import FetchError
 
 TIMEOUT_S = 30
 PAUSES_S = (1.0, 2.0, 4.0)
-"""Between attempts."""
+"""Pauses between attempts."""
 ATTEMPTS = len(PAUSES_S) + 1
 FINAL = frozenset(
     {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.GONE}
 )
-"""Answers that another attempt does not change."""
+"""Statuses that another attempt does not change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,10 @@ class Web:
     pauses_s: tuple[float, ...] = PAUSES_S
 
     def get(self, url: str, *, sha256: str = "", attempts: int = ATTEMPTS) -> bytes:
-        """The body.
+        """Return the body.
 
         Raises:
-            FetchError: no answer, an error answer, or other bytes than `sha256` says.
+            FetchError: no answer, an error status, or bytes that do not match `sha256`.
         """
         for pause_s in self.pauses_s[: attempts - 1]:
             try:
@@ -58,11 +58,14 @@ class Web:
 
 
 def web(proxies: Mapping[str, str], pauses_s: tuple[float, ...] = PAUSES_S) -> Web:
-    """With these proxies (scheme -> URL, "" is none); for a scheme not named, the environment's."""
+    """Return a Web with these proxies (scheme -> URL, "" for none).
+
+    Other schemes use the environment's.
+    """
     known = {**urllib.request.getproxies(), **proxies}
     handler = urllib.request.ProxyHandler({scheme: url for scheme, url in known.items() if url})
     return Web(urllib.request.build_opener(handler), pauses_s)
 
 
 class _Passing(FetchError):
-    """May go away by itself."""
+    """A failure that may be temporary."""

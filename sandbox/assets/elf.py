@@ -1,4 +1,4 @@
-"""Programs with libraries of their own: bound to a private loader and library folder, whatever the host has."""
+"""Bind programs to a private loader and library folder, whatever the host has."""
 
 import re
 import subprocess
@@ -17,14 +17,14 @@ class Libraries:
     folders: tuple[str, ...]
 
     def search_path(self, tree: Path) -> str:
-        """For an rpath or --library-path."""
+        """Return the folders for an rpath or --library-path."""
         return ":".join(str(tree / folder) for folder in self.folders)
 
 
 def bind(patchelf: Path, programs: Iterable[Path], libraries: Libraries, final: Path) -> None:
-    """Makes the programs use the loader and libraries below `final`, where the tree will be.
+    """Make the programs use the loader and libraries below `final`, where the tree will be.
 
-    DT_RPATH rather than DT_RUNPATH: it also holds for the libraries' own libraries and for plugins.
+    DT_RPATH rather than DT_RUNPATH: it also applies to the libraries' own libraries and to plugins.
     """
     arguments = ["--set-interpreter", str(final / libraries.loader)]
     arguments += ["--force-rpath", "--set-rpath", libraries.search_path(final)]
@@ -37,7 +37,7 @@ def bind(patchelf: Path, programs: Iterable[Path], libraries: Libraries, final: 
 
 
 def missing_libraries(file: Path, libraries: Libraries, tree: Path) -> list[str]:
-    """What the loader cannot find for a program or plugin while the tree is not yet in its final place."""
+    """Return what the loader cannot find for a program or plugin, before the tree is in place."""
     command = loaded(["--list", str(file)], libraries, tree)
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     missing = re.findall(r"(\S+) => not found", done.stdout)
@@ -47,6 +47,9 @@ def missing_libraries(file: Path, libraries: Libraries, tree: Path) -> list[str]
 
 
 def loaded(arguments: list[str], libraries: Libraries, tree: Path) -> list[str]:
-    """A command line for the tree's own loader: a program with its arguments, or `--list FILE`."""
+    """Return a command line for the tree's own loader.
+
+    A program with its arguments, or `--list FILE`.
+    """
     loader = str(tree / libraries.loader)
     return [loader, "--library-path", libraries.search_path(tree), *arguments]

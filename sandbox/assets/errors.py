@@ -1,12 +1,15 @@
-"""What can go wrong between an asset's name and a folder of programs that run."""
+"""What can go wrong between an asset's name and a folder of working programs."""
 
 
 class AssetError(Exception):
-    """An asset is not to be had. The text says, asset by asset, what was tried, what failed, and what provides it."""
+    """An asset is not available.
+
+    The text says, asset by asset, what was tried, what failed, and what provides it.
+    """
 
 
 class Unusable(Exception):
-    """A folder does not hold what it should; `faults` lists everything that is wrong with it."""
+    """A folder lacks what it should hold; `faults` lists everything that is wrong with it."""
 
     def __init__(self, *faults: str) -> None:
         super().__init__("; ".join(faults))

@@ -1,4 +1,4 @@
-"""The sources of one asset, one by one; `resolve` asks them in order."""
+"""The sources of one asset; `resolve` tries them in order."""
 
 import os
 import subprocess
@@ -26,9 +26,9 @@ from sandbox.assets.progress import Report, Teller
 from sandbox.assets.settings import Settings
 
 FAILURES = (FetchError, OSError, subprocess.SubprocessError)
-"""What a recipe raises when the network, the disk or a program it runs is not up to it."""
+"""What a recipe raises if the network, the disk or a program it runs fails."""
 OLD_DAYS = 30
-"""From this age on a cached Slurm deserves a remark: the suite has moved on."""
+"""From this age on a cached Slurm is reported as old: the suite has moved on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +39,9 @@ class Asset:
     bin: Path
     """The folder with the programs."""
     root: Path | None
-    """The file tree the programs were unpacked with (plugins in `usr/lib/<triplet>/slurm-wlm`, mariadb's basedir in
-    `usr`). None: they find their own files, as an ordinary installation does."""
+    """The file tree the programs were unpacked with (plugins in `usr/lib/<triplet>/slurm-wlm`,
+    mariadb's basedir in `usr`). None: they find their own files, like an ordinary installation.
+    """
     version: str
     origin: str
     """One line: which source, and why that one."""
@@ -58,11 +59,11 @@ class Finder:
 
     @property
     def place(self) -> Path:
-        """Where the cache has the asset, or would have it."""
+        """Return where the cache has the asset, or would have it."""
         return cache.location(self.settings.cache, self.recipe)
 
     def present(self) -> Asset | None:
-        """From a source that needs no network."""
+        """Return the asset from a source that needs no network."""
         asset = self.explicit()
         if asset is None and self.settings.use_path:
             try:
@@ -72,7 +73,10 @@ class Finder:
         return asset or self.cached()
 
     def explicit(self) -> Asset | None:
-        """What the variable names: a folder of programs, or a tree with those in bin/ and their files in root/."""
+        """Return the folder the variable names.
+
+        Programs, or a tree with programs in bin/ and their files in root/.
+        """
         value = self.settings.explicit.get(self.kit.name, "")
         if not value:
             return None
@@ -86,7 +90,7 @@ class Finder:
         return self._asset(programs, version, f"from {programs}, because {variable} is set")
 
     def cached(self) -> Asset | None:
-        """From the cache, if it is complete there."""
+        """Return the cached asset, if it is complete."""
         closed = cache.closed_ancestor(self.settings.cache) if os.getuid() == 0 else None
         if closed is not None:
             raise AssetError(
@@ -104,14 +108,14 @@ class Finder:
         return self._asset(self.place / "bin", manifest.version, note)
 
     def fetched(self) -> Asset:
-        """Fetched or built into the cache."""
+        """Fetch or build the asset into the cache."""
         try:
             return self._fetch()
         except FAILURES as error:
             raise AssetError(self._failure(f"fetch: {error}")) from error
 
     def fetched_or_on_path(self) -> Asset:
-        """Fetched or built into the cache; if that fails, what PATH has."""
+        """Fetch or build the asset; if that fails, use PATH."""
         try:
             return self._fetch()
         except FAILURES as cause:
@@ -121,7 +125,7 @@ class Finder:
                 raise AssetError(self._failure(f"fetch: {cause}", f"PATH: {error}")) from cause
 
     def on_path(self, why: str) -> Asset:
-        """Links to the programs on PATH."""
+        """Link to the programs on PATH."""
         folder, version = path.gather(self.kit, self.settings.path, self.settings.cache)
         return self._asset(folder, version, f"from PATH, {why}")
 
@@ -164,7 +168,7 @@ class Finder:
 
 
 def finder(name: AssetName, report: Report, environ: Mapping[str, str]) -> Finder:
-    """For this environment and user.
+    """Return the sources for this environment and user.
 
     Raises:
         AssetError: the environment contradicts itself.

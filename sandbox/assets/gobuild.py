@@ -1,4 +1,4 @@
-"""Runs `go build`, which says nothing while it works: so we say every few seconds that it does."""
+"""Run `go build`, reporting progress every few seconds as go itself prints nothing."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ TICK_S = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workshop:
-    """A Go, and the caches it works with."""
+    """A Go toolchain and its caches."""
 
     go: Go
     gopath: Path
@@ -36,22 +36,22 @@ class Workshop:
         """Compile packages of the folder's module into the site's bin/.
 
         Raises:
-            FetchError: with the first message that is an error.
+            FetchError: with the first error message.
         """
         built = ["-trimpath", "-ldflags", flags, "-o", f"{self.site.tree}/bin/"]
         self._go(module, ["build", *built, *packages])
 
     def download(self, module: Path, wanted: Sequence[str]) -> None:
-        """Put modules that the folder's module locks into the module cache, whole: for files that are no Go.
+        """Download modules locked by the folder's module as a whole, for files that are not Go.
 
         Raises:
-            FetchError: with the first message that is an error; a wrong checksum is one.
+            FetchError: with the first error message; a wrong checksum is one.
         """
         self._go(module, ["mod", "download", *wanted])
 
     def _go(self, module: Path, arguments: Sequence[str]) -> None:
         command = [str(self.go.program), *arguments]
-        if shutil.which("setpriv"):  # a compiler must not go on for minutes after a killed fetch
+        if shutil.which("setpriv"):  # a compiler must not run on for minutes after a killed fetch
             command = ["setpriv", "--pdeathsig", "TERM", *command]
         log = self.site.lasting / "build.log"
         with (
@@ -79,7 +79,7 @@ def workshop(site: Site, settings: Settings) -> Workshop:
     """Choose a Go and its caches.
 
     Raises:
-        FetchError: there is no Go that will do.
+        FetchError: no suitable Go was found.
     """
     gopath = settings.gopath or site.lasting / "go"
     gocache = settings.gocache or site.lasting / "gocache"
@@ -100,7 +100,10 @@ def _wait(build: subprocess.Popen[bytes], tell: Teller, caches: tuple[Path, ...]
 
 
 def _cause(log: str) -> str:
-    """The first line that is an error; "go: downloading …" is none, a compiler killed for want of memory is."""
+    """Return the first error line.
+
+    "go: downloading …" is not one, a compiler killed for lack of memory is.
+    """
     lines = [line for line in log.splitlines() if line and not line.startswith("go: downloading")]
     killed = [line for line in lines if "signal: killed" in line]
     if killed:

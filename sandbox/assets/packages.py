@@ -1,4 +1,7 @@
-"""Programs out of Debian's packages, in a private folder, run by their own libc. No maintainer script ever runs."""
+"""Programs from Debian packages in a private folder, run by their own libc.
+
+No maintainer script ever runs.
+"""
 
 import concurrent.futures
 import platform
@@ -16,32 +19,32 @@ from sandbox.assets.kits import AssetName, Kit
 from sandbox.assets.settings import DebianSettings
 
 DOWNLOADS = 6
-"""At the same time."""
+"""Concurrent downloads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which packages, and what of them."""
+    """Which packages to take, and which of their files."""
 
     kit: Kit
     version_of: str
-    """The package whose version the tree has."""
+    """The package whose version is the tree's."""
     roots: tuple[str, ...]
     follow: re.Pattern[str]
     """Dependencies whose names match this are taken too."""
     keep: re.Pattern[str]
     """Files whose paths match this are unpacked."""
     programs: tuple[str, ...]
-    """Those of the kit and others worth having: what gets into bin/."""
+    """What goes into bin/: the kit's programs and other useful ones."""
     plugins: str = ""
     """A folder of shared objects below usr/lib/<triplet>; "" for none."""
     edition: str
-    """Raise it when another tree is made from the same packages."""
+    """Increase it when the same packages make a different tree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What Debian calls a kind of machine."""
+    """Debian's names for a kind of machine."""
 
     architecture: str
     triplet: str
@@ -61,7 +64,10 @@ MACHINES: Mapping[str, Machine] = {
 def recipe(
     selection: Selection, settings: DebianSettings, now: Callable[[], datetime]
 ) -> cache.Recipe:
-    """How to fetch them. The key leaves their version out: what the suite has moves, and a cached one stays good."""
+    """Return the recipe.
+
+    The key leaves the packages' version out: the suite moves on, and a cached tree stays good.
+    """
     content = (settings.suite, settings.pin, platform.machine(), selection.edition)
     patterns = (selection.follow.pattern, selection.keep.pattern)
     return cache.Recipe(
@@ -103,7 +109,7 @@ def _make(
 def _first(
     suites: list[Suite], site: cache.Site, web: Web, keyring: Path | None, now: datetime
 ) -> tuple[Suite, Mapping[str, Package]]:
-    """The first that is as it should be, and its packages."""
+    """Return the first valid suite and its packages."""
     causes = []
     for suite in suites:
         try:
@@ -124,7 +130,7 @@ def _first(
 def mirrors(
     settings: DebianSettings, host: apt.Configuration, etc: Path = apt.ETC
 ) -> list[apt.Mirror]:
-    """The one that is set, or the host's."""
+    """Return the configured mirror, or the host's."""
     check_expiry = host.check_expiry and not settings.ignore_expiry
     if settings.mirror:
         return [apt.Mirror(address=settings.mirror, check_expiry=check_expiry)]
@@ -150,7 +156,7 @@ def _unpack(
 
 
 def _bind(selection: Selection, site: cache.Site, machine: Machine) -> str:
-    """Makes bin/ and proves that everything in it finds its libraries; the version of what the kit asks."""
+    """Fill bin/ and check that everything in it finds its libraries; return the kit's version."""
     usr = site.tree / "root" / "usr"
     for folder in ("lib", "lib64"):  # usr-merged; lib64 exists on amd64 only
         if (usr / folder).is_dir():

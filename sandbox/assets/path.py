@@ -1,4 +1,4 @@
-"""Programs the host has installed: gathered from PATH into one folder of links, as they may lie in several."""
+"""Programs installed on the host: linked from PATH into one folder, as they may lie in several."""
 
 import shutil
 import tempfile
@@ -9,11 +9,11 @@ from sandbox.assets.errors import Unusable
 from sandbox.assets.kits import Kit
 
 SBIN = ("/usr/local/sbin", "/usr/sbin")
-"""Where daemons are, though an ordinary user's PATH does not say so."""
+"""Daemons are here, though an ordinary user's PATH does not include it."""
 
 
 def gather(kit: Kit, path: str, folder: Path) -> tuple[Path, str]:
-    """A folder below `folder` with links to the kit's programs on `path`, and their version.
+    """Link the kit's programs on `path` into a folder below `folder`; return it and their version.
 
     Raises:
         Unusable: PATH lacks programs, or they are too old.

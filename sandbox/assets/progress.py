@@ -1,4 +1,4 @@
-"""What a person sees while an asset is fetched: one line per stage, with seconds, on standard error."""
+"""Progress of a fetch for people: one line per stage, with seconds, on standard error."""
 
 import contextlib
 import time
@@ -13,42 +13,42 @@ from rich.table import Column
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """Where the work on one asset is."""
+    """The current stage of one asset."""
 
     asset: str
     text: str
     elapsed_s: float
-    """Since this asset was asked for."""
+    """Since this asset was requested."""
     done: bool = False
-    """Nothing more comes: the asset is there."""
+    """True for the last stage: the asset is available."""
 
     @property
     def line(self) -> str:
-        """For a log: `kube: compiling, caches 1600 MiB (151 s)`."""
+        """Return a log line: `kube: compiling, caches 1600 MiB (151 s)`."""
         return f"{self.asset}: {self.text} ({self.elapsed_s:.0f} s)"
 
 
 Report = Callable[[Stage], None]
-"""Is told every stage. Called from several threads, one per asset."""
+"""Called with every stage, from several threads, one per asset."""
 
 
 @dataclass(frozen=True, slots=True)
 class Teller:
-    """Tells the stages of one asset, with the time they were reached."""
+    """Reports the stages of one asset with their times."""
 
     asset: str
     report: Report
     began_s: float = field(default_factory=time.monotonic)
 
     def __call__(self, text: str, *, done: bool = False) -> None:
-        """The work has come to `text`."""
+        """Report that the work has reached `text`."""
         elapsed_s = time.monotonic() - self.began_s
         self.report(Stage(asset=self.asset, text=text, elapsed_s=elapsed_s, done=done))
 
 
 @contextlib.contextmanager
 def shown(stream: TextIO) -> Iterator[Report]:
-    """A report that writes lines to `stream`; on a terminal, one moving line per asset."""
+    """Return a report that writes lines to `stream`; on a terminal, one moving line per asset."""
     if stream.isatty():
         with _moving(stream) as report:
             yield report

@@ -1,4 +1,7 @@
-"""Prometheus and promtool out of Debian's packages: the tests ask them about our metrics, rules and dashboard."""
+"""Prometheus and promtool from Debian packages.
+
+The tests check our metrics, rules and dashboard with them.
+"""
 
 import re
 from collections.abc import Callable
@@ -22,5 +25,5 @@ SELECTION = Selection(
 
 
 def recipe(settings: DebianSettings, now: Callable[[], datetime]) -> cache.Recipe:
-    """How to fetch Prometheus."""
+    """Return the recipe for Prometheus."""
     return packages.recipe(SELECTION, settings, now)

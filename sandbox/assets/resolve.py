@@ -1,4 +1,4 @@
-"""From an asset's name to a folder of programs that run: the first source that has it, and which one that was."""
+"""Resolve an asset's name to a folder of working programs: from the first source that has it."""
 
 import concurrent.futures
 import os
@@ -23,14 +23,14 @@ class Absent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleaned:
-    """A folder that is no longer in the cache."""
+    """A folder that was removed from the cache."""
 
     path: Path
     bytes: int
 
 
 def resolve(name: AssetName, *, report: Report, environ: Mapping[str, str] = os.environ) -> Asset:
-    """The asset from the first source that has it; fetches or builds it if need be.
+    """Return the asset from the first source that has it; fetch or build it if necessary.
 
     Raises:
         AssetError: an explicit setting is unusable, or no source has it.
@@ -44,10 +44,13 @@ def resolve(name: AssetName, *, report: Report, environ: Mapping[str, str] = os.
 def resolve_all(
     names: Iterable[AssetName], *, report: Report, environ: Mapping[str, str] = os.environ
 ) -> dict[AssetName, Asset]:
-    """Several assets at once: compiling Kubernetes keeps the processors busy while the others use the network.
+    """Resolve several assets at once.
+
+    Compiling Kubernetes uses the processors while the others use the network.
 
     Raises:
-        AssetError: with everything that is wrong with any of them. What could be had stays in the cache.
+        AssetError: with everything that is wrong with any of them. What was obtained stays in the
+            cache.
     """
     return _at_once(names, lambda name: resolve(name, report=report, environ=environ))
 
@@ -55,7 +58,9 @@ def resolve_all(
 def fetch(
     names: Iterable[AssetName], *, report: Report, environ: Mapping[str, str] = os.environ
 ) -> dict[AssetName, Asset]:
-    """Sees to it that the cache has the assets, whatever other sources there are: later runs need no network then.
+    """Make sure the cache has the assets, whatever other sources exist.
+
+    Later runs then need no network.
 
     Raises:
         AssetError: with everything that is wrong with any of them.
@@ -73,7 +78,7 @@ def fetch(
 def where(
     names: Iterable[AssetName], *, environ: Mapping[str, str] = os.environ
 ) -> dict[AssetName, Asset | Absent]:
-    """What `resolve` would find without fetching anything."""
+    """Return what `resolve` would find without fetching anything."""
     found: dict[AssetName, Asset | Absent] = {}
     for name in names:
         try:
@@ -88,7 +93,7 @@ def where(
 def clean(
     names: Iterable[AssetName], *, report: Report, environ: Mapping[str, str] = os.environ
 ) -> list[Cleaned]:
-    """Removes the assets from the cache, those of earlier versions too; waits for a fetch that is going on.
+    """Remove the assets from the cache, earlier versions included; wait for a running fetch.
 
     Raises:
         AssetError: the cache cannot be written.

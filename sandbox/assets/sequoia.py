@@ -1,7 +1,10 @@
-"""A program of its own, for `signature`: pysequoia comes from a wheel that only this process has on its path.
+"""A separate program for `signature`.
 
-Reads a clear-signed text from standard input, keys from the file named; writes the text to standard output and the
-fingerprints of the keys with a good signature to standard error. A text without one makes it fail with a traceback.
+Its library pysequoia comes from a wheel that only this process has on its path.
+
+Reads a clear-signed text from standard input and keys from the named file; writes the text to
+standard output and the fingerprints of the keys with a good signature to standard error. Without
+one it fails with a traceback.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Every environment variable the asset fetcher reads, and nothing else reads them."""
+"""All environment variables of the asset fetcher; no other module reads them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,9 @@ from sandbox.assets.errors import AssetError
 from sandbox.assets.kits import KITS, AssetName
 
 ROOTS_CACHE = Path("/var/cache/slurm-bridge")
-"""Root's cache: the sandbox drops to an unprivileged uid for Slurm, which could not read below a 0700 home."""
+"""Root's cache: the sandbox drops to an unprivileged uid for Slurm, which could not read below a
+0700 home.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,20 +31,22 @@ class DebianSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the environment says about assets."""
+    """The environment's settings for assets."""
 
     explicit: Mapping[AssetName, str]
     """SANDBOX_KUBE, SANDBOX_SLURM …: folders with the programs."""
     cache: Path
     """SANDBOX_CACHE; default: /var/cache/slurm-bridge as root, else ${XDG_CACHE_HOME:-~/.cache}/slurm-bridge."""
     offline: bool = False
-    """SANDBOX_OFFLINE=1: do not even try to fetch."""
+    """SANDBOX_OFFLINE=1: never try to fetch."""
     use_path: bool = False
     """SANDBOX_USE_PATH=1: prefer programs on PATH to the cache."""
     path: str = ""
     """PATH."""
     gopath: Path | None = None
-    """SANDBOX_GOPATH: a module cache to use and keep; default: one next to the asset, deleted after the build."""
+    """SANDBOX_GOPATH: a module cache to use and keep; default: one next to the asset, deleted after
+    the build.
+    """
     gocache: Path | None = None
     """SANDBOX_GOCACHE: a build cache to use and keep, likewise."""
     keep_gocache: bool = False
@@ -51,7 +55,7 @@ class Settings:
 
 
 def read(environ: Mapping[str, str], *, uid: int) -> Settings:
-    """The settings for this environment and user.
+    """Read the settings for this environment and user.
 
     Raises:
         AssetError: a switch is neither on nor off, or there is no home to keep a cache in.

@@ -1,6 +1,9 @@
-"""Who signed a Debian index: gpgv where the host has it, else Sequoia from a locked wheel; the keys that count are pinned.
+"""Check who signed a Debian index: with gpgv if the host has it, else Sequoia from a locked wheel.
 
-Because they are, the keyring itself needs no trust: it may come from the very mirror whose index is to be checked.
+The keys are pinned.
+
+Because they are pinned, the keyring itself needs no trust: it may come from the mirror whose index
+is to be checked.
 """
 
 import os
@@ -21,7 +24,9 @@ ARCHIVE_KEYS = frozenset(
         "04B54C3CDCA79751B16BC6B5225629DF75B188BD",  # Debian Archive Automatic Signing Key (13/trixie)
     }
 )
-"""Fingerprints of primary keys. Both sign testing and unstable today; the key of Debian 14 comes to them when it exists."""
+"""Fingerprints of primary keys. Both sign testing and unstable today; Debian 14's key is to be
+added when it exists.
+"""
 
 TIMEOUT_S = 60
 
@@ -34,7 +39,7 @@ class Verifier:
     trusted: frozenset[str] = ARCHIVE_KEYS
 
     def text(self, signed: bytes, *, of: str, scratch: Path, tell: Teller) -> str:
-        """The signed text of something: only that, and not what stands around it.
+        """Return the signed text of something, without anything around it.
 
         Raises:
             FetchError: no good signature by a trusted key.
@@ -50,9 +55,10 @@ class Verifier:
 
 
 def good_signers(status: str) -> frozenset[str]:
-    """Fingerprints of the primary keys with a good signature, from gpgv's status lines (GnuPG, doc/DETAILS).
+    """Return the primary keys with a good signature, from gpgv's status lines (GnuPG, doc/DETAILS).
 
-    VALIDSIG alone will not do: it also follows EXPKEYSIG and REVKEYSIG. Any bad signature spoils all of them.
+    VALIDSIG alone is not enough: it also follows EXPKEYSIG and REVKEYSIG. Any bad signature
+    invalidates all of them.
     """
     signers = set()
     good = False

@@ -1,4 +1,4 @@
-"""Slurm with slurmdbd, mariadbd and the clients, out of Debian's packages.
+"""Slurm with slurmdbd, mariadbd and the clients, from Debian packages.
 
 Only libraries, plugins and Slurm's own packages are followed: 44 packages, 21 MiB.
 """
@@ -23,7 +23,7 @@ ROOTS = (
     "slurm-wlm-basic-plugins",
     "mariadb-server-core",
     "mariadb-client-core",
-    "libnss-wrapper",  # gives a uid without passwd entry the name that slurmctld and slurmdbd insist on
+    "libnss-wrapper",  # names a uid without passwd entry, which slurmctld and slurmdbd insist on
 )
 FOLLOW = re.compile(r"lib|slurm|zlib1g")
 KEEP = re.compile(r"usr/(bin|sbin|lib|lib64|share/mariadb)/")
@@ -45,5 +45,5 @@ SELECTION = Selection(
 
 
 def recipe(settings: DebianSettings, now: Callable[[], datetime]) -> cache.Recipe:
-    """How to fetch Slurm."""
+    """Return the recipe for Slurm."""
     return packages.recipe(SELECTION, settings, now)

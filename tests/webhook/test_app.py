@@ -195,11 +195,13 @@ def test_an_object_that_is_no_pod_is_refused_in_words(
 @pytest.mark.parametrize(
     ("body", "complaint"),
     [
-        pytest.param(b"", "the body is no AdmissionReview", id="empty"),
-        pytest.param(b"{", "the body is no AdmissionReview", id="cut off"),
-        pytest.param(b"\xff\xfe", "the body is no AdmissionReview", id="no UTF-8"),
+        pytest.param(b"", "the body is not an AdmissionReview", id="empty"),
+        pytest.param(b"{", "the body is not an AdmissionReview", id="cut off"),
+        pytest.param(b"\xff\xfe", "the body is not an AdmissionReview", id="no UTF-8"),
         pytest.param(b"[]", "Expected `object`, got `array`", id="no object"),
-        pytest.param(b'{"a":' * 100_000, "the body is no AdmissionReview", id="nested without end"),
+        pytest.param(
+            b'{"a":' * 100_000, "the body is not an AdmissionReview", id="nested without end"
+        ),
         pytest.param(b"{}", "found '' of ''", id="nothing in it"),
         pytest.param(
             recorded("pod").replace(b"admission.k8s.io/v1", b"admission.k8s.io/v1beta1"),
