@@ -1,4 +1,4 @@
-# Everything a developer or CI does. Each target sets up what it needs; see CONTRIBUTING.md.
+# Everything that developers and CI run. Each target sets up what it needs; see CONTRIBUTING.md.
 PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := bridge webhook extender controllers sandbox benchmarks deploy docs tests
@@ -18,20 +18,20 @@ venv: .venv/ready
 demo: venv
 	$(BIN)/slurm-bridge demo
 
-# One part: make test PYTEST_ARGS=tests/domain
+# All tests, or one part: make test PYTEST_ARGS=tests/domain
 test: venv
 	$(if $(PYTEST_ARGS),,$(BIN)/slurm-bridge sandbox fetch)
 	$(BIN)/pytest $(or $(PYTEST_ARGS),--numprocesses 2 --dist loadfile)
 
-# Speed and cost on this machine, against kube-scheduler alone: docs/performance.md. make bench BENCH_ARGS="--pods 1000"
+# Measure speed and cost on this machine, against kube-scheduler alone (docs/performance.md): make bench BENCH_ARGS="--pods 1000"
 bench: venv
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
-# Each peer away for ten minutes, on the real pair: docs/reliability.md. OUTAGE_S=60 make test-long for a first look
+# Take each peer away for ten minutes, on real servers (docs/reliability.md). For a first impression: OUTAGE_S=60 make test-long
 test-long: venv
 	$(BIN)/pytest -m long $(PYTEST_ARGS)
 
-# Random faults for long, on the real pair: docs/reliability.md. make soak SOAK_ARGS="--minutes 5 --histories 20"
+# Inject random faults for an hour, on real servers (docs/reliability.md): make soak SOAK_ARGS="--minutes 5 --histories 20"
 soak: venv
 	$(BIN)/python -m tests.soak $(SOAK_ARGS)
 
@@ -40,33 +40,35 @@ check: venv
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 fmt: venv
 	$(BIN)/ruff format $(SOURCES)
 	$(BIN)/ruff check --fix $(SOURCES)
 
-# Renews the pages that are generated from code; tests fail while they differ.
+# Regenerate pages and files that are made from code; tests fail while they differ.
 docs: venv
 	$(BIN)/python -c 'from bridge.settings import schema as settings; print(settings.reference(), end="")' > docs/settings.md
 	$(BIN)/python -m docs.generate.lifecycle > docs/lifecycle.md
 	$(BIN)/python -m docs.generate.nodes < docs/nodes.md > docs/nodes.md.new && mv docs/nodes.md.new docs/nodes.md
 	$(BIN)/python -m docs.generate.workloads < docs/workloads.md > docs/workloads.md.new && mv docs/workloads.md.new docs/workloads.md
+	$(BIN)/python -m docs.generate.annotations < docs/annotations.md > docs/annotations.md.new && mv docs/annotations.md.new docs/annotations.md
 	$(BIN)/python -m docs.generate.reasons > docs/reasons.md
+	$(BIN)/python -m docs.generate.glossary > docs/glossary.md
 	$(BIN)/python -m docs.generate.metrics > docs/metrics.md
 	$(BIN)/python -m docs.generate.dashboard
 	$(BIN)/python -m docs.generate.schema
 
-# The documentation as a site, in ./site; make site SITE=serve shows it while one writes.
+# Build the documentation as a site in ./site; preview it while you write: make site SITE=serve
 SITE := build --strict
 site: venv
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(SITE)
 
-# Renews the chart's list of kinds that are read, and the chart's objects for those who have no helm; tests fail while they differ.
+# Regenerate the chart's list of workload kinds and the plain manifests for clusters without Helm; tests fail while they differ.
 manifests: venv
 	$(BIN)/python deploy/manifests.py
 
-# Rewrites the locks: hashes, no index address (needs uv on PATH).
+# Rewrite the locks, with hashes and without an index address (needs uv on PATH).
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate
 lock:
 	$(LOCK) pyproject.toml -o requirements.txt
