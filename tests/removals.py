@@ -92,7 +92,7 @@ REMOVALS = [
     ),
     Removal(
         name="a leader whose work does not end",
-        file="bridge/runtime/lease.py",
+        file="bridge/leading/lease.py",
         before="""\
                     doom = asyncio.get_running_loop().call_later(
                         _UNWINDING_S, self._give_up, give_up
@@ -104,7 +104,7 @@ REMOVALS = [
                     reigning.cancel()
                     renewing.cancel()
 """,
-        test="tests/runtime/test_lease.py::TestTrouble::test_a_body_that_does_not_end_ends_the_process",
+        test="tests/leading/test_lease.py::TestTrouble::test_a_body_that_does_not_end_ends_the_process",
     ),
     Removal(
         name="graces of centuries",
@@ -115,7 +115,7 @@ REMOVALS = [
     ),
     Removal(
         name="gangs in the circuit breaker",
-        file="controllers/breaker.py",
+        file="controllers/pods/breaker.py",
         before="View(jobs=self._placeholders.of(pod.workload))",
         after="View(jobs=self._placeholders.of(pod.uid))",
         test="tests/integration/test_gang_breaker.py",
@@ -129,14 +129,14 @@ REMOVALS = [
     ),
     Removal(
         name="bombs of annotations",
-        file="bridge/domain/overrides.py",
+        file="bridge/domain/request/overrides.py",
         before="    if len(asked) > MOST_FIELDS:",
         after="    if False:",
         test="tests/integration/test_odd_objects.py::test_a_job_with_5000_unknown_fields_is_told_and_others_are_served",
     ),
     Removal(
         name="numbers of many digits",
-        file="bridge/domain/pods.py",
+        file="bridge/domain/model/pods.py",
         before='names.RANK_ANNOTATION, "")\n        return numbers.whole(text)',
         after='names.RANK_ANNOTATION, "")\n        return int(text) if text else None',
         test="tests/integration/test_odd_objects.py::test_a_rank_of_5000_digits_stops_nobody",
