@@ -1,13 +1,15 @@
-"""Writes `docs/lifecycle.md` from the table itself: `python -m docs.generate.lifecycle > docs/lifecycle.md`."""
+"""Writes `docs/lifecycle.md` from the table itself.
+
+`python -m docs.generate.lifecycle > docs/lifecycle.md`
+"""
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
 
 from bridge.domain.lifecycle import outcome, reasons
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.rules import SUBMITTED_AGAIN_AFTER
-from bridge.domain.lifecycle.table import Cells, Column, Row
+from bridge.domain.lifecycle.table import Column, Row
 from bridge.domain.model.jobs import JobEnd
 from docs.generate import endings
 
@@ -22,15 +24,7 @@ what Slurm *surely knows* of the pod's placeholder. The same facts give the same
 missed, lost or restarted in between.
 """
 
-_BEFORE = """\
-Before the table is asked:
-
-1. Slurm cannot be read → **Wait**. Nothing is concluded from silence.
-2. More than one live placeholder → **Cancel** the spare ones. A pod that was placed keeps the placeholder it was placed
-   by and adopts no other; a gated one keeps the one that has nodes, else the oldest.
-3. A placed pod's placeholder that stands in for one Slurm lost → **Adopt**: id and SLUID are written on the pod.
-4. A waiting pod's placeholder that carries a recorded cause → **Cancel**: we died between recording and cancelling.
-
+_AFTER = """\
 And after it: whatever is more than Wait is held back until Slurm has been read by a
 request that *began* after our own last write about this pod, and the pod is seen as that write left it
 (`bridge.domain.observation.view`).
@@ -106,7 +100,9 @@ def render() -> str:
             _INTRODUCTION,
             "## The table\n",
             _table(["pod / placeholder", *(column.value for column in Column)], map(_row, Row)),
-            _BEFORE,
+            "Before the table is asked:\n",
+            _steps(),
+            _AFTER,
             "## Rows\n",
             _table(
                 ["row", "the pod", "who acts"],
@@ -132,8 +128,14 @@ def render() -> str:
 
 def _row(row: Row) -> list[str]:
     cells = lifecycle.TABLE[row]
-    texts = [_text(getattr(cells, field.name)) for field in fields(Cells)]
+    columns = (column for column in Column if column is not Column.UNKNOWN)
+    texts = [_text(cells.rule(column)) for column in columns]
     return [f"**{row.value}**", *texts, "Wait."]
+
+
+def _steps() -> str:
+    steps = enumerate(lifecycle.BEFORE, start=1)
+    return "".join(f"{number}. {_text(step)}\n" for number, step in steps)
 
 
 def _text(rule: object) -> str:

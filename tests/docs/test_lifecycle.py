@@ -22,3 +22,19 @@ def test_the_table_has_every_row_and_the_page_every_cell() -> None:
     assert list(Row) == list(lifecycle.TABLE)
     assert len(Row) == sum(line.count(" | ") == len(Column) for line in table)
     assert not any("|  |" in line for line in lines)
+
+
+def test_the_page_numbers_the_steps_before_the_table_in_their_order() -> None:
+    lines = lifecycle_page.render().splitlines()
+    numbered = [line for line in lines if line.startswith(tuple("123456789"))]
+
+    assert len(lifecycle.BEFORE) == len(numbered)
+    for number, (step, line) in enumerate(zip(lifecycle.BEFORE, numbered, strict=True), start=1):
+        assert line == f"{number}. {' '.join((step.__doc__ or '').split())}"
+
+
+def test_every_row_has_a_rule_in_every_column_but_unknown() -> None:
+    for row, cells in lifecycle.TABLE.items():
+        for column in Column:
+            if column is not Column.UNKNOWN:
+                assert callable(cells.rule(column)), (row, column)

@@ -23,6 +23,7 @@ from bridge.domain.model.pods import ContainerState, Pod
 from bridge.domain.observation.view import Evidence, View
 
 __all__ = [
+    "BEFORE",
     "TABLE",
     "Actor",
     "Cells",
@@ -32,6 +33,7 @@ __all__ = [
     "Evidence",
     "Facts",
     "Fit",
+    "Position",
     "Row",
     "SubmitRefusal",
     "View",
@@ -78,64 +80,84 @@ class Cells:
     """One row of the table; in the column unknown every pod waits."""
 
     none: Callable[[Case], Decision]
-    waiting: Callable[[JobCase], Decision]
-    running: Callable[[JobCase], Decision]
-    paused: Callable[[JobCase], Decision]
-    ended: Callable[[JobCase], Decision]
+    by_column: Mapping[Column, Callable[[JobCase], Decision]]
+    """The columns in which there is a placeholder."""
+
+    def rule(self, column: Column) -> Callable[[JobCase], Decision]:
+        """Return the rule of a column; unknown has none."""
+        return self.none if column is Column.NONE else self.by_column[column]
+
+
+def _cells(
+    *,
+    none: Callable[[Case], Decision],
+    waiting: Callable[[JobCase], Decision],
+    running: Callable[[JobCase], Decision],
+    paused: Callable[[JobCase], Decision],
+    ended: Callable[[JobCase], Decision],
+) -> Cells:
+    """Key a row by column; a parameter for each, so that none can be left out."""
+    by_column = {
+        Column.WAITING: waiting,
+        Column.RUNNING: running,
+        Column.PAUSED: paused,
+        Column.ENDED: ended,
+    }
+    return Cells(none=none, by_column=MappingProxyType(by_column))
 
 
 TABLE: Mapping[Row, Cells] = MappingProxyType(
     {
-        Row.GATED: Cells(
+        Row.GATED: _cells(
             none=rules.submit,
             waiting=rules.tell_why,
             running=rules.assign,
             paused=rules.tell_paused,
             ended=rules.answer_end,
         ),
-        Row.GATED_DELETING: Cells(
+        Row.GATED_DELETING: _cells(
             none=rules.release,
             waiting=rules.cancel,
             running=rules.cancel,
             paused=rules.cancel,
             ended=rules.release,
         ),
-        Row.UNPLACED: Cells(
+        Row.UNPLACED: _cells(
             none=rules.tell_unplaced,
             waiting=rules.cancel,
             running=rules.cancel,
             paused=rules.cancel,
             ended=rules.tell_unplaced,
         ),
-        Row.PLACED: Cells(
+        Row.PLACED: _cells(
             none=rules.keep_forgotten,
             waiting=rules.await_restore,
             running=rules.await_binding,
             paused=rules.keep_suspended,
             ended=rules.evict,
         ),
-        Row.BOUND: Cells(
+        Row.BOUND: _cells(
             none=rules.keep_forgotten,
             waiting=rules.await_restore,
             running=rules.confirm,
             paused=rules.keep_suspended,
             ended=rules.evict,
         ),
-        Row.STOPPING: Cells(
+        Row.STOPPING: _cells(
             none=rules.let_stop,
             waiting=rules.let_stop,
             running=rules.hold,
             paused=rules.let_stop,
             ended=rules.let_stop,
         ),
-        Row.TERMINAL: Cells(
+        Row.TERMINAL: _cells(
             none=rules.release,
             waiting=rules.cancel,
             running=rules.complete,
             paused=rules.complete,
             ended=rules.release,
         ),
-        Row.DELETED: Cells(
+        Row.DELETED: _cells(
             none=rules.release,
             waiting=rules.cancel,
             running=rules.settle,
@@ -193,23 +215,90 @@ def decide(facts: Facts, policy: Deadlines) -> Decision:
 
 
 def _decide(facts: Facts, policy: Deadlines) -> Decision:
-    pod, view = facts.pod, facts.view
-    if not view.reachable:
-        return rules.wait("Slurm cannot be read: nothing is concluded", retry=_UNREACHABLE_RETRY)
-    job = placeholder(pod, view)
-    if spares := tuple(other for other in view.live if other is not job):
-        return rules.cancel_spares(spares)
-    row = row_of(pod, node_is_gone=facts.node_is_gone)
-    column = column_of(job, view)
-    if column is Column.UNKNOWN:
+    position = _position(facts, policy)
+    for step in BEFORE:
+        if (decision := step(position)) is not None:
+            return decision
+    job, cells = position.job, TABLE[position.row]
+    if position.column is Column.UNKNOWN:
         return rules.wait("Slurm shows no placeholder, but not surely", retry=policy.poll_interval)
     if job is None:
-        return TABLE[row].none(Case(facts=facts, policy=policy))
-    if row in (Row.PLACED, Row.BOUND) and rules.may_be_adopted(pod, job):
+        return cells.none(position.case)
+    return cells.by_column[position.column](JobCase(facts=facts, policy=policy, job=job))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """A pod's place in the table, and what it was derived from."""
+
+    case: Case
+    job: SlurmJob | None
+    """The placeholder that counts."""
+    row: Row
+    column: Column
+
+
+def _position(facts: Facts, policy: Deadlines) -> Position:
+    job = placeholder(facts.pod, facts.view)
+    return Position(
+        case=Case(facts=facts, policy=policy),
+        job=job,
+        row=row_of(facts.pod, node_is_gone=facts.node_is_gone),
+        column=column_of(job, facts.view),
+    )
+
+
+def wait_for_slurm(position: Position) -> Decision | None:
+    """Wait while Slurm cannot be read: silence proves nothing."""
+    if position.case.facts.view.reachable:
+        return None
+    return rules.wait("Slurm cannot be read: nothing is concluded", retry=_UNREACHABLE_RETRY)
+
+
+def cancel_spares(position: Position) -> Decision | None:
+    """Cancel spare placeholders if there is more than one live one.
+
+    A pod that was placed keeps the placeholder that placed it and adopts no other; a gated one
+    keeps the one that has nodes, else the oldest.
+    """
+    view, job = position.case.facts.view, position.job
+    if spares := tuple(other for other in view.live if other is not job):
+        return rules.cancel_spares(spares)
+    return None
+
+
+def adopt(position: Position) -> Decision | None:
+    """Adopt, for a placed pod, a placeholder that stands in for the one Slurm lost.
+
+    Its id and SLUID are written on the pod.
+    """
+    pod, job, row = position.case.pod, position.job, position.row
+    if job and row in (Row.PLACED, Row.BOUND) and rules.may_be_adopted(pod, job):
         return rules.adopt(job)
+    return None
+
+
+def finish_cancel(position: Position) -> Decision | None:
+    """Cancel a waiting pod's placeholder that carries a recorded cause.
+
+    We died between recording and cancelling.
+    """
+    job, row, column = position.job, position.row, position.column
+    if job is None:
+        return None
     if row is Row.GATED and job.identity.cause and column is not Column.ENDED:
         return rules.finish_cancel(job)
-    return _rule_for(job, TABLE[row])(JobCase(facts=facts, policy=policy, job=job))
+    return None
+
+
+BEFORE: Sequence[Callable[[Position], Decision | None]] = (
+    wait_for_slurm,
+    cancel_spares,
+    adopt,
+    finish_cancel,
+)
+"""Steps before the table: the first that decides ends it. Their docstrings are their text in
+`docs/lifecycle.md`."""
 
 
 def row_of(pod: Pod, *, node_is_gone: bool) -> Row:
@@ -240,20 +329,6 @@ def column_of(job: SlurmJob | None, view: View) -> Column:
             return Column.PAUSED
         case JobPhase.ENDED:
             return Column.ENDED
-        case _:
-            assert_never(job.phase)
-
-
-def _rule_for(job: SlurmJob, cells: Cells) -> Callable[[JobCase], Decision]:
-    match job.phase:
-        case JobPhase.WAITING:
-            return cells.waiting
-        case JobPhase.RUNNING:
-            return cells.running
-        case JobPhase.PAUSED:
-            return cells.paused
-        case JobPhase.ENDED:
-            return cells.ended
         case _:
             assert_never(job.phase)
 
