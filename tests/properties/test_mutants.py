@@ -168,8 +168,8 @@ MUTANTS = [
     Mutant(
         name="takes what it added for the limit",
         file="lifecycle/rules/time_limits.py",
-        before="true_min = limit_min if is_ours and limit_min is not None else job.time_limit_min",
-        after="true_min = job.time_limit_min",
+        before="    return min(shown_min, limit_min)",
+        after="    return shown_min",
         trouble=("a time limit",),
     ),
     Mutant(
