@@ -67,7 +67,10 @@ def test_a_name_the_other_cluster_has_is_left_to_it(
     before = ours.in_slurm()
 
     status, message = ours.await_condition("NameTaken")
-    assert ("False", "Slurm node node-0 does not belong to this cluster: left alone") == (status, message)
+    assert ("False", "Slurm node node-0 does not belong to this cluster: left alone") == (
+        status,
+        message,
+    )
     assert names.MANAGED_NODE_TAINT not in ours.taints()
     ours.cordon(on=True)
     ours.label("false")
