@@ -32,7 +32,7 @@ from bridge.domain.nodes.actions import (
 )
 from bridge.domain.nodes.spec import Publishing
 from bridge.domain.nodes.state import REASON_PREFIX, NodeRules
-from bridge.domain.request.restore import Hold
+from bridge.domain.request.restoration import Hold
 
 SOON = timedelta(seconds=1)
 LATER = timedelta(seconds=30)

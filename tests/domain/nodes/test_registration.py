@@ -38,7 +38,7 @@ from bridge.domain.nodes.actions import (
 )
 from bridge.domain.nodes.registration import Node, NodeDecision, NodeRefusal, NodeSettings
 from bridge.domain.nodes.spec import Publishing
-from bridge.domain.request.restore import Hold
+from bridge.domain.request.restoration import Hold
 from tests.make import lives
 from tests.make import placing as build
 from tests.make.placing import MARK

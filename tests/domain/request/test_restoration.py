@@ -14,8 +14,8 @@ from bridge.domain.model.grant import Grant
 from bridge.domain.model.placeholder import Frozen, Identity, PlaceholderSpec
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Evidence
-from bridge.domain.request import restore
-from bridge.domain.request.restore import AccountedJob, Hold, Numbering
+from bridge.domain.request import restoration
+from bridge.domain.request.restoration import AccountedJob, Hold, Numbering
 from tests.make import lives as build
 
 BEGAN = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -72,18 +72,18 @@ def ended(state: str, *, after: timedelta = HOUR, by: str = "") -> AccountedJob:
     ],
 )
 def test_what_slurmdbd_says_is_evidence(record: AccountedJob, expected: Evidence) -> None:
-    assert expected is restore.verdict(record, is_up_to_date=True)
+    assert expected is restoration.verdict(record, is_up_to_date=True)
 
 
 def test_while_slurmdbd_lags_behind_only_an_end_is_evidence() -> None:
     cancelled = ended("CANCELLED", by="root")
 
-    assert Evidence.PENDING is restore.verdict(RUNNING, is_up_to_date=False)
-    assert Evidence.ENDED is restore.verdict(cancelled, is_up_to_date=False)
+    assert Evidence.PENDING is restoration.verdict(RUNNING, is_up_to_date=False)
+    assert Evidence.ENDED is restoration.verdict(cancelled, is_up_to_date=False)
 
 
 def test_a_job_that_was_cancelled_before_it_began_has_ended() -> None:
-    assert Evidence.ENDED is restore.verdict(
+    assert Evidence.ENDED is restoration.verdict(
         replace(ended("CANCELLED"), started_at=None), is_up_to_date=True
     )
 
@@ -102,7 +102,7 @@ def test_a_job_that_was_cancelled_before_it_began_has_ended() -> None:
 def test_job_ids_went_backwards(job_id: int, next_id: int, *, expected: bool) -> None:
     numbering = Numbering(next_id=JobId(next_id), last_id=JobId(1000))
 
-    assert expected == restore.went_backwards(JobId(job_id), numbering)
+    assert expected == restoration.went_backwards(JobId(job_id), numbering)
 
 
 def asked(
@@ -111,7 +111,7 @@ def asked(
     record: AccountedJob | None = None,
     grant: Grant = GRANT,
 ) -> PlaceholderSpec:
-    return restore.placeholder(
+    return restoration.placeholder(
         WHOSE,
         grant,
         lost="s1",
@@ -133,8 +133,8 @@ def test_the_same_is_asked_for_again_on_the_very_nodes() -> None:
 
 
 def test_it_goes_before_everybody_who_waits() -> None:
-    assert restore.TOP_PRIORITY == asked().priority
-    assert restore.TOP_PRIORITY < 0xFFFFFFFE, "Slurm reads that as nothing"
+    assert restoration.TOP_PRIORITY == asked().priority
+    assert restoration.TOP_PRIORITY < 0xFFFFFFFE, "Slurm reads that as nothing"
 
 
 OF_A_GANG = replace(
@@ -182,13 +182,13 @@ def test_each_size_of_a_gang_is_asked_for_where_it_was() -> None:
     assert ("n2", "n2", "n2", "n1", "n3", "n3") == workers.required_nodes
     assert (False, False) == (launcher.exclusive, workers.exclusive)
     assert launcher.identity == workers.identity
-    assert {restore.TOP_PRIORITY} == {launcher.priority, workers.priority}
+    assert {restoration.TOP_PRIORITY} == {launcher.priority, workers.priority}
     assert {30} == {launcher.time_limit_min, workers.time_limit_min}
 
 
 def test_whole_nodes_are_asked_for_as_such() -> None:
     frozen = Frozen(requester="r", rule="", user="alice", account="a", asked={"exclusive": "true"})
-    spec = restore.placeholder(
+    spec = restoration.placeholder(
         replace(WHOSE, frozen=frozen),
         OF_TWO_SIZES,
         lost="s1",
@@ -264,7 +264,7 @@ def told(word: str) -> Pod:
     ],
 )
 def test_slurm_holds_a_node_for_a_pod(cell: tuple[Row, Column], expected: Hold) -> None:
-    assert expected is restore.hold_for(GRANTED, cell, Evidence.LOST, None)
+    assert expected is restoration.hold_for(GRANTED, cell, Evidence.LOST, None)
 
 
 @pytest.mark.parametrize(
@@ -283,7 +283,7 @@ def test_slurm_holds_a_node_for_a_pod(cell: tuple[Row, Column], expected: Hold) 
 def test_a_forgotten_pods_placeholder_comes_back_or_people_decide(
     pod: Pod, evidence: Evidence, refusal: SubmitRefusal | None, expected: Hold
 ) -> None:
-    assert expected is restore.hold_for(pod, (Row.BOUND, Column.NONE), evidence, refusal)
+    assert expected is restoration.hold_for(pod, (Row.BOUND, Column.NONE), evidence, refusal)
 
 
 @pytest.mark.parametrize(
@@ -299,4 +299,4 @@ def test_a_forgotten_pods_placeholder_comes_back_or_people_decide(
 def test_the_worst_of_a_nodes_pods_counts_and_who_waits_for_people_last(
     pods: list[Hold], expected: Hold
 ) -> None:
-    assert expected is restore.hold(pods)
+    assert expected is restoration.hold(pods)
