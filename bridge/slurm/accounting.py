@@ -7,7 +7,7 @@ ever lost its state, with several.
 from datetime import UTC, datetime
 
 from bridge.domain.ids import JobId, Sluid
-from bridge.domain.request.restoration import AccountedJob, Numbering
+from bridge.domain.lifecycle.evidence import AccountedJob, Numbering
 from bridge.slurm import wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import Malformed

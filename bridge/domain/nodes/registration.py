@@ -30,9 +30,9 @@ from bridge.domain.nodes.actions import (
     Undrain,
     Withdraw,
 )
+from bridge.domain.nodes.hold import Hold
 from bridge.domain.nodes.spec import Publishing
 from bridge.domain.nodes.state import REASON_PREFIX, NodeRules
-from bridge.domain.request.restoration import Hold
 
 SOON = timedelta(seconds=1)
 LATER = timedelta(seconds=30)

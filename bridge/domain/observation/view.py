@@ -23,7 +23,7 @@ class Evidence(enum.Enum):
     NONE = "none"
     """Nothing: it may have been lost, or have ended and been purged."""
     LOST = "lost"
-    """It never ended: slurmdbd has no end of it, or the job ids went backwards (`bridge.domain.request.restoration`)."""
+    """It never ended: slurmdbd has no end of it, or the job ids went backwards (`bridge.domain.lifecycle.evidence`)."""
     ENDED = "ended"
     """slurmdbd knows its end."""
 

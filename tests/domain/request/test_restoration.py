@@ -1,22 +1,15 @@
-"""Whether Slurm lost a placeholder, what is asked for in its place, and which nodes take no strangers meanwhile."""
+"""What is requested in place of a lost placeholder."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bridge.domain import names
-from bridge.domain.ids import ClusterId, JobId, PodUid, SlurmNode, WorkloadKey
-from bridge.domain.lifecycle.decision import SubmitRefusal
-from bridge.domain.lifecycle.table import Column, Row
-from bridge.domain.model import grant as grants
+from bridge.domain.ids import ClusterId, PodUid, SlurmNode, WorkloadKey
+from bridge.domain.lifecycle.evidence import AccountedJob
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.placeholder import Frozen, Identity, PlaceholderSpec
-from bridge.domain.model.pods import Pod
-from bridge.domain.observation.view import Evidence
 from bridge.domain.request import restoration
-from bridge.domain.request.restoration import AccountedJob, Hold, Numbering
-from tests.make import lives as build
 
 BEGAN = datetime(2026, 5, 4, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -45,64 +38,6 @@ GRANT = Grant(
 RUNNING = AccountedJob(
     states=frozenset({"RUNNING"}), started_at=BEGAN, ended_at=None, time_limit_min=90
 )
-
-
-def ended(state: str, *, after: timedelta = HOUR, by: str = "") -> AccountedJob:
-    return replace(RUNNING, states=frozenset({state}), ended_at=BEGAN + after, ended_by=by)
-
-
-@pytest.mark.parametrize(
-    ("record", "expected"),
-    [
-        pytest.param(RUNNING, Evidence.LOST, id="slurmdbd waits for its end"),
-        pytest.param(
-            replace(RUNNING, states=frozenset({"PENDING"}), started_at=None),
-            Evidence.LOST,
-            id="its start was lost too",
-        ),
-        pytest.param(ended("CANCELLED", by="root"), Evidence.ENDED, id="somebody cancelled it"),
-        pytest.param(ended("CANCELLED"), Evidence.LOST, id="slurmctld -c cancelled it"),
-        pytest.param(ended("COMPLETED"), Evidence.ENDED, id="it was completed"),
-        pytest.param(
-            ended("COMPLETED", after=timedelta(0)), Evidence.LOST, id="it was fixed as a runaway"
-        ),
-        pytest.param(ended("TIMEOUT"), Evidence.ENDED, id="its time was over"),
-        pytest.param(ended("NODE_FAIL"), Evidence.ENDED, id="its node failed"),
-        pytest.param(ended("PREEMPTED"), Evidence.ENDED, id="it was preempted"),
-    ],
-)
-def test_what_slurmdbd_says_is_evidence(record: AccountedJob, expected: Evidence) -> None:
-    assert expected is restoration.verdict(record, is_up_to_date=True)
-
-
-def test_while_slurmdbd_lags_behind_only_an_end_is_evidence() -> None:
-    cancelled = ended("CANCELLED", by="root")
-
-    assert Evidence.PENDING is restoration.verdict(RUNNING, is_up_to_date=False)
-    assert Evidence.ENDED is restoration.verdict(cancelled, is_up_to_date=False)
-
-
-def test_a_job_that_was_cancelled_before_it_began_has_ended() -> None:
-    assert Evidence.ENDED is restoration.verdict(
-        replace(ended("CANCELLED"), started_at=None), is_up_to_date=True
-    )
-
-
-@pytest.mark.parametrize(
-    ("job_id", "next_id", "expected"),
-    [
-        pytest.param(7, 8, False, id="given out, the next one is another"),
-        pytest.param(7, 7, True, id="about to be given out again"),
-        pytest.param(7, 1, True, id="all is forgotten"),
-        pytest.param(995, 3, False, id="they may have begun again after the last"),
-        pytest.param(995, 300, True, id="too far to have begun again"),
-        pytest.param(500, 3, True, id="too early to have been among the last"),
-    ],
-)
-def test_job_ids_went_backwards(job_id: int, next_id: int, *, expected: bool) -> None:
-    numbering = Numbering(next_id=JobId(next_id), last_id=JobId(1000))
-
-    assert expected == restoration.went_backwards(JobId(job_id), numbering)
 
 
 def asked(
@@ -235,68 +170,3 @@ def test_it_gets_the_time_that_is_left(
     spec = asked(record=record, grant=replace(GRANT, time_limit_min=limit_min))
 
     assert expected == spec.time_limit_min
-
-
-GRANTED = replace(
-    build.bound(),
-    annotations={names.GRANT_ANNOTATION: grants.encode(WHOSE, GRANT)},
-)
-REFUSAL = SubmitRefusal(attempts=1, at=BEGAN, text="no")
-
-
-def told(word: str) -> Pod:
-    notes = {**GRANTED.annotations, names.WHEN_LOST_ANNOTATION: word}
-    return replace(GRANTED, annotations=notes)
-
-
-@pytest.mark.parametrize(
-    ("cell", "expected"),
-    [
-        pytest.param((Row.BOUND, Column.RUNNING), Hold.HELD, id="runs"),
-        pytest.param((Row.BOUND, Column.PAUSED), Hold.HELD, id="suspended"),
-        pytest.param((Row.BOUND, Column.ENDED), Hold.HELD, id="given to others"),
-        pytest.param((Row.STOPPING, Column.NONE), Hold.HELD, id="goes anyway"),
-        pytest.param((Row.GATED, Column.NONE), Hold.HELD, id="waits for Slurm"),
-        pytest.param((Row.BOUND, Column.WAITING), Hold.RESTORING, id="to start again"),
-        pytest.param((Row.BOUND, Column.UNKNOWN), Hold.UNSURE, id="not known yet"),
-        pytest.param((Row.PLACED, Column.NONE), Hold.MISSING, id="placed, forgotten"),
-        pytest.param((Row.BOUND, Column.NONE), Hold.MISSING, id="bound, forgotten"),
-    ],
-)
-def test_slurm_holds_a_node_for_a_pod(cell: tuple[Row, Column], expected: Hold) -> None:
-    assert expected is restoration.hold_for(GRANTED, cell, Evidence.LOST, None)
-
-
-@pytest.mark.parametrize(
-    ("pod", "evidence", "refusal", "expected"),
-    [
-        pytest.param(GRANTED, Evidence.LOST, None, Hold.MISSING, id="lost"),
-        pytest.param(GRANTED, Evidence.PENDING, None, Hold.MISSING, id="perhaps lost"),
-        pytest.param(GRANTED, Evidence.NONE, None, Hold.UNDECIDED, id="an operator is asked"),
-        pytest.param(told("restore"), Evidence.NONE, None, Hold.MISSING, id="and said restore"),
-        pytest.param(told("let-go"), Evidence.NONE, None, Hold.UNDECIDED, id="and said let-go"),
-        pytest.param(GRANTED, Evidence.LOST, REFUSAL, Hold.UNDECIDED, id="refused"),
-        pytest.param(build.bound(), Evidence.LOST, None, Hold.UNDECIDED, id="nobody knows what"),
-        pytest.param(GRANTED, Evidence.ENDED, None, Hold.UNDECIDED, id="ended: it is to go"),
-    ],
-)
-def test_a_forgotten_pods_placeholder_comes_back_or_people_decide(
-    pod: Pod, evidence: Evidence, refusal: SubmitRefusal | None, expected: Hold
-) -> None:
-    assert expected is restoration.hold_for(pod, (Row.BOUND, Column.NONE), evidence, refusal)
-
-
-@pytest.mark.parametrize(
-    ("pods", "expected"),
-    [
-        ([], Hold.HELD),
-        ([Hold.HELD, Hold.UNDECIDED], Hold.UNDECIDED),
-        ([Hold.UNDECIDED, Hold.RESTORING], Hold.RESTORING),
-        ([Hold.RESTORING, Hold.UNSURE], Hold.UNSURE),
-        ([Hold.UNSURE, Hold.MISSING, Hold.HELD], Hold.MISSING),
-    ],
-)
-def test_the_worst_of_a_nodes_pods_counts_and_who_waits_for_people_last(
-    pods: list[Hold], expected: Hold
-) -> None:
-    assert expected is restoration.hold(pods)
