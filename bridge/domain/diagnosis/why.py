@@ -24,7 +24,7 @@ _SHOWN_AHEAD = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """What was found out."""
+    """The facts that were gathered."""
 
     pod: Pod
     now: datetime

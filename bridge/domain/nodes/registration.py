@@ -42,7 +42,7 @@ _LOST = "pods run here whose jobs Slurm has lost"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSettings:
-    """What the administrator has set."""
+    """The administrator's settings."""
 
     publishing: Publishing
     policy: NodeRules = field(default_factory=NodeRules)
