@@ -8,7 +8,7 @@ return several if slurmctld ever lost its state.
 from datetime import UTC, datetime
 
 from bridge.domain.ids import JobId, Sluid
-from bridge.domain.request.restore import AccountedJob, Numbering
+from bridge.domain.lifecycle.evidence import AccountedJob, Numbering
 from bridge.slurm import wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import Malformed

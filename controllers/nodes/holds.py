@@ -7,9 +7,9 @@ from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.table import Column
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.model.pods import Pod
+from bridge.domain.nodes import hold as node_hold
+from bridge.domain.nodes.hold import Hold
 from bridge.domain.observation.view import Evidence
-from bridge.domain.request import restore
-from bridge.domain.request.restore import Hold
 from bridge.kube.cache import Cache
 from bridge.reconcile.placeholders import Placeholders
 from controllers.pods.evidence import Inquiry
@@ -36,7 +36,7 @@ class Holdings:
         """
         pods = self._on.get(kube_node.name) if kube_node else []
         is_in_slurm = slurm_node is not None
-        return restore.hold(self._hold_for(pod, is_in_slurm=is_in_slurm) for pod in pods)
+        return node_hold.hold(self._hold_for(pod, is_in_slurm=is_in_slurm) for pod in pods)
 
     def _hold_for(self, pod: Pod, *, is_in_slurm: bool) -> Hold:
         row, column = lifecycle.cell(pod, self._placeholders.view(pod, pod.workload))
@@ -45,4 +45,4 @@ class Holdings:
             column = Column.NONE
         elif column is Column.NONE:
             evidence = self._inquiry.finding(pod).evidence
-        return restore.hold_for(pod, (row, column), evidence, self._restorer.refusal(pod))
+        return node_hold.hold_for(pod, (row, column), evidence, self._restorer.refusal(pod))

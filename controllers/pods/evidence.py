@@ -14,10 +14,10 @@ from typing import TypeVar
 import structlog
 
 from bridge.domain.ids import JobId, PodUid, Sluid
+from bridge.domain.lifecycle import evidence as job_evidence
+from bridge.domain.lifecycle.evidence import AccountedJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Evidence
-from bridge.domain.request import restore
-from bridge.domain.request.restore import AccountedJob
 from bridge.process import liveness
 from bridge.process.clock import Clock
 from bridge.slurm import accounting, jobs
@@ -121,11 +121,11 @@ class Inquiry:
         backlog = await self._answer(accounting.backlog(self._slurm))
         record = await self._answer(accounting.record(self._slurm, sluid or job_id))
         if record is not None:
-            evidence = restore.verdict(record, is_up_to_date=backlog == 0)
+            evidence = job_evidence.verdict(record, is_up_to_date=backlog == 0)
             return JobEvidence(evidence=evidence, record=record)
         numbering = await self._answer(accounting.numbering(self._slurm))
         if numbering is not None:
-            is_lost = restore.went_backwards(job_id, numbering)
+            is_lost = job_evidence.went_backwards(job_id, numbering)
         else:
             holder = await self._answer(self._holder(job_id))
             is_lost = None not in (sluid, holder) and sluid != holder

@@ -10,7 +10,7 @@ from bridge.domain.model import nodes
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
-from bridge.domain.request import restore
+from bridge.domain.request import restoration
 from bridge.kube.cache import Cache
 from bridge.process.clock import Clock
 from bridge.reconcile.placeholders import Placeholders
@@ -95,7 +95,7 @@ class Restorer:
         if pod.grant is None or not names:
             return None
         identity, grant = pod.grant
-        return restore.placeholder(
+        return restoration.placeholder(
             identity,
             grant,
             lost=action.lost,

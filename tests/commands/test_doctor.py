@@ -128,7 +128,7 @@ def test_settings(
 def test_not_installed_there(doctor: Doctor) -> None:
     found = doctor("--release-namespace", "default")
 
-    assert "no ConfigMap of settings in namespace default" in found["settings"]["found"]
+    assert "no ConfigMap with settings in namespace default" in found["settings"]["found"]
     assert "nobody leads the extender" in found["leaders"]["found"]
     assert "controllers: delete pods" in found["rights"]["found"]
 
@@ -202,7 +202,7 @@ def test_webhook_that_does_not_run(doctor: Doctor, sandbox: Sandbox) -> None:
     finally:
         sandbox.start("webhook")
 
-    assert "a pod created for a test met" in found["webhook"]["found"]
+    assert "the dry run of a test pod failed" in found["webhook"]["found"]
 
 
 def test_webhook_whose_certificate_nobody_trusts(doctor: Doctor, sandbox: Sandbox) -> None:
@@ -236,7 +236,7 @@ def test_a_leader_that_is_silent(doctor: Doctor, sandbox: Sandbox) -> None:
     finally:
         sandbox.resume("extender")
 
-    assert "the leader of the extender is silent" in found["leaders"]["found"]
+    assert "the leader of the extender has been silent" in found["leaders"]["found"]
 
 
 def test_no_namespace(doctor: Doctor, sandbox: Sandbox) -> None:

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from bridge.domain.ids import JobId, Sluid
+from bridge.domain.lifecycle import evidence
+from bridge.domain.lifecycle.evidence import AccountedJob
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.observation.view import Evidence
-from bridge.domain.request import restore
-from bridge.domain.request.restore import AccountedJob
 from bridge.slurm import accounting, jobs
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import SlurmError
@@ -54,11 +54,11 @@ async def test_a_job_is_recorded_from_its_start_to_its_end(accounted: SlurmClien
         before.started_at,
         before.time_limit_min,
     )
-    assert Evidence.LOST is restore.verdict(before, is_up_to_date=True), (
+    assert Evidence.LOST is evidence.verdict(before, is_up_to_date=True), (
         "were slurmctld not to know it"
     )
     assert (frozenset({"CANCELLED"}), "root") == (after.states, after.ended_by)
-    assert Evidence.ENDED is restore.verdict(after, is_up_to_date=True)
+    assert Evidence.ENDED is evidence.verdict(after, is_up_to_date=True)
 
 
 async def test_a_partitions_own_time_limit_is_not_taken_for_none(accounted: SlurmClient) -> None:

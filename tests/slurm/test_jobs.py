@@ -11,7 +11,7 @@ from bridge.domain.lifecycle.rules import time_limits
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.placeholder import PlaceholderSpec
-from bridge.domain.request import restore
+from bridge.domain.request import restoration
 from bridge.slurm import encode, jobs, lenient, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger
@@ -126,7 +126,7 @@ def restored(lost: SlurmJob) -> PlaceholderSpec:
     """What is asked for in the place of one that has just started."""
     assert lost.grant is not None
     assert lost.started_at is not None
-    return restore.placeholder(
+    return restoration.placeholder(
         lost.identity,
         lost.grant,
         lost="lost",

@@ -12,7 +12,7 @@ from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.nodes import SlurmNodeSpec
 from bridge.domain.nodes import parking
 from bridge.domain.nodes.actions import NodeAction, RenewPartitions, SetFeatures
-from bridge.domain.request.restore import TOP_PRIORITY
+from bridge.domain.request.restoration import TOP_PRIORITY
 from bridge.slurm import jobs
 from bridge.slurm import nodes as slurm_nodes
 from bridge.slurm.client import SlurmClient

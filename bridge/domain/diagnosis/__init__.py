@@ -1,4 +1,4 @@
-"""For people who look: why a pod waits, what the queue holds, how nodes stand, what is wrong with an installation.
+"""Diagnose for people: why a pod waits, the queue, the nodes' states, faults of an installation.
 
-It may enter `lifecycle` and `model`. No rule stands on it.
+This package may import `lifecycle` and `model`. No decision depends on it.
 """

@@ -1,4 +1,4 @@
-"""Both worlds' nodes side by side, and where they do not agree: for people who look."""
+"""Show the nodes of both systems side by side, and where they disagree."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ class NodeRow:
     kube_node: KubeNode | None
     slurm_node: SlurmNode | None
     kubernetes: str
-    """`Ready`, `NotReady`, `Ready,cordoned` …; "" where Kubernetes has no such node."""
+    """`Ready`, `NotReady`, `Ready,cordoned` …; "" if Kubernetes has no such node."""
     slurm: str
-    """`IDLE+EXTERNAL` …; "" where Slurm has none, or was not asked."""
+    """`IDLE+EXTERNAL` …; "" if Slurm has none or was not asked."""
     cpus: int
-    """Allocatable in Kubernetes, whole ones."""
+    """Allocatable in Kubernetes, whole CPUs."""
     slurm_cpus: int
     used_cpus: int
     """By Slurm's jobs."""
@@ -31,15 +31,15 @@ class NodeRow:
     slurm_memory_mib: int
     gres: str
     reason: str
-    """Slurm's, of a drain or worse."""
+    """Slurm's reason for a drain or worse."""
     mismatch: str
-    """What does not fit together; "" is fine."""
+    """What does not match; "" if everything does."""
 
 
 def rows(
     kube_nodes: Iterable[KubeNodeFacts], slurm_nodes: Sequence[SlurmNodeFacts] | None
 ) -> Sequence[NodeRow]:
-    """Pair the nodes by Slurm's name; only those that Slurm has or should have."""
+    """Pair the nodes by their Slurm name; list only those that Slurm has or should have."""
     by_name = {node.name: node for node in slurm_nodes or ()}
     found = []
     for node in kube_nodes:

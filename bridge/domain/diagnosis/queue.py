@@ -1,4 +1,4 @@
-"""Slurm's queue as people look at it: every job, ours or not, with what decides about its turn."""
+"""Slurm's queue as shown to people: every job, ours or not, with what determines its turn."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -26,28 +26,28 @@ class QueuedJob:
     """Base state: PENDING, RUNNING …"""
     phase: JobPhase
     reason: str = ""
-    """Slurm's state reason; "" if it says None."""
+    """Slurm's state reason; "" if Slurm reports None."""
     reason_text: str = ""
     priority: int = 0
     """0: held."""
     tres: str = ""
-    """What it asks for, as Slurm writes it: `cpu=4,mem=8G,node=1,gres/gpu=2`."""
+    """What it requests, as Slurm writes it: `cpu=4,mem=8G,node=1,gres/gpu=2`."""
     nodes: tuple[SlurmNode, ...] = ()
     submitted_at: datetime | None = None
     started_at: datetime | None = None
-    """Of a waiting job: the back-fill scheduler's estimate."""
+    """For a waiting job, the back-fill scheduler's estimate."""
     ends_at: datetime | None = None
     identity: Identity | None = None
     """Set for a placeholder."""
 
     @property
     def partitions(self) -> frozenset[str]:
-        """Where it may run."""
+        """Return where it may run."""
         return frozenset(self.partition.split(","))
 
     @property
     def gpus(self) -> int:
-        """How many GPUs it asks for."""
+        """Return how many GPUs it requests."""
         for part in self.tres.split(","):
             key, _, count = part.partition("=")
             if key == "gres/gpu" and (gpus := numbers.whole(count)) is not None:
@@ -56,9 +56,10 @@ class QueuedJob:
 
 
 def ahead_of(job: QueuedJob, queue: Iterable[QueuedJob]) -> Sequence[QueuedJob]:
-    """Say who goes first: waiting jobs of a higher priority (or the same, and older) in one of its partitions.
+    """Return the waiting jobs ahead of this one in any of its partitions.
 
-    Back-fill may still start a small one earlier.
+    They have a higher priority, or the same priority and a lower id. Back-fill may still start a
+    small job earlier.
     """
     first = (
         other
@@ -80,15 +81,15 @@ class QueueEntry:
     workload: str
     """`Pod/train`, `Job/sweep` …"""
     pods: int
-    """Those that exist now."""
+    """The pods that exist now."""
     running: int
-    """Of these."""
+    """How many of these are running."""
     job: JobId | None = None
-    """None: Slurm has no placeholder, or was not asked."""
+    """None if Slurm has no placeholder or was not asked."""
     state: str = ""
     """Slurm's base state."""
     reason: str = ""
-    """Why it waits, in Slurm's word; of a pod without a placeholder, its condition's."""
+    """Why it waits, as Slurm's reason; for a pod without a placeholder, its condition's."""
     user: str = ""
     account: str = ""
     partition: str = ""
@@ -97,15 +98,15 @@ class QueueEntry:
     nodes: tuple[SlurmNode, ...] = ()
     age: timedelta
     start: datetime | None = None
-    """When it started; the estimate where it waits."""
+    """When it started; while it waits, the estimate."""
 
 
 def entries(
     pods: Iterable[Pod], queue: Sequence[QueuedJob] | None, now: datetime
 ) -> Sequence[QueueEntry]:
-    """Put pods and placeholders together: what waits first, in Slurm's order, then what runs.
+    """Join pods and placeholders: the waiting ones first, in Slurm's order, then the running ones.
 
-    Ended placeholders, and pods that have ended, are left out.
+    Placeholders and pods that have ended are left out.
     """
     alive = {pod.uid: pod for pod in pods if not pod.is_terminal}
     found = []
@@ -140,7 +141,7 @@ def _entry(job: QueuedJob, identity: Identity, members: Sequence[Pod], now: date
 
 
 def _alone(pod: Pod, now: datetime) -> QueueEntry:
-    """A pod without a placeholder that we know of."""
+    """Return the entry of a pod without a placeholder that we know of."""
     told = pod.condition(names.ALLOCATED_CONDITION)
     node = pod.kube_node or pod.assigned_node
     return QueueEntry(

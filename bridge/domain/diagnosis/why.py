@@ -1,7 +1,7 @@
-"""Why a pod is where it is: one answer out of what both systems say of it, for a person who looks.
+"""Explain a pod's state to people: combine what both systems report about it into one answer.
 
-The services decide by `lifecycle`; this only tells. It may know less than they do (a user without access to Slurm), and
-then says what the pod itself carries.
+The services decide by `lifecycle`; this only reports. It may know less than they do (for a user
+without access to Slurm), and then reports what the pod itself carries.
 """
 
 import enum
@@ -24,14 +24,14 @@ _SHOWN_AHEAD = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """What was found out."""
+    """The facts that were gathered."""
 
     pod: Pod
     now: datetime
     namespace_is_selected: bool
-    """Slurm places what is created in the pod's namespace."""
+    """Slurm places the pods that are created in the pod's namespace."""
     queue: Sequence[QueuedJob] | None = None
-    """All of Slurm's jobs; None where Slurm was not asked."""
+    """All of Slurm's jobs; None if Slurm was not asked."""
 
 
 class Stage(enum.StrEnum):
@@ -51,16 +51,16 @@ class Diagnosis:
 
     stage: Stage
     state: str
-    """Continues a sentence that begins with the pod's name: `waits in Slurm`."""
+    """Continues a sentence that starts with the pod's name: `waits in Slurm`."""
     why: str = ""
     next_step: str = ""
-    """"" where there is nothing to do."""
+    """"" if there is nothing to do."""
     details: tuple[tuple[str, str], ...] = field(default=())
-    """What else is known, name and text."""
+    """What else is known, as name and text."""
 
 
 def answer(situation: Situation) -> Diagnosis:
-    """Say what the pod waits for, or how it ended."""
+    """Explain what the pod waits for, or how it ended."""
     pod, job = situation.pod, _job(situation)
     if not pod.is_ours:
         return _not_ours(situation)
@@ -76,7 +76,7 @@ def _said(situation: Situation, job: QueuedJob | None) -> Diagnosis:
         case Row.UNPLACED:
             return Diagnosis(
                 stage=Stage.WAITS,
-                state="can not be placed",
+                state="cannot be placed",
                 why="its gate was removed by hand before Slurm gave it a node",
                 next_step="create the pod again",
             )
@@ -97,7 +97,7 @@ def _said(situation: Situation, job: QueuedJob | None) -> Diagnosis:
 
 
 def _job(situation: Situation) -> QueuedJob | None:
-    """The pod's placeholder: the one that names it, a live one before ended ones, the newest of those."""
+    """Return the pod's placeholder: a live one before ended ones, the newest among them."""
     uid = situation.pod.uid
     mine = [
         job
@@ -110,10 +110,8 @@ def _job(situation: Situation) -> QueuedJob | None:
 def _not_ours(situation: Situation) -> Diagnosis:
     namespace = situation.pod.namespace
     if situation.namespace_is_selected:
-        why = (
-            "it is older than its namespace's label, or of a kind that passes Slurm by (DaemonSet)"
-        )
-        step = "create it again if Slurm is to place it"
+        why = "it is older than its namespace's label, or of a kind that bypasses Slurm (DaemonSet)"
+        step = "create it again if Slurm should place it"
     else:
         why = f"namespace {namespace} is not handed to Slurm"
         step = (
@@ -141,8 +139,8 @@ def _gated(situation: Situation, job: QueuedJob | None) -> Diagnosis:
         return Diagnosis(
             stage=Stage.WAITS,
             state="waits for others",
-            why=f"scheduling gates are on that are not ours: {others}",
-            next_step="whoever put them there removes them",
+            why=f"it has scheduling gates that are not ours: {others}",
+            next_step="their owners must remove them",
         )
     if told is not None:
         return Diagnosis(stage=Stage.WAITS, state="waits", why=f"{told.message} ({told.reason})")
@@ -169,7 +167,7 @@ def _placed(pod: Pod) -> Diagnosis:
         stage=Stage.STARTS,
         state="is being bound",
         why=message or f"kube-scheduler has not bound it to {pod.assigned_node} yet",
-        next_step="" if not message else "it is given back to Slurm at the bind deadline",
+        next_step="" if not message else "it is returned to Slurm at the bind deadline",
     )
 
 

@@ -1,5 +1,4 @@
 """Keep nodes in step: which side decides, how Slurm sees a node, and what Kubernetes shows.
 
-This package may import `request` (for restored placeholders), `lifecycle`, `observation` and
-`model`.
+This package may import `lifecycle`, `observation` and `model`.
 """

@@ -30,9 +30,9 @@ from bridge.domain.nodes.actions import (
     Undrain,
     Withdraw,
 )
+from bridge.domain.nodes.hold import Hold
 from bridge.domain.nodes.spec import Publishing
 from bridge.domain.nodes.state import REASON_PREFIX, NodeRules
-from bridge.domain.request.restore import Hold
 
 SOON = timedelta(seconds=1)
 LATER = timedelta(seconds=30)
@@ -42,7 +42,7 @@ _LOST = "pods run here whose jobs Slurm has lost"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSettings:
-    """What the administrator has set."""
+    """The administrator's settings."""
 
     publishing: Publishing
     policy: NodeRules = field(default_factory=NodeRules)

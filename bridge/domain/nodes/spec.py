@@ -24,7 +24,7 @@ _SHOWN = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publishing:
-    """What the administrator has set."""
+    """The administrator's settings."""
 
     cluster: ClusterId
     node_features: tuple[str, ...] = ()

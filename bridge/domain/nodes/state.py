@@ -32,7 +32,7 @@ OUT_OF_SERVICE = frozenset({"DRAIN", "DOWN", "FAIL"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRules:
-    """What the administrator has set."""
+    """The administrator's settings."""
 
     drain_conditions: frozenset[str] = frozenset()
     """Types of node conditions that drain the node while they are True."""

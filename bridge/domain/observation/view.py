@@ -25,7 +25,7 @@ class Evidence(enum.Enum):
     """Nothing: it may have been lost, or have ended and been purged."""
     LOST = "lost"
     """It never ended: slurmdbd has no end for it, or the job ids went backwards
-    (`bridge.domain.request.restore`)."""
+    (`bridge.domain.lifecycle.evidence`)."""
     ENDED = "ended"
     """slurmdbd knows its end."""
 

@@ -11,5 +11,5 @@ would be submitted now, `manifests` finds the pod templates in a manifest, and `
 the pods that follow from them.
 
 This package knows pods, nodes, workloads and the placeholder. It does not know the lifecycle,
-except for the type `decision.Fit` and what `restore` takes from it.
+except for the type `decision.Fit` and what `restoration` takes from it.
 """

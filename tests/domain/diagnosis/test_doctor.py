@@ -138,7 +138,7 @@ def profile(*disabled: str) -> dict[str, Any]:
             replace(KUBE, lease_ages={"extender": None, "controllers": 7.0}),
             "leaders",
             Severity.FAULT,
-            "nobody leads the extender; the leader of the controllers is silent for 7 s",
+            "nobody leads the extender; the leader of the controllers has been silent for 7 s",
         ),
         (
             replace(KUBE, denied=("extender: patch pods",)),
@@ -189,7 +189,7 @@ def profile(*disabled: str) -> dict[str, Any]:
             Severity.FAULT,
             "is DOWN",
         ),
-        (replace(SLURM, slurm_nodes=100), "MaxNodeCount", Severity.FAULT, "100 nodes already"),
+        (replace(SLURM, slurm_nodes=100), "MaxNodeCount", Severity.FAULT, "already has 100 nodes"),
         (
             replace(BOTH, kube_nodes=[]),
             "nodes",

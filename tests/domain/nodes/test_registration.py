@@ -36,9 +36,9 @@ from bridge.domain.nodes.actions import (
     Undrain,
     Withdraw,
 )
+from bridge.domain.nodes.hold import Hold
 from bridge.domain.nodes.registration import Node, NodeDecision, NodeRefusal, NodeSettings
 from bridge.domain.nodes.spec import Publishing
-from bridge.domain.request.restore import Hold
 from tests.make import lives
 from tests.make import placing as build
 from tests.make.placing import MARK

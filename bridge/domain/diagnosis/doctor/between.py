@@ -1,4 +1,4 @@
-"""What has to fit on both sides: nodes and their names, and whose Slurm it is."""
+"""Check what must match on both sides: nodes, their names, and which cluster they belong to."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -20,9 +20,9 @@ class BothFacts:
 
     kube_nodes: Sequence[KubeNodeFacts]
     slurm_nodes: Sequence[SlurmNodeFacts] | None
-    """None: Slurm was not asked, or did not answer."""
+    """None if Slurm was not asked or did not answer."""
     cluster: ClusterId | None
-    """Who we are in Slurm; None where that may not be read."""
+    """Our id in Slurm; None if it may not be read."""
 
 
 def _handed_over(facts: BothFacts) -> Said:
@@ -41,14 +41,14 @@ def _one_name_each(facts: BothFacts) -> Said:
     if twice:
         return fault(
             f"several Kubernetes nodes claim one Slurm node: {', '.join(twice)}",
-            f"give each a {names.SLURM_NODE_NAME_LABEL} label of its own",
+            f"give each its own {names.SLURM_NODE_NAME_LABEL} label",
         )
-    return ok("every node has a Slurm name of its own")
+    return ok("every node has its own Slurm name")
 
 
 def _own_nodes(facts: BothFacts) -> Said:
     if facts.slurm_nodes is None or facts.cluster is None:
-        return not_checked("Slurm's nodes, or this cluster's id, are not known")
+        return not_checked("Slurm's nodes or this cluster's id are not known")
     ours = {nodes.slurm_name(node) for node in facts.kube_nodes if nodes.is_wanted(node)}
     mark = nodes.cluster_feature(facts.cluster)
     others = [
@@ -61,7 +61,8 @@ def _own_nodes(facts: BothFacts) -> Said:
     if others:
         return fault(
             f"another cluster registered these names in Slurm: {_some(others)}",
-            f"this may be the wrong Slurm (slurm.url), or give the nodes other names ({names.SLURM_NODE_NAME_LABEL})",
+            "check that this is the right Slurm (slurm.url), or give the nodes other names "
+            f"({names.SLURM_NODE_NAME_LABEL})",
         )
     return ok("no other cluster has our nodes' names")
 
@@ -76,7 +77,7 @@ def _fit_together(facts: BothFacts) -> Said:
     ]
     if wrong:
         return fault(_some(wrong), "kubectl slurm nodes -o wide; kubectl describe node says more")
-    return ok("the nodes of both sides fit together")
+    return ok("the nodes of both sides match")
 
 
 def _drained(facts: BothFacts) -> Said:
@@ -91,7 +92,7 @@ def _drained(facts: BothFacts) -> Said:
     if closed:
         return warning(
             f"drained or down in Slurm: {_some(closed)}",
-            "when it is mended: scontrol update … state=resume",
+            "once repaired: scontrol update … state=resume",
         )
     return ok("no node of ours is drained or down")
 

@@ -1,4 +1,4 @@
-"""What a check says."""
+"""The results of checks."""
 
 import enum
 from collections.abc import Callable, Iterable, Sequence
@@ -9,7 +9,7 @@ F = TypeVar("F")
 
 
 class Severity(enum.StrEnum):
-    """How bad it is."""
+    """How serious a finding is."""
 
     OK = "ok"
     WARNING = "warning"
@@ -20,7 +20,7 @@ class Severity(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """One answer, without the check's name."""
+    """One result, without the check's name."""
 
     verdict: Severity
     found: str
@@ -35,39 +35,39 @@ class Finding:
     verdict: Severity
     found: str
     fix: str = ""
-    """What to do; "" where nothing is to be done."""
+    """What to do; "" if nothing has to be done."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check(Generic[F]):
-    """One question about facts."""
+    """One question about the facts."""
 
     name: str
     ask: Callable[[F], Said]
 
 
 def ok(found: str) -> Said:
-    """All is well."""
+    """Report that all is well."""
     return Said(verdict=Severity.OK, found=found)
 
 
 def warning(found: str, fix: str) -> Said:
-    """It could be better."""
+    """Report something that works but could be better."""
     return Said(verdict=Severity.WARNING, found=found, fix=fix)
 
 
 def fault(found: str, fix: str) -> Said:
-    """It cannot work like this."""
+    """Report something that cannot work as it is."""
     return Said(verdict=Severity.FAULT, found=found, fix=fix)
 
 
 def not_checked(why: str) -> Said:
-    """The facts are missing."""
+    """Report that the facts are missing."""
     return Said(verdict=Severity.NOT_CHECKED, found=why)
 
 
 def report(checks: Iterable[Check[F]], facts: F) -> Sequence[Finding]:
-    """Ask every question."""
+    """Run every check."""
     said = ((check.name, check.ask(facts)) for check in checks)
     return [
         Finding(check=name, verdict=answer.verdict, found=answer.found, fix=answer.fix)

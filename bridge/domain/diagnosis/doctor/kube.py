@@ -1,4 +1,4 @@
-"""Kubernetes' side: is everything of the chart there, does it work, who acts."""
+"""Check the Kubernetes side: is everything in the chart installed, does it work, who leads."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,43 +8,45 @@ from bridge.domain import names
 from bridge.domain.diagnosis.doctor.findings import Check, Said, fault, not_checked, ok, warning
 
 _OLDEST = (1, 30)
-"""ValidatingAdmissionPolicy is v1 since."""
+"""The first release with ValidatingAdmissionPolicy v1."""
 
 _SKEW_S = 5.0
 
 POLICIES = ("binding", "bypass", "elsewhere", "keys", "resize")
-"""Ends of the names of the chart's policies; `taint` is there only with a taint."""
+"""Suffixes of the names of the chart's policies; `taint` exists only if there is a taint."""
 
 PROGRAMS = ("extender", "controllers")
-"""Those that elect a leader."""
+"""The programs that elect a leader."""
 
-_UPGRADE = "helm upgrade slurm-bridge deploy/chart: it puts back what is missing"
+_UPGRADE = "helm upgrade slurm-bridge deploy/chart: it restores what is missing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeFacts:
-    """What the API server said; None where it was not to be read."""
+    """What the API server reported; None for what could not be read."""
 
     version: tuple[int, int]
     skew_s: float | None
-    """Its clock less ours."""
+    """Its clock minus ours."""
     release: str
-    """The namespace slurm-bridge is installed in."""
+    """The namespace that slurm-bridge is installed in."""
     settings_faults: Sequence[str] | None
-    """Of the settings file in its ConfigMap."""
+    """Faults of the settings file in its ConfigMap."""
     scheduler_name: str = names.SCHEDULER_NAME
     scheduler: Mapping[str, Any] | None = None
     """kube-scheduler's configuration in its ConfigMap."""
     webhooks: frozenset[str] | None = None
-    """Which configurations are there: `mutating`, `validating`."""
+    """The configurations that exist: `mutating`, `validating`."""
     admission: str | None = None
-    """What a dry-run CREATE of a pod in a selected namespace met; "" if it came out as ours; None: not tried."""
+    """What happened to a dry-run CREATE of a pod in a selected namespace; "" if it became ours;
+    None if not tried."""
     policies: frozenset[str] | None = None
-    """Ends of the names of those that are there, and bound."""
+    """Suffixes of the names of the policies that exist and are bound."""
     lease_ages: Mapping[str, float | None] | None = None
-    """Per program: seconds since its leader renewed, above the lease's duration; None for no leader."""
+    """Per program, the seconds since its leader renewed, beyond the lease's duration; None if
+    there is no leader."""
     denied: Sequence[str] | None = None
-    """Rights that a service account needs and has not: `controllers: delete pods`."""
+    """Rights that a service account needs but lacks: `controllers: delete pods`."""
     selected_namespaces: int | None = None
 
 
@@ -57,11 +59,11 @@ def _version(facts: KubeFacts) -> Said:
 
 def _clock(facts: KubeFacts) -> Said:
     if facts.skew_s is None:
-        return not_checked("the API server did not say what time it is")
+        return not_checked("the API server did not report its time")
     if abs(facts.skew_s) > _SKEW_S:
         return fault(
             f"the API server's clock is {facts.skew_s:+.0f} s from this machine's",
-            "let chrony or ntpd set both clocks: leases and times depend on them",
+            "synchronise both clocks with chrony or ntpd: leases and times depend on them",
         )
     return ok("the API server's clock agrees with this machine's")
 
@@ -69,11 +71,11 @@ def _clock(facts: KubeFacts) -> Said:
 def _settings(facts: KubeFacts) -> Said:
     if facts.settings_faults is None:
         return fault(
-            f"there is no ConfigMap of settings in namespace {facts.release}",
-            "helm install slurm-bridge deploy/chart, or name its namespace with --release-namespace",
+            f"there is no ConfigMap with settings in namespace {facts.release}",
+            "helm install slurm-bridge deploy/chart, or set its namespace with --release-namespace",
         )
     if facts.settings_faults:
-        return fault("; ".join(facts.settings_faults), "mend config in the chart's values")
+        return fault("; ".join(facts.settings_faults), "correct config in the chart's values")
     return ok("the settings are valid")
 
 
@@ -118,21 +120,22 @@ def _webhooks(facts: KubeFacts) -> Said:
         return not_checked("webhook configurations may not be read")
     absent = sorted({"mutating", "validating"} - facts.webhooks)
     if absent:
-        return fault(f"no {' and no '.join(absent)} webhook configuration of ours", _UPGRADE)
-    return ok("both webhook configurations are there")
+        return fault(
+            f"slurm-bridge has no {' and no '.join(absent)} webhook configuration", _UPGRADE
+        )
+    return ok("both webhook configurations exist")
 
 
 def _admission(facts: KubeFacts) -> Said:
     if facts.admission is None:
-        return not_checked("there is no namespace to try it in, or no right to create pods there")
+        return not_checked("there is no namespace to test it in, or no right to create pods there")
     if facts.admission:
         return fault(
-            f"a pod created for a test met: {facts.admission}",
-            "kubectl -n "
-            f"{facts.release} get pods,endpointslices: the webhook has to run, and its certificate to be signed by the "
-            "caBundle of its configuration (tls.mode)",
+            f"the dry run of a test pod failed: {facts.admission}",
+            f"kubectl -n {facts.release} get pods,endpointslices: the webhook must run, and its "
+            "certificate must be signed by the caBundle of its configuration (tls.mode)",
         )
-    return ok("a pod created for a test came out gated")
+    return ok("a test pod was created with our gate")
 
 
 def _policies(facts: KubeFacts) -> Said:
@@ -141,7 +144,7 @@ def _policies(facts: KubeFacts) -> Said:
     absent = [name for name in POLICIES if name not in facts.policies]
     if absent:
         return fault(f"policies are missing or not bound: {', '.join(absent)}", _UPGRADE)
-    return ok("the admission policies are there and bound")
+    return ok("the admission policies exist and are bound")
 
 
 def _leaders(facts: KubeFacts) -> Said:
@@ -150,16 +153,18 @@ def _leaders(facts: KubeFacts) -> Said:
     silent = [name for name in PROGRAMS if facts.lease_ages.get(name) is None]
     stale = {name: age for name, age in facts.lease_ages.items() if age is not None and age > 0}
     words = [f"nobody leads the {name}" for name in silent]
-    words += [f"the leader of the {name} is silent for {age:.0f} s" for name, age in stale.items()]
+    words += [
+        f"the leader of the {name} has been silent for {age:.0f} s" for name, age in stale.items()
+    ]
     if words:
         logs = f"kubectl -n {facts.release} get pods; kubectl -n {facts.release} logs deploy/slurm-bridge-{{}}"
         return fault("; ".join(words), logs.format([*silent, *stale][0]))
-    return ok("extender and controllers have a leader")
+    return ok("extender and controllers each have a leader")
 
 
 def _rights(facts: KubeFacts) -> Said:
     if facts.denied is None:
-        return not_checked("you may not ask what others may (subjectaccessreviews)")
+        return not_checked("you may not check the rights of others (subjectaccessreviews)")
     if facts.denied:
         return fault(f"rights are missing: {', '.join(facts.denied)}", _UPGRADE)
     return ok("the service accounts have the rights they need")

@@ -1,4 +1,7 @@
-"""What the service accounts must be allowed; the chart's roles, as questions (a test holds the two together)."""
+"""The rights that the service accounts need.
+
+They mirror the chart's roles; a test keeps the two in step.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,11 +18,11 @@ class Right:
     """With its subresource: `pods/status`."""
     name: str = ""
     is_own: bool = False
-    """Only in the namespace slurm-bridge runs in."""
+    """Only in the namespace that slurm-bridge runs in."""
 
     @property
     def words(self) -> str:
-        """For people: `controllers: delete pods`."""
+        """Return the right in words: `controllers: delete pods`."""
         return f"{self.program}: {self.verb} {self.resource}"
 
 
@@ -67,5 +70,9 @@ RIGHTS: Sequence[Right] = (
     *_rights("controllers", "", "nodes", "patch"),
     *_rights("controllers", "", "nodes/status", "patch"),
 )
-"""Those of every installation: which kinds may own pods is the administrator's choice (chart value `workloadKinds`), and only who
-signs certificates itself may write to the webhook configurations (`tls.mode: managed`)."""
+"""The rights that every installation needs.
+
+Which kinds may own pods is the administrator's choice (chart value `workloadKinds`), and only an
+installation that signs its own certificates may write to the webhook configurations (`tls.mode:
+managed`).
+"""

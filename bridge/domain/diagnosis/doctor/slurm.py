@@ -1,4 +1,4 @@
-"""Slurm's side: can it be reached, is it new enough, is it set up so that it is fast and true."""
+"""Check the Slurm side: reachable, new enough, and configured for speed and correctness."""
 
 import enum
 from collections.abc import Sequence
@@ -12,19 +12,19 @@ _NODES_SINCE = (25, 11)
 
 _TOKEN_SOON = timedelta(days=2)
 _SKEW_S = 5.0
-"""More than this, and moments of the two systems can no longer be compared."""
+"""Beyond this, times of the two systems can no longer be compared."""
 _FORGETS_S = 60
 _FAST = ("batch_sched_delay", "sched_interval", "bf_interval")
 
 
 class Trouble(enum.Enum):
-    """Why slurmrestd gave no answer that counts."""
+    """Why slurmrestd gave no usable answer."""
 
     NOT_SET = "not set"
     """No URL, or no token."""
     UNREACHABLE = "unreachable"
     REFUSED = "refused"
-    """It does not accept the token."""
+    """It rejects the token."""
     TOO_OLD = "too old"
 
 
@@ -41,7 +41,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conf:
-    """What slurm.conf says, as slurmctld runs with it."""
+    """What slurm.conf says, as slurmctld uses it."""
 
     scheduler_parameters: Sequence[str] = ()
     """`bf_interval=1` …"""
@@ -54,28 +54,28 @@ class Conf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmFacts:
-    """What Slurm said."""
+    """What Slurm reported."""
 
     trouble: Trouble | None = None
     words: str = ""
-    """Of the trouble."""
+    """The details of the trouble."""
     url: str = ""
     release: tuple[int, int] = (0, 0)
     controller_responds: bool = True
     """slurmctld answers slurmrestd."""
     skew_s: float | None = None
-    """slurmctld's clock less ours."""
+    """slurmctld's clock minus ours."""
     token_expires_at: datetime | None = None
-    """None: unknown, or never."""
+    """None if unknown, or if it never expires."""
     now: datetime
     partitions: Sequence[Partition] = ()
     partition: str = ""
-    """The one that the settings name; "" for Slurm's default."""
+    """The partition set in the settings; "" for Slurm's default."""
     slurm_nodes: int = 0
     has_gpus: bool = False
-    """Some Kubernetes node that is handed to Slurm has GPUs."""
+    """Some Kubernetes node that Slurm manages has GPUs."""
     conf: Conf | None = None
-    """None: this Slurm cannot tell (slurmrestd before 26.05)."""
+    """None if this Slurm cannot report it (slurmrestd before 26.05)."""
 
 
 def _reachable(facts: SlurmFacts) -> Said:
@@ -87,7 +87,7 @@ def _reachable(facts: SlurmFacts) -> Said:
         case Trouble.UNREACHABLE:
             return fault(
                 f"{facts.url} does not answer: {facts.words}",
-                "start slurmrestd, or mend slurm.url and the network between",
+                "start slurmrestd, or correct slurm.url or the network in between",
             )
         case Trouble.REFUSED:
             return fault(
@@ -103,7 +103,7 @@ def _token(facts: SlurmFacts) -> Said:
         return not_checked("there is no token")
     ends = facts.token_expires_at
     if ends is None:
-        return ok("the token names no end")
+        return ok("the token does not expire")
     left = ends - facts.now
     step = "renew it: scontrol token username=slurm lifespan=…, into the Secret of slurm.token_file"
     if left <= timedelta(0):
@@ -111,7 +111,7 @@ def _token(facts: SlurmFacts) -> Said:
     if left < _TOKEN_SOON:
         hours = left.total_seconds() / 3600
         return warning(f"the token expires in {hours:.0f} h", step)
-    return ok(f"the token is good until {ends:%Y-%m-%d %H:%M} UTC")
+    return ok(f"the token is valid until {ends:%Y-%m-%d %H:%M} UTC")
 
 
 def _release(facts: SlurmFacts) -> Said:
@@ -136,11 +136,11 @@ def _controller(facts: SlurmFacts) -> Said:
 
 def _clock(facts: SlurmFacts) -> Said:
     if facts.skew_s is None:
-        return not_checked("slurmctld did not say what time it is")
+        return not_checked("slurmctld did not report its time")
     if abs(facts.skew_s) > _SKEW_S:
         return fault(
             f"slurmctld's clock is {facts.skew_s:+.0f} s from this machine's",
-            "let chrony or ntpd set both clocks: tokens and times depend on them",
+            "synchronise both clocks with chrony or ntpd: tokens and times depend on them",
         )
     return ok("slurmctld's clock agrees with this machine's")
 
@@ -154,7 +154,7 @@ def _partition_exists(facts: SlurmFacts) -> Said:
     if facts.partition:
         return fault(
             f"there is no partition {facts.partition}; there are: {known}",
-            "mend slurm.partition in the settings, or add the partition to slurm.conf",
+            "correct slurm.partition in the settings, or add the partition to slurm.conf",
         )
     return fault(
         f"no partition is the default; there are: {known}",
@@ -169,8 +169,8 @@ def _partition_nodes(facts: SlurmFacts) -> Said:
     if not found.nodes:
         return fault(
             f"partition {found.name} has no nodes",
-            f"label a node, or let it take ours: NodeSet=slurm-bridge Feature=slurm-bridge, PartitionName={found.name} "
-            "Nodes=slurm-bridge",
+            "label a node, or let the partition take our nodes: NodeSet=slurm-bridge "
+            f"Feature=slurm-bridge, PartitionName={found.name} Nodes=slurm-bridge",
         )
     return ok(f"partition {found.name} has {found.nodes} nodes")
 
@@ -191,10 +191,10 @@ def _room(facts: SlurmFacts) -> Said:
     if facts.conf is None:
         return _no_conf()
     most = facts.conf.max_node_count
-    fix = "raise MaxNodeCount in slurm.conf and restart slurmctld; it counts every record"
+    fix = "raise MaxNodeCount in slurm.conf and restart slurmctld; every node record counts"
     if most <= facts.slurm_nodes:
-        return fault(f"MaxNodeCount={most}, and Slurm has {facts.slurm_nodes} nodes already", fix)
-    return ok(f"MaxNodeCount={most} has room beside {facts.slurm_nodes} nodes")
+        return fault(f"MaxNodeCount={most}, and Slurm already has {facts.slurm_nodes} nodes", fix)
+    return ok(f"MaxNodeCount={most} leaves room beyond {facts.slurm_nodes} nodes")
 
 
 def _fast(facts: SlurmFacts) -> Said:
@@ -205,9 +205,10 @@ def _fast(facts: SlurmFacts) -> Said:
     if absent:
         return warning(
             f"SchedulerParameters lacks {', '.join(absent)}: pods wait seconds for free nodes",
-            "SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1 in slurm.conf; scontrol reconfigure",
+            "SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1 in slurm.conf; "
+            "scontrol reconfigure",
         )
-    return ok("Slurm's scheduler looks often")
+    return ok("Slurm's scheduler runs often")
 
 
 def _gres(facts: SlurmFacts) -> Said:
@@ -216,7 +217,8 @@ def _gres(facts: SlurmFacts) -> Said:
     if facts.has_gpus and "gpu" not in facts.conf.gres_types:
         return fault(
             "GresTypes lacks gpu: Slurm silently forgets the GPUs of the nodes",
-            "GresTypes=gpu in slurm.conf, restart slurmctld, delete the nodes: they are registered again",
+            "GresTypes=gpu in slurm.conf, restart slurmctld, delete the nodes: they are registered "
+            "again",
         )
     return ok(f"GresTypes={','.join(facts.conf.gres_types) or '(none)'}")
 
@@ -226,10 +228,11 @@ def _limits(facts: SlurmFacts) -> Said:
         return _no_conf()
     if facts.conf.enforce_part_limits != "ALL":
         return warning(
-            f"EnforcePartLimits={facts.conf.enforce_part_limits or 'NO'}: what can never run waits for ever",
+            f"EnforcePartLimits={facts.conf.enforce_part_limits or 'NO'}: "
+            "jobs that can never run wait for ever",
             "EnforcePartLimits=ALL in slurm.conf; scontrol reconfigure",
         )
-    return ok("what can never run is refused at once")
+    return ok("jobs that can never run are refused at once")
 
 
 def _memory(facts: SlurmFacts) -> Said:
@@ -240,7 +243,7 @@ def _memory(facts: SlurmFacts) -> Said:
             f"MinJobAge={facts.conf.min_job_age_s}: ended jobs are forgotten before their end is seen",
             f"MinJobAge=300 in slurm.conf, at least {_FORGETS_S}; scontrol reconfigure",
         )
-    return ok(f"ended jobs are remembered for {facts.conf.min_job_age_s} s")
+    return ok(f"ended jobs are kept for {facts.conf.min_job_age_s} s")
 
 
 def _select(facts: SlurmFacts) -> Said:
@@ -248,7 +251,7 @@ def _select(facts: SlurmFacts) -> Said:
         return _no_conf()
     if facts.conf.select_type != "select/cons_tres":
         return fault(
-            f"SelectType={facts.conf.select_type}: nodes are not shared, GPUs not counted",
+            f"SelectType={facts.conf.select_type}: nodes are not shared, and GPUs are not counted",
             "SelectType=select/cons_tres, SelectTypeParameters=CR_Core_Memory in slurm.conf",
         )
     return ok("nodes are shared by CPU, memory and GPU")
@@ -266,7 +269,7 @@ def _partition(facts: SlurmFacts) -> Partition | None:
 
 
 def _no_conf() -> Said:
-    return not_checked("slurmrestd cannot tell slurm.conf (before 26.05), or did not answer")
+    return not_checked("slurmrestd cannot report slurm.conf (before 26.05), or did not answer")
 
 
 CHECKS: Sequence[Check[SlurmFacts]] = (

@@ -1,0 +1,73 @@
+"""Decide whether Slurm holds a node for the pods that run there.
+
+A restored placeholder has to start before other jobs that wait for the nodes of its pods. So a node
+whose pods have no placeholder is drained and takes no jobs. Once their placeholders wait in Slurm,
+with a priority above everybody else's, the drain is lifted.
+"""
+
+import enum
+from collections.abc import Iterable
+
+from bridge.domain.lifecycle.decision import SubmitRefusal
+from bridge.domain.lifecycle.table import Column, Row
+from bridge.domain.model.pods import Pod
+from bridge.domain.observation.view import Evidence
+
+
+class Hold(enum.Enum):
+    """Whether Slurm holds a node for the pods that run there."""
+
+    HELD = "held"
+    """All of them have a running placeholder, or no pods are there."""
+    RESTORING = "restoring"
+    """Some placeholders are about to start there; none is missing."""
+    UNDECIDED = "undecided"
+    """Some pods have no placeholder, and people must decide what happens to them."""
+    UNSURE = "unsure"
+    """Slurm does not report, or not yet: change nothing."""
+    MISSING = "missing"
+    """Some placeholders have to be submitted again; whatever Slurm starts there first takes
+    their room."""
+
+
+_WORST_FIRST = (Hold.MISSING, Hold.UNSURE, Hold.RESTORING, Hold.UNDECIDED)
+"""A pod that waits for people does not keep others from starting again."""
+
+
+def hold(pods: Iterable[Hold]) -> Hold:
+    """Combine the holds of a node's pods into the node's own."""
+    found = set(pods)
+    return next((worst for worst in _WORST_FIRST if worst in found), Hold.HELD)
+
+
+def hold_for(
+    pod: Pod, cell: tuple[Row, Column], evidence: Evidence, refusal: SubmitRefusal | None
+) -> Hold:
+    """Return the hold for one pod.
+
+    Args:
+        pod: the pod.
+        cell: where it is in the lifecycle's table.
+        evidence: what became of its placeholder, if that is missing.
+        refusal: Slurm's refusal of another placeholder; None if there is none.
+    """
+    row, column = cell
+    if row not in (Row.PLACED, Row.BOUND):
+        return Hold.HELD
+    match column:
+        case Column.NONE:
+            return Hold.MISSING if _comes_back(pod, evidence, refusal) else Hold.UNDECIDED
+        case Column.UNKNOWN:
+            return Hold.UNSURE
+        case Column.WAITING:
+            return Hold.RESTORING
+        case _:
+            return Hold.HELD
+
+
+def _comes_back(pod: Pod, evidence: Evidence, refusal: SubmitRefusal | None) -> bool:
+    """Check whether the placeholder is restored without anybody's intervention."""
+    if refusal is not None or pod.grant is None:
+        return False
+    is_told = evidence is Evidence.NONE and pod.when_lost == "restore"
+    return is_told or evidence in (Evidence.PENDING, Evidence.LOST)
