@@ -1,4 +1,4 @@
-"""Writes the pages and files that are made from code: `make docs` runs all of it, tests fail while they differ.
+"""Write the pages and files that are made from code: `make docs` runs everything here, and tests fail while they differ.
 
-It may import anything; no program imports it, and neither the image nor the site carries it.
+It may import anything. No program imports it, and neither the image nor the site contains it.
 """

@@ -1,4 +1,4 @@
-"""Writes the chart's Grafana dashboard: `python -m docs.generate.dashboard`. Both worlds: our metrics, and slurmctld's own.
+"""Write the chart's Grafana dashboard, with our metrics and slurmctld's own: `python -m docs.generate.dashboard`.
 
 slurmctld serves its figures with `MetricsType=metrics/openmetrics` in slurm.conf, below /metrics on its port.
 """

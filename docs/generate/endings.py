@@ -1,6 +1,6 @@
-"""Every way a pod or its placeholder can end, each as the situation it is decided in: the table of causes in `docs/lifecycle.md`.
+"""Every way a pod or its placeholder can end, as the situation in which it is decided: the table of causes in `docs/lifecycle.md`.
 
-What pod and owner see, and what Slurm sees, is not written here: it is what `lifecycle.decide` says to the situation.
+What the pod, its owner and Slurm see is not written here; it is what `lifecycle.decide` answers in that situation.
 `tests/integration` plays each cause on the real systems, by its key.
 """
 
@@ -77,12 +77,12 @@ _NEVER_STARTED = replace(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """One cause. A pod that ends by itself is seen by nobody but its owner, a job that ends by itself is as Slurm says."""
+    """One cause. Only its owner sees a pod that ends by itself; a job that ends by itself ends as Slurm says."""
 
     key: str
     cause: str
     seen: Facts | None = None
-    """When it begins, if that is Slurm's or our doing."""
+    """When it begins, if Slurm or we begin it."""
     dying: Facts | None = None
     """While its containers may still run."""
     over: Facts | JobEnd | None = None
@@ -121,7 +121,7 @@ def _ended(container: Container) -> Pod:
 
 
 def _deleted(pod: Pod, cause: Cause | None = None) -> Pod:
-    """By somebody, or by us for a cause that is the pod's own."""
+    """Return a pod deleted by somebody, or by us for a cause of its own."""
     said = Condition(
         type=names.ALLOCATED_CONDITION, status="False", reason=cause.value if cause else ""
     )
@@ -229,7 +229,7 @@ ENDINGS: Sequence[Ending] = (
 
 
 def row(ending: Ending) -> tuple[str, str, str]:
-    """One line of the table: the cause, what pod and owner see, what Slurm sees."""
+    """Return one line of the table: the cause, what pod and owner see, what Slurm sees."""
     seen = _seen(ending.seen, ending.policy) if ending.seen else "—"
     if ending.over is None:
         return ending.cause, seen, "—"

@@ -1,7 +1,4 @@
-"""Writes `docs/lifecycle.md` from the table itself.
-
-`python -m docs.generate.lifecycle > docs/lifecycle.md`
-"""
+"""Write `docs/lifecycle.md` from the table itself: `python -m docs.generate.lifecycle > docs/lifecycle.md`."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -18,28 +15,27 @@ _INTRODUCTION = """\
 
 <!-- Generated: python -m docs.generate.lifecycle > docs/lifecycle.md -->
 
-One pure function decides what is done for a pod: `bridge.domain.lifecycle.table.decide(facts, policy)`. It remembers nothing
-and stores no phase. Each time it derives two things and looks into a table: the row is what the pod *is*, the column is
-what Slurm *surely knows* of the pod's placeholder. The same facts give the same answer, so it does not matter what was
-missed, lost or restarted in between.
+One pure function decides what to do for a pod: `bridge.domain.lifecycle.table.decide(facts, policy)`.
+It remembers nothing and stores no phase. Each time, it looks up a cell of the table below: the row is what the pod *is*,
+the column is what Slurm *surely knows* about the pod's placeholder.
+The same facts give the same answer, so it does not matter what was missed, lost or restarted in between.
 """
 
 _AFTER = """\
-And after it: whatever is more than Wait is held back until Slurm has been read by a
-request that *began* after our own last write about this pod, and the pod is seen as that write left it
-(`bridge.domain.observation.view`).
+And this one applies after it: any action other than Wait is held back until Slurm has been read by a request that *began*
+after our own last write about this pod, and our view of the pod includes that write (`bridge.domain.observation.view`).
 
-To evict is not to cancel: a placeholder whose pod is evicted ends when the pod's containers are gone, one row further.
+Evicting is not cancelling: the placeholder of an evicted pod ends when the pod's containers are gone, one row further down.
 
-*Surely none* means: nobody ever wrote about the workload; or Slurm, read after our last write, still shows the end of
-its placeholder; or it was absent in two readings in a row that both began after our last write. A submit without an
-answer counts as a write that goes on for the quiet period.
+*Surely none* means one of these: nobody ever wrote about the workload; Slurm, read after our last write, still shows the
+end of its placeholder; or the placeholder was absent in two readings in a row that both began after our last write.
+A submit without an answer counts as a write that lasts for the quiet period.
 """
 
 _ROWS = {
     Row.GATED: "waits for Slurm behind our scheduling gate",
     Row.GATED_DELETING: "was deleted while it waited",
-    Row.UNPLACED: "somebody else removed our gate: nothing can place it any more",
+    Row.UNPLACED: "somebody else removed our gate, so nothing can place it any more",
     Row.PLACED: "pinned to the node Slurm chose; kube-scheduler binds it",
     Row.BOUND: "has its node",
     Row.STOPPING: "deleted or ended, and a container may still run",
@@ -48,37 +44,42 @@ _ROWS = {
 }
 
 _COLUMNS = {
-    Column.NONE: "Slurm has no placeholder for it, and none can turn up",
+    Column.NONE: "Slurm has no placeholder for it, and none can appear later",
     Column.WAITING: "PENDING or CONFIGURING; after the pod was placed: Slurm came back from an older state",
     Column.RUNNING: "holds its nodes",
-    Column.PAUSED: "SUSPENDED or STOPPED: it still holds its nodes",
-    Column.ENDED: "over, and Slurm still says how",
-    Column.UNKNOWN: "unreachable, malformed, or absent but not yet surely",
+    Column.PAUSED: "SUSPENDED or STOPPED; it still holds its nodes",
+    Column.ENDED: "over, and Slurm still knows how",
+    Column.UNKNOWN: "unreachable, malformed, or absent but not for certain",
 }
 
 _LIMITS = """\
-A time limit is reached gracefully: a minute before Slurm would end the job and free its node, it is extended by the pod's
-grace; at the true limit the pod is evicted; when its containers are gone, the limit is set back and the job completed.
-So the next job never meets dying containers, and `sacct` shows TIMEOUT with the limit it always had. It counts as a
-failure of the pod even if that answers SIGTERM with exit code 0. While it is extended, `squeue` shows the longer limit;
-so does `sacct` if the job ended in its last minute some other way. A limit that an administrator changes stands, before
-and after. Clocks of Slurm and Kubernetes have to agree within a second or so.
+Time limits are graceful:
 
-While containers of a deleted pod still stop, its job is extended in the same way. A pod whose kubelet is dead keeps its
-allocation until its node is deleted or declared out of service, however long that takes: before, nobody can know.
+1. A minute before Slurm would end the job and free its node, the limit is extended by the pod's grace period.
+2. At the true limit, the pod is evicted.
+3. When its containers are gone, the limit is set back and the job completed.
 
-More than `controllers.eviction_share` of the running pods are not evicted at once on Slurm's word alone: see
-[failures.md](failures.md).
+So the next job never meets dying containers, and `sacct` shows TIMEOUT with the original limit. The timeout counts as a
+failure of the pod, even if the pod answers SIGTERM with exit code 0. While the limit is extended, `squeue` shows the
+longer one; so does `sacct` if the job ends some other way in its last minute. A limit that an administrator changes
+stands, before and after. The clocks of Slurm and Kubernetes have to agree within about a second.
+
+While a deleted pod's containers are stopping, its job is extended in the same way. A pod whose kubelet is dead keeps its
+allocation until its node is deleted or declared out of service, however long that takes: until then, nobody can know
+whether its containers still run.
+
+A circuit breaker keeps more than `controllers.eviction_share` of the running pods from being evicted at once on Slurm's
+word alone: see [failures.md](failures.md#too-many-pods-would-be-evicted-at-once).
 """
 
 _FORGOTTEN = f"""\
-A placeholder that Slurm does not know any more is no reason to kill a pod: it may have ended and been purged, or Slurm
-may have lost it. Without evidence the pod stays, with condition `PlaceholderLost`, until somebody decides.
+That Slurm no longer knows a placeholder is no reason to kill a pod: the job may have ended and been purged, or Slurm may
+have lost it. Without evidence the pod stays, with condition `PlaceholderLost`, until somebody decides.
 
-## What Slurm is told of a pod's end
+## How a pod's end is reported to Slurm
 
-Only when no container runs any more. The first failed container in spec order counts, init containers included;
-sidecars (init containers that restart) only where nothing else failed, as they are ended when the others are done.
+It is reported when no container runs any more. The first failed container in spec order counts, including init containers.
+Sidecars (init containers that restart) count only if nothing else failed, because they are stopped when the others are done.
 
 | the pod | the job |
 | --- | --- |
@@ -94,7 +95,7 @@ sidecars (init containers that restart) only where nothing else failed, as they 
 
 
 def render() -> str:
-    """Write the page."""
+    """Return the page."""
     return "\n".join(
         [
             _INTRODUCTION,

@@ -1,4 +1,4 @@
-"""Writes `docs/metrics.md` from the metrics themselves: `python -m docs.generate.metrics > docs/metrics.md`."""
+"""Write `docs/metrics.md` from the metrics themselves: `python -m docs.generate.metrics > docs/metrics.md`."""
 
 import sys
 
@@ -9,10 +9,10 @@ _INTRODUCTION = """\
 
 <!-- Generated: python -m docs.generate.metrics > docs/metrics.md -->
 
-Every program serves `/metrics` beside `/livez` and `/readyz` (setting `health.listen`), in Prometheus' text format: what
-concerns it has values, the rest is empty. `process_…` (CPU seconds, resident memory, open files) has the usual meaning.
-Slurm's own figures of jobs, nodes and partitions come from slurmctld (`MetricsType=metrics/openmetrics` in slurm.conf,
-port 6817); the chart's dashboard shows both.
+Every program serves `/metrics` in Prometheus' text format, next to `/livez` and `/readyz` (setting `health.listen`).
+Metrics that do not concern a program have no values there. `process_…` (CPU seconds, resident memory, open files) has the
+usual meaning. Slurm's own figures about jobs, nodes and partitions come from slurmctld
+(`MetricsType=metrics/openmetrics` in slurm.conf, port 6817); the chart's dashboard shows both.
 
 | metric | kind | labels | meaning |
 | --- | --- | --- | --- |
@@ -20,7 +20,7 @@ port 6817); the chart's dashboard shows both.
 
 
 def render() -> str:
-    """Write the page."""
+    """Return the page."""
     rows = sorted(Metrics("reference").descriptions, key=lambda metric: metric.name)
     return _INTRODUCTION + "".join(
         f"| `{row.name}` | {row.kind} | {', '.join(f'`{label}`' for label in row.labels)} | {row.meaning} |\n"

@@ -1,6 +1,6 @@
-"""Writes the tables of `docs/nodes.md` from the decisions themselves: page in, page out.
+"""Write the tables of `docs/nodes.md` from the decisions themselves: page in, page out.
 
-What is written by hand stays: only what stands between the markers is made anew (`make docs`).
+Text outside the markers is kept (`make docs`).
 """
 
 import sys
@@ -147,14 +147,14 @@ _TO_KUBE: Mapping[str, SlurmNodeFacts] = {
 
 
 def render(page: str) -> str:
-    """The page with its tables made anew."""
+    """Return the page with fresh tables."""
     tables = {
         "to slurm": _table(
-            ["Kubernetes", "Slurm is told"],
+            ["Kubernetes", "what Slurm is told"],
             ([what, _to_slurm(*facts)] for what, facts in _TO_SLURM.items()),
         ),
         "to kubernetes": _table(
-            ["Slurm", "condition", "reason", "message", "and with `cordon_drained_nodes`"],
+            ["Slurm", "condition", "reason", "message", "with `cordon_drained_nodes` also"],
             ([what, *_to_kube(facts)] for what, facts in _TO_KUBE.items()),
         ),
     }
@@ -182,7 +182,7 @@ def _in_words(action: NodeAction) -> str:
         case Resume():
             return "RESUME"
         case Delete():
-            return "delete; a node that is wanted is created at the next look"
+            return "delete; if the node is still wanted, it is created again at the next look"
         case SetFeatures() | SetAddress() | SetTopology() | SetWeight():
             return "the new one, in place"
         case _:

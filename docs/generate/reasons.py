@@ -1,4 +1,4 @@
-"""Writes `docs/reasons.md` from the table itself: `python -m docs.generate.reasons > docs/reasons.md`."""
+"""Write `docs/reasons.md` from the table itself: `python -m docs.generate.reasons > docs/reasons.md`."""
 
 import sys
 from collections.abc import Iterable
@@ -10,8 +10,8 @@ _INTRODUCTION = """\
 
 <!-- Generated: python -m docs.generate.reasons > docs/reasons.md -->
 
-Slurm gives a reason for every job that waits. It stands in the pod's condition `slurm-bridge.dev/Allocated`, in an
-Event, and in what `kubectl slurm why POD` prints:
+Slurm gives a reason for every pending job. You find it in the pod's condition `slurm-bridge.dev/Allocated`, in an Event,
+and in the output of `kubectl slurm why POD`:
 
 ```
 $ kubectl get pod train-0 -o jsonpath='{.status.conditions[?(@.type=="slurm-bridge.dev/Allocated")].message}'
@@ -19,11 +19,11 @@ Slurm job 4711 waits: its account as a whole has reached its GPU (GRES) limit (A
 let an administrator change the limit: sacctmgr show assoc
 ```
 
-Its Events tell the story in between, one for each change: `submitted as Slurm job 4711. Slurm job 4711 waits: …`, then the
-other reasons as Slurm has them, then `submitted as Slurm job 4711, started on node-3`. A pod that starts within two seconds
-and stays has the last one only: an Event for the submit alone would cost every pod a write to say what this one says.
+The pod's Events show each change: `submitted as Slurm job 4711. Slurm job 4711 waits: …`, then further reasons as Slurm
+reports them, then `submitted as Slurm job 4711, started on node-3`. A pod that starts within two seconds and keeps running
+has only the last one: another Event for the submit would cost every pod a write and add nothing.
 
-A reason that is not below is passed on as Slurm says it; `man squeue`, JOB REASON CODES.
+A reason that is not listed below is passed on as Slurm reports it; see JOB REASON CODES in `man squeue`.
 
 ## Reasons
 """
@@ -31,8 +31,8 @@ A reason that is not below is passed on as Slurm says it; `man squeue`, JOB REAS
 _LIMITS = """
 ## Limits
 
-Limits are named by a scheme: whose it is (`QOS`, `Assoc` for the account), `Grp` for all together or `Max` for one
-alone, the resource, and `Per` what.
+The names of limits follow a scheme: whose limit it is (`QOS`, or `Assoc` for the account), `Grp` for all jobs together or
+`Max` for a single one, the resource, and `Per` what.
 """
 
 _EXAMPLES = (
@@ -51,7 +51,7 @@ _EXAMPLES = (
 
 
 def render() -> str:
-    """Write the page."""
+    """Return the page."""
     limits = ((reason, found) for reason in _EXAMPLES if (found := explain(reason)))
     return "".join((_INTRODUCTION, _table(EXPLANATIONS.items()), _LIMITS, _table(limits)))
 
@@ -65,7 +65,7 @@ def _table(rows: Iterable[tuple[str, Explanation]]) -> str:
 
 
 def _code(step: str) -> str:
-    """Set the commands of a step in code."""
+    """Format the commands of a step as code."""
     said, colon, command = step.partition(": ")
     if not colon:
         return said

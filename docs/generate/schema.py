@@ -1,6 +1,6 @@
-"""The `config` part of the chart's values.schema.json, made from the settings so that both refuse the same things.
+"""Write the `config` part of the chart's values.schema.json from the settings, so that both refuse the same things.
 
-Write it after a change of the settings: `python -m docs.generate.schema`.
+Run it after a change of the settings: `python -m docs.generate.schema`.
 """
 
 import json
@@ -20,11 +20,11 @@ CHART_OWNED = {
     "certificates": ("release", "hosts"),
     "health": ("listen",),
 }
-"""Settings the chart writes itself or leaves at their default, as its Deployments and Services agree with them."""
+"""Settings that the chart sets itself, or leaves at the default that its Deployments and Services rely on."""
 
 
 def build() -> dict[str, Any]:
-    """The JSON schema of `config`."""
+    """Return the JSON schema of `config`."""
     schema = Settings.model_json_schema()
     properties = {
         section: _plain(field, schema["$defs"]) for section, field in schema["properties"].items()

@@ -1,6 +1,6 @@
-"""Writes the table of kinds in `docs/workloads.md` from their registration: page in, page out.
+"""Write the table of kinds in `docs/workloads.md` from their registration: page in, page out.
 
-What is written by hand stays: only what stands between the markers is made anew (`make docs`).
+Text outside the markers is kept (`make docs`).
 """
 
 import sys
@@ -13,7 +13,7 @@ _HEAD = KindRow("kind", "by default", "members, size")
 
 
 def render(page: str) -> str:
-    """Return the page with its table made anew."""
+    """Return the page with a fresh table."""
     rows = (_HEAD, KindRow("---", "---", "---"), *(kind.row for kind in kinds.ALL))
     table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
     before, mark, rest = page.partition(_MARK)
