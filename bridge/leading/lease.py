@@ -227,7 +227,7 @@ class _Contender:
                 reigning = group.create_task(self._rule(body, stop))
                 renewing = group.create_task(self._renew(limit, reigning))
                 try:
-                    # Only this wait is inside the time-out, so no other code can swallow its cancel.
+                    # Only this wait is in the time-out, so no other code can swallow its cancel.
                     with suppress(TimeoutError):
                         async with limit:
                             await asyncio.wait([reigning])

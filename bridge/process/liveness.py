@@ -86,7 +86,7 @@ class Liveness:
     """The watched loops of one process."""
 
     def __init__(self, monotonic: Callable[[], float], *, bound_s: float) -> None:
-        """Start without loops; `bound_s` is how long one may be silent beyond its announced pause."""
+        """Start without loops; `bound_s` is how long one may be silent beyond its pause."""
         self.monotonic = monotonic
         self.bound_s = bound_s
         self._checks: dict[int, tuple[str, Check]] = {}

@@ -19,8 +19,8 @@ from typing_extensions import override
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 BODY_LIMIT_BYTES = 8 * 2**20
-"""The API server takes objects of 3 MiB at most (<https://github.com/kubernetes/kubernetes/issues/19781>), and a review
-can hold an object twice."""
+"""The API server accepts objects of at most 3 MiB
+(<https://github.com/kubernetes/kubernetes/issues/19781>), and a review may contain one twice."""
 
 BODIES_LIMIT_BYTES = 64 * 2**20
 """Limit on all bodies being received; above it, only small ones are accepted."""
