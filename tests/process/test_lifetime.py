@@ -61,7 +61,7 @@ async def parts(stop):
         await stop.wait()
     await lifetime.run_parts(Part("cache", cache), Part("server", {part}), stop=stop)
 
-class Part(lifetime.Part):
+class Part(lifetime.Service):
     def __init__(self, name, run):
         super().__init__(name=name, run=run)
 
