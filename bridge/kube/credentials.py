@@ -79,8 +79,8 @@ class Credentials:
                 f"kubeconfig {kubeconfig}" if kubeconfig else f"service account {service_account}"
             )
             raise ConfigurationError(
-                f"{where}: {type(error).__name__}: {error}: expected a readable kubeconfig in kubernetes.kubeconfig, "
-                'or "" there when running in a pod with a service account'
+                f"{where}: {type(error).__name__}: {error}: expected a readable kubeconfig in"
+                ' kubernetes.kubeconfig, or "" there when running in a pod with a service account'
             ) from error
         return cls(configuration, reload, monotonic)
 
@@ -112,7 +112,8 @@ class Credentials:
                 context.load_cert_chain(configuration.cert_file, configuration.key_file)
         except (OSError, ssl.SSLError) as error:
             raise ConfigurationError(
-                f"certificates for {self.server}: {error}: expected PEM files in {configuration.ssl_ca_cert}"
+                f"certificates for {self.server}: {error}: expected PEM files in"
+                f" {configuration.ssl_ca_cert}"
                 f" and {configuration.cert_file or '(no client certificate)'}"
             ) from error
         # On by default since Python 3.13. Go has no such check, so cluster CAs may lack the key

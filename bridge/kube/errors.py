@@ -78,7 +78,7 @@ class NotFound(KubeError):
 
 
 class Conflict(KubeError):
-    """Our view of the object is stale: 409, or 422 after a guard of a patch (`test`, uid) failed."""
+    """Our view of the object is stale: 409, or 422 if a guard of a patch (`test`, uid) failed."""
 
     outcome = "conflict"
     transient = True

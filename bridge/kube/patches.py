@@ -23,12 +23,11 @@ from bridge.domain import names
 from bridge.domain.faults import shortened
 from bridge.domain.ids import JobId, KubeNode, Sluid
 from bridge.domain.lifecycle.actions import Cause, Place
+from bridge.domain.model import json_patch
+from bridge.domain.model.json_patch import Operation
 from bridge.domain.model.nodes import KubeNodeFacts, NodeCondition, Taint
 from bridge.domain.model.pods import NodeTerm, Phase, Pod
 from bridge.kube.times import rfc3339
-
-Operation = dict[str, object]
-"""An operation of RFC 6902."""
 
 DISRUPTION_TARGET = "DisruptionTarget"
 """The pod condition that a Job's podFailurePolicy checks, KEP-3329."""
@@ -85,11 +84,11 @@ def assign(
     return JsonPatch(
         [
             _is_still(pod),
-            _test(f"{gate}/name", names.GATE),
+            json_patch.test(f"{gate}/name", names.GATE),
             *_entries("labels", pod.labels, {names.JOB_ID_LABEL: str(job_id)}),
             *_entries("annotations", pod.annotations, notes),
             *_pin(pod, kube_node),
-            _remove(gate),
+            json_patch.remove(gate),
         ]
     )
 
@@ -101,7 +100,7 @@ def adopt(pod: Pod, *, job_id: JobId, sluid: Sluid | None) -> JsonPatch:
     that name the lost placeholder, so a leader that has been overtaken adopts nothing.
     """
     label, note, word = (
-        f"/metadata/{field}/{_escape(key)}"
+        f"/metadata/{field}/{json_patch.escape(key)}"
         for field, key in (
             ("labels", names.JOB_ID_LABEL),
             ("annotations", names.SLUID_ANNOTATION),
@@ -112,11 +111,11 @@ def adopt(pod: Pod, *, job_id: JobId, sluid: Sluid | None) -> JsonPatch:
     return JsonPatch(
         [
             _is_still(pod),
-            _test(label, pod.labels.get(names.JOB_ID_LABEL)),
-            _test(note, pod.annotations.get(names.SLUID_ANNOTATION)),
-            _add(label, str(job_id)),
-            _add(note, sluid or ""),
-            *([_test(word, said), _remove(word)] if said is not None else []),
+            json_patch.test(label, pod.labels.get(names.JOB_ID_LABEL)),
+            json_patch.test(note, pod.annotations.get(names.SLUID_ANNOTATION)),
+            json_patch.add(label, str(job_id)),
+            json_patch.add(note, sluid or ""),
+            *([json_patch.test(word, said), json_patch.remove(word)] if said is not None else []),
         ]
     )
 
@@ -137,7 +136,9 @@ def release(pod: Pod) -> JsonPatch:
         ValueError: the pod does not have it.
     """
     finalizer = f"/metadata/finalizers/{_index(pod, pod.finalizers, names.FINALIZER)}"
-    return JsonPatch([_is_still(pod), _test(finalizer, names.FINALIZER), _remove(finalizer)])
+    return JsonPatch(
+        [_is_still(pod), json_patch.test(finalizer, names.FINALIZER), json_patch.remove(finalizer)]
+    )
 
 
 def label_job_id(pod: Pod, job_id: JobId) -> JsonPatch:
@@ -151,7 +152,7 @@ def label_job_id(pod: Pod, job_id: JobId) -> JsonPatch:
     return JsonPatch(
         [
             _is_still(pod),
-            _test(f"{_gate(pod)}/name", names.GATE),
+            json_patch.test(f"{_gate(pod)}/name", names.GATE),
             *_entries("labels", pod.labels, {names.JOB_ID_LABEL: str(job_id)}),
         ]
     )
@@ -211,7 +212,7 @@ def fail(pod: Pod) -> JsonPatch:
     have passed, whatever its containers report (pkg/kubelet/active_deadline.go; the status of a
     terminating pod consults it too). The field may be set or lowered.
     """
-    return JsonPatch([_is_still(pod), _add("/spec/activeDeadlineSeconds", 1)])
+    return JsonPatch([_is_still(pod), json_patch.add("/spec/activeDeadlineSeconds", 1)])
 
 
 def end_pod(pod: Pod, cause: Cause, message: str, now: datetime) -> MergePatch:
@@ -243,13 +244,17 @@ def taint(node: KubeNodeFacts, wanted: Taint) -> JsonPatch:
     """Add a taint to a node, or change the value of the one with the same key and effect."""
     new = {"key": wanted.key, "value": wanted.value, "effect": wanted.effect}
     if not node.taints:
-        return JsonPatch([_is_still(node), *_create("/spec/taints", [new])])
+        return JsonPatch([_is_still(node), *json_patch.create("/spec/taints", [new])])
     for index, old in enumerate(node.taints):
         if (old.key, old.effect) == (wanted.key, wanted.effect):
             return JsonPatch(
-                [_is_still(node), *_taint_is(index, old), _replace(f"/spec/taints/{index}", new)]
+                [
+                    _is_still(node),
+                    *_taint_is(index, old),
+                    json_patch.replace(f"/spec/taints/{index}", new),
+                ]
             )
-    return JsonPatch([_is_still(node), _add("/spec/taints/-", new)])
+    return JsonPatch([_is_still(node), json_patch.add("/spec/taints/-", new)])
 
 
 def untaint(node: KubeNodeFacts, key: str) -> JsonPatch:
@@ -257,7 +262,7 @@ def untaint(node: KubeNodeFacts, key: str) -> JsonPatch:
     operations = [_is_still(node)]
     for index, old in reversed(list(enumerate(node.taints))):
         if old.key == key:
-            operations += [*_taint_is(index, old), _remove(f"/spec/taints/{index}")]
+            operations += [*_taint_is(index, old), json_patch.remove(f"/spec/taints/{index}")]
     return JsonPatch(operations)
 
 
@@ -266,7 +271,7 @@ def cordon(node: KubeNodeFacts, why: str) -> JsonPatch:
     return JsonPatch(
         [
             _is_still(node),
-            *_create("/spec/unschedulable", value=True),
+            *json_patch.create("/spec/unschedulable", value=True),
             *_entries("annotations", node.annotations, {names.CORDON_ANNOTATION: why}),
         ]
     )
@@ -274,20 +279,23 @@ def cordon(node: KubeNodeFacts, why: str) -> JsonPatch:
 
 def uncordon(node: KubeNodeFacts) -> JsonPatch:
     """Remove our annotation from a node, together with the cordon if it is still there."""
-    mark = f"/metadata/annotations/{_escape(names.CORDON_ANNOTATION)}"
+    mark = f"/metadata/annotations/{json_patch.escape(names.CORDON_ANNOTATION)}"
     operations = [
         _is_still(node),
-        _test(mark, node.annotations[names.CORDON_ANNOTATION]),
-        _remove(mark),
+        json_patch.test(mark, node.annotations[names.CORDON_ANNOTATION]),
+        json_patch.remove(mark),
     ]
     if node.is_unschedulable:
-        operations += [_test("/spec/unschedulable", value=True), _remove("/spec/unschedulable")]
+        operations += [
+            json_patch.test("/spec/unschedulable", value=True),
+            json_patch.remove("/spec/unschedulable"),
+        ]
     return JsonPatch(operations)
 
 
 def node_condition(node: KubeNodeFacts, wanted: NodeCondition, now: datetime) -> MergePatch:
     """Set a condition on a node (status) and keep the kubelet's own conditions."""
-    condition: Operation = {
+    condition: dict[str, object] = {
         "type": wanted.type,
         "status": wanted.status,
         "reason": wanted.reason,
@@ -317,12 +325,12 @@ def _pin(pod: Pod, kube_node: KubeNode) -> list[Operation]:
     required = {"nodeSelectorTerms": [{"matchFields": [pin]}]}
     affinity = {"requiredDuringSchedulingIgnoredDuringExecution": required}
     if not pod.has_affinity:
-        return _create("/spec/affinity", {"nodeAffinity": affinity})
+        return json_patch.create("/spec/affinity", {"nodeAffinity": affinity})
     if not pod.has_node_affinity:
-        return _create("/spec/affinity/nodeAffinity", affinity)
+        return json_patch.create("/spec/affinity/nodeAffinity", affinity)
     path = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution"
     if not pod.node_terms:
-        return _create(path, required)
+        return json_patch.create(path, required)
     return [
         operation
         for index, term in enumerate(pod.node_terms)
@@ -332,8 +340,8 @@ def _pin(pod: Pod, kube_node: KubeNode) -> list[Operation]:
 
 def _narrow(path: str, term: NodeTerm, pin: Operation) -> list[Operation]:
     if term.match_fields:
-        return [_add(f"{path}/-", pin)]
-    return _create(path, [pin]) if term.match_labels else []
+        return [json_patch.add(f"{path}/-", pin)]
+    return json_patch.create(path, [pin]) if term.match_labels else []
 
 
 def _disrupted(pod: Pod, cause: Cause, message: str, now: datetime) -> Operation:
@@ -345,7 +353,12 @@ def _condition(
 ) -> Operation:
     """Build a condition; if its status is unchanged, the merge keeps the old transition time."""
     said = shortened(message)
-    condition: Operation = {"type": kind, "status": status, "reason": reason, "message": said}
+    condition: dict[str, object] = {
+        "type": kind,
+        "status": status,
+        "reason": reason,
+        "message": said,
+    }
     old = pod.condition(kind)
     if old is None or old.status != status:
         condition["lastTransitionTime"] = rfc3339(now)
@@ -355,44 +368,22 @@ def _condition(
 def _entries(field: str, entries: Mapping[str, str], wanted: Mapping[str, str]) -> list[Operation]:
     """Set entries of `metadata.labels` or `metadata.annotations`, which are absent if empty."""
     if not entries:
-        return _create(f"/metadata/{field}", dict(wanted))
-    return [_add(f"/metadata/{field}/{_escape(key)}", text) for key, text in wanted.items()]
+        return json_patch.create(f"/metadata/{field}", dict(wanted))
+    return [
+        json_patch.add(f"/metadata/{field}/{json_patch.escape(key)}", text)
+        for key, text in wanted.items()
+    ]
 
 
 def _is_still(found: Pod | KubeNodeFacts) -> Operation:
-    return _test("/metadata/uid", found.uid)
+    return json_patch.test("/metadata/uid", found.uid)
 
 
 def _taint_is(index: int, old: Taint) -> list[Operation]:
     return [
-        _test(f"/spec/taints/{index}/key", old.key),
-        _test(f"/spec/taints/{index}/effect", old.effect),
+        json_patch.test(f"/spec/taints/{index}/key", old.key),
+        json_patch.test(f"/spec/taints/{index}/effect", old.effect),
     ]
-
-
-def _create(path: str, value: object) -> list[Operation]:
-    return [_test(path, None), _add(path, value)]
-
-
-def _test(path: str, value: object) -> Operation:
-    return {"op": "test", "path": path, "value": value}
-
-
-def _add(path: str, value: object) -> Operation:
-    return {"op": "add", "path": path, "value": value}
-
-
-def _replace(path: str, value: object) -> Operation:
-    return {"op": "replace", "path": path, "value": value}
-
-
-def _remove(path: str) -> Operation:
-    return {"op": "remove", "path": path}
-
-
-def _escape(key: str) -> str:
-    """Quote a key for a JSON pointer (RFC 6901)."""
-    return key.replace("~", "~0").replace("/", "~1")
 
 
 def _gate(pod: Pod) -> str:

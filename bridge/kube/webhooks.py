@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from bridge.domain.model import json_patch
 from bridge.kube import decode, paths, wire
 from bridge.kube.client import JSON_PATCH, KubeClient
 
@@ -72,11 +73,11 @@ async def publish(client: KubeClient, trust: Trust, bundle: bytes) -> None:
         Conflict: the configuration's webhooks have changed.
     """
     encoded = base64.b64encode(bundle).decode()
-    patch: list[dict[str, object]] = []
+    patch: list[json_patch.Operation] = []
     for index, webhook in enumerate(trust.webhooks):
         patch += [
-            {"op": "test", "path": f"/webhooks/{index}/name", "value": webhook},
-            {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": encoded},
+            json_patch.test(f"/webhooks/{index}/name", webhook),
+            json_patch.add(f"/webhooks/{index}/clientConfig/caBundle", encoded),
         ]
     path = _path(trust.kind, trust.name)
     await client.request("PATCH", path, body=patch, content_type=JSON_PATCH)

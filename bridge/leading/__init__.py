@@ -1,4 +1,4 @@
-"""A leader's machinery: the lease, the work queue, its workers. It knows no pod.
+"""The machinery of a leader: lease, work queue, workers. It does not know about pods.
 
-It may enter `bridge.process`, `bridge.settings` and `bridge.domain`.
+May import `bridge.process`, `bridge.settings` and `bridge.domain`.
 """

@@ -1,10 +1,11 @@
-"""Who leads: one of several replicas, by a Lease in the API server, the way client-go's leader election does it.
+"""Leader election among replicas by a Lease in the API server, as in client-go.
 
-**This is not a fence.** Nobody compares clocks: each side only measures intervals on its own. The leader counts from
-before it asked for the renewal and gives up after `renew_deadline_s`; others count from when they *saw* the renewal and
-take over after `lease_duration_s`, which is longer. So two bodies run at the same time only if one cannot stop: its
-process was frozen, or its body goes on after being cancelled. Writes that were under way then still land. Whatever a
-leader does must therefore be safe when done twice (identity, preconditions), and orphans are looked for.
+**This is not a fence.** Clocks are never compared; each side only measures intervals on its own
+clock. The leader counts from before it sent the renewal and stops after `renew_deadline_s`. Others
+count from when they *saw* the renewal and take over after `lease_duration_s`, which is longer. Two
+bodies therefore run at the same time only if one cannot stop: its process was frozen, or its body
+continues after being cancelled. Writes in flight at that moment still land. Everything a leader
+does must therefore be safe when done twice (identity, preconditions), and orphans are searched for.
 """
 
 import asyncio
@@ -29,46 +30,52 @@ from bridge.settings.schema import RENEW_JITTER, LeaderElection
 _log = structlog.get_logger(__name__)
 
 _RELEASED_FOR_S = 1
-"""`leaseDurationSeconds` of a released lease; the API wants a positive number."""
+"""`leaseDurationSeconds` of a released lease; the API requires a positive number."""
 
 _UNWINDING_S = 5.0
-"""How long a cancelled body may take to end. Others wait `lease_duration_s - renew_deadline_s` at least, 5 s by default."""
+"""How long a cancelled body may take to end.
+
+Others wait at least `lease_duration_s - renew_deadline_s`, 5 s by default.
+"""
 
 _VACANT_S = 15.0
-"""How long the lease may be held while no body runs: that is a turn of the loop, or a release."""
+"""How long the lease may be held while no body runs: one iteration of the loop, or a release."""
 
 
 class LeaseStore(Protocol):
-    """Leases in the API server; every call may raise `PeerError`, and a write that did may have happened."""
+    """Leases in the API server.
+
+    Every call may raise `PeerError`; a write that raised may nevertheless have happened.
+    """
 
     async def get(self, name: str) -> LeaseRecord | None:
-        """Read a lease from the API server itself, not from a cache; None if there is none."""
+        """Return a lease, read from the API server and not from a cache; None if it is absent."""
         ...
 
     async def create(self, name: str, record: LeaseRecord) -> None:
-        """Create one; an error if it exists already."""
+        """Create a lease; raise if it exists already."""
         ...
 
     async def replace(self, name: str, record: LeaseRecord) -> LeaseRecord:
-        """Write one, and return it as written; an error if its resourceVersion is no longer the record's."""
+        """Replace a lease and return it as written; raise if its resourceVersion has changed."""
         ...
 
 
 class Accession(enum.Enum):
-    """How a leader came to lead: what its predecessor may have left under way."""
+    """How a leader acquired the lease: what its predecessor may have left in flight."""
 
     ORDERLY = "orderly"
-    """Nobody led before, or the last one released the lease after its work had ended by itself."""
+    """There was no leader, or the last one released the lease after its work had ended normally."""
     SEIZED = "seized"
-    """The last one stopped renewing: it may have died, hung or been cut off in the middle of a write. Also without an
-    election."""
+    """The last leader stopped renewing: it may have died, hung or been interrupted in the middle of
+    a write. Also used without an election."""
 
 
 Body = Callable[[asyncio.Event, Accession], Awaitable[None]]
-"""What a leader does, until the event is set."""
+"""The work of a leader; runs until the event is set."""
 
 GiveUp = Callable[[str], object]
-"""Ends the process at once, whatever still runs in it; told why."""
+"""Ends the process immediately, whatever still runs in it; takes the reason."""
 
 
 class Claim(enum.Enum):
@@ -78,11 +85,11 @@ class Claim(enum.Enum):
     RENEW = "renew"
     TAKE = "take"
     FOLLOW = "follow"
-    """It is another's: leave it."""
+    """Another replica holds it: leave it."""
 
 
 def claim(record: LeaseRecord | None, identity: str, unchanged_s: float) -> Claim:
-    """Say what to do about a lease that has not changed for so long, by our own clock."""
+    """Decide what to do about a lease that has been unchanged for a time, by our own clock."""
     if record is None:
         return Claim.CREATE
     if record.holder == identity:
@@ -95,7 +102,7 @@ def claim(record: LeaseRecord | None, identity: str, unchanged_s: float) -> Clai
 def held_by(
     identity: str, before: LeaseRecord | None, now: datetime, *, duration_s: int
 ) -> LeaseRecord:
-    """What we write to hold the lease from now on."""
+    """Return the record to write to hold the lease from now on."""
     if before is None:
         return LeaseRecord(holder=identity, acquired_at=now, renewed_at=now, duration_s=duration_s)
     ours = before.holder == identity
@@ -122,25 +129,27 @@ async def lead(
     on_lead: Body,
     give_up: GiveUp,
 ) -> None:
-    """Run `on_lead` whenever, and only while, we lead; returns at `stop`, or after `on_lead` has ended by itself.
+    """Run `on_lead` whenever, and only while, we lead.
 
-    At `stop` the lease is kept until the body has ended, and then released, so that the next one need not wait. A body
-    that loses the lease is cancelled, and again until it ends. If it has not within seconds, the process is given up:
-    a new one starts in its place, where this one would hold the lease and do nothing. After a body that was cut off, by
-    that or by its own error, the lease is left to run out: a write of its may still be under way, and the next one has to
-    know (`Accession.SEIZED`).
+    Return at `stop`, or after `on_lead` has ended by itself. At `stop` the lease is kept until the
+    body has ended and is then released, so that the next leader need not wait. If the lease is
+    lost, the body is cancelled repeatedly until it ends. If it does not end within seconds, the
+    process is ended: a new one takes its place, whereas this one would hold the lease and do
+    nothing. If a body was interrupted, by that or by its own error, the lease is left to expire: a
+    write may still be in flight, and the next leader must know (`Accession.SEIZED`).
 
     Args:
-        store: Where the lease is.
+        store: Stores the lease.
         name: Of the lease.
-        identity: Ours; no other process may have it, not even our successor in the same pod.
-        settings: The intervals. `enabled=False` leads at once, without a lease.
-        clock: Ours.
+        identity: Ours; unique to this process, different even from our successor's in the same
+            pod.
+        settings: The intervals. `enabled=False` leads without a lease.
+        clock: Our clock.
         rng: Spreads the attempts of several contenders.
-        stop: Ends it.
-        metrics: Told whether we lead.
-        on_lead: The body; it gets `stop`, and how it came to lead.
-        give_up: Called when a cancelled body does not end.
+        stop: Ends the election.
+        metrics: Records whether we lead.
+        on_lead: The body; called with `stop` and with how the lease was acquired.
+        give_up: Called if a cancelled body does not end.
     """
     if not settings.enabled:
         with _told(metrics, name):
@@ -187,20 +196,20 @@ class _Contender:
         self._rng = rng
         self._attempt_s = settings.renew_deadline_s / 2  # a call that hangs leaves time for another
         self._held: LeaseRecord | None = None
-        """As our last write left it; None where that is not known."""
+        """The lease as our last write left it; None if that is not known."""
         self._seen: LeaseRecord | None = None
         self._seen_at = clock.monotonic()
         self._leads_until = self._seen_at
         self._may_hold = False
         self._holds_until = -math.inf
-        """Others leave the lease to us until then, at least."""
+        """Others leave the lease to us at least until then."""
         self._vacant_since: float | None = self._seen_at
-        """Since when we may hold the lease while no body runs; None while one does."""
+        """Since when we may have held the lease while no body runs; None while one does."""
         self._accession = Accession.SEIZED
         self._trouble = ""
 
     async def campaign(self, stop: asyncio.Event) -> bool:
-        """Try until we hold the lease; False if told to stop before."""
+        """Retry until we hold the lease; return False if stopped before."""
         with liveness.loop(f"lease {self._name}: campaign"):
             while not stop.is_set():
                 if await self._attempt():
@@ -210,7 +219,7 @@ class _Contender:
         return False
 
     async def reign(self, body: Body, stop: asyncio.Event, give_up: GiveUp) -> bool:
-        """Run the body for as long as the lease is renewed in time; False if it had to be cancelled."""
+        """Run the body while the lease is renewed in time; return False if it was cancelled."""
         limit = asyncio.timeout(self._leads_until - self._clock.monotonic())
         doom: asyncio.TimerHandle | None = None
         try:
@@ -218,7 +227,7 @@ class _Contender:
                 reigning = group.create_task(self._rule(body, stop))
                 renewing = group.create_task(self._renew(limit, reigning))
                 try:
-                    # Nothing but this wait is in the time-out: no code of others can take its cancel for its own.
+                    # Only this wait is in the time-out, so no other code can swallow its cancel.
                     with suppress(TimeoutError):
                         async with limit:
                             await asyncio.wait([reigning])
@@ -234,15 +243,18 @@ class _Contender:
         return not limit.expired()
 
     def fault(self) -> str | None:
-        """Say for how long we have held the lease without a body, for liveness; None if we have not for long."""
+        """Return a fault for liveness if we have held the lease without a body for too long."""
         now = self._clock.monotonic()
         if self._vacant_since is None or now >= self._holds_until:
             return None
         vacant_s = now - self._vacant_since
-        return f"held without a term for {vacant_s:.0f} s" if vacant_s > _VACANT_S else None
+        return f"held without a leader for {vacant_s:.0f} s" if vacant_s > _VACANT_S else None
 
     async def release(self) -> None:
-        """Let the next one lead at once. To be called when no body runs; harmless if the lease is another's."""
+        """Let the next leader start at once.
+
+        Call it when no body runs; it does nothing if another replica holds the lease.
+        """
         if not self._may_hold:
             return
         try:
@@ -264,7 +276,7 @@ class _Contender:
             self._vacant_since = self._clock.monotonic()
 
     async def _renew(self, limit: asyncio.Timeout, reigning: asyncio.Task[None]) -> None:
-        """Move the limit with every renewal until the body has ended; end it when the lease is seen to be another's."""
+        """Extend the limit with every renewal; expire it once another replica holds the lease."""
         loop = asyncio.get_running_loop()
         with liveness.loop(f"lease {self._name}: renewal"):
             while not reigning.done():
@@ -272,7 +284,7 @@ class _Contender:
                 await self._clock.sleep(retry_s)
                 held = await self._attempt()
                 if limit.expired() or reigning.done():
-                    continue  # until a cancelled body has ended nobody else should start
+                    continue  # no other leader should start until a cancelled body has ended
                 if held:
                     limit.reschedule(loop.time() + self._leads_until - self._clock.monotonic())
                 elif self._seen is not None and self._seen.holder not in ("", self._identity):
@@ -280,11 +292,15 @@ class _Contender:
 
     def _give_up(self, give_up: GiveUp) -> None:
         give_up(
-            f"lease {self._name}: its work was cancelled and has not ended in {_UNWINDING_S:g} s; a new process has to start"
+            f"lease {self._name}: its work was cancelled and did not end within {_UNWINDING_S:g} s;"
+            " a new process has to start"
         )
 
     async def _attempt(self) -> bool:
-        """Read the lease and, if it is ours to have, write it. True: we hold it, counted from before we asked."""
+        """Read the lease and, if we may have it, write it; return whether we hold it.
+
+        The time we hold it counts from before the request.
+        """
         began = self._clock.monotonic()
         try:
             async with asyncio.timeout(self._attempt_s):
@@ -305,7 +321,7 @@ class _Contender:
     async def _read_and_write(self) -> bool:
         held, self._held = self._held, None
         if held is not None:
-            with suppress(PeerError):  # it is another's now, or the last reply got lost: look
+            with suppress(PeerError):  # another replica has it, or the last reply was lost: read
                 self._held = self._seen = await self._write(held)
                 return True
         record = await self._store.get(self._name)
@@ -322,7 +338,7 @@ class _Contender:
         return True
 
     async def _write(self, before: LeaseRecord | None) -> LeaseRecord | None:
-        """Hold it from now on; returns the lease as written, None where only a read tells."""
+        """Write the lease as ours; return it as written, or None if only a read can tell."""
         ours = held_by(
             self._identity,
             before,
@@ -340,7 +356,7 @@ class _Contender:
 
 @contextmanager
 def _told(metrics: Metrics, name: str) -> Iterator[None]:
-    """Count the time in which we lead."""
+    """Record in the metrics that we lead while the block runs."""
     metrics.leading(name, leads=True)
     try:
         yield
@@ -349,4 +365,4 @@ def _told(metrics: Metrics, name: str) -> Iterator[None]:
 
 
 def _words(error: PeerError | TimeoutError) -> str:
-    return str(error) or "no answer in time"
+    return str(error) or "no response in time"

@@ -1,7 +1,7 @@
-"""From keys to reconciles: takes one at a time, says in one line how it went, tries again what failed.
+"""Workers that reconcile the keys of a queue, log each result in one line and retry failures.
 
-Whatever goes wrong with one key must not keep us from the others: what nobody had thought of is caught here, and set aside
-until the key goes well.
+A failure of one key must not affect the others: unexpected exceptions are caught here, and the key
+is set aside until it succeeds.
 """
 
 import asyncio
@@ -26,17 +26,18 @@ _log = structlog.get_logger(__name__)
 K = TypeVar("K", bound=Hashable)
 
 Reconcile = Callable[[K], Awaitable[timedelta | None]]
-"""Looks at one key and does what is to be done; returns when to look again without an event, None: not before one."""
+"""Reconciles one key and returns when to reconcile it again without an event; None: only after
+one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Aside(Generic[K]):
-    """Where a key is set aside, and as what."""
+    """Where and as what a key is set aside."""
 
     set_aside: Oddities
     kind: Kind
     about: Callable[[K], About | None] = lambda _: None
-    """The object that may tell people of it."""
+    """Return the object to report it on, if any."""
 
 
 async def run(
@@ -49,16 +50,18 @@ async def run(
     metrics: Metrics,
     aside: Aside[K],
 ) -> None:
-    """Work with `count` keys at once until told to stop; those under way are finished. Shuts the queue down.
+    """Process up to `count` keys concurrently until `stop`; then finish those in progress.
+
+    This shuts the queue down.
 
     Args:
-        queue: Where the keys come from.
-        reconcile: What is done with each.
+        queue: Source of the keys.
+        reconcile: Called with each key.
         name: Of the queue, for logs and metrics.
-        count: Workers.
-        stop: Ends it.
-        metrics: Where it is counted.
-        aside: Where keys are set aside over which the reconcile crashed.
+        count: Number of workers.
+        stop: Ends the workers.
+        metrics: Counts the results.
+        aside: Where keys whose reconcile crashed are set aside.
     """
     metrics.watch_queue(name, queue.__len__)
     async with asyncio.TaskGroup() as workers:
@@ -69,8 +72,8 @@ async def run(
         try:
             await stop.wait()
         finally:
-            # Before they are waited for: a worker whose cancel is lost, because its
-            # reconcile fails at that moment, ends with the next key.
+            # Before waiting for the workers: one whose cancellation is lost, because its
+            # reconcile fails at that moment, ends at the next key.
             queue.shut_down()
 
 
@@ -102,7 +105,7 @@ async def _work(
 
 @contextmanager
 def _in_every_line(**about: str) -> Iterator[None]:
-    """Say what a line is about; what a reconcile binds besides ends with it, too."""
+    """Bind values to every log line of the block; also unbind what the reconcile binds."""
     before = get_contextvars()
     bind_contextvars(**about)
     try:
@@ -115,7 +118,7 @@ def _in_every_line(**about: str) -> Iterator[None]:
 async def _one(
     queue: WorkQueue[K], reconcile: Reconcile[K], key: K, began: float, aside: Aside[K]
 ) -> str:
-    """Reconcile one key and say in one line how it went; returns the outcome for the metrics."""
+    """Reconcile one key, log the result in one line and return the outcome for the metrics."""
     try:
         look_again = await reconcile(key)
     except PeerError as error:
@@ -124,7 +127,7 @@ async def _one(
         say(
             "reconcile.failed", outcome=outcome, error=str(error), **_times(began, queue.retry(key))
         )
-    except Exception as error:  # noqa: BLE001  # one key's trouble must not keep us from the others
+    except Exception as error:  # noqa: BLE001  # one key's failure must not affect the others
         outcome = "crashed"
         _log.error("reconcile.failed", outcome=outcome, **_times(began, queue.retry(key)))
         aside.set_aside.crashed(aside.kind, str(key), error, about=aside.about(key))

@@ -1,8 +1,9 @@
-"""Keys that need looking at: each at most once in the queue, never worked on twice at a time, none ever lost.
+"""Work queue of keys: each is queued at most once, processed by one worker at a time, never lost.
 
-The semantics of client-go's `util/workqueue`: a key that is added while it waits is one key; a key that is added while it
-is worked on is *dirty* and comes again when that is done. What is kept per key is small, and goes with `forget`.
-Unlike there, a key that is taken up is no longer due later: whoever works on it says anew when it should come again.
+The semantics are those of client-go's `util/workqueue`: a key added while it is queued stays one
+key; a key added while it is processed is *dirty* and queued again when that is done. The state per
+key is small, and `forget` drops it. Unlike in client-go, taking a key cancels its delayed addition;
+the worker decides again when the key is next due.
 """
 
 import asyncio
@@ -21,17 +22,17 @@ SLOWEST_RETRY = timedelta(minutes=1)
 
 
 class ShutDown(Exception):
-    """The queue hands out no more keys."""
+    """The queue returns no more keys."""
 
 
 class _End(enum.Enum):
-    """Lies in the queue after `shut_down`, for whoever waits for a key."""
+    """Marker in the queue after `shut_down`, for those who wait for a key."""
 
     END = enum.auto()
 
 
 class WorkQueue(Generic[K]):
-    """A queue for the workers of one event loop; made for one term of work, not opened again once shut down."""
+    """A queue for the workers of one event loop; once shut down, it cannot be reopened."""
 
     def __init__(
         self,
@@ -45,18 +46,18 @@ class WorkQueue(Generic[K]):
         self._slowest_retry = slowest_retry
         self._ready: asyncio.Queue[K | _End] = asyncio.Queue()
         self._dirty: set[K] = set()
-        """To be worked on: those in `_ready`, and those that came again while they are worked on."""
+        """Keys to process: those in `_ready`, and those added again while being processed."""
         self._processing: set[K] = set()
         self._later: dict[K, asyncio.TimerHandle] = {}
         self._failures: dict[K, int] = {}
         self._is_shut_down = False
 
     def __len__(self) -> int:
-        """Keys that wait for a worker; not those that are due later."""
+        """Return the number of keys waiting for a worker, excluding delayed ones."""
         return len(self._dirty)
 
     def add(self, key: K) -> None:
-        """Have a key looked at, soon."""
+        """Queue a key."""
         if self._is_shut_down or key in self._dirty:
             return
         self._dirty.add(key)
@@ -64,7 +65,7 @@ class WorkQueue(Generic[K]):
             self._ready.put_nowait(key)
 
     def add_after(self, key: K, delay_s: float) -> None:
-        """Have a key looked at within so many seconds; if it is due earlier anyway, nothing changes."""
+        """Queue a key after a delay, unless it is due earlier anyway."""
         if self._is_shut_down:
             return
         loop = asyncio.get_running_loop()
@@ -77,7 +78,10 @@ class WorkQueue(Generic[K]):
         self._later[key] = loop.call_at(due, self._is_due, key)
 
     def retry(self, key: K) -> float:
-        """Have a key looked at again after a failure; each one in a row doubles the delay. Returns it in seconds."""
+        """Queue a key again after a failure and return the delay in seconds.
+
+        Each consecutive failure doubles the delay.
+        """
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         longest = backoff.delay(failures, first=self._first_retry, cap=self._slowest_retry)
         delay_s = longest.total_seconds() * self._rng.uniform(0.5, 1)
@@ -85,18 +89,18 @@ class WorkQueue(Generic[K]):
         return delay_s
 
     def forget(self, key: K) -> None:
-        """A key has gone well: the next failure is its first."""
+        """Reset a key's failures after a success."""
         self._failures.pop(key, None)
 
     async def get(self) -> K:
-        """Wait for a key; whoever gets it calls `done` with it, whatever happens.
+        """Wait for a key; the caller must call `done` with it, whatever happens.
 
         Raises:
-            ShutDown: there will be no more.
+            ShutDown: there will be no more keys.
         """
         key = await self._ready.get()
         if self._is_shut_down or key is _End.END:
-            self._ready.put_nowait(_End.END)  # for the next one who waits
+            self._ready.put_nowait(_End.END)  # for the next one waiting
             raise ShutDown
         self._dirty.discard(key)
         self._processing.add(key)
@@ -105,19 +109,19 @@ class WorkQueue(Generic[K]):
         return key
 
     def is_worked_on(self, key: K) -> bool:
-        """Somebody has got it, and is not done with it."""
+        """Check whether a worker has taken the key and is not done with it."""
         return key in self._processing
 
     def done(self, key: K) -> None:
-        """A key is no longer worked on."""
+        """Record that a key is no longer being processed; queue it again if it is dirty."""
         self._processing.discard(key)
         if key in self._dirty and not self._is_shut_down:
             self._ready.put_nowait(key)
 
     def shut_down(self) -> None:
-        """Hand out no more keys and take none; what is worked on may finish.
+        """Return no more keys and accept none; keys in progress may finish.
 
-        What waits is dropped: whoever starts next looks at everything anyway, and sooner if we go at once.
+        Waiting keys are dropped: the next leader processes everything anyway, and can start sooner.
         """
         self._is_shut_down = True
         for timer in self._later.values():

@@ -1,4 +1,4 @@
-"""What every process needs: a clock, its parts and their end, serving over TLS, health, logs and metrics.
+"""What every process needs: clock, services and shutdown, TLS serving, health, logs, metrics.
 
-It may enter `bridge.settings` and `bridge.domain`.
+May import `bridge.settings` and `bridge.domain`.
 """

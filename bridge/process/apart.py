@@ -1,8 +1,9 @@
-"""A part on a thread with an event loop of its own: it answers while the other loop is busy.
+"""Run a service on its own thread and event loop, so that it responds while the main loop is busy.
 
-One event loop does what is ready in turn. Where sixteen workers and three watches always have something ready, a caller
-waits 20 ms for an answer that takes 0.2, and kube-scheduler asks about one pod after the other. Threads share one
-interpreter; whoever waits for it has it after the switch interval, which is shorter here than Python's 5 ms.
+An event loop runs whatever is ready in turn. If sixteen workers and three watches always have
+something ready, a caller waits 20 ms for a response that takes 0.2 ms, and kube-scheduler asks
+about one pod after the other. Threads share one interpreter; a waiting thread gets it after the
+switch interval, which is set shorter here than Python's 5 ms.
 """
 
 import asyncio
@@ -14,13 +15,13 @@ import uvloop
 from bridge.process.lifetime import Main
 
 _SWITCH_S = 0.0005
-"""A turn of the interpreter: about as long as an answer takes."""
+"""Switch interval of the interpreter: about as long as a response takes."""
 
 
 async def run(main: Main, stop: asyncio.Event) -> None:
-    """Run `main` on its own thread and loop until it ends, which it is told to at `stop`; what it raises comes out here.
+    """Run `main` on its own thread and loop until it ends; its own event is set at `stop`.
 
-    `main` must keep to objects that are its own, or that may be used by several threads.
+    Exceptions of `main` propagate. `main` must only use objects of its own or thread-safe ones.
     """
     sys.setswitchinterval(_SWITCH_S)
     loop, its_stop = uvloop.new_event_loop(), asyncio.Event()
@@ -33,7 +34,7 @@ async def run(main: Main, stop: asyncio.Event) -> None:
             runner.run(there())
 
     def end() -> None:
-        with contextlib.suppress(RuntimeError):  # it has ended already, and its loop is closed
+        with contextlib.suppress(RuntimeError):  # it has ended, and its loop is closed
             loop.call_soon_threadsafe(its_stop.set)
 
     async def end_at_stop() -> None:
@@ -48,4 +49,4 @@ async def run(main: Main, stop: asyncio.Event) -> None:
         finally:
             ending.cancel()
             end()
-            await ended  # cancelled or not: a thread cannot be cut off
+            await ended  # even if cancelled: a thread cannot be killed

@@ -1,4 +1,4 @@
-"""The only place that reads clocks. Everything else takes a `Clock`, or the moment itself, as an argument."""
+"""The only module that reads clocks; all others take a `Clock` or a timestamp as an argument."""
 
 import asyncio
 import contextlib
@@ -8,18 +8,18 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Time as a process sees it; tests pass one that they move (`tests/virtual_time.py`)."""
+    """Source of time; tests pass one that they advance (`tests/virtual_time.py`)."""
 
     def now(self) -> datetime:
-        """The wall clock, aware, UTC: for what people read and other machines compare. It may jump."""
+        """Return the wall clock, aware, in UTC, for people and other machines. It may jump."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds since some fixed moment: for intervals and deadlines. It never jumps."""
+        """Return seconds since a fixed moment, for intervals and deadlines. It never jumps."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Wait; at once when `seconds` is not positive."""
+        """Sleep; return at once if `seconds` is not positive."""
         ...
 
 
@@ -27,20 +27,20 @@ class SystemClock:
     """The machine's clocks and the running event loop's timers."""
 
     def now(self) -> datetime:
-        """The machine's wall clock in UTC."""
+        """Return the machine's wall clock in UTC."""
         return datetime.now(UTC)  # noqa: TID251  # this is the clock
 
     def monotonic(self) -> float:
-        """CLOCK_MONOTONIC."""
+        """Return CLOCK_MONOTONIC."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait on the running loop."""
+        """Sleep on the running loop."""
         await asyncio.sleep(seconds)
 
 
 async def pause(seconds: float, stop: asyncio.Event) -> None:
-    """Wait, but not beyond `stop`."""
+    """Sleep, but wake at `stop`."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(max(seconds, 0)):
             await stop.wait()

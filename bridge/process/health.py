@@ -1,8 +1,8 @@
-"""What a process answers when asked how it is: `/livez`, `/readyz` and `/metrics`.
+"""The endpoints `/livez`, `/readyz` and `/metrics`.
 
-Live means that the event loop turns, as it gives the answer itself, and that a leader's own loops do
-(`bridge.process.liveness`). It never depends on a peer, or an outage of Slurm would have Kubernetes restart us for nothing.
-Ready means that every registered check is content.
+A process is live if its event loop runs, which the response itself proves, and if a leader's own
+loops make progress (`bridge.process.liveness`). Liveness never depends on a peer, or Kubernetes
+would restart us for an outage of Slurm. A process is ready if every registered check passes.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from bridge.process import metrics as exposition
 from bridge.process.metrics import Metrics
 
 Check = Callable[[], str | None]
-"""Says what is wrong, or None. Called at every probe: it looks at what is known and asks nobody."""
+"""Returns what is wrong, or None. Called at every probe, so it only uses what is already known."""
 
 
 class Health:
@@ -32,14 +32,14 @@ class Health:
         self._checks[name] = check
 
     def faults(self) -> dict[str, str | None]:
-        """What each check says now."""
+        """Return the current result of each check."""
         return {name: check() for name, check in self._checks.items()}
 
 
 def app(
     health: Health, metrics: Metrics, stalled: Callable[[], Mapping[str, str]] = dict
 ) -> Starlette:
-    """Build the ASGI application; stalled: says which of our own loops have, and why, for `/livez`."""
+    """Build the ASGI application; `stalled` returns our stalled loops and why, for `/livez`."""
 
     async def livez(_request: Request) -> Response:
         return _verdict(stalled())

@@ -1,8 +1,9 @@
-"""A process from its first signal to its exit code.
+"""The lifetime of a process, from start to exit code.
 
-Crash-only: a part that ends although nobody asked it to takes the process down, and Kubernetes starts it again; starting
-up is how we recover. SIGTERM or SIGINT asks everything to end, in order, within a deadline; a second one ends it at once.
-What does not end although it was cancelled cannot keep the process: it ends all the same.
+The design is crash-only: a service that ends without being asked to ends the process, and
+Kubernetes starts it again; recovery is a fresh start. SIGTERM or SIGINT ends all services in order
+and within a deadline; a second signal ends the process at once. A service that does not end after
+being cancelled cannot keep the process alive.
 """
 
 import asyncio
@@ -28,39 +29,43 @@ DEADLINE_S = 25.0
 """Less than the 30 s of a pod's default terminationGracePeriodSeconds."""
 
 _UNWINDING_S = 12.0
-"""How long cancelled parts may take to end: a server lets calls under way finish for 10 s. After SIGTERM the kubelet comes first."""
+"""How long cancelled services may take to end: a server lets pending calls finish for 10 s.
+
+After SIGTERM the kubelet kills us first.
+"""
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """Something that runs as long as the process does, such as a server or a watch."""
+    """Something that runs for the lifetime of the process, such as a server or a watch."""
 
     name: str
     run: Main
 
 
 class EndedEarly(Exception):
-    """A part ended by itself."""
+    """A service ended by itself."""
 
 
 class StartAfresh(Exception):
-    """A part asks for a new process; nothing went wrong in this one."""
+    """A service asks for a new process; nothing went wrong in this one."""
 
 
 def run(main: Main, *, deadline_s: float = DEADLINE_S) -> int:
-    """Run `main` until a signal comes; returns the process's exit code.
+    """Run `main` until a signal arrives and return the process's exit code.
 
-    0: it was asked to end and did so in time. 1: it failed, or ended unasked, or not in time; the log says which.
+    0: it was asked to end and did so in time. 1: it failed, ended without being asked, or did not
+    end in time; the log says which.
     """
-    gc.freeze()  # modules stay: a full collection, which stops everything, need not go through them
+    gc.freeze()  # exempt modules from full collections, which stop everything
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_supervise(main, deadline_s))
 
 
 def end_at_once(why: str) -> NoReturn:
-    """End the process with exit code 1, whatever still runs in it: for when cancelling has not helped."""
+    """End the process with exit code 1, whatever still runs; use it if cancelling has failed."""
     _log.critical("process.failed", error=why)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -68,12 +73,13 @@ def end_at_once(why: str) -> NoReturn:
 
 
 async def run_parts(*parts: Service, stop: asyncio.Event) -> None:
-    """Run parts side by side; at `stop` end them one after another, the last one first.
+    """Run services concurrently; at `stop` end them one after another in reverse order.
 
-    So name what others rely on first: a server that is named after the cache it answers from stops before it.
+    So list dependencies first: a server listed after the cache it serves from stops before it.
 
     Raises:
-        ExceptionGroup: of what a part raised, or of `EndedEarly`; notes name the part. The others are cancelled.
+        ExceptionGroup: with what a service raised, or `EndedEarly`; notes name the service. The
+            others are cancelled.
     """
     stops = [asyncio.Event() for _ in parts]
     tasks: list[asyncio.Task[None]] = []
@@ -87,7 +93,7 @@ async def run_parts(*parts: Service, stop: asyncio.Event) -> None:
                 for task, its_stop in zip(reversed(tasks), reversed(stops), strict=True):
                     its_stop.set()
                     await asyncio.wait([task])
-            except asyncio.CancelledError:  # a part has failed, or the deadline has passed
+            except asyncio.CancelledError:  # a service has failed, or the deadline has passed
                 loop = asyncio.get_running_loop()
                 doom = loop.call_later(_UNWINDING_S, _end_with, tasks)
                 raise
@@ -97,12 +103,12 @@ async def run_parts(*parts: Service, stop: asyncio.Event) -> None:
 
 
 def _end_with(tasks: Sequence[asyncio.Task[None]]) -> None:
-    """End the process: its parts were cancelled, and some of them go on."""
+    """End the process because some services still run after being cancelled."""
     failed = [task for task in tasks if task.done() and not task.cancelled() and task.exception()]
     causes = "; ".join(f"{task.get_name()} failed: {task.exception()!r}" for task in failed)
     left = ", ".join(task.get_name() for task in tasks if not task.done())
     end_at_once(
-        f"{causes or 'cancelled'}; these parts have not ended in {_UNWINDING_S:g} s: {left}"
+        f"{causes or 'cancelled'}; these services did not end within {_UNWINDING_S:g} s: {left}"
     )
 
 
@@ -110,10 +116,10 @@ async def _watch(part: Service, stop: asyncio.Event) -> None:
     try:
         await part.run(stop)
     except Exception as error:
-        error.add_note(f"in the part {part.name!r}")
+        error.add_note(f"in the service {part.name!r}")
         raise
     if not stop.is_set():
-        raise EndedEarly(f"the part {part.name!r} ended although nobody asked it to")
+        raise EndedEarly(f"the service {part.name!r} ended without being asked to")
 
 
 async def _supervise(main: Main, deadline_s: float) -> int:
@@ -135,7 +141,7 @@ async def _supervise(main: Main, deadline_s: float) -> int:
     try:
         async with deadline:
             await main(stop)
-    except Exception as error:  # noqa: BLE001  # the process's last words, on its way out
+    except Exception as error:  # noqa: BLE001  # logged here, as the process is ending
         if deadline.expired():
             _log.error("process.stop_timed_out", deadline_s=deadline_s)
         else:
@@ -154,7 +160,10 @@ async def _supervise(main: Main, deadline_s: float) -> int:
 
 
 def _is_foreseen(error: Exception) -> bool:
-    """Whether its words say it all: a peer was away, or a new process is to take over. A stack trace would alarm."""
+    """Check whether the message suffices without an alarming stack trace.
+
+    It does if a peer was unavailable, or if a new process is meant to take over.
+    """
     return all(isinstance(leaf, PeerError | StartAfresh) for leaf in _leaves(error))
 
 

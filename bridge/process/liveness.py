@@ -1,14 +1,16 @@
-"""Whether our own loops still turn: what `/livez` answers, so that the kubelet ends a process that has stalled.
+"""Watch our own loops for `/livez`, so that the kubelet ends a process that has stalled.
 
-A loop turns when it says so (`turned`), once each time round, and whenever a call of its to a peer has ended, well or badly.
-Every such call has a deadline of its own, and a loop says how long it is going to pause; so a peer that is away, hangs or is
-slow never keeps a loop from turning. What is left is a fault of ours: a lost cancel, a wait for something that never comes,
-a call without a deadline. Then only a new process helps.
+A loop gives a sign of life (`turned`) in each iteration and whenever a call to a peer has ended,
+successfully or not. Every such call has its own deadline, and a loop announces how long it is going
+to pause, so a peer that is down, hanging or slow never makes a loop look stalled. What remains are
+faults of ours: a lost cancellation, a wait for something that never comes, a call without a
+deadline. Only a new process helps then.
 
-Which loop runs is known from the context: tasks that a loop starts are part of it. Outside of `watching`, in commands and in
-most tests, nothing is watched.
+The context determines the loop: tasks started by a loop belong to it. Outside of `watching`, as in
+commands and in most tests, nothing is watched.
 
-The same event loop serves the probe. While that is blocked there is no answer at all, and the kubelet's probe times out.
+The same event loop serves the probe. While it is blocked, there is no response at all, and the
+kubelet's probe times out.
 """
 
 import asyncio
@@ -23,38 +25,40 @@ import structlog
 _log = structlog.get_logger(__name__)
 
 _OUR_OWN_S = 60.0
-"""What a loop may need for itself between two signs of life, on a machine that is short of CPU."""
+"""Time a loop may need for itself between two signs of life, on a machine short of CPU."""
 
 _OTHER_CALLERS = 32
-"""Calls to Slurm that may be under way besides those of a queue's workers: readings, nodes, inquiries."""
+"""Concurrent calls to Slurm besides those of a queue's workers: readings, nodes, inquiries."""
 
 _REQUESTS_A_CALL = 2
-"""A request may be repeated for a renewed token."""
+"""A request may be repeated with a renewed token."""
 
 _AT_THE_START = 6
-"""Requests that find out once what slurmrestd speaks."""
+"""Requests of the one-time negotiation of slurmrestd's API version."""
 
 _CANCEL_AGAIN_S = 1.0
-"""How long a cancelled task may take before it is cancelled once more."""
+"""How long to wait for a cancelled task before cancelling it again."""
 
 Check = Callable[[], str | None]
-"""Says what has stalled, or None. Called at every probe: it looks at what is known and asks nobody."""
+"""Returns what has stalled, or None. Called at every probe, so it only uses what is already
+known."""
 
 
 def bound_s(*, request_timeout_s: float, workers: int, connections: int) -> float:
-    """Say how long a loop may be silent: longer than a call to a peer that is slow, after all that wait in line before it.
+    """Return how long a loop may be silent: longer than a slow call and all calls queued before it.
 
     Args:
         request_timeout_s: of one request to a peer.
-        workers: that share the connections.
-        connections: to slurmrestd; to wait for one to the API server counts into the request's time-out.
+        workers: number of workers that share the connections.
+        connections: to slurmrestd; the wait for one to the API server is part of the request's
+            time-out.
     """
     in_line = math.ceil((workers + _OTHER_CALLERS) / connections)
     return _OUR_OWN_S + (_AT_THE_START + _REQUESTS_A_CALL * in_line) * request_timeout_s
 
 
 class LoopEndedEarly(Exception):
-    """A loop ended although nobody had asked it to."""
+    """A loop ended without being asked to."""
 
 
 class Loop:
@@ -67,22 +71,22 @@ class Loop:
         self.turned(0.0)
 
     def turned(self, rests_s: float | None) -> None:
-        """Note a sign of life; None: the loop waits for work, for as long as there is none."""
+        """Record a sign of life; None: the loop waits for work, however long that takes."""
         now = self.liveness.monotonic()
         self._due_at = None if rests_s is None else now + rests_s + self.liveness.bound_s
 
     def fault(self) -> str | None:
-        """Say for how long the loop is overdue; None while it is not."""
+        """Return for how long the loop has been silent; None if it is not overdue."""
         if self._due_at is None or (late_s := self.liveness.monotonic() - self._due_at) <= 0:
             return None
-        return f"has not turned for {late_s + self.liveness.bound_s:.0f} s"
+        return f"no sign of life for {late_s + self.liveness.bound_s:.0f} s"
 
 
 class Liveness:
-    """The loops of one process that must turn."""
+    """The watched loops of one process."""
 
     def __init__(self, monotonic: Callable[[], float], *, bound_s: float) -> None:
-        """bound_s: how long a loop may be silent beyond the pause that it has announced."""
+        """Start without loops; `bound_s` is how long one may be silent beyond its pause."""
         self.monotonic = monotonic
         self.bound_s = bound_s
         self._checks: dict[int, tuple[str, Check]] = {}
@@ -90,7 +94,7 @@ class Liveness:
         self._told: frozenset[str] = frozenset()
 
     def faults(self) -> dict[str, str]:
-        """Say what has stalled, and why."""
+        """Return what has stalled, and why."""
         found = {name: fault for name, check in self._checks.values() if (fault := check())}
         if news := found.keys() - self._told:
             _log.error("process.stalled", loops={name: found[name] for name in sorted(news)})
@@ -114,7 +118,7 @@ _loop: ContextVar[Loop | None] = ContextVar("loop", default=None)
 
 @contextmanager
 def watching(liveness: Liveness) -> Iterator[None]:
-    """Have all loops that run within the block watched."""
+    """Watch all loops that run within the block."""
     token = _liveness.set(liveness)
     try:
         yield
@@ -135,7 +139,7 @@ def checked(name: str, check: Check) -> Iterator[None]:
 
 @contextmanager
 def loop(name: str) -> Iterator[None]:
-    """Watch a loop, which runs within the block; it must say that it has `turned`."""
+    """Watch the loop that runs within the block; it must call `turned` regularly."""
     liveness = _liveness.get()
     if liveness is None:
         yield
@@ -150,7 +154,7 @@ def loop(name: str) -> Iterator[None]:
 
 
 def turned(rests_s: float | None = 0.0) -> None:
-    """Say that the loop in which this is called turns.
+    """Record a sign of life of the calling loop.
 
     Args:
         rests_s: how long it is going to pause; None: until there is work, however long that takes.
@@ -160,10 +164,10 @@ def turned(rests_s: float | None = 0.0) -> None:
 
 
 async def run(name: str, forever: Coroutine[Any, Any, None], stop: asyncio.Event) -> None:
-    """Run and watch a loop that has no end until told to stop, or cancelled.
+    """Run and watch an endless loop until stopped or cancelled.
 
     Raises:
-        EndedEarly: it ended by itself; nobody else would miss it.
+        LoopEndedEarly: it ended by itself, which nobody else would notice.
     """
     async with asyncio.TaskGroup() as group:
         running = group.create_task(_watched(name, forever))
@@ -175,11 +179,14 @@ async def run(name: str, forever: Coroutine[Any, Any, None], stop: asyncio.Event
             await ended(running)
             stopping.cancel()
     if is_early and not stop.is_set():
-        raise LoopEndedEarly(f"the loop {name!r} ended although nobody asked it to")
+        raise LoopEndedEarly(f"the loop {name!r} ended without being asked to")
 
 
 async def ended(task: asyncio.Task[Any]) -> None:
-    """Cancel a task until it has ended: one cancel may get lost where a time-out runs out in the same turn."""
+    """Cancel a task repeatedly until it has ended.
+
+    One cancellation may be lost if a time-out expires in the same iteration of the event loop.
+    """
     while not task.done():
         task.cancel()
         await asyncio.wait([task], timeout=_CANCEL_AGAIN_S)

@@ -1,9 +1,10 @@
 """Structured logs on standard error: ours and every library's, one line each.
 
-Ours go straight through structlog. What libraries say to the standard `logging` passes the same processors; only
-warnings and worse, as kubernetes_asyncio prints whole answers, Secrets included, on its debug level. Times are ISO 8601,
-UTC. Values under keys that end in token, password, … never reach the output, nor does anything that looks like a JWT. No
-value is longer than 4 kB, whatever somebody wrote into an object; a traceback loses its beginning.
+Ours go straight to structlog. Records that libraries send to the standard `logging` pass the same
+processors, but only from level warning: at debug level, kubernetes_asyncio logs whole responses,
+including Secrets. Times are ISO 8601 in UTC. Values under keys that end in token, password, … are
+redacted, as is anything that looks like a JWT. Values are truncated to 4 kB, whatever someone wrote
+into an object; a traceback loses its beginning.
 """
 
 import logging
@@ -34,7 +35,10 @@ _LEVELS = logging.getLevelNamesMapping()
 
 
 def configure(settings: Log, program: str, stream: TextIO | None = None) -> None:
-    """Set up both kinds of loggers; may be called again. `stream` is standard error unless a test wants to read it."""
+    """Configure both kinds of logger; may be called again.
+
+    `stream` is standard error unless a test wants to read the output.
+    """
     out = stream or sys.stderr
     as_text = settings.format == "text" or (settings.format == "auto" and out.isatty())
 
@@ -50,7 +54,7 @@ def configure(settings: Log, program: str, stream: TextIO | None = None) -> None
         structlog.processors.StackInfoRenderer(),
     ]
     rendering: list[Processor] = [
-        structlog.processors.format_exc_info,  # not rich's: it prints local variables, tokens too
+        structlog.processors.format_exc_info,  # not rich's: it prints local variables, even tokens
         redact,
         shorten,  # after: half a token would not look like one
         structlog.dev.ConsoleRenderer(
@@ -63,7 +67,7 @@ def configure(settings: Log, program: str, stream: TextIO | None = None) -> None
         processors=[*shared, *rendering],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[settings.level.upper()]),
         logger_factory=structlog.PrintLoggerFactory(out),
-        # structlog.testing.capture_logs and a second configure() need loggers that look every time
+        # structlog.testing.capture_logs and a second configure() need uncached loggers
         cache_logger_on_first_use=False,
     )
     handler = logging.StreamHandler(out)
@@ -79,7 +83,7 @@ def configure(settings: Log, program: str, stream: TextIO | None = None) -> None
 
 
 def shorten(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Processor: cut off what is long."""
+    """Truncate long values (a structlog processor)."""
     for key, value in event.items():
         if key == "exception" and isinstance(value, str):
             event[key] = value[-_LONGEST_TRACEBACK:]
@@ -93,7 +97,7 @@ def shorten(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict
 
 
 def redact(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Processor: hide what must not be read in a log."""
+    """Redact secrets (a structlog processor)."""
     for key, value in event.items():
         event[key] = _hide(key, value)
     return event

@@ -1,7 +1,7 @@
-"""Makes and reads the certificates of our own CA; when to do so is `bridge.domain.certificates`' to say.
+"""Issue and read certificates of our own CA; `bridge.domain.certificates` decides when.
 
-Elliptic curve P-256 throughout. A server's certificate is good for servers only and a client's for clients only, so that
-none of them can be taken for another's (RFC 5280, 4.2.1.12).
+All keys are elliptic curve P-256. A server's certificate is valid for servers only and a client's
+for clients only, so that neither can be used as the other (RFC 5280, 4.2.1.12).
 """
 
 import ipaddress
@@ -54,10 +54,10 @@ def issue(
     Args:
         authority: the CA.
         name: the common name, for people.
-        hosts: DNS names and IP addresses it is good for; a client may have none.
-        is_client: a client's certificate, not a server's.
-        now: from when it is good.
-        lifetime: for how long at most.
+        hosts: DNS names and IP addresses it is valid for; a client may have none.
+        is_client: whether it is a client's certificate instead of a server's.
+        now: start of its validity.
+        lifetime: maximum duration of its validity.
     """
     ca = x509.load_pem_x509_certificate(authority.certificate)
     ca_key = _private_key(authority.key)
@@ -81,10 +81,10 @@ def issue(
 
 
 def read_authority(pair: Pair) -> Authority:
-    """Read what the domain wants to know of a CA.
+    """Return the domain's view of a CA.
 
     Raises:
-        ValueError: it is no pair of a certificate and its key.
+        ValueError: certificate and key do not match or cannot be read.
     """
     certificate = _fitting(pair)
     return Authority(
@@ -93,7 +93,7 @@ def read_authority(pair: Pair) -> Authority:
 
 
 def read_certificate(pair: Pair, authorities: tuple[Pair, ...]) -> Certificate | None:
-    """Read what the domain wants to know of a certificate; None: it and its key are no pair."""
+    """Return the domain's view of a certificate; None if it and its key do not match."""
     try:
         certificate = _fitting(pair)
     except ValueError:
@@ -103,7 +103,7 @@ def read_certificate(pair: Pair, authorities: tuple[Pair, ...]) -> Certificate |
 
 
 def fingerprints(bundle: bytes) -> frozenset[str]:
-    """The ids of the CAs in a PEM bundle; of one that cannot be read none."""
+    """Return the ids of the CAs in a PEM bundle; none if it cannot be read."""
     try:
         certificates = x509.load_pem_x509_certificates(bundle)
     except ValueError:
@@ -114,7 +114,7 @@ def fingerprints(bundle: bytes) -> frozenset[str]:
 def _fitting(pair: Pair) -> x509.Certificate:
     certificate = x509.load_pem_x509_certificate(pair.certificate)
     if _private_key(pair.key).public_key() != certificate.public_key():
-        raise ValueError("certificate and key do not belong together")
+        raise ValueError("certificate and key do not match")
     return certificate
 
 
@@ -125,7 +125,7 @@ def _private_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
         raise ValueError(f"the key cannot be read: {error}") from error
     if isinstance(key, ec.EllipticCurvePrivateKey):
         return key
-    raise ValueError(f"the key is a {type(key).__name__}, expected an elliptic curve's")
+    raise ValueError(f"expected an elliptic curve key, found a {type(key).__name__}")
 
 
 def _has_signed(authority: Pair, certificate: x509.Certificate) -> bool:

@@ -1,7 +1,7 @@
-"""The policy that is in force: read again when the settings file changes, the last good one kept when it has faults.
+"""The policy in force: reloaded when the settings file changes; the last valid one is kept.
 
-A ConfigMap that is mounted is replaced under our feet and sends no reliable file events, so the file is looked at every few
-seconds. Only the policy is taken from it; other settings need a restart.
+A mounted ConfigMap is replaced while we run and sends no reliable file events, so the file is
+polled every few seconds. Only the policy is reloaded; other settings need a restart.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from bridge.settings.schema import Settings
 _log = structlog.get_logger(__name__)
 
 POLL_S = 2.0
-"""A look at the file's date costs nothing; the kubelet itself takes up to a minute to show a changed ConfigMap."""
+"""A stat of the file costs nothing; the kubelet takes up to a minute to update a ConfigMap."""
 
 _ANYTHING = Patterns("*")
 _NUMBERS = {"priority": Range(least=1, most=MAX_NUMBER), "nice": Range(least=0, most=MAX_NUMBER)}
@@ -30,10 +30,10 @@ Version = tuple[int, int, int]
 
 
 class PolicyFile:
-    """The rules of the moment."""
+    """The policy in force and the file it comes from."""
 
     def __init__(self, sources: Sources, settings: Settings, metrics: Metrics) -> None:
-        """Begin with settings that have just been read from the sources."""
+        """Start with settings that have just been read from the sources."""
         self._sources = sources
         self._metrics = metrics
         self._version = _version(sources.config)
@@ -43,7 +43,7 @@ class PolicyFile:
         metrics.policy_loaded(len(self.current.rules))
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Look at the file from time to time until told to stop."""
+        """Poll the file until `stop` is set."""
         while not stop.is_set():
             await pause(POLL_S, stop)
             version = _version(self._sources.config)
@@ -52,9 +52,9 @@ class PolicyFile:
                 await self.reload()
 
     async def reload(self) -> None:
-        """Take what the file says now, if it has no faults at all."""
+        """Load the file's policy if the file has no faults at all."""
         try:
-            # Not on the loop: a long file takes a second, and admission reviews do not wait so long.
+            # In a thread: a long file takes a second, too long for admission reviews to wait.
             settings = await asyncio.to_thread(self._sources.read)
         except settings_sources.Invalid as error:
             self._metrics.policy_refused()
@@ -68,10 +68,11 @@ class PolicyFile:
 
 
 def compiled(settings: Settings) -> Policy:
-    """Make the policy of the settings.
+    """Return the policy of the settings.
 
-    Without rules there is one of the settings before there were rules: everybody's jobs are one user's. Without even that
-    nobody has any: Slurm would take them for those of our token, whom no limit holds.
+    Without rules, `slurm.user` makes one rule: everyone's jobs belong to that user. Without
+    `slurm.user` nobody may submit: Slurm would attribute the jobs to our token's user, whom no
+    limit restricts.
     """
     given, slurm = settings.policy, settings.slurm
     rules = tuple(rule.compiled(default_partition=slurm.partition) for rule in given.rules)
@@ -109,7 +110,7 @@ def _only_rule(settings: Settings) -> Rule:
 
 
 def _version(file: Path | None) -> Version | None:
-    """Tells one state of the file from another; None where there is none at the moment."""
+    """Return a value that changes whenever the file does; None if there is no file now."""
     try:
         status = file.stat() if file else None
     except OSError:

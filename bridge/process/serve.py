@@ -1,8 +1,9 @@
-"""uvicorn as a well-behaved task: on a bound socket, until a stop event, with a TLS context of ours.
+"""Run uvicorn as a task on a bound socket until a stop event, with a TLS context of ours.
 
-It leaves signals, logging and the process alone; nobody polls while it runs. Bodies are read whole before the
-application is called. Head and body of an answer leave in one write: uvicorn makes two, hence two segments (and TLS
-records), which on a socket without TCP_NODELAY cost every call 40 ms of Nagle's algorithm against delayed ACKs.
+It does not touch signals, logging or the process, and does not poll. Bodies are read completely
+before the application is called. Head and body of a response are sent in one write: uvicorn uses
+two, hence two segments (and TLS records), which on a socket without TCP_NODELAY cost every call
+40 ms because Nagle's algorithm waits for a delayed ACK.
 """
 
 import asyncio
@@ -18,30 +19,31 @@ from typing_extensions import override
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 BODY_LIMIT_BYTES = 8 * 2**20
-"""The API server takes objects of 3 MiB at most (<https://github.com/kubernetes/kubernetes/issues/19781>), and a review
-can hold an object twice."""
+"""The API server accepts objects of at most 3 MiB
+(<https://github.com/kubernetes/kubernetes/issues/19781>), and a review may contain one twice."""
 
 BODIES_LIMIT_BYTES = 64 * 2**20
-"""Of all bodies that are being received; beyond it only small ones are taken."""
+"""Limit on all bodies being received; above it, only small ones are accepted."""
 
 SMALL_BYTES = 64 * 2**10
-"""A review usually has 10 kB, and who holds up long bodies must not keep it out."""
+"""A review usually has 10 kB, and senders of slow, long bodies must not keep it out."""
 
 HEAD_LIMIT_BYTES = 64 * 2**10
 """The parser itself has no limit."""
 
 REQUEST_S = 30.0
-"""For a head, and for a body, to come in whole: as long as the API server waits for a webhook at most."""
+"""Time for a head, and for a body, to arrive: the API server's longest wait for a webhook."""
 
 KEEP_ALIVE_S = 120
-"""Longer than the 90 s of Go's clients: the one who calls closes first, so no request meets a closing connection."""
+"""Longer than the 90 s of Go's clients: the client closes first, so no request meets a closing
+connection."""
 
 
 def bind(address: str) -> socket.socket:
-    """A listening address as a bound socket; `HOST:PORT`, `[::]:PORT`; port 0 lets the system choose.
+    """Return a socket bound to `HOST:PORT` or `[::]:PORT`; port 0 lets the system choose.
 
     Raises:
-        OSError: the address cannot be had; the message names it.
+        OSError: the address cannot be bound; the message names it.
     """
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
@@ -50,7 +52,7 @@ def bind(address: str) -> socket.socket:
         family, kind, proto, _, where = socket.getaddrinfo(
             host, int(port), type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
         )[0]
-        # asyncio sets TCP_NODELAY only where the socket says that it is TCP
+        # asyncio sets TCP_NODELAY only if the socket's protocol is explicitly TCP
         sock = socket.socket(family, kind, proto)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
@@ -71,7 +73,7 @@ async def serve(
     tls: ssl.SSLContext | None = None,
     grace_s: int = 10,
 ) -> None:
-    """Serve until `stop` is set, then let requests under way finish for `grace_s` seconds; closes `sock`."""
+    """Serve until `stop` is set, let requests finish for up to `grace_s` seconds, close `sock`."""
     config = uvicorn.Config(
         BodyLimit(app),
         http=OneWriteProtocol,
@@ -95,11 +97,15 @@ async def serve(
 
 
 class _Refused(Exception):
-    """A body that is not waited for any longer: status and text of the answer."""
+    """A body is rejected before it is complete; has status and text of the response."""
 
 
 class BodyLimit:
-    """Hands `app` each body whole; answers 413 to one too long, 408 to one too slow, 503 while too many come in."""
+    """Passes complete bodies to `app`.
+
+    Answers 413 to a body that is too long, 408 to one that is too slow, and 503 while too many are
+    being received.
+    """
 
     def __init__(
         self,
@@ -114,7 +120,7 @@ class BodyLimit:
         self._all_limit_bytes = all_limit_bytes
         self._small_bytes = small_bytes
         self._received_bytes = 0
-        """Of bodies that have not come whole yet."""
+        """Bytes received of incomplete bodies."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -124,7 +130,7 @@ class BodyLimit:
                 if not await self._read(receive, body):
                     return
         except TimeoutError:
-            await _refuse(send, 408, f"the body has not come in {REQUEST_S:g} s")
+            await _refuse(send, 408, f"the body did not arrive within {REQUEST_S:g} s")
             return
         except _Refused as refused:
             await _refuse(send, *refused.args)
@@ -141,10 +147,10 @@ class BodyLimit:
         await self._app(scope, receive_whole, send)
 
     async def _read(self, receive: Receive, body: bytearray) -> bool:
-        """Whether it has come whole; else the caller has gone.
+        """Read the body; return False if the client has disconnected.
 
         Raises:
-            _Refused: it is too much.
+            _Refused: the body is too long, or too many are being received.
         """
         more = True
         while more:
@@ -158,7 +164,7 @@ class BodyLimit:
             if len(body) > self._limit_bytes:
                 raise _Refused(413, f"the body is longer than {self._limit_bytes} bytes")
             if self._received_bytes > self._all_limit_bytes and len(body) > self._small_bytes:
-                raise _Refused(503, "too many requests are coming in")
+                raise _Refused(503, "too many requests are being received")
         return True
 
 
@@ -174,7 +180,7 @@ async def _refuse(send: Send, status: int, why: str) -> None:
 
 
 class _Server(uvicorn.Server):
-    """Stops when it is told, not when a signal comes or a flag is looked at ten times a second."""
+    """Stops at an event, instead of on a signal or a flag that is polled ten times a second."""
 
     def __init__(self, config: uvicorn.Config, stop: asyncio.Event) -> None:
         super().__init__(config)
@@ -191,7 +197,7 @@ class _Server(uvicorn.Server):
         yield
 
     def abandon(self) -> None:
-        """Cut whatever is still open: nothing after an orderly stop, everything after a cancellation."""
+        """Abort open connections: none after an orderly stop, all after a cancellation."""
         for server in self.servers:
             server.close()
         for connection in tuple(self.server_state.connections):
@@ -199,7 +205,7 @@ class _Server(uvicorn.Server):
 
 
 class OneWriteProtocol(HttpToolsProtocol):
-    """uvicorn's HTTP/1.1 protocol over a transport that gathers its writes."""
+    """uvicorn's HTTP/1.1 protocol over a transport that combines writes."""
 
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -212,7 +218,7 @@ class OneWriteProtocol(HttpToolsProtocol):
 
     @override
     def data_received(self, data: bytes) -> None:
-        """As it is, unless it is a head that has no end."""
+        """Pass on the data, but cut the connection if the head is too long or too slow."""
         if not self._head_bytes and not self._is_answering:
             self._head_deadline.cancel()
             self._head_deadline = self.loop.call_later(REQUEST_S, self._cut)
@@ -232,7 +238,7 @@ class OneWriteProtocol(HttpToolsProtocol):
 
     @property
     def _is_answering(self) -> bool:
-        """A head has come whole, and its answer has not left yet."""
+        """Whether a head is complete and its response is not."""
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is not None and not cycle.response_complete
 
@@ -241,7 +247,7 @@ class OneWriteProtocol(HttpToolsProtocol):
 
 
 class _GatheringTransport(asyncio.Transport):
-    """Passes on in one write what was written within one turn of the loop."""
+    """Combines all writes of one loop iteration into one."""
 
     def __init__(self, inner: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
-"""The TLS side of a server: certificates that are replaced while it runs.
+"""TLS of a server, with certificates that are replaced while it runs.
 
-Mounted Secrets are replaced under our feet and send no reliable file events, so their contents are looked at every few
-seconds. A new pair is served as soon as it parses and the key fits; until then the old one is. Connections that are open
-stay as they are.
+Mounted Secrets are replaced while we run and send no reliable file events, so their contents are
+polled every second. A new pair is served as soon as it parses and the key matches; until then the
+old one is. Open connections are not affected.
 """
 
 import asyncio
@@ -23,16 +23,16 @@ from bridge.process.clock import pause
 _log = structlog.get_logger(__name__)
 
 POLL_S = 1.0
-"""Three small reads, so that certificates of minutes can be told from those of months by their dates alone."""
+"""Cheap, three small reads; short enough even for certificates that live for minutes."""
 
 
 class Unusable(Exception):
-    """A certificate, key or CA that cannot be served; the message names the files and what is wrong."""
+    """A certificate, key or CA cannot be used; the message names the files and the fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Material:
-    """What the files say at one moment."""
+    """The contents of the files at one moment."""
 
     chain: bytes
     key: bytes
@@ -40,32 +40,33 @@ class _Material:
 
     @property
     def digest(self) -> bytes:
-        """Tells one state of the files from another."""
+        """A value that changes whenever the files do."""
         parts = (self.chain, self.key, self.client_ca)
         return b"".join(hashlib.sha256(part).digest() for part in parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Served:
-    """What one state of the files amounts to."""
+    """The TLS context made from one state of the files."""
 
     context: ssl.SSLContext
     expires_at: datetime
 
 
 class ServerTls:
-    """What a server shows its clients, and which clients it lets in."""
+    """The certificate a server presents, and the clients it accepts."""
 
     def __init__(self, cert_file: str, key_file: str, client_ca_file: str | None = None) -> None:
-        """Read the files for the first time.
+        """Load the files.
 
         Args:
             cert_file: The chain, PEM, the server's own certificate first.
             key_file: Its private key, PEM, not encrypted.
-            client_ca_file: If given (and not ""), clients must show a certificate that this CA signed (PEM).
+            client_ca_file: If set and not "", clients must present a certificate signed by this CA
+                (PEM).
 
         Raises:
-            Unusable: they cannot be served.
+            Unusable: the files cannot be used.
         """
         self._cert_file = Path(cert_file)
         self._key_file = Path(key_file)
@@ -74,27 +75,27 @@ class ServerTls:
         self._served = self._load(material)
         self._seen = material.digest
         self.context = self._front()
-        """Give this to the server."""
+        """The context to pass to the server."""
 
     @property
     def expires_at(self) -> datetime:
-        """When the certificate that is served now ends."""
+        """When the certificate being served expires."""
         return self._served.expires_at
 
     def fault(self, now: datetime) -> str | None:
-        """What is wrong with it, for a health check; None if nothing is."""
+        """Return what is wrong with the certificate, for a health check; None if nothing is."""
         if now < self.expires_at:
             return None
-        return f"the certificate in {self._cert_file} ended at {self.expires_at.isoformat()}"
+        return f"the certificate in {self._cert_file} expired at {self.expires_at.isoformat()}"
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Look at the files from time to time until told to stop."""
+        """Poll the files until `stop` is set."""
         while not stop.is_set():
             await pause(POLL_S, stop)
             self.reload()
 
     def reload(self) -> None:
-        """Serve what the files say now, if it has changed and can be served."""
+        """Serve the files' current contents if they have changed and can be used."""
         try:
             material = self._read()
             if material.digest == self._seen:
@@ -107,17 +108,17 @@ class ServerTls:
             _log.info("tls.reloaded", cert_file=str(self._cert_file), until=str(self.expires_at))
 
     def _front(self) -> ssl.SSLContext:
-        """A context without a certificate, which each handshake leaves for the one of the moment.
+        """Return a context without a certificate; each handshake switches to the current one.
 
-        A context in use could be given a new chain, but it would go on trusting a client CA that was taken away, and a
-        pair that does not fit would leave it without a key.
+        A context in use could load a new chain, but it would continue to trust a removed client CA,
+        and a pair that does not match would leave it without a key.
         """
 
         def choose(connection: ssl.SSLObject, _name: str | None, _front: ssl.SSLContext) -> None:
             connection.context = self._served.context
 
         front = _new_context(has_client_ca=self._client_ca_file is not None)
-        front.sni_callback = choose  # called for clients that name no server, too
+        front.sni_callback = choose  # also called for clients that send no server name
         return front
 
     def _read(self) -> _Material:
@@ -138,14 +139,14 @@ class ServerTls:
             expires_at = x509.load_pem_x509_certificate(material.chain).not_valid_after_utc
         except (ssl.SSLError, ValueError) as error:
             raise Unusable(
-                f"{self._cert_file} and {self._key_file} are no pair of a certificate chain and its key "
-                f"(PEM, not encrypted): {error}"
+                f"{self._cert_file} and {self._key_file} are not a matching certificate chain and key"
+                f" (PEM, not encrypted): {error}"
             ) from error
         try:
             if self._client_ca_file:
                 context.load_verify_locations(cadata=material.client_ca.decode("ascii"))
         except (ssl.SSLError, ValueError) as error:
-            raise Unusable(f"{self._client_ca_file} holds no CA certificate: {error}") from error
+            raise Unusable(f"{self._client_ca_file} contains no CA certificate: {error}") from error
         return _Served(context=context, expires_at=expires_at)
 
 
@@ -155,7 +156,7 @@ def _new_context(*, has_client_ca: bool) -> ssl.SSLContext:
     context.set_alpn_protocols(["http/1.1"])
     if has_client_ca:
         context.verify_mode = ssl.CERT_REQUIRED
-        # a resumed session would not be checked against a CA that has changed since
+        # A resumed session would not be checked against a CA that has changed since.
         context.options |= ssl.OP_NO_TICKET
         context.num_tickets = 0
     return context
@@ -163,7 +164,10 @@ def _new_context(*, has_client_ca: bool) -> ssl.SSLContext:
 
 @contextmanager
 def _as_file(content: bytes) -> Iterator[str]:
-    """The name of a file in memory: the ssl module wants files, and those on disk may change while it reads."""
+    """Yield the name of an in-memory file.
+
+    The ssl module requires files, and those on disk may change while it reads.
+    """
     descriptor = os.memfd_create("certificate", os.MFD_CLOEXEC)
     try:
         with open(descriptor, "wb", closefd=False) as file:

@@ -1,4 +1,4 @@
-"""Warns before the Slurm token ends: whoever renews it should hear of it days before Slurm refuses us."""
+"""Warn days before the Slurm token expires, so that it is renewed before Slurm rejects it."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,7 +15,7 @@ _log = structlog.get_logger(__name__)
 
 
 class TokenWatch:
-    """Looks at the token's end once an hour."""
+    """Checks the token's expiry once an hour."""
 
     def __init__(
         self,
@@ -25,14 +25,22 @@ class TokenWatch:
         file: str,
         clock: Clock,
     ) -> None:
-        """expires_at: of the token in the file of the moment; None: it does not say, or there is none."""
+        """Prepare the watch.
+
+        Args:
+            expires_at: returns when the current token expires; None if it does not say, or there is
+                no token.
+            warning: how long before that to warn.
+            file: of the token, for the log.
+            clock: our clock.
+        """
         self._expires_at = expires_at
         self._warning = warning
         self._file = file
         self._clock = clock
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Look until told to stop."""
+        """Check hourly until `stop` is set."""
         await liveness.run("token", self._look_forever(), stop)
 
     async def _look_forever(self) -> None:
@@ -42,7 +50,7 @@ class TokenWatch:
             await self._clock.sleep(_EVERY_S)
 
     def look(self) -> None:
-        """Log how things are, if somebody has to know."""
+        """Log if the token has expired or expires soon."""
         ends_at = self._expires_at()
         if ends_at is None:
             return

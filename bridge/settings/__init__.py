@@ -1,4 +1,4 @@
-"""What can be set: its schema, where it is read from, and how it is told to people.
+"""The settings: their schema, their sources and their reference documentation.
 
-It may enter `bridge.domain`.
+May import `bridge.domain`.
 """

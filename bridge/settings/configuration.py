@@ -1,4 +1,4 @@
-"""Where a program finds its settings, and how it reads them: command line, file, environment, mounted files."""
+"""Find and read a program's settings: command line, file, environment, mounted files."""
 
 import argparse
 import os
@@ -16,13 +16,13 @@ SECRETS_DIR_VARIABLE = "SLURM_BRIDGE_SECRETS_DIR"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Where a program's settings come from; may be read again and again."""
+    """The sources of a program's settings; they can be read repeatedly."""
 
     config: Path | None
     secrets_dir: Path | None
 
     def read(self) -> Settings:
-        """Read all of them anew.
+        """Return the settings as all sources have them now.
 
         Raises:
             settings_sources.Invalid: with every fault.
@@ -37,9 +37,9 @@ class Sources:
 
 
 def load(program: str, argv: Sequence[str]) -> Settings:
-    """Read the settings of a program, as `sources` finds them.
+    """Return a program's settings from the sources that `sources` finds.
 
-    Exits with code 2 and every fault on standard error, with 0 after `--help`.
+    Exit with code 2 and every fault on standard error, or with 0 after `--help`.
     """
     try:
         return sources(program, argv).read()
@@ -50,9 +50,9 @@ def load(program: str, argv: Sequence[str]) -> Settings:
 
 
 def sources(program: str, argv: Sequence[str]) -> Sources:
-    """Find out where the settings come from; `argv` comes without the program's name.
+    """Return the sources named by the command line; `argv` excludes the program's name.
 
-    Exits with code 2 if it makes no sense, with 0 after `--help`.
+    Exit with code 2 if the command line is invalid, or with 0 after `--help`.
     """
     parser = argparse.ArgumentParser(
         prog=program,

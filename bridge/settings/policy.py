@@ -1,4 +1,4 @@
-"""The rules of the policy as they stand in the settings file, and as `bridge.domain.request.rules` has them."""
+"""The schema of policy rules in the settings, and their translation to domain rules."""
 
 from collections.abc import Mapping
 from typing import Annotated, Self
@@ -11,54 +11,60 @@ from bridge.domain.request.rules import Patterns
 _Text = Annotated[str, Field(min_length=1, max_length=256)]
 _Texts = tuple[_Text, ...]
 _Name = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[^\s,]+$")]
-"""Or a template of one."""
+"""A name, or a template of one."""
 
 _ABOUT_USER = frozenset({"namespace", "user"})
 _ABOUT_GROUP = _ABOUT_USER | {"slurm_user"}
 
 
 class EntrySection(BaseModel):
-    """What all parts of a rule share: nothing unknown, nothing changed later."""
+    """Base of all parts of a rule: unknown fields are forbidden, instances are immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Match(EntrySection):
-    """Whom a rule is for: everybody in all namespaces, unless it says less."""
+    """Whom a rule applies to; by default everyone in all namespaces."""
 
-    namespaces: _Texts = Field((), description="Names of namespaces; * and ? match.")
+    namespaces: _Texts = Field((), description="Names of namespaces; wildcards * and ?.")
     namespace_labels: dict[str, str] = Field(
-        default_factory=dict, description="Labels that the namespace has, all of them."
+        default_factory=dict, description="Labels the namespace must have, all of them."
     )
-    users: _Texts = Field((), description="Kubernetes users who made the pod; * and ? match.")
-    groups: _Texts = Field((), description="Or their groups; * and ? match.")
+    users: _Texts = Field(
+        (), description="Kubernetes users who created the pod; wildcards * and ?."
+    )
+    groups: _Texts = Field((), description="Or their groups; wildcards * and ?.")
     service_accounts: Annotated[
         tuple[Annotated[str, Field(pattern=r"^[^/:]+/[^/:]+$")], ...],
-        Field(description="Or service accounts as namespace/name; * and ? match."),
+        Field(description="Or service accounts as namespace/name; wildcards * and ?."),
     ] = ()
 
 
 class ChoiceSection(EntrySection):
-    """A field that users choose, within limits."""
+    """A field that users may choose, within limits."""
 
-    default: str = Field("", description="Where the user says nothing; empty: Slurm's default.")
-    allowed: _Texts = Field((), description="What users may ask for besides; * and ? match.")
+    default: str = Field(
+        "", description="Used if the user does not specify it; empty: Slurm's default."
+    )
+    allowed: _Texts = Field((), description="Other values users may request; wildcards * and ?.")
 
 
 class OpenChoice(ChoiceSection):
-    """The same, without limits unless some are set."""
+    """A field that users may choose, without limits unless some are set."""
 
-    allowed: _Texts = Field(("*",), description="What users may ask for besides; * and ? match.")
+    allowed: _Texts = Field(
+        ("*",), description="Other values users may request; wildcards * and ?."
+    )
 
 
 class RangeSection(EntrySection):
-    """A number that users choose, within limits."""
+    """A number that users may choose, within limits."""
 
     min: Annotated[int, Field(ge=-notation.MAX_NUMBER, le=notation.MAX_NUMBER)] = Field(
-        0, description="The least number."
+        0, description="The smallest value."
     )
     max: Annotated[int, Field(ge=-notation.MAX_NUMBER, le=notation.MAX_NUMBER)] = Field(
-        description="The greatest number."
+        description="The largest value."
     )
 
     @model_validator(mode="after")
@@ -69,29 +75,32 @@ class RangeSection(EntrySection):
 
 
 class RuleSection(EntrySection):
-    """One rule: whom it is for, whom their jobs run as in Slurm, and what they may ask of it."""
+    """One rule: whom it applies to, their Slurm identity, and what they may request."""
 
     name: str = Field(
         pattern=r"^[A-Za-z0-9][-A-Za-z0-9_.]{0,62}$",
-        description="For people who are refused, and on the pod; no two rules have the same.",
+        description="Shown in rejections and on the pod; unique among the rules.",
     )
     match: Match = Field(Match(), description="")
     user: _Name = Field(
-        description="Slurm user or uid of the jobs: fixed, or a template with {namespace} or {user} (the Kubernetes user)."
+        description="Slurm user or uid of the jobs: fixed, or a template with {namespace} or "
+        "{user} (the Kubernetes user)."
     )
     user_table: dict[str, _Name] = Field(
         default_factory=dict,
-        description="What user amounts to is looked up here, if there is a table; who is not in it is refused.",
+        description="If set, the value of user is looked up here; a value that is missing is "
+        "rejected.",
     )
     group: _Name = Field(
         "{slurm_user}",
-        description="Group or gid of the jobs, always sent with the user; a template with {slurm_user}, too.",
+        description="Group or gid of the jobs, always sent with the user; a template may also use "
+        "{slurm_user}.",
     )
     group_table: dict[str, _Name] = Field(
-        default_factory=dict, description="What group amounts to is looked up here, likewise."
+        default_factory=dict, description="The same for the value of group."
     )
     account: ChoiceSection = Field(
-        ChoiceSection(), description="Account that is charged; the default may be a template."
+        ChoiceSection(), description="Account to charge; the default may be a template."
     )
     partition: OpenChoice = Field(OpenChoice(), description="Partitions.")
     qos: ChoiceSection = Field(ChoiceSection(), description="Quality of service.")
@@ -100,17 +109,18 @@ class RuleSection(EntrySection):
         None, description="Priorities users may set; null: none, Slurm computes it."
     )
     nice: RangeSection | None = Field(
-        None, description="Nice values users may set, below 0 raises the priority; null: none."
+        None, description="Nice values users may set; below 0 raises the priority; null: none."
     )
     time_limit_max_min: Annotated[int, Field(ge=1)] | None = Field(
         None, description="Longest time limit; null: what Slurm allows."
     )
-    exclusive: bool = Field(default=True, description="Whether users may ask for whole nodes.")
+    exclusive: bool = Field(default=True, description="Whether users may request whole nodes.")
     node_choice: bool = Field(
         default=True,
-        description="Whether users may choose nodes: constraints, nodeSelector, required nodeAffinity.",
+        description="Whether users may choose nodes: constraints, nodeSelector, required "
+        "nodeAffinity.",
     )
-    licenses: _Texts = Field(("*",), description="Licences users may ask for; * and ? match.")
+    licenses: _Texts = Field(("*",), description="Licences users may request; wildcards * and ?.")
 
     @model_validator(mode="after")
     def _templates_can_be_filled(self) -> Self:
@@ -121,13 +131,12 @@ class RuleSection(EntrySection):
         ):
             if unknown := permit.unknown_placeholders(template, known):
                 accepted = ", ".join(f"{{{each}}}" for each in sorted(known))
-                raise ValueError(
-                    f"{name} may have {accepted}, found {', '.join(f'{{{each}}}' for each in unknown)}"
-                )
+                found = ", ".join(f"{{{each}}}" for each in unknown)
+                raise ValueError(f"{name} may contain {accepted}, found {found}")
         return self
 
     def compiled(self, *, default_partition: str) -> rules.Rule:
-        """The rule as it is asked."""
+        """Return the domain's form of the rule."""
         match, partition = self.match, self.partition
         return rules.Rule(
             name=self.name,
@@ -157,7 +166,7 @@ class RuleSection(EntrySection):
 
 
 def problems(rules: tuple[RuleSection, ...], *, default_partition: str) -> list[str]:
-    """Say what is wrong with the rules together, or with the other settings."""
+    """Return what is wrong with the rules in combination, or with the other settings."""
     found: list[str] = []
     seen: Mapping[str, int] = {}
     for number, rule in enumerate(rules):
@@ -166,11 +175,11 @@ def problems(rules: tuple[RuleSection, ...], *, default_partition: str) -> list[
             found.append(f"{where}: rules[{seen[rule.name]}] has the same name")
         seen = {rule.name: number} | dict(seen)
         if rule.match == Match() and number < len(rules) - 1:
-            found.append(f"{where}: it is for everybody, so no rule after it ever holds")
+            found.append(f"{where}: it matches everyone, so no rule after it ever applies")
         if "*" not in rule.partition.allowed and not (rule.partition.default or default_partition):
             found.append(
-                f"{where}: partition.default or slurm.partition is needed where partitions are limited: "
-                "Slurm's own default might be another"
+                f"{where}: partitions are limited, so partition.default or slurm.partition is"
+                " required: Slurm's own default might not be allowed"
             )
     return found
 

@@ -1,4 +1,4 @@
-"""The settings as a request is built from them."""
+"""Translate the settings into the defaults of a request."""
 
 from bridge.domain.ids import ClusterId
 from bridge.domain.request.build import Defaults
@@ -6,7 +6,7 @@ from bridge.settings.schema import Settings
 
 
 def of(settings: Settings, cluster: ClusterId) -> Defaults:
-    """Say what pods get that do not say otherwise."""
+    """Return the values for pods that do not specify their own."""
     return Defaults(
         cluster=cluster,
         mcs_label=settings.slurm.mcs_label,

@@ -1,11 +1,13 @@
-"""Every setting, with its unit, default and meaning; one YAML file serves all programs.
+"""Every setting, with its unit, default and meaning; all programs share one YAML file.
 
-Later ones win: defaults, the YAML file (`--config`), the environment (`SLURM_BRIDGE_SECTION__FIELD`), and files named
-`section__field` in a directory such as a mounted Secret (`--secrets-dir` or `SLURM_BRIDGE_SECRETS_DIR`), each holding one
-value. A name that is not a setting is an error wherever it stands, and all faults are reported at once. In the
-environment and in files, lists are comma-separated, maps are JSON, and `null` means absent.
+The sources, in increasing precedence, are the defaults, the YAML file (`--config`), the environment
+(`SLURM_BRIDGE_SECTION__FIELD`), and files named `section__field` with one value each, in a
+directory such as a mounted Secret (`--secrets-dir` or `SLURM_BRIDGE_SECRETS_DIR`). An unknown name
+is an error in any source, and all faults are reported at once. In the environment and in files,
+lists are comma-separated, maps are JSON, and `null` means absent.
 
-Tokens and keys are never settings: settings name the files that hold them, and those are read again when they change.
+Tokens and keys are never settings: settings name the files that contain them, and those files are
+reread when they change.
 """
 
 from typing import Annotated, Literal, Self
@@ -22,14 +24,14 @@ from bridge.settings.values import Address, Count, HttpUrl, OptionalField, Port,
 ENV_PREFIX = "SLURM_BRIDGE_"
 
 RENEW_JITTER = 1.2
-"""A leader waits up to this many retry periods between renewals; also in `bridge.leading.lease`."""
+"""A leader waits up to this many retry periods between renewals (`bridge.leading.lease`)."""
 
 
 class Log(Section):
-    """What the process says about itself, on standard error."""
+    """The process's log on standard error."""
 
     level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="Least severe level that is written."
+        "info", description="Lowest level that is logged."
     )
     format: Literal["auto", "json", "text"] = Field(
         "auto",
@@ -43,44 +45,46 @@ class Kubernetes(Section):
     kubeconfig: str = Field(
         "", description="Path of a kubeconfig file; empty: the pod's service account."
     )
-    request_timeout_s: Seconds = Field(10, description="Limit of one request, watches excepted.")
+    request_timeout_s: Seconds = Field(10, description="Time-out of one request, except watches.")
     namespace: str = Field(
         "slurm-bridge",
         pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$",
-        description="The namespace slurm-bridge itself runs in; its leases are here.",
+        description="The namespace slurm-bridge itself runs in; it holds the leases.",
     )
 
 
 class Slurm(Section):
-    """How to reach Slurm, and what every placeholder is submitted with."""
+    """How to reach Slurm, and common parameters of all placeholders."""
 
     url: HttpUrl = Field("http://slurmrestd:6820", description="Base URL of slurmrestd.")
     token_file: str = Field(
         "/etc/slurm-bridge/slurm/token",
         min_length=1,
-        description="File with the Slurm token (JWT); read again when it changes.",
+        description="File with the Slurm token (JWT); reread when it changes.",
     )
     token_warning_s: Seconds = Field(
-        3 * 86400, description="How long before the token's end a warning is logged, hourly."
+        3 * 86400, description="How long before the token expires an hourly warning starts."
     )
     ca_file: str = Field(
-        "", description="CA to trust where url is https, PEM; empty: the system's."
+        "", description="CA to trust if url is https, PEM; empty: the system's CAs."
     )
     cert_file: str = Field(
         "", description="Our own certificate chain for slurmrestd, PEM; empty: none."
     )
     key_file: str = Field("", description="Its private key, PEM; goes with cert_file.")
-    request_timeout_s: Seconds = Field(10, description="Limit of one request to slurmrestd.")
+    request_timeout_s: Seconds = Field(10, description="Time-out of one request to slurmrestd.")
     connections: Count = Field(
-        8, description="Most connections to slurmrestd; it serves 124 by default, from everybody."
+        8,
+        description="Maximum number of connections to slurmrestd, which by default serves 124 for "
+        "all its clients.",
     )
     controller_host: str = Field(
-        "slurmctld", min_length=1, description="Host of slurmctld, told how a pod has ended."
+        "slurmctld", min_length=1, description="Host of slurmctld; told how pods end."
     )
     controller_port: Port = Field(6817, description="SlurmctldPort of slurmctld.")
     partition: str = Field("", description="Partition of the jobs; empty: Slurm's default.")
     user: str = Field(
-        "", description="Slurm user of all jobs, without policy.rules; empty: pods are refused."
+        "", description="Slurm user of all jobs, without policy.rules; empty: pods are rejected."
     )
     group: str = Field("", description="Group of the jobs; goes with user, both or neither.")
     account: str = Field(
@@ -89,7 +93,7 @@ class Slurm(Section):
     )
     mcs_label: str = Field("", description="MCS label of the jobs; empty: none.")
     over_time_limit_min: Annotated[int, Field(ge=0)] = Field(
-        0, description="Slurm's OverTimeLimit, which pods get besides their time limit too."
+        0, description="Slurm's OverTimeLimit, which pods also get on top of their time limit."
     )
 
     @model_validator(mode="after")
@@ -112,25 +116,26 @@ class Slurm(Section):
 
 
 class PolicySection(Section):
-    """Who may ask Slurm for what: docs/identity.md. Read again when the file changes, unlike all other settings."""
+    """Who may request what from Slurm: docs/identity.md. Reread when the file changes."""
 
     rules: Annotated[tuple[RuleSection, ...], BeforeValidator(settings_values.parse_json)] = Field(
-        (), description="The first that matches holds; no match: the pod is refused."
+        (), description="The first that matches applies; without a match the pod is rejected."
     )
     creator_annotation: str = Field(
         "",
         pattern=r"^([A-Za-z0-9][-A-Za-z0-9_./]{0,316})?$",
-        description="Annotation in which the cluster records who created an object; empty: it does not. "
-        "Whoever can forge it can be anybody.",
+        description="Annotation in which the cluster records who created an object; empty: none. "
+        "Anyone who can forge it can impersonate anyone.",
     )
     controllers: Annotated[tuple[str, ...], BeforeValidator(settings_values.split)] = Field(
         ("system:serviceaccount:kube-system:*-controller", "system:kube-controller-manager"),
-        description="Users that create pods for others: with creator_annotation the creator of the owner counts instead; * and ? match.",
+        description="Users that create pods on behalf of others; with creator_annotation, the "
+        "creator of the owner counts instead; wildcards * and ?.",
     )
 
 
 class PlacementSection(Section):
-    """How the extender's leader gets pods their nodes."""
+    """How the extender's leader places pods."""
 
     default_cpus: Count = Field(1, description="CPUs of a pod that requests none.")
     default_memory_mib: Count = Field(256, description="Memory of a pod that requests none.")
@@ -140,53 +145,53 @@ class PlacementSection(Section):
     allowed_fields: Annotated[tuple[OptionalField, ...], BeforeValidator(settings_values.split)] = (
         Field(
             (),
-            description="Request fields that users may set besides the free ones, without policy.rules.",
+            description="Request fields that users may set in addition to the unrestricted ones, "
+            "without policy.rules.",
         )
     )
     submit_concurrency: Count = Field(
-        8, description="Submits under way at once; at most slurm.connections."
+        8, description="Maximum number of concurrent submissions; at most slurm.connections."
     )
     poll_interval_s: Seconds = Field(
         0.5,
-        description="How often Slurm is asked for job states while pods wait; more and more rarely, "
-        "down to idle_poll_interval_s, the longer nothing happens.",
+        description="Interval between readings of job states while pods wait; it grows to "
+        "idle_poll_interval_s while nothing happens.",
     )
     idle_poll_interval_s: Seconds = Field(
-        2, description="How often it is asked otherwise; at least poll_interval_s."
+        2, description="The same interval otherwise; at least poll_interval_s."
     )
     quiet_period_s: Seconds = Field(
-        10, description="How long a placeholder must be missing before it is taken for gone."
+        10, description="How long a placeholder must be missing before it counts as gone."
     )
     bind_deadline_s: Seconds = Field(
         120, description="How long kube-scheduler may take to bind a pod that has its node."
     )
-    tell_after_s: Seconds = Field(
-        2, description="How long a pod waits before it is told why; shorter waits stay silent."
-    )
+    tell_after_s: Seconds = Field(2, description="How long a pod waits before its status says why.")
     incomplete_after_s: Seconds = Field(
         60,
-        description="How long a gang's pods may come in silence before they say what is missing.",
+        description="How long a gang may be incomplete before its pods say what is missing.",
     )
     when_full: Literal["own-job", "wait"] = Field(
         "own-job",
-        description="What becomes of a pod for which its running gang has no slot: a Slurm job of its own, or it waits "
-        f"for one; annotation {names.WHEN_FULL_ANNOTATION} wins.",
+        description="What happens to a pod for which its running gang has no slot: it gets its own "
+        f"Slurm job, or waits for a slot; annotation {names.WHEN_FULL_ANNOTATION} takes "
+        "precedence.",
     )
     priority_classes: Annotated[
         dict[str, dict[str, str]], BeforeValidator(settings_values.parse_json)
     ] = Field(
         default_factory=dict,
-        description="What pods of a Kubernetes priority class ask of Slurm, by the fields of "
-        'docs/annotations.md, such as {"urgent": {"qos": "high"}}; their annotations win, '
-        "and the policy decides on it as on these.",
+        description="What pods of a Kubernetes priority class request from Slurm, by the fields of "
+        'docs/annotations.md, such as {"urgent": {"qos": "high"}}; annotations take precedence, '
+        "and the policy applies to both.",
     )
     tells_per_second: Annotated[float, Field(gt=0)] = Field(
-        20, description="Most status updates of waiting pods, over all of them."
+        20, description="Rate limit of status updates of waiting pods, for all of them together."
     )
     avoid_node_s: Seconds = Field(
-        300, description="How long a node is avoided that Kubernetes could not use."
+        300, description="How long a node that Kubernetes could not use is avoided."
     )
-    workers: Count = Field(16, description="Pods worked on at once.")
+    workers: Count = Field(16, description="Maximum number of pods processed concurrently.")
 
     @model_validator(mode="after")
     def _idle_is_no_faster(self) -> Self:
@@ -214,67 +219,67 @@ class Extender(Webhook):
     """The scheduler extender's HTTPS server."""
 
     client_ca_file: str = Field(
-        "", description="CA of the clients' certificates, PEM; empty: clients need none."
+        "", description="CA of client certificates, PEM; empty: clients need no certificate."
     )
 
 
 class Controllers(Section):
-    """What happens after a pod has its node, and Slurm's picture of the nodes."""
+    """Pods that have a node, and Slurm's view of the nodes."""
 
     self_test_namespace: str = Field(
         "",
         pattern=r"^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)?$",
-        description="Namespace in which the webhook is tested by a dry run; empty: it is not.",
+        description="Namespace in which the webhook is tested by a dry run; empty: no test.",
     )
     self_test_interval_s: Seconds = Field(
-        60, description="How often the webhook is tested while it works."
+        60, description="Interval between tests of the webhook while it works."
     )
-    workers: Count = Field(16, description="Pods worked on at once.")
-    poll_interval_s: Seconds = Field(1, description="How often Slurm is asked for job states.")
+    workers: Count = Field(16, description="Maximum number of pods processed concurrently.")
+    poll_interval_s: Seconds = Field(1, description="Interval between readings of job states.")
     orphan_interval_s: Seconds = Field(
-        30, description="How often placeholders without pods are looked for."
+        30, description="Interval between searches for placeholders without pods."
     )
     start_deadline_s: Seconds = Field(
         1800,
-        description="How long a bound pod's first container may take to start, its image included.",
+        description="How long a bound pod's first container may take to start, image included.",
     )
     kept_slots_deadline_s: Annotated[Seconds | None, BeforeValidator(settings_values.null)] = Field(
         3600,
-        description="How long a started gang keeps slots for pods that its controller has yet to create (LeaderReady, "
-        "exclusive topology) before it is evicted; null: for ever.",
+        description="How long a started gang keeps slots for pods that its controller has not "
+        "created yet (LeaderReady, exclusive topology) before it is evicted; null: no limit.",
     )
     restore_deadline_s: Seconds = Field(
-        600, description="How long a lost placeholder may wait for its nodes to be given back."
+        600, description="How long a lost placeholder may wait to get its nodes back."
     )
     eviction_share: Annotated[float, Field(gt=0, le=1)] = Field(
-        0.3, description="Share of the running pods that may be evicted at once on Slurm's word."
+        0.3, description="Share of running pods that may be evicted at once because of Slurm."
     )
     eviction_always: Count = Field(
-        20, description="So many may be evicted at once whatever share of them that is."
+        20, description="Number of pods that may be evicted at once regardless of that share."
     )
     suspended: Literal["keep", "evict"] = Field(
-        "keep", description="What becomes of the pods of a placeholder that somebody suspends."
+        "keep", description="What happens to the pods of a suspended placeholder."
     )
     node_features: Annotated[tuple[str, ...], BeforeValidator(settings_values.split)] = Field(
-        (), description="Node label keys published as Slurm features; * and ? match."
+        (), description="Node label keys published as Slurm features; wildcards * and ?."
     )
     gpu_resources: Annotated[dict[str, str], BeforeValidator(settings_values.parse_json)] = Field(
         default_factory=lambda: {"nvidia.com/gpu": "gpu", "amd.com/gpu": "gpu"},
-        description="Extended resource names and the Slurm GRES they are.",
+        description="Extended resource names and their Slurm GRES.",
     )
     gpu_type_labels: Annotated[tuple[str, ...], BeforeValidator(settings_values.split)] = Field(
         ("nvidia.com/gpu.product", "amd.com/gpu.product-name"),
-        description="Node labels that name the type of a GRES without one; the first there is counts.",
+        description="Node labels with the type of a GRES that has none; the first present counts.",
     )
     node_interval_s: Seconds = Field(
-        5, description="How often Slurm's list of nodes is read while nothing changes."
+        5, description="Interval between readings of Slurm's nodes while nothing changes."
     )
     drain_conditions: Annotated[tuple[str, ...], BeforeValidator(settings_values.split)] = Field(
         (), description="Types of node conditions that drain the node in Slurm while they are True."
     )
     cordon_drained_nodes: bool = Field(
         default=False,
-        description="Cordon nodes that somebody else has drained, downed or failed in Slurm.",
+        description="Cordon nodes that someone else has drained, downed or failed in Slurm.",
     )
     taint_effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute", ""] = Field(
         "NoSchedule", description="Effect of the managed-node taint; empty: no taint."
@@ -282,25 +287,26 @@ class Controllers(Section):
 
 
 class CertificatesSection(Section):
-    """Certificates that the controllers' leader signs itself, for webhook, extender and kube-scheduler."""
+    """Certificates that the controllers' leader signs for webhook, extender and kube-scheduler."""
 
     release: str = Field(
         "",
         pattern=r"^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)?$",
-        description="Beginning of the names of its Secrets and webhook configurations; empty: others sign.",
+        description="Name prefix of its Secrets and webhook configurations; empty: not signed here.",
     )
     hosts: Annotated[dict[str, tuple[str, ...]], BeforeValidator(settings_values.parse_json)] = (
         Field(
             default_factory=dict,
-            description="Names and addresses each part is called by; one without any gets a client's certificate.",
+            description="Names and addresses of each component; without any: a client certificate.",
         )
     )
     lifetime_s: Count = Field(
-        90 * 86400, description="Life of a certificate; renewed when two thirds of it are over."
+        90 * 86400, description="Lifetime of a certificate; it is renewed after two thirds."
     )
     authority_lifetime_s: Count = Field(
         3650 * 86400,
-        description="Life of the CA; its successor is published at half of it and signs from two thirds on.",
+        description="Lifetime of the CA; its successor is published after half of it and signs "
+        "after two thirds.",
     )
 
     @model_validator(mode="after")
@@ -314,19 +320,19 @@ class CertificatesSection(Section):
 
 
 class LeaderElection(Section):
-    """Which replica acts; renewed in time or given up. All replicas need the same values."""
+    """Election of the replica that acts. All replicas need the same values."""
 
     enabled: bool = Field(
-        default=True, description="Elect a leader; false: lead at once (a single replica)."
+        default=True, description="Elect a leader; false: no election (a single replica)."
     )
     lease_duration_s: Count = Field(
         15, description="How long others wait after the last renewal before they take over."
     )
     renew_deadline_s: Seconds = Field(
-        10, description="How long a leader goes on without a renewal; less than lease_duration_s."
+        10, description="How long a leader leads without a renewal; less than lease_duration_s."
     )
     retry_period_s: Seconds = Field(
-        2, description=f"Pause between attempts, up to {RENEW_JITTER:g} times as long."
+        2, description=f"Minimum pause between attempts; at most {RENEW_JITTER:g} times as long."
     )
 
     @model_validator(mode="after")
@@ -346,7 +352,7 @@ class HealthSection(Section):
 
 
 class Settings(Section):
-    """All settings. Constructing one reads nothing; `load` does."""
+    """All settings. Constructing them reads nothing; `load` does."""
 
     cluster_id: str = Field(
         "",
@@ -356,7 +362,7 @@ class Settings(Section):
     scheduler_name: str = Field(
         names.SCHEDULER_NAME,
         pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$",
-        description="The kube-scheduler profile that asks our extender.",
+        description="The kube-scheduler profile that calls our extender.",
     )
     log: Log = Log()
     kubernetes: Kubernetes = Kubernetes()
@@ -388,5 +394,5 @@ class Settings(Section):
 
 
 def reference() -> str:
-    """`docs/settings.md`."""
+    """Return the content of `docs/settings.md`."""
     return settings_reference.markdown(Settings, introduction=__doc__ or "")

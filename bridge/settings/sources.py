@@ -1,7 +1,7 @@
-"""Where settings come from: YAML, environment, secret files; merged by name, and every name that is none is a fault.
+"""Read settings from YAML, the environment and secret files, and merge them by name.
 
-pydantic-settings is not used: it passes over variables it does not know, stops at the first value it cannot decode, and
-cannot say where a wrong value stands.
+Unknown names are faults. pydantic-settings is not used: it ignores unknown variables, stops at the
+first value it cannot decode, and cannot report where an invalid value comes from.
 """
 
 import difflib
@@ -15,37 +15,36 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 Name = tuple[str, ...]
-"""A setting: (section, field), or (field,) at the top."""
-
+"""A setting: (section, field), or (field,) at the top level."""
 
 M = TypeVar("M", bound=BaseModel)
 
 
 class Unreadable(Exception):
-    """A source cannot be read at all; the message says which and where it breaks."""
+    """A source cannot be read at all; the message names it and the position of the error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """One value and where it stands, for people."""
+    """One value and its location, for messages."""
 
     value: object
     place: str
 
 
 _Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""libyaml's where PyYAML was built with it: a policy of 500 rules takes 0.1 s instead of 1 s."""
+"""libyaml's loader if PyYAML was built with it: a policy of 500 rules takes 0.1 s, not 1 s."""
 
 
-class _StrictLoader(_Loader):  # type: ignore[valid-type,misc]  # known when it runs
-    """Refuses a key that stands twice: the first value would be lost silently."""
+class _StrictLoader(_Loader):  # type: ignore[valid-type,misc]  # chosen at run time
+    """Rejects a duplicate key, whose first value would be lost silently."""
 
     def unique_mapping(self, node: yaml.MappingNode) -> dict[Hashable, Any]:
         keys: list[Any] = [self.construct_object(key) for key, _ in node.value]
         for n, key in enumerate(keys):
             if key in keys[:n]:
                 line = node.value[n][0].start_mark.line + 1
-                raise Unreadable(f"line {line}: {key} stands here a second time")
+                raise Unreadable(f"line {line}: {key} is a duplicate key")
         mapping: dict[Hashable, Any] = self.construct_mapping(node, deep=True)
         return mapping
 
@@ -54,10 +53,10 @@ _StrictLoader.add_constructor("tag:yaml.org,2002:map", _StrictLoader.unique_mapp
 
 
 def from_yaml(file: Path) -> dict[Name, Given]:
-    """What a YAML file gives, two levels deep; a section without content gives nothing.
+    """Return the values in a YAML file, two levels deep; an empty section yields nothing.
 
     Raises:
-        Unreadable: there is no such file, or no YAML mapping in it.
+        Unreadable: the file does not exist or does not contain a YAML mapping.
     """
     try:
         content = yaml.load(file.read_text(encoding="utf-8"), _StrictLoader)  # noqa: S506  # is safe
@@ -84,11 +83,13 @@ def from_yaml(file: Path) -> dict[Name, Given]:
 def from_environment(
     environment: Mapping[str, str], *, prefix: str, top: Iterable[str]
 ) -> dict[Name, Given]:
-    """What variables `PREFIX_SECTION__FIELD` give, whether there is such a setting or not.
+    """Return the values in variables `PREFIX_SECTION__FIELD`, whether such a setting exists or not.
 
-    Others may share the prefix: the sandbox's, and those the kubelet sets for a Service called slurm-bridge-something
-    (<https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables>). A variable is surely
-    meant for us if it has the double underscore, or begins like one of the `top` names.
+    Other variables may share the prefix: the sandbox's, and those the kubelet sets for a Service
+    called slurm-bridge-something
+    (<https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables>).
+    A variable is meant for us if it contains a double underscore or starts like one of the `top`
+    names.
     """
     links = tuple(
         link
@@ -107,10 +108,10 @@ def from_environment(
 
 
 def from_directory(directory: Path) -> dict[Name, Given]:
-    """What files named `section__field` give; hidden ones are the kubelet's own.
+    """Return the values in files named `section__field`; skip hidden files, the kubelet's own.
 
     Raises:
-        Unreadable: there is no such directory, or a file in it is not for us to read.
+        Unreadable: the directory does not exist, or a file in it cannot be read.
     """
     try:
         return {
@@ -127,7 +128,7 @@ def from_directory(directory: Path) -> dict[Name, Given]:
 
 
 class Invalid(Exception):
-    """Settings with faults; all of them."""
+    """The settings are invalid; `faults` lists every fault."""
 
     def __init__(self, faults: Iterable[str]) -> None:
         self.faults = tuple(faults)
@@ -142,7 +143,7 @@ def read(
     prefix: str,
     secrets_dir: Path | None,
 ) -> M:
-    """Gather all sources, the later ones winning, and validate.
+    """Merge all sources, with later ones taking precedence, and validate the result.
 
     Raises:
         Invalid: with every fault of every source.
@@ -172,7 +173,7 @@ def read(
 
 
 def names(model: type[BaseModel], *above: str) -> Iterator[Name]:
-    """Every setting of a model of sections, in order."""
+    """Yield the name of every setting of a model of sections, in order."""
     for name, field in model.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
             yield from names(field.annotation, *above, name)
@@ -181,7 +182,7 @@ def names(model: type[BaseModel], *above: str) -> Iterator[Name]:
 
 
 def _strangers(given: Mapping[Name, Given], model: type[BaseModel]) -> Iterator[str]:
-    """Faults: names that are no settings, with the setting that may have been meant."""
+    """Yield a fault for each unknown name, suggesting the setting that may have been meant."""
     known = {".".join(name): name for name in names(model)}
     for name, item in given.items():
         if name not in known.values():
@@ -191,7 +192,7 @@ def _strangers(given: Mapping[Name, Given], model: type[BaseModel]) -> Iterator[
 
 
 def _nested(given: Mapping[Name, Given], model: type[BaseModel]) -> dict[str, Any]:
-    """The settings among what is given, section by section, as the model takes them."""
+    """Return the known settings, nested by section as the model expects."""
     values: dict[str, Any] = {}
     for *section, field in (name for name in names(model) if name in given):
         into = values.setdefault(section[0], {}) if section else values
@@ -200,7 +201,7 @@ def _nested(given: Mapping[Name, Given], model: type[BaseModel]) -> dict[str, An
 
 
 def _in_words(error: ValidationError, given: Mapping[Name, Given]) -> Iterator[str]:
-    """Faults: values that are not accepted, where they stand; and rules that several break together."""
+    """Yield a fault for each invalid value, with its location, and for each invalid combination."""
     for fault in error.errors(include_url=False):
         path = fault["loc"]
         name = tuple(str(part) for part in path[:2])
@@ -221,13 +222,13 @@ _SHOWN = 200
 def _short(value: object) -> str:
     try:
         text = repr(value)
-    except ValueError:  # a number of more digits than Python writes
+    except ValueError:  # a number with more digits than Python converts
         text = type(value).__name__
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def _inside(place: str, name: Name, path: tuple[int | str, ...]) -> str:
-    """Where a part of a value stands: `policy.rules[3].account in config.yaml`."""
+    """Return the location of a part of a value: `policy.rules[3].account in config.yaml`."""
     inner = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     dotted = ".".join(name)
     return (

@@ -1,4 +1,4 @@
-"""The kinds of values that settings have, and how they are read from one line of text."""
+"""Types of settings, and how their values are parsed from one line of text."""
 
 import json
 import re
@@ -24,19 +24,19 @@ def _http_url(text: str) -> str:
 
 
 def split(value: object) -> object:
-    """A list as one line of text: `a, b`."""
+    """Parse a list from one line of text: `a, b`."""
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
     return value
 
 
 def null(value: object) -> object:
-    """Absence as one word of text, as YAML spells it."""
+    """Parse the word `null`, YAML's spelling of absence."""
     return None if value == "null" else value
 
 
 def parse_json(value: object) -> object:
-    """A map, or a list of them, as one line of text: JSON."""
+    """Parse a map, or a list of maps, from one line of JSON."""
     if not isinstance(value, str):
         return value
     try:
@@ -51,10 +51,10 @@ Port = Annotated[int, Field(ge=1, le=_MAX_PORT)]
 Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 OptionalField = Literal["account", "qos", "reservation", "priority", "nice"]
-"""Request fields that users may set only where the administrator lists them."""
+"""Request fields that users may set only if the administrator allows them."""
 
 
 class Section(BaseModel):
-    """What all sections share: nothing unknown, nothing changed later."""
+    """Base of all sections: unknown fields are forbidden, instances are immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

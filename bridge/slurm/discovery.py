@@ -241,7 +241,7 @@ class Discovery:
         return [*(id_ for id_ in changed if id_ not in self._left), *vanished]
 
     def _vanished(self, seen: Mapping[JobId, frozenset[str]], began: float) -> list[JobId]:
-        """Drop jobs Slurm no longer lists; return those of ours that were alive, for a last fetch."""
+        """Drop jobs Slurm no longer lists; return ours that were alive, for a last fetch."""
         self._strangers &= seen.keys()
         for id_ in self._unreadable.keys() - seen.keys():
             del self._unreadable[id_]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from bridge.domain import names
 from bridge.domain.admission import review as admission
+from bridge.domain.model.json_patch import Operation
 from bridge.domain.request.rules import Policy
 from sandbox.api import Api
 from sandbox.client import Sandbox
@@ -52,7 +53,7 @@ def untouched(cluster: Cluster, body: Manifest) -> Manifest:
     return created(cluster, body, cluster.user("root", "system:masters", BREAK_GLASS))
 
 
-def patched(document: Manifest, patch: tuple[admission.Operation, ...]) -> Manifest:
+def patched(document: Manifest, patch: tuple[Operation, ...]) -> Manifest:
     """RFC 6902, as far as the webhook uses it."""
     result = deepcopy(document)
     for operation in patch:

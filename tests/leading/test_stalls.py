@@ -256,7 +256,7 @@ class TestLoops:
         async def main(clock: VirtualClock) -> None:
             await liveness.run("loop", clock.sleep(5), asyncio.Event())
 
-        with pytest.raises(liveness.LoopEndedEarly, match="'loop' ended although nobody asked"):
+        with pytest.raises(liveness.LoopEndedEarly, match="'loop' ended without being asked"):
             virtual_time.run(main)
 
     def test_workers_end_although_their_reconcile_loses_the_cancel(self) -> None:

@@ -61,7 +61,7 @@ async def parts(stop):
         await stop.wait()
     await lifetime.run_parts(Part("cache", cache), Part("server", {part}), stop=stop)
 
-class Part(lifetime.Part):
+class Part(lifetime.Service):
     def __init__(self, name, run):
         super().__init__(name=name, run=run)
 
@@ -164,7 +164,7 @@ class TestEndings:
             code, (line,) = process.end()
 
         assert (1, "process.failed") == (code, line["event"])
-        assert "the part 'server'" in line["exception"]
+        assert "the service 'server'" in line["exception"]
 
     @pytest.mark.parametrize("part", ["at_once", "failing"])
     def test_a_part_that_ignores_its_cancel_does_not_keep_the_process(self, part: str) -> None:
@@ -174,7 +174,7 @@ class TestEndings:
 
         assert (1, "process.failed", "critical") == (code, line["event"], line["level"])
         assert "server failed: " in line["error"]
-        assert "these parts have not ended in 0.1 s: leader" in line["error"]
+        assert "these services did not end within 0.1 s: leader" in line["error"]
 
     def test_who_ignores_the_deadline_does_not_keep_the_process_either(self) -> None:
         with child("deaf_parts", part="until_told", deadline_s=0.1) as process:
@@ -227,4 +227,4 @@ class TestParts:
             )
 
         assert cancelled.is_set()
-        assert caught.group_contains(EndedEarly, match="'server' ended although nobody asked")
+        assert caught.group_contains(EndedEarly, match="'server' ended without being asked")

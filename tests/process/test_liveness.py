@@ -355,7 +355,7 @@ class TestLoop:
                 assert {} == alive.faults()
                 liveness.turned()
                 await clock.sleep(alive.bound_s + 1)
-                assert {"loop": "has not turned for 181 s"} == alive.faults()
+                assert {"loop": "no sign of life for 181 s"} == alive.faults()
                 liveness.turned()
                 assert {} == alive.faults()
                 await clock.sleep(alive.bound_s + 1)
@@ -399,7 +399,7 @@ def test_a_lease_that_is_held_without_a_term_is_found_out() -> None:
             assert await contender._attempt()
             await clock.sleep(1.5)
         await clock.sleep(1.5)
-        assert "held without a term for 17 s" == contender.fault()
+        assert "held without a leader for 17 s" == contender.fault()
         await clock.sleep(15)
         assert contender.fault() is None, "by now it may be another's"
 
@@ -411,8 +411,8 @@ async def test_livez_says_what_has_stalled() -> None:
     app = health.app(Health(), Metrics("test"), lambda: stalled)
     async with serving(app) as address:
         good = await talk(address, lambda peer: peer.ask("GET", "/livez"))
-        stalled["placeholders"] = "has not turned for 200 s"
+        stalled["placeholders"] = "no sign of life for 200 s"
         bad = await talk(address, lambda peer: peer.ask("GET", "/livez"))
 
     assert (200, b"ok\n") == (good.status, good.body)
-    assert (503, b"[-] placeholders: has not turned for 200 s\n") == (bad.status, bad.body)
+    assert (503, b"[-] placeholders: no sign of life for 200 s\n") == (bad.status, bad.body)

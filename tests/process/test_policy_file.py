@@ -92,7 +92,7 @@ class TestFaults:
 
         (fault,) = faults(config)
         assert fault.startswith(
-            "policy.rules[0]: user may have {namespace}, {user}, found {slurm_user}"
+            "policy.rules[0]: user may contain {namespace}, {user}, found {slurm_user}"
         )
 
     def test_rules_that_cannot_go_together(self, config: Path) -> None:
@@ -101,7 +101,7 @@ class TestFaults:
 
         (fault,) = faults(config)
         assert (
-            "policy.rules[0] (rest): it is for everybody, so no rule after it ever holds" in fault
+            "policy.rules[0] (rest): it matches everyone, so no rule after it ever applies" in fault
         )
         assert "policy.rules[1] (rest): rules[0] has the same name" in fault
         assert "policy.rules[1] (rest): partition.default or slurm.partition is needed" in fault

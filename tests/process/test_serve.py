@@ -151,7 +151,7 @@ class TestBodyLimit:
         async with serving(echo) as address:
             answer = await talk(address, promise_and_wait)
 
-        assert (408, b"the body has not come in 0.05 s\n") == (answer.status, answer.body)
+        assert (408, b"the body did not arrive within 0.05 s\n") == (answer.status, answer.body)
         assert "close" == answer.headers["connection"]
 
     async def test_while_long_bodies_come_in_only_small_ones_are_taken(self) -> None:

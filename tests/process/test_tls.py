@@ -189,13 +189,13 @@ class TestStart:
     def test_a_pair_that_does_not_fit_is_named(self, authority: Authority, tmp_path: Path) -> None:
         cert_file, _ = authority.issue("a").write(tmp_path, "a")
         _, key_file = authority.issue("b").write(tmp_path, "b")
-        with pytest.raises(tls.Unusable, match=f"^{cert_file} and {key_file} are no pair of"):
+        with pytest.raises(tls.Unusable, match=f"^{cert_file} and {key_file} are not a matching"):
             ServerTls(cert_file, key_file)
 
     def test_a_client_ca_that_is_none_is_named(self, authority: Authority, tmp_path: Path) -> None:
         files = authority.issue("server").write(tmp_path, "server")
         (tmp_path / "ca.crt").write_text("nothing")
-        with pytest.raises(tls.Unusable, match=f"^{tmp_path}/ca.crt holds no CA certificate"):
+        with pytest.raises(tls.Unusable, match=f"^{tmp_path}/ca.crt contains no CA certificate"):
             ServerTls(*files, str(tmp_path / "ca.crt"))
 
 
@@ -208,7 +208,7 @@ class TestExpiry:
 
         assert ends == served.expires_at
         assert served.fault(NOW) is None
-        assert f"the certificate in {tmp_path}/a.crt ended at {ends.isoformat()}" == served.fault(
+        assert f"the certificate in {tmp_path}/a.crt expired at {ends.isoformat()}" == served.fault(
             ends
         )
 

@@ -166,7 +166,7 @@ class TestFaults:
         [
             pytest.param("a: [", ": not YAML: ", id="a bracket left open"),
             pytest.param("- a", ": expected sections with settings, found ['a']", id="a list"),
-            pytest.param("log: {}\nlog: {}", ": line 2: log stands here a second time", id="twice"),
+            pytest.param("log: {}\nlog: {}", ": line 2: log is a duplicate key", id="twice"),
             pytest.param("log: debug", "log in ", id="a value in place of a section"),
             pytest.param("on: 1", "True in ", id="a key that YAML takes for a truth value"),
         ],

@@ -17,7 +17,9 @@ from itertools import islice
 from bridge.domain import names
 from bridge.domain.faults import MOST_FAULTS, Fault, Refused, bounded
 from bridge.domain.lifecycle.decision import WhenFull
+from bridge.domain.model import json_patch
 from bridge.domain.model.demand import Demand
+from bridge.domain.model.json_patch import Operation
 from bridge.domain.model.pods import Toleration
 from bridge.domain.request import build, overrides, permit
 from bridge.domain.request.build import Defaults
@@ -37,9 +39,6 @@ OLD_REQUEST_PREFIX = "slinky.slurm.net/"
 
 _SHOWN = 80
 """The number of characters of a faulty value to show."""
-
-Operation = Mapping[str, object]
-"""One operation of a JSON patch (RFC 6902)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +146,7 @@ def is_ours_to_place(pod: Draft, scheduler_name: str) -> bool:
 def _operations(pod: Draft, policy: Policy, scheduler_name: str) -> Iterator[Operation]:
     yield from _attributed(pod, policy)
     if pod.scheduler_name != scheduler_name:
-        yield {"op": "add", "path": "/spec/schedulerName", "value": scheduler_name}
+        yield json_patch.add("/spec/schedulerName", scheduler_name)
     if names.GATE not in (pod.gates or ()):
         yield _append("/spec/schedulingGates", {"name": names.GATE}, pod.gates)
     if names.FINALIZER not in (pod.finalizers or ()):
@@ -161,15 +160,11 @@ def _attributed(pod: Draft, policy: Policy) -> Iterator[Operation]:
     """Overwrite whatever the author has written there."""
     ours = _attribution(pod, policy)
     if not pod.annotations:
-        yield {"op": "add", "path": "/metadata/annotations", "value": ours}
+        yield json_patch.add("/metadata/annotations", ours)
         return
     for key, value in ours.items():
         if pod.annotations.get(key) != value:
-            yield {
-                "op": "add",
-                "path": f"/metadata/annotations/{key.replace('/', '~1')}",
-                "value": value,
-            }
+            yield json_patch.add(f"/metadata/annotations/{json_patch.escape(key)}", value)
 
 
 def _attribution(pod: Draft, policy: Policy) -> dict[str, str]:
@@ -212,8 +207,8 @@ def _not_permitted(pod: Draft, asked: Overrides, policy: Policy) -> Iterator[Fau
 
 def _append(path: str, value: object, there: tuple[object, ...] | None) -> Operation:
     if there is None:
-        return {"op": "add", "path": path, "value": [value]}
-    return {"op": "add", "path": f"{path}/-", "value": value}
+        return json_patch.add(path, [value])
+    return json_patch.add(f"{path}/-", value)
 
 
 def _tolerates_managed_nodes(toleration: Toleration) -> bool:

@@ -7,8 +7,9 @@ import pytest
 
 from bridge.domain import names
 from bridge.domain.admission import review as admission
-from bridge.domain.admission.review import Draft, Operation, PodAffinityTerm, Verdict
+from bridge.domain.admission.review import Draft, PodAffinityTerm, Verdict
 from bridge.domain.ids import ClusterId
+from bridge.domain.model.json_patch import Operation
 from bridge.domain.model.pods import Toleration
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.rules import Patterns, Policy, Range, Requester, Rule
