@@ -23,7 +23,7 @@ from bridge.domain.nodes.fillers import Fill
 from bridge.kube.cache import Cache
 from bridge.process import liveness
 from bridge.process.clock import Clock
-from bridge.reconcile.nodes import KubeNodes
+from bridge.reconcile.nodes import KubeNodes, bound_to
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
@@ -68,7 +68,7 @@ class Fillers:
         self._cluster = cluster
         self._cache = kube_nodes
         self._kube_nodes = KubeNodes(kube_nodes)
-        self._others_on = bound.index(lambda pod: [pod.kube_node])
+        self._others_on = bound.index(bound_to)
         self._placeholders = placeholders
         self._slurm_node = slurm_node
         self._quiet_s = quiet_s
