@@ -116,7 +116,7 @@ class Actuator:
                 before, pod = pod, await self._act(pod, action, workload)
                 self._count(before, action)
                 if not isinstance(action, Wait):
-                    _log.info("pod.acted", action=type(action).__name__, reason=decision.reason)
+                    _log.info("pod.acted", reason=decision.reason, **_particulars(pod, action))
         except kube_errors.NotFound:
             _log.debug("pod.gone_already")
 
@@ -375,6 +375,17 @@ class Actuator:
             await events.create_event(self._kube, pod, event, by=self._reporter)
         except kube_errors.KubeError as error:
             _log.warning("event.lost", error=str(error))
+
+
+def _particulars(pod: Pod, action: Action) -> dict[str, object]:
+    """Return what the log says of an action; `pod` is the pod after it."""
+    found = {
+        "job_id": getattr(action, "job_id", None) or pod.job_id,
+        "node": pod.kube_node or pod.assigned_node,
+        "cause": getattr(getattr(action, "cause", None), "value", None),
+    }
+    known = {name: value for name, value in found.items() if value is not None}
+    return {"action": type(action).__name__, **known}
 
 
 def _amendment(pod: Pod, action: Enlist | Record) -> Callable[[Identity], Identity]:
