@@ -16,6 +16,7 @@ from benchmarks.results import Micro
 from bridge.kube import decode
 from bridge.kube.cache import Cache
 from bridge.kube.decode import PODS
+from bridge.reconcile.nodes import bound_to
 
 T = TypeVar("T")
 
@@ -28,7 +29,7 @@ def main() -> None:
     count = int(sys.argv[1])
     pages = _pages(sys.stdin.buffer.read(), count)
     ours = Cache(PODS)
-    ours.index(lambda pod: [pod.kube_node] if pod.kube_node else [])
+    ours.index(bound_to)
     before_mib = _resident_mib()
     began_s = time.process_time()
     for page in pages:

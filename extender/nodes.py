@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
-from bridge.domain.model import nodes
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import BoundPod, Pod
@@ -15,6 +14,7 @@ from bridge.domain.request import candidates, fit
 from bridge.domain.request.candidates import Pool
 from bridge.kube.cache import Cache
 from bridge.process.clock import Clock
+from bridge.reconcile.nodes import KubeNodes, bound_to, taken_by
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import nodes as slurm_nodes
 from bridge.slurm.client import SlurmClient
@@ -45,9 +45,9 @@ class Bridged:
         self._placeholders = placeholders
         self._kube_nodes = kube_nodes
         self._clock = clock
-        self._bound_on = bound.index(lambda pod: [pod.kube_node])
-        self._ours_on = pods.index(_node_taken)
-        self._named_in_slurm = kube_nodes.index(lambda node: [nodes.slurm_name(node)])
+        self._bound_on = bound.index(bound_to)
+        self._ours_on = pods.index(taken_by)
+        self._by_name = KubeNodes(kube_nodes)
         kube_nodes.subscribe(self._edited)
         self._listing = asyncio.Lock()
         self._pool: Pool | None = None
@@ -70,8 +70,7 @@ class Bridged:
 
     def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
         """Return the Kubernetes node with this Slurm name; None if there is none."""
-        found = nodes.holder(self._named_in_slurm.get(slurm_node))
-        return found.name if found else None
+        return self._by_name.behind(slurm_node)
 
     def check(self, pod: Pod, kube_node: KubeNode, beside: Sequence[Pod] = ()) -> fit.FitResult:
         """Check whether Kubernetes can take the pod there, beside others about to get that node."""
@@ -95,12 +94,6 @@ class Bridged:
         """Rebuild the pool if a node was added, removed or edited."""
         if _of_interest(old) != _of_interest(new):
             self._pool = None
-
-
-def _node_taken(pod: Pod) -> list[str]:
-    """Return the node where a pod of ours takes room, bound or pinned."""
-    node = pod.kube_node or pod.assigned_node
-    return [node] if node else []
 
 
 def _of_interest(node: KubeNodeFacts | None) -> tuple[Mapping[str, str], object] | None:

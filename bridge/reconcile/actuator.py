@@ -52,7 +52,6 @@ from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
 from bridge.reconcile.completion import Completer
 from bridge.reconcile.placeholders import Placeholders
-from bridge.slurm import errors as slurm_errors
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
 
@@ -62,14 +61,10 @@ SubmitFor = Callable[[Pod, Submit], Awaitable[None]]
 """Submits a placeholder. Only the extender can do that, as only it places pods."""
 
 ResizeFor = Callable[[Pod, Resize], Awaitable[bool]]
-"""Changes what a pending placeholder asks for; False if that takes another job. Only the extender
-can do it.
-"""
+"""Changes what a pending one asks for; False if that takes another job. Also only the extender."""
 
 RestoreFor = Callable[[Pod, Restore], Awaitable[None]]
-"""Submits again a placeholder that Slurm lost. Only the controllers can do it: the pods are theirs
-by then.
-"""
+"""Submits again one that Slurm lost: only the controllers, which own the pods by then."""
 
 
 class Actuator:
@@ -121,7 +116,7 @@ class Actuator:
                 before, pod = pod, await self._act(pod, action, workload)
                 self._count(before, action)
                 if not isinstance(action, Wait):
-                    _log.info("pod.acted", action=type(action).__name__, reason=decision.reason)
+                    _log.info("pod.acted", reason=decision.reason, **_particulars(pod, action))
         except kube_errors.NotFound:
             _log.debug("pod.gone_already")
 
@@ -225,8 +220,9 @@ class Actuator:
                 if await self._was_placed_by(job, pod):
                     return
                 mark = partial(replace, cause=action.cause, misfits=action.misfits)
-                await jobs.amend_identity(self._slurm, job.id, job.identity, mark, sluid=job.sluid)
-            await jobs.cancel(self._slurm, job.sluid or job.id)
+                await jobs.cancel_for(self._slurm, job, mark)
+            else:
+                await jobs.cancel(self._slurm, job.sluid or job.id)
         finally:
             self._placeholders.wrote(workload)
 
@@ -295,12 +291,7 @@ class Actuator:
         known = self._placeholders.job(job_id)
         if known is not None and known.sluid is not None and known.sluid == sluid:
             return known
-        try:
-            found = await jobs.job(self._slurm, sluid or job_id)
-        except slurm_errors.NotFound:
-            return None
-        is_it = isinstance(found, SlurmJob) and found.identity.uid == workload
-        return found if is_it and isinstance(found, SlurmJob) else None
+        return await jobs.verified(self._slurm, sluid or job_id, workload)
 
     async def _was_placed_by(self, job: SlurmJob, pod: Pod) -> bool:
         """Check whether another leader placed the pod by this job, unknown to our cache."""
@@ -378,15 +369,23 @@ class Actuator:
         return after
 
     async def _event(self, pod: Pod, kind: EventType, action: str, reason: str, note: str) -> None:
-        """Send an Event.
-
-        Everything important is in the pod's conditions too, so a lost Event blocks nothing.
-        """
+        """Send an Event; the pod's conditions say as much, so a lost one blocks nothing."""
         event = Event(type=kind, action=action, reason=reason, note=note, at=self._clock.now())
         try:
             await events.create_event(self._kube, pod, event, by=self._reporter)
         except kube_errors.KubeError as error:
             _log.warning("event.lost", error=str(error))
+
+
+def _particulars(pod: Pod, action: Action) -> dict[str, object]:
+    """Return what the log says of an action; `pod` is the pod after it."""
+    found = {
+        "job_id": getattr(action, "job_id", None) or pod.job_id,
+        "node": pod.kube_node or pod.assigned_node,
+        "cause": getattr(getattr(action, "cause", None), "value", None),
+    }
+    known = {name: value for name, value in found.items() if value is not None}
+    return {"action": type(action).__name__, **known}
 
 
 def _amendment(pod: Pod, action: Enlist | Record) -> Callable[[Identity], Identity]:

@@ -6,6 +6,7 @@ anyone who reads it.
 """
 
 from dataclasses import replace
+from functools import partial
 
 import structlog
 
@@ -53,9 +54,7 @@ class Completer:
                 raise
             words = outcome.in_words(how)
             _log.warning("completion.unreachable", job_id=job.id, ended=words, error=str(error))
-            marked = replace(job.identity, ended=words)
-            await jobs.set_identity(self._slurm, job.id, marked, sluid=job.sluid)
-            await jobs.cancel(self._slurm, job.sluid or job.id)
+            await jobs.cancel_for(self._slurm, job, partial(replace, ended=words))
         else:
             self._silence.ends()
 

@@ -1,17 +1,26 @@
-"""The node index that endings and registration use.
-
-Nodes by either name, and whether they are gone for good.
-"""
+"""The node index: nodes by either name, whether they are gone for good, and pods by node."""
 
 from bridge.domain.ids import KubeNode, SlurmNode
 from bridge.domain.model import nodes
 from bridge.domain.model.nodes import KubeNodeFacts
+from bridge.domain.model.pods import BoundPod, Pod
 from bridge.kube.cache import Cache
 
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 """Taint set by an administrator on a machine that is certainly off: its containers no longer run
 (KEP-2268).
 """
+
+
+def bound_to(pod: Pod | BoundPod) -> list[KubeNode]:
+    """Return the node a pod is bound to, as an index's keys."""
+    return [pod.kube_node] if pod.kube_node else []
+
+
+def taken_by(pod: Pod) -> list[KubeNode]:
+    """Return the node where a pod of ours takes room, bound or only assigned, as an index's keys."""
+    node = pod.kube_node or pod.assigned_node
+    return [node] if node else []
 
 
 class KubeNodes:

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from bridge.domain.ids import JobId, Sluid, SlurmNode
+from bridge.domain.ids import JobId, Sluid, SlurmNode, WorkloadKey
 from bridge.domain.model import placeholder
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.placeholder import Changes, Identity, PlaceholderSpec
@@ -96,6 +96,36 @@ async def job(client: SlurmClient, ref: JobId | Sluid) -> SlurmJob | Stranger:
     return decode.job(*await _job(client, ref, [])) if is_shared else found
 
 
+async def verified(
+    client: SlurmClient,
+    ref: JobId | Sluid,
+    workload: WorkloadKey | None,
+    *,
+    sluid: Sluid | None = None,
+) -> SlurmJob | None:
+    """Read a placeholder, and make sure that it is still the one that was meant.
+
+    After a hard crash slurmctld may give a job id to another job. Return None if the job is gone,
+    or if the id belongs to another one by now.
+
+    Args:
+        client: slurmrestd.
+        ref: the job; its sluid if it is known.
+        workload: the uid its identity must have; None for any.
+        sluid: the sluid it must have, for calls that take only a job id; None for any.
+
+    Raises:
+        SlurmError: it could not be read.
+    """
+    try:
+        found = await job(client, ref)
+    except NotFound:
+        return None
+    if not isinstance(found, SlurmJob) or workload not in (None, found.identity.uid):
+        return None
+    return found if sluid in (None, found.sluid) else None
+
+
 async def _job(
     client: SlurmClient, ref: JobId | Sluid, params: Sequence[tuple[str, str]]
 ) -> list[Lenient[wire.Job]]:
@@ -160,6 +190,20 @@ async def cancel(client: SlurmClient, ref: JobId | Sluid) -> Ending:
                     "job.cancel", f"job {ref}: {status.error.message}", error_number=code
                 )
     return Ending.ENDED
+
+
+async def cancel_for(
+    client: SlurmClient, placeholder_: SlurmJob, mark: Callable[[Identity], Identity]
+) -> None:
+    """Record in a placeholder's identity why it is cancelled, then cancel it.
+
+    Raises:
+        NotFound: the id is not (any more) this workload's placeholder.
+        SlurmError: it may have been marked, but was not cancelled for certain; repeating is harmless.
+    """
+    known, sluid = placeholder_.identity, placeholder_.sluid
+    await amend_identity(client, placeholder_.id, known, mark, sluid=sluid)
+    await cancel(client, sluid or placeholder_.id)
 
 
 async def set_identity(
@@ -249,9 +293,8 @@ async def set_node_lists(
         Rejected: it is no longer pending (2073), or a node is unknown (2018).
         SlurmError: it was not written.
     """
-    held = await job(client, job_id)
-    if not isinstance(held, SlurmJob) or sluid not in (None, held.sluid):
-        raise NotFound("job.set_node_lists", f"job {job_id} is now another job")
+    if await verified(client, job_id, None, sluid=sluid) is None:
+        raise NotFound("job.set_node_lists", f"job {job_id} is gone, or is another job by now")
     # An empty list would change nothing; the empty name clears the list.
     body: dict[str, Sequence[str]] = {
         "required_nodes": required or [""],
@@ -302,12 +345,8 @@ async def _held(
 
     An update accepts only a job id, which may belong to another job by now.
     """
-    held = await job(client, job_id)
-    if (
-        isinstance(held, SlurmJob)
-        and (held.identity.cluster, held.identity.uid) == (identity.cluster, identity.uid)
-        and sluid in (None, held.sluid)
-    ):
+    held = await verified(client, job_id, identity.uid, sluid=sluid)
+    if held is not None and held.identity.cluster == identity.cluster:
         return held
     raise NotFound(
         operation,

@@ -2,11 +2,11 @@
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from typing import assert_never
 
 from bridge.domain.ids import SlurmNode
 from bridge.domain.lifecycle.actions import OwnCause
-from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts, NodeCondition, SlurmNodeSpec
 from bridge.domain.nodes.actions import (
     Cordon,
@@ -172,12 +172,10 @@ class NodeHands:
                         excluded=action.excluded_nodes,
                     )
                 case Withdraw(job_id=job_id, sluid=sluid):
-                    held = await jobs.job(self._slurm, job_id)
-                    if not isinstance(held, SlurmJob) or sluid not in (None, held.sluid):
-                        return
-                    marked = replace(held.identity, cause=OwnCause.NODE_REMOVED)
-                    await jobs.set_identity(self._slurm, job_id, marked, sluid=held.sluid)
-                    await jobs.cancel(self._slurm, held.sluid or job_id)
+                    held = await jobs.verified(self._slurm, job_id, None, sluid=sluid)
+                    if held is not None:
+                        mark = partial(replace, cause=OwnCause.NODE_REMOVED)
+                        await jobs.cancel_for(self._slurm, held, mark)
                 case unreachable:
                     assert_never(unreachable)
         except NotFound:

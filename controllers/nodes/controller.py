@@ -34,7 +34,7 @@ from bridge.leading.workqueue import WorkQueue
 from bridge.process import liveness
 from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
-from bridge.reconcile.nodes import KubeNodes
+from bridge.reconcile.nodes import KubeNodes, bound_to
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import Rejected
 from controllers.nodes.actuator import NodeHands
@@ -111,7 +111,7 @@ class NodeController:
         self._kube_nodes = KubeNodes(kube_nodes)
         self._bound = bound
         self._pods = pods
-        self._ours_on = pods.index(lambda pod: [pod.kube_node] if pod.kube_node else [])
+        self._ours_on = pods.index(bound_to)
         self._daemons_on = bound.index(lambda pod: [pod.kube_node] if pod.is_of_the_node else [])
         self._queue = queue
         self._naming = naming

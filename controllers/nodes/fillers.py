@@ -6,6 +6,7 @@ change.
 
 import asyncio
 from collections.abc import Callable, Iterable
+from typing import assert_never
 
 import structlog
 
@@ -14,14 +15,15 @@ from bridge.domain.lifecycle.actions import Cancel
 from bridge.domain.model import demand, nodes
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import BoundPod
 from bridge.domain.nodes import fillers
 from bridge.domain.nodes.book import Unknown
-from bridge.domain.nodes.fillers import Fill, FillerAction
+from bridge.domain.nodes.fillers import Fill
 from bridge.kube.cache import Cache
 from bridge.process import liveness
 from bridge.process.clock import Clock
-from bridge.reconcile.nodes import KubeNodes
+from bridge.reconcile.nodes import KubeNodes, bound_to
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
@@ -66,7 +68,7 @@ class Fillers:
         self._cluster = cluster
         self._cache = kube_nodes
         self._kube_nodes = KubeNodes(kube_nodes)
-        self._others_on = bound.index(lambda pod: [pod.kube_node])
+        self._others_on = bound.index(bound_to)
         self._placeholders = placeholders
         self._slurm_node = slurm_node
         self._quiet_s = quiet_s
@@ -98,7 +100,7 @@ class Fillers:
                 await self._look_at(kube_node, snapshot)
         for job in snapshot.jobs.values():
             if _is_live_filler(job) and job.identity.uid not in shared:
-                await self._act(job.identity.uid, Cancel(job_id=job.id, sluid=job.sluid))
+                await self._cancel(job.identity.uid, Cancel(job_id=job.id, sluid=job.sluid))
 
     async def _look_at(self, kube_node: KubeNodeFacts, snapshot: Snapshot) -> None:
         name, key = nodes.slurm_name(kube_node), fillers.key(kube_node)
@@ -114,32 +116,35 @@ class Fillers:
         target = fillers.wanted(kube_node, demand.total(others), slurm_node)
         held: Iterable[SlurmJob] = filter(_is_live_filler, snapshot.by_uid.get(key, ()))
         for action in fillers.decide(target, tuple(held)):
-            await self._act(key, action, kube_node, slurm_node)
+            match action:
+                case Cancel():
+                    await self._cancel(key, action)
+                case Fill(share=share):
+                    spec = fillers.spec(kube_node, slurm_node, share, self._cluster)
+                    await self._submit(key, spec, slurm_node.name)
+                case unreachable:
+                    assert_never(unreachable)
 
-    async def _act(
-        self,
-        uid: WorkloadKey,
-        action: FillerAction,
-        kube_node: KubeNodeFacts | None = None,
-        slurm_node: SlurmNodeFacts | None = None,
-    ) -> None:
+    async def _cancel(self, uid: WorkloadKey, action: Cancel) -> None:
+        """Cancel by sluid, which names no other job; without one, wait until the job was read."""
+        try:
+            if action.sluid is not None:
+                await jobs.cancel(self._slurm, action.sluid)
+                _log.info("filler.cancelled", job_id=action.job_id)
+        finally:
+            self._known_from[uid] = self._clock.monotonic()
+
+    async def _submit(self, uid: WorkloadKey, spec: PlaceholderSpec, slurm_node: SlurmNode) -> None:
         quiet_s = 0.0
         try:
-            match action:
-                case Cancel(sluid=sluid):
-                    if sluid is not None:
-                        await jobs.cancel(self._slurm, sluid)
-                        _log.info("filler.cancelled", job_id=action.job_id)
-                case Fill(share=share) if kube_node and slurm_node:
-                    spec = fillers.spec(kube_node, slurm_node, share, self._cluster)
-                    job_id = await jobs.submit(self._slurm, spec)
-                    _log.info(
-                        "filler.submitted",
-                        job_id=job_id,
-                        slurm_node=slurm_node.name,
-                        cpus=share.cpus,
-                        memory_mib=share.memory_mib,
-                    )
+            job_id = await jobs.submit(self._slurm, spec)
+            _log.info(
+                "filler.submitted",
+                job_id=job_id,
+                slurm_node=slurm_node,
+                cpus=spec.cpus_per_task,
+                memory_mib=spec.memory_mib_per_node,
+            )
         except LostReply:
             quiet_s = self._quiet_s
             raise

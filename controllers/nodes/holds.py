@@ -11,6 +11,7 @@ from bridge.domain.nodes import hold as node_hold
 from bridge.domain.nodes.hold import Hold
 from bridge.domain.observation.view import Evidence
 from bridge.kube.cache import Cache
+from bridge.reconcile.nodes import taken_by
 from bridge.reconcile.placeholders import Placeholders
 from controllers.pods.evidence import Inquiry
 from controllers.pods.restoring import Restorer
@@ -22,9 +23,7 @@ class Holdings:
     def __init__(
         self, pods: Cache[Pod], placeholders: Placeholders, inquiry: Inquiry, restorer: Restorer
     ) -> None:
-        self._on = pods.index(
-            lambda pod: [node] if (node := pod.kube_node or pod.assigned_node) else []
-        )
+        self._on = pods.index(taken_by)
         self._placeholders = placeholders
         self._inquiry = inquiry
         self._restorer = restorer

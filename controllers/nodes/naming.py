@@ -8,7 +8,6 @@ from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import NotFound
 
 
 async def naming(
@@ -31,13 +30,8 @@ async def naming(
     for job in snapshot.jobs.values():
         if job.phase is JobPhase.ENDED or not _names(job, slurm_node):
             continue
-        try:
-            fresh = await jobs.job(slurm, job.id)
-        except NotFound:
-            continue
-        if not isinstance(fresh, SlurmJob) or fresh.identity.uid != job.identity.uid:
-            continue  # the id belongs to another job by now
-        if fresh.phase is not JobPhase.ENDED and _names(fresh, slurm_node):
+        fresh = await jobs.verified(slurm, job.id, job.identity.uid)
+        if fresh and fresh.phase is not JobPhase.ENDED and _names(fresh, slurm_node):
             found.append(fresh)
     return tuple(found)
 

@@ -6,7 +6,6 @@ again, then the API server is asked for each pod it names.
 """
 
 import asyncio
-import contextlib
 from collections.abc import Iterable
 from datetime import timedelta
 
@@ -28,7 +27,7 @@ from bridge.process.metrics import Metrics
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import NotFound, SlurmError
+from bridge.slurm.errors import SlurmError
 
 _log = structlog.get_logger(__name__)
 
@@ -109,12 +108,11 @@ class Orphans:
 
         A waiting gang's job may name other pods by now, which the list of states does not show.
         """
-        found: list[SlurmJob] = []
-        for job in suspected:
-            with contextlib.suppress(NotFound):
-                read = await jobs.job(self._slurm, job.sluid or job.id)
-                found += [read] if isinstance(read, SlurmJob) else []
-        return found
+        read = [
+            await jobs.verified(self._slurm, job.sluid or job.id, job.identity.uid)
+            for job in suspected
+        ]
+        return [job for job in read if job is not None]
 
     async def _gone(self, suspected: Iterable[SlurmJob]) -> set[PodUid]:
         """Check with the API server itself, not our cache, for the pods that these jobs name."""

@@ -17,7 +17,7 @@ from bridge.domain.observation.view import Past, View
 from bridge.domain.workloads import membership
 from bridge.domain.workloads.membership import Membership
 from bridge.reconcile.informers import Mirror
-from bridge.reconcile.nodes import KubeNodes
+from bridge.reconcile.nodes import KubeNodes, bound_to
 from controllers.pods.breaker import Breaker
 from controllers.pods.evidence import Inquiry
 from controllers.pods.restoring import Restorer
@@ -144,7 +144,7 @@ def wake_with_nodes(mirror: Mirror, wake: Callable[[PodUid], None]) -> None:
 
     Nothing else about them may change any more.
     """
-    by_node = mirror.pods.index(lambda pod: [pod.kube_node] if pod.kube_node else [])
+    by_node = mirror.pods.index(bound_to)
 
     def changed(old: KubeNodeFacts | None, new: KubeNodeFacts | None) -> None:
         if old is not None and (new is None or old.taints != new.taints):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 import pytest
+from structlog.testing import capture_logs
 
 from bridge.domain import names
 from bridge.domain.lifecycle.actions import (
@@ -234,3 +235,23 @@ def test_every_action_is_among_them() -> None:
     """But Restore, whose one write is the controllers' own."""
     covered = frozenset().union(*(there.actions for there in SITUATIONS))
     assert frozenset(get_args(Action)) - covered == {Wait, Restore}
+
+
+def logged(situation_: str, action: type[Action]) -> Any:
+    [there] = (each for each in SITUATIONS if each.name == situation_)
+    with capture_logs() as logs:
+        lived_through(there, Trouble())
+    [entry] = (
+        each
+        for each in logs
+        if (each["event"], each.get("action")) == ("pod.acted", action.__name__)
+    )
+    return entry
+
+
+def test_the_log_of_an_eviction_says_its_cause() -> None:
+    assert "SlurmCancelled" == logged("cancelled while it runs", Evict)["cause"]
+
+
+def test_the_log_of_a_cancel_names_the_job_that_is_cancelled() -> None:
+    assert 2 == logged("two placeholders", Cancel)["job_id"]
