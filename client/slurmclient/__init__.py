@@ -1,0 +1,65 @@
+"""An async, typed client of Slurm's REST API: see `Client`."""
+
+from importlib.metadata import PackageNotFoundError, version
+
+from slurmclient.cache import Cache
+from slurmclient.calls import Dialect
+from slurmclient.client import Client
+from slurmclient.errors import (
+    Conflict,
+    Forbidden,
+    LostReply,
+    Malformed,
+    NotFound,
+    Rejected,
+    SlurmError,
+    TooOld,
+    Unauthorized,
+    Unavailable,
+)
+from slurmclient.jobs import has_ended
+from slurmclient.pictures import Added, Deleted, Event, Modified, Restarted
+from slurmclient.submission import Submitted
+from slurmclient.tls import Tls, UnusableTls
+from slurmclient.tokens import JwtKey, Token, TokenCommand, TokenFile, TokenSource
+from slurmclient.wire import Listing, Model, Number, Odd, Time
+
+try:
+    __version__ = version("slurm-client")
+except PackageNotFoundError:  # run from the tree
+    __version__ = "0+tree"
+
+__all__ = [
+    "Added",
+    "Cache",
+    "Client",
+    "Conflict",
+    "Deleted",
+    "Dialect",
+    "Event",
+    "Forbidden",
+    "JwtKey",
+    "Listing",
+    "LostReply",
+    "Malformed",
+    "Model",
+    "Modified",
+    "NotFound",
+    "Number",
+    "Odd",
+    "Rejected",
+    "Restarted",
+    "SlurmError",
+    "Submitted",
+    "Time",
+    "Tls",
+    "Token",
+    "TokenCommand",
+    "TokenFile",
+    "TokenSource",
+    "TooOld",
+    "Unauthorized",
+    "Unavailable",
+    "UnusableTls",
+    "has_ended",
+]

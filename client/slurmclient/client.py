@@ -1,0 +1,242 @@
+"""The client: connections, a token, and the resources of one Slurm."""
+
+import copy
+import os
+from collections.abc import Sequence
+from functools import cached_property
+from types import TracebackType
+from typing import Final, Self
+
+from slurmclient import tokens
+from slurmclient.calls import VERSIONS, Caller, Dialect, OnCall
+from slurmclient.database import Database
+from slurmclient.jobs import Jobs
+from slurmclient.models import Config, ControllerPing, NodeResources, Statistics
+from slurmclient.operation import parser
+from slurmclient.raw import Raw
+from slurmclient.resources import Licenses, Nodes, Partitions, Reservations, Shares
+from slurmclient.speaker import Outcome, Speaker
+from slurmclient.tls import Tls
+from slurmclient.tokens import TokenSource
+from slurmclient.transport import Transport
+from slurmclient.wire import Listing
+
+_AUTO: Final = "auto"
+
+
+def _no_report(_operation: str, _seconds: float, _outcome: str) -> None:
+    pass
+
+
+class Client:
+    """Speaks to one Slurm through slurmrestd.
+
+    async with Client("http://slurmrestd:6820", token=TokenFile("/run/slurm/token")) as slurm:
+        for job in await slurm.jobs.list():
+            print(job.job_id, job.user_name, job.job_state)
+    """
+
+    def __init__(
+        self,
+        url: str | Sequence[str],
+        *,
+        token: str | TokenSource | None = None,
+        api: str = _AUTO,
+        tls: Tls | None = None,
+        timeout_s: float = 30,
+        connections: int = 8,
+        attempts: int = 3,
+        on_call: OnCall = _no_report,
+    ) -> None:
+        """Send nothing yet: Slurm may be down when you start.
+
+        Args:
+            url: Of slurmrestd: `http://host:6820`, `https://…`, `unix:///run/slurmrestd.socket`; several for fail-over.
+            token: A JWT, or where it comes from: `TokenFile`, `TokenCommand`, `JwtKey`. None: slurmrestd knows who you are
+                by other means, as `rest_auth/local` does.
+            api: `auto`: the newest version that both sides speak; or one of them, as `v0.0.44`.
+            tls: For https; by default the system's CAs are trusted and no certificate is shown.
+            timeout_s: For one exchange.
+            connections: At most so many calls at a time, the others wait their turn. slurmrestd has 124 connections for all
+                its clients and never closes an idle one.
+            attempts: How often a read is tried while Slurm cannot answer; what changes something is repeated only if it
+                was not sent.
+            on_call: Hears of every call: operation, seconds, and `ok` or the error's `outcome`.
+        """
+        if attempts < 1 or connections < 1:
+            raise ValueError("attempts and connections: expected at least 1")
+        self._urls = (url,) if isinstance(url, str) else tuple(url)
+        if not self._urls:
+            raise ValueError("expected the URL of at least one slurmrestd")
+        self._token = tokens.source(token)
+        self._pinned = _pinned(api)
+        self._tls = tls
+        self._timeout_s = timeout_s
+        self._connections = connections
+        self._attempts = attempts
+        self._on_call = on_call
+        self._open: Speaker | None = None
+
+    @classmethod
+    def from_env(
+        cls, *, url: str = "", token: str | TokenSource | None = None, api: str = _AUTO
+    ) -> Self:
+        """Take the URL from SLURMRESTD_URL and the token from SLURM_JWT, or from the file that SLURM_JWT_FILE names.
+
+        Several URLs are separated by commas; a CA to trust may be in SLURMRESTD_CA. What is given as an argument is not
+        taken from there.
+
+        Raises:
+            ValueError: SLURMRESTD_URL is not set.
+        """
+        given = url or os.environ.get("SLURMRESTD_URL", "")
+        urls = [part.strip() for part in given.split(",") if part.strip()]
+        if not urls:
+            raise ValueError(
+                "SLURMRESTD_URL is not set: expected the address of slurmrestd, as http://HOST:6820"
+            )
+        ca_file = os.environ.get("SLURMRESTD_CA", "")
+        return cls(
+            urls,
+            token=token if token is not None else tokens.from_environment(),
+            api=api,
+            tls=Tls(ca_file=ca_file) if ca_file else None,
+        )
+
+    async def __aenter__(self) -> Self:
+        transport = Transport(
+            self._urls,
+            self._token,
+            self._tls,
+            connections=self._connections,
+            timeout_s=self._timeout_s,
+        )
+        caller = Caller(
+            transport,
+            connections=self._connections,
+            attempts=self._attempts,
+            pinned=self._pinned,
+            on_call=self._on_call,
+        )
+        self._open = Speaker(caller=caller, user="")
+        return self
+
+    async def __aexit__(
+        self,
+        _: type[BaseException] | None,
+        __: BaseException | None,
+        ___: TracebackType | None,
+    ) -> None:
+        await self.speaker.caller.transport.close()
+
+    def as_user(self, user: str) -> Self:
+        """Return this client acting as another user, over the same connections. The token must be root's or SlurmUser's."""
+        other = copy.copy(self)
+        for name in _RESOURCES:
+            other.__dict__.pop(name, None)
+        mine = self.speaker
+        other._open = Speaker(  # noqa: SLF001  # of the same class
+            caller=mine.caller, user=user, on_write=mine.on_write
+        )
+        return other
+
+    @property
+    def speaker(self) -> Speaker:
+        """What the resources speak through.
+
+        Raises:
+            RuntimeError: the client is not open.
+        """
+        if self._open is None:
+            raise RuntimeError("the client is not open: use it as `async with Client(…) as slurm`")
+        return self._open
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        """The jobs that slurmctld remembers."""
+        return Jobs(self.speaker)
+
+    @cached_property
+    def nodes(self) -> Nodes:
+        """The nodes."""
+        return Nodes(self.speaker)
+
+    @cached_property
+    def partitions(self) -> Partitions:
+        """The partitions."""
+        return Partitions(self.speaker)
+
+    @cached_property
+    def reservations(self) -> Reservations:
+        """The reservations."""
+        return Reservations(self.speaker)
+
+    @cached_property
+    def licenses(self) -> Licenses:
+        """The licenses."""
+        return Licenses(self.speaker)
+
+    @cached_property
+    def shares(self) -> Shares:
+        """Fair-share."""
+        return Shares(self.speaker)
+
+    @cached_property
+    def db(self) -> Database:
+        """What slurmdbd keeps."""
+        return Database(self.speaker)
+
+    @cached_property
+    def raw(self) -> Raw:
+        """Every operation as it is, JSON in and out."""
+        return Raw(self.speaker.raw)
+
+    async def dialect(self) -> Dialect:
+        """Say which API version is spoken, and the release and name of the cluster."""
+        return await self.speaker.caller.dialect()
+
+    async def ping(self) -> Listing[ControllerPing]:
+        """Ask which controllers answer; answers even if none does."""
+        found = await self.speaker.read("slurm_get_ping", "pings", ControllerPing)
+        return Listing() if found is None else found
+
+    async def diag(self) -> Statistics:
+        """Read slurmctld's statistics, as `sdiag`."""
+        return await self.speaker.read_field("slurm_get_diag", "statistics", Statistics)
+
+    async def conf(self) -> Config:
+        """Read the configuration in force; since v0.0.45."""
+        return await self.speaker.read_field("slurm_get_conf", "slurm_conf", Config)
+
+    async def resources(self, job_id: str | int) -> Listing[NodeResources]:
+        """Read what a running job has on each of its nodes: cores, memory, GPUs by index; since v0.0.44."""
+        found = await self.speaker.read(
+            "slurm_get_resources", "nodes", NodeResources, {"job_id": job_id}
+        )
+        return Listing() if found is None else found
+
+    async def reconfigure(self) -> Outcome:
+        """Let all daemons read slurm.conf again. It is a GET, and never repeated."""
+        _, outcome = await self.speaker.write("slurm_get_reconfigure")
+        return outcome
+
+
+_RESOURCES: Final = (
+    "jobs",
+    "nodes",
+    "partitions",
+    "reservations",
+    "licenses",
+    "shares",
+    "db",
+    "raw",
+)
+
+
+def _pinned(api: str) -> int | None:
+    if api == _AUTO:
+        return None
+    known = {parser(version): version for version in VERSIONS}
+    if api not in known:
+        raise ValueError(f"api: expected {_AUTO} or one of {', '.join(known)}, got {api!r}")
+    return known[api]

@@ -1,0 +1,318 @@
+"""What `FakeSlurm` knows, and what its operations do to it: a cluster in plain values."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+PARTITION: Final = "fake"
+
+_ENDED: Final = frozenset(
+    {"CANCELLED", "COMPLETED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY"}
+)
+WORDS: Final = {
+    1007: "Protocol authentication error",
+    1800: "Unable to contact slurm controller (connect failure)",
+    2000: "Invalid partition name specified",
+    2002: "Access/permission denied",
+    2010: "Invalid user id",
+    2016: "Requested nodes are busy",
+    2017: "Invalid job id specified",
+    2018: "Invalid node name specified",
+    2021: "Job/step already completing or completed",
+    2084: "Job has already finished",
+    2168: "Node already exists in the node table",
+    2180: "Invalid node state transition",
+    9000: "Query empty or not RFC7320 compliant",
+}
+
+
+class Refused(Exception):
+    """Slurm says no."""
+
+    def __init__(self, number: int, *, status: int = 422) -> None:
+        super().__init__(number)
+        self.number = number
+        self.status = status
+
+
+class Asked(Struct, frozen=True):
+    """A request, taken apart."""
+
+    parts: dict[str, str]
+    """The parameters of its path."""
+    body: dict[str, Any]
+    query: Mapping[str, list[str]]
+    user: str
+
+
+class FakeCluster:
+    """Nodes, jobs, one partition. An operation is a method that has its name."""
+
+    def __init__(self, *, nodes: int, cpus: int, clock: Callable[[], float]) -> None:
+        self.clock = clock
+        self._cpus = cpus
+        self._started = int(clock())
+        self._jobs: dict[int, dict[str, Any]] = {}
+        self._nodes = {name: self._node(name) for name in (f"node-{n}" for n in range(nodes))}
+        self._next_id = 1
+        self._submitted = 0
+
+    def end(self, job_id: int, state: str = "COMPLETED", *, exit_code: int = 0) -> None:
+        """Let a job end."""
+        job = self._jobs[job_id]
+        job["job_state"] = [state]
+        job["end_time"] = number(self.clock())
+        status = "SUCCESS" if exit_code == 0 else "ERROR"
+        job["exit_code"] = {"status": [status], "return_code": number(exit_code)}
+        self._schedule()
+
+    def forget(self, job_id: int) -> None:
+        """Let slurmctld forget a job, as MinJobAge seconds after its end."""
+        del self._jobs[job_id]
+
+    def restart(self, *, wipe: bool = False) -> None:
+        """Start slurmctld anew; one that was wiped knows no jobs, and gives their ids again."""
+        self._started += 1
+        if wipe:
+            self._jobs.clear()
+            self._next_id = 1
+
+    # --- operations, by their names ---------------------------------------------------------------------------------------
+
+    def slurm_get_ping(self, _: Asked) -> dict[str, Any]:
+        """`slurm_get_ping`."""
+        return {"pings": [{"hostname": "fake", "responding": True, "latency": 1, "primary": True}]}
+
+    def slurm_get_diag(self, _: Asked) -> dict[str, Any]:
+        """`slurm_get_diag`."""
+        counts = {
+            "req_time": number(self.clock()),
+            "req_time_start": number(self._started),
+            "server_thread_count": 1,
+            "jobs_submitted": self._submitted,
+        }
+        return {"statistics": counts}
+
+    def slurm_get_jobs(self, _: Asked) -> dict[str, Any]:
+        """`slurm_get_jobs`."""
+        return {"jobs": list(self._jobs.values()), "last_update": number(self.clock())}
+
+    def slurm_get_jobs_state(self, asked: Asked) -> dict[str, Any]:
+        """`slurm_get_jobs_state`."""
+        wanted = asked.query.get("job_id", [])
+        states = [
+            {"job_id": str(id_), "state": job["job_state"]}
+            for id_, job in self._jobs.items()
+            if not wanted or str(id_) in wanted
+        ]
+        return {"jobs": states}
+
+    def slurm_get_job(self, asked: Asked) -> dict[str, Any]:
+        """`slurm_get_job`."""
+        return {"jobs": [self._job(asked.parts["job_id"])]}
+
+    def slurm_post_job_submit(self, asked: Asked) -> dict[str, Any]:
+        """`slurm_post_job_submit`."""
+        given = asked.body.get("job", {})
+        if given.get("partition", PARTITION) != PARTITION:
+            raise Refused(2000)
+        job_id = self._next_id
+        self._next_id += 1
+        self._submitted += 1
+        now = number(self.clock())
+        self._jobs[job_id] = {
+            "job_id": job_id,
+            "job_state": ["PENDING"],
+            "state_reason": "None",
+            "name": given.get("name", ""),
+            "comment": given.get("comment", ""),
+            "partition": PARTITION,
+            "account": given.get("account", ""),
+            "user_name": given.get("user_id", asked.user),
+            "hold": bool(given.get("hold")),
+            "time_limit": given.get("time_limit", number(None)),
+            "node_count": number(given.get("minimum_nodes", 1)),
+            "submit_time": now,
+            "start_time": number(0),
+            "end_time": number(0),
+            "nodes": "",
+            "step_id": {"sluid": f"s{self._started}.{self._submitted}"},
+        }
+        self._schedule()
+        return {"job_id": job_id, "step_id": "batch", "job_submit_user_msg": ""}
+
+    def slurm_post_job(self, asked: Asked) -> dict[str, Any]:
+        """`slurm_post_job`."""
+        job = self._owned(asked)
+        if _has_ended(job):
+            raise Refused(2084)
+        job.update({key: value for key, value in asked.body.items() if key in job})
+        self._schedule()
+        return {"results": None}
+
+    def slurm_delete_job(self, asked: Asked) -> dict[str, Any]:
+        """`slurm_delete_job`."""
+        status = self._cancelled(
+            asked, asked.parts["job_id"], next(iter(asked.query.get("signal", ())), None)
+        )
+        return {"status": [status] if status["error"]["code"] else []}
+
+    def slurm_delete_jobs(self, asked: Asked) -> dict[str, Any]:
+        """`slurm_delete_jobs`."""
+        wanted = asked.body.get("jobs") or [
+            str(id_)
+            for id_, job in self._jobs.items()
+            if all(job.get(key) == value for key, value in asked.body.items())
+        ]
+        return {"status": [self._cancelled(asked, job_id, None) for job_id in wanted]}
+
+    def slurm_get_nodes(self, _: Asked) -> dict[str, Any]:
+        """`slurm_get_nodes`."""
+        return {
+            "nodes": [*map(self._shown, self._nodes.values())],
+            "last_update": number(self.clock()),
+        }
+
+    def slurm_get_node(self, asked: Asked) -> dict[str, Any]:
+        """`slurm_get_node`."""
+        return {"nodes": [self._shown(self._named(asked))]}
+
+    def slurm_post_node(self, asked: Asked) -> dict[str, Any]:
+        """`slurm_post_node`."""
+        node = self._named(asked)
+        self._check_root(asked)
+        for state in asked.body.get("state", ()):
+            if state == "DRAIN":
+                node["state"] = ["IDLE", "DRAIN"]
+            elif "DRAIN" in node["state"] and state in {"RESUME", "UNDRAIN"}:
+                node["state"], node["reason"] = ["IDLE"], ""
+            elif state == "RESUME":
+                raise Refused(2180)
+        known = {"reason", "comment", "extra", "weight"} & asked.body.keys()
+        node.update({key: asked.body[key] for key in known})
+        self._schedule()
+        ignored = asked.body.keys() - known - {"state"}
+        words = "Ignoring unknown field"
+        return {
+            "warnings": [
+                {"description": f"{words} {key}", "source": f"#/{key}/"} for key in ignored
+            ]
+        }
+
+    def slurm_delete_node(self, asked: Asked) -> dict[str, Any]:
+        """`slurm_delete_node`."""
+        node = self._named(asked)
+        self._check_root(asked)
+        if node["name"] in self._busy():
+            raise Refused(2016)
+        del self._nodes[node["name"]]
+        return {}
+
+    def slurm_post_new_node(self, asked: Asked) -> dict[str, Any]:
+        """`slurm_post_new_node`."""
+        self._check_root(asked)
+        conf = dict(one.split("=", 1) for one in asked.body["node_conf"].split())
+        if conf["NodeName"] in self._nodes:
+            raise Refused(2168)
+        self._nodes[conf["NodeName"]] = self._node(conf["NodeName"])
+        return {}
+
+    def slurm_get_licenses(self, _: Asked) -> dict[str, Any]:
+        """`slurm_get_licenses`."""
+        return {"licenses": []}
+
+    def slurm_get_partitions(self, _: Asked) -> dict[str, Any]:
+        """`slurm_get_partitions`."""
+        nodes = {"configured": ",".join(self._nodes), "total": len(self._nodes)}
+        made = {"name": PARTITION, "nodes": nodes, "partition": {"state": ["UP"]}}
+        return {"partitions": [made], "last_update": number(self.clock())}
+
+    def slurm_get_partition(self, asked: Asked) -> dict[str, Any]:
+        """`slurm_get_partition`."""
+        if asked.parts["partition_name"] != PARTITION:
+            return {"partitions": []}
+        return self.slurm_get_partitions(asked)
+
+    # --- what they stand on -----------------------------------------------------------------------------------------------
+
+    def _node(self, name: str) -> dict[str, Any]:
+        return {"name": name, "state": ["IDLE"], "reason": "", "comment": "", "cpus": self._cpus}
+
+    def _shown(self, node: dict[str, Any]) -> dict[str, Any]:
+        is_busy = node["name"] in self._busy()
+        alike = ["ALLOCATED" if one == "IDLE" and is_busy else one for one in node["state"]]
+        return {**node, "state": alike, "alloc_cpus": self._cpus if is_busy else 0}
+
+    def _job(self, job_id: str) -> dict[str, Any]:
+        job = self._jobs.get(int(job_id)) if job_id.isdecimal() else None
+        if job is None:
+            raise Refused(2017, status=404)
+        return job
+
+    def _owned(self, asked: Asked) -> dict[str, Any]:
+        job = self._job(asked.parts["job_id"])
+        if asked.user not in {"root", job["user_name"]}:
+            raise Refused(2002)
+        return job
+
+    def _named(self, asked: Asked) -> dict[str, Any]:
+        node = self._nodes.get(asked.parts["node_name"])
+        if node is None:
+            raise Refused(2018)
+        return node
+
+    def _check_root(self, asked: Asked) -> None:
+        if asked.user != "root":
+            raise Refused(2010)
+
+    def _cancelled(self, asked: Asked, job_id: str, signal: str | None) -> dict[str, Any]:
+        number = 0
+        job = self._jobs.get(int(job_id)) if str(job_id).isdecimal() else None
+        if job is None:
+            number = 2017
+        elif asked.user not in {"root", job["user_name"]}:
+            number = 2002
+        elif _has_ended(job):
+            number = 2021
+        elif signal in {None, "KILL", "SIGKILL", "9"}:
+            self.end(int(job_id), "CANCELLED")
+        words = WORDS.get(number, "No error")
+        return {
+            "error": {"string": words, "code": number, "message": words},
+            "step_id": str(job_id),
+        }
+
+    def _busy(self) -> set[str]:
+        return {
+            name
+            for job in self._jobs.values()
+            if "RUNNING" in job["job_state"]
+            for name in job["nodes"].split(",")
+        }
+
+    def _schedule(self) -> None:
+        for job in self._jobs.values():
+            if job["job_state"] != ["PENDING"]:
+                continue
+            busy = self._busy()
+            free = [
+                n
+                for n, node in self._nodes.items()
+                if n not in busy and "DRAIN" not in node["state"]
+            ]
+            wanted = int(job["node_count"]["number"])
+            job["state_reason"] = "JobHeldUser" if job["hold"] else "Resources"
+            if not job["hold"] and wanted <= len(free):
+                job["nodes"] = ",".join(free[:wanted])
+                job["job_state"], job["state_reason"] = ["RUNNING"], "None"
+                job["start_time"] = number(self.clock())
+
+
+def _has_ended(job: Mapping[str, Any]) -> bool:
+    return bool(_ENDED & set(job["job_state"]))
+
+
+def number(value: float | None) -> dict[str, object]:
+    """Write a number as slurmrestd does."""
+    return {"set": value is not None, "infinite": value is None, "number": int(value or 0)}

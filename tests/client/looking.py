@@ -1,0 +1,18 @@
+"""Waiting for what Slurm does."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+_POLL_S = 0.05
+
+
+async def eventually(condition: Callable[[], Awaitable[T]], deadline_s: float = 30) -> T:
+    """The first true answer of a coroutine function."""
+    loop = asyncio.get_running_loop()
+    end_s = loop.time() + deadline_s
+    while not (answer := await condition()):
+        assert loop.time() < end_s, f"still {answer!r} after {deadline_s} s"
+        await asyncio.sleep(_POLL_S)
+    return answer
