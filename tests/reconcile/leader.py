@@ -32,9 +32,9 @@ from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import jobs
 from bridge.slurm.discovery import Discovery
 from bridge.slurm.errors import LostReply
-from tests.reconcile.apiserver import ApiServer, Manifest
-from tests.reconcile.slurm import Job, Slurm
-from tests.reconcile.trouble import Trouble
+from tests.make.apiserver import ApiServer, Manifest
+from tests.make.slurm import Job, Slurm
+from tests.make.trouble import Trouble
 from tests.virtual_time import VirtualClock
 
 CLUSTER = ClusterId("c")

@@ -40,10 +40,10 @@ from bridge.domain.workloads.kinds import labelled
 from bridge.kube.times import rfc3339
 from bridge.process.metrics import Metrics
 from tests import virtual_time
-from tests.reconcile.apiserver import Manifest
+from tests.make.apiserver import Manifest
+from tests.make.slurm import Job
+from tests.make.trouble import Fault, Trouble
 from tests.reconcile.leader import CLUSTER, Leader
-from tests.reconcile.slurm import Job
-from tests.reconcile.trouble import Fault, Trouble
 from tests.virtual_time import EPOCH, VirtualClock
 
 SETTLED_AFTER_S = 30.0

@@ -1,4 +1,6 @@
-"""Slurm as `bridge.slurm` speaks to it, in memory: jobs that are submitted, read, marked, changed, cancelled, completed.
+"""Slurm as `bridge.slurm` speaks to it, in memory: jobs that are submitted, read, marked, changed, cancelled, completed; nodes.
+
+A job that asks for nodes by name starts there as soon as these take jobs; no other starts by itself.
 
 Takes the place of a `SlurmClient` (and of the `Completer`, which speaks to slurmctld itself), so what is asked for, and
 how answers are read, is the product's own.
@@ -14,11 +16,12 @@ import msgspec
 from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model.jobs import SlurmJob
 from bridge.slurm import errors, wire
-from tests.reconcile.trouble import Fault, Trouble
+from tests.make.slurm_nodes import Node, Nodes
+from tests.make.trouble import Fault, Trouble
 
 A = TypeVar("A", bound=wire.Answer)
 
-ENDED = ("CANCELLED", "COMPLETED", "FAILED", "TIMEOUT")
+ENDED = ("CANCELLED", "COMPLETED", "FAILED", "NODE_FAIL", "TIMEOUT")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,6 +35,11 @@ class Job:
     tasks: int = 1
     limit_min: int | None = None
     ends_s: float = 0
+    required: Sequence[str] = ()
+    excluded: Sequence[str] = ()
+    cpus_per_task: int = 1
+    memory_mib: int = 0
+    started_s: int = 0
     sluid: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -50,7 +58,13 @@ class Job:
             "tasks": number(self.tasks),
             "priority": number(1),
             "submit_time": number(self.id),
-            "start_time": number(self.id),
+            "start_time": number(self.started_s or self.id),
+            "required_nodes": ",".join(self.required),
+            "excluded_nodes": ",".join(self.excluded),
+            "cpus_per_task": number(self.cpus_per_task),
+            "memory_per_node": number(self.memory_mib),
+            "user_name": "user",
+            "group_name": "group",
             "end_time": number(self.ends_s),
             "time_limit": unlimited if self.limit_min is None else number(self.limit_min),
         }
@@ -63,9 +77,20 @@ def number(value: float) -> dict[str, object]:
 class Slurm:
     """slurmctld behind slurmrestd."""
 
-    def __init__(self, trouble: Trouble, jobs: Sequence[Job]) -> None:
+    def __init__(
+        self,
+        trouble: Trouble,
+        jobs: Sequence[Job],
+        nodes: Sequence[Node] = (),
+        *,
+        partitions: Sequence[str] = (),
+        next_id: int = 0,
+    ) -> None:
+        """next_id: which job id is given out next; 0 is the one after the last."""
         self._trouble = trouble
+        self._next_id = next_id
         self.jobs = {job.id: job for job in jobs}
+        self.nodes = Nodes(nodes, partitions=partitions)
 
     async def call(
         self,
@@ -103,18 +128,74 @@ class Slurm:
     def _read(self, operation: str, path: str) -> dict[str, Any]:
         if path == "/diag/":
             return {"statistics": {"req_time_start": number(1)}}
+        if path == "/conf":
+            return {
+                "slurm_conf": {"last_job_id": 1_000_000},
+                "slurm_conf_meta": {"next_job_id": number(self._following_id)},
+            }
+        if operation == "accounting.job":
+            return {"jobs": []}
+        if path == "/nodes/":
+            return {"nodes": [self._wired(node) for node in self.nodes.by_name.values()]}
+        if operation == "node.get":
+            name = path.rsplit("/", 1)[-1]
+            if name not in self.nodes.by_name:
+                raise errors.Rejected(operation, "", error_number=0)
+            return {"nodes": [self._wired(self.nodes.by_name[name])]}
         if path == "/jobs/state/":
             listed = [{"job_id": str(job.id), "state": [job.state]} for job in self.jobs.values()]
             return {"jobs": listed}
         return {"jobs": [self._find(operation, path).wired()]}
 
+    @property
+    def _following_id(self) -> int:
+        return max(self._next_id, max(self.jobs, default=0) + 1)
+
+    def _wired(self, node: Node) -> dict[str, Any]:
+        there = (job for job in self.jobs.values() if job.state == "RUNNING")
+        held = sum(job.cpus_per_task for job in there if node.name in job.nodes.split(","))
+        return node.wired(alloc_cpus=held)
+
     def _write(self, operation: str, method: str, path: str, body: Any) -> dict[str, Any]:
+        if operation.startswith("node."):
+            self._change_node(operation, method, path.rsplit("/", 1)[-1], body)
+            answer: dict[str, Any] = {}
+        else:
+            answer = self._change_job(operation, method, path, body)
+        self._start_what_can()
+        return answer
+
+    def _change_node(self, operation: str, method: str, name: str, body: Any) -> None:
+        if operation == "node.create":
+            self.nodes.create(operation, body["node_conf"])
+        elif method == "DELETE":
+            self.nodes.delete(operation, name, is_busy=bool(self._running_on(name)))
+        else:
+            self.nodes.update(operation, name, body)
+            if "DOWN" in self.nodes.by_name[name].states:
+                for job in self._running_on(name):
+                    self._end(job, "NODE_FAIL")
+
+    def _running_on(self, name: str) -> list[Job]:
+        running = (job for job in self.jobs.values() if job.state == "RUNNING")
+        return [job for job in running if name in job.nodes.split(",")]
+
+    def _start_what_can(self) -> None:
+        for job in self.jobs.values():
+            nodes = [self.nodes.by_name.get(name) for name in job.required]
+            if job.state == "PENDING" and nodes and all(node and node.takes_jobs for node in nodes):
+                job.state, job.nodes = "RUNNING", ",".join(dict.fromkeys(job.required))
+
+    def _change_job(self, operation: str, method: str, path: str, body: Any) -> dict[str, Any]:
         if path == "/job/submit":
             asked = body["job"]
             job = Job(
-                id=max(self.jobs, default=0) + 1,
+                id=self._following_id,
                 comment=asked["admin_comment"],
                 tasks=asked.get("tasks", 1),
+                required=asked.get("required_nodes", ()),
+                cpus_per_task=asked.get("cpus_per_task", 1),
+                memory_mib=asked.get("memory_per_node", {}).get("number", 0),
             )
             self.jobs[job.id] = job
             return {"job_id": job.id}
@@ -125,7 +206,12 @@ class Slurm:
             return {"status": [{"error": {"code": errors.ALREADY_DONE}}] if is_over else []}
         if job.state in ENDED:
             raise errors.Rejected(operation, "over", error_number=errors.JOB_FINISHED)
+        if missing := {*job.required, *job.excluded} - {"", *self.nodes.by_name}:
+            words = f"no node {missing}"
+            raise errors.Rejected(operation, words, error_number=errors.INVALID_NODE_NAME)
         job.comment = body.get("admin_comment", job.comment)
+        job.required = list(filter(None, body.get("required_nodes", job.required)))
+        job.excluded = list(filter(None, body.get("excluded_nodes", job.excluded)))
         if (limit := body.get("time_limit")) and job.limit_min is not None:
             job.ends_s += 60 * (limit["number"] - job.limit_min)
             job.limit_min = limit["number"]
