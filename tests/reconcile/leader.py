@@ -9,7 +9,7 @@ import random
 from collections.abc import Sequence
 from datetime import datetime
 
-from bridge.domain.ids import ClusterId, KubeNode, PodUid, SlurmNode, alone_key
+from bridge.domain.ids import KubeNode, PodUid, SlurmNode, alone_key
 from bridge.domain.lifecycle.actions import Resize, Restore, Submit
 from bridge.domain.lifecycle.decision import Actor, Deadlines, Facts, Fit
 from bridge.domain.model.allocation import Seat
@@ -33,11 +33,11 @@ from bridge.slurm import jobs
 from bridge.slurm.discovery import Discovery
 from bridge.slurm.errors import LostReply
 from tests.make.apiserver import ApiServer, Manifest
+from tests.make.manifests import CLUSTER
 from tests.make.slurm import Job, Slurm
 from tests.make.trouble import Trouble
 from tests.virtual_time import VirtualClock
 
-CLUSTER = ClusterId("c")
 PACE = Pace(
     busy_s=1, idle_s=2, shortest_s=0.2, quiet_s=10, first_reasons_per_s=20, reasons_after_s=2
 )

@@ -1,0 +1,127 @@
+"""The controllers' elected leader, wired as `controllers` wires it, among peers in memory and in virtual time."""
+
+import asyncio
+import json
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from typing_extensions import override
+
+from bridge.kube.cache import Cache
+from bridge.kube.events import Reporter
+from bridge.leading.lease import Accession
+from bridge.process.health import Health
+from bridge.process.liveness import Liveness
+from bridge.process.metrics import Metrics
+from bridge.reconcile.completion import Completer
+from bridge.reconcile.informers import Mirror
+from bridge.reconcile.program import Program
+from bridge.reconcile.set_aside import SetAside
+from bridge.settings.schema import Settings
+from controllers.__main__ import control
+from tests.make.apiserver import ApiServer, Manifest
+from tests.make.manifests import CLUSTER, told
+from tests.make.slurm import Job, Slurm
+from tests.make.slurm_nodes import Node
+from tests.make.trouble import Trouble
+from tests.virtual_time import VirtualClock
+
+NAMESPACE = "slurm-bridge"
+
+LISTED_AFTER_S = 1.0
+"""Later than the watch has told of what was there at the beginning."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outset:
+    """What both systems have when the leader begins."""
+
+    objects: Sequence[Manifest] = ()
+    jobs: Sequence[Job] = ()
+    nodes: Sequence[Node] = ()
+    partitions: Sequence[str] = ()
+    next_job_id: int = 0
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Of the section `controllers`."""
+
+
+class _Peers(Program):
+    """A program whose outcomes go to the same Slurm."""
+
+    __slots__ = ()
+
+    @property
+    @override
+    def completer(self) -> Completer:
+        return self.slurm  # type: ignore[return-value]  # the peer is both
+
+
+class Leader:
+    """One term."""
+
+    def __init__(self, outset: Outset, trouble: Trouble, clock: VirtualClock) -> None:
+        metrics = Metrics("controllers")
+        set_aside = SetAside(metrics, clock)
+        self._clock = clock
+        self._mirror = Mirror(set_aside)
+        caches: tuple[Cache[Any], ...] = (
+            self._mirror.pods,
+            self._mirror.kube_nodes,
+            self._mirror.bound,
+        )
+        self.trouble = trouble
+        self.set_aside = set_aside
+        self.health = Health()
+        self.api = ApiServer(clock, trouble, *caches)
+        self.slurm = Slurm(
+            trouble,
+            outset.jobs,
+            outset.nodes,
+            partitions=outset.partitions,
+            next_id=outset.next_job_id,
+        )
+        self._program = _Peers(
+            name="controllers",
+            settings=Settings.model_validate(
+                {
+                    "cluster_id": CLUSTER,
+                    "kubernetes": {"namespace": NAMESPACE},
+                    "controllers": {"orphan_interval_s": 4, "workers": 2, **outset.settings},
+                }
+            ),
+            kube=self.api,  # type: ignore[arg-type]  # all that is called
+            lease_kube=self.api,  # type: ignore[arg-type]
+            slurm=self.slurm,  # type: ignore[arg-type]
+            cluster=CLUSTER,
+            metrics=metrics,
+            health=self.health,
+            liveness=Liveness(clock.monotonic, bound_s=timedelta(days=1).total_seconds()),
+            clock=clock,
+            rng=random.Random(1),  # noqa: S311  # jitter
+            reporter=Reporter(controller="test", instance="test"),
+            set_aside=set_aside,
+        )
+        for manifest in outset.objects:
+            self.api.create(manifest)
+        for cache in caches:
+            asyncio.get_running_loop().call_later(LISTED_AFTER_S, cache.synced.set)
+
+    async def lead(self, *, for_s: float) -> None:
+        stop = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(control(self._program, self._mirror, stop, Accession.SEIZED))
+            await self._clock.sleep(for_s)
+            stop.set()
+
+    def outcome(self) -> str:
+        """Tell how it ended: all of both systems but versions, moments and sentences."""
+        jobs = {
+            job.id: (job.state, job.nodes, list(job.required), list(job.excluded), job.comment)
+            for job in self.slurm.jobs.values()
+        }
+        nodes = {node.name: node.wired(alloc_cpus=0) for node in self.slurm.nodes.by_name.values()}
+        found = {"objects": self.api.objects, "jobs": jobs, "nodes": nodes}
+        return json.dumps(told(found), indent=1, sort_keys=True)
