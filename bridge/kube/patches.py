@@ -265,7 +265,9 @@ def cordon(node: KubeNodeFacts, why: str) -> JsonPatch:
 
 
 def uncordon(node: KubeNodeFacts) -> JsonPatch:
-    """Take our mark off a node, and with it the cordon if that still is there."""
+    """Take our mark off a node, and with it the cordon if that still is there; a cordon without the mark is not ours."""
+    if names.CORDON_ANNOTATION not in node.annotations:
+        return JsonPatch([_is_still(node)])
     mark = f"/metadata/annotations/{_escape(names.CORDON_ANNOTATION)}"
     operations = [
         _is_still(node),
