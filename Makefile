@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := bridge webhook extender controllers sandbox benchmarks client deploy docs tests
 
-.PHONY: venv demo test test-long check soak bench fmt docs site manifests lock clean
+.PHONY: venv demo test test-fast coverage test-long check soak bench fmt docs site manifests lock clean
 
 venv: .venv/ready
 
@@ -22,6 +22,16 @@ demo: venv
 test: venv
 	$(if $(PYTEST_ARGS),,$(BIN)/slurm-bridge sandbox fetch)
 	$(BIN)/pytest $(or $(PYTEST_ARGS),--numprocesses 2 --dist loadfile)
+
+# What needs no server, in about a minute.
+FAST := $(addprefix tests/,architecture controllers docs domain extender leading process properties reconcile settings)
+test-fast: venv
+	$(BIN)/pytest --numprocesses 2 --dist loadfile $(FAST) $(PYTEST_ARGS)
+
+# How much of the decisions their own tests reach, branches too; fails below the share in pyproject.toml.
+coverage: venv
+	$(BIN)/coverage run -m pytest --quiet -p no:cacheprovider tests/domain tests/properties $(PYTEST_ARGS)
+	$(BIN)/coverage report
 
 # Measure speed and cost on this machine, against kube-scheduler alone (docs/performance.md): make bench BENCH_ARGS="--pods 1000"
 bench: venv
@@ -75,4 +85,4 @@ lock:
 	$(LOCK) pyproject.toml --group build --group bench --group docs --group lint --group test -c requirements.txt -o requirements-dev.txt
 
 clean:
-	rm -rf .venv site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .coverage site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -278,7 +278,12 @@ def cordon(node: KubeNodeFacts, why: str) -> JsonPatch:
 
 
 def uncordon(node: KubeNodeFacts) -> JsonPatch:
-    """Remove our annotation from a node, together with the cordon if it is still there."""
+    """Remove our annotation from a node, together with the cordon if it is still there.
+
+    A cordon without the annotation is not ours.
+    """
+    if names.CORDON_ANNOTATION not in node.annotations:
+        return JsonPatch([_is_still(node)])
     mark = f"/metadata/annotations/{json_patch.escape(names.CORDON_ANNOTATION)}"
     operations = [
         _is_still(node),

@@ -47,8 +47,12 @@ def machine_names() -> Mapping[str, Sequence[str]]:
 
 
 def _matching(pattern: re.Pattern[str]) -> Iterator[str]:
-    for path in files(*PRODUCT):
-        yield from (text for text in strings(parsed(path)) if pattern.fullmatch(text))
+    yield from filter(pattern.fullmatch, _strings())
+
+
+@cache
+def _strings() -> frozenset[str]:
+    return frozenset(text for path in files(*PRODUCT) for text in strings(parsed(path)))
 
 
 def _log_calls() -> Iterator[tuple[str, Sequence[str]]]:

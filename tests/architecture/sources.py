@@ -23,13 +23,23 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(), filename=str(path))
 
 
-def docstrings(tree: ast.Module) -> Iterator[str]:
+def docstrings(tree: ast.AST) -> Iterator[str]:
     """Every docstring, those under attributes included."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            text = node.value.value
-            if isinstance(text, str):
-                yield text
+    for body in _bodies(tree):
+        for node in body:
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+                text = node.value.value
+                if isinstance(text, str):
+                    yield text
+            yield from docstrings(node)
+
+
+def _bodies(tree: ast.AST) -> Iterator[list[ast.AST]]:
+    """What may hold statements; expressions, most of a tree, cannot."""
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        found = getattr(tree, field, None)
+        if isinstance(found, list):
+            yield found
 
 
 def strings(tree: ast.Module) -> Iterator[str]:

@@ -1,10 +1,10 @@
 """What docstrings, comments and pages say about the code is true."""
 
-import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.architecture.definitions import exists
 from tests.architecture.sources import PACKAGES, PRODUCT, ROOT, docstrings, files, parsed
 
 _DOTTED = re.compile(rf"`((?:{'|'.join((*PACKAGES, 'tests', 'client'))})(?:\.\w+)+)(?:\(\))?`")
@@ -20,9 +20,27 @@ def test_modules_and_names_that_docstrings_mention_exist() -> None:
         for path in files(*PACKAGES, "tests")
         for text in docstrings(parsed(path))
         for name in _DOTTED.findall(text)
-        if not _exists(name)
+        if not exists(name)
     ]
     assert not missing, missing
+
+
+def test_a_name_that_is_not_there_is_noticed() -> None:
+    there = (
+        "bridge.domain.names.GATE",
+        "bridge.kube.cache.Cache.observe",
+        "bridge.slurm.errors.LostReply.transient",
+        "bridge.domain.lifecycle.rules",
+        "bridge.reconcile.program.Program.settings",
+    )
+    gone = (
+        "bridge.domain.names.GATES",
+        "bridge.kube.cache.Cache.observes",
+        "bridge.slurm.errors.LostReply.transients",
+        "bridge.domain.lifecycle.ruling",
+        "bridge.kubernetes.cache",
+    )
+    assert [True] * 5 + [False] * 5 == [exists(name) for name in (*there, *gone)]
 
 
 def test_files_that_the_pages_mention_exist() -> None:
@@ -47,20 +65,3 @@ def test_every_package_says_what_it_is_for() -> None:
 def _pages() -> Iterator[Path]:
     yield from (ROOT / name for name in _PAGES)
     yield from sorted((ROOT / "docs").rglob("*.md"))
-
-
-def _exists(name: str) -> bool:
-    parts = name.split(".")
-    for cut in range(len(parts), 0, -1):
-        try:
-            found: object = importlib.import_module(".".join(parts[:cut]))
-        except ModuleNotFoundError:
-            continue
-        for attribute in parts[cut:]:
-            if not hasattr(found, attribute) and attribute not in getattr(
-                found, "__annotations__", ()
-            ):
-                return False
-            found = getattr(found, attribute, None)
-        return True
-    return False

@@ -12,7 +12,7 @@ def test_no_test_module_imports_another() -> None:
     found = [
         f"{path.relative_to(ROOT)} imports {name}"
         for path in files("tests")
-        for node in ast.walk(parsed(path))
+        for node in parsed(path).body
         for name in _imported(node)
         if name.startswith("tests.") and name.rpartition(".")[2].startswith("test_")
     ]

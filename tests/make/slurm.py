@@ -130,8 +130,8 @@ class Slurm:
             return {"statistics": {"req_time_start": number(1)}}
         if path == "/conf":
             return {
-                "slurm_conf": {"last_job_id": 1_000_000},
-                "slurm_conf_meta": {"next_job_id": number(self._following_id)},
+                "slurm_conf": {"MaxJobId": 1_000_000},
+                "slurm_conf_meta": {"NEXT_JOB_ID": number(self._following_id)},
             }
         if operation == "accounting.job":
             return {"jobs": []}

@@ -7,7 +7,7 @@ of it is seen in `tests/integration/test_killed_at_a_write.py`.
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from structlog.testing import capture_logs

@@ -1,0 +1,67 @@
+"""What the self-test makes of the API server's answers."""
+
+import asyncio
+
+from typing_extensions import override
+
+from bridge.domain.admission import selftest
+from bridge.kube import errors
+from bridge.kube.client import KubeClient
+from bridge.process.metrics import Metrics
+from controllers.webhook.selftest import SelfTest
+from tests import virtual_time
+from tests.virtual_time import VirtualClock
+
+PATH = "/api/v1/namespaces/test/pods"
+REFUSED = errors.Rejected(
+    "POST", PATH, status=422, message="no such field", fields=frozenset({selftest.FAULT})
+)
+
+
+class Cluster(KubeClient):
+    """Answers each question with the next of its answers, and the last one for ever."""
+
+    def __init__(self, *answers: Exception | None) -> None:
+        self.answers = list(answers)
+
+    @override
+    async def request(self, method: str, path: str, **_: object) -> bytes:
+        assert ("POST", PATH) == (method, path)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if answer is not None:
+            raise answer
+        return b"{}"
+
+
+def fault_after(seconds: float, *answers: Exception | None) -> str | None:
+    async def main(clock: VirtualClock) -> str | None:
+        test = SelfTest(
+            Cluster(*answers), namespace="test", interval_s=60, metrics=Metrics("controllers")
+        )
+        assert test.fault() == "not tested yet"
+        stop = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(test.run(stop))
+            await clock.sleep(seconds)
+            stop.set()
+        return test.fault()
+
+    return virtual_time.run(main)
+
+
+def test_a_refusal_by_our_own_webhook_is_what_is_hoped_for() -> None:
+    assert fault_after(1, REFUSED) is None
+
+
+def test_a_pod_that_would_have_been_created_says_that_nobody_asks_the_webhook() -> None:
+    assert "does not ask the webhook" in (fault_after(1, None) or "")
+
+
+def test_another_refusal_says_that_no_pods_can_be_created() -> None:
+    away = errors.Unavailable("POST", PATH, status=500, message="failed calling webhook")
+    assert "failed calling webhook" in (fault_after(1, away) or "")
+
+
+def test_what_does_not_work_is_tested_again_soon() -> None:
+    away = errors.Unavailable("POST", PATH, message="no answer")
+    assert fault_after(3, away, REFUSED) is None
