@@ -278,10 +278,7 @@ def cordon(node: KubeNodeFacts, why: str) -> JsonPatch:
 
 
 def uncordon(node: KubeNodeFacts) -> JsonPatch:
-    """Remove our annotation from a node, together with the cordon if it is still there.
-
-    A cordon without the annotation is not ours.
-    """
+    """Remove our annotation and, if it is still there, the cordon; without the annotation it is not ours."""
     if names.CORDON_ANNOTATION not in node.annotations:
         return JsonPatch([_is_still(node)])
     mark = f"/metadata/annotations/{json_patch.escape(names.CORDON_ANNOTATION)}"
