@@ -84,7 +84,7 @@ class TestFaults:
             "policy.rules[0].time_limit_max_min: input should be greater than or equal to 1, found 0",
             "policy.rules[1].user: is missing",
             "policy.rules[1].priority.max: is missing",
-            "policy.rules[2].qos: input should be a valid dictionary or instance of Choice, found 'high'",
+            "policy.rules[2].qos: input should be a valid dictionary or instance of ChoiceSection, found 'high'",
         ] == faults(config)
 
     def test_templates_name_only_what_is_known(self, config: Path) -> None:
@@ -104,7 +104,10 @@ class TestFaults:
             "policy.rules[0] (rest): it matches everyone, so no rule after it ever applies" in fault
         )
         assert "policy.rules[1] (rest): rules[0] has the same name" in fault
-        assert "policy.rules[1] (rest): partition.default or slurm.partition is needed" in fault
+        assert (
+            "policy.rules[1] (rest): partitions are limited, so partition.default or slurm.partition is required"
+            in fault
+        )
 
     def test_a_default_partition_for_all_is_enough(self, config: Path) -> None:
         limited = {"name": "a", "user": "u", "partition": {"allowed": ["gpu"]}}
