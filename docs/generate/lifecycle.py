@@ -101,7 +101,7 @@ def render() -> str:
             _INTRODUCTION,
             "## The table\n",
             _table(["pod / placeholder", *(column.value for column in Column)], map(_row, Row)),
-            "Before the table is asked:\n",
+            "These rules apply before the table:\n",
             _steps(),
             _AFTER,
             "## Rows\n",

@@ -54,7 +54,7 @@ def test_a_refusal_by_our_own_webhook_is_what_is_hoped_for() -> None:
 
 
 def test_a_pod_that_would_have_been_created_says_that_nobody_asks_the_webhook() -> None:
-    assert "does not ask the webhook" in (fault_after(1, None) or "")
+    assert "does not call the webhook" in (fault_after(1, None) or "")
 
 
 def test_another_refusal_says_that_no_pods_can_be_created() -> None:
