@@ -6,7 +6,7 @@ of it is seen in `tests/integration/test_killed_at_a_write.py`.
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, get_args
 
 import pytest
@@ -192,6 +192,8 @@ class Outcome:
 
     pods: str
     jobs: str
+    conflicts: tuple[str, ...] = field(default=(), compare=False)
+    """Writes whose guard did not hold."""
 
 
 def lived_through(there: Situation, trouble: Trouble) -> Outcome:
@@ -203,7 +205,11 @@ def lived_through(there: Situation, trouble: Trouble) -> Outcome:
             job.id: (job.state, job.tasks, job.limit_min, job.comment)
             for job in leader.slurm.jobs.values()
         }
-        return Outcome(json.dumps(pods, indent=1, sort_keys=True), json.dumps(jobs, indent=1))
+        return Outcome(
+            json.dumps(pods, indent=1, sort_keys=True),
+            json.dumps(jobs, indent=1),
+            tuple(leader.api.conflicts),
+        )
 
     return virtual_time.run(main)
 
@@ -227,8 +233,9 @@ def test_the_situations_take_the_actions_that_they_are_for(
 ) -> None:
     done: set[str] = set()
     monkeypatch.setattr(Metrics, "decided", lambda _, action: done.add(action))
-    lived_through(there, Trouble())
+    found = lived_through(there, Trouble())
     assert {action.__name__ for action in there.actions} == done - {Wait.__name__}
+    assert not found.conflicts
 
 
 def test_every_action_is_among_them() -> None:
