@@ -26,7 +26,7 @@ test: venv
 # What needs no server, in about a minute.
 FAST := $(addprefix tests/,architecture controllers docs domain extender leading process properties reconcile settings)
 test-fast: venv
-	$(BIN)/pytest --numprocesses 2 --dist loadfile $(FAST) $(PYTEST_ARGS)
+	$(BIN)/pytest --numprocesses 2 --dist worksteal $(FAST) $(PYTEST_ARGS)
 
 # How much of the decisions their own tests reach, branches too; fails below the share in pyproject.toml.
 coverage: venv
