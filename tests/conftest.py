@@ -16,11 +16,18 @@ Who breaks a part (stop, pause, wipe) puts it back. `tests.servers` has `wait_un
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from bridge.domain import names
 from sandbox.client import Sandbox
 from sandbox.options import Options
 from tests.servers import fresh_namespace, running_sandbox
+
+settings.register_profile(
+    "patient", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("patient")
+"""A busy machine is slow; that says nothing about what is tested."""
 
 
 @pytest.fixture(scope="session")

@@ -272,9 +272,11 @@ def _remove(sandbox: Sandbox, manifests: Sequence[Manifest], cluster: Cluster) -
     sandbox.kubectl("delete", "--wait=false", "--filename=-", stdin=json.dumps(items))
     path = pods(cluster.bridged)
     wait_until(lambda: not refusal(sandbox.admin, "POST", path, _REFUSED), EFFECTIVE_S)
+    free = {"metadata": {"finalizers": None}}
     for item in sandbox.admin.get(path)["items"]:
-        sandbox.admin.patch(
-            pods(cluster.bridged, item["metadata"]["name"]), {"metadata": {"finalizers": None}}
-        )
+        pod = pods(cluster.bridged, item["metadata"]["name"])
+        # The API server forgets one policy sooner than another.
+        wait_until(lambda: not refusal(sandbox.admin, "PATCH", pod, free), EFFECTIVE_S)  # noqa: B023  # called at once
+        sandbox.admin.patch(pod, free)
     for namespace in (cluster.bridged, cluster.other, cluster.ours):
         sandbox.admin.delete(f"/api/v1/namespaces/{namespace}")

@@ -86,7 +86,7 @@ def test_says_what_it_can_without_slurm(worlds: Worlds, run: Run, tmp_path: Path
     done = run("explain", file, "-n", worlds.namespace, environment={"SLURM_JWT": None})
 
     assert 0 == done.exit_code
-    assert "let in" in done.stdout
+    assert "admitted" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,7 @@ def test_a_group_size_of_5000_digits_is_told(worlds: Worlds, alice: Api) -> None
         "odd", lambda pod: names.POD_GROUP_SIZE_ANNOTATION in condition(pod).get("message", "")
     )
     message = condition(told)["message"]
-    assert "expected a whole number from 1, found '9999" in message
+    assert "expected a whole number of at most 9 digits, found 9999" in message
     assert len(message) < 500
 
 

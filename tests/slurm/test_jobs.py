@@ -567,7 +567,7 @@ async def test_an_answer_without_the_job_is_no_evidence_that_it_is_gone(
         SlurmClient.open(proxy.url, token_file=slurm.token_file) as client,
     ):
         proxy.inject(faults.answers(200, f'{{"jobs":{jobs_}}}'), "GET", "/job/7")
-        with pytest.raises(Malformed, match="does not have job 7"):
+        with pytest.raises(Malformed, match="does not contain job 7"):
             await jobs.job(client, JobId(7))
 
 
