@@ -27,13 +27,15 @@ from bridge.domain.lifecycle.decision import Actor
 from bridge.domain.model.pods import Pod
 from bridge.domain.oddities import About, Kind
 from bridge.kube.cache import Callback
+from bridge.process import liveness
 from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
 
 _log = structlog.get_logger(__name__)
 
 MOST = 1000
-"""Objects remembered at once; those beyond that are counted but not reported."""
+"""Objects remembered at once. Those beyond are counted at every call but not reported: without an
+entry nobody can tell news from a repetition."""
 
 LONGEST_REASON = 1024
 """Bytes of a reason; an Event accepts no more."""
@@ -49,8 +51,6 @@ Say = Callable[[About, str], Awaitable[None]]
 class _Entry:
     reason: str
     logged_at: float
-    about: About | None
-    is_said: bool = False
 
 
 class SetAside:
@@ -59,8 +59,10 @@ class SetAside:
     def __init__(self, metrics: Metrics, clock: Clock) -> None:
         self._metrics = metrics
         self._clock = clock
-        self._entries: OrderedDict[tuple[Kind, str], _Entry] = OrderedDict()
+        self._entries: dict[tuple[Kind, str], _Entry] = {}
         self._counts: Counter[Kind] = Counter()
+        self._unsaid: OrderedDict[tuple[Kind, str], tuple[About, str]] = OrderedDict()
+        """Events still to be sent."""
         self._is_full = False
         self._news = asyncio.Event()
 
@@ -70,9 +72,11 @@ class SetAside:
     def tell(self, kind: Kind, name: str, reason: str, *, about: About | None = None) -> None:
         """Set an odd object aside; may be called any number of times, and reports each reason once."""
         reason = faults.shortened(reason, LONGEST_REASON)
-        if self._take(kind, name, reason, about):
-            self._metrics.set_aside(kind, "odd")
+        if self._has_room(kind, name):
+            if not self._take(kind, name, reason, about):
+                return
             _log.warning("set_aside.odd", kind=kind, name=name, reason=reason)
+        self._metrics.set_aside(kind, "odd")
 
     def crashed(
         self, kind: Kind, name: str, error: Exception, *, about: About | None = None
@@ -83,36 +87,34 @@ class SetAside:
         """
         self._metrics.set_aside(kind, "crashed")
         reason = faults.shortened(f"{type(error).__name__}: {error}", LONGEST_REASON)
-        if self._take(kind, name, reason, about):
+        if self._has_room(kind, name) and self._take(kind, name, reason, about):
             _log.error("set_aside.crashed", kind=kind, name=name, reason=reason, exc_info=error)
 
     def settled(self, kind: Kind, name: str) -> None:
         """Note that the object is handled again, or gone."""
         if self._entries.pop((kind, name), None) is None:
             return
+        self._unsaid.pop((kind, name), None)
         self._is_full = False
         self._count(kind, -1)
         _log.info("set_aside.settled", kind=kind, name=name)
 
     async def speak(self, say: Say, stop: asyncio.Event) -> None:
         """Send Events for what was and will be set aside, until told to stop; for the leader only."""
-        async with asyncio.TaskGroup() as group:
-            speaking = group.create_task(self._speak(say))
-            await stop.wait()
-            speaking.cancel()
+        await liveness.run("set aside", self._speak(say), stop)
 
     async def _speak(self, say: Say) -> None:
         while True:
-            self._news.clear()
-            for key, entry in list(self._entries.items()):
-                if entry.is_said or entry.about is None or self._entries.get(key) is not entry:
-                    continue
-                entry.is_said = True
+            while self._unsaid:
+                _, (about, reason) = self._unsaid.popitem(last=False)
                 try:
-                    await say(entry.about, entry.reason)
+                    await say(about, reason)
                 except PeerError as error:
                     _log.warning("event.lost", error=str(error))
+            self._news.clear()
+            liveness.turned(rests_s=None)
             await self._news.wait()
+            liveness.turned()
 
     def _take(self, kind: Kind, name: str, reason: str, about: About | None) -> bool:
         """Remember it; return True if it is news, or due for another log line."""
@@ -123,18 +125,21 @@ class SetAside:
             before.logged_at = now if is_due else before.logged_at
             return is_due
         if before is None:
-            if len(self._entries) >= MOST:
-                self._overflow()
-                return False
             self._count(kind, +1)
-        self._entries[kind, name] = _Entry(reason, now, about)
-        self._news.set()
+        self._entries[kind, name] = _Entry(reason, now)
+        if about is not None:
+            self._unsaid[kind, name] = (about, reason)
+            self._news.set()
         return True
 
-    def _overflow(self) -> None:
+    def _has_room(self, kind: Kind, name: str) -> bool:
+        """Check whether the object can be remembered; log once when there is no more room."""
+        if (kind, name) in self._entries or len(self._entries) < MOST:
+            return True
         if not self._is_full:
             self._is_full = True
             _log.error("set_aside.full", most=MOST)
+        return False
 
     def _count(self, kind: Kind, change: int) -> None:
         self._counts[kind] += change

@@ -83,6 +83,7 @@ def test_no_more_than_so_many_are_remembered() -> None:
             for number in range(MOST + 500):
                 world.aside.tell("pod", f"team-a/{number}", "x" * 100_000)
         assert MOST == len(world.aside) == world.now("pod")
+        assert MOST + 500 == world.total("pod", "odd"), "those beyond are counted all the same"
         assert MOST + 1 == len(logs)
         assert all(len(line.get("reason", "")) <= module.LONGEST_REASON for line in logs)
 
@@ -110,6 +111,23 @@ def test_who_leads_later_tells_people_once_of_what_is_still_set_aside() -> None:
             await clock.sleep(1)
             stop.set()
         assert [(POD, "too long"), (POD, "too short")] == world.said
+
+    virtual_time.run(main)
+
+
+def test_a_flood_is_told_once_each_in_its_order_and_the_speaker_ends_when_told() -> None:
+    async def main(clock: VirtualClock) -> None:
+        world = World(clock)
+        pods = [replace(POD, name=f"odd-{number}") for number in range(MOST)]
+        stop = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(world.aside.speak(world.say, stop))
+            for pod in pods:
+                world.aside.tell("pod", pod.name, "odd", about=pod)
+                await clock.sleep(0.001)
+            await clock.sleep(1)
+            stop.set()
+        assert [(pod, "odd") for pod in pods] == world.said
 
     virtual_time.run(main)
 
