@@ -128,15 +128,18 @@ async def lead(
     metrics: Metrics,
     on_lead: Body,
     give_up: GiveUp,
-) -> None:
-    """Run `on_lead` whenever, and only while, we lead.
+) -> bool:
+    """Wait for the lease, then run `on_lead` while we hold it; lead once.
 
-    Return at `stop`, or after `on_lead` has ended by itself. At `stop` the lease is kept until the
-    body has ended and is then released, so that the next leader need not wait. If the lease is
+    Return True at `stop`, or after `on_lead` has ended by itself. At `stop` the lease is kept until
+    the body has ended and is then released, so that the next leader need not wait. If the lease is
     lost, the body is cancelled repeatedly until it ends. If it does not end within seconds, the
     process is ended: a new one takes its place, whereas this one would hold the lease and do
     nothing. If a body was interrupted, by that or by its own error, the lease is left to expire: a
     write may still be in flight, and the next leader must know (`Accession.SEIZED`).
+
+    Return False after the lease was lost, as soon as the API server answers again: what the caller
+    starts next needs it. The lease is not touched again, so a follower takes over at the earliest.
 
     Args:
         store: Stores the lease.
@@ -154,22 +157,23 @@ async def lead(
     if not settings.enabled:
         with _told(metrics, name):
             await on_lead(stop, Accession.SEIZED)
-        return
+        return True
     contender = _Contender(
         store, name=name, identity=identity, settings=settings, clock=clock, rng=rng
     )
     cut_off = False
     with liveness.checked(f"lease {name}", contender.fault):
         try:
-            while await contender.campaign(stop):
-                _log.info("lease.acquired", lease=name, identity=identity)
-                cut_off = True
-                with _told(metrics, name):
-                    has_ended = await contender.reign(on_lead, stop, give_up)
-                if has_ended:
-                    cut_off = False
-                    return
+            if not await contender.campaign(stop):
+                return True
+            _log.info("lease.acquired", lease=name, identity=identity)
+            cut_off = True
+            with _told(metrics, name):
+                cut_off = not await contender.reign(on_lead, stop, give_up)
+            if cut_off:
                 _log.warning("lease.lost", lease=name, identity=identity)
+                await contender.see_again(stop)
+            return stop.is_set() or not cut_off
         finally:
             if not cut_off:
                 await contender.release()
@@ -217,6 +221,17 @@ class _Contender:
                 liveness.turned(retry_s := self._retry_s())
                 await pause(retry_s, stop)
         return False
+
+    async def see_again(self, stop: asyncio.Event) -> None:
+        """Retry until the lease can be read, or stopped."""
+        with liveness.loop(f"lease {self._name}: after its loss"):
+            while not stop.is_set():
+                with suppress(PeerError, TimeoutError):
+                    async with asyncio.timeout(self._attempt_s):
+                        await self._store.get(self._name)
+                        return
+                liveness.turned(retry_s := self._retry_s())
+                await pause(retry_s, stop)
 
     async def reign(self, body: Body, stop: asyncio.Event, give_up: GiveUp) -> bool:
         """Run the body while the lease is renewed in time; return False if it was cancelled."""

@@ -25,7 +25,6 @@ from bridge.kube.errors import Unavailable
 from bridge.kube.events import Reporter
 from bridge.kube.leases import KubeLeases
 from bridge.leading import lease
-from bridge.leading.lease import Accession
 from bridge.process import health, lifetime, liveness
 from bridge.process.clock import Clock, SystemClock
 from bridge.process.health import Health
@@ -118,19 +117,10 @@ class Program:
         A process leads once. After losing its lease, its caches and pending calls have been
         overtaken by another leader, so it exits and starts afresh instead of leading again.
         """
-        has_led = False
-
-        async def lead_once(stop: asyncio.Event, accession: Accession) -> None:
-            nonlocal has_led
-            if has_led:
-                raise StartAfresh(f"{self.name} lost its lease and could lead again")
-            has_led = True
-            await body(stop, accession)
-
         kubernetes = self.settings.kubernetes
-        return Service(
-            name="leader",
-            run=lambda stop: lease.lead(
+
+        async def lead(stop: asyncio.Event) -> None:
+            has_ended = await lease.lead(
                 KubeLeases(self.lease_kube, kubernetes.namespace),
                 name=f"slurm-bridge-{self.name}",
                 identity=f"{self.reporter.instance}_{uuid.uuid4()}",
@@ -139,10 +129,13 @@ class Program:
                 rng=self.rng,
                 stop=stop,
                 metrics=self.metrics,
-                on_lead=lead_once,
+                on_lead=body,
                 give_up=lifetime.end_at_once,
-            ),
-        )
+            )
+            if not has_ended:
+                raise StartAfresh(f"{self.name} lost its lease")
+
+        return Service(name="leader", run=lead)
 
 
 @asynccontextmanager

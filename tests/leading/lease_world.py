@@ -98,7 +98,7 @@ class Reign:
 
 @dataclass
 class Contender:
-    """One process that wants to lead."""
+    """One replica that wants to lead."""
 
     name: str
     election: "Election"
@@ -116,6 +116,8 @@ class Contender:
     is_leading: bool = False
     died_of: str = ""
     """Why the process was given up."""
+    processes: int = 0
+    """How often it has started."""
     accessions: list[lease.Accession] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -137,18 +139,23 @@ class Contender:
             await self._contend()
 
     async def _contend(self) -> None:
-        await lease.lead(
-            _Store(self),
-            name="extender",
-            identity=self.name,
-            settings=self.settings,
-            clock=VirtualClock(wrong_by=self.wrong_by),
-            rng=random.Random(self.name),  # noqa: S311  # jitter needs no secrecy
-            stop=self._stop,
-            metrics=self.election.metrics,
-            on_lead=self._body,
-            give_up=self._die,
-        )
+        """One process after the other: who has lost the lease starts afresh, under another name."""
+        while True:
+            self.processes += 1
+            has_ended = await lease.lead(
+                _Store(self),
+                name="extender",
+                identity=f"{self.name}-{self.processes}",
+                settings=self.settings,
+                clock=VirtualClock(wrong_by=self.wrong_by),
+                rng=random.Random(self.name),  # noqa: S311  # jitter needs no secrecy
+                stop=self._stop,
+                metrics=self.election.metrics,
+                on_lead=self._body,
+                give_up=self._die,
+            )
+            if has_ended:
+                return
 
     def _die(self, why: str) -> None:
         """The process ends, whatever still runs in it."""

@@ -247,8 +247,33 @@ class TestTrouble:
         election.run(until_s=190)
 
         assert not any(contender.is_leading for contender in contenders)
-        election.run(until_s=200 + DURATION_S)
+        election.run(until_s=200 + DURATION_S + 2 * LONGEST_RETRY_S)
         assert 1 == sum(contender.is_leading for contender in contenders)
+        election.world.close()
+
+    def test_who_has_lost_the_lease_does_not_delay_its_successor(self) -> None:
+        """It neither renews the lease nor takes it again before it has started afresh."""
+        election = Election(
+            lambda who, at_s: Fate(request_s=None if who == "a" and 60 <= at_s < 71 else 0)
+        )
+        first = election.contender("a")
+        election.run(until_s=5)
+        second = election.contender("b")
+        election.run(until_s=60 + DURATION_S + 2 * LONGEST_RETRY_S)
+
+        assert [False, True] == [first.is_leading, second.is_leading]
+        assert [Accession.SEIZED] == second.accessions
+        election.world.close()
+
+    def test_who_has_lost_the_lease_starts_afresh_once_the_api_server_answers(self) -> None:
+        """A process that starts sooner would fail, and fall into Kubernetes' back-off."""
+        election = Election(lambda _who, at_s: Fate(request_s=None if 60 <= at_s < 200 else 0))
+        first = election.contender("a")
+        election.run(until_s=199)
+
+        assert 1 == first.processes
+        election.run(until_s=200 + 2 * LONGEST_RETRY_S)
+        assert 2 == first.processes
         election.world.close()
 
     def test_a_claim_whose_reply_was_lost_is_recognised(self) -> None:
