@@ -9,25 +9,20 @@ import json
 import random
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
-from types import MappingProxyType
+from datetime import timedelta
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bridge.domain import names
-from bridge.domain.ids import KubeNode, PodUid, SlurmNode, alone_key
-from bridge.domain.lifecycle.decision import Actor, Deadlines, Decision, Facts
-from bridge.domain.model.allocation import Seat
+from bridge.domain.ids import PodUid
+from bridge.domain.lifecycle.decision import Actor, Deadlines, Decision
 from bridge.domain.model.jobs import SlurmJob
-from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.pace import Pace
-from bridge.domain.observation.view import Past, View
 from bridge.domain.workloads import claims
 from bridge.domain.workloads.kinds import kueue, leader_worker_set
-from bridge.domain.workloads.membership import Membership
 from bridge.kube import decode
 from bridge.kube.cache import Cache
 from bridge.kube.errors import Malformed
@@ -36,10 +31,10 @@ from bridge.process.metrics import Metrics
 from bridge.reconcile.loop import PodLoop
 from bridge.reconcile.placeholders import Placeholders
 from bridge.reconcile.set_aside import SetAside, odd_pods
-from bridge.slurm.discovery import Snapshot
 from tests import virtual_time
 from tests.make import lives as build
 from tests.make.samples import value
+from tests.make.sides import KnowsAll, Lists
 from tests.virtual_time import VirtualClock
 
 Manifest = dict[str, Any]
@@ -153,78 +148,11 @@ JOBS = st.sampled_from(
 )
 
 
-class Anybody:
-    """A side of the loop whose every pod it knows all about."""
-
-    def __init__(self, actor: Actor) -> None:
-        self.actor = actor
-
-    def membership(self, pod: Pod) -> Membership:
-        return claims.of(pod, ())
-
-    async def resolve(self, pod: Pod) -> Membership:
-        return self.membership(pod)
-
-    async def declared(self, member: Membership) -> KubeObject | None:
-        return None
-
-    async def admits(self, pod: Pod, job: SlurmJob) -> bool:
-        return True
-
-    def past(self, pod: Pod) -> Past:
-        return Past.HANDED_OVER
-
-    def gather(
-        self,
-        pod: Pod,
-        view: View,
-        *,
-        uid: str,
-        now: datetime,
-        since: datetime,
-        seat: Seat | None = None,
-        beside: Sequence[Pod] = (),
-    ) -> Facts:
-        return Facts(pod=pod, view=view, now=now, since=since, kube_node=build.KUBE_NODE)
-
-    def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
-        return build.KUBE_NODE
-
-    def forget(self, uid: str) -> None:
-        pass
-
-    def forget_pod(self, uid: PodUid) -> None:
-        pass
-
-
-class Slurm:
-    """Lists whatever it is told to."""
-
-    def __init__(self, clock: VirtualClock, jobs: tuple[SlurmJob, ...]) -> None:
-        self._clock, self._jobs, self._sequence = clock, jobs, 0
-
-    async def refresh(self, **_: object) -> Snapshot:
-        self._sequence += 1
-        return Snapshot(
-            sequence=self._sequence,
-            began_monotonic=self._clock.monotonic(),
-            jobs=MappingProxyType({job.id: job for job in self._jobs}),
-            by_uid=MappingProxyType({alone_key(UID): self._jobs} if self._jobs else {}),
-            is_repeated=False,
-            is_whole=True,
-            unreadable=MappingProxyType({}),
-            unsure=frozenset(),
-        )
-
-
 class Hands:
     """Do nothing of what is decided."""
 
-    def __init__(self) -> None:
-        self.decisions = 0
-
     async def carry_out(self, pod: Pod, decision: Decision, *, workload: str) -> None:
-        self.decisions += 1
+        pass
 
 
 def read(versions: Sequence[Manifest]) -> list[Pod]:
@@ -246,15 +174,16 @@ def test_a_pod_of_any_numbers_is_decided_on(
     seen = read(versions)
 
     async def main(clock: VirtualClock) -> None:
-        metrics, stop, hands = Metrics("test"), asyncio.Event(), Hands()
+        metrics, stop = Metrics("test"), asyncio.Event()
+        side = KnowsAll(actor, lambda pod: claims.of(pod, ()))
         aside = SetAside(metrics, clock)
         pods = Cache(decode.PODS, aside)
         pods.index(lambda pod: [pod.kube_node or pod.assigned_node or "", pod.placed_by])
         pods.subscribe(odd_pods(aside, actor))
-        slurm: Any = Slurm(clock, jobs)
-        acting: Any = hands
+        slurm: Any = Lists(clock, UID, jobs)
+        acting: Any = Hands()
         loop = PodLoop(
-            Anybody(actor),
+            side,
             pods=pods,
             queue=WorkQueue(rng=random.Random(1)),  # noqa: S311  # jitter
             placeholders=Placeholders(slurm, pace=PACE, clock=clock, metrics=Metrics("other")),
@@ -277,7 +206,7 @@ def test_a_pod_of_any_numbers_is_decided_on(
                 not value(metrics, "slurm_bridge_set_aside_total", kind=kind, reason="crashed") > 0
             )
         assert 0 == len(aside)
-        assert hands.decisions or not any(_is_whose(pod, actor) for pod in seen)
+        assert side.gathered or not any(_is_whose(pod, actor) for pod in seen)
 
     virtual_time.run(main)
 

@@ -5,29 +5,22 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
-from types import MappingProxyType
 
-from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey, alone_key
-from bridge.domain.lifecycle.decision import Actor, Deadlines, Decision, Facts
-from bridge.domain.model.allocation import Seat
-from bridge.domain.model.jobs import SlurmJob
-from bridge.domain.model.objects import KubeObject
+from bridge.domain.ids import PodUid, WorkloadKey
+from bridge.domain.lifecycle.decision import Actor, Deadlines, Decision
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.pace import Pace
-from bridge.domain.observation.view import Past, View
 from bridge.domain.workloads import membership
-from bridge.domain.workloads.membership import Membership
 from bridge.kube.cache import Cache
 from bridge.kube.decode import PODS
 from bridge.leading.workqueue import WorkQueue
 from bridge.process.metrics import Metrics
 from bridge.reconcile.loop import PodLoop
 from bridge.reconcile.placeholders import Placeholders
-from bridge.slurm.discovery import Snapshot
 from tests import virtual_time
 from tests.make import lives as build
 from tests.make.samples import value
+from tests.make.sides import KnowsAll, Lists
 from tests.virtual_time import VirtualClock
 
 PACE = Pace(
@@ -36,81 +29,14 @@ PACE = Pace(
 UID = PodUid("pod-1")
 
 
-class Endings:
-    """The controllers' side, as far as it matters when something is looked at."""
-
-    actor = Actor.CONTROLLERS
-
-    def __init__(self) -> None:
-        self.forgotten: list[str] = []
-
-    def membership(self, pod: Pod) -> Membership:
-        return membership.alone(pod)
-
-    async def resolve(self, pod: Pod) -> Membership:
-        return self.membership(pod)
-
-    async def declared(self, member: Membership) -> KubeObject | None:
-        return None
-
-    async def admits(self, pod: Pod, job: SlurmJob) -> bool:
-        return True
-
-    def past(self, pod: Pod) -> Past:
-        return Past.HANDED_OVER
-
-    def gather(
-        self,
-        pod: Pod,
-        view: View,
-        *,
-        uid: WorkloadKey,
-        now: datetime,
-        since: datetime,
-        seat: Seat | None = None,
-        beside: Sequence[Pod] = (),
-    ) -> Facts:
-        return Facts(pod=pod, view=view, now=now, since=since, kube_node=build.KUBE_NODE)
-
-    def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
-        return build.KUBE_NODE
-
-    def forget(self, uid: WorkloadKey) -> None:
-        pass
-
-    def forget_pod(self, uid: PodUid) -> None:
-        self.forgotten.append(uid)
-
-
-class Slurm:
-    """Lists whatever it is told to."""
-
-    def __init__(self, clock: VirtualClock) -> None:
-        self.jobs: tuple[SlurmJob, ...] = ()
-        self._clock = clock
-        self._sequence = 0
-
-    async def refresh(self, **_: object) -> Snapshot:
-        self._sequence += 1
-        return Snapshot(
-            sequence=self._sequence,
-            began_monotonic=self._clock.monotonic(),
-            jobs=MappingProxyType({job.id: job for job in self.jobs}),
-            by_uid=MappingProxyType({alone_key(UID): self.jobs} if self.jobs else {}),
-            is_repeated=False,
-            is_whole=True,
-            unreadable=MappingProxyType({}),
-        )
-
-
 class World:
     """A leader's loop; what it decides is written down with the time, and not done."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self.clock = clock
         self.pods = Cache(PODS)
-        self.slurm = Slurm(clock)
-        self.side = Endings()
+        self.slurm = Lists(clock, UID)
+        self.side = KnowsAll(Actor.CONTROLLERS, membership.alone)
         self.looks: list[float] = []
         """When it was decided for a pod."""
         self.metrics = Metrics("controllers")

@@ -1,0 +1,89 @@
+"""A side of the loop over pods that knows all about every pod, and a Slurm that lists what it is told to."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from types import MappingProxyType
+
+from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey, alone_key
+from bridge.domain.lifecycle.decision import Actor, Facts
+from bridge.domain.model.allocation import Seat
+from bridge.domain.model.jobs import SlurmJob
+from bridge.domain.model.objects import KubeObject
+from bridge.domain.model.pods import Pod
+from bridge.domain.observation.view import Past, View
+from bridge.domain.workloads.membership import Membership
+from bridge.slurm.discovery import Snapshot
+from tests.make import lives as build
+from tests.virtual_time import VirtualClock
+
+
+class KnowsAll:
+    """Resolves, admits and gathers without asking anybody."""
+
+    def __init__(self, actor: Actor, membership: Callable[[Pod], Membership]) -> None:
+        self.actor = actor
+        self.forgotten: list[PodUid] = []
+        self.gathered = 0
+        """How often the facts about a pod were asked for: once for each decision."""
+        self._membership = membership
+
+    def membership(self, pod: Pod) -> Membership:
+        return self._membership(pod)
+
+    async def resolve(self, pod: Pod) -> Membership:
+        return self._membership(pod)
+
+    async def declared(self, member: Membership) -> KubeObject | None:
+        return None
+
+    async def admits(self, pod: Pod, job: SlurmJob) -> bool:
+        return True
+
+    def past(self, pod: Pod) -> Past:
+        return Past.HANDED_OVER
+
+    def gather(
+        self,
+        pod: Pod,
+        view: View,
+        *,
+        uid: WorkloadKey,
+        now: datetime,
+        since: datetime,
+        seat: Seat | None = None,
+        beside: Sequence[Pod] = (),
+    ) -> Facts:
+        self.gathered += 1
+        return Facts(pod=pod, view=view, now=now, since=since, kube_node=build.KUBE_NODE)
+
+    def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
+        return build.KUBE_NODE
+
+    def forget(self, uid: WorkloadKey) -> None:
+        pass
+
+    def forget_pod(self, uid: PodUid) -> None:
+        self.forgotten.append(uid)
+
+
+class Lists:
+    """Lists `jobs`, all of them the placeholders of one pod."""
+
+    def __init__(self, clock: VirtualClock, pod: PodUid, jobs: tuple[SlurmJob, ...] = ()) -> None:
+        self.jobs = jobs
+        self._clock = clock
+        self._key = alone_key(pod)
+        self._sequence = 0
+
+    async def refresh(self, **_: object) -> Snapshot:
+        self._sequence += 1
+        return Snapshot(
+            sequence=self._sequence,
+            began_monotonic=self._clock.monotonic(),
+            jobs=MappingProxyType({job.id: job for job in self.jobs}),
+            by_uid=MappingProxyType({self._key: self.jobs} if self.jobs else {}),
+            is_repeated=False,
+            is_whole=True,
+            unreadable=MappingProxyType({}),
+            unsure=frozenset(),
+        )
