@@ -254,7 +254,11 @@ def policed(
     finally:
         for caller in cluster.callers.values():
             caller.close()
-        _remove(sandbox, manifests, cluster)
+        _delete(sandbox, [m for m in manifests if m is not probe])
+        _delete(sandbox, [probe])  # forgotten last: once it is, all are
+        path = pods(cluster.bridged)
+        wait_until(lambda: not refusal(sandbox.admin, "POST", path, _REFUSED), EFFECTIVE_S)
+        _clear(sandbox, cluster)
 
 
 def make_namespaces(sandbox: Sandbox, namespaces: Mapping[str, Mapping[str, str]]) -> None:
@@ -267,16 +271,14 @@ def make_namespaces(sandbox: Sandbox, namespaces: Mapping[str, Mapping[str, str]
         wait_until(lambda: not refusal(sandbox.admin, "GET", account, None), 20, sandbox=sandbox)  # noqa: B023  # called at once
 
 
-def _remove(sandbox: Sandbox, manifests: Sequence[Manifest], cluster: Cluster) -> None:
+def _delete(sandbox: Sandbox, manifests: Sequence[Manifest]) -> None:
     items = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
     sandbox.kubectl("delete", "--wait=false", "--filename=-", stdin=json.dumps(items))
-    path = pods(cluster.bridged)
-    wait_until(lambda: not refusal(sandbox.admin, "POST", path, _REFUSED), EFFECTIVE_S)
-    free = {"metadata": {"finalizers": None}}
-    for item in sandbox.admin.get(path)["items"]:
-        pod = pods(cluster.bridged, item["metadata"]["name"])
-        # The API server forgets one policy sooner than another.
-        wait_until(lambda: not refusal(sandbox.admin, "PATCH", pod, free), EFFECTIVE_S)  # noqa: B023  # called at once
-        sandbox.admin.patch(pod, free)
+
+
+def _clear(sandbox: Sandbox, cluster: Cluster) -> None:
+    for item in sandbox.admin.get(pods(cluster.bridged))["items"]:
+        free = {"metadata": {"finalizers": None}}
+        sandbox.admin.patch(pods(cluster.bridged, item["metadata"]["name"]), free)
     for namespace in (cluster.bridged, cluster.other, cluster.ours):
         sandbox.admin.delete(f"/api/v1/namespaces/{namespace}")

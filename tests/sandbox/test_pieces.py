@@ -20,7 +20,7 @@ from sandbox.process import Process, State
 from tests.servers import wait_until
 
 
-def part(folder: Path, script: str, *, answers: bool = True) -> Part:
+def part(folder: Path, script: str, *, answers: bool = True, start_timeout_s: float = 30) -> Part:
     return Part(
         name="script",
         argv=(sys.executable, "-c", script),
@@ -29,7 +29,7 @@ def part(folder: Path, script: str, *, answers: bool = True) -> Part:
         folder=folder,
         port=1,
         answers=lambda: answers,
-        start_timeout_s=0.5,
+        start_timeout_s=start_timeout_s,
         stop_timeout_s=0.5,
         advice="buy a new one",
     )
@@ -64,7 +64,8 @@ def test_a_part_that_exits_is_told_with_code_log_and_advice(tmp_path: Path) -> N
 
 def test_a_part_that_never_answers_is_told_once(tmp_path: Path) -> None:
     script = "import time; time.sleep(60)"
-    process = Process(part(tmp_path, script, answers=False), tmp_path / "log")
+    silent = part(tmp_path, script, answers=False, start_timeout_s=0.5)
+    process = Process(silent, tmp_path / "log")
 
     process.start()
     error = await_failure(process)
