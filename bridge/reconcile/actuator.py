@@ -1,22 +1,17 @@
-"""Carry out what was decided for a pod.
+"""Carry out what was decided for a pod: its writes to Kubernetes are made here.
 
-Every write to either system that a decision asks for is in this file.
-
-There is no business `if` here. Every action is idempotent and may be cut off anywhere: the next
-decision starts from what can be observed then. A write to Slurm is recorded in the expectations
-when it is over, whatever its result.
+Those to Slurm are in `bridge.reconcile.placeholder_writes`. There is no business `if` here either,
+and the same holds: every action is idempotent and may be cut off anywhere.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
 from typing import assert_never
 
 import structlog
 
-from bridge.domain.ids import JobId, Sluid, WorkloadKey
-from bridge.domain.lifecycle import durations, outcome
+from bridge.domain.ids import WorkloadKey
+from bridge.domain.lifecycle import durations
 from bridge.domain.lifecycle.actions import (
     Action,
     Adopt,
@@ -26,8 +21,6 @@ from bridge.domain.lifecycle.actions import (
     EndPod,
     Enlist,
     Evict,
-    Outcome,
-    OwnCause,
     Record,
     Release,
     Resize,
@@ -38,9 +31,6 @@ from bridge.domain.lifecycle.actions import (
     Wait,
 )
 from bridge.domain.lifecycle.decision import Decision
-from bridge.domain.model import placeholder
-from bridge.domain.model.jobs import SlurmJob
-from bridge.domain.model.placeholder import Identity
 from bridge.domain.model.pods import Pod
 from bridge.kube import errors as kube_errors
 from bridge.kube import events, patches, writes
@@ -50,21 +40,10 @@ from bridge.kube.events import Event, EventType, Reporter
 from bridge.kube.patches import Patch
 from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
-from bridge.reconcile.completion import Completer
+from bridge.reconcile.placeholder_writes import PlaceholderWrites, WorkloadWrites
 from bridge.reconcile.placeholders import Placeholders
-from bridge.slurm import jobs
-from bridge.slurm.client import SlurmClient
 
 _log = structlog.get_logger(__name__)
-
-SubmitFor = Callable[[Pod, Submit], Awaitable[None]]
-"""Submits a placeholder. Only the extender can do that, as only it places pods."""
-
-ResizeFor = Callable[[Pod, Resize], Awaitable[bool]]
-"""Changes what a pending one asks for; False if that takes another job. Also only the extender."""
-
-RestoreFor = Callable[[Pod, Restore], Awaitable[None]]
-"""Submits again one that Slurm lost: only the controllers, which own the pods by then."""
 
 
 class Actuator:
@@ -74,25 +53,17 @@ class Actuator:
         self,
         *,
         kube: KubeClient,
-        slurm: SlurmClient,
-        completer: Completer,
+        in_slurm: PlaceholderWrites,
         placeholders: Placeholders,
         pods: Cache[Pod],
-        submit: SubmitFor,
-        resize: ResizeFor,
-        restore: RestoreFor,
         reporter: Reporter,
         clock: Clock,
         metrics: Metrics,
     ) -> None:
         self._kube = kube
-        self._slurm = slurm
-        self._completer = completer
+        self._in_slurm = in_slurm
         self._placeholders = placeholders
         self._pods = pods
-        self._submit = submit
-        self._resize = resize
-        self._restore = restore
         self._reporter = reporter
         self._clock = clock
         self._metrics = metrics
@@ -105,15 +76,16 @@ class Actuator:
         Args:
             pod: the pod that was decided on.
             decision: the actions to carry out.
-            workload: the uid of the pod's workload.
+            workload: the key of the pod's workload.
 
         Raises:
             KubeError, SlurmError: decide again later.
         """
+        in_slurm = self._in_slurm.of(workload)
         try:
             for action in decision.actions:
                 self._metrics.decided(type(action).__name__)
-                before, pod = pod, await self._act(pod, action, workload)
+                before, pod = pod, await self._act(pod, action, in_slurm)
                 self._count(before, action)
                 if not isinstance(action, Wait):
                     _log.info("pod.acted", reason=decision.reason, **_particulars(pod, action))
@@ -132,7 +104,7 @@ class Actuator:
             case _:
                 pass
 
-    async def _act(self, pod: Pod, action: Action, workload: WorkloadKey) -> Pod:
+    async def _act(self, pod: Pod, action: Action, in_slurm: WorkloadWrites) -> Pod:
         """Carry out one action and return the pod as our own write left it."""
         match action:
             case (
@@ -145,7 +117,7 @@ class Actuator:
                 | Record()
                 | SetTimeLimit()
             ):
-                await self._act_in_slurm(pod, action, workload)
+                await in_slurm.act(pod, action)
             case Adopt(job_id=job_id, sluid=sluid):
                 return await self._patch(pod, patches.adopt(pod, job_id=job_id, sluid=sluid))
             case Assign():
@@ -173,133 +145,6 @@ class Actuator:
             case unreachable:
                 assert_never(unreachable)
         return pod
-
-    # -- Slurm ------------------------------------------------------------------------------------
-
-    async def _act_in_slurm(
-        self,
-        pod: Pod,
-        action: Submit | Resize | Restore | Cancel | Complete | Enlist | Record | SetTimeLimit,
-        workload: WorkloadKey,
-    ) -> None:
-        match action:
-            case Submit():
-                await self._submit(pod, action)
-            case Resize():
-                await self._resize_or_cancel(pod, action, workload)
-            case Restore():
-                await self._restore(pod, action)
-            case Cancel():
-                await self._cancel(pod, action, workload)
-            case Complete():
-                await self._complete(action, workload)
-            case Enlist() | Record():
-                await self._amend(pod, action, workload)
-            case SetTimeLimit():
-                await self._set_time_limit(action, workload)
-            case unreachable:
-                assert_never(unreachable)
-
-    async def _resize_or_cancel(self, pod: Pod, action: Resize, workload: WorkloadKey) -> None:
-        try:
-            is_done = await self._resize(pod, action)
-        finally:
-            self._placeholders.changed(action.job_id)
-            self._placeholders.wrote(workload)
-        if not is_done:
-            cause = OwnCause.RESIZED
-            instead = Cancel(job_id=action.job_id, sluid=action.sluid, cause=cause)
-            await self._cancel(pod, instead, workload)
-
-    async def _cancel(self, pod: Pod, action: Cancel, workload: WorkloadKey) -> None:
-        try:
-            job = await self._verified(action.job_id, action.sluid, workload)
-            if job is None:
-                return
-            if action.cause is not None:
-                if await self._was_placed_by(job, pod):
-                    return
-                mark = partial(replace, cause=action.cause, misfits=action.misfits)
-                await jobs.cancel_for(self._slurm, job, mark)
-            else:
-                await jobs.cancel(self._slurm, job.sluid or job.id)
-        finally:
-            self._placeholders.wrote(workload)
-
-    async def _complete(self, action: Complete, workload: WorkloadKey) -> None:
-        try:
-            job = await self._verified(action.job_id, action.sluid, workload)
-            if job is None:
-                return
-            how = await self._worst(job, action.outcome)
-            if action.is_on_record and not outcome.is_failure(how):
-                await jobs.cancel(self._slurm, job.sluid or job.id)
-            else:
-                await self._completer.complete(job, how)
-        finally:
-            self._placeholders.wrote(workload)
-
-    async def _worst(self, job: SlurmJob, how: Outcome) -> Outcome:
-        """Include the recorded outcomes of members that ended earlier.
-
-        A replacement may have reversed them since we read.
-        """
-        if not job.identity.failed:
-            return how
-        now = await jobs.job(self._slurm, job.sluid or job.id)
-        identity = now.identity if isinstance(now, SlurmJob) else job.identity
-        return outcome.worst([how, *outcome.recorded(identity)])
-
-    async def _amend(self, pod: Pod, action: Enlist | Record, workload: WorkloadKey) -> None:
-        """Apply the change to the current identity: the other program may have changed it as well."""
-        try:
-            job = await self._verified(action.job_id, action.sluid, workload)
-            if job is None:
-                return
-            await jobs.amend_identity(
-                self._slurm, job.id, job.identity, _amendment(pod, action), sluid=job.sluid
-            )
-        finally:
-            self._placeholders.changed(action.job_id)
-            self._placeholders.wrote(workload)
-
-    async def _set_time_limit(self, action: SetTimeLimit, workload: WorkloadKey) -> None:
-        try:
-            job = await self._verified(action.job_id, action.sluid, workload)
-            if job is None:
-                return
-            await jobs.set_time_limit(
-                self._slurm,
-                job,
-                minutes=action.minutes,
-                true_min=action.true_min,
-                expected_min=action.expected_min,
-            )
-        finally:
-            self._placeholders.changed(action.job_id)
-            self._placeholders.wrote(workload)
-
-    async def _verified(
-        self, job_id: JobId, sluid: Sluid | None, workload: WorkloadKey
-    ) -> SlurmJob | None:
-        """Return the placeholder that was meant, not another job that has taken its id.
-
-        Return None if it is gone. slurmctld may re-use job ids after a hard crash. A job that was
-        read with its sluid is safe; one that was only just submitted is read once before anything
-        is done to it.
-        """
-        known = self._placeholders.job(job_id)
-        if known is not None and known.sluid is not None and known.sluid == sluid:
-            return known
-        return await jobs.verified(self._slurm, sluid or job_id, workload)
-
-    async def _was_placed_by(self, job: SlurmJob, pod: Pod) -> bool:
-        """Check whether another leader placed the pod by this job, unknown to our cache."""
-        try:
-            now = await writes.get_pod(self._kube, pod.namespace, pod.name)
-        except kube_errors.NotFound:
-            return False
-        return now.uid == pod.uid and not now.is_gated and job.is_named(now.job_id, now.sluid)
 
     # -- Kubernetes -------------------------------------------------------------------------------
 
@@ -386,13 +231,3 @@ def _particulars(pod: Pod, action: Action) -> dict[str, object]:
     }
     known = {name: value for name, value in found.items() if value is not None}
     return {"action": type(action).__name__, **known}
-
-
-def _amendment(pod: Pod, action: Enlist | Record) -> Callable[[Identity], Identity]:
-    match action:
-        case Enlist(pods=pods, alive=alive):
-            return partial(placeholder.enlist, pods=pods, alive=alive)
-        case Record(outcome=how):
-            return partial(placeholder.record, pod=pod.uid, how=outcome.encode(how))
-        case unreachable:
-            assert_never(unreachable)

@@ -10,9 +10,15 @@ from bridge.kube import events
 from bridge.kube.events import Event, EventType
 from bridge.leading.workqueue import WorkQueue
 from bridge.reconcile import set_aside
-from bridge.reconcile.actuator import Actuator, ResizeFor, RestoreFor, SubmitFor
+from bridge.reconcile.actuator import Actuator
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.loop import PodLoop
+from bridge.reconcile.placeholder_writes import (
+    PlaceholderWrites,
+    ResizeFor,
+    RestoreFor,
+    SubmitFor,
+)
 from bridge.reconcile.placeholders import Placeholders
 from bridge.reconcile.program import Program
 from bridge.reconcile.side import Side
@@ -91,13 +97,17 @@ class Leadership:
             placeholders=self.placeholders,
             actuator=Actuator(
                 kube=program.kube,
-                slurm=program.slurm,
-                completer=program.completer,
+                in_slurm=PlaceholderWrites(
+                    kube=program.kube,
+                    slurm=program.slurm,
+                    completer=program.completer,
+                    placeholders=self.placeholders,
+                    submit=submit,
+                    resize=resize,
+                    restore=restore,
+                ),
                 placeholders=self.placeholders,
                 pods=self._mirror.pods,
-                submit=submit,
-                resize=resize,
-                restore=restore,
                 reporter=program.reporter,
                 clock=program.clock,
                 metrics=program.metrics,

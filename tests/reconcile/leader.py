@@ -28,6 +28,7 @@ from bridge.leading.workqueue import WorkQueue
 from bridge.process.metrics import Metrics
 from bridge.reconcile.actuator import Actuator
 from bridge.reconcile.loop import PodLoop
+from bridge.reconcile.placeholder_writes import PlaceholderWrites
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import jobs
 from bridge.slurm.discovery import Discovery
@@ -109,13 +110,17 @@ class Leader:
         self._placeholders = Placeholders(self._discovery, pace=PACE, clock=clock, metrics=metrics)
         actuator = Actuator(
             kube=self.api,  # type: ignore[arg-type]  # all it calls
-            slurm=self.slurm,  # type: ignore[arg-type]  # all it calls
-            completer=self.slurm,  # type: ignore[arg-type]  # all it calls
+            in_slurm=PlaceholderWrites(
+                kube=self.api,  # type: ignore[arg-type]  # all it calls
+                slurm=self.slurm,  # type: ignore[arg-type]  # all it calls
+                completer=self.slurm,  # type: ignore[arg-type]  # all it calls
+                placeholders=self._placeholders,
+                submit=self._submit,
+                resize=self._resize,
+                restore=self._restore,
+            ),
             placeholders=self._placeholders,
             pods=cache,
-            submit=self._submit,
-            resize=self._resize,
-            restore=self._restore,
             reporter=Reporter(controller="test", instance="test"),
             clock=clock,
             metrics=metrics,

@@ -1,4 +1,5 @@
-"""The actions a decision may request; `bridge.reconcile.actuator` executes them.
+"""The actions a decision may request; `bridge.reconcile.actuator` and
+`bridge.reconcile.placeholder_writes` execute them.
 
 It decides nothing.
 """

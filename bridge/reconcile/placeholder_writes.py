@@ -1,0 +1,210 @@
+"""Carry out decisions that concern a workload's placeholder: every write to Slurm is made here.
+
+There is no business `if` here. Every action is idempotent and may be cut off anywhere: the next
+decision starts from what can be observed then. A write is recorded in the expectations when it is
+over, whatever its result.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import assert_never
+
+from bridge.domain.ids import JobId, Sluid, WorkloadKey
+from bridge.domain.lifecycle import outcome
+from bridge.domain.lifecycle.actions import (
+    Cancel,
+    Complete,
+    Enlist,
+    Outcome,
+    OwnCause,
+    Record,
+    Resize,
+    Restore,
+    SetTimeLimit,
+    Submit,
+)
+from bridge.domain.model import placeholder
+from bridge.domain.model.jobs import SlurmJob
+from bridge.domain.model.placeholder import Identity
+from bridge.domain.model.pods import Pod
+from bridge.kube import errors as kube_errors
+from bridge.kube import writes
+from bridge.kube.client import KubeClient
+from bridge.reconcile.completion import Completer
+from bridge.reconcile.placeholders import Placeholders
+from bridge.slurm import jobs
+from bridge.slurm.client import SlurmClient
+
+SubmitFor = Callable[[Pod, Submit], Awaitable[None]]
+"""Submits a placeholder. Only the extender can do that, as only it places pods."""
+
+ResizeFor = Callable[[Pod, Resize], Awaitable[bool]]
+"""Changes what a pending one asks for; False if that takes another job. Also only the extender."""
+
+RestoreFor = Callable[[Pod, Restore], Awaitable[None]]
+"""Submits again one that Slurm lost: only the controllers, which own the pods by then."""
+
+InSlurm = Submit | Resize | Restore | Cancel | Complete | Enlist | Record | SetTimeLimit
+"""The actions on a placeholder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceholderWrites:
+    """The writes of one leader."""
+
+    kube: KubeClient
+    slurm: SlurmClient
+    completer: Completer
+    placeholders: Placeholders
+    submit: SubmitFor
+    resize: ResizeFor
+    restore: RestoreFor
+
+    def of(self, workload: WorkloadKey) -> "WorkloadWrites":
+        """Return the writes about one workload's placeholder."""
+        return WorkloadWrites(self, workload)
+
+
+class WorkloadWrites:
+    """The writes about one workload's placeholder."""
+
+    def __init__(self, leader: PlaceholderWrites, workload: WorkloadKey) -> None:
+        self._leader = leader
+        self._slurm = leader.slurm
+        self._placeholders = leader.placeholders
+        self._workload = workload
+
+    async def act(self, pod: Pod, action: InSlurm) -> None:
+        """Carry out one action.
+
+        Args:
+            pod: the pod that was decided on.
+            action: what to do.
+
+        Raises:
+            KubeError, SlurmError: decide again later.
+        """
+        match action:
+            case Submit():
+                await self._leader.submit(pod, action)
+            case Resize():
+                await self._resize_or_cancel(pod, action)
+            case Restore():
+                await self._leader.restore(pod, action)
+            case Cancel():
+                await self._cancel(pod, action)
+            case Complete():
+                await self._complete(action)
+            case Enlist() | Record():
+                await self._amend(pod, action)
+            case SetTimeLimit():
+                await self._set_time_limit(action)
+            case unreachable:
+                assert_never(unreachable)
+
+    async def _resize_or_cancel(self, pod: Pod, action: Resize) -> None:
+        with self._writing(changes=action.job_id):
+            is_done = await self._leader.resize(pod, action)
+        if not is_done:
+            cause = OwnCause.RESIZED
+            await self._cancel(pod, Cancel(job_id=action.job_id, sluid=action.sluid, cause=cause))
+
+    async def _cancel(self, pod: Pod, action: Cancel) -> None:
+        with self._writing():
+            job = await self._verified(action.job_id, action.sluid)
+            if job is None:
+                return
+            if action.cause is not None:
+                if await self._was_placed_by(job, pod):
+                    return
+                mark = partial(replace, cause=action.cause, misfits=action.misfits)
+                await jobs.cancel_for(self._slurm, job, mark)
+            else:
+                await jobs.cancel(self._slurm, job.sluid or job.id)
+
+    async def _complete(self, action: Complete) -> None:
+        with self._writing():
+            job = await self._verified(action.job_id, action.sluid)
+            if job is None:
+                return
+            how = await self._worst(job, action.outcome)
+            if action.is_on_record and not outcome.is_failure(how):
+                await jobs.cancel(self._slurm, job.sluid or job.id)
+            else:
+                await self._leader.completer.complete(job, how)
+
+    async def _worst(self, job: SlurmJob, how: Outcome) -> Outcome:
+        """Include the recorded outcomes of members that ended earlier.
+
+        A replacement may have reversed them since we read.
+        """
+        if not job.identity.failed:
+            return how
+        now = await jobs.job(self._slurm, job.sluid or job.id)
+        identity = now.identity if isinstance(now, SlurmJob) else job.identity
+        return outcome.worst([how, *outcome.recorded(identity)])
+
+    async def _amend(self, pod: Pod, action: Enlist | Record) -> None:
+        """Apply the change to the current identity: the other program may have changed it as well."""
+        with self._writing(changes=action.job_id):
+            job = await self._verified(action.job_id, action.sluid)
+            if job is None:
+                return
+            await jobs.amend_identity(
+                self._slurm, job.id, job.identity, _amendment(pod, action), sluid=job.sluid
+            )
+
+    async def _set_time_limit(self, action: SetTimeLimit) -> None:
+        with self._writing(changes=action.job_id):
+            job = await self._verified(action.job_id, action.sluid)
+            if job is None:
+                return
+            await jobs.set_time_limit(
+                self._slurm,
+                job,
+                minutes=action.minutes,
+                true_min=action.true_min,
+                expected_min=action.expected_min,
+            )
+
+    @contextmanager
+    def _writing(self, *, changes: JobId | None = None) -> Iterator[None]:
+        """Record a write when it is over; `changes` names a job to be read again because of it."""
+        try:
+            yield
+        finally:
+            if changes is not None:
+                self._placeholders.changed(changes)
+            self._placeholders.wrote(self._workload)
+
+    async def _verified(self, job_id: JobId, sluid: Sluid | None) -> SlurmJob | None:
+        """Return the placeholder that was meant, not another job that has taken its id.
+
+        Return None if it is gone. slurmctld may re-use job ids after a hard crash. A job that was
+        read with its sluid is safe; one that was only just submitted is read once before anything
+        is done to it.
+        """
+        known = self._placeholders.job(job_id)
+        if known is not None and known.sluid is not None and known.sluid == sluid:
+            return known
+        return await jobs.verified(self._slurm, sluid or job_id, self._workload)
+
+    async def _was_placed_by(self, job: SlurmJob, pod: Pod) -> bool:
+        """Check whether another leader placed the pod by this job, unknown to our cache."""
+        try:
+            now = await writes.get_pod(self._leader.kube, pod.namespace, pod.name)
+        except kube_errors.NotFound:
+            return False
+        return now.uid == pod.uid and not now.is_gated and job.is_named(now.job_id, now.sluid)
+
+
+def _amendment(pod: Pod, action: Enlist | Record) -> Callable[[Identity], Identity]:
+    match action:
+        case Enlist(pods=pods, alive=alive):
+            return partial(placeholder.enlist, pods=pods, alive=alive)
+        case Record(outcome=how):
+            return partial(placeholder.record, pod=pod.uid, how=outcome.encode(how))
+        case unreachable:
+            assert_never(unreachable)
