@@ -6,6 +6,7 @@ are real, and the loop's clock is moved.
 
 import asyncio
 import contextlib
+import itertools
 import json
 import random
 from collections.abc import AsyncIterator, Iterator
@@ -36,6 +37,11 @@ DEFAULT = LeaderElection()
 TIMINGS = [pytest.param(HURRIED, id="hurried"), pytest.param(DEFAULT, id="default")]
 REQUEST_TIMEOUT_S = 10.0
 A_START_S = 2.0
+
+
+def one_lease_and_one_start_s(settings: LeaderElection) -> float:
+    """Until somebody leads again; that the API server is back and that the lease has run out is seen at the next look."""
+    return settings.lease_duration_s + A_START_S + 2 * settings.retry_period_s * RENEW_JITTER
 
 
 class MovedLoop(asyncio.SelectorEventLoop):
@@ -143,27 +149,33 @@ def test_over_real_connections_a_leader_that_stood_still_in_a_renewal_leads_agai
             ) as client,
             asyncio.TaskGroup() as group,
         ):
-            group.create_task(
-                lease.lead(
-                    KubeLeases(client, "ns"),
-                    name="extender",
-                    identity="a",
-                    settings=settings,
-                    clock=VirtualClock(),
-                    rng=random.Random(1),  # noqa: S311  # jitter
-                    stop=stop,
-                    metrics=Metrics("test"),
-                    on_lead=body,
-                    give_up=given_up.append,
-                )
-            )
+
+            async def processes() -> None:
+                """One after the other, as the kubelet starts them."""
+                for number in itertools.count():
+                    has_ended = await lease.lead(
+                        KubeLeases(client, "ns"),
+                        name="extender",
+                        identity=f"a-{number}",
+                        settings=settings,
+                        clock=VirtualClock(),
+                        rng=random.Random(1),  # noqa: S311  # jitter
+                        stop=stop,
+                        metrics=Metrics("test"),
+                        on_lead=body,
+                        give_up=given_up.append,
+                    )
+                    if has_ended:
+                        return
+
+            group.create_task(processes())
             await loop.let_pass(settings.retry_period_s * 3)
             server.answers.clear()
             await loop.let_pass(settings.retry_period_s * RENEW_JITTER)  # a renewal is under way
             loop.jump(stall_s)
             await loop.let_pass(answers_after_s)
             server.answers.set()
-            await loop.let_pass(settings.lease_duration_s + A_START_S)
+            await loop.let_pass(one_lease_and_one_start_s(settings))
             is_over_limit = stall_s + answers_after_s > settings.renew_deadline_s
             assert (2 if is_over_limit else len(terms)) == len(terms)
             renewed = server.version
@@ -201,7 +213,8 @@ def test_wherever_a_leader_stands_still_somebody_leads_afterwards(
         election = Election(network)
         only = election.contender("a", settings=settings)
         only.freeze_at(at_s, stands_s)
-        election.run(until_s=back_at_s + settings.lease_duration_s + A_START_S)
+        calls_s = 6 * call_s  # three looks at the lease, a request and a reply each
+        election.run(until_s=back_at_s + one_lease_and_one_start_s(settings) + calls_s)
 
         assert only.is_leading, (at_s, stands_s)
         assert "" == only.died_of
