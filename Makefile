@@ -30,7 +30,7 @@ test-fast: venv
 
 # How much of the decisions their own tests reach, branches too; fails below the share in pyproject.toml.
 coverage: venv
-	$(BIN)/coverage run -m pytest --quiet -p no:cacheprovider tests/domain tests/properties $(PYTEST_ARGS)
+	$(BIN)/coverage run -m pytest --quiet -p no:cacheprovider tests/domain $(PYTEST_ARGS)
 	$(BIN)/coverage report
 
 # Measure speed and cost on this machine, against kube-scheduler alone (docs/performance.md): make bench BENCH_ARGS="--pods 1000"
