@@ -1,7 +1,6 @@
-"""The actions a decision may request; `bridge.reconcile.actuator` and
-`bridge.reconcile.placeholder_writes` execute them.
+"""The actions a decision may request.
 
-It decides nothing.
+`bridge.reconcile.actuator` and `bridge.reconcile.placeholder_writes` execute them.
 """
 
 import enum
