@@ -124,7 +124,6 @@ class Discovery:
         """The listing of the last whole reading."""
         self._controller_start = 0
         self._trusted_until = 0.0
-        self._must_forget = False
         self._ours: dict[JobId, SlurmJob] = {}
         self._strangers: set[JobId] = set()
         self._unreadable: dict[JobId, _Unreadable] = {}
@@ -158,10 +157,6 @@ class Discovery:
         """Record a change of ours that a job's state does not show; the next reading fetches it."""
         self._changed.add(job_id)
 
-    def reset(self) -> None:
-        """Trust no id any more: the next reading fetches every job again."""
-        self._must_forget = True
-
     async def refresh(
         self, *, reasons_for: Collection[JobId] = (), surely: bool = True, whole: bool = False
     ) -> Snapshot:
@@ -179,7 +174,7 @@ class Discovery:
         async with self._reading:
             began = self._clock()
             listed = await jobs.listing(self._client, before=self._listing)
-            is_repeated = listed is self._listing and not self._noted and not self._must_forget
+            is_repeated = listed is self._listing and not self._noted
             patience_s = 0.0 if whole else self._patience_s
             if surely or not is_repeated or began >= self._trusted_until:
                 if await self._forgot_what_may_be_others(listed.states):
@@ -207,14 +202,13 @@ class Discovery:
         """
         answer = await self._client.call("diag", "GET", "/diag/", answer=wire.Diagnosis)
         start = answer.statistics.req_time_start.positive or 0
-        if not self._must_forget and start == self._controller_start:
+        if start == self._controller_start:
             return False
         for id_ in self._ours.keys() - (self._noted.keys() - seen.keys()):
             del self._ours[id_]
         self._strangers.clear()
         self._unreadable.clear()
         self._controller_start = start
-        self._must_forget = False
         self._last = None
         return True
 

@@ -14,6 +14,7 @@ token is 511, a DELETE while slurmctld is down is 403, an unknown flag is 500 al
 submitted, an unknown node is 200 with `errors`. Numbers: slurm/slurm_errno.h.
 """
 
+from http import HTTPStatus
 from typing import Final
 
 from bridge.domain.errors import PeerError
@@ -24,9 +25,12 @@ NODES_BUSY: Final = 2016
 INVALID_JOB_ID: Final = 2017
 INVALID_NODE_NAME: Final = 2018
 ALREADY_DONE: Final = 2021
+IN_STANDBY: Final = 2027
 JOB_NOT_PENDING: Final = 2073
 JOB_FINISHED: Final = 2084
 NODE_EXISTS: Final = 2168
+NO_CONNECTION: Final = 1800
+"""slurmrestd could not even connect to slurmctld."""
 COMMUNICATION: Final = (range(1000, 1024), range(1800, 1900), range(5000, 5100))
 """Communication between daemons; most can occur after slurmctld has received the message."""
 
@@ -117,18 +121,23 @@ def classify(status: int | None, error_number: int | None) -> type[SlurmError]:
         status: HTTP status; None if slurmctld itself responded.
         error_number: Of the first error in the response; None if it has none, or is not Slurm's.
     """
-    match status, error_number:
-        case (401 | 511, _) | (_, 1007):
-            return Unauthorized
-        case _, 1800:
-            return Unavailable  # slurmrestd could not even connect to slurmctld
-        case (502 | 503 | 504, _) | (500, -1 | None) | (403, 1) | (_, 2027):
-            return LostReply  # slurmctld does not respond, or is on standby
-        case _, int(number) if any(number in numbers for numbers in COMMUNICATION):
-            return LostReply
-        case (404, int()) | (_, 2017):
-            return NotFound
-        case _, int():
-            return Rejected
-        case _:
-            return Malformed
+    if status in (401, 511) or error_number == AUTHENTICATION:
+        return Unauthorized
+    if error_number == NO_CONNECTION:
+        return Unavailable
+    if _is_without_answer(status, error_number):
+        return LostReply
+    if error_number is None:
+        return Malformed
+    if status == HTTPStatus.NOT_FOUND or error_number == INVALID_JOB_ID:
+        return NotFound
+    return Rejected
+
+
+def _is_without_answer(status: int | None, error_number: int | None) -> bool:
+    """Check whether slurmctld did not respond, or is on standby."""
+    if status in (502, 503, 504) or error_number == IN_STANDBY:
+        return True
+    if (status, error_number) in ((500, GENERIC), (500, None), (403, 1)):
+        return True
+    return any(error_number in numbers for numbers in COMMUNICATION)

@@ -206,13 +206,6 @@ async def cancel_for(
     await cancel(client, sluid or placeholder_.id)
 
 
-async def set_identity(
-    client: SlurmClient, job_id: JobId, identity: Identity, *, sluid: Sluid | None = None
-) -> None:
-    """Replace a placeholder's identity; otherwise like `amend_identity`."""
-    await amend_identity(client, job_id, identity, lambda _: identity, sluid=sluid)
-
-
 async def amend_identity(
     client: SlurmClient,
     job_id: JobId,

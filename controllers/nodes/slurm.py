@@ -6,7 +6,7 @@ that node is read by itself.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import structlog
 
@@ -61,10 +61,6 @@ class SlurmNodes:
         None: it does not exist; unknown: it is being looked up, and its key will be woken.
         """
         return self._book.get(name)
-
-    def values(self) -> Iterable[SlurmNodeFacts]:
-        """Return every node of Slurm, including those of others."""
-        return self._book.values()
 
     async def read(self, name: SlurmNode) -> SlurmNodeFacts | None:
         """Read one node from Slurm now.

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -184,18 +185,6 @@ async def test_who_asks_what_is_not_there_gets_every_job_looked_at(
     assert (True, True) == (job_id in snapshot.jobs, snapshot.is_whole)
 
 
-async def test_after_a_reset_nothing_is_left_alone(
-    patient: tuple[Discovery, list[float]], submit: Submit
-) -> None:
-    discovery, _ = patient
-    job_id = await submit(spec(hold=True))
-    discovery.reset()
-
-    snapshot = await discovery.refresh()
-
-    assert (True, True) == (job_id in snapshot.jobs, snapshot.is_whole)
-
-
 async def test_it_says_whether_a_reading_repeats_the_last_one(
     discovery: Discovery, submit: Submit
 ) -> None:
@@ -248,7 +237,8 @@ async def test_the_end_is_looked_at_once_and_tells_the_cause(
     whose = identity()
     job_id = await submit(spec(whose))
     await refresh_until_phase(discovery, whose, JobPhase.RUNNING)
-    await jobs.set_identity(client, job_id, cancelled := identity(whose.uid, cause="Misfit"))
+    cancelled = replace(whose, cause="Misfit")
+    await jobs.amend_identity(client, job_id, whose, lambda _: cancelled)
     await jobs.cancel(client, job_id)
     proxy.requests.clear()
 
@@ -285,7 +275,8 @@ async def test_what_was_changed_is_looked_at_once_more_although_its_state_is_the
     whose = identity()
     job_id = await submit(spec(whose, hold=True))
     await discovery.refresh()
-    await jobs.set_identity(client, job_id, changed := identity(whose.uid, cause="Misfit"))
+    changed = replace(whose, cause="Misfit")
+    await jobs.amend_identity(client, job_id, whose, lambda _: changed)
     proxy.requests.clear()
 
     unaware = await discovery.refresh()
@@ -396,19 +387,6 @@ async def test_a_mark_of_another_version_is_neither_ours_nor_a_strangers(
 
     assert job_id not in snapshot.jobs
     assert snapshot.unreadable[job_id]
-
-
-async def test_after_a_reset_every_job_is_looked_at_again(
-    discovery: Discovery, submit: Submit, proxy: Proxy
-) -> None:
-    job_id = await submit(spec(hold=True))
-    seen = await discovery.refresh()
-    proxy.requests.clear()
-
-    discovery.reset()
-
-    assert seen.jobs == (await discovery.refresh()).jobs
-    assert 1 == proxy.count("GET", f"{LOOK}{job_id}?")
 
 
 async def test_a_job_that_became_ours_is_not_taken_for_the_stranger_it_was(

@@ -10,7 +10,7 @@ from bridge.domain.ids import JobId, Sluid, SlurmNode
 from bridge.domain.lifecycle.rules import time_limits
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
-from bridge.domain.model.placeholder import PlaceholderSpec
+from bridge.domain.model.placeholder import Identity, PlaceholderSpec
 from bridge.domain.request import restoration
 from bridge.slurm import encode, jobs, lenient, wire
 from bridge.slurm.client import SlurmClient
@@ -465,6 +465,10 @@ async def test_a_heterogeneous_placeholder_is_one_job(client: SlurmClient, submi
     assert (JobPhase.ENDED, False) == (over.phase, over.remains)
 
 
+def cancelled(identity: Identity) -> Identity:
+    return replace(identity, cause="Misfit")
+
+
 async def test_a_new_identity_replaces_the_old_one_and_lifts_no_limit(
     client: SlurmClient, submit: Submit
 ) -> None:
@@ -472,7 +476,7 @@ async def test_a_new_identity_replaces_the_old_one_and_lifts_no_limit(
     job_id = await submit(spec(whose, hold=True))
     renewed = identity(whose.uid, cause="Misfit")
 
-    await jobs.set_identity(client, job_id, renewed)
+    await jobs.amend_identity(client, job_id, whose, lambda _: renewed)
 
     job = await jobs.job(client, job_id)
     assert isinstance(job, SlurmJob)
@@ -487,9 +491,9 @@ async def test_an_identity_is_never_written_onto_another_workloads_job(
     job_id = await submit(spec(theirs, hold=True))
 
     with pytest.raises(NotFound):
-        await jobs.set_identity(client, job_id, identity())
+        await jobs.amend_identity(client, job_id, identity(), cancelled)
     with pytest.raises(NotFound):
-        await jobs.set_identity(client, job_id, theirs, sluid=NEVER_WAS_EITHER)
+        await jobs.amend_identity(client, job_id, theirs, cancelled, sluid=NEVER_WAS_EITHER)
 
     job = await jobs.job(client, job_id)
     assert isinstance(job, SlurmJob)
@@ -553,7 +557,7 @@ async def test_the_identity_of_a_finished_job_cannot_be_written(
     await jobs.cancel(client, job_id)
 
     with pytest.raises(Rejected) as error:
-        await jobs.set_identity(client, job_id, replace(whose, cause="misfit"))
+        await jobs.amend_identity(client, job_id, whose, cancelled)
 
     assert 2084 == error.value.error_number
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from bridge.domain.gang import endings, waiting
-from bridge.domain.gang.members import Member, wait
+from bridge.domain.gang.members import Member
 from bridge.domain.gang.waiting import Around
 from bridge.domain.ids import PodUid
 from bridge.domain.lifecycle.actions import (
@@ -25,6 +25,7 @@ from bridge.domain.lifecycle.actions import (
     Wait,
 )
 from bridge.domain.lifecycle.decision import Deadlines, Decision
+from bridge.domain.lifecycle.rules.answers import wait
 from bridge.domain.lifecycle.table import Row
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads.workload import Workload

@@ -18,6 +18,7 @@ from bridge.domain.ids import JobId, KubeNode, PodUid, SlurmNode, WorkloadKey
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.actions import Submit
 from bridge.domain.lifecycle.decision import Deadlines, Decision, Facts, WhenFull
+from bridge.domain.lifecycle.rules import answers
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.objects import KubeObject
@@ -191,7 +192,7 @@ def _alone(member: Member, faults: Sequence[Fault]) -> Decisions:
         return Decisions()
     if faults and members.has(decision, Submit):
         text = told(faults)
-        decision = members.tell(member.pod, "PodGroupInvalid", text, retry=None)
+        decision = answers.tell(member.pod, "PodGroupInvalid", text)
     return Decisions(first=((member.pod, decision),), retry_after=decision.retry_after)
 
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from bridge.domain import names
 from bridge.domain.gang import seating
-from bridge.domain.gang.members import Member, has, wait
+from bridge.domain.gang.members import Member, has
 from bridge.domain.ids import JobId, PodUid
 from bridge.domain.lifecycle import outcome
 from bridge.domain.lifecycle.actions import (
@@ -20,6 +20,7 @@ from bridge.domain.lifecycle.actions import (
     Release,
 )
 from bridge.domain.lifecycle.decision import Deadlines, Decision
+from bridge.domain.lifecycle.rules.answers import wait
 from bridge.domain.lifecycle.table import Row
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Phase

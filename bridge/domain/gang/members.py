@@ -5,17 +5,18 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from bridge.domain import names
-from bridge.domain.faults import shortened
 from bridge.domain.gang import seating
 from bridge.domain.ids import JobId, PodUid
 from bridge.domain.lifecycle import table as lifecycle
-from bridge.domain.lifecycle.actions import Tell, Wait
 from bridge.domain.lifecycle.decision import Deadlines, Decision, WhenFull
+from bridge.domain.lifecycle.rules.answers import tell, wait
 from bridge.domain.lifecycle.table import Row
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Concerns, View
 from bridge.domain.workloads.membership import Membership
+
+_SOON = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +116,7 @@ class Names:
 
 def unseated(pod: Pod, job: SlurmJob, view: View, *, why: str) -> Member:
     """Let a member wait for a free slot, or for Slurm's data on the nodes (`why_unseated`)."""
-    decision = wait(why, retry_s=1)
+    decision = wait(why, retry=_SOON)
     return Member(pod=pod, row=Row.GATED, job=job, decision=decision, is_fresh=view.fresh)
 
 
@@ -132,7 +133,7 @@ def surplus(pod: Pod, job: SlurmJob, view: View, policy: Deadlines, *, dwelt: ti
         f"Slurm job {job.id} of its gang has {job.tasks} slots, and none for this pod: "
         f"it waits until one becomes free ({names.WHEN_FULL_ANNOTATION}: {WhenFull.WAIT})"
     )
-    decision = wait(text, retry_s=1)
+    decision = wait(text, retry=_SOON)
     if view.fresh and dwelt >= policy.tell_after:
         decision = tell(pod, "GangFull", text, retry=None)
     return Member(pod=pod, row=Row.GATED, job=job, decision=decision, is_fresh=view.fresh)
@@ -150,19 +151,3 @@ def runs_in(job: SlurmJob, pod: Pod) -> bool:
 def has(decision: Decision, kind: type) -> bool:
     """Check whether a decision contains an action of this type."""
     return any(isinstance(action, kind) for action in decision.actions)
-
-
-def wait(reason: str, *, retry_s: float | None = None) -> Decision:
-    """Do nothing."""
-    retry = timedelta(seconds=retry_s) if retry_s is not None else None
-    return Decision(actions=(Wait(),), reason=reason, retry_after=retry)
-
-
-def tell(pod: Pod, reason: str, text: str, *, retry: timedelta | None) -> Decision:
-    """Report on a pod why it waits, unless it says so already."""
-    text = shortened(text)
-    said = pod.condition(names.ALLOCATED_CONDITION)
-    if said is not None and (said.status, said.reason, said.message) == ("False", reason, text):
-        return Decision(actions=(Wait(),), reason=text, retry_after=retry)
-    action = Tell(job_id=None, reason=reason, message=text)
-    return Decision(actions=(action,), reason=text, retry_after=retry)

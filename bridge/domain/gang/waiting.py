@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from bridge.domain.faults import told
 from bridge.domain.gang import seating
-from bridge.domain.gang.members import Member, Names, has, runs_in, tell, wait
+from bridge.domain.gang.members import Member, Names, has, runs_in
 from bridge.domain.ids import PodUid
 from bridge.domain.lifecycle.actions import (
     Action,
@@ -19,11 +19,13 @@ from bridge.domain.lifecycle.actions import (
     Wait,
 )
 from bridge.domain.lifecycle.decision import Deadlines, Decision
+from bridge.domain.lifecycle.rules.answers import tell, wait
 from bridge.domain.lifecycle.table import Row
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.workloads.workload import Workload
 
 _LOOK_AGAIN = timedelta(seconds=10)
+_SOON = timedelta(seconds=1)
 """The object that declares a group's size may be edited or created without an event for us."""
 
 
@@ -189,6 +191,6 @@ def _by_the_first(own: Mapping[PodUid, Decision], decision: Decision) -> dict[Po
 
 def _held(own: Mapping[PodUid, Decision], kind: type, why: str) -> dict[PodUid, Decision]:
     return {
-        uid: wait(why, retry_s=1) if has(decision, kind) else decision
+        uid: wait(why, retry=_SOON) if has(decision, kind) else decision
         for uid, decision in own.items()
     }

@@ -45,10 +45,6 @@ class NodeBook:
             return UNKNOWN
         return self._nodes.get(name)
 
-    def values(self) -> Iterable[SlurmNodeFacts]:
-        """Return every node as last read."""
-        return self._nodes.values()
-
     @property
     def is_settled(self) -> bool:
         """Check that no node is waiting for another list."""

@@ -7,7 +7,7 @@ checked here. `bridge.domain.request.permit` decides what a user may ask for, an
 
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from types import MappingProxyType
@@ -48,15 +48,6 @@ class Overrides:
     time_limit_min: int | None = None
     user_id: str | None = None
     wckey: str | None = None
-
-    def under(self, own: "Overrides") -> "Overrides":
-        """Treat these as an owner's, and lay the pod's own values over them."""
-        return Overrides(
-            **{
-                member.name: _first(getattr(own, member.name), getattr(self, member.name))
-                for member in fields(self)
-            }
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +246,3 @@ def _unknown(name: str, *, is_hinted: bool) -> str:
     near = difflib.get_close_matches(name, _BY_NAME, n=1)
     hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(_BY_NAME)}"
     return f"no such field{hint}"
-
-
-def _first(own: object, other: object) -> Any:
-    return other if own is None else own

@@ -184,15 +184,6 @@ def test_other_annotations_are_nobodys_business_here() -> None:
     assert (Overrides(), ()) == overrides.parse({"example.com/timelimit": "x", "timelimit": "y"})
 
 
-def test_the_pods_own_word_outweighs_its_owners() -> None:
-    owner = Overrides(qos="low", partition="cpu", exclusive=True)
-    own = Overrides(qos="high", exclusive=False, nice=0)
-
-    expected = Overrides(qos="high", partition="cpu", exclusive=False, nice=0)
-
-    assert expected == owner.under(own)
-
-
 @pytest.mark.parametrize("field", overrides.FIELDS, ids=lambda field: field.name)
 def test_the_documented_example_is_accepted(field: overrides.Field) -> None:
     assert field.parse(field.example) is not None

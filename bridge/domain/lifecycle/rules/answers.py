@@ -10,6 +10,7 @@ from bridge.domain.lifecycle.actions import Action, Cancel, Complete, Outcome, O
 from bridge.domain.lifecycle.decision import Decision
 from bridge.domain.lifecycle.rules.cases import Case, JobCase
 from bridge.domain.model.jobs import SlurmJob
+from bridge.domain.model.pods import Pod
 
 
 def do(reason: str, *actions: Action) -> Decision:
@@ -31,8 +32,20 @@ def say(
     allocated: bool = False,
     retry: timedelta | None = None,
 ) -> Decision:
+    """Report on the pod of a case, see `tell`."""
+    return tell(case.pod, reason, text, job_id=job_id, allocated=allocated, retry=retry)
+
+
+def tell(
+    pod: Pod,
+    reason: str,
+    text: str,
+    *,
+    job_id: JobId | None = None,
+    allocated: bool = False,
+    retry: timedelta | None = None,
+) -> Decision:
     """Report on the pod unless it says so already: waiting must not cost repeated writes."""
-    pod = case.pod
     text = shortened(text)
     said = pod.condition(names.ALLOCATED_CONDITION)
     status = "True" if allocated else "False"
@@ -42,8 +55,8 @@ def say(
         and job_id in (None, pod.job_id)
     ):
         return wait(text, retry=retry)
-    tell = Tell(job_id=job_id, reason=reason, message=text, allocated=allocated)
-    return Decision(actions=(tell,), reason=text, retry_after=retry)
+    action = Tell(job_id=job_id, reason=reason, message=text, allocated=allocated)
+    return Decision(actions=(action,), reason=text, retry_after=retry)
 
 
 def complete_with(case: JobCase, how: Outcome) -> Decision:
