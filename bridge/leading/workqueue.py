@@ -2,18 +2,19 @@
 
 The semantics are those of client-go's `util/workqueue`: a key added while it is queued stays one
 key; a key added while it is processed is *dirty* and queued again when that is done. The state per
-key is small, and `forget` drops it. Unlike in client-go, taking a key cancels its delayed addition;
-the worker decides again when the key is next due.
+key is small, and `forget` drops it. Two things differ: taking a key cancels its delayed addition, as
+the worker decides again when the key is next due; and keys are served round robin by lane (a
+tenant's namespace), so that thousands of one tenant's keys delay another's by one turn only.
 """
 
 import asyncio
-import enum
 import random
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from datetime import timedelta
 from typing import Generic, TypeVar
 
 from bridge.domain import backoff
+from bridge.leading.lanes import Lanes
 
 K = TypeVar("K", bound=Hashable)
 
@@ -23,12 +24,6 @@ SLOWEST_RETRY = timedelta(minutes=1)
 
 class ShutDown(Exception):
     """The queue returns no more keys."""
-
-
-class _End(enum.Enum):
-    """Marker in the queue after `shut_down`, for those who wait for a key."""
-
-    END = enum.auto()
 
 
 class WorkQueue(Generic[K]):
@@ -41,12 +36,16 @@ class WorkQueue(Generic[K]):
         first_retry: timedelta = FIRST_RETRY,
         slowest_retry: timedelta = SLOWEST_RETRY,
     ) -> None:
+        """Create an empty queue with a single lane."""
         self._rng = rng
         self._first_retry = first_retry
         self._slowest_retry = slowest_retry
-        self._ready: asyncio.Queue[K | _End] = asyncio.Queue()
+        self._lane: Callable[[K], Hashable] = lambda _: None
+        self._lanes: Lanes[K] = Lanes()
+        self._ready = asyncio.Semaphore(0)
+        """Counts the keys in `_lanes`."""
         self._dirty: set[K] = set()
-        """Keys to process: those in `_ready`, and those added again while being processed."""
+        """Keys to process: those in `_lanes`, and those added again while being processed."""
         self._processing: set[K] = set()
         self._later: dict[K, asyncio.TimerHandle] = {}
         self._failures: dict[K, int] = {}
@@ -56,13 +55,17 @@ class WorkQueue(Generic[K]):
         """Return the number of keys waiting for a worker, excluding delayed ones."""
         return len(self._dirty)
 
+    def serve_by(self, lane: Callable[[K], Hashable]) -> None:
+        """Serve the keys added from now on round robin by lane."""
+        self._lane = lane
+
     def add(self, key: K) -> None:
         """Queue a key."""
         if self._is_shut_down or key in self._dirty:
             return
         self._dirty.add(key)
         if key not in self._processing:
-            self._ready.put_nowait(key)
+            self._put(key)
 
     def add_after(self, key: K, delay_s: float) -> None:
         """Queue a key after a delay, unless it is due earlier anyway."""
@@ -98,10 +101,11 @@ class WorkQueue(Generic[K]):
         Raises:
             ShutDown: there will be no more keys.
         """
-        key = await self._ready.get()
-        if self._is_shut_down or key is _End.END:
-            self._ready.put_nowait(_End.END)  # for the next one waiting
+        await self._ready.acquire()
+        if self._is_shut_down:
+            self._ready.release()  # for the next one waiting
             raise ShutDown
+        key = self._lanes.take()
         self._dirty.discard(key)
         self._processing.add(key)
         if planned := self._later.pop(key, None):
@@ -116,7 +120,7 @@ class WorkQueue(Generic[K]):
         """Record that a key is no longer being processed; queue it again if it is dirty."""
         self._processing.discard(key)
         if key in self._dirty and not self._is_shut_down:
-            self._ready.put_nowait(key)
+            self._put(key)
 
     def shut_down(self) -> None:
         """Return no more keys and accept none; keys in progress may finish.
@@ -128,7 +132,11 @@ class WorkQueue(Generic[K]):
             timer.cancel()
         self._later.clear()
         self._dirty.clear()
-        self._ready.put_nowait(_End.END)
+        self._ready.release()
+
+    def _put(self, key: K) -> None:
+        self._lanes.put(self._lane(key), key)
+        self._ready.release()
 
     def _is_due(self, key: K) -> None:
         del self._later[key]

@@ -70,6 +70,7 @@ class PodLoop:
         self._metrics = metrics
         self._set_aside = set_aside
         self._members = Members(side)
+        queue.serve_by(self._members.namespace)
         self._situations = Situations(metrics)
         self._admitted: set[PodUid] = set()
         """Pods that may join a placeholder that was submitted without them."""

@@ -30,6 +30,10 @@ class Members:
         """Return the key of a pod's workload; None for an unknown pod."""
         return self._groups.key(uid)
 
+    def namespace(self, uid: WorkloadKey) -> str:
+        """Return the namespace of a workload's pods; "" for an unknown workload."""
+        return self._groups.namespace(uid)
+
     def mine(self, uid: WorkloadKey) -> list[Pod]:
         """Return the pods of a workload that are on this side."""
         return [pod for _, pod in self._groups.members(uid) if self.is_mine(pod)]

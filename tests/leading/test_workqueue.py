@@ -79,6 +79,32 @@ async def test_a_delayed_key_comes_at_the_earliest_of_its_times(clock: VirtualCl
 
 
 @in_virtual_time
+async def test_who_comes_after_a_thousand_of_another_lane_waits_for_one_of_them(
+    clock: VirtualClock,
+) -> None:
+    keys = queue()
+    keys.serve_by(lambda key: key[0])
+    for number in range(1000):
+        keys.add(f"a{number}")
+    keys.add("b0")
+    keys.add("b1")
+    keys.add("c0")
+
+    assert ["a0", "b0", "c0", "a1", "b1", "a2", "a3"] == [await keys.get() for _ in range(7)]
+
+
+@in_virtual_time
+async def test_who_gives_up_waiting_takes_no_key_away(clock: VirtualClock) -> None:
+    keys = queue()
+    waiting = [asyncio.get_running_loop().create_task(keys.get()) for _ in range(2)]
+    await clock.sleep(1)
+    keys.add("a")
+    waiting[0].cancel()
+
+    assert "a" == await waiting[1]
+
+
+@in_virtual_time
 async def test_a_key_that_is_taken_up_is_no_longer_due_later(clock: VirtualClock) -> None:
     keys = queue()
     keys.add_after("a", 30)
@@ -224,6 +250,7 @@ def test_no_key_is_lost_and_none_is_worked_on_twice_at_once(
 
     async def main(clock: VirtualClock) -> Workers:
         keys = queue()
+        keys.serve_by(lambda key: key in "ab")
         workers = Workers(keys, durations_s)
         async with asyncio.TaskGroup() as group:
             for _ in range(count):

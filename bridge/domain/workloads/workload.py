@@ -256,6 +256,11 @@ class Groups:
         """Return the workload's key; None for an unknown pod."""
         return self._of.get(uid)
 
+    def namespace(self, key: WorkloadKey) -> str:
+        """Return the namespace of a workload's pods; "" for an unknown workload."""
+        pods = self._members.get(key, {}).values()
+        return next((pod.namespace for _, pod in pods), "")
+
     def members(self, key: WorkloadKey) -> list[tuple[Membership, Pod]]:
         """Return every pod of a workload, in no particular order."""
         return list(self._members.get(key, {}).values())

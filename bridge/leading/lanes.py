@@ -1,0 +1,31 @@
+"""Lines of keys that are served round robin, so that a long line does not delay the others."""
+
+from collections import OrderedDict, deque
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K")
+
+
+class Lanes(Generic[K]):
+    """First in, first out within a lane; one key of each lane in turn. Every step takes O(1)."""
+
+    def __init__(self) -> None:
+        self._lanes: OrderedDict[Hashable, deque[K]] = OrderedDict()
+        """The next to be served first; an empty lane is dropped."""
+
+    def put(self, lane: Hashable, key: K) -> None:
+        """Append a key to a lane."""
+        self._lanes.setdefault(lane, deque()).append(key)
+
+    def take(self) -> K:
+        """Remove and return the next key.
+
+        Raises:
+            KeyError: there is none.
+        """
+        lane, keys = self._lanes.popitem(last=False)
+        key = keys.popleft()
+        if keys:
+            self._lanes[lane] = keys
+        return key
