@@ -22,11 +22,13 @@ from bridge.domain.lifecycle.decision import Deadlines, Decision
 from bridge.domain.lifecycle.rules.answers import tell, wait
 from bridge.domain.lifecycle.table import Row
 from bridge.domain.model.jobs import JobPhase, SlurmJob
+from bridge.domain.model.pods import Pod
 from bridge.domain.workloads.workload import Workload
 
 _LOOK_AGAIN = timedelta(seconds=10)
-_SOON = timedelta(seconds=1)
 """The object that declares a group's size may be edited or created without an event for us."""
+
+_SOON = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,10 +167,21 @@ def _missing(gang: Workload) -> str:
     return f"{gang.full_name} has {len(gang.members)} of the {gang.needed} pods it needs to start"
 
 
+def _fewer(gang: Workload, first: Pod) -> str:
+    return (
+        f"{gang.full_name} has fewer than the {gang.needed} pods it needs to start; "
+        f"pod {first.name} says how many"
+    )
+
+
 def _tell_incomplete(
     waiting: Sequence[Member], around: Around, within: timedelta | None = None
 ) -> dict[PodUid, Decision]:
-    """Hold nothing for an incomplete gang; after a while its members say what is missing."""
+    """Hold nothing for an incomplete gang; after a while its members say what is missing.
+
+    Only the first says how many are there: its count changes with every pod that comes or goes,
+    and must not be written to all the others each time.
+    """
     gang, policy = around.gang, around.policy
     text = _missing(gang)
     oldest = min(member.created_at for member in gang.members)
@@ -179,7 +192,14 @@ def _tell_incomplete(
         silent = Decision(actions=(Wait(),), reason=text, retry_after=min(remaining, soonest))
         return {member.pod.uid: silent for member in waiting}
     reason = "PodGroupInvalid" if gang.faults else "PodGroupIncomplete"
-    return {m.pod.uid: tell(m.pod, reason, text, retry=soonest) for m in waiting}
+    first = waiting[0].pod
+    rest = text if gang.faults else _fewer(gang, first)
+    return {
+        member.pod.uid: tell(
+            member.pod, reason, text if member.pod is first else rest, retry=soonest
+        )
+        for member in waiting
+    }
 
 
 def _by_the_first(own: Mapping[PodUid, Decision], decision: Decision) -> dict[PodUid, Decision]:

@@ -62,13 +62,32 @@ def test_nothing_is_submitted_while_another_gate_is_on_any_of_them() -> None:
     assert {} == decided([A, queued, C])
 
 
-def test_after_a_while_members_say_what_is_missing() -> None:
-    old = [replace(pod, created_at=NOW - timedelta(minutes=2)) for pod in (A, B)]
-    for actions in decided(old).values():
+def told(*pods: Pod) -> dict[str, str]:
+    """What each of an old gang's members is told."""
+    messages: dict[str, str] = {}
+    for name, actions in decided(
+        [replace(pod, created_at=NOW - timedelta(minutes=2)) for pod in pods]
+    ).items():
         (tell,) = actions
         assert isinstance(tell, Tell)
         assert "PodGroupIncomplete" == tell.reason
-        assert "pod-group team-a/ring has 2 of the 3 pods it needs to start" == tell.message
+        messages[name] = tell.message
+    return messages
+
+
+def test_after_a_while_members_say_what_is_missing() -> None:
+    assert {
+        "a": "pod-group team-a/ring has 2 of the 3 pods it needs to start",
+        "b": "pod-group team-a/ring has fewer than the 3 pods it needs to start; pod a says how many",
+    } == told(A, B)
+
+
+def test_one_more_that_comes_is_written_to_the_first_and_not_to_all() -> None:
+    """Else a pod that comes and goes costs a write for each of thousands."""
+    crowd = [waiting(name, size=100) for name in "abcdef"]
+    before, after = told(*crowd[:5]), told(*crowd)
+
+    assert {"a", "f"} == {name for name in after if after[name] != before.get(name)}
 
 
 def test_all_are_assigned_together_along_slurms_nodes() -> None:
