@@ -5,7 +5,8 @@ has changed. The budget limits four things:
 
 - Readings follow each other at the busy or the idle interval; while jobs wait and nothing happens,
   the interval grows from the one to the other.
-- The pause after a slow reading is twice its duration, within limits.
+- The pause after a slow reading is twice its duration, within limits; not while it is slow because
+  there are many jobs to classify.
 - A write or a question requests an early reading.
 - The *reasons* why Slurm lets jobs wait, which no list contains, are read round robin, a few a
   second, however many jobs wait; so are the limits of running jobs.
@@ -244,6 +245,10 @@ class Placeholders:
         if self._trouble:
             liveness.turned(self._pace.idle_s)
             await self._clock.sleep(self._pace.idle_s)
+            return
+        if self._snapshot is not None and self._snapshot.is_behind:
+            liveness.turned(self._pace.shortest_s)
+            await self._clock.sleep(self._pace.shortest_s)
             return
         since = self._clock.monotonic()
         shortest_s = min(max(self._pace.shortest_s, 2 * took_s), _LONGEST_PAUSE_S)

@@ -14,7 +14,7 @@ conclusions, makes that check only from time to time.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -29,6 +29,10 @@ from bridge.slurm.jobs import JobListing
 
 _TRUSTED_S = 10.0
 """How long ids are trusted without that check, while every reading repeats the one before."""
+
+BURST = 500
+"""Unknown jobs fetched per reading; about a second's work. Someone may submit thousands at once, and
+news of our own jobs must not wait for them."""
 
 _COMPLETED = frozenset({"COMPLETED"})
 _PENDING = frozenset({"PENDING"})
@@ -55,6 +59,8 @@ class Snapshot:
     """Jobs that are or may be ours but cannot be decoded, and why; they must be left alone."""
     unsure: frozenset[WorkloadKey] = frozenset()
     """The workloads of unreadable jobs, if that much can be decoded."""
+    is_behind: bool = False
+    """There were more unknown jobs than one reading fetches: read again soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +103,7 @@ class Discovery:
         clock: Callable[[], float],
         concurrency: int = 4,
         patience_s: float = 0.0,
+        burst: int = BURST,
         on_unreadable: OnUnreadable = _ignore_unreadable,
         on_settled: OnSettled = _ignore_settled,
     ) -> None:
@@ -109,6 +116,7 @@ class Discovery:
             concurrency: Maximum number of jobs fetched concurrently.
             patience_s: How long a new job may be pending before it is fetched. Most run by then and
                 are fetched once instead of twice.
+            burst: Maximum number of unknown jobs fetched in one reading.
             on_unreadable: Called each time a fetched job cannot be decoded.
             on_settled: Called when such a job has become readable or is gone.
         """
@@ -133,6 +141,8 @@ class Discovery:
         self._noted: dict[JobId, float] = {}
         self._changed: set[JobId] = set()
         self._patience_s = patience_s
+        self._burst = burst
+        self._is_behind = False
         self._left: dict[JobId, float] = {}
         """New jobs that are still pending and not fetched yet → since when."""
 
@@ -181,13 +191,17 @@ class Discovery:
                     is_repeated, patience_s = False, 0.0
                 self._trusted_until = began + _TRUSTED_S
             nothing_new = is_repeated and not self._left
-            news = () if nothing_new else self._news(listed.states, began, patience_s=patience_s)
+            ours, unknown = (
+                ((), ()) if nothing_new else self._news(listed.states, began, patience_s=patience_s)
+            )
             changed, self._changed = self._changed, set()
             asked = (*reasons_for, *changed)
             wanted = (id_ for id_ in asked if id_ in listed.states and id_ in self._ours)
+            self._is_behind = len(unknown) > self._burst
+            looks = dict.fromkeys([*ours, *wanted, *unknown[: self._burst]])
             self._listing = None
             try:
-                if await self._look_at(dict.fromkeys([*news, *wanted]), listed.states):
+                if await self._look_at(looks, listed.states) and not self._is_behind:
                     self._listing = listed
             except SlurmError:
                 self._changed |= changed
@@ -214,8 +228,8 @@ class Discovery:
 
     def _news(
         self, seen: Mapping[JobId, frozenset[str]], began: float, *, patience_s: float
-    ) -> list[JobId]:
-        """Return the jobs to fetch.
+    ) -> tuple[Sequence[JobId], Sequence[JobId]]:
+        """Return the jobs to fetch: ours, and those not classified yet.
 
         A state that is sufficient by itself is applied without a fetch, and new pending jobs may
         wait.
@@ -232,7 +246,10 @@ class Discovery:
         new = (id_ for id_ in changed if seen[id_] == _PENDING and id_ not in self._ours)
         since = {id_: self._left.get(id_, began) for id_ in new}
         self._left = {id_: at for id_, at in since.items() if began - at < patience_s}
-        return [*(id_ for id_ in changed if id_ not in self._left), *vanished]
+        ours = [id_ for id_ in changed if id_ in self._ours]
+        others = (id_ for id_ in changed if id_ not in self._ours and id_ not in self._left)
+        # Those that could not be decoded last time come last, or they would crowd out the rest.
+        return [*ours, *vanished], sorted(others, key=self._unreadable.__contains__)
 
     def _vanished(self, seen: Mapping[JobId, frozenset[str]], began: float) -> list[JobId]:
         """Drop jobs Slurm no longer lists; return ours that were alive, for a last fetch."""
@@ -331,7 +348,8 @@ class Discovery:
             sequence=self._sequence,
             began_monotonic=began,
             is_repeated=is_repeated,
-            is_whole=not self._left and not self._may_hide_one_of_ours(),
+            is_whole=not (self._left or self._is_behind or self._may_hide_one_of_ours()),
+            is_behind=self._is_behind,
         )
         return self._last
 

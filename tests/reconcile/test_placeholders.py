@@ -3,20 +3,26 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from typing_extensions import override
 
+from bridge.domain.ids import PodUid
 from bridge.domain.observation.pace import Pace
 from bridge.process.clock import SystemClock
 from bridge.process.metrics import Metrics
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
-from bridge.slurm.discovery import Discovery
+from bridge.slurm.discovery import Discovery, Snapshot
 from sandbox.client import Sandbox
+from tests import virtual_time
+from tests.make.sides import Lists
 from tests.servers import until
 from tests.slurm.placeholders import CLUSTER, spec
+from tests.virtual_time import VirtualClock
 
 PACE = Pace(
     busy_s=0.05, idle_s=3600, shortest_s=0.05, quiet_s=10, first_reasons_per_s=20, reasons_after_s=2
@@ -69,3 +75,27 @@ async def test_a_calm_queue_is_read_rarely_until_something_stirs_it(client: Slur
         finally:
             stop.set()
             await jobs.cancel(client, held)
+
+
+class Behind(Lists):
+    """Has more jobs to classify than a reading allows, the first ten times."""
+
+    @override
+    async def refresh(self, **options: object) -> Snapshot:
+        snapshot = await super().refresh(**options)
+        return replace(snapshot, is_behind=snapshot.sequence <= 10)
+
+
+def test_while_there_are_jobs_to_classify_readings_follow_each_other() -> None:
+    async def main(clock: VirtualClock) -> int:
+        behind: Any = Behind(clock, PodUid("nobody"))
+        placeholders = Placeholders(behind, pace=PACE, clock=clock, metrics=Metrics("extender"))
+        stop = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(placeholders.run(stop, wake=lambda _: None))
+            await clock.sleep(12 * PACE.shortest_s)
+            stop.set()
+        assert placeholders.snapshot is not None
+        return placeholders.snapshot.sequence
+
+    assert 11 == virtual_time.run(main)

@@ -87,6 +87,29 @@ async def test_strangers_and_other_clusters_are_looked_at_once_and_left_out(
     await jobs.cancel(client, stranger)
 
 
+async def test_of_a_flood_some_are_looked_at_in_each_reading_and_ours_come_first(
+    watching: SlurmClient, client: SlurmClient, submit: Submit, proxy: Proxy
+) -> None:
+    discovery = Discovery(watching, CLUSTER, clock=time.monotonic, burst=2)
+    whose = identity()
+    ours = await submit(spec(whose, hold=True))
+    while not (await discovery.refresh()).is_whole:
+        continue
+    flood = [await submit(spec(identity(cluster=ClusterId("another")), hold=True)) for _ in "12345"]
+    changed = replace(whose, cause="Misfit")
+    await jobs.amend_identity(client, ours, whose, lambda _: changed)
+    discovery.note_changed(ours)
+    readings = []
+    for _ in range(3):
+        proxy.requests.clear()
+        snapshot = await discovery.refresh()
+        looked_at = sum(proxy.count("GET", f"{LOOK}{id_}?") for id_ in flood)
+        readings.append((looked_at, snapshot.is_behind, snapshot.is_whole))
+        assert changed == snapshot.jobs[ours].identity
+
+    assert [(2, True, False), (2, True, False), (1, False, True)] == readings
+
+
 async def test_a_reading_without_news_costs_two_small_requests(
     discovery: Discovery, submit: Submit, proxy: Proxy
 ) -> None:
