@@ -160,6 +160,8 @@ class Job(Struct, frozen=True):
     cpus: Number = NONE
     memory_per_node: Number = NONE
     tres_per_node: str = ""
+    tres_alloc_str: str = ""
+    """What a running job has: `cpu=8,mem=16G,node=1,billing=8`."""
 
 
 class Jobs(Answer, frozen=True):

@@ -13,6 +13,7 @@ from bridge.domain.model.pods import Pod
 from bridge.domain.observation.deletions import Deletions
 from bridge.domain.observation.dwell import Dwell
 from bridge.domain.observation.view import Book, Past
+from bridge.domain.request import fit
 from tests.properties.cluster_model import KUBE_NODES, UID, Cluster
 
 POLICY = Deadlines()
@@ -100,6 +101,7 @@ class Agent:
             since=self.dwell.since(UID, lifecycle.cell(pod, view, node_is_gone=gone), now),
             kube_node=kube_node,
             fit=cluster.fits[kube_node] if kube_node else None,
+            shortfall=fit.shortfall(pod, job, 0, {}) if job is not None else "",
             node_is_gone=gone,
         )
         return facts, lifecycle.decide(facts, POLICY)

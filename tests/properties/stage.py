@@ -297,6 +297,8 @@ class Stage:
             by = truth.ended_by if truth is not None else None
             is_dying = self.cluster.when(lambda pod: pod.is_deleting)
             assert is_dying or by != agent.name, "it hands out what it has given back"
+            is_enough = truth is None or not truth.is_shrunk
+            assert is_enough, "it hands out more than Slurm has granted"
             self.cluster.assign(action.job_id, action.kube_node, job.sluid)
             self.was_placed_by_deposed = agent.is_deposed
             self.assigned = agent, facts.now

@@ -106,6 +106,13 @@ MUTANTS = [
         after="if end in SUBMITTED_AGAIN_AFTER:",
     ),
     Mutant(
+        name="hands out whatever Slurm granted",
+        file="lifecycle/rules/waiting.py",
+        before="    if case.facts.shortfall:",
+        after="    if False:",
+        trouble=("its user shrinks it", "Slurm has nothing free"),
+    ),
+    Mutant(
         name="does not record why it gives a node back",
         file="lifecycle/rules/waiting.py",
         before="return do(text, cancel_of(job, OwnCause.MISFIT), tell)",

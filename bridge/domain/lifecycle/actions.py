@@ -68,6 +68,8 @@ class OwnCause(enum.StrEnum):
     """Another controller's gate kept the pod from using it: submit again once that gate is gone."""
     RESIZED = "resized"
     """The gang has another size now, which requires a new job: submit again."""
+    SHRUNK = "shrunk"
+    """It was changed while it waited, and has less than the pod takes: submit again."""
     SPARE = "spare"
     """A second placeholder of one workload: its end means nothing for the pod."""
     NODE_REMOVED = "node removed"

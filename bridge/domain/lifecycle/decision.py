@@ -65,6 +65,8 @@ class Facts:
     """Examined only for a gated pod whose placeholder runs."""
     fit_text: str = ""
     """What does not fit, in words: `insufficient cpu (4 asked, 2 free)`."""
+    shortfall: str = ""
+    """What Slurm granted less than the pod takes, in words; examined like `fit`."""
     node_is_gone: bool = False
     """The bound pod's node was deleted, or is tainted out of service: its containers cannot run any
     more."""
