@@ -139,6 +139,7 @@ async def control(
     )
     side = Endings(
         KubeNodes(mirror.kube_nodes),
+        placeholders=term.placeholders,
         breaker=breaker,
         inquiry=inquiry,
         restorer=restorer,

@@ -16,7 +16,7 @@ from bridge.domain.errors import PeerError
 from bridge.domain.gang import decide
 from bridge.domain.gang.decide import Decisions, Look, Plan, Sight
 from bridge.domain.gang.members import Claims
-from bridge.domain.ids import PodUid, WorkloadKey
+from bridge.domain.ids import JobId, PodUid, WorkloadKey
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.decision import Actor, Deadlines, Decision, Facts
 from bridge.domain.model.objects import KubeObject
@@ -166,6 +166,7 @@ class PodLoop:
                 continue
             if await self._side.admits(pod, job):
                 self._admitted.add(pod.uid)
+                self._read(uid, job.id)  # it may have been made smaller while it ran
             else:
                 self._set_apart(pod)
         return declared
@@ -189,9 +190,12 @@ class PodLoop:
         """Request a new reading of placeholders that do not yet name members placed by them."""
         for pod, job_id in plan.unread:
             self._joined.add(pod)
-            self._placeholders.changed(job_id)
-        if plan.unread:
-            self._placeholders.wrote(uid)
+            self._read(uid, job_id)
+
+    def _read(self, uid: WorkloadKey, job_id: JobId) -> None:
+        """Have a placeholder read again; nothing is done for its workload before."""
+        self._placeholders.changed(job_id)
+        self._placeholders.wrote(uid)
 
     # -- act --------------------------------------------------------------------------------------
 

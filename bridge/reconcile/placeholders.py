@@ -276,8 +276,13 @@ class Placeholders:
         return (job for job in jobs if job.phase is JobPhase.WAITING)
 
     def _limited(self) -> list[JobId]:
+        """List the running jobs that may be changed: their time limit, or their number of nodes."""
         jobs = self._snapshot.jobs.values() if self._snapshot else ()
-        return [job.id for job in jobs if job.phase is JobPhase.RUNNING and job.ends_at is not None]
+        return [
+            job.id
+            for job in jobs
+            if job.phase is JobPhase.RUNNING and (job.ends_at is not None or len(job.nodes) > 1)
+        ]
 
     def _age_s(self) -> float:
         return self._clock.monotonic() - self._read_at

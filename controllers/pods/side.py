@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey
+from bridge.domain.lifecycle import released
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.decision import Actor, Facts
 from bridge.domain.lifecycle.table import Column, Row
@@ -18,6 +19,7 @@ from bridge.domain.workloads import membership
 from bridge.domain.workloads.membership import Membership
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.nodes import KubeNodes, bound_to
+from bridge.reconcile.placeholders import Placeholders
 from controllers.pods.breaker import Breaker
 from controllers.pods.evidence import Inquiry
 from controllers.pods.restoring import Restorer
@@ -36,6 +38,7 @@ class Endings:
         self,
         kube_nodes: KubeNodes,
         *,
+        placeholders: Placeholders,
         breaker: Breaker,
         inquiry: Inquiry,
         restorer: Restorer,
@@ -43,11 +46,14 @@ class Endings:
     ) -> None:
         """look_at: called with a node when Slurm proves not to hold it for a pod, and on each change."""
         self._kube_nodes = kube_nodes
+        self._placeholders = placeholders
         self._breaker = breaker
         self._inquiry = inquiry
         self._restorer = restorer
         self._look_at = look_at
         self._unheld: dict[PodUid, Column] = {}
+        self._released: set[PodUid] = set()
+        """Pods whose placeholder was seen without their node once; it is being read again."""
         self._nodes: tuple[SlurmJob | None, frozenset[SlurmNode]] = (None, frozenset())
         """The nodes of the placeholder that was looked at last."""
 
@@ -83,7 +89,7 @@ class Endings:
         pod: Pod,
         view: View,
         *,
-        uid: WorkloadKey,  # noqa: ARG002  # the extender's side needs it
+        uid: WorkloadKey,
         now: datetime,
         since: datetime,
         seat: Seat | None = None,  # noqa: ARG002  # nothing is seated here
@@ -98,13 +104,16 @@ class Endings:
             view = replace(view, evidence=self._inquiry.finding(pod).evidence)
         else:
             self._inquiry.forget(pod.uid)
+        given_up = self._given_up(pod, running[0], uid) if running else None
+        is_unheld = not view.live or given_up is not None
         return Facts(
             pod=pod,
             view=view,
             now=now,
             since=since,
             kube_node=self._held(running[0], own) if running else None,
-            evictions_held=row is Row.BOUND and not view.live and self._breaker.holds(),
+            released=given_up,
+            evictions_held=row is Row.BOUND and is_unheld and self._breaker.holds(),
             node_is_gone=pod.kube_node is not None and self._kube_nodes.is_gone(pod.kube_node),
             refusal=self._restorer.refusal(pod),
         )
@@ -116,6 +125,7 @@ class Endings:
         """Forget a pod that is gone."""
         self._inquiry.forget(uid)
         self._unheld.pop(uid, None)
+        self._released.discard(uid)
 
     def _held(self, job: SlurmJob, own: KubeNode | None) -> KubeNode | None:
         """Return the pod's own node if the placeholder holds it, else the first node it holds."""
@@ -128,6 +138,22 @@ class Endings:
             if slurm_node in self._nodes[1]:
                 return own
         return self._kube_nodes.behind(job.nodes[0])
+
+    def _given_up(self, pod: Pod, job: SlurmJob, uid: WorkloadKey) -> SlurmNode | None:
+        """Return the pod's node if its placeholder has given it up; None at first sight.
+
+        Then the placeholder is read again, and until then the view is stale: nothing is done.
+        """
+        node = released.node_of(pod, job) if job.is_named(pod.job_id, pod.sluid) else None
+        if node is None:
+            self._released.discard(pod.uid)
+            return None
+        if pod.uid in self._released:
+            return node
+        self._released.add(pod.uid)
+        self._placeholders.changed(job.id)
+        self._placeholders.wrote(uid)
+        return None
 
     def _watch_hold(self, pod: Pod, row: Row, column: Column) -> None:
         before = self._unheld.pop(pod.uid, None)

@@ -221,6 +221,11 @@ ENDINGS: Sequence[Ending] = (
         policy=replace(_POLICY, evict_suspended=True),
     ),
     Ending(
+        key="released",
+        cause="job of a running gang made smaller (`scontrol update NumNodes=`)",
+        seen=replace(_facts(_BOUND, _JOB), released=SlurmNode("n")),
+    ),
+    Ending(
         key="too-many",
         cause="scancel, preemption or node failure of more than `controllers.eviction_share` at once",
         seen=_facts(_BOUND, _CANCELLED, held=True),

@@ -5,6 +5,7 @@ import pytest
 from bridge.domain.lifecycle.actions import OwnCause
 from bridge.domain.names import REQUEST_PREFIX
 from sandbox.client import Sandbox
+from tests.integration import gang_pods
 from tests.integration.slurm_users import run_as
 from tests.integration.worlds import PATIENCE_S, Worlds, condition, job_id
 from tests.servers import wait_until
@@ -61,3 +62,28 @@ def test_after_three_times_nothing_is_submitted_any_more(
     assert held["status"]["phase"] == "Pending"
     assert done == {job.id for job in worlds.jobs(uid)}
     wait_until(lambda: not worlds.live(uid), PATIENCE_S, sandbox=full_sandbox)
+
+
+@pytest.mark.ending("released")
+def test_pods_on_nodes_that_a_running_gang_gave_up_are_evicted(
+    worlds: Worlds, full_sandbox: Sandbox, user: str
+) -> None:
+    for name in ("a", "b"):
+        gang_pods.submit(worlds, name, group="ring", size=2, cpus="8")
+    nodes = {n: worlds.await_phase(n, "Running")["spec"]["nodeName"] for n in ("a", "b")}
+    ring = gang_pods.uid_of(worlds, "ring")
+    (job,) = worlds.live(ring)
+
+    run_as(full_sandbox, user, "scontrol", "update", f"jobid={job.id}", "numnodes=1")
+
+    (smaller,) = worlds.live(ring)
+    (goes,) = (name for name, node in nodes.items() if node != smaller.nodes)
+    (stays,) = nodes.keys() - {goes}
+    evicted = worlds.await_eviction(goes)
+    assert "SlurmNodeReleased" == condition(evicted, "DisruptionTarget")["reason"]
+    assert nodes[goes] in condition(evicted, "DisruptionTarget")["message"]
+    gang_pods.submit(worlds, "c", group="ring", size=2, cpus="8")
+    replacement = worlds.await_phase("c", "Running")
+    assert job.id != job_id(replacement)
+    assert "Running" == worlds.await_pod(stays, bool)["status"]["phase"]
+    assert [(job.id, nodes[stays])] == [(one.id, one.nodes) for one in worlds.live(ring)]

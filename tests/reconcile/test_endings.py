@@ -39,6 +39,7 @@ def nodes() -> CountedNodes:
 def endings(kube_nodes: KubeNodes) -> Endings:
     return Endings(
         kube_nodes,
+        placeholders=SimpleNamespace(),  # type: ignore[arg-type]  # nothing is asked
         breaker=SimpleNamespace(holds=lambda: False),  # type: ignore[arg-type]  # all that is asked
         inquiry=SimpleNamespace(forget=lambda _: None),  # type: ignore[arg-type]  # all that is asked
         restorer=SimpleNamespace(refusal=lambda _: None),  # type: ignore[arg-type]  # all that is asked

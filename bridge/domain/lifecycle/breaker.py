@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from bridge.domain.lifecycle import released
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 
@@ -65,4 +66,6 @@ def evict_until(text: str) -> datetime:
 def _is_bereft(pod: Pod, job: SlurmJob | None, now: datetime) -> bool:
     if job is None:
         return pod.start_time is not None and now - pod.start_time > _READ_BY_NOW
-    return job.phase is JobPhase.ENDED and job.end is not JobEnd.TIMEOUT
+    if job.phase is JobPhase.ENDED:
+        return job.end is not JobEnd.TIMEOUT
+    return released.node_of(pod, job) is not None

@@ -4,7 +4,7 @@ import enum
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from bridge.domain.ids import KubeNode
+from bridge.domain.ids import KubeNode, SlurmNode
 from bridge.domain.lifecycle.actions import Action
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import View
@@ -67,6 +67,8 @@ class Facts:
     """What does not fit, in words: `insufficient cpu (4 asked, 2 free)`."""
     shortfall: str = ""
     """What Slurm granted less than the pod takes, in words; examined like `fit`."""
+    released: SlurmNode | None = None
+    """The pod's node, if its running placeholder has given it up, as two readings of Slurm show."""
     node_is_gone: bool = False
     """The bound pod's node was deleted, or is tainted out of service: its containers cannot run any
     more."""

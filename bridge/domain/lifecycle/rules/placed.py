@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from bridge.domain import names
+from bridge.domain.ids import SlurmNode
 from bridge.domain.lifecycle import reasons
 from bridge.domain.lifecycle.actions import Cause, Evict
 from bridge.domain.lifecycle.decision import Decision
@@ -24,9 +25,11 @@ _HELD_BACK_RETRY = timedelta(seconds=5)
 
 
 def await_binding(case: JobCase) -> Decision:
-    """Wait until the bind deadline, then Evict."""
+    """Wait until the bind deadline, then Evict; its job has given up the node: Evict."""
     # Not Cancel as well: it may have been bound a moment ago. Nothing binds a deleting pod, so
     # the next look is sure.
+    if case.facts.released:
+        return _let_go(case, case.facts.released)
     if _is_elsewhere(case):
         text = f"{_elsewhere(case)}, and the pod has not started"
         return do(text, Evict(cause=Cause.LOST, message=text, if_unchanged=True))
@@ -44,8 +47,10 @@ def confirm(case: JobCase) -> Decision:
     """Wait; Tell, in a while, that it is allocated.
 
     Near its time limit: SetTimeLimit, Evict at the limit; nothing of it started by the start
-    deadline: Evict.
+    deadline: Evict; its job has given up the node: Evict.
     """
+    if case.facts.released:
+        return _let_go(case, case.facts.released)
     if _is_elsewhere(case):
         return _move(case)
     limit = limit_of(case)
@@ -104,6 +109,11 @@ def hold_back(case: Case, decision: Decision) -> Decision:
         "the evictions: see the log of slurm-bridge's controllers"
     )
     return say(case, "EvictionHeldBack", text, retry=_HELD_BACK_RETRY)
+
+
+def _let_go(case: JobCase, node: SlurmNode) -> Decision:
+    text = f"Slurm job {case.job.id} was made smaller while it ran and no longer holds node {node}"
+    return do(text, Evict(cause=Cause.RELEASED, message=text))
 
 
 def _is_elsewhere(case: JobCase) -> bool:
