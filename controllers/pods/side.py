@@ -14,9 +14,11 @@ from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Pod
+from bridge.domain.observation.binding import Bindings
 from bridge.domain.observation.view import Past, View
 from bridge.domain.workloads import membership
 from bridge.domain.workloads.membership import Membership
+from bridge.process.clock import Clock
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.nodes import KubeNodes, bound_to
 from bridge.reconcile.placeholders import Placeholders
@@ -39,6 +41,7 @@ class Endings:
         kube_nodes: KubeNodes,
         *,
         placeholders: Placeholders,
+        bindings: Bindings,
         breaker: Breaker,
         inquiry: Inquiry,
         restorer: Restorer,
@@ -47,6 +50,7 @@ class Endings:
         """look_at: called with a node when Slurm proves not to hold it for a pod, and on each change."""
         self._kube_nodes = kube_nodes
         self._placeholders = placeholders
+        self._bindings = bindings
         self._breaker = breaker
         self._inquiry = inquiry
         self._restorer = restorer
@@ -113,6 +117,7 @@ class Endings:
             since=since,
             kube_node=self._held(running[0], own) if running else None,
             released=given_up,
+            unbindable_since=self._bindings.failing_since(pod, now) if row is Row.PLACED else None,
             evictions_held=row is Row.BOUND and is_unheld and self._breaker.holds(),
             node_is_gone=pod.kube_node is not None and self._kube_nodes.is_gone(pod.kube_node),
             refusal=self._restorer.refusal(pod),
@@ -126,6 +131,7 @@ class Endings:
         self._inquiry.forget(uid)
         self._unheld.pop(uid, None)
         self._released.discard(uid)
+        self._bindings.forget(uid)
 
     def _held(self, job: SlurmJob, own: KubeNode | None) -> KubeNode | None:
         """Return the pod's own node if the placeholder holds it, else the first node it holds."""
@@ -163,6 +169,16 @@ class Endings:
         node = pod.kube_node or pod.assigned_node
         if before is not now and node is not None:
             self._look_at(node)
+
+
+def watch_bindings(mirror: Mirror, bindings: Bindings, clock: Clock) -> None:
+    """Note each pod of ours that is bound."""
+
+    def changed(old: Pod | None, new: Pod | None) -> None:
+        if old is not None and new is not None and new.is_bound and not old.is_bound:
+            bindings.bound(clock.now())
+
+    mirror.pods.subscribe(changed)
 
 
 def wake_with_nodes(mirror: Mirror, wake: Callable[[PodUid], None]) -> None:

@@ -175,6 +175,7 @@ class Storm:
             "a time limit": self.an_administrator_changes_the_limit,
             "nodes fill and empty": self.a_node_fills_or_empties,
             "nodes come and go": self.a_node_comes_or_goes,
+            "kube-scheduler cannot bind it": self.kube_scheduler_fails,
             "it takes long": lambda: self.stage.passes(self.choose((130, 700))),
         }
 
@@ -271,6 +272,10 @@ class Storm:
             if shown_min is not None and self.choose((True, False, False)):
                 job.set_time_limit(shown_min + self.choose((-1, 1, 7)))
         self.stage.passes(self.choose((1, 30, 50)))
+
+    def kube_scheduler_fails(self) -> None:
+        """And says so on the pod."""
+        self.cluster.is_unbindable = True
 
     def a_node_fills_or_empties(self) -> None:
         """The extender hears of it at once, and has not read Slurm again."""

@@ -9,6 +9,7 @@ from typing_extensions import override
 from bridge.domain.ids import KubeNode, SlurmNode, WorkloadKey
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import Pod
+from bridge.domain.observation.binding import Bindings
 from bridge.kube.cache import Cache
 from bridge.kube.decode import NODES
 from bridge.reconcile.nodes import KubeNodes
@@ -40,6 +41,7 @@ def endings(kube_nodes: KubeNodes) -> Endings:
     return Endings(
         kube_nodes,
         placeholders=SimpleNamespace(),  # type: ignore[arg-type]  # nothing is asked
+        bindings=Bindings(),
         breaker=SimpleNamespace(holds=lambda: False),  # type: ignore[arg-type]  # all that is asked
         inquiry=SimpleNamespace(forget=lambda _: None),  # type: ignore[arg-type]  # all that is asked
         restorer=SimpleNamespace(refusal=lambda _: None),  # type: ignore[arg-type]  # all that is asked

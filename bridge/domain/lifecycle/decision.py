@@ -61,6 +61,9 @@ class Facts:
     now, so no deadline applies."""
     kube_node: KubeNode | None = None
     """The Kubernetes node behind the running placeholder's Slurm node; None if unknown."""
+    unbindable_since: datetime | None = None
+    """Since when kube-scheduler has failed to bind this very pod; None: it has not said so, or it
+    binds nobody."""
     fit: Fit | None = None
     """Examined only for a gated pod whose placeholder runs."""
     fit_text: str = ""
