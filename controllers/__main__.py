@@ -144,6 +144,7 @@ async def control(
         KubeNodes(mirror.kube_nodes),
         placeholders=term.placeholders,
         bindings=bindings,
+        clock=program.clock,
         breaker=breaker,
         inquiry=inquiry,
         restorer=restorer,

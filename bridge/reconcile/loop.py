@@ -70,7 +70,7 @@ class PodLoop:
         self._metrics = metrics
         self._set_aside = set_aside
         self._members = Members(side)
-        self._situations = Situations(metrics)
+        self._situations = Situations(metrics, clock)
         self._admitted: set[PodUid] = set()
         """Pods that may join a placeholder that was submitted without them."""
         self._joined: set[PodUid] = set()
@@ -134,7 +134,7 @@ class PodLoop:
             return None
         if not claims.is_gang:
             bind_contextvars(pod=mine[0].full_name)
-        now = self._clock.now()
+        now = self._placeholders.now()
         sights = {pod.uid: self._sight(pod, uid, claims, now) for pod in mine}
         plan = decide.plan(
             uid, claims, sights, declared, self._policy, now=now, read_again=self._joined

@@ -249,6 +249,8 @@ class Ping(Struct, frozen=True):
 class Statistics(Struct, frozen=True):
     """`req_time_start`: when slurmctld started or last reset its counters (daily, midnight UTC)."""
 
+    req_time: Number = NONE
+    """Time of the response, by slurmctld's clock."""
     req_time_start: Number = NONE
     dbd_agent_queue_size: int = 0
     """Number of updates slurmctld has not sent to slurmdbd yet."""

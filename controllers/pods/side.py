@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey
 from bridge.domain.lifecycle import released
@@ -42,6 +42,7 @@ class Endings:
         *,
         placeholders: Placeholders,
         bindings: Bindings,
+        clock: Clock,
         breaker: Breaker,
         inquiry: Inquiry,
         restorer: Restorer,
@@ -51,6 +52,7 @@ class Endings:
         self._kube_nodes = kube_nodes
         self._placeholders = placeholders
         self._bindings = bindings
+        self._clock = clock
         self._breaker = breaker
         self._inquiry = inquiry
         self._restorer = restorer
@@ -117,7 +119,7 @@ class Endings:
             since=since,
             kube_node=self._held(running[0], own) if running else None,
             released=given_up,
-            unbindable_since=self._bindings.failing_since(pod, now) if row is Row.PLACED else None,
+            unbindable_since=self._unbindable_since(pod, now) if row is Row.PLACED else None,
             evictions_held=row is Row.BOUND and is_unheld and self._breaker.holds(),
             node_is_gone=pod.kube_node is not None and self._kube_nodes.is_gone(pod.kube_node),
             refusal=self._restorer.refusal(pod),
@@ -144,6 +146,10 @@ class Endings:
             if slurm_node in self._nodes[1]:
                 return own
         return self._kube_nodes.behind(job.nodes[0])
+
+    def _unbindable_since(self, pod: Pod, now: datetime) -> datetime | None:
+        since = self._bindings.failing_since(pod, self._clock.monotonic())
+        return None if since is None else now - timedelta(seconds=self._clock.monotonic() - since)
 
     def _given_up(self, pod: Pod, job: SlurmJob, uid: WorkloadKey) -> SlurmNode | None:
         """Return the pod's node if its placeholder has given it up; None at first sight.
@@ -176,7 +182,7 @@ def watch_bindings(mirror: Mirror, bindings: Bindings, clock: Clock) -> None:
 
     def changed(old: Pod | None, new: Pod | None) -> None:
         if old is not None and new is not None and new.is_bound and not old.is_bound:
-            bindings.bound(clock.now())
+            bindings.bound(clock.monotonic())
 
     mirror.pods.subscribe(changed)
 

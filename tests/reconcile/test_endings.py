@@ -12,6 +12,7 @@ from bridge.domain.model.pods import Pod
 from bridge.domain.observation.binding import Bindings
 from bridge.kube.cache import Cache
 from bridge.kube.decode import NODES
+from bridge.process.clock import SystemClock
 from bridge.reconcile.nodes import KubeNodes
 from controllers.pods.side import Endings
 from tests.make import lives as build
@@ -42,6 +43,7 @@ def endings(kube_nodes: KubeNodes) -> Endings:
         kube_nodes,
         placeholders=SimpleNamespace(),  # type: ignore[arg-type]  # nothing is asked
         bindings=Bindings(),
+        clock=SystemClock(),
         breaker=SimpleNamespace(holds=lambda: False),  # type: ignore[arg-type]  # all that is asked
         inquiry=SimpleNamespace(forget=lambda _: None),  # type: ignore[arg-type]  # all that is asked
         restorer=SimpleNamespace(refusal=lambda _: None),  # type: ignore[arg-type]  # all that is asked

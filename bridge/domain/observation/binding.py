@@ -7,7 +7,6 @@ time. Only its own word about this very pod makes a deadline run.
 """
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 
 from bridge.domain.ids import PodUid
 from bridge.domain.model.pods import Pod
@@ -16,7 +15,7 @@ SCHEDULED = "PodScheduled"
 UNSCHEDULABLE = "Unschedulable"
 _ERROR = "SchedulerError"
 
-_LULL = timedelta(seconds=30)
+_LULL_S = 30.0
 """If no pod has been bound for this long, nobody may be binding. kube-scheduler tries again after
 10 s at the latest."""
 
@@ -24,26 +23,26 @@ _LULL = timedelta(seconds=30)
 @dataclass(frozen=True, slots=True)
 class _Failure:
     reason: str
-    since: datetime
+    since: float
 
 
 class Bindings:
     """What one process has seen of kube-scheduler at work."""
 
     def __init__(self) -> None:
-        self._steadily_since: datetime | None = None
+        self._steadily_since: float | None = None
         """Since when pods have been bound without a lull."""
-        self._last: datetime | None = None
+        self._last: float | None = None
         self._failures: dict[PodUid, _Failure] = {}
 
-    def bound(self, now: datetime) -> None:
-        """Note that a pod was bound."""
+    def bound(self, now: float) -> None:
+        """Note that a pod was bound; now: monotonic seconds."""
         if not self._is_steady(now):
             self._steadily_since = now
         self._last = now
 
-    def failing_since(self, pod: Pod, now: datetime) -> datetime | None:
-        """Return since when kube-scheduler has failed to bind this pod.
+    def failing_since(self, pod: Pod, now: float) -> float | None:
+        """Return since when kube-scheduler has failed to bind this pod, monotonic seconds.
 
         None if it has not said so, or if an error may concern every pod: then nobody else is bound
         either.
@@ -66,5 +65,5 @@ class Bindings:
         """Drop a pod that is bound or gone."""
         self._failures.pop(uid, None)
 
-    def _is_steady(self, now: datetime) -> bool:
-        return self._last is not None and now - self._last <= _LULL
+    def _is_steady(self, now: float) -> bool:
+        return self._last is not None and now - self._last <= _LULL_S

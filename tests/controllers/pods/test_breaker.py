@@ -35,6 +35,8 @@ LIMITS = Limits(share=DEFAULTS.eviction_share, always=DEFAULTS.eviction_always)
 class Slurm:
     """Lists the same workloads' jobs in every reading."""
 
+    slurms_time = None
+
     def __init__(
         self,
         clock: VirtualClock,

@@ -1,14 +1,13 @@
 """Whether one pod cannot be bound, or nobody binds."""
 
 from dataclasses import replace
-from datetime import timedelta
 
 from bridge.domain.model.pods import Condition, Pod
 from bridge.domain.observation.binding import Bindings
 from tests.make import lives
 
-NOW = lives.NOW
-SECOND = timedelta(seconds=1)
+NOW = 1000.0
+SECOND = 1.0
 
 
 def told(reason: str, status: str = "False") -> Pod:
