@@ -120,7 +120,7 @@ class Endings:
             kube_node=self._held(running[0], own) if running else None,
             released=given_up,
             unbindable_since=self._unbindable_since(pod, now) if row is Row.PLACED else None,
-            evictions_held=row is Row.BOUND and is_unheld and self._breaker.holds(),
+            evictions_held=row is Row.BOUND and is_unheld and self._breaker.holds(pod),
             node_is_gone=pod.kube_node is not None and self._kube_nodes.is_gone(pod.kube_node),
             refusal=self._restorer.refusal(pod),
         )

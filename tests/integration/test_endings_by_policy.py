@@ -10,6 +10,8 @@ from bridge.domain import names
 from bridge.domain.lifecycle.actions import Cause
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from tests.integration.policed import policed
+from tests.integration.slurm_users import run_as
 from tests.integration.worlds import Worlds, condition, job_id, played
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 
@@ -183,3 +185,39 @@ def await_readiness(sandbox: Sandbox, status: int, says: str) -> None:
         return answer.status_code == status and says in answer.text
 
     wait_until(says_so, 60, sandbox=sandbox)
+
+
+def test_one_users_cancelled_jobs_keep_nobody_elses_pods(here: Worlds, sandbox: Sandbox) -> None:
+    sandbox.run("sacctmgr", "-i", "add", "account", "physics")
+    sandbox.run("sacctmgr", "-i", "add", "user", "alice", "account=physics")
+    with fresh_namespace(sandbox, labels={names.ENABLED_LABEL: "true"}) as name:
+        rules = [
+            {
+                "name": "hers",
+                "match": {"namespaces": [name]},
+                "user": "alice",
+                "account": {"default": "physics"},
+            },
+            {"name": "others", "match": {"namespaces": ["test-*"]}, "user": "kubernetes"},
+        ]
+        hers = Worlds(sandbox, name)
+        with policed(sandbox, {"rules": rules}):
+            for number in range(3):
+                hers.submit(f"hers-{number}")
+            uids = {pod: here.submit(pod) for pod in ("stays", "goes", "also-stays")}
+            for number in range(3):
+                hers.await_phase(f"hers-{number}", "Running")
+            for pod in uids:
+                here.await_phase(pod, "Running")
+
+        run_as(sandbox, "alice", "scancel", "-u", "alice")
+
+        for number in range(3):
+            hers.await_pod(
+                f"hers-{number}", lambda pod: condition(pod).get("reason") == "EvictionHeldBack"
+            )
+        here.scancel(here.live(uids["goes"])[0].id)
+        evicted = here.await_eviction("goes")
+        assert "SlurmCancelled" == condition(evicted, "DisruptionTarget")["reason"]
+        await_readiness(sandbox, 200, "[+] evictions: ok")
+        hers.clear()
