@@ -14,6 +14,7 @@ from bridge.domain.model.pods import Pod
 from bridge.domain.nodes import registration
 from bridge.domain.nodes import state as node_state
 from bridge.domain.nodes.spec import Publishing
+from bridge.domain.observation.binding import Bindings
 from bridge.leading.lease import Accession
 from bridge.leading.workqueue import WorkQueue
 from bridge.process import lifetime, logging
@@ -32,7 +33,7 @@ from controllers.pods.breaker import Breaker
 from controllers.pods.evidence import Inquiry
 from controllers.pods.orphans import Orphans
 from controllers.pods.restoring import Restorer
-from controllers.pods.side import Endings, wake_with_nodes
+from controllers.pods.side import Endings, wake_with_nodes, watch_bindings
 from controllers.webhook.certificates import Certificates, Issued
 from controllers.webhook.selftest import SelfTest
 
@@ -137,8 +138,13 @@ async def control(
         metrics=program.metrics,
         set_aside=program.set_aside,
     )
+    bindings = Bindings()
+    watch_bindings(mirror, bindings, program.clock)
     side = Endings(
         KubeNodes(mirror.kube_nodes),
+        placeholders=term.placeholders,
+        bindings=bindings,
+        clock=program.clock,
         breaker=breaker,
         inquiry=inquiry,
         restorer=restorer,

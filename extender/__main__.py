@@ -123,6 +123,7 @@ async def place(
         submitter=submitter,
         accession=accession,
         leads_since=program.clock.now(),
+        gpu_resources=program.settings.controllers.gpu_resources,
     )
     policy = Deadlines(
         tell_after=timedelta(seconds=placement.tell_after_s),

@@ -3,7 +3,7 @@
 A pod is the leader's from CREATE until the patch that removes our gate, its deletion included.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from bridge.domain import names
@@ -14,6 +14,7 @@ from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Past, View
+from bridge.domain.request import fit
 from bridge.domain.workloads import claims, membership
 from bridge.domain.workloads.membership import Membership
 from bridge.kube.cache import Cache
@@ -44,13 +45,16 @@ class Placement:
         placeholders: Placeholders,
         accession: Accession,
         leads_since: datetime,
+        gpu_resources: Mapping[str, str],
     ) -> None:
+        """gpu_resources: Kubernetes resource name → GRES name."""
         self._bridged = bridged
         self._submitter = submitter
         self._owners = owners
         self._placeholders = placeholders
         self._accession = accession
         self._leads_since = leads_since.astimezone(UTC)
+        self._gpu_resources = gpu_resources
         pods.subscribe(self._changed)
 
     def membership(self, pod: Pod) -> Membership | None:
@@ -97,7 +101,10 @@ class Placement:
         seat: Seat | None = None,
         beside: Sequence[Pod] = (),
     ) -> Facts:
-        """Gather whether Kubernetes can take the pod on the node Slurm chose, if it has chosen."""
+        """Gather whether Kubernetes can take the pod on the node Slurm chose, if it has chosen.
+
+        And whether Slurm granted as much as the pod takes.
+        """
         running = [job for job in view.live if job.phase is JobPhase.RUNNING and job.nodes]
         slurm_node = seat.node if seat else running[0].nodes[0] if running else None
         kube_node = self._bridged.kube_node(slurm_node) if slurm_node else None
@@ -110,6 +117,9 @@ class Placement:
             kube_node=kube_node,
             fit=answer.fit if answer else None,
             fit_text=answer.text if answer else "",
+            shortfall=fit.shortfall(pod, running[0], seat.slot if seat else 0, self._gpu_resources)
+            if running
+            else "",
             refusal=self._submitter.refusal(uid),
         )
 

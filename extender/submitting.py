@@ -164,7 +164,7 @@ class Submitter:
 
     def _refuse(self, uid: WorkloadKey, members: Sequence[Pod], text: str) -> None:
         refusal = self._refusals.add(
-            uid, text, at=self._clock.now(), members=(member.uid for member in members)
+            uid, text, at=self._placeholders.now(), members=(member.uid for member in members)
         )
         _log.warning("placeholder.refused", text=refusal.text, attempts=refusal.attempts)
 

@@ -11,11 +11,11 @@ import yaml
 
 from bridge.commands.installation import OURS, Installation, config_map
 from bridge.domain import names
-from bridge.domain.diagnosis.doctor import clocks
 from bridge.domain.diagnosis.doctor.kube import PROGRAMS, KubeFacts
 from bridge.domain.diagnosis.doctor.rights import RIGHTS, Right
 from bridge.domain.ids import ClusterId
 from bridge.domain.model.nodes import KubeNodeFacts
+from bridge.domain.observation import clocks
 from bridge.kube import decode, lists, paths
 from bridge.kube.client import KubeClient
 from bridge.kube.errors import Forbidden, KubeError, NotFound

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from bridge.domain.diagnosis.doctor import clocks
 from bridge.domain.diagnosis.doctor.slurm import SlurmFacts, Trouble
 from bridge.domain.model.nodes import SlurmNodeFacts
+from bridge.domain.observation import clocks
 from bridge.slurm import inspection, nodes
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import SlurmError, TooOld, Unauthorized, Unavailable

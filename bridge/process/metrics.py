@@ -163,6 +163,10 @@ class Metrics:
         self._snapshot_age_s = self._gauge(
             "snapshot_age_seconds", "Age of the newest complete snapshot of Slurm's jobs."
         )
+        self._clock_skew_s = self._gauge(
+            "clock_skew_seconds",
+            "slurmctld's clock minus this machine's, beyond what the response time explains.",
+        )
         self._certificate_expires_s = self._gauge(
             "certificate_expiry_timestamp_seconds", "When the served certificate ends, Unix time."
         )
@@ -281,6 +285,10 @@ class Metrics:
     def watch_snapshot_age(self, age_s: Callable[[], float]) -> None:
         """Call `age_s` for the age of the newest snapshot of Slurm at every scrape."""
         self._snapshot_age_s.set_function(age_s)
+
+    def watch_clock(self, skew_s: Callable[[], float]) -> None:
+        """Call `skew_s` for the difference of the clocks at every scrape."""
+        self._clock_skew_s.set_function(skew_s)
 
     def watch_certificate(self, expires_at: Callable[[], datetime]) -> None:
         """Call `expires_at` for the end of the served certificate at every scrape."""

@@ -16,7 +16,7 @@ from bridge.domain.errors import PeerError
 from bridge.domain.gang import decide
 from bridge.domain.gang.decide import Decisions, Look, Plan, Sight
 from bridge.domain.gang.members import Claims
-from bridge.domain.ids import PodUid, WorkloadKey
+from bridge.domain.ids import JobId, PodUid, WorkloadKey
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.decision import Actor, Deadlines, Decision, Facts
 from bridge.domain.model.objects import KubeObject
@@ -71,7 +71,7 @@ class PodLoop:
         self._set_aside = set_aside
         self._members = Members(side)
         queue.serve_by(self._members.namespace)
-        self._situations = Situations(metrics)
+        self._situations = Situations(metrics, clock)
         self._admitted: set[PodUid] = set()
         """Pods that may join a placeholder that was submitted without them."""
         self._joined: set[PodUid] = set()
@@ -135,7 +135,7 @@ class PodLoop:
             return None
         if not claims.is_gang:
             bind_contextvars(pod=mine[0].full_name)
-        now = self._clock.now()
+        now = self._placeholders.now()
         sights = {pod.uid: self._sight(pod, uid, claims, now) for pod in mine}
         plan = decide.plan(
             uid, claims, sights, declared, self._policy, now=now, read_again=self._joined
@@ -167,6 +167,7 @@ class PodLoop:
                 continue
             if await self._side.admits(pod, job):
                 self._admitted.add(pod.uid)
+                self._read(uid, job.id)  # it may have been made smaller while it ran
             else:
                 self._set_apart(pod)
         return declared
@@ -190,9 +191,12 @@ class PodLoop:
         """Request a new reading of placeholders that do not yet name members placed by them."""
         for pod, job_id in plan.unread:
             self._joined.add(pod)
-            self._placeholders.changed(job_id)
-        if plan.unread:
-            self._placeholders.wrote(uid)
+            self._read(uid, job_id)
+
+    def _read(self, uid: WorkloadKey, job_id: JobId) -> None:
+        """Have a placeholder read again; nothing is done for its workload before."""
+        self._placeholders.changed(job_id)
+        self._placeholders.wrote(uid)
 
     # -- act --------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ has changed. The budget limits four things:
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import datetime
 
 import structlog
 
@@ -22,6 +23,7 @@ from bridge.domain.ids import JobId, PodUid, WorkloadKey
 from bridge.domain.lifecycle import reasons
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
+from bridge.domain.observation import clocks
 from bridge.domain.observation.pace import Pace
 from bridge.domain.observation.turns import Round, Turns
 from bridge.domain.observation.view import Book, Concerns, Past, View
@@ -74,7 +76,9 @@ class Placeholders:
         """True if someone waited for the last reading: an answer may take two in a row."""
         self._reasons = Turns(first_per_s=pace.first_reasons_per_s, after_s=pace.reasons_after_s)
         self._limits = Round()
+        self._is_clock_off = False
         metrics.watch_snapshot_age(self._age_s)
+        metrics.watch_clock(self._skew_s)
 
     # -- what reconcilers ask and say -------------------------------------------------------------
 
@@ -167,6 +171,11 @@ class Placeholders:
         self._seeks_absence = True
         return None
 
+    def now(self) -> datetime:
+        """Return the time to decide by: Slurm's, if this machine's clock differs from it."""
+        clock = self._clock
+        return clocks.trusted(clock.now(), clock.monotonic(), self._discovery.slurms_time)
+
     def health(self) -> str | None:
         """Return what is wrong with our view of Slurm; None if nothing is."""
         if self._age_s() < _STALE_AFTER_S:
@@ -210,6 +219,7 @@ class Placeholders:
         if self._trouble:
             _log.info("slurm.reachable_again", after_s=round(self._age_s(), 1))
         self._trouble, self._read_at = "", self._clock.monotonic()
+        self._compare_clocks()
         self._is_questioned = bool(news)
         if not snapshot.is_repeated:
             self.stir()
@@ -223,6 +233,21 @@ class Placeholders:
         )
         # A workload that wrote or asked after this reading began waits for the next one.
         return news.union(_changed(before, snapshot)) - self._waiting_for_news
+
+    def _compare_clocks(self) -> None:
+        skew_s = self._skew_s()
+        before, self._is_clock_off = self._is_clock_off, abs(skew_s) > clocks.AGREE_S
+        if self._is_clock_off and not before:
+            _log.error("clock.differs", skew_s=round(skew_s), decides_by="slurmctld's clock")
+        elif before and not self._is_clock_off:
+            _log.info("clock.agrees")
+
+    def _skew_s(self) -> float:
+        """Return slurmctld's clock minus this machine's; 0 if it is not known."""
+        reference = self._discovery.slurms_time
+        if reference is None:
+            return 0.0
+        return reference.skew_s(self._clock.now(), self._clock.monotonic())
 
     def _due(self, now: float) -> tuple[JobId, ...]:
         """Return the jobs to read although their state is unchanged."""
@@ -281,8 +306,13 @@ class Placeholders:
         return (job for job in jobs if job.phase is JobPhase.WAITING)
 
     def _limited(self) -> list[JobId]:
+        """List the running jobs that may be changed: their time limit, or their number of nodes."""
         jobs = self._snapshot.jobs.values() if self._snapshot else ()
-        return [job.id for job in jobs if job.phase is JobPhase.RUNNING and job.ends_at is not None]
+        return [
+            job.id
+            for job in jobs
+            if job.phase is JobPhase.RUNNING and (job.ends_at is not None or len(job.nodes) > 1)
+        ]
 
     def _age_s(self) -> float:
         return self._clock.monotonic() - self._read_at

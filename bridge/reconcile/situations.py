@@ -3,7 +3,8 @@
 Since when (for deadlines), and how many pods are in each (for metrics).
 """
 
-from datetime import datetime
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 from bridge.domain.ids import PodUid
 from bridge.domain.lifecycle import table as lifecycle
@@ -11,22 +12,29 @@ from bridge.domain.lifecycle.table import Row
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.dwell import Dwell
 from bridge.domain.observation.view import View
+from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Situations:
     """The situations of one leader's pods."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics, clock: Clock) -> None:
         self._metrics = metrics
+        self._clock = clock
         self._dwell = Dwell()
         self._rows: dict[PodUid, Row] = {}
 
     def since(self, pod: Pod, view: View, now: datetime) -> datetime:
-        """Note a pod's situation and return when it was first seen in it."""
+        """Note a pod's situation and return when it was first seen in it.
+
+        Time is measured by the monotonic clock: a deadline must not pass because `now` jumps.
+        """
         cell = lifecycle.cell(pod, view)
         self._count(pod.uid, cell[0])
-        return self._dwell.since(pod.uid, cell, now)
+        return steadily(now, self._clock, lambda steady: self._dwell.since(pod.uid, cell, steady))
 
     def forget(self, uid: PodUid) -> None:
         """Forget a pod that is gone or on the other side."""
@@ -39,6 +47,12 @@ class Situations:
             self._rows[uid] = row
         if row is not before:
             self._metrics.pod_moved(_label(before), _label(row))
+
+
+def steadily(now: datetime, clock: Clock, since: Callable[[datetime], datetime]) -> datetime:
+    """Return a moment that is remembered by the monotonic clock, by the clock of `now`."""
+    steady = _EPOCH + timedelta(seconds=clock.monotonic())
+    return now - (steady - since(steady))
 
 
 def _label(row: Row | None) -> str | None:

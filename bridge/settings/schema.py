@@ -164,7 +164,9 @@ class PlacementSection(Section):
         10, description="How long a placeholder must be missing before it counts as gone."
     )
     bind_deadline_s: Seconds = Field(
-        120, description="How long kube-scheduler may take to bind a pod that has its node."
+        120,
+        description="How long kube-scheduler may fail to bind a pod that has its node. While it does not "
+        "try, or binds nobody, the pod is kept.",
     )
     tell_after_s: Seconds = Field(2, description="How long a pod waits before its status says why.")
     incomplete_after_s: Seconds = Field(

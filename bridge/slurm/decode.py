@@ -3,9 +3,7 @@
 Only this module knows how Slurm represents a job or a node.
 """
 
-import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -13,16 +11,15 @@ from typing import Final
 from bridge.domain import hostlist
 from bridge.domain.ids import ClusterId, JobId, Sluid, SlurmNode, WorkloadKey
 from bridge.domain.model import allocation, grant, placeholder
-from bridge.domain.model.allocation import Component, TaskShare, TaskSize
+from bridge.domain.model.allocation import Component, TaskSize
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.nodes import SlurmNodeFacts
-from bridge.slurm import wire
+from bridge.slurm import granted, wire
 from bridge.slurm.lenient import Lenient
 
 EXTERNAL_JOB: Final = "EXTERNAL_JOB"
 
-_LAST_S: Final = int(datetime.max.replace(tzinfo=UTC).timestamp()) - 1
 _WORST_FIRST: Final = (JobPhase.ENDED, JobPhase.WAITING, JobPhase.PAUSED, JobPhase.RUNNING)
 
 _WHOSE: Final = frozenset({"flags", "admin_comment"})
@@ -44,6 +41,7 @@ _FOR_THE_GRANT: Final = frozenset(
         "cpus",
         "memory_per_node",
         "tres_per_node",
+        "tres_alloc_str",
         "state_reason",
         "state_description",
     }
@@ -118,7 +116,8 @@ def _whole(components: Sequence[SlurmJob]) -> SlurmJob:
         tasks=sum(component.tasks for component in components),
         shares=(),
         parts=tuple(
-            Component(tasks=each.tasks, task=each.task, shares=each.shares) for each in components
+            Component(tasks=each.tasks, task=each.task, shares=each.shares, given=each.given)
+            for each in components
         ),
         remains=phase is JobPhase.ENDED and any(each is not phase for each in phases),
         started_at=counts.started_at,
@@ -174,7 +173,8 @@ def _job(read: Lenient[wire.Job]) -> SlurmJob | Stranger:
         )
     except ValueError as error:
         return replace(set_aside, unreadable=str(error))
-    is_waiting = phase is JobPhase.WAITING
+    is_waiting, is_running = phase is JobPhase.WAITING, phase is JobPhase.RUNNING
+    shares = () if is_waiting else tuple(granted.shares_of(wired, nodes))
     unlimited = wired.time_limit.infinite
     return SlurmJob(
         id=id_,
@@ -193,7 +193,8 @@ def _job(read: Lenient[wire.Job]) -> SlurmJob | Stranger:
             memory_mib_per_cpu=wired.memory_per_cpu.positive,
             gres=wired.tres_per_task,
         ),
-        shares=() if is_waiting else tuple(_shares(wired, nodes)),
+        shares=shares,
+        given=granted.given(wired, shares) if is_running else None,
         identity=identity,
         held=is_waiting and wired.priority.set and wired.priority.number == 0,
         submitted_at=moment(wired.submit_time),
@@ -203,47 +204,8 @@ def _job(read: Lenient[wire.Job]) -> SlurmJob | Stranger:
         time_limit_min=None if unlimited else wired.time_limit.positive,
         exit_code=wired.exit_code.return_code.positive or 0,
         signal=wired.exit_code.signal.id.positive or 0,
-        grant=_grant(wired, tuple(_shares(wired, nodes)))
-        if phase is JobPhase.RUNNING and not read.left_out
-        else None,
+        grant=granted.grant_of(wired, shares) if is_running and not read.left_out else None,
     )
-
-
-def _shares(wired: wire.Job, nodes: tuple[SlurmNode, ...]) -> Iterator[TaskShare]:
-    """Yield the number of tasks on each node; skip nodes whose allocation the response lacks.
-
-    Slurm does not report how many tasks it placed on a node. The number is derived from the CPUs,
-    memory and GRES allocated there.
-    """
-    tasks = wired.tasks.positive or 1
-    if len(nodes) in (1, tasks):
-        for node in nodes:
-            yield TaskShare(node=node, tasks=tasks // len(nodes))
-        return
-    allocations = wired.job_resources.nodes if wired.job_resources else None
-    by_name = {each.name: each for each in (allocations.allocation if allocations else None) or ()}
-    gres = _gres(wired.tres_per_task)
-    details = dict(zip(nodes, wired.gres_detail, strict=False)) if gres else {}
-    for node in nodes:
-        if (given := by_name.get(node)) is None:
-            continue
-        cpus = wired.cpus_per_task.positive or 1
-        rooms = [given.cpus.count // cpus]
-        if per_cpu := wired.memory_per_cpu.positive:
-            rooms.append(given.memory.allocated // (per_cpu * cpus))
-        has = _gres(details.get(node, ""))
-        rooms += [has.get(kind, 0) // count for kind, count in gres.items()]
-        yield TaskShare(node=node, tasks=min(rooms))
-
-
-def _gres(text: str) -> dict[str, int]:
-    """Count GRES by kind, ignoring types: `gres/gpu:a100:2,gres/shard:1`, `gpu:a100:2(IDX:0-1)`."""
-    counts: Counter[str] = Counter()
-    for part in re.sub(r"\([^)]*\)", "", text).split(","):
-        name, *rest = part.removeprefix("gres/").split(":")
-        if name:
-            counts[name] += int(rest[-1]) if rest and rest[-1].isdecimal() else 1
-    return dict(counts)
 
 
 def phase_of(states: frozenset[str]) -> JobPhase:
@@ -308,54 +270,9 @@ def node(wired: wire.Node) -> SlurmNodeFacts:
     )
 
 
-def _grant(wired: wire.Job, shares: tuple[TaskShare, ...]) -> Grant | None:
-    """Return what Slurm granted.
-
-    None if the job was changed into one we could not submit again, or if its task layout is
-    unknown.
-    """
-    per_node_mib, per_cpu_mib = wired.memory_per_node.positive, wired.memory_per_cpu.positive
-    started_s = wired.start_time.positive
-    slots = () if per_node_mib else allocation.slots(shares, wired.tasks.positive or 1)
-    if (
-        not (per_node_mib or (per_cpu_mib and slots))
-        or started_s is None
-        or started_s > _LAST_S
-        or not (wired.user_name and wired.group_name)
-    ):
-        return None
-    nodes, tasks = wired.node_count.positive or 1, wired.tasks.positive or 1
-    cpus_per_task = wired.cpus_per_task.positive or 1
-    return Grant(
-        name=wired.name,
-        user=wired.user_name,
-        group=wired.group_name,
-        account=wired.account,
-        partition=wired.partition,
-        qos=wired.qos,
-        reservation=wired.resv_name,
-        wckey=wired.wckey,
-        licenses=wired.licenses,
-        mcs_label=wired.mcs_label,
-        nodes=nodes,
-        tasks=tasks,
-        cpus_per_task=max(
-            cpus_per_task,
-            (wired.cpus.positive or 0) // tasks if nodes == 1 and per_node_mib else 0,
-        ),
-        memory_mib_per_node=per_node_mib or 0,
-        memory_mib_per_cpu=0 if per_node_mib else per_cpu_mib or 0,
-        gres_per_node=wired.tres_per_node,
-        gres_per_task=wired.tres_per_task,
-        layout=grant.layout(slots),
-        started_s=started_s,
-        time_limit_min=None if wired.time_limit.infinite else wired.time_limit.positive,
-    )
-
-
 def moment(number: wire.Number) -> datetime | None:
     """Convert a Unix time; None for 0, "not set" and times after the year 9999."""
     seconds = number.positive
-    if seconds is None or seconds > _LAST_S:
+    if seconds is None or seconds > granted.LAST_S:
         return None
     return datetime.fromtimestamp(seconds, UTC)

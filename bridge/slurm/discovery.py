@@ -21,7 +21,8 @@ from types import MappingProxyType
 from bridge.domain.ids import ClusterId, JobId, WorkloadKey
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.placeholder import Identity
-from bridge.slurm import jobs, wire
+from bridge.domain.observation.clocks import ClockReading
+from bridge.slurm import decode, jobs, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger
 from bridge.slurm.errors import Malformed, NotFound, SlurmError
@@ -130,6 +131,8 @@ class Discovery:
         self._sequence = 0
         self._listing: JobListing | None = None
         """The listing of the last whole reading."""
+        self.slurms_time: ClockReading | None = None
+        """What slurmctld's clock said when it was last asked; None if it never did."""
         self._controller_start = 0
         self._trusted_until = 0.0
         self._ours: dict[JobId, SlurmJob] = {}
@@ -214,7 +217,10 @@ class Discovery:
         This check comes after the states are read: if the start time is unchanged, the states come
         from the slurmctld we know.
         """
+        asked_s = self._clock()
         answer = await self._client.call("diag", "GET", "/diag/", answer=wire.Diagnosis)
+        if (told := decode.moment(answer.statistics.req_time)) is not None:
+            self.slurms_time = ClockReading(told=told, asked_s=asked_s, answered_s=self._clock())
         start = answer.statistics.req_time_start.positive or 0
         if start == self._controller_start:
             return False

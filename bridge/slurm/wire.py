@@ -160,6 +160,8 @@ class Job(Struct, frozen=True):
     cpus: Number = NONE
     memory_per_node: Number = NONE
     tres_per_node: str = ""
+    tres_alloc_str: str = ""
+    """What a running job has: `cpu=8,mem=16G,node=1,billing=8`."""
 
 
 class Jobs(Answer, frozen=True):
@@ -247,6 +249,8 @@ class Ping(Struct, frozen=True):
 class Statistics(Struct, frozen=True):
     """`req_time_start`: when slurmctld started or last reset its counters (daily, midnight UTC)."""
 
+    req_time: Number = NONE
+    """Time of the response, by slurmctld's clock."""
     req_time_start: Number = NONE
     dbd_agent_queue_size: int = 0
     """Number of updates slurmctld has not sent to slurmdbd yet."""

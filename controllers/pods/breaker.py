@@ -7,14 +7,16 @@ back.
 """
 
 import asyncio
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 import structlog
 
 from bridge.domain import names
+from bridge.domain.ids import PodUid
 from bridge.domain.lifecycle import breaker
 from bridge.domain.lifecycle import table as lifecycle
-from bridge.domain.lifecycle.breaker import Limits, Tally
+from bridge.domain.lifecycle.breaker import Held, Limits, Tally
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import View
@@ -28,6 +30,9 @@ from bridge.process.metrics import Metrics
 from bridge.reconcile.placeholders import Placeholders
 
 _log = structlog.get_logger(__name__)
+
+_NAMED = 5
+"""How many users a message names."""
 
 LISTEN_S = 5.0
 """Interval between reads of the namespace while something is held back."""
@@ -57,30 +62,38 @@ class Breaker:
         self._metrics = metrics
         self._counted = -1
         """Sequence number of the last reading that was counted."""
-        self._held: Tally | None = None
+        self._held: Held | None = None
         """Set while evictions are held back."""
+        self._users: dict[PodUid, str] = {}
+        """The Slurm user of each pod, also after Slurm has forgotten its job."""
         self._allowed_until: datetime | None = None
         self._misheard = ""
 
-    def holds(self) -> bool:
-        """Check whether Slurm's state alone must not evict a pod now.
+    def holds(self, pod: Pod) -> bool:
+        """Check whether Slurm's state alone must not evict this pod now."""
+        self._count()
+        return self._held is not None and self._held.concerns(self._users.get(pod.uid, ""))
 
-        Counts once per reading of Slurm.
-        """
+    def _count(self) -> None:
+        """Count once per reading of Slurm."""
         snapshot = self._placeholders.snapshot
         if snapshot is not None and snapshot.sequence != self._counted:
             self._counted = snapshot.sequence
-            pods = (
+            pods = [
                 (pod, self._placeholder(pod))
                 for pod in self._pods.values()
-                if not self._placeholders.is_unsure(pod.workload)
-            )
-            self._set(breaker.tally(pods, self._clock.now()))
-        return self._held is not None
+                if pod.is_bound and not self._placeholders.is_unsure(pod.workload)
+            ]
+            self._users = {pod.uid: self._user(pod, job) for pod, job in pods}
+            whose = ((self._users[pod.uid], pod, job) for pod, job in pods)
+            self._set(breaker.tallies(whose, self._clock.now()))
 
     def health(self) -> str | None:
-        """Return what is held back; None if nothing is."""
-        if self._held is None:
+        """Return what is held back; None if nothing is, or only what single users have lost.
+
+        Nobody can make us not ready by cancelling their own jobs.
+        """
+        if self._held is None or self._held.users is not None:
             return None
         return f"{self._what(self._held)}; {self._advice()}{self._misheard}"
 
@@ -92,7 +105,8 @@ class Breaker:
         while True:
             liveness.turned(LISTEN_S)
             await self._clock.sleep(LISTEN_S)
-            if self.holds():
+            self._count()
+            if self._held is not None:
                 await self.listen()
 
     async def listen(self) -> None:
@@ -110,21 +124,34 @@ class Breaker:
     def _placeholder(self, pod: Pod) -> SlurmJob | None:
         return lifecycle.placeholder(pod, View(jobs=self._placeholders.of(pod.workload)))
 
-    def _set(self, tally: Tally) -> None:
-        is_too_much = tally.is_too_much(self._limits)
+    def _user(self, pod: Pod, job: SlurmJob | None) -> str:
+        """Return the Slurm user, as only we record it; "" if nobody knows."""
+        if job is not None and job.identity.frozen is not None:
+            return job.identity.frozen.user
+        if pod.uid in self._users:
+            return self._users[pod.uid]
+        recorded = pod.grant
+        return recorded[1].user if recorded is not None else ""
+
+    def _set(self, tallies: Mapping[str, Tally]) -> None:
+        too_much = breaker.held(tallies, self._limits)
         is_allowed = self._allowed_until is not None and self._clock.now() < self._allowed_until
-        before, self._held = self._held, tally if is_too_much and not is_allowed else None
-        self._metrics.evictions_held_back(self._held.bereft if self._held else 0)
-        if self._held and not before:
-            _log.error("evictions.held_back", what=self._what(tally), advice=self._advice())
+        before, self._held = self._held, too_much if not is_allowed else None
+        self._metrics.evictions_held_back(self._held.tally.bereft if self._held else 0)
+        if self._held and (before is None or before.users != self._held.users):
+            _log.error("evictions.held_back", what=self._what(self._held), advice=self._advice())
         elif before and not self._held:
-            why = "an operator allows the evictions" if is_too_much else "the placeholders are back"
+            why = "an operator allows the evictions" if too_much else "the placeholders are back"
             _log.warning("evictions.go_on", why=why)
 
-    def _what(self, tally: Tally) -> str:
+    def _what(self, held: Held) -> str:
+        tally, users = held.tally, sorted(held.users or ())
+        named = f"{', '.join(users[:_NAMED])}{' …' if len(users) > _NAMED else ''}"
+        whose = f" of {named}" if users else ""
         return (
-            f"{tally.bereft} of {tally.running} running pods have lost their placeholder, more than "
-            f"may go at once ({self._limits.share:.0%}, or {self._limits.always}): none is evicted"
+            f"{tally.bereft} of {tally.running} running pods{whose} have lost their placeholder, "
+            f"more than may go at once ({self._limits.share:.0%}, or {self._limits.always}): none "
+            "is evicted"
         )
 
     def _advice(self) -> str:

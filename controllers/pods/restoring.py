@@ -102,7 +102,7 @@ class Restorer:
             pods=sorted(member.uid for member in members),
             nodes=names,
             record=self._inquiry.finding(pod).record,
-            now=self._clock.now(),
+            now=self._placeholders.now(),
         )
 
     def _slurm_node(self, pod: Pod) -> SlurmNode | None:
@@ -111,5 +111,5 @@ class Restorer:
         return nodes.slurm_name(node) if node else None
 
     def _refuse(self, lost: str, text: str) -> None:
-        refusal = self._refusals.add(lost, text, at=self._clock.now())
+        refusal = self._refusals.add(lost, text, at=self._placeholders.now())
         _log.warning("placeholder.restore_refused", lost=lost, text=text, attempts=refusal.attempts)

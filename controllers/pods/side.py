@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey
+from bridge.domain.lifecycle import released
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.decision import Actor, Facts
 from bridge.domain.lifecycle.table import Column, Row
@@ -13,11 +14,14 @@ from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Pod
+from bridge.domain.observation.binding import Bindings
 from bridge.domain.observation.view import Past, View
 from bridge.domain.workloads import membership
 from bridge.domain.workloads.membership import Membership
+from bridge.process.clock import Clock
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.nodes import KubeNodes, bound_to
+from bridge.reconcile.placeholders import Placeholders
 from controllers.pods.breaker import Breaker
 from controllers.pods.evidence import Inquiry
 from controllers.pods.restoring import Restorer
@@ -36,6 +40,9 @@ class Endings:
         self,
         kube_nodes: KubeNodes,
         *,
+        placeholders: Placeholders,
+        bindings: Bindings,
+        clock: Clock,
         breaker: Breaker,
         inquiry: Inquiry,
         restorer: Restorer,
@@ -43,11 +50,16 @@ class Endings:
     ) -> None:
         """look_at: called with a node when Slurm proves not to hold it for a pod, and on each change."""
         self._kube_nodes = kube_nodes
+        self._placeholders = placeholders
+        self._bindings = bindings
+        self._clock = clock
         self._breaker = breaker
         self._inquiry = inquiry
         self._restorer = restorer
         self._look_at = look_at
         self._unheld: dict[PodUid, Column] = {}
+        self._released: set[PodUid] = set()
+        """Pods whose placeholder was seen without their node once; it is being read again."""
         self._nodes: tuple[SlurmJob | None, frozenset[SlurmNode]] = (None, frozenset())
         """The nodes of the placeholder that was looked at last."""
 
@@ -83,7 +95,7 @@ class Endings:
         pod: Pod,
         view: View,
         *,
-        uid: WorkloadKey,  # noqa: ARG002  # the extender's side needs it
+        uid: WorkloadKey,
         now: datetime,
         since: datetime,
         seat: Seat | None = None,  # noqa: ARG002  # nothing is seated here
@@ -98,13 +110,17 @@ class Endings:
             view = replace(view, evidence=self._inquiry.finding(pod).evidence)
         else:
             self._inquiry.forget(pod.uid)
+        given_up = self._given_up(pod, running[0], uid) if running else None
+        is_unheld = not view.live or given_up is not None
         return Facts(
             pod=pod,
             view=view,
             now=now,
             since=since,
             kube_node=self._held(running[0], own) if running else None,
-            evictions_held=row is Row.BOUND and not view.live and self._breaker.holds(),
+            released=given_up,
+            unbindable_since=self._unbindable_since(pod, now) if row is Row.PLACED else None,
+            evictions_held=row is Row.BOUND and is_unheld and self._breaker.holds(pod),
             node_is_gone=pod.kube_node is not None and self._kube_nodes.is_gone(pod.kube_node),
             refusal=self._restorer.refusal(pod),
         )
@@ -116,6 +132,8 @@ class Endings:
         """Forget a pod that is gone."""
         self._inquiry.forget(uid)
         self._unheld.pop(uid, None)
+        self._released.discard(uid)
+        self._bindings.forget(uid)
 
     def _held(self, job: SlurmJob, own: KubeNode | None) -> KubeNode | None:
         """Return the pod's own node if the placeholder holds it, else the first node it holds."""
@@ -129,6 +147,26 @@ class Endings:
                 return own
         return self._kube_nodes.behind(job.nodes[0])
 
+    def _unbindable_since(self, pod: Pod, now: datetime) -> datetime | None:
+        since = self._bindings.failing_since(pod, self._clock.monotonic())
+        return None if since is None else now - timedelta(seconds=self._clock.monotonic() - since)
+
+    def _given_up(self, pod: Pod, job: SlurmJob, uid: WorkloadKey) -> SlurmNode | None:
+        """Return the pod's node if its placeholder has given it up; None at first sight.
+
+        Then the placeholder is read again, and until then the view is stale: nothing is done.
+        """
+        node = released.node_of(pod, job) if job.is_named(pod.job_id, pod.sluid) else None
+        if node is None:
+            self._released.discard(pod.uid)
+            return None
+        if pod.uid in self._released:
+            return node
+        self._released.add(pod.uid)
+        self._placeholders.changed(job.id)
+        self._placeholders.wrote(uid)
+        return None
+
     def _watch_hold(self, pod: Pod, row: Row, column: Column) -> None:
         before = self._unheld.pop(pod.uid, None)
         now = column if (row, column) in _UNHELD else None
@@ -137,6 +175,16 @@ class Endings:
         node = pod.kube_node or pod.assigned_node
         if before is not now and node is not None:
             self._look_at(node)
+
+
+def watch_bindings(mirror: Mirror, bindings: Bindings, clock: Clock) -> None:
+    """Note each pod of ours that is bound."""
+
+    def changed(old: Pod | None, new: Pod | None) -> None:
+        if old is not None and new is not None and new.is_bound and not old.is_bound:
+            bindings.bound(clock.monotonic())
+
+    mirror.pods.subscribe(changed)
 
 
 def wake_with_nodes(mirror: Mirror, wake: Callable[[PodUid], None]) -> None:

@@ -200,9 +200,14 @@ ENDINGS: Sequence[Ending] = (
     ),
     Ending(
         key="never-bound",
-        cause="not bound by kube-scheduler within `placement.bind_deadline_s`",
-        seen=_facts(_PLACED, _JOB),
+        cause="kube-scheduler tries, and cannot bind it within `placement.bind_deadline_s`",
+        seen=replace(_facts(_PLACED, _JOB), unbindable_since=_LONG_AGO),
         over=_facts(_deleted(_PLACED), _JOB),
+    ),
+    Ending(
+        key="never-looked-at",
+        cause="kube-scheduler is away, or binds nobody",
+        seen=_facts(_PLACED, _JOB),
     ),
     Ending(
         key="never-started",
@@ -219,6 +224,11 @@ ENDINGS: Sequence[Ending] = (
         dying=_facts(_deleted(_BOUND), _PAUSED),
         over=_facts(_deleted(_ended(_STOPPED)), _PAUSED),
         policy=replace(_POLICY, evict_suspended=True),
+    ),
+    Ending(
+        key="released",
+        cause="job of a running gang made smaller (`scontrol update NumNodes=`)",
+        seen=replace(_facts(_BOUND, _JOB), released=SlurmNode("n")),
     ),
     Ending(
         key="too-many",

@@ -62,7 +62,9 @@ Time limits are graceful:
 So the next job never meets dying containers, and `sacct` shows TIMEOUT with the original limit. The timeout counts as a
 failure of the pod, even if the pod answers SIGTERM with exit code 0. While the limit is extended, `squeue` shows the
 longer one; so does `sacct` if the job ends some other way in its last minute. A limit that an administrator changes
-stands, before and after. The clocks of Slurm and Kubernetes have to agree within about a second.
+stands, before and after. If a leader's clock differs from
+slurmctld's by more than 5 s, slurmctld's counts (log `clock.differs`, metric `slurm_bridge_clock_skew_seconds`). How long
+something has lasted is measured by a clock that never jumps.
 
 While a deleted pod's containers are stopping, its job is extended in the same way. A pod whose kubelet is dead keeps its
 allocation until its node is deleted or declared out of service, however long that takes: until then, nobody can know

@@ -4,6 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from typing_extensions import override
@@ -108,7 +109,8 @@ class Namespaces(KubeClient):
 class Readings(Placeholders):
     """Shows the jobs that it was given, and notes what is told of writes."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
         self.shown: dict[str, list[SlurmJob]] = defaultdict(list)
         self.writes: list[tuple[str, bool]] = []
 
@@ -116,6 +118,10 @@ class Readings(Placeholders):
         job = SlurmJob(id=JobId(job_id), sluid=None, phase=JobPhase.WAITING, identity=identity)
         self.shown[identity.uid].append(job)
         return job
+
+    @override
+    def now(self) -> datetime:
+        return self._clock.now()
 
     @override
     def of(self, uid: str) -> tuple[SlurmJob, ...]:
@@ -150,7 +156,12 @@ class Stage:
 
 def stage(policy: Callable[[], Policy], defaults: Defaults, pool: Pool) -> Stage:
     clock = VirtualClock()
-    slurmrestd, cluster, namespaces, readings = Slurmrestd(), Cluster(), Namespaces(), Readings()
+    slurmrestd, cluster, namespaces, readings = (
+        Slurmrestd(),
+        Cluster(),
+        Namespaces(),
+        Readings(clock),
+    )
     slurm = SlurmClient(slurmrestd, connections=1, on_call=lambda *_: None)
     gatherer = Gatherer(
         namespaces,

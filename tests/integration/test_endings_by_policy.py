@@ -1,6 +1,7 @@
 """Endings that the administrator's settings decide: with small numbers, in a sandbox of its own."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import httpx
 import pytest
@@ -9,7 +10,9 @@ from bridge.domain import names
 from bridge.domain.lifecycle.actions import Cause
 from sandbox.client import Sandbox
 from sandbox.options import Options
-from tests.integration.worlds import Worlds, condition, played
+from tests.integration.policed import policed
+from tests.integration.slurm_users import run_as
+from tests.integration.worlds import Worlds, condition, job_id, played
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 
 _OPTIONS = Options(
@@ -55,20 +58,67 @@ def test_a_pod_that_never_starts_gives_its_allocation_back(here: Worlds) -> None
 
 
 @pytest.mark.ending("never-bound")
-def test_a_pod_that_is_never_bound_gives_its_allocation_back(
+def test_a_pod_that_cannot_be_bound_gives_its_allocation_back(
     here: Worlds, sandbox: Sandbox
 ) -> None:
-    sandbox.stop("bridge-scheduler")
-    try:
-        uid = here.submit("unbound")
+    """Its volume is on a node that Slurm, which knows no volumes, did not choose."""
+    with volume_elsewhere(here, "far"):
+        claim = {"name": "far", "persistentVolumeClaim": {"claimName": "far"}}
+        uid = here.submit("unbound", volumes=[claim])
         evicted = here.await_eviction("unbound")
         here.await_gone("unbound")
+
+    assert "nodeName" not in evicted["spec"]
+    assert "PersistentVolume" in condition(evicted, "DisruptionTarget")["message"]
+    assert "SlurmBindDeadline" == condition(evicted, "DisruptionTarget")["reason"]
+    assert "CANCELLED" == here.await_accounted(uid).state
+
+
+@pytest.mark.ending("never-looked-at")
+def test_pods_and_jobs_outlive_a_kube_scheduler_that_is_away(
+    here: Worlds, sandbox: Sandbox
+) -> None:
+    """For longer than the bind deadline."""
+    pods = [f"pod-{number}" for number in range(3)]
+    sandbox.stop("bridge-scheduler")
+    try:
+        uids = {name: here.submit(name) for name in pods}
+        for name in pods:
+            told = here.await_pod(
+                name, lambda pod: condition(pod).get("reason") == "BindingStalled"
+            )
+            assert "kube-scheduler has not bound the pod" in condition(told)["message"]
+        jobs = {name: here.live(uid)[0].id for name, uid in uids.items()}
     finally:
         sandbox.start("bridge-scheduler")
 
-    assert "nodeName" not in evicted["spec"]
-    assert "SlurmBindDeadline" == condition(evicted, "DisruptionTarget")["reason"]
-    assert "CANCELLED" == here.await_accounted(uid).state
+    for name in pods:
+        running = here.await_phase(name, "Running")
+        assert (uids[name], jobs[name]) == (running["metadata"]["uid"], job_id(running))
+
+
+@contextmanager
+def volume_elsewhere(worlds: Worlds, name: str) -> Iterator[None]:
+    """A claim, and the local volume on a node that does not exist that it is bound to."""
+    size = {"storage": "1Mi"}
+    common = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
+    selects = [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["nowhere"]}]
+    volume = {
+        **common,
+        "capacity": size,
+        "local": {"path": "/nowhere"},
+        "claimRef": {"namespace": worlds.namespace, "name": name},
+        "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": selects}]}},
+    }
+    claim = {**common, "resources": {"requests": size}, "volumeName": f"{worlds.namespace}-{name}"}
+    admin, metadata = worlds.sandbox.admin, {"name": f"{worlds.namespace}-{name}"}
+    volumes, claims = "/api/v1/persistentvolumes", f"{worlds.path}/persistentvolumeclaims"
+    admin.create(volumes, {"metadata": metadata, "spec": volume})
+    try:
+        admin.create(claims, {"metadata": {"name": name}, "spec": claim})
+        yield
+    finally:
+        admin.delete(f"{volumes}/{worlds.namespace}-{name}")
 
 
 @pytest.mark.ending("suspended-evict")
@@ -135,3 +185,39 @@ def await_readiness(sandbox: Sandbox, status: int, says: str) -> None:
         return answer.status_code == status and says in answer.text
 
     wait_until(says_so, 60, sandbox=sandbox)
+
+
+def test_one_users_cancelled_jobs_keep_nobody_elses_pods(here: Worlds, sandbox: Sandbox) -> None:
+    sandbox.run("sacctmgr", "-i", "add", "account", "physics")
+    sandbox.run("sacctmgr", "-i", "add", "user", "alice", "account=physics")
+    with fresh_namespace(sandbox, labels={names.ENABLED_LABEL: "true"}) as name:
+        rules = [
+            {
+                "name": "hers",
+                "match": {"namespaces": [name]},
+                "user": "alice",
+                "account": {"default": "physics"},
+            },
+            {"name": "others", "match": {"namespaces": ["test-*"]}, "user": "kubernetes"},
+        ]
+        hers = Worlds(sandbox, name)
+        with policed(sandbox, {"rules": rules}):
+            for number in range(3):
+                hers.submit(f"hers-{number}")
+            uids = {pod: here.submit(pod) for pod in ("stays", "goes", "also-stays")}
+            for number in range(3):
+                hers.await_phase(f"hers-{number}", "Running")
+            for pod in uids:
+                here.await_phase(pod, "Running")
+
+        run_as(sandbox, "alice", "scancel", "-u", "alice")
+
+        for number in range(3):
+            hers.await_pod(
+                f"hers-{number}", lambda pod: condition(pod).get("reason") == "EvictionHeldBack"
+            )
+        here.scancel(here.live(uids["goes"])[0].id)
+        evicted = here.await_eviction("goes")
+        assert "SlurmCancelled" == condition(evicted, "DisruptionTarget")["reason"]
+        await_readiness(sandbox, 200, "[+] evictions: ok")
+        hers.clear()

@@ -69,6 +69,8 @@ class KnowsAll:
 class Lists:
     """Lists `jobs`, all of them the placeholders of one pod."""
 
+    slurms_time = None
+
     def __init__(self, clock: VirtualClock, pod: PodUid, jobs: tuple[SlurmJob, ...] = ()) -> None:
         self.jobs = jobs
         self._clock = clock

@@ -62,6 +62,7 @@ class Job:
             "required_nodes": ",".join(self.required),
             "excluded_nodes": ",".join(self.excluded),
             "cpus_per_task": number(self.cpus_per_task),
+            "cpus": number(self.tasks * self.cpus_per_task),
             "memory_per_node": number(self.memory_mib),
             "user_name": "user",
             "group_name": "group",

@@ -30,7 +30,8 @@ HEALTHY = {
     'slurm_bridge_evictions_total{cause="SlurmCancelled"}': "0+50x60",
     'slurm_bridge_evictions_total{cause="SlurmNodeFail"}': "0x60",
     "slurm_bridge_orphans_cancelled_total": "0x60",
-    'slurm_bridge_pods{row="placed, not bound"}': "5x2 0x60",
+    'slurm_bridge_clock_skew_seconds{instance="c"}': "-2x60",
+    'slurm_bridge_pods{row="placed"}': "5x2 0x60",
     'slurm_bridge_certificate_expiry_timestamp_seconds{instance="w"}': f"{90 * DAY}x60",
     'slurm_bridge_certificate_expiry_timestamp_seconds{instance="c"}': "0x60",
     'slurm_bridge_slurm_token_expiry_timestamp_seconds{instance="e"}': f"{30 * DAY}x60",
@@ -71,7 +72,8 @@ SICK: Mapping[str, Mapping[str, str | None]] = {
         'slurm_bridge_evictions_total{cause="SlurmNodeFail"}': "0x55 30x10",
     },
     "SlurmBridgeOrphans": {"slurm_bridge_orphans_cancelled_total": "0x55 1x10"},
-    "SlurmBridgePodsNotBound": {'slurm_bridge_pods{row="placed, not bound"}': "3x60"},
+    "SlurmBridgeClock": {'slurm_bridge_clock_skew_seconds{instance="c"}': "-3600x60"},
+    "SlurmBridgePodsNotBound": {'slurm_bridge_pods{row="placed"}': "3x60"},
     "SlurmBridgeCertificateExpires": {
         'slurm_bridge_certificate_expiry_timestamp_seconds{instance="w"}': f"{5 * DAY}x90"
     },

@@ -13,6 +13,7 @@ from bridge.domain.model.pods import Pod
 from bridge.domain.observation.deletions import Deletions
 from bridge.domain.observation.dwell import Dwell
 from bridge.domain.observation.view import Book, Past
+from bridge.domain.request import fit
 from tests.properties.cluster_model import KUBE_NODES, UID, Cluster
 
 POLICY = Deadlines()
@@ -93,13 +94,16 @@ class Agent:
         slurm_node = job.nodes[0] if job is not None and job.nodes else None
         known = slurm_node is not None and slurm_node not in cluster.unknown_nodes
         kube_node = KUBE_NODES[slurm_node] if slurm_node is not None and known else None
+        since = self.dwell.since(UID, lifecycle.cell(pod, view, node_is_gone=gone), now)
         facts = Facts(
             pod=pod,
             view=view,
             now=now,
-            since=self.dwell.since(UID, lifecycle.cell(pod, view, node_is_gone=gone), now),
+            since=since,
+            unbindable_since=since if cluster.is_unbindable else None,
             kube_node=kube_node,
             fit=cluster.fits[kube_node] if kube_node else None,
+            shortfall=fit.shortfall(pod, job, 0, {}) if job is not None else "",
             node_is_gone=gone,
         )
         return facts, lifecycle.decide(facts, POLICY)

@@ -47,6 +47,8 @@ class Cluster:
     """The placeholder that its pin was decided on."""
     lost_nodes: set[KubeNode] = field(default_factory=set)
     unknown_nodes: set[SlurmNode] = field(default_factory=set)
+    is_unbindable: bool = False
+    """kube-scheduler says that it cannot bind the pod."""
     fits: dict[KubeNode, Fit] = field(
         default_factory=lambda: dict.fromkeys(KUBE_NODES.values(), Fit.FITS)
     )

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from bridge.domain.ids import ClusterId, JobId, PodUid, Sluid, SlurmNode, alone_key
+from bridge.domain.model.allocation import TaskGrant
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.placeholder import Identity
 
@@ -22,6 +23,8 @@ class Job:
     """As Slurm shows it."""
     submitted_by: str
     avoid: tuple[SlurmNode, ...] = ()
+    is_shrunk: bool = False
+    """Somebody made it smaller than its pod while it waited."""
     ended_by: str | None = None
     limits: list[tuple[int, datetime]] = field(default_factory=list)
     """Every limit that was ever its own, minutes, and when it would have ended by it."""
@@ -122,7 +125,8 @@ class Slurm:
         return None
 
     def start(self, job: Job, node: SlurmNode, now: datetime) -> None:
-        job.change(phase=JobPhase.RUNNING, reason="", nodes=(node,), started_at=now)
+        given = TaskGrant(cpus=0 if job.is_shrunk else 1, memory_mib=1)
+        job.change(phase=JobPhase.RUNNING, reason="", nodes=(node,), started_at=now, given=given)
         if self.limit_min is not None:
             ends_at = now + timedelta(minutes=self.limit_min)
             job.change(time_limit_min=self.limit_min, ends_at=ends_at)

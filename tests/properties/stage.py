@@ -297,6 +297,8 @@ class Stage:
             by = truth.ended_by if truth is not None else None
             is_dying = self.cluster.when(lambda pod: pod.is_deleting)
             assert is_dying or by != agent.name, "it hands out what it has given back"
+            is_enough = truth is None or not truth.is_shrunk
+            assert is_enough, "it hands out more than Slurm has granted"
             self.cluster.assign(action.job_id, action.kube_node, job.sluid)
             self.was_placed_by_deposed = agent.is_deposed
             self.assigned = agent, facts.now
@@ -312,9 +314,10 @@ class Stage:
             return
         assert not pod.is_gated, "a gated pod was deleted"
         assert self.cluster.placed_by is not None
-        never_ran = not pod.is_bound and action.cause in (Cause.NOT_BOUND, Cause.LOST)
+        cannot_be_bound = action.cause is Cause.NOT_BOUND and self.cluster.is_unbindable
+        never_ran = not pod.is_bound and (cannot_be_bound or action.cause is Cause.LOST)
         # A kubelet that has said nothing for the whole start deadline: nothing more can be known.
-        never_ran |= pod.phase is Phase.PENDING and action.if_unchanged
+        never_ran |= pod.phase is Phase.PENDING and action.cause is Cause.NOT_STARTED
         # A deposed leader's submit can get the very id that a crash has freed: the sluid on the pod tells them apart.
         is_over = self.cluster.placed_by in self.slurm.ever_ended | self.slurm.set_back
         ran_out = action.cause is Cause.TIME_LIMIT and self.has_run_out()

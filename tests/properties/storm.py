@@ -29,6 +29,8 @@ BEGINNINGS = (0, 0, 1, 1, 2, 3, 4, 5, 6)
 """Rounds of undisturbed life: after six it runs."""
 ENDS = (JobEnd.CANCELLED, JobEnd.NODE_FAIL, JobEnd.PREEMPTED, JobEnd.TIMEOUT)
 LIMITS_MIN = (1, 2, 5)
+SHRUNK_AT_MOST = 2
+"""After three nothing is submitted any more, and the pod does not settle."""
 KINDS_OF_TROUBLE = range(1, 6)
 TROUBLE_AMONG_STEPS = (True, False, False)
 
@@ -50,6 +52,7 @@ class Storm:
         self.cluster, self.slurm = self.stage.cluster, self.stage.slurm
         self.is_full = False
         """Slurm has nothing free: what waits goes on waiting."""
+        self.shrunk = 0
         self.story: list[str] = []
         every = sorted(self.troubles())
         self.kinds = kinds or [choose(every) for _ in range(choose(KINDS_OF_TROUBLE))]
@@ -160,6 +163,7 @@ class Storm:
             "a leader is deposed and goes on": self.a_deposed_leader_works,
             "a deposed leader submits": self.a_deposed_leader_submits,
             "somebody ends a placeholder": self.somebody_ends_a_placeholder,
+            "its user shrinks it": self.its_user_shrinks_it,
             "somebody holds or suspends it": self.somebody_holds_or_suspends_it,
             "Slurm has nothing free": self.slurm_fills_or_empties,
             "Slurm forgets what has ended": self.slurm.purge,
@@ -171,6 +175,7 @@ class Storm:
             "a time limit": self.an_administrator_changes_the_limit,
             "nodes fill and empty": self.a_node_fills_or_empties,
             "nodes come and go": self.a_node_comes_or_goes,
+            "kube-scheduler cannot bind it": self.kube_scheduler_fails,
             "it takes long": lambda: self.stage.passes(self.choose((130, 700))),
         }
 
@@ -221,6 +226,13 @@ class Storm:
             self.slurm.end(job, end, OTHERS)
             self.stage.was_meant_to_end |= end in MEANT
 
+    def its_user_shrinks_it(self) -> None:
+        """While it waits."""
+        for job in self.slurm.ours(live=True):
+            if job.seen.phase is JobPhase.WAITING and self.shrunk < SHRUNK_AT_MOST:
+                self.shrunk += 1
+                job.is_shrunk = True
+
     def somebody_holds_or_suspends_it(self) -> None:
         for job in self.slurm.ours(live=True)[:1]:
             if job.seen.phase is JobPhase.WAITING:
@@ -260,6 +272,10 @@ class Storm:
             if shown_min is not None and self.choose((True, False, False)):
                 job.set_time_limit(shown_min + self.choose((-1, 1, 7)))
         self.stage.passes(self.choose((1, 30, 50)))
+
+    def kube_scheduler_fails(self) -> None:
+        """And says so on the pod."""
+        self.cluster.is_unbindable = True
 
     def a_node_fills_or_empties(self) -> None:
         """The extender hears of it at once, and has not read Slurm again."""

@@ -106,6 +106,13 @@ MUTANTS = [
         after="if end in SUBMITTED_AGAIN_AFTER:",
     ),
     Mutant(
+        name="hands out whatever Slurm granted",
+        file="lifecycle/rules/waiting.py",
+        before="    if case.facts.shortfall:",
+        after="    if False:",
+        trouble=("its user shrinks it", "Slurm has nothing free"),
+    ),
+    Mutant(
         name="does not record why it gives a node back",
         file="lifecycle/rules/waiting.py",
         before="return do(text, cancel_of(job, OwnCause.MISFIT), tell)",
@@ -130,6 +137,13 @@ MUTANTS = [
         file="lifecycle/rules/placed.py",
         before="Evict(cause=Cause.NOT_BOUND, message=text, if_unchanged=True)",
         after="Evict(cause=Cause.NOT_BOUND, message=text)",
+        trouble=("it takes long", "kube-scheduler cannot bind it"),
+    ),
+    Mutant(
+        name="evicts whatever is not bound in time",
+        file="lifecycle/rules/placed.py",
+        before="    failing_since = case.facts.unbindable_since",
+        after="    failing_since = case.facts.since",
         trouble=("it takes long",),
     ),
     Mutant(
@@ -137,7 +151,7 @@ MUTANTS = [
         file="lifecycle/rules/placed.py",
         before="return do(text, Evict(cause=Cause.NOT_BOUND, message=text, if_unchanged=True))",
         after="from bridge.domain.lifecycle.rules.answers import cancel_of\n    return do(text, Evict(cause=Cause.NOT_BOUND, message=text), cancel_of(case.job))",
-        trouble=("it takes long",),
+        trouble=("it takes long", "kube-scheduler cannot bind it"),
     ),
     Mutant(
         name="completes what was deleted while it ran",

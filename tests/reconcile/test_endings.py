@@ -9,8 +9,10 @@ from typing_extensions import override
 from bridge.domain.ids import KubeNode, SlurmNode, WorkloadKey
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import Pod
+from bridge.domain.observation.binding import Bindings
 from bridge.kube.cache import Cache
 from bridge.kube.decode import NODES
+from bridge.process.clock import SystemClock
 from bridge.reconcile.nodes import KubeNodes
 from controllers.pods.side import Endings
 from tests.make import lives as build
@@ -39,7 +41,10 @@ def nodes() -> CountedNodes:
 def endings(kube_nodes: KubeNodes) -> Endings:
     return Endings(
         kube_nodes,
-        breaker=SimpleNamespace(holds=lambda: False),  # type: ignore[arg-type]  # all that is asked
+        placeholders=SimpleNamespace(),  # type: ignore[arg-type]  # nothing is asked
+        bindings=Bindings(),
+        clock=SystemClock(),
+        breaker=SimpleNamespace(holds=lambda _: False),  # type: ignore[arg-type]  # all that is asked
         inquiry=SimpleNamespace(forget=lambda _: None),  # type: ignore[arg-type]  # all that is asked
         restorer=SimpleNamespace(refusal=lambda _: None),  # type: ignore[arg-type]  # all that is asked
         look_at=lambda _: None,

@@ -26,6 +26,8 @@ READABLE_FROM_S = 95.0
 class Slurm:
     """Has one job, which can be read from a certain moment on."""
 
+    slurms_time = None
+
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock
         self.readings = 0

@@ -9,6 +9,7 @@ import pytest
 
 from bridge.domain.ids import JobId, Sluid
 from bridge.domain.model import placeholder
+from bridge.domain.model.allocation import TaskGrant
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.slurm import decode, lenient, wire
 from bridge.slurm.decode import Stranger
@@ -240,3 +241,65 @@ def test_room_on_a_node_is_what_cpus_memory_and_gres_have_in_common() -> None:
     assert [4, 1, 1] == [share.tasks for share in job.shares]
     assert () == placeholder_of(nodes="n[0-1]", tasks=number(6)).shares
     assert [1, 1] == [s.tasks for s in placeholder_of(nodes="n[0-1]", tasks=number(2)).shares]
+
+
+ALONE = {
+    "nodes": "n0",
+    "node_count": number(1),
+    "tasks": number(1),
+    "cpus": number(8),
+    "memory_per_node": number(16384),
+    "tres_per_node": "gres/gpu:a100:4",
+    "tres_alloc_str": "cpu=8,mem=16G,node=1,billing=8,gres/gpu=4,gres/gpu:a100=4",
+}
+GANG = {
+    "nodes": "n[0-1]",
+    "node_count": number(2),
+    "tasks": number(4),
+    "cpus": number(8),
+    "cpus_per_task": number(2),
+    "memory_per_cpu": number(100),
+    "tres_per_task": "gres/gpu:1,gres/shard:3",
+    "tres_alloc_str": "cpu=8,mem=800M,node=2,billing=8",
+}
+
+
+@pytest.mark.parametrize(
+    ("job", "cpus", "memory_mib", "gres"),
+    [
+        pytest.param(ALONE, 8, 16384, {"gpu": 4}, id="alone"),
+        pytest.param(
+            {**ALONE, "cpus": number(1), "tres_alloc_str": "cpu=1,mem=1M", "tres_per_node": ""},
+            *(1, 1, {}),
+            id="alone, made smaller",
+        ),
+        pytest.param({**ALONE, "tres_alloc_str": ""}, 8, 16384, {"gpu": 4}, id="as promised"),
+        pytest.param(GANG, 2, 200, {"gpu": 1, "shard": 3}, id="a gang"),
+        pytest.param(
+            {**GANG, "cpus_per_task": number(1)},
+            *(1, 100, {"gpu": 1, "shard": 3}),
+            id="tasks made smaller",
+        ),
+        pytest.param(
+            {**GANG, "cpus": number(4), "tres_alloc_str": "cpu=4,mem=400M,node=2"},
+            *(1, 100, {"gpu": 1, "shard": 3}),
+            id="the whole made smaller",
+        ),
+        pytest.param(
+            {**GANG, "gres_detail": ["gpu:a100:1(IDX:0),shard:6", "gpu:a100:1(IDX:1),shard:6"]},
+            *(2, 200, {"gpu": 0, "shard": 3}),
+            id="allocated less than promised",
+        ),
+    ],
+)
+def test_what_each_task_has_is_the_least_of_what_was_allocated_and_promised(
+    job: dict[str, object], cpus: int, memory_mib: int, gres: dict[str, int]
+) -> None:
+    assert TaskGrant(cpus=cpus, memory_mib=memory_mib, gres=gres) == placeholder_of(**job).given
+
+
+def test_a_job_that_waits_has_nothing_and_cpus_that_cannot_be_read_are_none() -> None:
+    assert placeholder_of(job_state=["PENDING"], nodes="").given is None
+    unread = placeholder_of(**{**ALONE, "cpus": "many"}).given
+    assert unread is not None
+    assert 0 == unread.cpus

@@ -1,11 +1,12 @@
 """Assigns a running placeholder's slots, numbered along Slurm's order of nodes, to members."""
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from bridge.domain import names
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey
+from bridge.domain.lifecycle import released
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.actions import Assign, Cancel, OwnCause, Place
 from bridge.domain.lifecycle.decision import Deadlines, Decision, WhenFull
@@ -63,15 +64,20 @@ def slots(job: SlurmJob) -> tuple[SlurmNode, ...]:
 
 
 def _is_cut(job: SlurmJob, members: Sequence[Pod]) -> bool:
-    """Check whether it was restored without some nodes: slot numbers then differ from ranks.
+    """Check whether it has lost some of its nodes: slot numbers then differ from ranks.
 
-    Nodes without a living member are left out of a restore.
+    Nodes without a living member are left out of a restore, and a job can be made smaller while it
+    runs.
     """
-    return bool(job.identity.restores) and any(
-        member.annotations.get(names.WORLD_SIZE_ANNOTATION) != str(job.tasks)
+    placed = [
+        member
         for member in members
         if member.rank is not None and job.is_named(member.job_id, member.sluid)
-    )
+    ]
+    if job.identity.restores:
+        sizes = {member.annotations.get(names.WORLD_SIZE_ANNOTATION) for member in placed}
+        return bool(sizes - {str(job.tasks)})
+    return bool(placed) and released.is_smaller(placed[0], job)
 
 
 def _of_their_size(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> Mapping[PodUid, range]:
@@ -96,7 +102,7 @@ def _of_their_size(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> Map
     return {member.uid: known.get(workload.shape(member), range(0)) for member in gang.members}
 
 
-def is_surplus(job: SlurmJob, members: Iterable[Pod], gang: Workload) -> bool:
+def is_surplus(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> bool:
     """Check whether a member without a slot never gets one: members that stay hold every slot.
 
     While nobody is placed, a gang of exact size is not split: its placeholder has the wrong size.
@@ -107,7 +113,8 @@ def is_surplus(job: SlurmJob, members: Iterable[Pod], gang: Workload) -> bool:
         if not member.is_gated and job.is_named(member.job_id, member.sluid)
     )
     may_be_split = bool(rows) or not gang.is_exact
-    return may_be_split and bool(slots(job)) and Row.STOPPING not in rows
+    is_known = bool(slots(job)) or _is_cut(job, members)
+    return may_be_split and is_known and Row.STOPPING not in rows
 
 
 def when_full(pod: Pod, policy: Deadlines) -> WhenFull:

@@ -26,6 +26,8 @@ class Cause(enum.Enum):
     NOT_STARTED = "SlurmStartDeadline"
     """None of its containers started in time (an image that cannot be pulled …): it counts as a
     failure, or a Job would retry for ever."""
+    RELEASED = "SlurmNodeReleased"
+    """Its job was made smaller while it ran, and Slurm has given the pod's node to others."""
     LOST = "SlurmPlaceholderLost"
     """Slurm forgot the placeholder and gave its nodes to others."""
     MEMBER_FAILED = "GangMemberFailed"
@@ -53,6 +55,7 @@ _ON_SLURMS_WORD = frozenset(
         Cause.PREEMPTED,
         Cause.NODE_FAIL,
         Cause.DEADLINE,
+        Cause.RELEASED,
         Cause.LOST,
         Cause.ENDED,
     }
@@ -68,6 +71,8 @@ class OwnCause(enum.StrEnum):
     """Another controller's gate kept the pod from using it: submit again once that gate is gone."""
     RESIZED = "resized"
     """The gang has another size now, which requires a new job: submit again."""
+    SHRUNK = "shrunk"
+    """It was changed while it waited, and has less than the pod takes: submit again."""
     SPARE = "spare"
     """A second placeholder of one workload: its end means nothing for the pod."""
     NODE_REMOVED = "node removed"

@@ -4,7 +4,7 @@ import enum
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from bridge.domain.ids import KubeNode
+from bridge.domain.ids import KubeNode, SlurmNode
 from bridge.domain.lifecycle.actions import Action
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import View
@@ -61,10 +61,17 @@ class Facts:
     now, so no deadline applies."""
     kube_node: KubeNode | None = None
     """The Kubernetes node behind the running placeholder's Slurm node; None if unknown."""
+    unbindable_since: datetime | None = None
+    """Since when kube-scheduler has failed to bind this very pod; None: it has not said so, or it
+    binds nobody."""
     fit: Fit | None = None
     """Examined only for a gated pod whose placeholder runs."""
     fit_text: str = ""
     """What does not fit, in words: `insufficient cpu (4 asked, 2 free)`."""
+    shortfall: str = ""
+    """What Slurm granted less than the pod takes, in words; examined like `fit`."""
+    released: SlurmNode | None = None
+    """The pod's node, if its running placeholder has given it up, as two readings of Slurm show."""
     node_is_gone: bool = False
     """The bound pod's node was deleted, or is tainted out of service: its containers cannot run any
     more."""

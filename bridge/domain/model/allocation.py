@@ -6,7 +6,7 @@ became free.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bridge.domain.ids import PodUid, SlurmNode
 
@@ -31,12 +31,25 @@ class TaskSize:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TaskGrant:
+    """What each task of a running job has at least."""
+
+    cpus: int
+    memory_mib: int | None
+    """None: Slurm does not say."""
+    gres: Mapping[str, int] = field(default_factory=dict)
+    """By kind, without types: `gpu` → 2."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
     """One component of a heterogeneous job: tasks of one size."""
 
     tasks: int
     task: TaskSize = TaskSize()
     shares: tuple[TaskShare, ...] = ()
+    given: TaskGrant | None = None
+    """For a running job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from bridge.domain.ids import JobId, Sluid, SlurmNode
-from bridge.domain.model.allocation import Component, TaskShare, TaskSize
+from bridge.domain.model.allocation import Component, TaskGrant, TaskShare, TaskSize
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.placeholder import Identity
 
@@ -64,6 +64,8 @@ class SlurmJob:
     """The size of each."""
     shares: tuple[TaskShare, ...] = ()
     """For a running job: how many tasks fit on each node, in the same order."""
+    given: TaskGrant | None = None
+    """For a running job: what each task has. Compared with what its pod takes."""
     parts: tuple[Component, ...] = ()
     """For a heterogeneous job: its components with their tasks and shares; () for all others."""
     remains: bool = False
@@ -89,7 +91,9 @@ class SlurmJob:
     @property
     def components(self) -> tuple[Component, ...]:
         """Its task sizes; most jobs have one."""
-        return self.parts or (Component(tasks=self.tasks, task=self.task, shares=self.shares),)
+        return self.parts or (
+            Component(tasks=self.tasks, task=self.task, shares=self.shares, given=self.given),
+        )
 
     @property
     def ids(self) -> tuple[JobId, ...]:

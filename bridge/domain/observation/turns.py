@@ -20,8 +20,8 @@ break is no reason to catch up."""
 
 _LIMITS_AGAIN_S = 20.0
 _LIMITS_PER_S = 1.0
-"""How soon, and at what maximum rate, running jobs are checked for a time limit that an
-administrator changed: seen within 20 s, or at one job per second if there are more. A limit is
+"""How soon, and at what maximum rate, running jobs are checked for a time limit or a number of nodes
+that somebody changed: seen within 20 s, or at one job per second if there are more. A limit is
 only extended in time if it is seen a minute before it is reached
 (`bridge.domain.lifecycle.rules.time_limits`); if it is seen later, Slurm ends the job by itself."""
 

@@ -2,17 +2,21 @@
 
 This runs before a pod is pinned, because a pin cannot be undone: kube-scheduler must find room
 there. So it repeats what kube-scheduler's filters check (NodeResourcesFit, NodePorts,
-TaintToleration, NodeUnschedulable, NodeAffinity).
+TaintToleration, NodeUnschedulable, NodeAffinity). And whether Slurm granted as much as the pod takes:
+one whose job got less would use what Slurm gives to others.
 """
 
-from collections.abc import Container, Iterable, Iterator
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from bridge.domain import quantities
 from bridge.domain.ids import PodUid
 from bridge.domain.lifecycle.decision import Fit
 from bridge.domain.model import demand
+from bridge.domain.model.allocation import TaskGrant
 from bridge.domain.model.demand import Demand
+from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.nodes import Allocatable, KubeNodeFacts
 from bridge.domain.model.pods import BoundPod, Pod
 from bridge.domain.request import selection
@@ -82,6 +86,25 @@ def check(pod: Pod, kube_node: KubeNodeFacts | None, others: Iterable[Tenant]) -
     return FitResult(Fit.MISFIT, later) if later else FitResult(Fit.TERMINATING, now)
 
 
+def shortfall(pod: Pod, job: SlurmJob, slot: int, gpu_resources: Mapping[str, str]) -> str:
+    """Return what Slurm granted less than the pod takes, in words; "" if nothing.
+
+    A waiting job can be changed by its user, and by administrators. The comparison is with the pod,
+    not with what was submitted: Slurm may round up, and an administrator may grant more.
+
+    Args:
+        pod: the pod to place.
+        job: its placeholder.
+        slot: its place in the allocation; 0 for a pod without a gang.
+        gpu_resources: Kubernetes resource name → GRES name.
+    """
+    given = _given(job, slot)
+    if given is None:
+        return ""
+    missing = ", ".join(_missing(pod, given, gpu_resources))
+    return f"it has {missing} that the pod requests" if missing else ""
+
+
 def _node_problem(pod: Pod, kube_node: KubeNodeFacts) -> str:
     """Return what keeps the pod off the node even after other pods leave."""
     if kube_node.is_deleting:
@@ -139,3 +162,26 @@ def _insufficient(name: str, asked: int, free: int) -> str:
 def _collides(one: tuple[str, int, str], other: tuple[str, int, str]) -> bool:
     same_ip = one[2] == other[2] or ANY_IP in (one[2], other[2])
     return one[:2] == other[:2] and same_ip
+
+
+def _given(job: SlurmJob, slot: int) -> TaskGrant | None:
+    """Return what the task in this slot has; slots are numbered component by component."""
+    for part in job.components:
+        if slot < part.tasks:
+            return part.given
+        slot -= part.tasks
+    return None
+
+
+def _missing(pod: Pod, given: TaskGrant, gpu_resources: Mapping[str, str]) -> Iterator[str]:
+    wanted = pod.demand
+    if given.cpus < wanted.cpus:
+        yield f"{given.cpus} of the {wanted.cpus} CPUs"
+    if given.memory_mib is not None and given.memory_mib < wanted.memory_mib:
+        yield f"{given.memory_mib} of the {wanted.memory_mib} MiB"
+    kinds: Counter[str] = Counter()
+    for name, count in demand.gres(wanted.extended, gpu_resources).items():
+        kinds[name.partition(":")[0]] += count
+    for kind, count in sorted(kinds.items()):
+        if given.gres.get(kind, 0) < count:
+            yield f"{given.gres.get(kind, 0)} of the {count} {kind}"

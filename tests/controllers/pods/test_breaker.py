@@ -35,6 +35,8 @@ LIMITS = Limits(share=DEFAULTS.eviction_share, always=DEFAULTS.eviction_always)
 class Slurm:
     """Lists the same workloads' jobs in every reading."""
 
+    slurms_time = None
+
     def __init__(
         self,
         clock: VirtualClock,
@@ -111,7 +113,7 @@ def health(job: SlurmJob | None) -> str | None:
             group.create_task(placeholders.run(stop, wake=lambda _: None))
             await clock.sleep(3)
             stop.set()
-        breaker.holds()
+        breaker.holds(gang[0])
         return breaker.health()
 
     return virtual_time.run(main)

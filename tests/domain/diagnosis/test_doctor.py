@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bridge.domain import names
-from bridge.domain.diagnosis.doctor import between, clocks, findings, kube, slurm
+from bridge.domain.diagnosis.doctor import between, findings, kube, slurm
 from bridge.domain.diagnosis.doctor.between import BothFacts
 from bridge.domain.diagnosis.doctor.findings import Check, Finding, Severity
 from bridge.domain.diagnosis.doctor.kube import KubeFacts
@@ -16,6 +16,7 @@ from bridge.domain.diagnosis.doctor.slurm import Conf, Partition, SlurmFacts, Tr
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
 from bridge.domain.model import nodes
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
+from bridge.domain.observation import clocks
 from tests.make.lives import NOW
 
 SCHEDULER: dict[str, Any] = {

@@ -39,6 +39,7 @@ from tests.make.gangs import (
     B,
     C,
     decided,
+    decisions,
     ended,
     job,
     placed,
@@ -316,3 +317,12 @@ def test_where_they_say_so_a_members_failure_ends_the_others() -> None:
     assert (Cause.MEMBER_FAILED, "a of its gang failed") == (evict.cause, evict.message)
     fine = [ended("a", 0), strict[1]]
     assert "b" not in decided(fine, its, mine=False)
+
+
+def test_a_replacement_gets_no_slot_in_a_job_that_was_made_smaller_while_it_ran() -> None:
+    stays = running("a", 0)
+    stays = replace(stays, annotations={**stays.annotations, names.NODELIST_ANNOTATION: "k1,k2"})
+    smaller = replace(job(JobPhase.RUNNING, A, B, C), nodes=(N1,), shares=())
+    new = waiting("d")
+
+    assert (new,) == decisions([stays, new], smaller).apart

@@ -8,7 +8,7 @@ import pytest
 from bridge.domain.lifecycle import breaker
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.actions import Cause, Evict, Tell
-from bridge.domain.lifecycle.breaker import Limits, Tally
+from bridge.domain.lifecycle.breaker import Held, Limits, Tally
 from bridge.domain.lifecycle.decision import Decision, Facts
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
@@ -120,3 +120,46 @@ def test_the_operators_word_is_a_moment_with_its_zone() -> None:
     for wrong in ("yes", "2026-05-04T12:00:00"):
         with pytest.raises(ValueError, match=wrong):
             breaker.evict_until(wrong)
+
+
+@pytest.mark.parametrize(
+    ("tallies", "expected"),
+    [
+        pytest.param({"a": Tally(40, 20), "b": Tally(60, 1)}, None, id="few of each"),
+        pytest.param({"a": Tally(40, 21)}, Held(Tally(40, 21)), id="there is one user only"),
+        pytest.param(
+            {"a": Tally(40, 40), "b": Tally(60, 5)},
+            Held(Tally(40, 40), frozenset({"a"})),
+            id="one user has lost many",
+        ),
+        pytest.param(
+            {"a": Tally(40, 40), "b": Tally(60, 30)},
+            Held(Tally(100, 70)),
+            id="others have lost too many as well",
+        ),
+        pytest.param(
+            {user: Tally(10, 10) for user in "abcd"},
+            Held(Tally(40, 40)),
+            id="few of each, and all together",
+        ),
+        pytest.param(
+            {"a": Tally(25, 25), "b": Tally(30, 30), "c": Tally(500, 0)},
+            Held(Tally(55, 55), frozenset({"a", "b"})),
+            id="two users have lost many",
+        ),
+    ],
+)
+def test_one_users_losses_hold_back_nobody_elses_evictions(
+    tallies: dict[str, Tally], expected: Held | None
+) -> None:
+    assert expected == breaker.held(tallies, LIMITS)
+
+
+def test_each_pod_counts_for_its_user() -> None:
+    pods = [
+        ("a", build.bound(), build.ended()),
+        ("a", build.bound(), build.job()),
+        ("b", build.bound(), None),
+    ]
+
+    assert {"a": Tally(2, 1), "b": Tally(1, 1)} == breaker.tallies(pods, NOW)

@@ -37,7 +37,8 @@ class TestPlaced:
             type="PodScheduled", status="False", reason="Unschedulable", message="0/3 nodes"
         )
         pod = replace(build.placed(), conditions=(unschedulable,))
-        facts = replace(build.facts(pod, build.job()), since=NOW - POLICY.bind_deadline)
+        since = NOW - POLICY.bind_deadline
+        facts = replace(build.facts(pod, build.job()), since=since, unbindable_since=since)
 
         (evict,) = actions(facts)
 
@@ -45,6 +46,27 @@ class TestPlaced:
         assert evict.cause is Cause.NOT_BOUND
         assert "0/3 nodes" in evict.message
         assert evict.if_unchanged, "it may have been bound a moment ago"
+
+    def test_is_kept_and_told_while_kube_scheduler_does_not_say_that_it_cannot_be_bound(
+        self,
+    ) -> None:
+        facts = replace(build.facts(build.placed(), build.job()), since=NOW - timedelta(hours=1))
+
+        tell = only_tell(facts)
+
+        assert "BindingStalled" == tell.reason
+        assert (Wait(),) == actions(replace(facts, pod=build.told(facts.pod, tell)))
+
+    def test_the_bind_deadline_begins_when_kube_scheduler_fails(self) -> None:
+        facts = replace(build.facts(build.placed(), build.job()), since=NOW - timedelta(hours=1))
+        failing = replace(facts, unbindable_since=NOW - SECOND)
+
+        decision = decide(failing)
+
+        assert ((Wait(),), POLICY.bind_deadline - SECOND) == (
+            decision.actions,
+            decision.retry_after,
+        )
 
     def test_the_bind_deadline_begins_when_the_pod_was_placed_not_when_slurm_started_it(
         self,

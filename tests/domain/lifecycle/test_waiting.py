@@ -127,6 +127,17 @@ class TestSubmitting:
 
         assert (Submit(avoid=(SlurmNode("s1"), SlurmNode("s2"))),) == actions(facts)
 
+    def test_submits_no_more_after_three_were_shrunk_and_says_so(self) -> None:
+        ends = [build.ended(number=number, cause=OwnCause.SHRUNK) for number in (4711, 4712, 4713)]
+
+        assert (Submit(),) == actions(build.facts(build.gated(), *ends[:2]))
+        facts = build.facts(build.gated(), *ends)
+        tell = only_tell(facts)
+
+        assert tell.reason == "GrantHeld"
+        pod = told(facts.pod, tell)
+        assert (Wait(),) == actions(build.facts(pod)), "Slurm has forgotten them meanwhile"
+
     def test_backs_off_longer_with_every_placeholder_that_ended(self) -> None:
         ends = tuple(
             replace(build.ended(JobEnd.NODE_FAIL, number=number), started_at=NOW)
@@ -256,6 +267,17 @@ class TestAssigning:
         )
 
         assert (expected,) == actions(self.facts(Fit.FITS))
+
+    def test_never_hands_out_more_than_slurm_granted(self) -> None:
+        facts = self.facts(Fit.FITS, shortfall="it has 1 of the 8 CPUs that the pod requests")
+
+        cancel, tell = actions(facts)
+
+        assert isinstance(cancel, Cancel)
+        assert cancel.cause is OwnCause.SHRUNK
+        assert isinstance(tell, Tell)
+        assert tell.reason == "GrantTooSmall"
+        assert "1 of the 8 CPUs" in tell.message
 
     def test_waits_for_terminating_pods_to_go(self) -> None:
         decision = decide(self.facts(Fit.TERMINATING))

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from bridge.domain import names
+from bridge.domain.ids import SlurmNode
 from bridge.domain.lifecycle import reasons
 from bridge.domain.lifecycle.actions import Cause, Evict
 from bridge.domain.lifecycle.decision import Decision
@@ -10,6 +11,7 @@ from bridge.domain.lifecycle.rules.answers import do, say, seconds, wait
 from bridge.domain.lifecycle.rules.cases import Case, JobCase
 from bridge.domain.lifecycle.rules.limits import at_its_limit, limit_of
 from bridge.domain.model.pods import Pod
+from bridge.domain.observation import binding
 
 _CORRECTED_AFTER = timedelta(seconds=5)
 """Delay before a stale "waiting" condition is corrected: avoids a burst of writes when many pods
@@ -19,18 +21,29 @@ _CONFIRMED_AFTER = timedelta(seconds=10)
 """Delay before a pod that never waited is told that it is allocated: label and annotation already
 say so, and a pod that is over by then is spared two writes."""
 
+_STALLED_RETRY = timedelta(seconds=10)
+"""Others that are bound cause no event of this pod."""
+
 _HELD_BACK_RETRY = timedelta(seconds=5)
 """A safety net: the breaker closes for reasons that cause no event of this pod."""
 
 
 def await_binding(case: JobCase) -> Decision:
-    """Wait until the bind deadline, then Evict."""
+    """Wait; kube-scheduler has failed to bind it until the bind deadline: Evict.
+
+    It binds nobody, or has not tried: Wait, Tell. Its job has given up the node: Evict.
+    """
     # Not Cancel as well: it may have been bound a moment ago. Nothing binds a deleting pod, so
     # the next look is sure.
+    if case.facts.released:
+        return _let_go(case, case.facts.released)
     if _is_elsewhere(case):
         text = f"{_elsewhere(case)}, and the pod has not started"
         return do(text, Evict(cause=Cause.LOST, message=text, if_unchanged=True))
-    remaining = case.policy.bind_deadline - case.dwelt
+    failing_since = case.facts.unbindable_since
+    if failing_since is None:
+        return _await_scheduler(case)
+    remaining = case.policy.bind_deadline - (case.facts.now - failing_since)
     if remaining > timedelta(0):
         return wait("kube-scheduler has yet to bind it", retry=remaining)
     text = (
@@ -40,12 +53,27 @@ def await_binding(case: JobCase) -> Decision:
     return do(text, Evict(cause=Cause.NOT_BOUND, message=text, if_unchanged=True))
 
 
+def _await_scheduler(case: JobCase) -> Decision:
+    """Keep the pod: with kube-scheduler away, or busy, every pod that Slurm starts would go."""
+    remaining = case.policy.bind_deadline - case.dwelt
+    if remaining > timedelta(0):
+        return wait("kube-scheduler has yet to bind it", retry=remaining)
+    text = (
+        f"Slurm job {case.job.id} holds {case.pod.assigned_node}, but kube-scheduler has not bound "
+        "the pod, and does not say that it cannot: look at kube-scheduler and slurm-bridge's "
+        "extender"
+    )
+    return say(case, "BindingStalled", text, retry=_STALLED_RETRY)
+
+
 def confirm(case: JobCase) -> Decision:
     """Wait; Tell, in a while, that it is allocated.
 
     Near its time limit: SetTimeLimit, Evict at the limit; nothing of it started by the start
-    deadline: Evict.
+    deadline: Evict; its job has given up the node: Evict.
     """
+    if case.facts.released:
+        return _let_go(case, case.facts.released)
     if _is_elsewhere(case):
         return _move(case)
     limit = limit_of(case)
@@ -106,6 +134,11 @@ def hold_back(case: Case, decision: Decision) -> Decision:
     return say(case, "EvictionHeldBack", text, retry=_HELD_BACK_RETRY)
 
 
+def _let_go(case: JobCase, node: SlurmNode) -> Decision:
+    text = f"Slurm job {case.job.id} was made smaller while it ran and no longer holds node {node}"
+    return do(text, Evict(cause=Cause.RELEASED, message=text))
+
+
 def _is_elsewhere(case: JobCase) -> bool:
     """Check whether the placeholder holds another node than the pod's.
 
@@ -132,7 +165,7 @@ def _move(case: JobCase) -> Decision:
 
 
 def _scheduler_says(pod: Pod) -> str:
-    scheduled = pod.condition("PodScheduled")
+    scheduled = pod.condition(binding.SCHEDULED)
     return f": {scheduled.message}" if scheduled is not None and scheduled.message else ""
 
 

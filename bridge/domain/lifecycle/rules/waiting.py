@@ -24,9 +24,19 @@ one."""
 
 _SOON = timedelta(seconds=1)
 
+_MOST_SHRUNK = 3
+"""How many placeholders with less than the pod takes Slurm may start before none is submitted any
+more. Counted among those that Slurm still knows."""
+
+_GRANT_HELD = "GrantHeld"
+"""The condition's reason while none is submitted; it stays when Slurm has forgotten the jobs."""
+
 
 def submit(case: Case) -> Decision:
-    """Submit, when no other gate is on and the back-off is over."""
+    """Submit, when no other gate is on and the back-off is over.
+
+    If the last three were changed while they waited and got less than the pod takes: Tell.
+    """
     pod = case.pod
     if pod.has_foreign_gate:
         return wait(f"{_foreign_gates(pod)} on: it could not start, so no job is submitted")
@@ -38,6 +48,12 @@ def submit(case: Case) -> Decision:
         return say(case, "FinalizerMissing", text)
     if not case.facts.view.surely_none:
         return wait("not sure yet that Slurm has no placeholder", retry=case.policy.poll_interval)
+    if _was_shrunk_too_often(case):
+        text = (
+            f"{_MOST_SHRUNK} Slurm jobs in a row were changed while they waited, and got less than "
+            "the pod requests: none is submitted any more; delete the pod and create it again"
+        )
+        return say(case, _GRANT_HELD, text)
     if remaining := backoff_left(case):
         return _back_off(case, remaining)
     avoid = _nodes_to_avoid(case)
@@ -64,12 +80,17 @@ def tell_why(case: JobCase) -> Decision:
 
 
 def assign(case: JobCase) -> Decision:
-    """Assign; does not fit: Cancel with that cause; terminating pods in the way: Wait."""
+    """Assign; does not fit, or got less than the pod takes: Cancel with that cause.
+
+    Terminating pods in the way: Wait.
+    """
     job, node, fit = case.job, case.facts.kube_node, case.facts.fit
     if case.pod.has_foreign_gate:
         return _hold_for_foreign_gate(case)
     if not job.nodes:
         return wait("its node is not known yet", retry=case.policy.poll_interval)
+    if case.facts.shortfall:
+        return _shrunk(case)
     if node is None:
         return _misfit(case, "no Kubernetes node belongs to it")
     match fit:
@@ -119,6 +140,22 @@ def _misfit(case: JobCase, why: str) -> Decision:
     text = f"Slurm job {job.id} got node {', '.join(job.nodes)}, but {why}: looking for another"
     tell = Tell(job_id=job.id, reason="NodeMisfit", message=text)
     return do(text, cancel_of(job, OwnCause.MISFIT), tell)
+
+
+def _shrunk(case: JobCase) -> Decision:
+    job = case.job
+    text = (
+        f"Slurm job {job.id} was changed while it waited: {case.facts.shortfall}; "
+        "it is cancelled and submitted again"
+    )
+    tell = Tell(job_id=job.id, reason="GrantTooSmall", message=text)
+    return do(text, cancel_of(job, OwnCause.SHRUNK), tell)
+
+
+def _was_shrunk_too_often(case: Case) -> bool:
+    said = case.pod.condition(names.ALLOCATED_CONDITION)
+    shrunk = [job for job in case.facts.view.ended if job.identity.cause == OwnCause.SHRUNK]
+    return len(shrunk) >= _MOST_SHRUNK or (said is not None and said.reason == _GRANT_HELD)
 
 
 def _await_room(case: JobCase, node: KubeNode) -> Decision:

@@ -1,0 +1,69 @@
+"""Whether a pod cannot be bound, or nobody binds any pod.
+
+kube-scheduler says on each pod that it tried and failed to bind: `Unschedulable` if no node suits
+the pod, `SchedulerError` if something went wrong on the way (an extender that is away, an API server
+that refuses). While it is away it says nothing, and while pods start by the thousand it takes its
+time. Only its own word about this very pod makes a deadline run.
+"""
+
+from dataclasses import dataclass
+
+from bridge.domain.ids import PodUid
+from bridge.domain.model.pods import Pod
+
+SCHEDULED = "PodScheduled"
+UNSCHEDULABLE = "Unschedulable"
+_ERROR = "SchedulerError"
+
+_LULL_S = 30.0
+"""If no pod has been bound for this long, nobody may be binding. kube-scheduler tries again after
+10 s at the latest."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    reason: str
+    since: float
+
+
+class Bindings:
+    """What one process has seen of kube-scheduler at work."""
+
+    def __init__(self) -> None:
+        self._steadily_since: float | None = None
+        """Since when pods have been bound without a lull."""
+        self._last: float | None = None
+        self._failures: dict[PodUid, _Failure] = {}
+
+    def bound(self, now: float) -> None:
+        """Note that a pod was bound; now: monotonic seconds."""
+        if not self._is_steady(now):
+            self._steadily_since = now
+        self._last = now
+
+    def failing_since(self, pod: Pod, now: float) -> float | None:
+        """Return since when kube-scheduler has failed to bind this pod, monotonic seconds.
+
+        None if it has not said so, or if an error may concern every pod: then nobody else is bound
+        either.
+        """
+        said = pod.condition(SCHEDULED)
+        reason = said.reason if said is not None and said.status == "False" else ""
+        if reason not in (UNSCHEDULABLE, _ERROR):
+            self.forget(pod.uid)
+            return None
+        known = self._failures.get(pod.uid)
+        if known is None or known.reason != reason:
+            known = self._failures[pod.uid] = _Failure(reason, now)
+        if reason == UNSCHEDULABLE:
+            return known.since
+        if self._steadily_since is None or not self._is_steady(now):
+            return None
+        return max(known.since, self._steadily_since)
+
+    def forget(self, uid: PodUid) -> None:
+        """Drop a pod that is bound or gone."""
+        self._failures.pop(uid, None)
+
+    def _is_steady(self, now: float) -> bool:
+        return self._last is not None and now - self._last <= _LULL_S
