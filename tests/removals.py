@@ -114,6 +114,20 @@ REMOVALS = [
         test="tests/integration/test_odd_objects.py::test_a_delete_with_a_grace_of_centuries_stops_nobody",
     ),
     Removal(
+        name="graces of years after the job's end",
+        file="bridge/domain/lifecycle/rules/ending.py",
+        before="    return graces.shorten(case) or _wait_for_containers(case)",
+        after="    return _wait_for_containers(case)",
+        test="tests/integration/test_odd_objects.py::test_a_delete_with_a_grace_of_years_keeps_neither_the_job_nor_the_node",
+    ),
+    Removal(
+        name="caps at the door",
+        file="bridge/domain/admission/review.py",
+        before="                *caps.faults(pod.sizes, defaults.caps),\n",
+        after="",
+        test="tests/integration/test_odd_objects.py::test_a_pod_with_too_much_of_everything_is_refused_with_all_faults",
+    ),
+    Removal(
         name="gangs in the circuit breaker",
         file="controllers/pods/breaker.py",
         before="View(jobs=self._placeholders.of(pod.workload))",

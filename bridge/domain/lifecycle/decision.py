@@ -4,6 +4,7 @@ import enum
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from bridge.domain.caps import DEFAULT, Caps
 from bridge.domain.ids import KubeNode
 from bridge.domain.lifecycle.actions import Action
 from bridge.domain.model.pods import Pod
@@ -83,6 +84,7 @@ class Deadlines:
     kept_slots_deadline: timedelta | None = None
     """How long a started gang keeps slots for pods that are yet to be created; None: for ever."""
     restore_deadline: timedelta = timedelta(minutes=10)
+    caps: Caps = DEFAULT
     overtime: timedelta = timedelta(0)
     """Slurm's OverTimeLimit: how long a job may exceed its limit."""
     evict_suspended: bool = False
