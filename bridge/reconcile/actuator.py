@@ -16,7 +16,7 @@ from typing import assert_never
 import structlog
 
 from bridge.domain.ids import JobId, Sluid, WorkloadKey
-from bridge.domain.lifecycle import durations, outcome
+from bridge.domain.lifecycle import amendments, durations, outcome
 from bridge.domain.lifecycle.actions import (
     Action,
     Adopt,
@@ -33,14 +33,13 @@ from bridge.domain.lifecycle.actions import (
     Resize,
     Restore,
     SetTimeLimit,
+    Shorten,
     Submit,
     Tell,
     Wait,
 )
 from bridge.domain.lifecycle.decision import Decision
-from bridge.domain.model import placeholder
 from bridge.domain.model.jobs import SlurmJob
-from bridge.domain.model.placeholder import Identity
 from bridge.domain.model.pods import Pod
 from bridge.kube import errors as kube_errors
 from bridge.kube import events, patches, writes
@@ -162,6 +161,9 @@ class Actuator:
                 return await self._tell(pod, action)
             case Evict():
                 await self._evict(pod, action)
+            case Shorten():
+                await self._delete(pod, grace_s=action.grace_s)
+                await self._event(pod, EventType.WARNING, "Evict", action.event, action.message)
             case EndPod(cause=cause, message=message):
                 ended = patches.end_pod(pod, cause, message, self._clock.now())
                 pod = await self._patch_status(pod, ended)
@@ -257,7 +259,7 @@ class Actuator:
             if job is None:
                 return
             await jobs.amend_identity(
-                self._slurm, job.id, job.identity, _amendment(pod, action), sluid=job.sluid
+                self._slurm, job.id, job.identity, amendments.of(pod, action), sluid=job.sluid
             )
         finally:
             self._placeholders.changed(action.job_id)
@@ -331,15 +333,20 @@ class Actuator:
         pod = await self._patch_status(pod, evicted)
         if not action.cause.is_disruption:
             pod = await self._patch(pod, patches.fail(pod))
+        version = pod.resource_version if action.if_unchanged else ""
+        await self._delete(pod, version=version, grace_s=action.grace_s)
+        await self._event(pod, EventType.WARNING, "Evict", action.cause.value, action.message)
+
+    async def _delete(self, pod: Pod, *, grace_s: int | None, version: str = "") -> None:
         with self._writing_to(pod):
             await writes.delete_pod(
                 self._kube,
                 namespace=pod.namespace,
                 name=pod.name,
                 uid=pod.uid,
-                version=pod.resource_version if action.if_unchanged else "",
+                version=version,
+                grace_s=grace_s,
             )
-        await self._event(pod, EventType.WARNING, "Evict", action.cause.value, action.message)
 
     async def _patch(self, pod: Pod, patch: Patch) -> Pod:
         with self._writing_to(pod):
@@ -386,13 +393,3 @@ def _particulars(pod: Pod, action: Action) -> dict[str, object]:
     }
     known = {name: value for name, value in found.items() if value is not None}
     return {"action": type(action).__name__, **known}
-
-
-def _amendment(pod: Pod, action: Enlist | Record) -> Callable[[Identity], Identity]:
-    match action:
-        case Enlist(pods=pods, alive=alive):
-            return partial(placeholder.enlist, pods=pods, alive=alive)
-        case Record(outcome=how):
-            return partial(placeholder.record, pod=pod.uid, how=outcome.encode(how))
-        case unreachable:
-            assert_never(unreachable)
