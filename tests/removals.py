@@ -121,6 +121,13 @@ REMOVALS = [
         test="tests/integration/test_odd_objects.py::test_a_delete_with_a_grace_of_years_keeps_neither_the_job_nor_the_node",
     ),
     Removal(
+        name="pins that are refused",
+        file="bridge/domain/lifecycle/rules/waiting.py",
+        before="        case Fit.FITS if why := _why_unpinnable(case):\n            return _misfit(case, why)\n",
+        after="",
+        test="tests/integration/test_endings_by_policy.py::test_a_pod_that_cannot_be_pinned_gives_its_allocation_back_and_is_told",
+    ),
+    Removal(
         name="caps at the door",
         file="bridge/domain/admission/review.py",
         before="                *caps.faults(pod.sizes, defaults.caps),\n",

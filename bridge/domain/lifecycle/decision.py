@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from bridge.domain.caps import DEFAULT, Caps
-from bridge.domain.ids import KubeNode
+from bridge.domain.ids import JobId, KubeNode
 from bridge.domain.lifecycle.actions import Action
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import View
@@ -51,6 +51,16 @@ class SubmitRefusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PinRefusal:
+    """The API server refuses the patch that gives the pod its node."""
+
+    job_id: JobId
+    """The placeholder the pod would have been placed by."""
+    since: datetime
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """Everything that one decision depends on."""
 
@@ -73,6 +83,8 @@ class Facts:
     """The circuit breaker is open: too many pods would be evicted at once on Slurm's word."""
     refusal: SubmitRefusal | None = None
     """Set from a refused submit until the next accepted one."""
+    pin_refusal: PinRefusal | None = None
+    """Set since the API server has refused the pin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,7 +64,10 @@ def tell_why(case: JobCase) -> Decision:
 
 
 def assign(case: JobCase) -> Decision:
-    """Assign; does not fit: Cancel with that cause; terminating pods in the way: Wait."""
+    """Assign; does not fit: Cancel with that cause; terminating pods in the way: Wait.
+
+    A pin that the API server has refused for as long as a bind may take counts as a misfit.
+    """
     job, node, fit = case.job, case.facts.kube_node, case.facts.fit
     if case.pod.has_foreign_gate:
         return _hold_for_foreign_gate(case)
@@ -75,6 +78,8 @@ def assign(case: JobCase) -> Decision:
     match fit:
         case None:
             return wait(f"fit on {node} not examined yet", retry=case.policy.poll_interval)
+        case Fit.FITS if why := _why_unpinnable(case):
+            return _misfit(case, why)
         case Fit.FITS:
             return do(
                 f"Slurm job {job.id} runs on {job.nodes[0]}: assign {node}",
@@ -119,6 +124,16 @@ def _misfit(case: JobCase, why: str) -> Decision:
     text = f"Slurm job {job.id} got node {', '.join(job.nodes)}, but {why}: looking for another"
     tell = Tell(job_id=job.id, reason="NodeMisfit", message=text)
     return do(text, cancel_of(job, OwnCause.MISFIT), tell)
+
+
+def _why_unpinnable(case: JobCase) -> str:
+    """Return why the pod cannot be pinned although it fits; "" as long as trying is worth it."""
+    refusal = case.facts.pin_refusal
+    if refusal is None or refusal.job_id != case.job.id:
+        return ""
+    if case.facts.now - refusal.since < case.policy.bind_deadline:
+        return ""
+    return f"the API server refuses to give it to the pod ({refusal.text})"
 
 
 def _await_room(case: JobCase, node: KubeNode) -> Decision:
