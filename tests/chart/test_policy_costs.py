@@ -1,0 +1,27 @@
+"""What the policies cost the API server: they are evaluated within budgets, and refuse what exceeds one."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sandbox.client import Sandbox
+from tests.chart.policed import BREAK_GLASS, Cluster, pod, pods, policed, refusal
+
+VERY_MANY = {f"k{n}": "" for n in range(40_000)}
+"""As many short labels as fit into an object."""
+
+
+@pytest.fixture(scope="module")
+def cluster(control_plane: Sandbox, helm: Path) -> Iterator[Cluster]:
+    with policed(control_plane, helm) as cluster:
+        yield cluster
+
+
+def test_the_status_of_a_pod_with_very_many_labels_can_be_written(cluster: Cluster) -> None:
+    """Else the kubelet could never report its end."""
+    root = cluster.user("root", "system:masters", BREAK_GLASS)
+    fat = cluster.create(pod("fat", metadata={"labels": VERY_MANY}), by=root)
+    status = {"status": {"message": "it has ended"}}
+
+    assert "" == refusal(cluster.admin, "PATCH", pods(cluster.bridged, fat, "status"), status)
