@@ -2,14 +2,32 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bridge.domain import caps
 from sandbox.client import Sandbox
-from tests.chart.policed import BREAK_GLASS, Cluster, pod, pods, policed, refusal
+from tests.chart.policed import BREAK_GLASS, Cluster, pod, pods, policed, policies, refusal
 
 VERY_MANY = {f"k{n}": "" for n in range(40_000)}
 """As many short labels as fit into an object."""
+
+
+@pytest.mark.parametrize(
+    ("config", "most"), [({}, caps.DEFAULT.labels), ({"caps": {"labels": 7}}, 7)]
+)
+def test_without_the_webhook_a_policy_caps_labels(
+    helm: Path, config: dict[str, Any], most: int
+) -> None:
+    values = {"webhook": {"failurePolicy": "Ignore"}, "config": config}
+    found = [
+        m
+        for m in policies(helm, "slurm-bridge", values)
+        if m["metadata"]["name"] == "slurm-bridge-impossible"
+    ]
+
+    assert f"object.metadata.?labels.orValue({{}}).size() <= {most}" in str(found[0]["spec"])
 
 
 @pytest.fixture(scope="module")
