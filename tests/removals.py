@@ -128,6 +128,20 @@ REMOVALS = [
         test="tests/integration/test_endings_by_policy.py::test_a_pod_that_cannot_be_pinned_gives_its_allocation_back_and_is_told",
     ),
     Removal(
+        name="node names from elsewhere",
+        file="deploy/chart/templates/policies/direct.yaml",
+        before="  - expression: oldObject != null || !has(object.spec.nodeName)",
+        after='  - expression: "true"',
+        test="tests/chart/test_policies_direct.py::test_from_elsewhere_nobody_gets_there_past_slurm",
+    ),
+    Removal(
+        name="fillers on external nodes",
+        file="controllers/nodes/fillers.py",
+        before="            if nodes.is_wanted(kube_node):",
+        after="            if nodes.is_hybrid(kube_node):",
+        test="tests/integration/test_nodes.py::test_what_gets_to_a_node_past_slurm_is_held_back_and_drains_nothing",
+    ),
+    Removal(
         name="caps at the door",
         file="bridge/domain/admission/review.py",
         before="                *caps.faults(pod.sizes, defaults.caps),\n",
