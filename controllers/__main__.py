@@ -101,6 +101,7 @@ async def control(
         evict_suspended=controllers.suspended == "evict",
         tell_after=timedelta(seconds=placement.tell_after_s),
         poll_interval=timedelta(seconds=poll_s),
+        caps=program.settings.caps.values,
     )
     breaker = Breaker(
         Limits(share=controllers.eviction_share, always=controllers.eviction_always),

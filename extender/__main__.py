@@ -132,6 +132,7 @@ async def place(
         bind_deadline=timedelta(seconds=placement.bind_deadline_s),
         when_full=WhenFull(placement.when_full),
         poll_interval=timedelta(seconds=placement.poll_interval_s),
+        caps=program.settings.caps.values,
     )
     loop = term.loop(
         side, policy, submit=submitter.submit, resize=submitter.resize, restore=restore_nothing

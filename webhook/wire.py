@@ -12,12 +12,15 @@ from http import HTTPStatus
 
 import msgspec
 
+from bridge.domain import caps
 from bridge.domain.admission.review import Draft, PodAffinityTerm, Verdict
+from bridge.domain.caps import Sizes
 from bridge.domain.faults import Fault, shortened, told
 from bridge.domain.model import demand
 from bridge.domain.model.pods import Toleration
 from bridge.domain.request import permit
 from bridge.domain.request.rules import Requester
+from bridge.domain.workloads import kinds
 
 API_VERSION = "admission.k8s.io/v1"
 
@@ -79,8 +82,13 @@ class _Resources(_Struct):
     limits: dict[str, str] = {}
 
 
+class _Port(_Struct):
+    host_port: int = 0
+
+
 class _Container(_Struct):
     resources: _Resources = msgspec.field(default_factory=_Resources)
+    ports: list[_Port] | None = None
     restart_policy: str = ""
 
 
@@ -99,10 +107,21 @@ class _Spread(_Struct):
     when_unsatisfiable: str = ""
 
 
-class _Terms(_Struct):
-    """Only whether there are any terms matters here."""
+class _Requirement(_Struct):
+    values: list[str] | None = None
 
-    required_during_scheduling_ignored_during_execution: msgspec.Raw = msgspec.Raw()
+
+class _NodeTerm(_Struct):
+    match_expressions: list[_Requirement] | None = None
+    match_fields: list[_Requirement] | None = None
+
+
+class _NodeSelector(_Struct):
+    node_selector_terms: list[_NodeTerm] | None = None
+
+
+class _NodeTerms(_Struct):
+    required_during_scheduling_ignored_during_execution: _NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: msgspec.Raw = msgspec.Raw()
 
 
@@ -126,7 +145,7 @@ class _PodTerms(_Struct):
 
 
 class _Affinity(_Struct):
-    node_affinity: _Terms = msgspec.field(default_factory=_Terms)
+    node_affinity: _NodeTerms = msgspec.field(default_factory=_NodeTerms)
     pod_affinity: _PodTerms = msgspec.field(default_factory=_PodTerms)
     pod_anti_affinity: _PodTerms = msgspec.field(default_factory=_PodTerms)
 
@@ -141,6 +160,7 @@ class _Spec(_Struct):
     node_name: str = ""
     node_selector: dict[str, str] = {}
     active_deadline_seconds: int | None = None
+    termination_grace_period_seconds: int | None = None
     scheduling_gates: list[_Gate] | None = None
     tolerations: list[_Toleration] | None = None
     topology_spread_constraints: list[_Spread] = []
@@ -266,7 +286,8 @@ def _invalid(faults: Sequence[Fault]) -> dict[str, object]:
 def _draft(pod: _Pod, review: Review) -> Draft:
     meta, spec = pod.metadata, pod.spec
     affinity = spec.affinity
-    kinds: dict[str, _Terms | _PodTerms] = {
+    required = affinity.node_affinity.required_during_scheduling_ignored_during_execution
+    affinities: dict[str, _NodeTerms | _PodTerms] = {
         "nodeAffinity": affinity.node_affinity,
         "podAffinity": affinity.pod_affinity,
         "podAntiAffinity": affinity.pod_anti_affinity,
@@ -291,9 +312,7 @@ def _draft(pod: _Pod, review: Review) -> Draft:
         deadline_s=spec.active_deadline_seconds,
         node_choices=permit.node_choices(
             has_selector=bool(spec.node_selector),
-            has_terms=_has_terms(
-                affinity.node_affinity.required_during_scheduling_ignored_during_execution
-            ),
+            has_terms=required is not None,
         ),
         resource_claims=len(spec.resource_claims),
         hard_spreads=tuple(
@@ -307,7 +326,7 @@ def _draft(pod: _Pod, review: Review) -> Draft:
         ),
         preferences=tuple(
             f"spec.affinity.{kind}.preferredDuringSchedulingIgnoredDuringExecution"
-            for kind, terms in kinds.items()
+            for kind, terms in affinities.items()
             if _has_terms(terms.preferred_during_scheduling_ignored_during_execution)
         ),
         gates=_names(spec.scheduling_gates),
@@ -318,6 +337,30 @@ def _draft(pod: _Pod, review: Review) -> Draft:
             Toleration(key=t.key, operator=t.operator, value=t.value, effect=t.effect)
             for t in spec.tolerations
         ),
+        sizes=_sizes(pod, review),
+    )
+
+
+def _sizes(pod: _Pod, review: Review) -> Sizes:
+    meta, spec = pod.metadata, pod.spec
+    required = spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution
+    terms = (required.node_selector_terms or ()) if required else ()
+    return caps.measure(
+        grace_s=spec.termination_grace_period_seconds or 0,
+        gang_size=kinds.declared_size(meta.annotations),
+        labels=meta.labels,
+        annotations=meta.annotations,
+        terms=[
+            [each.values or () for each in (*(t.match_expressions or ()), *(t.match_fields or ()))]
+            for t in terms
+        ],
+        host_ports=sum(
+            port.host_port != 0
+            for container in (*spec.init_containers, *spec.containers)
+            for port in container.ports or ()
+        ),
+        tolerations=len(spec.tolerations or ()),
+        object_bytes=len(review.document),
     )
 
 

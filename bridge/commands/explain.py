@@ -23,7 +23,7 @@ from bridge.commands import access, output
 from bridge.commands.access import Access, Kubeconfig, Namespace, SlurmTokenFile, SlurmUrl, Way
 from bridge.commands.installation import Installation
 from bridge.commands.output import Format, FormatOption
-from bridge.domain import names
+from bridge.domain import caps, names
 from bridge.domain.faults import Refused
 from bridge.domain.ids import PodUid
 from bridge.domain.model.objects import KubeObject, Reference
@@ -289,11 +289,14 @@ class _Explainer:
         """Evaluate a gang as it is at submission: some members are created only when others run."""
         together = self._gangs[member.key]
         declared = None if member.declared_by is None else self._declared.get(member.declared_by)
-        whole = workload.evaluate(together, declared)
+        settings = self._installed.settings
+        most = settings.caps.values if settings else caps.DEFAULT
+        whole = workload.evaluate(together, declared, most)
         if not whole.is_exact:
             return whole
         first = {pod.uid for pod in whole.members[: whole.needed]}
-        return workload.evaluate([each for each in together if each[1].uid in first], declared)
+        present = [each for each in together if each[1].uid in first]
+        return workload.evaluate(present, declared, most)
 
     async def _labels(self, namespace: str) -> Mapping[str, str]:
         try:

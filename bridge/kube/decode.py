@@ -16,7 +16,7 @@ from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model import demand, nodes, pods
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.objects import KubeObject
-from bridge.kube import containers, odd_numbers, wire
+from bridge.kube import bounds, containers, odd_numbers, wire
 from bridge.kube.errors import Malformed
 
 T = TypeVar("T")
@@ -202,14 +202,16 @@ def _read(
 def _to_pod(wired: wire.Pod) -> pods.Pod:
     meta, spec, status = wired.metadata, wired.spec, wired.status
     affinity = spec.affinity.node_affinity if spec.affinity else None
+    terms = _wired_terms(affinity)
+    sizes = bounds.sizes(meta, terms, spec)
     return pods.Pod(
         uid=PodUid(meta.uid),
         namespace=meta.namespace,
         name=meta.name,
         resource_version=meta.resource_version,
         created_at=numbers.moment(meta.creation_timestamp),
-        labels=meta.labels,
-        annotations=meta.annotations,
+        labels=bounds.labels(meta.labels),
+        annotations=bounds.annotations(meta.annotations),
         owner=_owner(meta),
         gates=tuple([gate.name for gate in spec.scheduling_gates]),
         finalizers=tuple(meta.finalizers),
@@ -218,11 +220,11 @@ def _to_pod(wired: wire.Pod) -> pods.Pod:
         scheduling_group=spec.scheduling_group.pod_group_name if spec.scheduling_group else "",
         demand=_demand(spec),
         node_selector=spec.node_selector,
-        node_terms=_node_terms(affinity) if affinity else (),
+        node_terms=_node_terms(terms) if bounds.is_readable(sizes) else (pods.NodeTerm(),),
         has_affinity=spec.affinity is not None,
         has_node_affinity=affinity is not None,
-        tolerations=_tolerations(spec.tolerations),
-        host_ports=_host_ports(spec),
+        tolerations=bounds.first(_tolerations(spec.tolerations), "tolerations"),
+        host_ports=bounds.first(_host_ports(spec), "host_ports"),
         kube_node=KubeNode(spec.node_name) if spec.node_name else None,
         phase=status.phase,
         reason=status.reason,
@@ -239,6 +241,7 @@ def _to_pod(wired: wire.Pod) -> pods.Pod:
                 for c in status.conditions
             ]
         ),
+        sizes=sizes,
         oddities=tuple(odd_numbers.of(meta, spec)),
     )
 
@@ -332,14 +335,19 @@ def _resources(container: _Container) -> demand.Resources:
     return demand.Resources(dict(requests), dict(limits), is_sidecar)
 
 
-def _node_terms(affinity: wire.NodeAffinity) -> tuple[pods.NodeTerm, ...]:
-    selector = affinity.required_during_scheduling_ignored_during_execution
+def _wired_terms(affinity: wire.NodeAffinity | None) -> list[wire.NodeSelectorTerm]:
+    if affinity is None:
+        return []
+    return affinity.required_during_scheduling_ignored_during_execution.node_selector_terms
+
+
+def _node_terms(terms: Iterable[wire.NodeSelectorTerm]) -> tuple[pods.NodeTerm, ...]:
     return tuple(
         pods.NodeTerm(
             match_labels=_requirements(term.match_expressions),
             match_fields=_requirements(term.match_fields),
         )
-        for term in selector.node_selector_terms
+        for term in terms
     )
 
 

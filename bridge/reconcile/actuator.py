@@ -26,6 +26,7 @@ from bridge.domain.lifecycle.actions import (
     Resize,
     Restore,
     SetTimeLimit,
+    Shorten,
     Submit,
     Tell,
     Wait,
@@ -134,6 +135,9 @@ class Actuator:
                 return await self._tell(pod, action)
             case Evict():
                 await self._evict(pod, action)
+            case Shorten():
+                await self._delete(pod, grace_s=action.grace_s)
+                await self._event(pod, EventType.WARNING, "Evict", action.event, action.message)
             case EndPod(cause=cause, message=message):
                 ended = patches.end_pod(pod, cause, message, self._clock.now())
                 pod = await self._patch_status(pod, ended)
@@ -176,15 +180,20 @@ class Actuator:
         pod = await self._patch_status(pod, evicted)
         if not action.cause.is_disruption:
             pod = await self._patch(pod, patches.fail(pod))
+        version = pod.resource_version if action.if_unchanged else ""
+        await self._delete(pod, version=version, grace_s=action.grace_s)
+        await self._event(pod, EventType.WARNING, "Evict", action.cause.value, action.message)
+
+    async def _delete(self, pod: Pod, *, grace_s: int | None, version: str = "") -> None:
         with self._writing_to(pod):
             await writes.delete_pod(
                 self._kube,
                 namespace=pod.namespace,
                 name=pod.name,
                 uid=pod.uid,
-                version=pod.resource_version if action.if_unchanged else "",
+                version=version,
+                grace_s=grace_s,
             )
-        await self._event(pod, EventType.WARNING, "Evict", action.cause.value, action.message)
 
     async def _patch(self, pod: Pod, patch: Patch) -> Pod:
         with self._writing_to(pod):

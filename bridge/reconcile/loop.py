@@ -8,6 +8,7 @@ side owns a pod; what else has to be gathered, each program provides through its
 """
 
 import asyncio
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from structlog.contextvars import bind_contextvars, bound_contextvars
@@ -19,12 +20,14 @@ from bridge.domain.gang.members import Claims
 from bridge.domain.ids import JobId, PodUid, WorkloadKey
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.decision import Actor, Deadlines, Decision, Facts
+from bridge.domain.lifecycle.pins import Pins
 from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Past
 from bridge.domain.oddities import UNHEARD, About, Oddities
 from bridge.domain.workloads import membership
 from bridge.kube.cache import Cache
+from bridge.kube.errors import Forbidden, Rejected
 from bridge.leading import worker
 from bridge.leading.worker import Aside
 from bridge.leading.workqueue import WorkQueue
@@ -72,6 +75,7 @@ class PodLoop:
         self._members = Members(side)
         queue.serve_by(self._members.namespace)
         self._situations = Situations(metrics, clock)
+        self._pins = Pins()
         self._admitted: set[PodUid] = set()
         """Pods that may join a placeholder that was submitted without them."""
         self._joined: set[PodUid] = set()
@@ -177,7 +181,7 @@ class PodLoop:
         return Sight(view, self._situations.since(pod, view, now))
 
     def _gather(self, look: Look, uid: WorkloadKey, now: datetime) -> Facts:
-        return self._side.gather(
+        found = self._side.gather(
             look.pod,
             look.view,
             uid=uid,
@@ -186,6 +190,7 @@ class PodLoop:
             seat=look.seat,
             beside=look.beside,
         )
+        return replace(found, pin_refusal=self._pins.get(look.pod.uid))
 
     def _read_again(self, uid: WorkloadKey, plan: Plan) -> None:
         """Request a new reading of placeholders that do not yet name members placed by them."""
@@ -223,7 +228,11 @@ class PodLoop:
 
     async def _one(self, uid: WorkloadKey, pod: Pod, decision: Decision) -> None:
         with bound_contextvars(pod=pod.full_name):
-            await self._actuator.carry_out(pod, decision, workload=uid)
+            try:
+                await self._actuator.carry_out(pod, decision, workload=uid)
+            except (Rejected, Forbidden) as error:
+                self._pins.refused(pod.uid, decision, error.message, self._clock.now())
+                raise
 
     # -- which pods, and since when ---------------------------------------------------------------
 
@@ -311,3 +320,4 @@ class PodLoop:
         self._placeholders.forget_pod(uid)
         self._side.forget_pod(uid)
         self._situations.forget(uid)
+        self._pins.forget(uid)

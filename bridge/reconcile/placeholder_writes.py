@@ -12,7 +12,7 @@ from functools import partial
 from typing import assert_never
 
 from bridge.domain.ids import JobId, Sluid, WorkloadKey
-from bridge.domain.lifecycle import outcome
+from bridge.domain.lifecycle import amendments, outcome
 from bridge.domain.lifecycle.actions import (
     Cancel,
     Complete,
@@ -25,9 +25,7 @@ from bridge.domain.lifecycle.actions import (
     SetTimeLimit,
     Submit,
 )
-from bridge.domain.model import placeholder
 from bridge.domain.model.jobs import SlurmJob
-from bridge.domain.model.placeholder import Identity
 from bridge.domain.model.pods import Pod
 from bridge.kube import errors as kube_errors
 from bridge.kube import writes
@@ -153,7 +151,7 @@ class WorkloadWrites:
             if job is None:
                 return
             await jobs.amend_identity(
-                self._slurm, job.id, job.identity, _amendment(pod, action), sluid=job.sluid
+                self._slurm, job.id, job.identity, amendments.of(pod, action), sluid=job.sluid
             )
 
     async def _set_time_limit(self, action: SetTimeLimit) -> None:
@@ -198,13 +196,3 @@ class WorkloadWrites:
         except kube_errors.NotFound:
             return False
         return now.uid == pod.uid and not now.is_gated and job.is_named(now.job_id, now.sluid)
-
-
-def _amendment(pod: Pod, action: Enlist | Record) -> Callable[[Identity], Identity]:
-    match action:
-        case Enlist(pods=pods, alive=alive):
-            return partial(placeholder.enlist, pods=pods, alive=alive)
-        case Record(outcome=how):
-            return partial(placeholder.record, pod=pod.uid, how=outcome.encode(how))
-        case unreachable:
-            assert_never(unreachable)

@@ -12,7 +12,13 @@ import annotated_types
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-UNITS = {"_s": "seconds", "_min": "minutes", "_mib": "MiB", "_per_second": "per second"}
+UNITS = {
+    "_s": "seconds",
+    "_min": "minutes",
+    "_mib": "MiB",
+    "_bytes": "bytes",
+    "_per_second": "per second",
+}
 """Suffix of a name → unit of its value."""
 
 REQUIRED = "required"

@@ -18,6 +18,7 @@ from bridge.domain import names
 from bridge.settings import policy as settings_policy
 from bridge.settings import reference as settings_reference
 from bridge.settings import values as settings_values
+from bridge.settings.caps import CapsSection
 from bridge.settings.policy import RuleSection
 from bridge.settings.values import Address, Count, HttpUrl, OptionalField, Port, Seconds, Section
 
@@ -371,6 +372,7 @@ class Settings(Section):
     slurm: Slurm = Slurm()
     policy: PolicySection = PolicySection()
     placement: PlacementSection = PlacementSection()
+    caps: CapsSection = CapsSection()
     webhook: Webhook = Webhook()
     extender: Extender = Extender()
     controllers: Controllers = Controllers()

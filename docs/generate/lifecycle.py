@@ -55,7 +55,7 @@ _COLUMNS = {
 _LIMITS = """\
 Time limits are graceful:
 
-1. A minute before Slurm would end the job and free its node, the limit is extended by the pod's grace period.
+1. A minute before Slurm would end the job and free its node, the limit is extended by the pod's grace period, `caps.grace_s` at most.
 2. At the true limit, the pod is evicted.
 3. When its containers are gone, the limit is set back and the job completed.
 

@@ -8,11 +8,12 @@ import pytest
 
 from bridge.domain import names
 from bridge.domain.lifecycle.actions import Cause
+from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from sandbox.options import Options
 from tests.integration.policed import policed
 from tests.integration.slurm_users import run_as
-from tests.integration.worlds import Worlds, condition, job_id, played
+from tests.integration.worlds import Manifest, Worlds, condition, container, job_id, played
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 
 _OPTIONS = Options(
@@ -119,6 +120,65 @@ def volume_elsewhere(worlds: Worlds, name: str) -> Iterator[None]:
         yield
     finally:
         admin.delete(f"{volumes}/{worlds.namespace}-{name}")
+
+
+@contextmanager
+def refusing_pins(here: Worlds) -> Iterator[None]:
+    """Somebody's admission policy refuses our pin in this namespace, and annotation `probe`."""
+    meta = {"name": f"nobody-pins-{here.namespace}"}
+    only_here = {"matchLabels": {"kubernetes.io/metadata.name": here.namespace}}
+    rule = {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE", "UPDATE"],
+        "resources": ["pods"],
+    }
+    keys = f"['probe', '{names.NODE_ANNOTATION}']"
+    expression = f"!object.metadata.?annotations.orValue({{}}).exists(k, k in {keys})"
+    spec = {
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": expression, "message": "nobody pins here"}],
+    }
+    binding = {
+        "policyName": meta["name"],
+        "validationActions": ["Deny"],
+        "matchResources": {"namespaceSelector": only_here},
+    }
+    there = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
+    admin = here.sandbox.admin
+    admin.create(f"{there}ies", {"metadata": meta, "spec": spec})
+    admin.create(f"{there}ybindings", {"metadata": meta, "spec": binding})
+
+    def is_refused() -> bool:
+        probe: Manifest = {
+            "metadata": {"name": "probe", "annotations": {"probe": ""}},
+            "spec": {"containers": [container()]},
+        }
+        try:
+            admin.request("POST", f"{here.path}/pods", probe, params={"dryRun": "All"})
+        except ApiError as error:
+            return "nobody pins here" in error.message
+        return False
+
+    try:
+        wait_until(is_refused, 60, sandbox=here.sandbox)
+        yield
+    finally:
+        admin.delete(f"{there}ybindings/{meta['name']}")
+        admin.delete(f"{there}ies/{meta['name']}")
+
+
+def test_a_pod_that_cannot_be_pinned_gives_its_allocation_back_and_is_told(here: Worlds) -> None:
+    with refusing_pins(here):
+        uid = here.submit("refused")
+
+        note = here.await_event("refused", "NodeMisfit")
+
+        assert "the API server refuses to give it to the pod" in note
+        assert "nobody pins here" in note
+        assert "CANCELLED" == here.await_accounted(uid).state
+
+    here.await_phase("refused", "Running")
 
 
 @pytest.mark.ending("suspended-evict")

@@ -12,7 +12,15 @@ from bridge.domain import names
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
 from tests.integration.tampering import refusal
-from tests.integration.worlds import Worlds, container, is_gated, is_released, job_id, played
+from tests.integration.worlds import (
+    Manifest,
+    Worlds,
+    container,
+    is_gated,
+    is_released,
+    job_id,
+    played,
+)
 from tests.servers import wait_until
 
 _HELD = {"slurmjob.slinky.slurm.net/hold": "true"}
@@ -109,9 +117,8 @@ def test_she_may_delete_and_relabel_her_pod(worlds: Worlds, alice: Api) -> None:
     assert "CANCELLED" == worlds.await_accounted(uid).state
 
 
-def test_a_real_daemon_sets_pods_run_on_slurms_nodes_and_go(
-    worlds: Worlds, full_sandbox: Sandbox
-) -> None:
+def daemon_set() -> Manifest:
+    """One that tolerates everything, as those of the cluster's own infrastructure do."""
     template = {
         "metadata": {"labels": {"app": "agent"}},
         "spec": {
@@ -120,12 +127,24 @@ def test_a_real_daemon_sets_pods_run_on_slurms_nodes_and_go(
             "terminationGracePeriodSeconds": 1,
         },
     }
-    path = f"/apis/apps/v1/namespaces/{worlds.namespace}/daemonsets"
-    body = {
+    return {
         "metadata": {"name": "agent"},
         "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": template},
     }
-    full_sandbox.admin.create(path, body)
+
+
+def test_a_daemon_set_does_not_get_round_slurm(worlds: Worlds, alice: Api) -> None:
+    path = f"/apis/apps/v1/namespaces/{worlds.namespace}/daemonsets"
+
+    assert "a DaemonSet of this namespace may not tolerate" in refusal(
+        alice, "POST", path, daemon_set()
+    )
+
+
+def test_a_system_daemon_sets_pods_run_on_slurms_nodes_and_go(full_sandbox: Sandbox) -> None:
+    worlds = Worlds(full_sandbox, "kube-system")
+    path = f"/apis/apps/v1/namespaces/{worlds.namespace}/daemonsets"
+    full_sandbox.admin.create(path, daemon_set())
     machines = {*full_sandbox.instance.options.node_names}
 
     def pods() -> dict[str, str]:

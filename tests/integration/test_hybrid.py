@@ -8,8 +8,10 @@ import pytest
 
 from bridge.domain import names, quantities
 from bridge.domain.nodes import fillers
+from sandbox.api import Api
 from sandbox.options import Options
 from tests.integration.machines import PATIENCE_S, Machine
+from tests.integration.tampering import BREAK_GLASS
 from tests.integration.worlds import Manifest, Worlds, played
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 
@@ -124,9 +126,17 @@ def test_drains_pass_both_ways_and_the_record_stays_the_slurmds(hybrid: Machine)
 
 
 def foreign(elsewhere: Worlds, hybrid: Machine, name: str, cpus: str) -> None:
-    """A pod that is there without asking Slurm."""
+    """A pod that is there without asking Slurm, as an administrator may put it there."""
     tolerates = [{"key": names.MANAGED_NODE_TAINT, "operator": "Exists"}]
-    elsewhere.submit(name, cpus=cpus, memory="1Gi", nodeName=hybrid.name, tolerations=tolerates)
+    with Api(elsewhere.sandbox.user_kubeconfig("medic", "system:masters", BREAK_GLASS)) as medic:
+        elsewhere.submit(
+            name,
+            cpus=cpus,
+            memory="1Gi",
+            by=medic,
+            nodeName=hybrid.name,
+            tolerations=tolerates,
+        )
 
 
 def native(hybrid: Machine, cpus: int, script: str) -> str:

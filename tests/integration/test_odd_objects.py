@@ -8,21 +8,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from bridge.domain import faults, names
+from bridge.domain import caps, faults, names
 from bridge.domain.names import REQUEST_PREFIX
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
 from tests.integration.policed import person
 from tests.integration.worlds import PATIENCE_S, Worlds, condition, job_manifest, played
+from tests.make import oversized
 from tests.servers import wait_until
 
 BREAK_GLASS = "slurm-bridge:break-glass"
 PAIR = ("extender", "controllers")
 STUBBORN = played(stop_seconds=3600)
 """A container that ignores SIGTERM."""
-
-EXTENDED_WITHIN_S = 120.0
-"""Some time before its minute is over, on a machine with other things to do."""
 
 MANY_FIELDS = {f"{REQUEST_PREFIX}min-node{number:05}": "x" for number in range(5000)}
 """230 kB of annotations, none of them a field."""
@@ -82,28 +80,41 @@ def test_a_delete_with_a_grace_of_centuries_stops_nobody(
     let_go(worlds, alice)
 
 
-def test_a_grace_of_centuries_does_not_keep_a_job_from_its_time_limit(
-    worlds: Worlds, others: Worlds, alice: Api
+def test_a_delete_with_a_grace_of_years_keeps_neither_the_job_nor_the_node(
+    worlds: Worlds, full_sandbox: Sandbox, alice: Api
 ) -> None:
-    """The limit is extended so that containers may end, by a year at most."""
-    uid = worlds.submit(
-        "odd",
-        annotations={**STUBBORN, f"{REQUEST_PREFIX}timelimit": "1"},
-        by=alice,
-        terminationGracePeriodSeconds=10**12,
-    )
-    job = worlds.await_live(uid, lambda job: job.state == "RUNNING")
+    """The job is extended by the cap at most, and when it is cancelled, so is the rest of the grace."""
+    limit = {f"{REQUEST_PREFIX}timelimit": "1"}
+    uid = worlds.submit("odd", annotations={**STUBBORN, **limit}, by=alice)
+    worlds.await_phase("odd", "Running")
+    job = worlds.await_live(uid)
+
+    alice.delete(f"{worlds.path}/pods/odd", gracePeriodSeconds=10**9)
 
     wait_until(
-        lambda: worlds.time_limit(job.id).startswith("365-"),
-        EXTENDED_WITHIN_S,
-        sandbox=worlds.sandbox,
+        lambda: worlds.time_limit(job.id).startswith("01:0"), PATIENCE_S, sandbox=full_sandbox
     )
-    assert "spec.terminationGracePeriodSeconds" in worlds.await_event("odd", "OddObject")
-    others.submit("stranger", annotations=played(seconds=1))
-    others.await_phase("stranger", "Succeeded")
+    full_sandbox.run("scancel", str(job.id))
+    worlds.await_pod(
+        "odd", lambda pod: pod["metadata"]["deletionGracePeriodSeconds"] == caps.DEFAULT.grace_s
+    )
+    assert "shortened to 3600 s" in worlds.await_event("odd", "GraceShortened")
 
     let_go(worlds, alice)
+
+
+def test_a_pod_with_too_much_of_everything_is_refused_with_all_faults(
+    worlds: Worlds, alice: Api
+) -> None:
+    too_much = oversized.all_too_much()
+    pod = {**too_much, "metadata": {**too_much["metadata"], "name": "fat"}}
+
+    with pytest.raises(ApiError) as refused:
+        alice.create(f"{worlds.path}/pods", pod)
+
+    message = refused.value.message
+    assert [] == [name for name in caps.TABLE if f"(setting caps.{name})" not in message]
+    assert len(message) < faults.LONGEST_TEXT + 200
 
 
 def test_a_rank_of_5000_digits_stops_nobody(

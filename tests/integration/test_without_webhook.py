@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 import yaml
 
-from bridge.domain import names
+from bridge.domain import caps, names
 from bridge.domain.names import REQUEST_PREFIX
 from sandbox.api import Api, ApiError
 from sandbox.chart import CHART, RELEASE
 from sandbox.client import Sandbox
 from tests.integration.policed import person
 from tests.integration.worlds import Manifest, Worlds, condition, is_gated, played
+from tests.make import oversized
 from tests.servers import SERVICES, fresh_namespace, wait_until
 
 PATIENCE_S = 60.0
@@ -129,7 +130,10 @@ def test_pods_are_taken_by_nobody_and_placed_later(nobody: Worlds, full_sandbox:
     uid = nobody.submit("patient", annotations=played(seconds=1))
     nobody.submit("faulty", annotations={f"{REQUEST_PREFIX}timelimit": "soon"})
 
-    for name in ("patient", "faulty"):
+    too_much = oversized.having("affinity_terms", 2 * caps.TABLE["affinity_terms"].largest)
+    nobody.submit("fat", **too_much["spec"])
+
+    for name in ("patient", "faulty", "fat"):
         pod = nobody.await_pod(name, is_gated)
         assert names.SCHEDULER_NAME == pod["spec"]["schedulerName"]
         assert [names.FINALIZER] == pod["metadata"]["finalizers"]
@@ -143,3 +147,5 @@ def test_pods_are_taken_by_nobody_and_placed_later(nobody: Worlds, full_sandbox:
     assert "COMPLETED" == nobody.await_accounted(uid).state
     told = nobody.await_pod("faulty", lambda pod: condition(pod).get("reason") == "SubmitRefused")
     assert f"metadata.annotations[{REQUEST_PREFIX}timelimit]" in condition(told)["message"]
+    told = nobody.await_pod("fat", lambda pod: condition(pod).get("reason") == "SubmitRefused")
+    assert "expected at most 50 terms, found 1000" in condition(told)["message"]

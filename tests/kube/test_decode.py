@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bridge.domain import names, numbers
+from bridge.domain.caps import Sizes
 from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.pods import (
@@ -133,6 +134,16 @@ def test_everything_a_decision_looks_at_is_read() -> None:
         restart_policy="Never",
         deletion_at=NOON,
         deletion_grace_s=45,
+        sizes=Sizes(
+            annotations=1,
+            annotation_bytes=5,
+            labels=1,
+            label_bytes=4,
+            affinity_terms=1,
+            affinity_expressions=1,
+            affinity_values=2,
+            tolerations=2,
+        ),
         containers=(Container(name="main"),),
         conditions=(Condition(type="Ready", status="False", reason="R", message="m"),),
     )

@@ -105,10 +105,12 @@ class ApiServer:
         found = copy.deepcopy(self._find(method, path))
         if method == "DELETE":
             self._guard(method, path, found, body["preconditions"])
-            grace_s = found["spec"].get("terminationGracePeriodSeconds", 30)
+            own_s = found["spec"].get("terminationGracePeriodSeconds", 30)
+            grace_s = body.get("gracePeriodSeconds", own_s)
             until = rfc3339(self._clock.now() + timedelta(seconds=grace_s))
             found["metadata"].setdefault("deletionTimestamp", until)
-            found["metadata"]["deletionGracePeriodSeconds"] = grace_s
+            before_s = found["metadata"].get("deletionGracePeriodSeconds", grace_s)
+            found["metadata"]["deletionGracePeriodSeconds"] = min(before_s, grace_s)
         elif content_type == JSON_PATCH:
             for operation in body:
                 if not _applied(found, operation):

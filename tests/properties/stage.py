@@ -25,6 +25,7 @@ from bridge.domain.lifecycle.actions import (
     Resize,
     Restore,
     SetTimeLimit,
+    Shorten,
     Submit,
     Tell,
     Wait,
@@ -182,6 +183,8 @@ class Stage:
                 yield Write(lambda: self.set_time_limit(action), to_slurm=True)
             case Cancel():
                 yield from self.cancel_requests(agent, action)
+            case Shorten():
+                raise AssertionError("nobody has such a long grace period in this world")
             case Tell() | Assign() | Evict() | EndPod() | Release() | Wait():
                 yield from self.pod_requests(agent, facts, action)
             case Restore() | Adopt():

@@ -7,6 +7,7 @@ of it is seen in `tests/integration/test_killed_at_a_write.py`.
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, get_args
 
 import pytest
@@ -27,11 +28,13 @@ from bridge.domain.lifecycle.actions import (
     Resize,
     Restore,
     SetTimeLimit,
+    Shorten,
     Submit,
     Tell,
     Wait,
 )
 from bridge.domain.lifecycle.decision import Actor
+from bridge.kube.times import rfc3339
 from bridge.process.metrics import Metrics
 from tests import virtual_time
 from tests.make.apiserver import Manifest
@@ -62,6 +65,16 @@ def situation(
     *actions: type[Action],
 ) -> Situation:
     return Situation(name, actor, there, frozenset(actions))
+
+
+def stopping_for_years() -> Manifest:
+    years_s = 10**9
+    found = placed("one")
+    found["metadata"] |= {
+        "deletionTimestamp": rfc3339(EPOCH + timedelta(seconds=years_s)),
+        "deletionGracePeriodSeconds": years_s,
+    }
+    return found
 
 
 SITUATIONS = [
@@ -165,6 +178,12 @@ SITUATIONS = [
         Actor.CONTROLLERS,
         lambda: ([placed("one")], [job(state="CANCELLED", nodes="s1")]),
         Evict,
+    ),
+    situation(
+        "cancelled while it takes years to stop",
+        Actor.CONTROLLERS,
+        lambda: ([stopping_for_years()], [job(state="CANCELLED", nodes="s1")]),
+        Shorten,
     ),
     situation(
         "its time limit comes near",

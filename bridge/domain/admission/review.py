@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
-from bridge.domain import names
+from bridge.domain import caps, names
+from bridge.domain.caps import Sizes
 from bridge.domain.faults import MOST_FAULTS, Fault, Refused, bounded
 from bridge.domain.lifecycle.decision import WhenFull
 from bridge.domain.model import json_patch
@@ -80,6 +81,7 @@ class Draft:
     """None if the list does not exist: a patch must create it then."""
     finalizers: tuple[str, ...] | None = None
     tolerations: tuple[Toleration, ...] | None = None
+    sizes: Sizes = field(default_factory=Sizes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +120,7 @@ def validate(
         faults=bounded(
             (
                 *preset,
+                *caps.faults(pod.sizes, defaults.caps),
                 *_misattributed(pod),
                 *malformed,
                 *_not_permitted(pod, asked, policy),

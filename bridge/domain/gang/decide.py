@@ -18,7 +18,7 @@ from bridge.domain.ids import JobId, KubeNode, PodUid, SlurmNode, WorkloadKey
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.actions import Submit
 from bridge.domain.lifecycle.decision import Deadlines, Decision, Facts, WhenFull
-from bridge.domain.lifecycle.rules import answers
+from bridge.domain.lifecycle.rules import answers, graces
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.objects import KubeObject
@@ -120,7 +120,9 @@ def plan(
             once is enough.
     """
     waiting = [(member, pod) for member, pod in claims.members if seating.is_waiting(pod)]
-    group = workload.evaluate(waiting, declared) if waiting and claims.is_gang else None
+    group = (
+        workload.evaluate(waiting, declared, policy.caps) if waiting and claims.is_gang else None
+    )
     pods = workload.in_order(claims.members)
     unread = tuple(_unread(claims, sights, read_again)) if claims.is_gang else ()
     if unread:  # the reading is about to be replaced: do not act on it
@@ -163,7 +165,7 @@ def decide(
     """
     found = tuple(_members(planned, facts, kube_nodes, policy, now))
     if not planned.is_gang:
-        return _alone(found[0], planned.faults)
+        return _alone(found[0], planned.faults, policy)
     agreed = agree.agree(
         found,
         planned.waiting,
@@ -171,6 +173,7 @@ def decide(
         now=now,
         is_fresh=all(member.is_fresh for member in found),
     )
+    agreed = tuple((pod, graces.bounded(pod, each, policy)) for pod, each in agreed)
     retries = (decision.retry_after for _, decision in agreed)
     return Decisions(
         first=tuple(each for each in agreed if agree.leads(each[1])),
@@ -182,7 +185,7 @@ def decide(
     )
 
 
-def _alone(member: Member, faults: Sequence[Fault]) -> Decisions:
+def _alone(member: Member, faults: Sequence[Fault], policy: Deadlines) -> Decisions:
     """Return the lifecycle's decision, but never submit for a faulty claim to a group.
 
     Nobody knows what to submit then.
@@ -193,6 +196,7 @@ def _alone(member: Member, faults: Sequence[Fault]) -> Decisions:
     if faults and members.has(decision, Submit):
         text = told(faults)
         decision = answers.tell(member.pod, "PodGroupInvalid", text)
+    decision = graces.bounded(member.pod, decision, policy)
     return Decisions(first=((member.pod, decision),), retry_after=decision.retry_after)
 
 

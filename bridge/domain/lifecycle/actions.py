@@ -5,6 +5,7 @@
 
 import enum
 from dataclasses import dataclass
+from typing import ClassVar
 
 from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid, SlurmNode, WorkloadKey
 from bridge.domain.workloads.workload import Workload
@@ -273,6 +274,20 @@ class Evict:
     message: str
     if_unchanged: bool = False
     """Only this very version of the pod (resourceVersion): it may have been bound meanwhile."""
+    grace_s: int | None = None
+    """Replaces a grace period of the pod that exceeds the cap; None keeps the pod's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shorten:
+    """DELETE a pod that is being deleted once more, with a shorter grace period; send an Event."""
+
+    event: ClassVar = "GraceShortened"
+    """Its reason."""
+
+    grace_s: int
+    """At least 1: with 0 the API server would forget the pod while its containers run."""
+    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,6 +325,7 @@ Action = (
     | Complete
     | SetTimeLimit
     | Evict
+    | Shorten
     | EndPod
     | Release
     | Wait

@@ -4,7 +4,8 @@ import enum
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from bridge.domain.ids import KubeNode, SlurmNode
+from bridge.domain.caps import DEFAULT, Caps
+from bridge.domain.ids import JobId, KubeNode, SlurmNode
 from bridge.domain.lifecycle.actions import Action
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import View
@@ -50,6 +51,16 @@ class SubmitRefusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PinRefusal:
+    """The API server refuses the patch that gives the pod its node."""
+
+    job_id: JobId
+    """The placeholder the pod would have been placed by."""
+    since: datetime
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """Everything that one decision depends on."""
 
@@ -79,6 +90,8 @@ class Facts:
     """The circuit breaker is open: too many pods would be evicted at once on Slurm's word."""
     refusal: SubmitRefusal | None = None
     """Set from a refused submit until the next accepted one."""
+    pin_refusal: PinRefusal | None = None
+    """Set since the API server has refused the pin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +103,7 @@ class Deadlines:
     kept_slots_deadline: timedelta | None = None
     """How long a started gang keeps slots for pods that are yet to be created; None: for ever."""
     restore_deadline: timedelta = timedelta(minutes=10)
+    caps: Caps = DEFAULT
     overtime: timedelta = timedelta(0)
     """Slurm's OverTimeLimit: how long a job may exceed its limit."""
     evict_suspended: bool = False

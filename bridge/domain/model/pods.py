@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from bridge.domain import names, numbers
+from bridge.domain.caps import Sizes
 from bridge.domain.faults import Fault
 from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid, WorkloadKey, alone_key
 from bridge.domain.model import grant
@@ -160,6 +161,7 @@ class Pod:
     containers: tuple[Container, ...] = ()
     """Init containers first, then the others, each in spec order."""
     conditions: tuple[Condition, ...] = ()
+    sizes: Sizes = field(default_factory=Sizes)
     oddities: tuple[Fault, ...] = ()
     """What the API server accepted and we cannot use as it is, and what we made of it."""
 

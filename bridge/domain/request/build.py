@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypedDict
 
 from bridge.domain import numbers
+from bridge.domain.caps import DEFAULT, Caps
 from bridge.domain.faults import Fault, Refused
 from bridge.domain.ids import ClusterId, SlurmNode, alone_key
 from bridge.domain.model import demand
@@ -53,6 +54,8 @@ class Defaults:
 
     The keys are the names of `overrides.FIELDS`.
     """
+    caps: Caps = DEFAULT
+    """How much of everything a pod may have."""
 
 
 def placeholder(

@@ -14,6 +14,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from bridge.domain import names
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
@@ -189,12 +190,12 @@ def matching(kube_nodes: Iterable[KubeNodeFacts], pod: Pod) -> tuple[KubeNodeFac
     job may wait longer than they last, Slurm drains such a node meanwhile, and the fit check looks
     again.
     """
+    selector = selection.Selector(pod)
+    bears = cache(lambda taints: selection.untolerated(taints, pod.tolerations) is None)
     return tuple(
         kube_node
         for kube_node in kube_nodes
-        if not kube_node.is_deleting
-        and selection.selects(pod, kube_node)
-        and selection.untolerated(_lasting(kube_node), pod.tolerations) is None
+        if not kube_node.is_deleting and selector.selects(kube_node) and bears(_lasting(kube_node))
     )
 
 

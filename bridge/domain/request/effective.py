@@ -4,11 +4,11 @@ The extender calls it before every submit, because only there the owners are kno
 the same function, so it shows the job that the extender would submit.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bridge.domain import names, numbers
-from bridge.domain.faults import Fault, Refused
+from bridge.domain import caps, names, numbers
+from bridge.domain.faults import Fault, Refused, bounded
 from bridge.domain.ids import SlurmNode
 from bridge.domain.model.placeholder import Frozen, Identity, PlaceholderSpec
 from bridge.domain.model.pods import Pod
@@ -74,6 +74,8 @@ def with_a_say(members: Sequence[Pod], policy: Policy, *, was_submitted: bool) -
 
 def effective(gathered: Gathered, defaults: Defaults) -> PlaceholderSpec | Refused:
     """Build the placeholder of a workload, or return what is wrong with the request."""
+    if over := bounded(_oversized(gathered.members, defaults)):
+        return Refused(over)
     texts = _said(gathered, defaults)
     if isinstance(texts, Refused):
         return texts
@@ -97,6 +99,14 @@ def effective(gathered: Gathered, defaults: Defaults) -> PlaceholderSpec | Refus
     if isinstance(spec, Refused):
         return spec
     return replace(spec, identity=replace(spec.identity, frozen=_frozen(permit, texts)))
+
+
+def _oversized(members: Sequence[Pod], defaults: Defaults) -> Iterator[Fault]:
+    """Yield what the webhook would have refused, had it been asked."""
+    for member in members:
+        for fault in caps.faults(member.sizes, defaults.caps):
+            path = fault.path if len(members) == 1 else f"{member.name}: {fault.path}"
+            yield Fault(path, fault.message)
 
 
 def _said(gathered: Gathered, defaults: Defaults) -> Texts | Refused:

@@ -6,7 +6,7 @@ TaintToleration, NodeUnschedulable, NodeAffinity). And whether Slurm granted as 
 one whose job got less would use what Slurm gives to others.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -138,9 +138,12 @@ def _shortages(pod: Pod, allocatable: Allocatable, others: tuple[Tenant, ...]) -
     for name, (asked, free) in amounts.items():
         if asked > max(free, 0):
             yield _insufficient(name, asked, max(free, 0))
-    taken = {port for other in others for port in other.host_ports}
+    taken: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
+    for other in others:
+        for protocol, port, ip in other.host_ports:
+            taken[protocol, port].add(ip)
     for protocol, port, ip in pod.host_ports:
-        if any(_collides((protocol, port, ip), each) for each in taken):
+        if _collides(ip, taken.get((protocol, port), set())):
             yield f"host port {port}/{protocol} is taken"
 
 
@@ -159,9 +162,9 @@ def _insufficient(name: str, asked: int, free: int) -> str:
     return f"insufficient {name} ({shown})"
 
 
-def _collides(one: tuple[str, int, str], other: tuple[str, int, str]) -> bool:
-    same_ip = one[2] == other[2] or ANY_IP in (one[2], other[2])
-    return one[:2] == other[:2] and same_ip
+def _collides(ip: str, taken: set[str]) -> bool:
+    """Check whether a port is taken on this IP, given the IPs on which it is taken at all."""
+    return bool(taken) and (ip == ANY_IP or ip in taken or ANY_IP in taken)
 
 
 def _given(job: SlurmJob, slot: int) -> TaskGrant | None:

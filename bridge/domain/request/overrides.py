@@ -13,7 +13,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
-from bridge.domain import names
+from bridge.domain import caps, names
 from bridge.domain.faults import Fault, bounded
 from bridge.domain.request import notation
 
@@ -135,8 +135,8 @@ REFUSED: Mapping[str, str] = MappingProxyType(
 )
 """Slurm fields that cannot be honoured, and what to use instead."""
 
-MOST_FIELDS = 40
-"""More than exist; an object with more is not examined field by field."""
+MOST_FIELDS = caps.MOST_REQUEST_FIELDS
+"""An object with more is not examined field by field."""
 
 LONGEST_NAME = 30
 _LONGEST_VALUE = 4 * notation.MAX_TEXT_BYTES

@@ -18,12 +18,37 @@ _HARD_EFFECTS = ("NoSchedule", "NoExecute")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 
 
+class Selector:
+    """A pod's node selector and required node affinity, to be compared with many nodes.
+
+    Nodes that have the same values under all its keys get the same answer, so most clusters need
+    few comparisons; and a comparison takes no longer if a requirement has many values.
+    """
+
+    def __init__(self, pod: Pod) -> None:
+        self._selector = tuple(pod.node_selector.items())
+        self._terms = tuple(map(_Term, pod.node_terms))
+        self._keys = tuple({key for term in self._terms for key in term.keys})
+        self._by_name = any(term.fields for term in self._terms)
+        self._answers: dict[tuple[str | None, ...], bool] = {}
+
+    def selects(self, kube_node: KubeNodeFacts) -> bool:
+        """Check whether both match the node."""
+        labels = kube_node.labels
+        if any(labels.get(key) != value for key, value in self._selector):
+            return False
+        if not self._terms:
+            return True
+        name = str(kube_node.name) if self._by_name else None
+        alike = (name, *(labels.get(key) for key in self._keys))
+        if alike not in self._answers:
+            self._answers[alike] = any(term.holds(kube_node) for term in self._terms)
+        return self._answers[alike]
+
+
 def selects(pod: Pod, kube_node: KubeNodeFacts) -> bool:
     """Check whether the pod's node selector and required node affinity match the node."""
-    labels = kube_node.labels
-    if any(labels.get(key) != value for key, value in pod.node_selector.items()):
-        return False
-    return not pod.node_terms or any(_term_holds(term, kube_node) for term in pod.node_terms)
+    return Selector(pod).selects(kube_node)
 
 
 def untolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> Taint | None:
@@ -59,17 +84,34 @@ def hard_taints(kube_node: KubeNodeFacts) -> tuple[Taint, ...]:
     return (*taints, UNSCHEDULABLE) if kube_node.is_unschedulable and not is_tainted else taints
 
 
-def _term_holds(term: NodeTerm, kube_node: KubeNodeFacts) -> bool:
-    """Check one term; an empty term matches no node."""
-    if not term.match_labels and not term.match_fields:
-        return False
-    fields = {"metadata.name": str(kube_node.name)}
-    return all(_requirement_holds(each, kube_node.labels) for each in term.match_labels) and all(
-        _requirement_holds(each, fields) for each in term.match_fields
-    )
+class _Term:
+    """One term; an empty one matches no node."""
+
+    def __init__(self, term: NodeTerm) -> None:
+        self._labels = tuple(map(_Requirement, term.match_labels))
+        self.fields = tuple(map(_Requirement, term.match_fields))
+        self.keys = frozenset(each.key for each in term.match_labels)
+
+    def holds(self, kube_node: KubeNodeFacts) -> bool:
+        if not self._labels and not self.fields:
+            return False
+        fields = {"metadata.name": str(kube_node.name)}
+        return all(_requirement_holds(each, kube_node.labels) for each in self._labels) and all(
+            _requirement_holds(each, fields) for each in self.fields
+        )
 
 
-def _requirement_holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+class _Requirement:
+    """One requirement, with its values as a set."""
+
+    def __init__(self, requirement: Requirement) -> None:
+        self.key = requirement.key
+        self.operator = requirement.operator
+        self.values = frozenset(requirement.values)
+        self.bounds = requirement.values
+
+
+def _requirement_holds(requirement: _Requirement, labels: Mapping[str, str]) -> bool:
     found = labels.get(requirement.key)
     match requirement.operator:
         case "In":
@@ -88,8 +130,8 @@ def _requirement_holds(requirement: Requirement, labels: Mapping[str, str]) -> b
             return False
 
 
-def _compares(found: str | None, requirement: Requirement) -> bool:
-    texts = (found or "", *requirement.values)
+def _compares(found: str | None, requirement: _Requirement) -> bool:
+    texts = (found or "", *requirement.bounds)
     if len(texts) != 2 or not all(_INTEGER.fullmatch(text) for text in texts):  # noqa: PLR2004  # two sides to compare
         return False
     label, bound = map(int, texts)

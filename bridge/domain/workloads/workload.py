@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from bridge.domain import numbers
+from bridge.domain import caps, numbers
+from bridge.domain.caps import DEFAULT, Caps, Sizes
 from bridge.domain.faults import Fault
 from bridge.domain.ids import PodUid, WorkloadKey
 from bridge.domain.model.demand import Demand
@@ -26,7 +27,7 @@ from bridge.domain.workloads.membership import (
     Slotted,
 )
 
-MAX_SIZE = 10_000
+MAX_SIZE = caps.TABLE["gang_size"].largest
 """More tasks than that are a typing error: their uids alone would take 400 kB in the placeholder's
 identity."""
 
@@ -142,13 +143,16 @@ def in_order(members: Iterable[tuple[Membership, Pod]]) -> tuple[Pod, ...]:
 
 
 def evaluate(
-    members: Sequence[tuple[Membership, Pod]], declared: KubeObject | None = None
+    members: Sequence[tuple[Membership, Pod]],
+    declared: KubeObject | None = None,
+    most: Caps = DEFAULT,
 ) -> Workload:
     """Evaluate the members of one workload.
 
     Args:
         members: at least one; gated, alive, all with the same key.
         declared: what `Membership.declared_by` names, as it is now; None if there is none.
+        most: limits its size.
     """
     first = min(members, key=_order)[0]
     said = declared
@@ -158,8 +162,7 @@ def evaluate(
     size = _size(first, pods, said)
     faults = [*size.faults, *(fault for member, _ in members for fault in member.faults)]
     faults += _duplicates(members)
-    if size.slots > MAX_SIZE:
-        faults.append(Fault("size", f"expected at most {MAX_SIZE} pods, found {size.slots}"))
+    faults += caps.faults(Sizes(gang_size=size.slots), most)
     return Workload(
         uid=first.key,
         kind=first.kind,

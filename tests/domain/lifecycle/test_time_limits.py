@@ -91,6 +91,15 @@ def test_a_job_is_extended_by_the_pods_grace_before_slurm_ends_it() -> None:
     assert (set_limit(60 + 10 + 2, true_min=60, expected_min=60),) == decision.actions
 
 
+@pytest.mark.parametrize(("grace_s", "deletion_grace_s"), [(10**9, 0), (30, 10**9)])
+def test_a_job_is_extended_by_the_cap_at_most(grace_s: int, deletion_grace_s: int) -> None:
+    pod = replace(build.bound(), grace_s=grace_s, deletion_grace_s=deletion_grace_s)
+
+    decision = decide(pod, limited(time_limits.LEAD))
+
+    assert (set_limit(60 + 60 + 2, true_min=60, expected_min=60),) == decision.actions
+
+
 def test_an_extended_jobs_pod_stays_until_its_true_limit() -> None:
     job = limited(3 * MINUTE + SECOND, shown_min=63, recorded=(60, 63))
 

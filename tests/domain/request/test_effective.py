@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from bridge.domain import names
+from bridge.domain.caps import Sizes
 from bridge.domain.faults import Refused
 from bridge.domain.ids import PodUid, SlurmNode, WorkloadKey
 from bridge.domain.model.objects import KubeObject
@@ -69,6 +70,15 @@ def refused(found: Gathered) -> str:
     made = effective(found, DEFAULTS)
     assert isinstance(made, Refused)
     return made.text
+
+
+def test_what_the_webhook_would_have_refused_is_refused_before_a_submit_too() -> None:
+    fat = pod("u-2", name="fat", sizes=Sizes(affinity_terms=51, host_ports=101))
+
+    assert "expected at most 50 terms, found 51" in refused(gathered(fat))
+    assert "fat: spec.containers[*].ports[*].hostPort: expected at most 100" in refused(
+        gathered(pod(), fat)
+    )
 
 
 def test_what_was_decided_is_frozen_into_the_identity() -> None:

@@ -155,7 +155,7 @@ def test_more_pods_than_a_gang_may_have_are_not_made() -> None:
     found = members(job(GANG, parallelism=10**9))
 
     assert workload.MAX_SIZE + 1 == len(found)
-    assert "expected at most 10000 pods" in workload.evaluate(found).faults[0].text
+    assert "expected at most 2000 pods in one gang" in workload.evaluate(found).faults[0].text
 
 
 @pytest.mark.parametrize(

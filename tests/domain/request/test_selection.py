@@ -1,5 +1,7 @@
 """Node selectors, affinity and taints, as kube-scheduler reads them."""
 
+from collections.abc import Mapping
+
 import pytest
 
 from bridge.domain.model.pods import NodeTerm, Toleration
@@ -118,3 +120,32 @@ def test_a_cordon_counts_as_its_taint_once() -> None:
 
     assert (selection.UNSCHEDULABLE,) == selection.hard_taints(cordoned)
     assert (selection.UNSCHEDULABLE,) == selection.hard_taints(tainted)
+
+
+def test_nodes_with_the_same_labels_are_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand nodes in three zones take three comparisons with each term, not a thousand."""
+    compared: list[str] = []
+    holds = selection._requirement_holds
+
+    def counted(each: selection._Requirement, labels: Mapping[str, str]) -> bool:
+        compared.append(each.key)
+        return holds(each, labels)
+
+    monkeypatch.setattr(selection, "_requirement_holds", counted)
+    pod = build.pod(node_terms=tuple(term(("zone", "In", f"z{n}")) for n in range(50)))
+    nodes = [build.kube_node(f"k{n}", labels={"zone": f"z{n % 3 + 48}"}) for n in range(1000)]
+    selector = selection.Selector(pod)
+
+    found = [selector.selects(node) for node in nodes]
+
+    assert [node.labels["zone"] in ("z48", "z49") for node in nodes] == found
+    assert len(compared) <= 3 * 50
+
+
+def test_terms_by_name_are_compared_with_each_node() -> None:
+    pod = build.pod(
+        node_terms=(NodeTerm(match_fields=(requirement("metadata.name", "In", "k1"),)),)
+    )
+    selector = selection.Selector(pod)
+
+    assert [True, False] == [selector.selects(build.kube_node(name)) for name in ("k1", "k2")]

@@ -245,7 +245,7 @@ def test_the_same_name_in_another_namespace_is_another_group() -> None:
         (["-2"], "expected a whole number from 1, found '-2'"),
         (["many"], "found 'many'"),
         (["2", "3"], "expected one size for all pods of the group, found 2 and 3"),
-        (["99999"], "expected at most 10000 pods, found 99999"),
+        (["99999"], "expected at most 2000 pods in one gang, found 99999"),
         (["9" * 5000], f"expected a whole number of at most 9 digits, found {'9' * 40}"),
         (["9" * 5000, "2"], f"found 2 and {'9' * 40}"),
     ],

@@ -5,6 +5,7 @@ from datetime import timedelta
 from bridge.domain.lifecycle import outcome
 from bridge.domain.lifecycle.actions import Cause, Outcome, OwnCause, Release
 from bridge.domain.lifecycle.decision import Decision
+from bridge.domain.lifecycle.rules import graces
 from bridge.domain.lifecycle.rules.answers import cancel_of, complete_with, do, wait
 from bridge.domain.lifecycle.rules.cases import Case, JobCase
 from bridge.domain.lifecycle.rules.limits import extend, limit_of, time_out
@@ -12,19 +13,23 @@ from bridge.domain.model.jobs import SlurmJob
 
 
 def let_stop(case: Case) -> Decision:
-    """Wait."""
-    return wait(f"containers may still run on {case.pod.kube_node}")
+    """Wait; if its grace period exceeds the cap: Shorten."""
+    return graces.shorten(case) or _wait_for_containers(case)
 
 
 def hold(case: JobCase) -> Decision:
-    """Wait; near its time limit: SetTimeLimit."""
+    """Wait; near its time limit: SetTimeLimit; beyond it, if its grace exceeds the cap: Shorten."""
     limit = limit_of(case)
     if limit is None:
-        return let_stop(case)
+        return _wait_for_containers(case)
+    if case.facts.now >= limit.runs_out_at and (shorter := graces.shorten(case)):
+        return shorter
     remaining = limit.extension_due_at - case.facts.now
     if remaining <= timedelta(0):
         return extend(case, limit)
-    return wait(f"containers may still run on {case.pod.kube_node}", retry=remaining)
+    till_limit = limit.runs_out_at - case.facts.now
+    soonest = min(remaining, till_limit) if till_limit > timedelta(0) else remaining
+    return _wait_for_containers(case, retry=soonest)
 
 
 def complete(case: JobCase) -> Decision:
@@ -75,6 +80,10 @@ def cancel_spares(spares: tuple[SlurmJob, ...]) -> Decision:
     """Cancel every placeholder that placed no pod, before anything else is decided."""
     ids = ", ".join(str(job.id) for job in spares)
     return do(f"spare placeholders: {ids}", *(cancel_of(job, OwnCause.SPARE) for job in spares))
+
+
+def _wait_for_containers(case: Case, retry: timedelta | None = None) -> Decision:
+    return wait(f"containers may still run on {case.pod.kube_node}", retry=retry)
 
 
 def finish_cancel(job: SlurmJob) -> Decision:

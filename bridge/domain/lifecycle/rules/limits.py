@@ -2,10 +2,9 @@
 
 from datetime import timedelta
 
-from bridge.domain import numbers
 from bridge.domain.lifecycle.actions import Cause, Evict, Outcome, SetTimeLimit
 from bridge.domain.lifecycle.decision import Decision
-from bridge.domain.lifecycle.rules import time_limits
+from bridge.domain.lifecycle.rules import graces, time_limits
 from bridge.domain.lifecycle.rules.answers import cancel_of, complete_with, do, wait
 from bridge.domain.lifecycle.rules.cases import JobCase
 from bridge.domain.lifecycle.rules.time_limits import TimeLimit
@@ -24,8 +23,7 @@ def at_its_limit(case: JobCase, limit: TimeLimit) -> Decision | None:
 
 def extend(case: JobCase, limit: TimeLimit) -> Decision:
     """Keep the job for as long as its containers may take to stop."""
-    grace = timedelta(seconds=numbers.seconds(max(case.pod.grace_s, case.pod.deletion_grace_s)))
-    minutes = limit.extended_min(case.facts.now, grace)
+    minutes = limit.extended_min(case.facts.now, graces.usable(case))
     text = f"Slurm would end job {case.job.id} before its containers: extend it to {minutes} min"
     return do(text, _set_time_limit(case.job, limit, minutes))
 

@@ -24,10 +24,6 @@ _MARGIN = timedelta(minutes=2)
 """Added to the pod's grace: Slurm counts in minutes, kubelets take their time, and leaders
 change."""
 
-_LONGEST_GRACE = timedelta(days=365)
-"""The most that is added to a limit, whatever grace a pod has: Slurm keeps minutes in 32 bits, and
-people's tools print them."""
-
 SETTLED = timedelta(seconds=2)
 """How long after the limit a completion surely counts as TIMEOUT: Slurm compares whole seconds, and
 clocks differ."""
@@ -63,9 +59,11 @@ class TimeLimit:
         return self.slurm_ends_at - LEAD
 
     def extended_min(self, now: datetime, grace: timedelta) -> int:
-        """Return the limit that leaves the pod its grace after the later of true limit and now."""
-        usable = min(grace, _LONGEST_GRACE)
-        missing = max(self.runs_out_at, now) + usable + _MARGIN - self.slurm_ends_at
+        """Return the limit that leaves the pod its grace after the later of true limit and now.
+
+        The grace is bounded (`graces.usable`): Slurm keeps minutes in 32 bits.
+        """
+        missing = max(self.runs_out_at, now) + grace + _MARGIN - self.slurm_ends_at
         return self.shown_min + max(1, math.ceil(missing / timedelta(minutes=1)))
 
 

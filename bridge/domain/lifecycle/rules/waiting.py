@@ -82,7 +82,8 @@ def tell_why(case: JobCase) -> Decision:
 def assign(case: JobCase) -> Decision:
     """Assign; does not fit, or got less than the pod takes: Cancel with that cause.
 
-    Terminating pods in the way: Wait.
+    Terminating pods in the way: Wait. A pin that the API server has refused for as long as a bind
+    may take counts as a misfit.
     """
     job, node, fit = case.job, case.facts.kube_node, case.facts.fit
     if case.pod.has_foreign_gate:
@@ -96,6 +97,8 @@ def assign(case: JobCase) -> Decision:
     match fit:
         case None:
             return wait(f"fit on {node} not examined yet", retry=case.policy.poll_interval)
+        case Fit.FITS if why := _why_unpinnable(case):
+            return _misfit(case, why)
         case Fit.FITS:
             return do(
                 f"Slurm job {job.id} runs on {job.nodes[0]}: assign {node}",
@@ -156,6 +159,16 @@ def _was_shrunk_too_often(case: Case) -> bool:
     said = case.pod.condition(names.ALLOCATED_CONDITION)
     shrunk = [job for job in case.facts.view.ended if job.identity.cause == OwnCause.SHRUNK]
     return len(shrunk) >= _MOST_SHRUNK or (said is not None and said.reason == _GRANT_HELD)
+
+
+def _why_unpinnable(case: JobCase) -> str:
+    """Return why the pod cannot be pinned although it fits; "" as long as trying is worth it."""
+    refusal = case.facts.pin_refusal
+    if refusal is None or refusal.job_id != case.job.id:
+        return ""
+    if case.facts.now - refusal.since < case.policy.bind_deadline:
+        return ""
+    return f"the API server refuses to give it to the pod ({refusal.text})"
 
 
 def _await_room(case: JobCase, node: KubeNode) -> Decision:

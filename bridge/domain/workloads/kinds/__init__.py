@@ -6,6 +6,9 @@ manifests`), and the table in docs/workloads.md (`make docs`).
 
 from collections.abc import Mapping
 
+from bridge.domain import names
+from bridge.domain.workloads import counting
+from bridge.domain.workloads.kinds import kueue, leader_worker_set
 from bridge.domain.workloads.kinds.coscheduling import Coscheduling
 from bridge.domain.workloads.kinds.job import Job
 from bridge.domain.workloads.kinds.jobset import JobSet
@@ -43,6 +46,9 @@ pod."""
 
 ALL: tuple[Kind, ...] = (*NAMED, *OWNED)
 
+SIZE_ANNOTATIONS = (names.POD_GROUP_SIZE_ANNOTATION, kueue.SIZE, leader_worker_set.SIZE)
+"""Annotations by which a pod itself declares the size of its gang."""
+
 RANKED: tuple[Ranked, ...] = tuple(kind for kind in ALL if isinstance(kind, Ranked))
 """Kinds whose controllers number their pods."""
 
@@ -51,6 +57,12 @@ EXCLUSIVE_TERMS: Mapping[str, frozenset[str]] = {
 }
 """Exclusive topology -> the labels by which its controller keeps a group together and others
 away."""
+
+
+def declared_size(annotations: Mapping[str, str]) -> int:
+    """Return the largest gang size that a pod's annotations declare; 0 if they declare none."""
+    found = (counting.number(annotations.get(key, "")) for key in SIZE_ANNOTATIONS)
+    return max((number for number in found if number is not None), default=0)
 
 
 def reads() -> Mapping[str, tuple[str, ...]]:

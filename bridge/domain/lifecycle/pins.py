@@ -1,0 +1,42 @@
+"""Pins that the API server refuses: the pod is too large for the patch, or somebody's admission denies it.
+
+Its placeholder holds nodes meanwhile, so it is given back after the bind deadline. Only refusals
+count; that the API server is away, or that our view was stale, proves nothing.
+"""
+
+from dataclasses import replace
+from datetime import datetime
+
+from bridge.domain.faults import shortened
+from bridge.domain.ids import PodUid
+from bridge.domain.lifecycle.actions import Assign
+from bridge.domain.lifecycle.decision import Decision, PinRefusal
+
+_LONGEST_BYTES = 512
+
+
+class Pins:
+    """Since when each pod's pin has been refused, as far as this leader has seen."""
+
+    def __init__(self) -> None:
+        self._refused: dict[PodUid, PinRefusal] = {}
+
+    def get(self, pod: PodUid) -> PinRefusal | None:
+        """Return the refusal; None if none was refused."""
+        return self._refused.get(pod)
+
+    def refused(self, pod: PodUid, decision: Decision, text: str, at: datetime) -> None:
+        """Note that a decision's write was refused; anything but a pin is ignored."""
+        assign = next((each for each in decision.actions if isinstance(each, Assign)), None)
+        if assign is None:
+            return
+        text = shortened(text, _LONGEST_BYTES)
+        before = self._refused.get(pod)
+        if before is not None and before.job_id == assign.job_id:
+            self._refused[pod] = replace(before, text=text)
+        else:
+            self._refused[pod] = PinRefusal(job_id=assign.job_id, since=at, text=text)
+
+    def forget(self, pod: PodUid) -> None:
+        """Forget a pod that is gone or has been placed."""
+        self._refused.pop(pod, None)

@@ -1,0 +1,46 @@
+"""Write `docs/caps.md` from the table of caps: `python -m docs.generate.caps > docs/caps.md`."""
+
+import sys
+
+from bridge.domain import caps
+
+_INTRODUCTION = """\
+# Caps
+
+<!-- Generated: python -m docs.generate.caps > docs/caps.md -->
+
+Kubernetes takes pods of up to 1.5 MB, with grace periods of centuries. slurm-bridge keeps every pod of the bridged
+namespaces in memory and decides about each of them, so one tenant's absurd pod would cost everybody.
+So there are caps on how much of everything one pod may have. A pod that exceeds some is refused at CREATE, with every
+fault and its path:
+
+```
+$ kubectl create -f pod.yaml
+The Pod "train-0" is invalid:
+* spec.terminationGracePeriodSeconds: expected at most 3600 seconds, found 86400 (setting caps.grace_s)
+* spec.tolerations: expected at most 50 tolerations, found 80 (setting caps.tolerations)
+```
+
+Administrators change them with the settings below, in the chart as `config.caps.…`; each up to its largest value.
+
+"""
+
+_AFTER = """
+## What cannot be refused at CREATE
+
+| what | what happens |
+| --- | --- |
+| a DELETE's grace period, and that of pods from before there were caps | while the pod's Slurm job runs, it counts as at most `caps.grace_s` when the job's time limit is extended. When the job has ended or reached its time limit, slurm-bridge shortens the pod's grace period to `caps.grace_s`, with the Event `GraceShortened`; evictions by slurm-bridge use no longer one |
+| a pod that was created while no webhook answered, or before there were caps | it is not submitted: condition `SubmitRefused` with the same faults |
+| a gang whose controller declares its size (a Job, a PodGroup …) | it is not submitted: condition `PodGroupInvalid` |
+| a pod beyond the largest values | what is beyond them is not even kept in memory; the pod is not submitted either |
+"""
+
+
+def render() -> str:
+    """Return the page."""
+    return f"{_INTRODUCTION}{caps.reference()}{_AFTER}"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(render())

@@ -1,0 +1,88 @@
+"""A pin that the API server refuses holds nodes for no longer than a bind may take."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from bridge.domain.ids import JobId
+from bridge.domain.lifecycle.actions import Assign, Cancel, OwnCause, Tell, Wait
+from bridge.domain.lifecycle.decision import Decision, Facts, Fit, PinRefusal
+from bridge.domain.lifecycle.pins import Pins
+from tests.make import lives as build
+from tests.make.lives import NOW
+
+DEADLINE = build.POLICY.bind_deadline
+ASSIGN = Assign(
+    job_id=build.JOB_ID,
+    sluid=None,
+    slurm_node=build.SLURM_NODE,
+    kube_node=build.KUBE_NODE,
+    grant="",
+)
+PIN = Decision(actions=(ASSIGN,), reason="why")
+UID = build.gated().uid
+
+
+def waiting(refusal: PinRefusal | None) -> Facts:
+    facts = build.facts(build.gated(), build.job())
+    return replace(facts, kube_node=build.KUBE_NODE, fit=Fit.FITS, pin_refusal=refusal)
+
+
+def refused(ago: timedelta, job_id: JobId = build.JOB_ID) -> PinRefusal:
+    return PinRefusal(job_id=job_id, since=NOW - ago, text="too many operations")
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        pytest.param(None, id="nobody refuses it"),
+        pytest.param(refused(DEADLINE - timedelta(seconds=1)), id="not for long"),
+        pytest.param(refused(2 * DEADLINE, JobId(1)), id="an earlier job's pin"),
+    ],
+)
+def test_a_pod_is_pinned_again_and_again(refusal: PinRefusal | None) -> None:
+    (action,) = build.decide(waiting(refusal)).actions
+
+    assert isinstance(action, Assign)
+
+
+def test_after_the_bind_deadline_it_counts_as_a_misfit() -> None:
+    cancel, tell = build.decide(waiting(refused(DEADLINE))).actions
+
+    assert isinstance(cancel, Cancel)
+    assert isinstance(tell, Tell)
+    assert (OwnCause.MISFIT, "NodeMisfit") == (cancel.cause, tell.reason)
+    assert "too many operations" in tell.message
+
+
+def test_the_first_refusal_of_each_job_counts() -> None:
+    pins = Pins()
+
+    pins.refused(UID, PIN, "one", NOW)
+    pins.refused(UID, PIN, "two", NOW + timedelta(seconds=9))
+    first = pins.get(UID)
+    pins.refused(UID, replace(PIN, actions=(replace(ASSIGN, job_id=JobId(1)),)), "new", NOW)
+
+    assert PinRefusal(job_id=build.JOB_ID, since=NOW, text="two") == first
+    assert PinRefusal(job_id=JobId(1), since=NOW, text="new") == pins.get(UID)
+    pins.forget(UID)
+    assert pins.get(UID) is None
+
+
+def test_other_writes_are_no_pins() -> None:
+    pins = Pins()
+
+    pins.refused(UID, Decision(actions=(Wait(),), reason=""), "no", NOW)
+
+    assert pins.get(UID) is None
+
+
+def test_a_long_answer_is_cut() -> None:
+    pins = Pins()
+
+    pins.refused(UID, PIN, "x" * 10_000, NOW)
+
+    refusal = pins.get(UID)
+    assert refusal is not None
+    assert len(refusal.text) <= 512

@@ -1,0 +1,44 @@
+from dataclasses import fields
+
+import pytest
+from pydantic import ValidationError
+
+from bridge.domain import caps
+from bridge.domain.caps import DEFAULT, TABLE, Caps, Sizes
+from bridge.settings.caps import CapsSection
+
+
+def test_table_sizes_and_settings_have_the_same_rows() -> None:
+    assert list(TABLE) == [size.name for size in fields(Sizes)]
+    assert list(TABLE) == list(CapsSection.model_fields)
+    assert CapsSection().values == DEFAULT
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_no_setting_exceeds_what_is_kept(name: str) -> None:
+    largest = TABLE[name].largest
+    assert getattr(DEFAULT, name) <= largest
+
+    assert largest == getattr(CapsSection(**{name: largest}), name)
+    with pytest.raises(ValidationError):
+        CapsSection(**{name: largest + 1})
+
+
+def test_bytes_are_those_of_utf8_in_keys_and_values() -> None:
+    found = caps.measure(
+        grace_s=0,
+        labels={"ab": "c"},
+        annotations={"a": "é", "b": "\ud800"},
+        terms=(),
+        host_ports=0,
+        tolerations=0,
+    )
+
+    assert (3, 2, 5) == (found.label_bytes, found.annotations, found.annotation_bytes)
+
+
+def test_each_cap_that_is_exceeded_has_its_fault() -> None:
+    found = Sizes(**dict.fromkeys(TABLE, 10**9))
+
+    assert len(TABLE) == len(list(caps.faults(found, DEFAULT)))
+    assert [] == list(caps.faults(Sizes(), Caps()))
