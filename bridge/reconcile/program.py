@@ -37,7 +37,7 @@ from bridge.reconcile.completion import Completer
 from bridge.reconcile.set_aside import SetAside
 from bridge.settings.schema import Settings
 from bridge.slurm.client import SlurmClient
-from bridge.slurm.complete import Controller
+from bridge.slurm.complete import Controller, ControllerHosts
 from bridge.slurm.tls import ClientTls
 
 _CONNECTIONS = 64
@@ -73,12 +73,11 @@ class Program:
     def completer(self) -> Completer:
         """Reports outcomes to slurmctld."""
         slurm = self.settings.slurm
-        controller = Controller(
-            host=slurm.controller_host,
-            port=slurm.controller_port,
-            timeout_s=slurm.request_timeout_s,
+        controllers = (
+            Controller(host=host, port=slurm.controller_port, timeout_s=slurm.request_timeout_s)
+            for host in slurm.controller_host
         )
-        return Completer(self.slurm, controller, self.clock)
+        return Completer(self.slurm, ControllerHosts(*controllers), self.clock)
 
     def pace(self, *, busy_s: float, idle_s: float, shortest_s: float, limits: bool) -> Pace:
         """Return how often this program reads Slurm; limits: also read when running jobs must end."""
@@ -201,12 +200,14 @@ async def opened(name: str, settings: Settings) -> AsyncIterator[Program]:
 
 def longest_silence_s(settings: Settings) -> float:
     """Return how long a loop may be silent before the process counts as stalled."""
+    slurm = settings.slurm
+    hosts = max(len(slurm.url), len(slurm.controller_host))
     return liveness.bound_s(
         request_timeout_s=max(
-            settings.kubernetes.request_timeout_s, settings.slurm.request_timeout_s
+            settings.kubernetes.request_timeout_s, slurm.request_timeout_s * hosts
         ),
         workers=max(settings.placement.workers, settings.controllers.workers),
-        connections=settings.slurm.connections,
+        connections=slurm.connections,
     )
 
 

@@ -88,6 +88,22 @@ class TestSources:
         assert given.placement.default_time_limit_min is None
         assert not given.leader_election.enabled
 
+    @pytest.mark.parametrize(
+        ("text", "hosts"),
+        [
+            ("ctl", ("ctl",)),
+            ("[ctl-a, 10.0.0.2]", ("ctl-a", "10.0.0.2")),
+            ("ctl-a, fd00::2", ("ctl-a", "fd00::2")),
+        ],
+    )
+    def test_a_host_can_be_one_or_several(
+        self, config: Path, text: str, hosts: tuple[str, ...]
+    ) -> None:
+        config.write_text(f"slurm: {{controller_host: {text}}}" if "[" in text else "")
+        env = {} if "[" in text else {"SLURM_BRIDGE_SLURM__CONTROLLER_HOST": text}
+
+        assert hosts == read(config=config, env=env).slurm.controller_host
+
     def test_a_section_without_content_is_no_fault(self, config: Path) -> None:
         config.write_text("slurm:\nlog: {level: debug}\n")
 
@@ -104,7 +120,7 @@ class TestSources:
         (files / "..data").symlink_to("..2026")
         (files / "slurm__url").symlink_to("..data/slurm__url")
 
-        assert "http://elsewhere:1" == read(files=files).slurm.url
+        assert ("http://elsewhere:1",) == read(files=files).slurm.url
 
     def test_variables_of_others_under_our_prefix_are_passed_over(self) -> None:
         env = {
@@ -192,6 +208,7 @@ class TestFaults:
         [
             ("slurm", "url", "slurmrestd:6820"),
             ("slurm", "controller_port", "0"),
+            ("slurm", "controller_host", "ctl:6817"),
             ("slurm", "token_file", ""),
             ("webhook", "listen", "8443"),
             ("health", "listen", "0.0.0.0:99999"),
@@ -209,7 +226,7 @@ class TestFaults:
         variable = f"SLURM_BRIDGE_{section}__{field}".upper()
         (fault,) = faults(env={variable: value})
 
-        assert fault.startswith(f"{variable}: ")
+        assert fault.startswith((f"{variable}: ", f"{variable}[0]: "))
         assert fault.endswith(f"found {value!r}")
 
     @pytest.mark.parametrize(
