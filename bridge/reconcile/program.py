@@ -31,7 +31,7 @@ from bridge.process.health import Health
 from bridge.process.lifetime import Service, StartAfresh
 from bridge.process.liveness import Liveness
 from bridge.process.metrics import Metrics
-from bridge.process.serve import bind, serve
+from bridge.process.serve import bind
 from bridge.process.token_watch import TokenWatch
 from bridge.reconcile.completion import Completer
 from bridge.reconcile.set_aside import SetAside
@@ -94,9 +94,13 @@ class Program:
 
     def health_part(self) -> Service:
         """Serve /livez, /readyz and /metrics."""
-        app = health.app(self.health, self.metrics, self.liveness.faults)
         sock = bind(self.settings.health.listen)
-        return Service(name="health", run=lambda stop: serve(app, sock, stop=stop))
+        return Service(
+            name="health",
+            run=lambda stop: health.run(
+                self.health, self.metrics, sock, stop=stop, stalled=self.liveness.faults
+            ),
+        )
 
     def token_part(self) -> Service:
         """Report when the Slurm token expires, and warn well in advance."""
