@@ -89,7 +89,7 @@ class SlurmClient:
         trust = tls or ClientTls()
 
         async with aiohttp.ClientSession(
-            connector=Connector(limit=connections, tls=trust.context),
+            connector=Connector(limit=connections),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": "slurm-bridge"},
         ) as session:

@@ -151,6 +151,7 @@ class Transport:
                     url,
                     data=content,
                     headers=headers,
+                    ssl=self._tls.context,  # a connection is only reused with the same context
                     allow_redirects=False,
                     timeout=self._limits,
                 ) as response,

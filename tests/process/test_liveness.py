@@ -172,7 +172,7 @@ class Bridge:
 
     def __init__(self, clock: VirtualClock, name: str, election: LeaderElection) -> None:
         self.api, self.slurm = FakeApiServer(), FakeSlurmrestd()
-        user = SimpleNamespace(server="http://api", server_name=None, proxy=None)
+        user = SimpleNamespace(server="http://api", server_name=None, proxy=None, tls=True)
         user.authorization = user.renewed = self._nobody
         metrics = Metrics(name)
         settings = Settings(leader_election=election, slurm=Slurm(user="somebody", group="some"))
