@@ -4,6 +4,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
+from bridge.settings import values as settings_values
 from bridge.settings.values import Count, Hosts, HttpUrls, Port, Seconds, Section
 
 
@@ -14,6 +15,12 @@ class Slurm(Section):
         ("http://slurmrestd:6820",),
         description="Base URL of slurmrestd; of several, the next is used when one cannot be "
         "reached or does not answer.",
+    )
+    insecure: bool = Field(
+        default=False,
+        description="Allow http to hosts outside the cluster: everyone on the way can read the "
+        "token and act as any user. Without it, http is only for loopback addresses and Services: "
+        "NAME, NAME.NAMESPACE.svc.",
     )
     token_file: str = Field(
         "/etc/slurm-bridge/slurm/token",
@@ -55,6 +62,16 @@ class Slurm(Section):
     over_time_limit_min: Annotated[int, Field(ge=0)] = Field(
         0, description="Slurm's OverTimeLimit, which pods also get on top of their time limit."
     )
+
+    @model_validator(mode="after")
+    def _token_is_not_sent_in_clear(self) -> Self:
+        exposed = [url for url in self.url if settings_values.is_exposed(url)]
+        if exposed and not self.insecure:
+            raise ValueError(
+                "url must be https outside the cluster, or insecure: true must accept that everyone "
+                f"on the way can read the token, found url={', '.join(exposed)}"
+            )
+        return self
 
     @model_validator(mode="after")
     def _certificate_goes_with_key(self) -> Self:

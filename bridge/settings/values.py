@@ -4,6 +4,7 @@ import ipaddress
 import json
 import re
 from typing import Annotated, Final, Literal
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -38,6 +39,23 @@ def _host(text: str) -> str:
         if re.fullmatch(r"[^\s/:\[\]]+", text) is None:
             raise ValueError("must be a host name or an address, without a port") from None
     return text
+
+
+def is_exposed(url: str) -> bool:
+    """Check whether a URL sends its requests in clear to a host that may be outside the cluster.
+
+    Loopback addresses and Services are not: `slurmrestd`, `slurmrestd.slurm.svc`, and the same with
+    the cluster's domain.
+    """
+    parts = urlsplit(url)
+    host = (parts.hostname or "").rstrip(".")
+    if parts.scheme != "http" or host == "localhost":
+        return False
+    try:
+        return not ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        _name, *domain = host.split(".")
+        return bool(domain) and domain[1:2] != ["svc"]
 
 
 def split(value: object) -> object:

@@ -249,6 +249,46 @@ class TestFaults:
             Settings.model_validate(values)
 
 
+class TestPlainHttp:
+    @pytest.mark.parametrize(
+        "host",
+        [
+            "127.0.0.1:6820",
+            "[::1]:6820",
+            "localhost:6820",
+            "slurmrestd:6820",
+            "slurmrestd.slurm.svc:6820",
+            "slurmrestd.slurm.svc.cluster.local.:6820",
+        ],
+    )
+    def test_it_is_for_this_machine_and_this_cluster(self, host: str) -> None:
+        env = {"SLURM_BRIDGE_SLURM__URL": f"http://{host}"}
+
+        assert (f"http://{host}",) == read(env=env).slurm.url
+
+    @pytest.mark.parametrize(
+        "host",
+        [
+            "slurmrestd.hpc.example:6820",
+            "slurmrestd.hpc:6820",
+            "10.0.0.7:6820",
+            "[fd00::7]:6820",
+            "127.0.0.1.example:6820",
+            "localhost@10.0.0.7:6820",
+        ],
+    )
+    def test_elsewhere_it_is_refused_unless_somebody_accepts_it(
+        self, config: Path, host: str
+    ) -> None:
+        config.write_text(f"slurm: {{url: ['https://fine.example', 'http://{host}']}}")
+        (fault,) = faults(config=config)
+        accepted = read(config=config, env={"SLURM_BRIDGE_SLURM__INSECURE": "true"})
+
+        assert "insecure: true" in fault
+        assert f"found url=http://{host}" in fault
+        assert accepted.slurm.insecure
+
+
 class TestLoad:
     def test_settings_come_from_the_command_line_and_the_environment(
         self, config: Path, files: Path, monkeypatch: pytest.MonkeyPatch
