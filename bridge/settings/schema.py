@@ -15,6 +15,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from bridge.domain import names
+from bridge.domain.request.rules import RESERVED
 from bridge.settings import policy as settings_policy
 from bridge.settings import reference as settings_reference
 from bridge.settings import values as settings_values
@@ -71,6 +72,11 @@ class PolicySection(Section):
         pattern=r"^([A-Za-z0-9][-A-Za-z0-9_./]{0,316})?$",
         description="Annotation in which the cluster records who created an object; empty: none. "
         "Anyone who can forge it can impersonate anyone.",
+    )
+    reserved_users: Annotated[tuple[str, ...], BeforeValidator(settings_values.split)] = Field(
+        RESERVED,
+        description="Slurm users and groups that no template may result in, such as SlurmUser; "
+        "root never may; wildcards * and ?.",
     )
     controllers: Annotated[tuple[str, ...], BeforeValidator(settings_values.split)] = Field(
         ("system:serviceaccount:kube-system:*-controller", "system:kube-controller-manager"),
