@@ -44,7 +44,7 @@ async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> No
     )
 
     async def serve_health(stop: asyncio.Event) -> None:
-        await serve(health.app(state, metrics), bind(configured.health.listen), stop=stop)
+        await health.run(state, metrics, bind(configured.health.listen), stop=stop)
 
     async def serve_webhook(stop: asyncio.Event) -> None:
         sock = bind(configured.webhook.listen)

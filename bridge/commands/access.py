@@ -45,7 +45,13 @@ Namespace = Annotated[
     str, typer.Option("--namespace", "-n", show_default="the kubeconfig's", metavar="NAME")
 ]
 SlurmUrl = Annotated[
-    str, typer.Option("--slurm-url", envvar="SLURMRESTD_URL", help="Of slurmrestd.", metavar="URL")
+    str,
+    typer.Option(
+        "--slurm-url",
+        envvar="SLURMRESTD_URL",
+        help="Of slurmrestd; several with commas.",
+        metavar="URL",
+    ),
 ]
 SlurmTokenFile = Annotated[
     str,
@@ -115,9 +121,10 @@ class Way:
             )
             token = self.slurm_token_file or stack.enter_context(_token_of_the_environment())
             slurm = None
-            if self.slurm_url and token:
+            urls = [url for part in self.slurm_url.split(",") if (url := part.strip())]
+            if urls and token:
                 slurm = await stack.enter_async_context(
-                    SlurmClient.open(self.slurm_url, token_file=token, request_timeout_s=_TIMEOUT_S)
+                    SlurmClient.open(urls, token_file=token, request_timeout_s=_TIMEOUT_S)
                 )
             yield Access(kube=kube, slurm=slurm)
 

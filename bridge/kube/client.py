@@ -116,9 +116,7 @@ class KubeClient:
         on_call: OnCall = ignore_call,
     ) -> AsyncIterator[Self]:
         """Open the session with credentials already loaded; for the other arguments see `open`."""
-        connector = aiohttp.TCPConnector(
-            limit=connections, ssl=credentials.tls_context(), keepalive_timeout=_KEEP_ALIVE_S
-        )
+        connector = aiohttp.TCPConnector(limit=connections, keepalive_timeout=_KEEP_ALIVE_S)
         # No compression: the event loop's CPU is scarcer than the network to the API server.
         headers = {"User-Agent": user_agent, "Accept-Encoding": "identity"}
         async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
@@ -215,6 +213,7 @@ class KubeClient:
                 data=data,
                 headers=headers,
                 timeout=limits,
+                ssl=self._credentials.tls,  # a connection is only reused with the same context
                 allow_redirects=False,
                 proxy=self._credentials.proxy,
                 server_hostname=self._credentials.server_name,

@@ -2,7 +2,8 @@
 
 kubernetes_asyncio reads them; this module keeps them fresh. Bound service account tokens live for
 an hour and are replaced on disk, as are the files named by a kubeconfig's `tokenFile`; exec plugins
-issue short-lived tokens. All are reloaded once a minute, and immediately after a 401.
+issue short-lived tokens. All are reloaded once a minute, and immediately after a 401. So are the
+cluster's CA and our client certificate, for new connections.
 """
 
 import os
@@ -53,6 +54,9 @@ class Credentials:
         self._reload = reload
         self._monotonic = monotonic
         self._loaded_at = monotonic()
+        self.tls = self._context()
+        """The TLS context for new connections."""
+        self._files = self._content()
 
     @classmethod
     async def load(
@@ -99,7 +103,42 @@ class Credentials:
         """Proxy to use (`proxy-url`); None: connect directly."""
         return self._configuration.proxy
 
-    def tls_context(self) -> ssl.SSLContext:
+    async def authorization(self) -> str:
+        """Return the Authorization header; "" if the client certificate authenticates us."""
+        if self._monotonic() - self._loaded_at >= _RELOAD_AFTER_S:
+            return await self.renewed()
+        return self._header()
+
+    async def renewed(self) -> str:
+        """Reload everything and return the header; what cannot be reloaded stays as it was."""
+        self._loaded_at = self._monotonic()
+        try:
+            await self._reload()
+            self._renew_tls()
+        except (*_LOADER_ERRORS, ConfigurationError) as error:
+            _log.warning("credentials.reload_failed", server=self.server, error=str(error))
+        return self._header()
+
+    def _header(self) -> str:
+        return str(self._configuration.api_key.get("BearerToken", "")).strip()
+
+    def _renew_tls(self) -> None:
+        """Trust and present what the files contain now; a CA that has left them loses our trust.
+
+        Raises:
+            OSError: a file cannot be read.
+            ConfigurationError: it contains no certificate or key.
+        """
+        if (found := self._content()) != self._files:
+            self.tls = self._context()
+            self._files = found
+
+    def _content(self) -> tuple[bytes, ...]:
+        names = self._configuration
+        files = (names.ssl_ca_cert, names.cert_file, names.key_file)
+        return tuple(Path(name).read_bytes() if name else b"" for name in files)
+
+    def _context(self) -> ssl.SSLContext:
         """Return a TLS context with the cluster's CA and the client certificate, if any.
 
         Raises:
@@ -124,34 +163,16 @@ class Credentials:
             context.verify_mode = ssl.CERT_NONE
         return context
 
-    async def authorization(self) -> str:
-        """Return the Authorization header; "" if the client certificate authenticates us."""
-        if self._monotonic() - self._loaded_at >= _RELOAD_AFTER_S:
-            return await self.renewed()
-        return self._header()
-
-    async def renewed(self) -> str:
-        """Reload the token and return the header; a failed reload keeps the old token."""
-        self._loaded_at = self._monotonic()
-        try:
-            await self._reload()
-        except _LOADER_ERRORS as error:
-            _log.warning("credentials.reload_failed", server=self.server, error=str(error))
-        return self._header()
-
-    def _header(self) -> str:
-        return str(self._configuration.api_key.get("BearerToken", "")).strip()
-
 
 async def _from_file(path: str, configuration: Configuration) -> Callable[[], Awaitable[None]]:
     _must_exist(Path(path))
-    loader = await load_kube_config(
-        config_file=path, client_configuration=configuration, persist_config=False
-    )
 
     async def reload() -> None:
-        await loader.load_and_set(configuration)
+        await load_kube_config(
+            config_file=path, client_configuration=configuration, persist_config=False
+        )
 
+    await reload()
     return reload
 
 

@@ -3,9 +3,16 @@
 A process is live if its event loop runs, which the response itself proves, and if a leader's own
 loops make progress (`bridge.process.liveness`). Liveness never depends on a peer, or Kubernetes
 would restart us for an outage of Slurm. A process is ready if every registered check passes.
+
+The event loop is the leader's own, and anyone who reaches the port may ask. So responses are cheap
+however often they are requested, and the number of connections is limited.
 """
 
+import asyncio
+import socket
+import time
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -14,6 +21,16 @@ from starlette.routing import Route
 
 from bridge.process import metrics as exposition
 from bridge.process.metrics import Metrics
+from bridge.process.serve import serve
+
+MOST_CONNECTIONS: Final = 64
+"""Probes and a few Prometheus servers; each may keep its connection open."""
+
+EXPOSITION_S: Final = 1.0
+"""How old the metrics may be: writing them out takes milliseconds."""
+
+Stalled = Callable[[], Mapping[str, str]]
+"""Returns our stalled loops, and why."""
 
 Check = Callable[[], str | None]
 """Returns what is wrong, or None. Called at every probe, so it only uses what is already known."""
@@ -36,10 +53,27 @@ class Health:
         return {name: check() for name, check in self._checks.items()}
 
 
+async def run(
+    health: Health,
+    metrics: Metrics,
+    sock: socket.socket,
+    *,
+    stop: asyncio.Event,
+    stalled: Stalled = dict,
+) -> None:
+    """Serve the endpoints until `stop` is set."""
+    answers = app(health, metrics, stalled)
+    await serve(answers, sock, stop=stop, most_connections=MOST_CONNECTIONS)
+
+
 def app(
-    health: Health, metrics: Metrics, stalled: Callable[[], Mapping[str, str]] = dict
+    health: Health,
+    metrics: Metrics,
+    stalled: Stalled = dict,
+    monotonic: Callable[[], float] = time.monotonic,
 ) -> Starlette:
-    """Build the ASGI application; `stalled` returns our stalled loops and why, for `/livez`."""
+    """Build the ASGI application; `stalled` is for `/livez`."""
+    written = Written(metrics.exposition, monotonic)
 
     async def livez(_request: Request) -> Response:
         return _verdict(stalled())
@@ -48,11 +82,28 @@ def app(
         return _verdict(health.faults())
 
     async def scrape(_request: Request) -> Response:
-        return Response(metrics.exposition(), media_type=exposition.CONTENT_TYPE)
+        return Response(written.now(), media_type=exposition.CONTENT_TYPE)
 
     return Starlette(
         routes=[Route("/livez", livez), Route("/readyz", readyz), Route("/metrics", scrape)]
     )
+
+
+class Written:
+    """The metrics as text, written out at most once per `EXPOSITION_S`."""
+
+    def __init__(self, write: Callable[[], bytes], monotonic: Callable[[], float]) -> None:
+        self._write = write
+        self._monotonic = monotonic
+        self._text = b""
+        self._stale_at: float | None = None
+
+    def now(self) -> bytes:
+        """Return text that is recent enough."""
+        if self._stale_at is None or self._monotonic() >= self._stale_at:
+            self._text = self._write()
+            self._stale_at = self._monotonic() + EXPOSITION_S
+        return self._text
 
 
 def _verdict(faults: Mapping[str, str | None]) -> Response:

@@ -75,7 +75,10 @@ def compiled(settings: Settings) -> Policy:
     limit restricts.
     """
     given, slurm = settings.policy, settings.slurm
-    rules = tuple(rule.compiled(default_partition=slurm.partition) for rule in given.rules)
+    reserved = Patterns(given.reserved_users)
+    rules = tuple(
+        rule.compiled(default_partition=slurm.partition, reserved=reserved) for rule in given.rules
+    )
     if not rules and slurm.user:
         rules = (_only_rule(settings),)
     return Policy(

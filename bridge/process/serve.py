@@ -8,6 +8,7 @@ two, hence two segments (and TLS records), which on a socket without TCP_NODELAY
 
 import asyncio
 import contextlib
+import functools
 import socket
 import ssl
 from collections.abc import Iterator
@@ -72,11 +73,20 @@ async def serve(
     stop: asyncio.Event,
     tls: ssl.SSLContext | None = None,
     grace_s: int = 10,
+    most_connections: int | None = None,
 ) -> None:
-    """Serve until `stop` is set, let requests finish for up to `grace_s` seconds, close `sock`."""
+    """Serve until `stop` is set, let requests finish for up to `grace_s` seconds, close `sock`.
+
+    Beyond `most_connections`, the oldest connection is closed for each new one: whoever opens many
+    closes their own, and a probe still gets its response.
+    """
     config = uvicorn.Config(
         BodyLimit(app),
-        http=OneWriteProtocol,
+        # uvicorn calls it like the class
+        http=cast(
+            "type[asyncio.Protocol]",
+            functools.partial(OneWriteProtocol, entrance=Entrance(most_connections)),
+        ),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -207,6 +217,10 @@ class _Server(uvicorn.Server):
 class OneWriteProtocol(HttpToolsProtocol):
     """uvicorn's HTTP/1.1 protocol over a transport that combines writes."""
 
+    def __init__(self, *args: Any, entrance: "Entrance", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._entrance = entrance
+
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         stream = cast(
@@ -214,14 +228,15 @@ class OneWriteProtocol(HttpToolsProtocol):
         )  # the loop makes nothing else for a stream socket
         super().connection_made(_GatheringTransport(stream, self.loop))
         self._head_bytes = 0
-        self._head_deadline = self.loop.call_later(KEEP_ALIVE_S, self._cut)
+        self._head_deadline = self.loop.call_later(KEEP_ALIVE_S, self.cut)
+        self._entrance.enter(self)
 
     @override
     def data_received(self, data: bytes) -> None:
         """Pass on the data, but cut the connection if the head is too long or too slow."""
         if not self._head_bytes and not self._is_answering:
             self._head_deadline.cancel()
-            self._head_deadline = self.loop.call_later(REQUEST_S, self._cut)
+            self._head_deadline = self.loop.call_later(REQUEST_S, self.cut)
         super().data_received(data)
         if self._is_answering:
             self._head_bytes = 0
@@ -229,10 +244,11 @@ class OneWriteProtocol(HttpToolsProtocol):
             return
         self._head_bytes += len(data)
         if self._head_bytes > HEAD_LIMIT_BYTES:
-            self._cut()
+            self.cut()
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
+        self._entrance.leave(self)
         self._head_deadline.cancel()
         super().connection_lost(exc)
 
@@ -242,8 +258,29 @@ class OneWriteProtocol(HttpToolsProtocol):
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is not None and not cycle.response_complete
 
-    def _cut(self) -> None:
+    def cut(self) -> None:
+        """Close the connection at once."""
         self.transport.abort()
+
+
+class Entrance:
+    """The open connections of one server, oldest first, and how many there may be."""
+
+    def __init__(self, most: int | None) -> None:
+        self._most = most
+        self._open: dict[OneWriteProtocol, None] = {}
+
+    def enter(self, connection: OneWriteProtocol) -> None:
+        """Note a new connection; close the oldest if there are too many."""
+        self._open[connection] = None
+        if self._most is not None and len(self._open) > self._most:
+            oldest = next(iter(self._open))
+            self.leave(oldest)
+            oldest.cut()
+
+    def leave(self, connection: OneWriteProtocol) -> None:
+        """Note that a connection is closed."""
+        self._open.pop(connection, None)
 
 
 class _GatheringTransport(asyncio.Transport):

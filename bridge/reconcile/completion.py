@@ -16,14 +16,19 @@ from bridge.domain.model.jobs import SlurmJob
 from bridge.process.clock import Clock
 from bridge.slurm import complete, jobs
 from bridge.slurm.client import SlurmClient
-from bridge.slurm.complete import Controller
-from bridge.slurm.errors import Unavailable
+from bridge.slurm.complete import ControllerHosts
+from bridge.slurm.errors import LostReply, Unavailable
 
 _log = structlog.get_logger(__name__)
 
 PATIENCE_S = 30.0
 """Retry an unreachable port for this long before cancelling anything: a restart of slurmctld is
 over by then.
+"""
+
+TAKEOVER_S = 300.0
+"""Wait for this long if a slurmctld can be reached but is not in charge: a backup takes over after
+SlurmctldTimeout, two minutes by default. Until then it says so, or takes messages and is silent.
 """
 
 FORGOTTEN_S = 150.0
@@ -35,9 +40,9 @@ minute).
 class Completer:
     """Ends placeholders with an outcome, for one leader."""
 
-    def __init__(self, slurm: SlurmClient, controller: Controller, clock: Clock) -> None:
+    def __init__(self, slurm: SlurmClient, controllers: ControllerHosts, clock: Clock) -> None:
         self._slurm = slurm
-        self._controller = controller
+        self._controllers = controllers
         self._clock = clock
         self._silence = Silence()
 
@@ -48,9 +53,10 @@ class Completer:
             SlurmError: try again later.
         """
         try:
-            await complete.complete(self._slurm, self._controller, job.id, how, sluid=job.sluid)
+            await complete.complete(self._slurm, self._controllers, job.id, how, sluid=job.sluid)
         except Unavailable as error:
-            if not self._silence.is_hopeless(self._clock.monotonic()):
+            reached = isinstance(error, LostReply)
+            if not self._silence.is_hopeless(self._clock.monotonic(), reached=reached):
                 raise
             words = outcome.in_words(how)
             _log.warning("completion.unreachable", job_id=job.id, ended=words, error=str(error))
@@ -64,14 +70,19 @@ class Silence:
 
     def __init__(self) -> None:
         self._since: float | None = None
+        self._reached_at = 0.0
+        """When a host could last be reached, even if it was not in charge."""
         self._failed_at = 0.0
 
-    def is_hopeless(self, now: float) -> bool:
+    def is_hopeless(self, now: float, *, reached: bool = False) -> bool:
         """Note a failure; return True if outcomes have not been deliverable for too long."""
         if self._since is None or now - self._failed_at > FORGOTTEN_S:
-            self._since = now
+            self._since = self._reached_at = now
         self._failed_at = now
-        return now - self._since >= PATIENCE_S
+        if reached:
+            self._reached_at = now
+            return now - self._since >= TAKEOVER_S
+        return now - self._reached_at >= PATIENCE_S
 
     def ends(self) -> None:
         """Note a successful call."""

@@ -31,13 +31,13 @@ from bridge.process.health import Health
 from bridge.process.lifetime import Service, StartAfresh
 from bridge.process.liveness import Liveness
 from bridge.process.metrics import Metrics
-from bridge.process.serve import bind, serve
+from bridge.process.serve import bind
 from bridge.process.token_watch import TokenWatch
 from bridge.reconcile.completion import Completer
 from bridge.reconcile.set_aside import SetAside
 from bridge.settings.schema import Settings
 from bridge.slurm.client import SlurmClient
-from bridge.slurm.complete import Controller
+from bridge.slurm.complete import Controller, ControllerHosts
 from bridge.slurm.tls import ClientTls
 
 _CONNECTIONS = 64
@@ -73,12 +73,11 @@ class Program:
     def completer(self) -> Completer:
         """Reports outcomes to slurmctld."""
         slurm = self.settings.slurm
-        controller = Controller(
-            host=slurm.controller_host,
-            port=slurm.controller_port,
-            timeout_s=slurm.request_timeout_s,
+        controllers = (
+            Controller(host=host, port=slurm.controller_port, timeout_s=slurm.request_timeout_s)
+            for host in slurm.controller_host
         )
-        return Completer(self.slurm, controller, self.clock)
+        return Completer(self.slurm, ControllerHosts(*controllers), self.clock)
 
     def pace(self, *, busy_s: float, idle_s: float, shortest_s: float, limits: bool) -> Pace:
         """Return how often this program reads Slurm; limits: also read when running jobs must end."""
@@ -95,9 +94,13 @@ class Program:
 
     def health_part(self) -> Service:
         """Serve /livez, /readyz and /metrics."""
-        app = health.app(self.health, self.metrics, self.liveness.faults)
         sock = bind(self.settings.health.listen)
-        return Service(name="health", run=lambda stop: serve(app, sock, stop=stop))
+        return Service(
+            name="health",
+            run=lambda stop: health.run(
+                self.health, self.metrics, sock, stop=stop, stalled=self.liveness.faults
+            ),
+        )
 
     def token_part(self) -> Service:
         """Report when the Slurm token expires, and warn well in advance."""
@@ -201,12 +204,14 @@ async def opened(name: str, settings: Settings) -> AsyncIterator[Program]:
 
 def longest_silence_s(settings: Settings) -> float:
     """Return how long a loop may be silent before the process counts as stalled."""
+    slurm = settings.slurm
+    hosts = max(len(slurm.url), len(slurm.controller_host))
     return liveness.bound_s(
         request_timeout_s=max(
-            settings.kubernetes.request_timeout_s, settings.slurm.request_timeout_s
+            settings.kubernetes.request_timeout_s, slurm.request_timeout_s * hosts
         ),
         workers=max(settings.placement.workers, settings.controllers.workers),
-        connections=settings.slurm.connections,
+        connections=slurm.connections,
     )
 
 

@@ -135,7 +135,7 @@ class RuleSection(EntrySection):
                 raise ValueError(f"{name} may contain {accepted}, found {found}")
         return self
 
-    def compiled(self, *, default_partition: str) -> rules.Rule:
+    def compiled(self, *, default_partition: str, reserved: Patterns) -> rules.Rule:
         """Return the domain's form of the rule."""
         match, partition = self.match, self.partition
         return rules.Rule(
@@ -150,6 +150,7 @@ class RuleSection(EntrySection):
             user_table=self.user_table,
             group=self.group,
             group_table=self.group_table,
+            reserved=reserved,
             account=_choice(self.account),
             partition=rules.Choice(
                 default=partition.default or default_partition, allowed=Patterns(partition.allowed)

@@ -12,6 +12,8 @@ import annotated_types
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from bridge.settings import values as settings_values
+
 UNITS = {
     "_s": "seconds",
     "_min": "minutes",
@@ -150,6 +152,8 @@ def _accepts(kind: object, metadata: list[object]) -> str:
             return f"{_accepts(inner, metadata)}, or null"
         case origin if origin is tuple:
             inner = typing.get_args(kind)[0]
+            if settings_values.TEXT_OR_TEXTS in metadata:
+                return "text, or list of text"
             return f"list of {'entries' if _is_model(inner) else _accepts(inner, [])}"
         case origin if origin is dict:
             return "map of text to text"

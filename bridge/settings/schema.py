@@ -15,12 +15,20 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from bridge.domain import names
+from bridge.domain.request.rules import RESERVED
 from bridge.settings import policy as settings_policy
 from bridge.settings import reference as settings_reference
 from bridge.settings import values as settings_values
 from bridge.settings.caps import CapsSection
 from bridge.settings.policy import RuleSection
-from bridge.settings.values import Address, Count, HttpUrl, OptionalField, Port, Seconds, Section
+from bridge.settings.slurm import Slurm
+from bridge.settings.values import (
+    Address,
+    Count,
+    OptionalField,
+    Seconds,
+    Section,
+)
 
 ENV_PREFIX = "SLURM_BRIDGE_"
 
@@ -54,68 +62,6 @@ class Kubernetes(Section):
     )
 
 
-class Slurm(Section):
-    """How to reach Slurm, and common parameters of all placeholders."""
-
-    url: HttpUrl = Field("http://slurmrestd:6820", description="Base URL of slurmrestd.")
-    token_file: str = Field(
-        "/etc/slurm-bridge/slurm/token",
-        min_length=1,
-        description="File with the Slurm token (JWT); reread when it changes.",
-    )
-    token_warning_s: Seconds = Field(
-        3 * 86400, description="How long before the token expires an hourly warning starts."
-    )
-    ca_file: str = Field(
-        "", description="CA to trust if url is https, PEM; empty: the system's CAs."
-    )
-    cert_file: str = Field(
-        "", description="Our own certificate chain for slurmrestd, PEM; empty: none."
-    )
-    key_file: str = Field("", description="Its private key, PEM; goes with cert_file.")
-    request_timeout_s: Seconds = Field(10, description="Time-out of one request to slurmrestd.")
-    connections: Count = Field(
-        8,
-        description="Maximum number of connections to slurmrestd, which by default serves 124 for "
-        "all its clients.",
-    )
-    controller_host: str = Field(
-        "slurmctld", min_length=1, description="Host of slurmctld; told how pods end."
-    )
-    controller_port: Port = Field(6817, description="SlurmctldPort of slurmctld.")
-    partition: str = Field("", description="Partition of the jobs; empty: Slurm's default.")
-    user: str = Field(
-        "", description="Slurm user of all jobs, without policy.rules; empty: pods are rejected."
-    )
-    group: str = Field("", description="Group of the jobs; goes with user, both or neither.")
-    account: str = Field(
-        "",
-        description="Account of all jobs, without policy.rules; empty: the user's default.",
-    )
-    mcs_label: str = Field("", description="MCS label of the jobs; empty: none.")
-    over_time_limit_min: Annotated[int, Field(ge=0)] = Field(
-        0, description="Slurm's OverTimeLimit, which pods also get on top of their time limit."
-    )
-
-    @model_validator(mode="after")
-    def _certificate_goes_with_key(self) -> Self:
-        if bool(self.cert_file) != bool(self.key_file):
-            raise ValueError(
-                f"cert_file and key_file go together, "
-                f"found cert_file={self.cert_file!r}, key_file={self.key_file!r}"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _user_goes_with_group(self) -> Self:
-        if bool(self.user) != bool(self.group):
-            raise ValueError(
-                f"user and group go together (Slurm would take the token's group), "
-                f"found user={self.user!r}, group={self.group!r}"
-            )
-        return self
-
-
 class PolicySection(Section):
     """Who may request what from Slurm: docs/identity.md. Reread when the file changes."""
 
@@ -127,6 +73,11 @@ class PolicySection(Section):
         pattern=r"^([A-Za-z0-9][-A-Za-z0-9_./]{0,316})?$",
         description="Annotation in which the cluster records who created an object; empty: none. "
         "Anyone who can forge it can impersonate anyone.",
+    )
+    reserved_users: Annotated[tuple[str, ...], BeforeValidator(settings_values.split)] = Field(
+        RESERVED,
+        description="Slurm users and groups that no template may result in, such as SlurmUser; "
+        "root never may; wildcards * and ?.",
     )
     controllers: Annotated[tuple[str, ...], BeforeValidator(settings_values.split)] = Field(
         ("system:serviceaccount:kube-system:*-controller", "system:kube-controller-manager"),

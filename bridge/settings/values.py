@@ -1,10 +1,19 @@
 """Types of settings, and how their values are parsed from one line of text."""
 
+import ipaddress
 import json
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
+from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+)
 
 _ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):(?P<port>[0-9]{1,5})")
 _MAX_PORT = 65535
@@ -21,6 +30,32 @@ def _http_url(text: str) -> str:
     if re.fullmatch(r"https?://[^\s/]+(/\S*)?", text) is None:
         raise ValueError("must be a URL such as http://slurmrestd:6820")
     return text.rstrip("/")
+
+
+def _host(text: str) -> str:
+    try:
+        ipaddress.IPv6Address(text)
+    except ValueError:
+        if re.fullmatch(r"[^\s/:\[\]]+", text) is None:
+            raise ValueError("must be a host name or an address, without a port") from None
+    return text
+
+
+def is_exposed(url: str) -> bool:
+    """Check whether a URL sends its requests in clear to a host that may be outside the cluster.
+
+    Loopback addresses and Services are not: `slurmrestd`, `slurmrestd.slurm.svc`, and the same with
+    the cluster's domain.
+    """
+    parts = urlsplit(url)
+    host = (parts.hostname or "").rstrip(".")
+    if parts.scheme != "http" or host == "localhost":
+        return False
+    try:
+        return not ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        _name, *domain = host.split(".")
+        return bool(domain) and domain[1:2] != ["svc"]
 
 
 def split(value: object) -> object:
@@ -47,6 +82,19 @@ def parse_json(value: object) -> object:
 
 Address = Annotated[str, AfterValidator(_address)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
+TEXT_OR_TEXTS: Final = WithJsonSchema(
+    {
+        "anyOf": [
+            {"type": "string", "minLength": 1},
+            {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1},
+        ]
+    }
+)
+"""For settings that used to take one value: a single text is a list of one."""
+
+_SEVERAL: Final = (BeforeValidator(split), Field(min_length=1), TEXT_OR_TEXTS)
+HttpUrls = Annotated[tuple[HttpUrl, ...], *_SEVERAL]
+Hosts = Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], *_SEVERAL]
 Port = Annotated[int, Field(ge=1, le=_MAX_PORT)]
 Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]

@@ -50,7 +50,7 @@ class Dialect:
 
 
 class SlurmClient:
-    """Client of one slurmrestd.
+    """Client of slurmrestd, or of several for the same Slurm.
 
     It retries only after a rejected token; whether anything else may be retried is for the caller
     to decide.
@@ -66,7 +66,7 @@ class SlurmClient:
     @asynccontextmanager
     async def open(
         cls,
-        url: str,
+        urls: str | Sequence[str],
         *,
         token_file: Path | str,
         tls: ClientTls | None = None,
@@ -77,7 +77,7 @@ class SlurmClient:
         """Open a connection pool; nothing is sent before the first call, so Slurm may be down.
 
         Args:
-            url: Of slurmrestd, without a path: `http://slurmrestd:6820`.
+            urls: Of slurmrestd, without a path: `http://slurmrestd:6820`; several for fail-over.
             token_file: Holds a JWT of root or SlurmUser.
             tls: For an https URL; by default the system's CAs are trusted and no client certificate
                 is presented.
@@ -89,12 +89,16 @@ class SlurmClient:
         trust = tls or ClientTls()
 
         async with aiohttp.ClientSession(
-            connector=Connector(limit=connections, tls=trust.context),
+            connector=Connector(limit=connections),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": "slurm-bridge"},
         ) as session:
             transport = Transport(
-                session, url, TokenFile(Path(token_file)), trust, timeout_s=request_timeout_s
+                session,
+                (urls,) if isinstance(urls, str) else urls,
+                TokenFile(Path(token_file)),
+                trust,
+                timeout_s=request_timeout_s,
             )
             yield cls(transport, connections=connections, on_call=on_call)
 
@@ -141,7 +145,7 @@ class SlurmClient:
                     content=content,
                     user=user,
                 )
-                return _read(operation, reply, answer)
+                return self._read(operation, reply, answer)
 
     async def call_if_changed(
         self, operation: str, path: str, *, since: int, answer: type[A]
@@ -160,7 +164,9 @@ class SlurmClient:
                     content=None,
                     user="",
                 )
-                return None if reply.status == NOT_MODIFIED else _read(operation, reply, answer)
+                if reply.status == NOT_MODIFIED:
+                    return None
+                return self._read(operation, reply, answer)
 
     @contextmanager
     def observed(self, operation: str) -> Iterator[None]:
@@ -191,6 +197,21 @@ class SlurmClient:
                 # Whatever happened to the ping, the caller's request has not been sent.
                 raise Unavailable(error.operation, error.words, status=error.status) from error
         return self._dialect
+
+    def _read(self, operation: str, reply: Reply, answer: type[A]) -> A:
+        read = self._whole(operation, reply, answer)
+        if read.errors:
+            raise _refusal(operation, reply.status, read)
+        return read
+
+    def _whole(self, operation: str, reply: Reply, kind: type[S]) -> S:
+        """Decode a successful response; if the server cannot give one, ask another next time."""
+        try:
+            _refuse_unless_ok(operation, reply)
+            return _decode(operation, reply, kind)
+        except (Unavailable, Malformed):
+            self._transport.avoid(reply.server)
+            raise
 
     async def _ask(
         self,
@@ -231,26 +252,16 @@ class SlurmClient:
         for parser in PARSERS:
             reply = await self._transport.exchange("ping", "GET", f"/slurm/{parser}/ping/")
             if not reply.is_unknown_path:
-                _refuse_unless_ok("ping", reply)
-                version = _decode("ping", reply, wire.Ping).meta.slurm.version
+                version = self._whole("ping", reply, wire.Ping).meta.slurm.version
                 return Dialect(parser=parser, release=(int(version.major), int(version.minor)))
         reply = await self._transport.exchange("openapi", "GET", "/openapi/v3")
-        _refuse_unless_ok("openapi", reply)
-        paths = _decode("openapi", reply, wire.Paths).paths
+        paths = self._whole("openapi", reply, wire.Paths).paths
         offered = {path.split("/")[2] for path in paths if path.startswith("/slurm/v")}
         raise TooOld(
             "ping",
             f"slurmrestd offers {', '.join(sorted(offered)) or 'no Slurm API'}, slurm-bridge"
             f" supports {', '.join(PARSERS)}: it needs Slurm 25.05 or newer",
         )
-
-
-def _read(operation: str, reply: Reply, answer: type[A]) -> A:
-    _refuse_unless_ok(operation, reply)
-    read = _decode(operation, reply, answer)
-    if read.errors:
-        raise _refusal(operation, reply.status, read)
-    return read
 
 
 def _refuse_unless_ok(operation: str, reply: Reply) -> None:

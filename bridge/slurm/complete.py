@@ -17,8 +17,11 @@ Layout: src/common/slurm_protocol_pack.c, `_pack_complete_job_allocation_msg`; a
 import asyncio
 import socket
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
+
+from typing_extensions import override
 
 from bridge.domain.ids import JobId, Sluid
 from bridge.domain.lifecycle.actions import Outcome
@@ -26,7 +29,9 @@ from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import (
     ALREADY_DONE,
     AUTHENTICATION,
+    IN_STANDBY,
     INVALID_JOB_ID,
+    InStandby,
     LostReply,
     Malformed,
     Unauthorized,
@@ -65,17 +70,55 @@ _DIGITS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controller:
-    """Address of slurmctld: SlurmctldHost, SlurmctldPort."""
+    """Address of one slurmctld: SlurmctldHost, SlurmctldPort."""
 
     host: str
     port: int = 6817
     timeout_s: float = 10
     """For the connection, and again for the response."""
 
+    @override
+    def __str__(self) -> str:
+        return f"slurmctld at {self.host}:{self.port}"
+
+
+class ControllerHosts:
+    """All hosts of slurmctld, of which one is in charge; the last that answered is asked first."""
+
+    def __init__(self, *controllers: Controller) -> None:
+        self._controllers = controllers
+        self._first = 0
+
+    async def ask(self, request: bytes) -> int:
+        """Return the answer of the slurmctld in charge: a Slurm error number, or 0.
+
+        A host that does not answer, or only waits to take over, is not in charge. If one of them
+        has the request nevertheless, the other host's answer is ALREADY_DONE.
+
+        Raises:
+            InStandby: a host answered that it is not in charge, and the others not at all.
+            LostReply: a host may have carried out the request.
+            Unavailable: nothing was sent.
+            Unauthorized: the token was refused.
+            Malformed: no host answered, and something else did.
+        """
+        failures: list[Unavailable | Malformed] = []
+        first = self._first
+        for n in range(len(self._controllers)):
+            current = (first + n) % len(self._controllers)
+            try:
+                code = await _ask(self._controllers[current], request)
+            except (Unavailable, Malformed) as error:
+                failures.append(error)
+            else:
+                self._first = current
+                return code
+        raise _worst(failures)
+
 
 async def complete(
     client: SlurmClient,
-    controller: Controller,
+    controllers: ControllerHosts,
     job_id: JobId,
     outcome: Outcome,
     *,
@@ -88,6 +131,7 @@ async def complete(
 
     Raises:
         Unavailable: nothing was sent.
+        InStandby: no slurmctld is in charge.
         LostReply: the job may have been ended; a retry is harmless.
         Unauthorized: the token does not belong to the job's owner, SlurmUser or root.
         SlurmError: classified by `bridge.slurm.errors`.
@@ -96,11 +140,11 @@ async def complete(
     with client.observed(OPERATION):
         token = client.token.read()
         try:
-            code = await _ask(controller, message(protocol, token, job_id, outcome, sluid))
+            code = await controllers.ask(message(protocol, token, job_id, outcome, sluid))
         except Unauthorized:
             if (renewed := client.token.read(again=True)) == token:
                 raise
-            code = await _ask(controller, message(protocol, renewed, job_id, outcome, sluid))
+            code = await controllers.ask(message(protocol, renewed, job_id, outcome, sluid))
         return _ending(code, job_id)
 
 
@@ -173,7 +217,7 @@ def return_code(content: bytes) -> int:
 
 
 async def _ask(controller: Controller, request: bytes) -> int:
-    where = f"slurmctld at {controller.host}:{controller.port}"
+    where = str(controller)
     try:
         async with asyncio.timeout(controller.timeout_s):
             reader, writer = await asyncio.open_connection(controller.host, controller.port)
@@ -195,9 +239,23 @@ async def _ask(controller: Controller, request: bytes) -> int:
     finally:
         writer.close()
     code = return_code(content)
+    if code in IN_STANDBY:
+        raise InStandby(OPERATION, f"{where} is not in charge", error_number=code)
     if code == AUTHENTICATION:
         raise Unauthorized(OPERATION, f"{where} does not accept our token", error_number=code)
     return code
+
+
+def _worst(failures: Sequence[Unavailable | Malformed]) -> Unavailable | Malformed:
+    """Return the failure that says the most, in the words of all."""
+    kinds = (InStandby, LostReply, Malformed, Unavailable)
+    kind = next(kind for kind in kinds if any(isinstance(each, kind) for each in failures))
+    worst = next(each for each in failures if isinstance(each, kind))
+    if len(failures) == 1:
+        return worst
+    return kind(
+        OPERATION, "; ".join(each.words for each in failures), error_number=worst.error_number
+    )
 
 
 def _ending(code: int, job_id: JobId) -> Ending:

@@ -8,7 +8,6 @@ both, whatever the status. These connections therefore drop everything after the
 
 import asyncio
 import functools
-import ssl
 import sys
 from typing import Any, Final
 
@@ -41,8 +40,8 @@ class FirstAnswer(ResponseHandler):
 class Connector(aiohttp.TCPConnector):
     """A pool of `FirstAnswer` connections."""
 
-    def __init__(self, *, limit: int, tls: ssl.SSLContext) -> None:
-        super().__init__(limit=limit, ssl=tls)
+    def __init__(self, *, limit: int) -> None:
+        super().__init__(limit=limit)
         # aiohttp has no public way to choose the protocol. Without this, every error response is a
         # parse error, and tests fail.
         self._factory = functools.partial(FirstAnswer, loop=self._loop)  # type: ignore[assignment]  # partial is invariant

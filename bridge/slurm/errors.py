@@ -3,6 +3,7 @@
 SlurmError
 ├── Unavailable          no response, or one that says Slurm is not available: retry later
 │   └── LostReply        … and the request may have been carried out: read before retrying
+│       └── InStandby    … as the slurmctld that answered is not in charge
 ├── Unauthorized         the token is missing, expired or not Slurm's
 ├── NotFound             no such job or node (a purged job looks the same)
 ├── Rejected             Slurm rejected the request, with a message
@@ -25,7 +26,8 @@ NODES_BUSY: Final = 2016
 INVALID_JOB_ID: Final = 2017
 INVALID_NODE_NAME: Final = 2018
 ALREADY_DONE: Final = 2021
-IN_STANDBY: Final = 2027
+IN_STANDBY: Final = (2027, 2131)
+"""A backup slurmctld that is not in charge; the second names another host to ask."""
 JOB_NOT_PENDING: Final = 2073
 JOB_FINISHED: Final = 2084
 NODE_EXISTS: Final = 2168
@@ -82,6 +84,10 @@ class LostReply(Unavailable):
     outcome = "lost_reply"
 
 
+class InStandby(LostReply):
+    """The slurmctld that answered is a backup that waits to take over."""
+
+
 class Unauthorized(SlurmError):
     """Slurm does not accept our token."""
 
@@ -136,7 +142,7 @@ def classify(status: int | None, error_number: int | None) -> type[SlurmError]:
 
 def _is_without_answer(status: int | None, error_number: int | None) -> bool:
     """Check whether slurmctld did not respond, or is on standby."""
-    if status in (502, 503, 504) or error_number == IN_STANDBY:
+    if status in (502, 503, 504) or error_number in IN_STANDBY:
         return True
     if (status, error_number) in ((500, GENERIC), (500, None), (403, 1)):
         return True

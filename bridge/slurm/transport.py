@@ -1,4 +1,4 @@
-"""One HTTP exchange with slurmrestd: token, deadline, and whether a failed request was sent."""
+"""One HTTP exchange with slurmrestd: token, deadline, fail-over, and whether a failed request was sent."""
 
 import asyncio
 from collections.abc import Sequence
@@ -32,6 +32,8 @@ class Reply:
 
     status: int
     body: bytes
+    server: int = 0
+    """Index of the server that sent it."""
 
     @property
     def is_unknown_path(self) -> bool:
@@ -45,20 +47,19 @@ class Transport:
     def __init__(
         self,
         session: aiohttp.ClientSession,
-        url: str,
+        urls: Sequence[str],
         token: TokenFile,
         tls: ClientTls,
         *,
         timeout_s: float,
     ) -> None:
-        """Prepare the transport; `url` is slurmrestd's, without a path."""
+        """Prepare the transport; `urls` are slurmrestd's, without a path, at least one."""
         self.token = token
         self._tls = tls
         self._session = session
-        self._url = url.rstrip("/")
-        scheme, _, rest = self._url.partition("://")
-        self._address = f"{scheme}://{rest.partition('/')[0].rpartition('@')[2]}"
-        """For messages: without the password a proxy may require."""
+        self._urls = tuple(url.rstrip("/") for url in urls)
+        self._current = 0
+        """Index of the URL that is used until it fails."""
         self._timeout_s = timeout_s
         # Half the deadline, to distinguish an unreachable server from a lost reply.
         self._limits = aiohttp.ClientTimeout(total=None, sock_connect=timeout_s / 2)
@@ -75,6 +76,9 @@ class Transport:
     ) -> Reply:
         """Send a request; send it again if its token was rejected and the file has a new one.
 
+        It goes to the slurmrestd that responded last, and to the others in turn while none can be
+        reached. What may have been sent is never sent to another.
+
         `user` is the user to impersonate, if not the token's own.
 
         Raises:
@@ -83,29 +87,62 @@ class Transport:
             LostReply: it was sent, but no complete response came back.
         """
         token = self.token.read()
-        query = f"?{urlencode(params)}" if params else ""
-        try:
-            url = URL(f"{self._url}{path}{query}", encoded=True)
-        except ValueError as error:
-            raise Unavailable(operation, f"slurmrestd's URL {self._url}: {error}") from error
+        target = f"{path}?{urlencode(params)}" if params else path
         headers = {"X-SLURM-USER-NAME": user} if user else {}
         if content is not None:
             headers["Content-Type"] = "application/json"
         headers["X-SLURM-USER-TOKEN"] = token
-        reply = await self._send(operation, method, url, content, headers)
+        reply = await self._reach(operation, method, target, content, headers)
         if reply.status in REFUSED_TOKEN and (renewed := self.token.read(again=True)) != token:
             headers["X-SLURM-USER-TOKEN"] = renewed
-            reply = await self._send(operation, method, url, content, headers)
+            reply = await self._reach(operation, method, target, content, headers)
         return reply
+
+    def avoid(self, server: int) -> None:
+        """Send the next requests elsewhere, unless that is decided already."""
+        if server == self._current:
+            self._current = (server + 1) % len(self._urls)
+
+    async def _reach(
+        self,
+        operation: str,
+        method: str,
+        target: str,
+        content: bytes | None,
+        headers: dict[str, str],
+    ) -> Reply:
+        """Send a request to the first server that can be reached."""
+        failures: list[Unavailable] = []
+        first = self._current
+        for n in range(len(self._urls)):
+            server = (first + n) % len(self._urls)
+            try:
+                return await self._send(operation, method, target, content, headers, server=server)
+            except LostReply:
+                self.avoid(server)
+                raise
+            except Unavailable as error:
+                self.avoid(server)
+                failures.append(error)
+        if len(failures) == 1:
+            raise failures[0]
+        raise Unavailable(operation, "; ".join(each.words for each in failures))
 
     async def _send(
         self,
         operation: str,
         method: str,
-        url: URL,
+        target: str,
         content: bytes | None,
         headers: dict[str, str],
+        *,
+        server: int,
     ) -> Reply:
+        where = f"slurmrestd at {_address(self._urls[server])}"
+        try:
+            url = URL(f"{self._urls[server]}{target}", encoded=True)
+        except ValueError as error:
+            raise Unavailable(operation, f"{where}: not a URL: {error}") from error
         try:
             async with (
                 asyncio.timeout(self._timeout_s),
@@ -114,13 +151,13 @@ class Transport:
                     url,
                     data=content,
                     headers=headers,
+                    ssl=self._tls.context,  # a connection is only reused with the same context
                     allow_redirects=False,
                     timeout=self._limits,
                 ) as response,
             ):
-                return Reply(status=response.status, body=await response.read())
+                return Reply(status=response.status, body=await response.read(), server=server)
         except _NO_ANSWER as error:
-            where = f"slurmrestd at {self._address}"
             if isinstance(error, _NOT_CONNECTED):
                 self._tls.reload()
                 raise Unavailable(operation, f"cannot reach {where}: {error}") from error
@@ -131,3 +168,9 @@ class Transport:
             # Without the error's own message: aiohttp's may quote the request, including the token.
             words = f"{where} closed the connection ({type(error).__name__})"
             raise LostReply(operation, words) from error
+
+
+def _address(url: str) -> str:
+    """Return a URL for messages: without the password a proxy may require."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.partition('/')[0].rpartition('@')[2]}"

@@ -14,7 +14,8 @@ from bridge.domain.request import overrides
 from bridge.domain.request.build import Defaults
 from bridge.process import policy_file
 from bridge.process.metrics import Metrics
-from bridge.settings.schema import Settings, Slurm
+from bridge.settings.schema import Settings
+from bridge.settings.slurm import Slurm
 from sandbox.client import Sandbox
 from tests.chart.policed import make_namespaces
 from webhook import app

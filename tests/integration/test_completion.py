@@ -14,7 +14,7 @@ from bridge.process.clock import SystemClock
 from bridge.reconcile.completion import PATIENCE_S, Completer
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
-from bridge.slurm.complete import Controller
+from bridge.slurm.complete import Controller, ControllerHosts
 from bridge.slurm.errors import Unavailable
 from sandbox import nss
 from sandbox.client import Sandbox
@@ -75,7 +75,9 @@ async def test_an_outcome_that_cannot_be_told_for_long_is_left_in_writing(
     slurm_client: SlurmClient,
 ) -> None:
     clock = Late()
-    completer = Completer(slurm_client, Controller(host="127.0.0.1", port=_NOBODY), clock)
+    completer = Completer(
+        slurm_client, ControllerHosts(Controller(host="127.0.0.1", port=_NOBODY)), clock
+    )
     job = await submitted(slurm_client)
 
     with pytest.raises(Unavailable):

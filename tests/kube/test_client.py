@@ -21,6 +21,7 @@ from sandbox.client import Sandbox
 from tests.kube.answers import answering
 from tests.kube.bad_network import bad_network
 from tests.kube.conftest import Calls
+from tests.make.certificates import Authority
 
 AGENT = "slurm-bridge-tests/1"
 
@@ -129,7 +130,7 @@ async def test_a_service_account_is_used_where_there_is_no_kubeconfig(
 
 async def test_a_token_is_read_again_every_minute(tmp_path: Path) -> None:
     now = 0.0
-    (tmp_path / "ca.crt").write_text("any")
+    (tmp_path / "ca.crt").write_bytes(Authority().certificate)
     (tmp_path / "token").write_text("first\n")
     environ = {"KUBERNETES_SERVICE_HOST": "::1", "KUBERNETES_SERVICE_PORT": "443"}
     credentials = await Credentials.load(

@@ -1,9 +1,12 @@
+import asyncio
+import contextlib
+
 import pytest
 
-from bridge.process import health
+from bridge.process import health, serve
 from bridge.process.health import Health
 from bridge.process.metrics import Metrics
-from tests.make.peers import serving, talk
+from tests.make.peers import TIMEOUT_S, connection, serving, talk
 
 
 async def test_ready_as_long_as_every_check_is_content() -> None:
@@ -32,6 +35,53 @@ async def test_metrics_are_served_as_prometheus_wants_them() -> None:
 
     assert answer.headers["content-type"].startswith("text/plain; version=")
     assert b'slurm_bridge_decisions_total{action="Submit"} 1.0\n' in answer.body
+
+
+def test_the_metrics_are_written_out_once_a_second_however_often_they_are_scraped() -> None:
+    now_s, written = 0.0, 0
+
+    def write() -> bytes:
+        nonlocal written
+        written += 1
+        return str(written).encode()
+
+    text = health.Written(write, lambda: now_s)
+    scraped = {text.now() for _ in range(250)}
+    now_s = health.EXPOSITION_S
+    later = text.now()
+
+    assert {b"1"} == scraped
+    assert b"2" == later
+    assert 2 == written
+
+
+async def test_a_scrape_does_not_write_the_metrics_out_again() -> None:
+    metrics = Metrics("test")
+    async with serving(health.app(Health(), metrics, monotonic=lambda: 0.0)) as address:
+        before = await talk(address, lambda peer: peer.ask("GET", "/metrics"))
+        metrics.decided("Submit")
+        after = await talk(address, lambda peer: peer.ask("GET", "/metrics"))
+
+    assert before.body == after.body
+
+
+async def test_a_probe_is_answered_while_somebody_holds_many_connections() -> None:
+    stop, sock = asyncio.Event(), serve.bind("127.0.0.1:0")
+    address = sock.getsockname()
+    sock.listen(2 * health.MOST_CONNECTIONS)
+    with contextlib.ExitStack() as held:
+        async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as group:
+            group.create_task(health.run(Health(), Metrics("test"), sock, stop=stop))
+            peers = [
+                held.enter_context(connection(address)) for _ in range(health.MOST_CONNECTIONS + 8)
+            ]
+            live = await talk(address, lambda peer: peer.ask("GET", "/livez"))
+            oldest_is_closed = await asyncio.to_thread(peers[0].is_closed)
+            newest = await asyncio.to_thread(peers[-1].ask, "GET", "/livez")
+            stop.set()
+
+    assert (200, 200) == (live.status, newest.status)
+    assert oldest_is_closed
 
 
 async def test_anything_else_is_not_found() -> None:

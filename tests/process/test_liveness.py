@@ -28,7 +28,8 @@ from bridge.reconcile import program
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.program import Program
 from bridge.reconcile.set_aside import SetAside
-from bridge.settings.schema import RENEW_JITTER, LeaderElection, Settings, Slurm
+from bridge.settings.schema import RENEW_JITTER, LeaderElection, Settings
+from bridge.settings.slurm import Slurm
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import LostReply, Unavailable
 from bridge.slurm.transport import Reply, Transport
@@ -171,7 +172,7 @@ class Bridge:
 
     def __init__(self, clock: VirtualClock, name: str, election: LeaderElection) -> None:
         self.api, self.slurm = FakeApiServer(), FakeSlurmrestd()
-        user = SimpleNamespace(server="http://api", server_name=None, proxy=None)
+        user = SimpleNamespace(server="http://api", server_name=None, proxy=None, tls=True)
         user.authorization = user.renewed = self._nobody
         metrics = Metrics(name)
         settings = Settings(leader_election=election, slurm=Slurm(user="somebody", group="some"))

@@ -14,7 +14,8 @@ from bridge.process.metrics import Metrics
 from bridge.process.policy_file import PolicyFile
 from bridge.settings import sources as settings_sources
 from bridge.settings.configuration import Sources
-from bridge.settings.schema import ENV_PREFIX, PlacementSection, Settings, Slurm
+from bridge.settings.schema import ENV_PREFIX, PlacementSection, Settings
+from bridge.settings.slurm import Slurm
 from tests.make.samples import value
 from tests.servers import until
 

@@ -88,6 +88,22 @@ class TestSources:
         assert given.placement.default_time_limit_min is None
         assert not given.leader_election.enabled
 
+    @pytest.mark.parametrize(
+        ("text", "hosts"),
+        [
+            ("ctl", ("ctl",)),
+            ("[ctl-a, 10.0.0.2]", ("ctl-a", "10.0.0.2")),
+            ("ctl-a, fd00::2", ("ctl-a", "fd00::2")),
+        ],
+    )
+    def test_a_host_can_be_one_or_several(
+        self, config: Path, text: str, hosts: tuple[str, ...]
+    ) -> None:
+        config.write_text(f"slurm: {{controller_host: {text}}}" if "[" in text else "")
+        env = {} if "[" in text else {"SLURM_BRIDGE_SLURM__CONTROLLER_HOST": text}
+
+        assert hosts == read(config=config, env=env).slurm.controller_host
+
     def test_a_section_without_content_is_no_fault(self, config: Path) -> None:
         config.write_text("slurm:\nlog: {level: debug}\n")
 
@@ -104,7 +120,7 @@ class TestSources:
         (files / "..data").symlink_to("..2026")
         (files / "slurm__url").symlink_to("..data/slurm__url")
 
-        assert "http://elsewhere:1" == read(files=files).slurm.url
+        assert ("http://elsewhere:1",) == read(files=files).slurm.url
 
     def test_variables_of_others_under_our_prefix_are_passed_over(self) -> None:
         env = {
@@ -192,6 +208,7 @@ class TestFaults:
         [
             ("slurm", "url", "slurmrestd:6820"),
             ("slurm", "controller_port", "0"),
+            ("slurm", "controller_host", "ctl:6817"),
             ("slurm", "token_file", ""),
             ("webhook", "listen", "8443"),
             ("health", "listen", "0.0.0.0:99999"),
@@ -209,7 +226,7 @@ class TestFaults:
         variable = f"SLURM_BRIDGE_{section}__{field}".upper()
         (fault,) = faults(env={variable: value})
 
-        assert fault.startswith(f"{variable}: ")
+        assert fault.startswith((f"{variable}: ", f"{variable}[0]: "))
         assert fault.endswith(f"found {value!r}")
 
     @pytest.mark.parametrize(
@@ -230,6 +247,46 @@ class TestFaults:
     ) -> None:
         with pytest.raises(ValidationError, match=words.replace("*", r"\*")):
             Settings.model_validate(values)
+
+
+class TestPlainHttp:
+    @pytest.mark.parametrize(
+        "host",
+        [
+            "127.0.0.1:6820",
+            "[::1]:6820",
+            "localhost:6820",
+            "slurmrestd:6820",
+            "slurmrestd.slurm.svc:6820",
+            "slurmrestd.slurm.svc.cluster.local.:6820",
+        ],
+    )
+    def test_it_is_for_this_machine_and_this_cluster(self, host: str) -> None:
+        env = {"SLURM_BRIDGE_SLURM__URL": f"http://{host}"}
+
+        assert (f"http://{host}",) == read(env=env).slurm.url
+
+    @pytest.mark.parametrize(
+        "host",
+        [
+            "slurmrestd.hpc.example:6820",
+            "slurmrestd.hpc:6820",
+            "10.0.0.7:6820",
+            "[fd00::7]:6820",
+            "127.0.0.1.example:6820",
+            "localhost@10.0.0.7:6820",
+        ],
+    )
+    def test_elsewhere_it_is_refused_unless_somebody_accepts_it(
+        self, config: Path, host: str
+    ) -> None:
+        config.write_text(f"slurm: {{url: ['https://fine.example', 'http://{host}']}}")
+        (fault,) = faults(config=config)
+        accepted = read(config=config, env={"SLURM_BRIDGE_SLURM__INSECURE": "true"})
+
+        assert "insecure: true" in fault
+        assert f"found url=http://{host}" in fault
+        assert accepted.slurm.insecure
 
 
 class TestLoad:

@@ -8,7 +8,7 @@ from bridge.domain.ids import JobId
 from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
-from bridge.slurm.complete import Controller
+from bridge.slurm.complete import Controller, ControllerHosts
 from sandbox.client import Sandbox
 from sandbox.options import Options
 from tests.servers import running_sandbox
@@ -36,8 +36,8 @@ async def client(slurm: Sandbox) -> AsyncIterator[SlurmClient]:
 
 
 @pytest.fixture
-def controller(slurm: Sandbox) -> Controller:
-    return Controller(host="127.0.0.1", port=slurm.slurmctld_port)
+def controllers(slurm: Sandbox) -> ControllerHosts:
+    return ControllerHosts(Controller(host="127.0.0.1", port=slurm.slurmctld_port))
 
 
 @pytest.fixture

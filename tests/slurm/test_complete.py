@@ -12,7 +12,7 @@ from bridge.domain.lifecycle.rules import time_limits
 from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.slurm import complete, jobs
 from bridge.slurm.client import SlurmClient
-from bridge.slurm.complete import Controller
+from bridge.slurm.complete import Controller, ControllerHosts
 from bridge.slurm.errors import (
     LostReply,
     Malformed,
@@ -43,14 +43,14 @@ NEVER_WAS = JobId(999_999)
 )
 async def test_a_running_placeholder_ends_as_its_pod_did(
     client: SlurmClient,
-    controller: Controller,
+    controllers: ControllerHosts,
     submit: Submit,
     outcome: Outcome,
     expected: tuple[JobEnd, int, int],
 ) -> None:
     running = await in_phase(client, await submit(spec()), JobPhase.RUNNING)
 
-    ending = await complete.complete(client, controller, running.id, outcome, sluid=running.sluid)
+    ending = await complete.complete(client, controllers, running.id, outcome, sluid=running.sluid)
 
     job = await in_phase(client, running.id, JobPhase.ENDED)
     assert Ending.ENDED is ending
@@ -58,14 +58,14 @@ async def test_a_running_placeholder_ends_as_its_pod_did(
 
 
 async def test_success_after_the_time_limit_is_a_timeout(
-    client: SlurmClient, controller: Controller, submit: Submit, slurm: Sandbox
+    client: SlurmClient, controllers: ControllerHosts, submit: Submit, slurm: Sandbox
 ) -> None:
     running = await in_phase(client, await submit(spec()), JobPhase.RUNNING)
     slurm.run("scontrol", "update", f"JobId={running.id}", "EndTime=now")
     await asyncio.sleep(time_limits.SETTLED.total_seconds())  # Slurm compares whole seconds
 
     await complete.complete(
-        client, controller, running.id, Outcome(timed_out=True), sluid=running.sluid
+        client, controllers, running.id, Outcome(timed_out=True), sluid=running.sluid
     )
 
     assert JobEnd.TIMEOUT is (await in_phase(client, running.id, JobPhase.ENDED)).end
@@ -74,7 +74,7 @@ async def test_success_after_the_time_limit_is_a_timeout(
 @pytest.mark.parametrize("protocol", [43, 44, 45])
 async def test_slurmctld_takes_the_message_in_each_protocol_version(
     client: SlurmClient,
-    controller: Controller,
+    controllers: ControllerHosts,
     submit: Submit,
     protocol: int,
     monkeypatch: pytest.MonkeyPatch,
@@ -82,48 +82,48 @@ async def test_slurmctld_takes_the_message_in_each_protocol_version(
     monkeypatch.setattr(complete, "protocol_for", lambda _: protocol)
     running = await in_phase(client, await submit(spec()), JobPhase.RUNNING)
 
-    await complete.complete(client, controller, running.id, Outcome(exit_code=7), sluid=None)
+    await complete.complete(client, controllers, running.id, Outcome(exit_code=7), sluid=None)
 
     assert 7 == (await in_phase(client, running.id, JobPhase.ENDED)).exit_code
 
 
 async def test_a_waiting_placeholder_becomes_cancelled(
-    client: SlurmClient, controller: Controller, submit: Submit
+    client: SlurmClient, controllers: ControllerHosts, submit: Submit
 ) -> None:
     job_id = await submit(spec(hold=True))
 
-    await complete.complete(client, controller, job_id, Outcome(), sluid=None)
+    await complete.complete(client, controllers, job_id, Outcome(), sluid=None)
 
     assert JobEnd.CANCELLED is (await in_phase(client, job_id, JobPhase.ENDED)).end
 
 
 async def test_an_ended_job_has_ended_already(
-    client: SlurmClient, controller: Controller, submit: Submit
+    client: SlurmClient, controllers: ControllerHosts, submit: Submit
 ) -> None:
     job_id = await submit(spec(hold=True))
     await jobs.cancel(client, job_id)
 
-    ending = await complete.complete(client, controller, job_id, Outcome(exit_code=3), sluid=None)
+    ending = await complete.complete(client, controllers, job_id, Outcome(exit_code=3), sluid=None)
 
     assert Ending.ALREADY_ENDED is ending
 
 
 @pytest.mark.parametrize("sluid", [None, Sluid("s0000000000001")])
 async def test_an_unknown_job_is_no_such_job(
-    client: SlurmClient, controller: Controller, sluid: Sluid | None
+    client: SlurmClient, controllers: ControllerHosts, sluid: Sluid | None
 ) -> None:
-    ending = await complete.complete(client, controller, NEVER_WAS, Outcome(), sluid=sluid)
+    ending = await complete.complete(client, controllers, NEVER_WAS, Outcome(), sluid=sluid)
 
     assert Ending.NO_SUCH_JOB is ending
 
 
 async def test_with_a_sluid_a_job_that_has_the_id_now_is_left_alone(
-    client: SlurmClient, controller: Controller, submit: Submit
+    client: SlurmClient, controllers: ControllerHosts, submit: Submit
 ) -> None:
     running = await in_phase(client, await submit(spec()), JobPhase.RUNNING)
 
     ending = await complete.complete(
-        client, controller, running.id, Outcome(), sluid=Sluid("s0000000000001")
+        client, controllers, running.id, Outcome(), sluid=Sluid("s0000000000001")
     )
 
     assert Ending.NO_SUCH_JOB is ending
@@ -131,18 +131,18 @@ async def test_with_a_sluid_a_job_that_has_the_id_now_is_left_alone(
 
 
 async def test_a_dependency_on_success_is_satisfied(
-    client: SlurmClient, controller: Controller, submit: Submit
+    client: SlurmClient, controllers: ControllerHosts, submit: Submit
 ) -> None:
     first = await in_phase(client, await submit(spec()), JobPhase.RUNNING)
     second = await submit(spec(dependency=f"afterok:{first.id}"))
 
-    await complete.complete(client, controller, first.id, Outcome(), sluid=first.sluid)
+    await complete.complete(client, controllers, first.id, Outcome(), sluid=first.sluid)
 
     await in_phase(client, second, JobPhase.RUNNING)
 
 
 async def test_an_expired_token_is_unauthorized_and_a_renewed_one_is_used(
-    slurm: Sandbox, controller: Controller, tmp_path: Path
+    slurm: Sandbox, controllers: ControllerHosts, tmp_path: Path
 ) -> None:
     file = tmp_path / "token"
     file.write_text(slurm.token())
@@ -150,21 +150,21 @@ async def test_an_expired_token_is_unauthorized_and_a_renewed_one_is_used(
         await client.dialect()
         file.write_text(slurm.token(now=datetime(2020, 1, 1, tzinfo=UTC)))
         with pytest.raises(Unauthorized):
-            await complete.complete(client, controller, NEVER_WAS, Outcome(), sluid=None)
+            await complete.complete(client, controllers, NEVER_WAS, Outcome(), sluid=None)
         file.write_text(slurm.token())
-        ending = await complete.complete(client, controller, NEVER_WAS, Outcome(), sluid=None)
+        ending = await complete.complete(client, controllers, NEVER_WAS, Outcome(), sluid=None)
 
     assert Ending.NO_SUCH_JOB is ending
 
 
 async def test_somebody_elses_token_may_not_end_the_job(
-    slurm: Sandbox, controller: Controller, submit: Submit, tmp_path: Path
+    slurm: Sandbox, controllers: ControllerHosts, submit: Submit, tmp_path: Path
 ) -> None:
     job_id = await submit(spec(hold=True))
     (tmp_path / "token").write_text(slurm.token("games"))
     async with SlurmClient.open(slurm.slurmrestd_url, token_file=tmp_path / "token") as client:
         with pytest.raises(Rejected) as error:
-            await complete.complete(client, controller, job_id, Outcome(), sluid=None)
+            await complete.complete(client, controllers, job_id, Outcome(), sluid=None)
 
     assert 2010 == error.value.error_number
 
@@ -172,7 +172,11 @@ async def test_somebody_elses_token_may_not_end_the_job(
 async def test_a_controller_that_is_not_there_has_done_nothing(client: SlurmClient) -> None:
     with pytest.raises(Unavailable, match="cannot reach slurmctld") as error:
         await complete.complete(
-            client, Controller(host="127.0.0.1", port=9), NEVER_WAS, Outcome(), sluid=None
+            client,
+            ControllerHosts(Controller(host="127.0.0.1", port=9)),
+            NEVER_WAS,
+            Outcome(),
+            sluid=None,
         )
 
     assert not isinstance(error.value, LostReply)
@@ -202,7 +206,7 @@ async def test_whatever_comes_back_is_one_of_our_errors_and_asking_again_does_no
     url = f"http://127.0.0.1:{slurm.slurmctld_port}"
     async with Proxy.to(url, framing=faults.slurm_message) as proxy:
         proxy.inject(fault)
-        flaky = Controller(host="127.0.0.1", port=proxy.port, timeout_s=1)
+        flaky = ControllerHosts(Controller(host="127.0.0.1", port=proxy.port, timeout_s=1))
         with pytest.raises(SlurmError) as error:
             await complete.complete(client, flaky, running.id, Outcome(), sluid=running.sluid)
         again = await complete.complete(client, flaky, running.id, Outcome(), sluid=running.sluid)
@@ -213,12 +217,12 @@ async def test_whatever_comes_back_is_one_of_our_errors_and_asking_again_does_no
 
 
 async def test_many_end_at_once(
-    client: SlurmClient, controller: Controller, submit: Submit
+    client: SlurmClient, controllers: ControllerHosts, submit: Submit
 ) -> None:
     ids = [await submit(spec(hold=True)) for _ in range(16)]
 
     endings = await asyncio.gather(
-        *(complete.complete(client, controller, id_, Outcome(), sluid=None) for id_ in ids)
+        *(complete.complete(client, controllers, id_, Outcome(), sluid=None) for id_ in ids)
     )
 
     assert {Ending.ENDED} == set(endings)

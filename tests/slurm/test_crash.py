@@ -13,7 +13,7 @@ from bridge.domain.model.nodes import SlurmNodeSpec
 from bridge.domain.model.placeholder import Identity
 from bridge.slurm import complete, jobs, nodes
 from bridge.slurm.client import SlurmClient
-from bridge.slurm.complete import Controller
+from bridge.slurm.complete import Controller, ControllerHosts
 from bridge.slurm.discovery import Discovery
 from bridge.slurm.errors import LostReply, Unavailable
 from bridge.slurm.jobs import Ending
@@ -32,8 +32,9 @@ async def client(fragile_slurm: Sandbox) -> AsyncIterator[SlurmClient]:
 
 
 @pytest.fixture
-def controller(fragile_slurm: Sandbox) -> Controller:
-    return Controller(host="127.0.0.1", port=fragile_slurm.slurmctld_port, timeout_s=2)
+def controllers(fragile_slurm: Sandbox) -> ControllerHosts:
+    port = fragile_slurm.slurmctld_port
+    return ControllerHosts(Controller(host="127.0.0.1", port=port, timeout_s=2))
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ async def error_of(call: Awaitable[object]) -> type[Exception]:
 
 
 async def test_everything_is_unavailable_while_slurmctld_is_down_and_resumes_by_itself(
-    fragile_slurm: Sandbox, client: SlurmClient, controller: Controller, discovery: Discovery
+    fragile_slurm: Sandbox, client: SlurmClient, controllers: ControllerHosts, discovery: Discovery
 ) -> None:
     job_id = await jobs.submit(client, spec(hold=True))
     node = SlurmNodeSpec(name=SlurmNode("n"), address="127.0.0.1", cpus=1, memory_mib=1)
@@ -63,7 +64,7 @@ async def test_everything_is_unavailable_while_slurmctld_is_down_and_resumes_by_
             [
                 jobs.submit(client, spec()),
                 nodes.create(client, node),
-                complete.complete(client, controller, job_id, Outcome(), sluid=None),
+                complete.complete(client, controllers, job_id, Outcome(), sluid=None),
                 jobs.listing(client),
                 jobs.job(client, job_id),
                 jobs.cancel(client, job_id),
@@ -133,7 +134,7 @@ async def submit_as(client: SlurmClient, wanted: JobId, whose: Identity) -> JobI
 
 
 async def test_after_a_crash_an_id_may_be_another_jobs_and_the_sluid_tells(
-    fragile_slurm: Sandbox, client: SlurmClient, controller: Controller, discovery: Discovery
+    fragile_slurm: Sandbox, client: SlurmClient, controllers: ControllerHosts, discovery: Discovery
 ) -> None:
     ours, theirs = identity(), identity()
     await about_to_forget(fragile_slurm, client)
@@ -149,7 +150,7 @@ async def test_after_a_crash_an_id_may_be_another_jobs_and_the_sluid_tells(
     assert again in {job.id for job in snapshot.by_uid[theirs.uid]}
     assert Ending.NO_SUCH_JOB is await jobs.cancel(client, known.sluid)
     assert Ending.NO_SUCH_JOB is await complete.complete(
-        client, controller, lost, Outcome(), sluid=known.sluid
+        client, controllers, lost, Outcome(), sluid=known.sluid
     )
     assert JobPhase.WAITING is (await in_phase(client, again, JobPhase.WAITING)).phase
     await jobs.cancel(client, again)

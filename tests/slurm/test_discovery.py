@@ -14,7 +14,7 @@ from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.domain.model.placeholder import Identity
 from bridge.slurm import complete, encode, jobs, wire
 from bridge.slurm.client import SlurmClient
-from bridge.slurm.complete import Controller
+from bridge.slurm.complete import ControllerHosts
 from bridge.slurm.discovery import Discovery, Snapshot
 from bridge.slurm.errors import LostReply, SlurmError
 from sandbox.client import Sandbox
@@ -277,12 +277,12 @@ async def test_a_placeholder_that_ran_and_completed_needs_no_look(
     client: SlurmClient,
     submit: Submit,
     proxy: Proxy,
-    controller: Controller,
+    controllers: ControllerHosts,
 ) -> None:
     whose = identity()
     job_id = await submit(spec(whose))
     running = (await refresh_until_phase(discovery, whose, JobPhase.RUNNING)).jobs[job_id]
-    await complete.complete(client, controller, job_id, Outcome(), sluid=running.sluid)
+    await complete.complete(client, controllers, job_id, Outcome(), sluid=running.sluid)
     proxy.requests.clear()
 
     ended = (await discovery.refresh()).jobs[job_id]

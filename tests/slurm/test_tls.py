@@ -9,9 +9,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import LostReply, SlurmError, Unavailable
-from bridge.slurm.tls import ClientTls, UnusableTls
+from bridge.slurm.tls import RELOAD_AFTER_S, ClientTls, UnusableTls
 from sandbox.client import Sandbox
 from tests.make.certificates import Authority
 
@@ -59,8 +60,9 @@ class Files:
         Path(self.ca_file).write_bytes(authority.certificate)
 
     def tls(self, *, shows_certificate: bool = True) -> ClientTls:
-        pair = {"cert_file": self.cert_file, "key_file": self.key_file} if shows_certificate else {}
-        return ClientTls(ca_file=self.ca_file, **pair)
+        if not shows_certificate:
+            return ClientTls(ca_file=self.ca_file)
+        return ClientTls(ca_file=self.ca_file, cert_file=self.cert_file, key_file=self.key_file)
 
 
 async def ask(url: str, slurm: Sandbox, tls: ClientTls | None) -> tuple[int, int]:
@@ -117,6 +119,29 @@ async def test_renewed_files_are_used_without_a_restart(
             await client.dialect()
 
         assert (await client.dialect()).release >= (25, 5)
+
+
+async def test_a_removed_ca_is_not_trusted_any_more(
+    slurm: Sandbox, authority: Authority, tmp_path: Path
+) -> None:
+    now_s = 0.0
+    files = Files(tmp_path, authority)
+    tls = ClientTls(
+        ca_file=files.ca_file,
+        cert_file=files.cert_file,
+        key_file=files.key_file,
+        monotonic=lambda: now_s,
+    )
+    async with (
+        front(slurm, authority, tmp_path) as url,
+        SlurmClient.open(url, token_file=slurm.token_file, tls=tls) as client,
+    ):
+        await jobs.listing(client)
+        files.trust(Authority("new"))
+        now_s += RELOAD_AFTER_S
+
+        with pytest.raises(Unavailable, match="certificate verify failed"):
+            await jobs.listing(client)
 
 
 @pytest.mark.parametrize("broken", ["ca", "key", "nothing there"])

@@ -131,12 +131,17 @@ def _named(
             faults.append(Fault(PATH, f"refused: {rule.source} has no Slurm {what} for {text!r}"))
         return table.get(text, "")
     is_ours = text in (template, known.get("slurm_user"))
-    if not is_ours and (_NAME.fullmatch(text) is None or text == "root"):
+    if not is_ours and (_NAME.fullmatch(text) is None or _is_reserved(rule, text)):
         faults.append(
             Fault(PATH, f"refused: {rule.source} makes {text[:_SHOWN]!r} the Slurm {what}")
         )
         return ""
     return text
+
+
+def _is_reserved(rule: Rule, name: str) -> bool:
+    """Check both spellings: some directories ignore case."""
+    return name == "root" or rule.reserved.match(name) or rule.reserved.match(name.lower())
 
 
 def _account(rule: Rule, known: Mapping[str, str], faults: list[Fault]) -> str:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Final
 
 SERVICE_ACCOUNT = "system:serviceaccount:"
 """The prefix that the API server puts before `namespace:name`,
@@ -51,6 +52,19 @@ class Patterns:
     def match(self, name: str) -> bool:
         """Check whether one of them matches the whole name, case included."""
         return name in self._exact or bool(self._globs and self._globs.fullmatch(name))
+
+
+RESERVED: Final = (
+    *("root", "slurm", "slurmrestd", "munge", "daemon", "bin", "sys", "sync", "games", "man"),
+    *("lp", "mail", "news", "uucp", "proxy", "www-data", "backup", "list", "irc", "gnats"),
+    *("adm", "shutdown", "halt", "operator", "ftp", "dbus", "polkitd", "sshd", "chrony"),
+    *("mysql", "postgres", "apache", "nginx", "ntp", "rpc", "rpcuser", "sssd", "tcpdump"),
+    *("messagebus", "libvirt*", "systemd-*", "_*", "nobody", "nogroup", "wheel", "sudo"),
+    *("shadow", "disk", "kmem", "tty", "docker"),
+)
+"""Accounts of machines and daemons, SlurmUser's usual name among them. A template must not make one
+of what users write: updates of a SlurmUser's job, for example, are an operator's.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +121,8 @@ class Rule:
     group: str = "{slurm_user}"
     """Also a template, with `{slurm_user}` in addition."""
     group_table: Mapping[str, str] = field(default_factory=dict)
+    reserved: Patterns = field(default_factory=lambda: Patterns(RESERVED))
+    """Users and groups that a template must not make."""
 
     account: Choice = field(default_factory=Choice)
     """Its default is a template, like `group`."""

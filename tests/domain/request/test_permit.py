@@ -215,6 +215,33 @@ def test_no_template_makes_a_number_or_root_of_a_users_words(name: str) -> None:
     assert [f"policy: refused: policy rule lab makes {name!r} the Slurm user"] == found
 
 
+@pytest.mark.parametrize(
+    "name", ["root", "ROOT", "slurm", "Slurm", "daemon", "systemd-network", "_chrony", "nobody"]
+)
+def test_no_template_makes_a_daemons_account_of_a_namespace(name: str) -> None:
+    """As SlurmUser's, the job could be given what only operators may give."""
+    rule = replace(RULE, user="{user}", account=Choice())
+
+    found = decided(rule, requester=Requester(user=name))
+
+    assert [f"policy: refused: policy rule lab makes {name!r} the Slurm user"] == found
+
+
+def test_reserved_names_are_the_sites_and_root_always_is_one() -> None:
+    rule = replace(RULE, user="{user}", account=Choice(), reserved=Patterns(["hpc-*"]))
+
+    assert isinstance(decided(rule, requester=Requester(user="slurm")), Permit)
+    assert not isinstance(decided(rule, requester=Requester(user="hpc-admin")), Permit)
+    assert not isinstance(decided(rule, requester=Requester(user="root")), Permit)
+
+
+def test_an_administrator_may_name_a_reserved_user() -> None:
+    given = decided(replace(RULE, user="slurm", group="{slurm_user}"))
+
+    assert isinstance(given, Permit)
+    assert ("slurm", "slurm") == (given.user, given.group)
+
+
 def test_an_administrator_may_write_numbers() -> None:
     rule = replace(RULE, user="{user}", user_table={"alice@example.org": "64101"}, group="100")
     given = decided(rule)

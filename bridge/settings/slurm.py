@@ -1,0 +1,92 @@
+"""The schema of the settings about Slurm."""
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from bridge.settings import values as settings_values
+from bridge.settings.values import Count, Hosts, HttpUrls, Port, Seconds, Section
+
+
+class Slurm(Section):
+    """How to reach Slurm, and common parameters of all placeholders."""
+
+    url: HttpUrls = Field(
+        ("http://slurmrestd:6820",),
+        description="Base URL of slurmrestd; of several, the next is used when one cannot be "
+        "reached or does not answer.",
+    )
+    insecure: bool = Field(
+        default=False,
+        description="Allow http to hosts outside the cluster: everyone on the way can read the "
+        "token and act as any user. Without it, http is only for loopback addresses and Services: "
+        "NAME, NAME.NAMESPACE.svc.",
+    )
+    token_file: str = Field(
+        "/etc/slurm-bridge/slurm/token",
+        min_length=1,
+        description="File with the Slurm token (JWT); reread when it changes.",
+    )
+    token_warning_s: Seconds = Field(
+        3 * 86400, description="How long before the token expires an hourly warning starts."
+    )
+    ca_file: str = Field(
+        "", description="CA to trust if url is https, PEM; empty: the system's CAs."
+    )
+    cert_file: str = Field(
+        "", description="Our own certificate chain for slurmrestd, PEM; empty: none."
+    )
+    key_file: str = Field("", description="Its private key, PEM; goes with cert_file.")
+    request_timeout_s: Seconds = Field(10, description="Time-out of one request to slurmrestd.")
+    connections: Count = Field(
+        8,
+        description="Maximum number of connections to slurmrestd, which by default serves 124 for "
+        "all its clients.",
+    )
+    controller_host: Hosts = Field(
+        ("slurmctld",),
+        description="Host of slurmctld, which is told how pods end; with backups, all hosts of "
+        "SlurmctldHost.",
+    )
+    controller_port: Port = Field(6817, description="SlurmctldPort of slurmctld.")
+    partition: str = Field("", description="Partition of the jobs; empty: Slurm's default.")
+    user: str = Field(
+        "", description="Slurm user of all jobs, without policy.rules; empty: pods are rejected."
+    )
+    group: str = Field("", description="Group of the jobs; goes with user, both or neither.")
+    account: str = Field(
+        "",
+        description="Account of all jobs, without policy.rules; empty: the user's default.",
+    )
+    mcs_label: str = Field("", description="MCS label of the jobs; empty: none.")
+    over_time_limit_min: Annotated[int, Field(ge=0)] = Field(
+        0, description="Slurm's OverTimeLimit, which pods also get on top of their time limit."
+    )
+
+    @model_validator(mode="after")
+    def _token_is_not_sent_in_clear(self) -> Self:
+        exposed = [url for url in self.url if settings_values.is_exposed(url)]
+        if exposed and not self.insecure:
+            raise ValueError(
+                "url must be https outside the cluster, or insecure: true must accept that everyone "
+                f"on the way can read the token, found url={', '.join(exposed)}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _certificate_goes_with_key(self) -> Self:
+        if bool(self.cert_file) != bool(self.key_file):
+            raise ValueError(
+                f"cert_file and key_file go together, "
+                f"found cert_file={self.cert_file!r}, key_file={self.key_file!r}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _user_goes_with_group(self) -> Self:
+        if bool(self.user) != bool(self.group):
+            raise ValueError(
+                f"user and group go together (Slurm would take the token's group), "
+                f"found user={self.user!r}, group={self.group!r}"
+            )
+        return self
