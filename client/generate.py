@@ -209,7 +209,7 @@ def models(spec: Specification) -> str:
             "",
             "from msgspec import field",
             "",
-            "from slurmclient.wire import Model, Number, Time",
+            "from slurmclient.wire.reading import Model, Number, Time",
             "",
             "# fmt: off",
             *(f"\n\n{written[schema]}" for schema in order),
@@ -300,7 +300,7 @@ def operations(spec: Specification) -> str:
             "",
             "from typing import Final",
             "",
-            "from slurmclient.operation import Operation",
+            "from slurmclient.api.operation import Operation",
             "",
             "OPERATIONS: Final = {",
             *lines,
@@ -347,7 +347,7 @@ def raw(spec: Specification) -> str:
             "",
             "from typing import Any",
             "",
-            "from slurmclient.operation import RawCall, Value",
+            "from slurmclient.api.operation import RawCall, Value",
             "",
             "",
             "class Raw:",
@@ -420,7 +420,11 @@ def generate(documents: Mapping[int, dict[str, Any]]) -> dict[str, str]:
     if contradictions := list(check_types(documents)):
         raise ValueError("\n".join(contradictions))
     spec = read(documents)
-    written = {"models.py": models(spec), "operations.py": operations(spec), "raw.py": raw(spec)}
+    written = {
+        "models.py": models(spec),
+        "api/operations.py": operations(spec),
+        "api/raw.py": raw(spec),
+    }
     return {name: formatted(source) for name, source in written.items()}
 
 

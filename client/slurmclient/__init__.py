@@ -2,8 +2,7 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
-from slurmclient.cache import Cache
-from slurmclient.calls import Dialect
+from slurmclient.calls.caller import Dialect
 from slurmclient.client import Client
 from slurmclient.errors import (
     Conflict,
@@ -17,12 +16,13 @@ from slurmclient.errors import (
     Unauthorized,
     Unavailable,
 )
-from slurmclient.jobs import has_ended
-from slurmclient.pictures import Added, Deleted, Event, Modified, Restarted
-from slurmclient.submission import Submitted
-from slurmclient.tls import Tls, UnusableTls
-from slurmclient.tokens import JwtKey, Token, TokenCommand, TokenFile, TokenSource
-from slurmclient.wire import Listing, Model, Number, Odd, Time
+from slurmclient.resources.jobs import has_ended
+from slurmclient.resources.submission import Submitted
+from slurmclient.transport.tls import Tls, UnusableTls
+from slurmclient.transport.tokens import JwtKey, Token, TokenCommand, TokenFile, TokenSource
+from slurmclient.watching.cache import Cache
+from slurmclient.watching.job_picture import Added, Deleted, Event, Modified, Restarted
+from slurmclient.wire.reading import Listing, Model, Number, Odd, Time
 
 try:
     __version__ = version("slurm-client")

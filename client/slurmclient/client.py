@@ -7,19 +7,19 @@ from functools import cached_property
 from types import TracebackType
 from typing import Final, Self
 
-from slurmclient import tokens
-from slurmclient.calls import VERSIONS, Caller, Dialect, OnCall
-from slurmclient.database import Database
-from slurmclient.jobs import Jobs
+from slurmclient.accounting.database import Database
+from slurmclient.api.operation import parser
+from slurmclient.api.raw import Raw
+from slurmclient.calls.caller import VERSIONS, Caller, Dialect, OnCall
+from slurmclient.calls.speaker import Outcome, Speaker
 from slurmclient.models import Config, ControllerPing, NodeResources, Statistics
-from slurmclient.operation import parser
-from slurmclient.raw import Raw
-from slurmclient.resources import Licenses, Nodes, Partitions, Reservations, Shares
-from slurmclient.speaker import Outcome, Speaker
-from slurmclient.tls import Tls
-from slurmclient.tokens import TokenSource
-from slurmclient.transport import Transport
-from slurmclient.wire import Listing
+from slurmclient.resources.cluster import Licenses, Nodes, Partitions, Reservations, Shares
+from slurmclient.resources.jobs import Jobs
+from slurmclient.transport import tokens
+from slurmclient.transport.failover import Transport
+from slurmclient.transport.tls import Tls
+from slurmclient.transport.tokens import TokenSource
+from slurmclient.wire.reading import Listing
 
 _AUTO: Final = "auto"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import field
 
-from slurmclient.wire import Model, Number, Time
+from slurmclient.wire.reading import Model, Number, Time
 
 # fmt: off
 

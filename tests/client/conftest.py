@@ -8,7 +8,7 @@ import pytest
 from sandbox.client import Sandbox
 from sandbox.options import Options
 from slurmclient import Cache, Client, Model, Time, TokenFile
-from slurmclient.submission import Submitted
+from slurmclient.resources.submission import Submitted
 from tests.servers import running_sandbox
 
 Submit = Callable[..., Awaitable[Submitted]]

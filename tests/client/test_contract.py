@@ -23,7 +23,7 @@ from slurmclient import (
     TokenFile,
     has_ended,
 )
-from slurmclient.fake import FakeSlurm
+from slurmclient.fake.server import FakeSlurm
 from tests.client.conftest import Row, Submit
 from tests.servers import until
 

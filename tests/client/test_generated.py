@@ -11,7 +11,7 @@ import pytest
 from sandbox import assets, slurm
 from sandbox.assets import Absent, AssetName
 from slurmclient import models
-from slurmclient.operations import OPERATIONS
+from slurmclient.api.operations import OPERATIONS
 
 CLIENT = Path(__file__).parents[2] / "client"
 VERSIONS = (42, 43, 44, 45)

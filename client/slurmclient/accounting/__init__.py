@@ -1,0 +1,1 @@
+"""What slurmdbd keeps."""

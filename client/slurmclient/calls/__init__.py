@@ -1,0 +1,1 @@
+"""Performing operations: versions, repetition, what an answer means."""

@@ -1,0 +1,188 @@
+"""A Slurm for the tests of your programs: in this process, over real HTTP, without Slurm.
+
+async with FakeSlurm(nodes=4) as fake, Client(fake.url, token="any") as slurm:
+    job = await slurm.jobs.submit(name="mine")
+    fake.end(job.job_id, "FAILED", exit_code=3)
+    fake.fail_next("slurm_post_job", LOST_REPLY)
+
+It knows jobs, nodes, partitions, ping and diag, in every version of the API, and is held by the tests that the real slurmrestd
+passes. A job that is not held runs at once, on as many nodes as it asked for that have no job and are not drained; it ends when it is
+cancelled or `end` says so. Nothing is forgotten before `forget`. Everything else of slurmrestd is answered as an unknown path.
+"""
+
+import contextlib
+import functools
+import time
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
+from typing import Final, Self
+
+import msgspec
+from aiohttp import web
+
+from slurmclient.api.operation import parser
+from slurmclient.api.operations import OPERATIONS
+from slurmclient.calls.caller import VERSIONS
+from slurmclient.fake.cluster import WORDS, Asked, FakeCluster, Refused
+
+CLUSTER: Final = "fake"
+RELEASE: Final = "26.05.5"
+
+
+class Fault(Enum):
+    """What becomes of a request."""
+
+    LOST_REPLY = "it is done, and the connection breaks"
+    LOST_REQUEST = "the connection breaks, and nothing is done"
+    LATE = "the connection breaks, and it is done when `deliver` is called"
+    DOWN = "slurmctld cannot be reached"
+
+
+LOST_REPLY: Final = Fault.LOST_REPLY
+LOST_REQUEST: Final = Fault.LOST_REQUEST
+LATE: Final = Fault.LATE
+DOWN: Final = Fault.DOWN
+
+
+class FakeSlurm(FakeCluster):
+    """The server; use it as `async with`. Its methods change what Slurm itself would change."""
+
+    def __init__(
+        self,
+        *,
+        nodes: int = 4,
+        cpus: int = 8,
+        clock: Callable[[], float] = time.time,  # noqa: TID251  # the default clock of a library
+    ) -> None:
+        """Start with nodes `node-0` … that are idle.
+
+        Args:
+            nodes: How many.
+            cpus: Of each.
+            clock: Seconds since 1970.
+        """
+        super().__init__(nodes=nodes, cpus=cpus, clock=clock)
+        self._faults: list[tuple[str, Fault]] = []
+        self._late: list[Callable[[], object]] = []
+        self._runner: web.ServerRunner | None = None
+        self.url = ""
+        """Where it listens."""
+        self.calls: list[tuple[str, str]] = []
+        """Every operation that was asked, and as whom."""
+
+    async def __aenter__(self) -> Self:
+        self._runner = web.ServerRunner(web.Server(self._serve))
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    def fail_next(self, operation: str, fault: Fault, *, times: int = 1) -> None:
+        """Let a fault meet the next requests of an operation, as `slurm_post_job_submit`; "": of any."""
+        self._faults += [(operation, fault)] * times
+
+    def deliver(self) -> None:
+        """Do what was held back by LATE, in order; what is refused by now is not done."""
+        late, self._late = self._late, []
+        for do in late:
+            with contextlib.suppress(Refused):
+                do()
+
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        name, parts = _operation(request.method, request.path)
+        do = getattr(self, name, None) if name else None
+        if do is None:
+            return web.Response(
+                status=404, text="Unable find requested URL. Please view /openapi/v3"
+            )
+        token = request.headers.get("X-SLURM-USER-TOKEN", "")
+        user = request.headers.get("X-SLURM-USER-NAME", "root")
+        self.calls.append((name, user))
+        fault = self._fault(name)
+        if not token:
+            return web.Response(status=401, text="Authentication failure")
+        if fault is Fault.DOWN and name != "slurm_get_ping":
+            return self._answer({}, Refused(1800, status=502))
+        if fault is Fault.LOST_REQUEST:
+            return _broken(request)
+        try:
+            body = await request.read()
+            given = msgspec.json.decode(body) if body else {}
+            query = {key: request.query.getall(key) for key in request.query}
+            asked = Asked(parts, given, query, user)
+            if fault is Fault.LATE:
+                self._late.append(functools.partial(do, asked))
+                return _broken(request)
+            answer, refused = do(asked), None
+        except Refused as error:
+            answer, refused = {}, error
+        if fault is Fault.LOST_REPLY:
+            return _broken(request)
+        return self._answer(answer, refused)
+
+    def _fault(self, name: str) -> Fault | None:
+        for index, (operation, fault) in enumerate(self._faults):
+            if operation in {"", name}:
+                del self._faults[index]
+                return fault
+        return None
+
+    def _answer(self, answer: Mapping[str, object], refused: Refused | None) -> web.Response:
+        major, minor, micro = RELEASE.split(".")
+        version = {"major": major, "minor": minor, "micro": micro}
+        errors = []
+        if refused is not None:
+            words = WORDS[refused.number]
+            errors = [
+                {
+                    "description": words,
+                    "error_number": refused.number,
+                    "error": words,
+                    "source": "fake",
+                }
+            ]
+        content = {
+            **answer,
+            "meta": {"slurm": {"version": version, "release": RELEASE, "cluster": CLUSTER}},
+            "errors": errors,
+            "warnings": answer.get("warnings", []),
+        }
+        return web.Response(
+            status=refused.status if refused else 200,
+            body=msgspec.json.encode(content),
+            content_type="application/json",
+        )
+
+
+def _operation(method: str, path: str) -> tuple[str, dict[str, str]]:
+    """Find the operation of a path; "" if there is none."""
+    given = path.strip("/").split("/")
+    for one in _LITERAL_FIRST:
+        pattern = one.path.strip("/").split("/")
+        if one.method == method and len(pattern) == len(given):
+            parts = dict(_matched(pattern, given))
+            versions = map(parser, range(one.since, max(VERSIONS) + 1))
+            if len(parts) == len(pattern) and parts["{version}"] in versions:
+                return one.name, {key.strip("{}"): value for key, value in parts.items()}
+    return "", {}
+
+
+_LITERAL_FIRST: Final = sorted(OPERATIONS.values(), key=lambda one: one.path.count("{"))
+"""`/job/submit` before `/job/{job_id}`."""
+
+
+def _matched(pattern: list[str], given: list[str]) -> Iterator[tuple[str, str]]:
+    for want, have in zip(pattern, given, strict=True):
+        if want.startswith("{") or want == have:
+            yield want, have
+
+
+def _broken(request: web.BaseRequest) -> web.StreamResponse:
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response()

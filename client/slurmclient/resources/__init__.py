@@ -1,0 +1,1 @@
+"""What slurmctld has: jobs, nodes, partitions, reservations, licenses, shares."""

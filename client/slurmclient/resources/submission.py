@@ -1,0 +1,185 @@
+"""Submitting, and submitting at most once.
+
+A submit is not idempotent, and its answer may get lost; slurmctld may even take it minutes later, when it wakes. So a job
+with a key goes through two steps, and the key in its comment says which one it has reached:
+
+1. It is submitted *on hold* with `slurmclient-key?=KEY` in its comment. Held, it cannot run.
+2. All jobs with the key are looked up, and one of them is chosen: the one that has been confirmed, or else the one with the
+   lowest id. One update puts `slurmclient-key=KEY` there and releases it. Held ones that were not chosen are cancelled.
+
+Whoever asks again, or at the same time, finds the same jobs and chooses the same one, as slurmctld gives ids in the order
+of submission: at the look, either the other's job is seen, or it gets a higher id. A submit that arrives late stays on hold,
+and the next who asks for the key cancels it. The key lasts as long as slurmctld remembers the job: until MinJobAge seconds
+after its end. Keys are each user's own.
+"""
+
+import contextlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from slurmclient.calls.speaker import Speaker
+from slurmclient.errors import Conflict, LostReply, NotFound, Rejected, Remark
+from slurmclient.wire import reading as wire
+
+_KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}")
+_MARK: Final = re.compile(r"(?:^| )slurmclient-key(?P<open>\??)=(?P<key>\S+)$")
+_ATTEMPTS: Final = 3
+
+
+class Submitted(Struct, frozen=True):
+    """A job that Slurm has taken."""
+
+    job_id: int
+    is_new: bool = True
+    """False: there was one with this key already."""
+    message: str = ""
+    """Of the cluster's job_submit plugin, for the user."""
+    warnings: tuple[Remark, ...] = ()
+
+
+class _Reply(Struct, frozen=True):
+    job_id: int | None = None
+    job_submit_user_msg: str | None = None
+    warnings: tuple[Remark, ...] | None = None
+
+
+class Keyed(Struct, frozen=True):
+    """What is looked at to find a key."""
+
+    job_id: int
+    array_job_id: wire.Number = None
+    comment: str = ""
+    job_state: frozenset[str] = frozenset()
+    user_id: int = 0
+    user_name: str = ""
+
+    def is_of(self, owner: str) -> bool:
+        """Check whose it is, by name or uid; "": anybody's. What others write into their comments does not count."""
+        return owner in {"", self.user_name, str(self.user_id)}
+
+    @property
+    def id(self) -> int:
+        """What the submit returned: all tasks of an array have one."""
+        return int(self.array_job_id or self.job_id)
+
+    @property
+    def mark(self) -> tuple[str, bool] | None:
+        """The key, and whether the job was confirmed; None: it has none."""
+        found = _MARK.search(self.comment)
+        return (found["key"], not found["open"]) if found else None
+
+
+class Choice(Struct, frozen=True):
+    """What is to be done about the jobs with a key."""
+
+    job: Keyed | None
+    """The one that counts; None: there is none."""
+    confirm: bool = False
+    cancel: tuple[int, ...] = ()
+
+
+def choose(jobs: Sequence[Keyed], key: str) -> Choice:
+    """Choose the one job of a key: whoever sees the same jobs chooses the same."""
+    confirmed = sorted((one for one in jobs if one.mark == (key, True)), key=_by_id)
+    still_open = sorted(
+        (one for one in jobs if one.mark == (key, False) and "PENDING" in one.job_state), key=_by_id
+    )
+    if confirmed:
+        return Choice(job=confirmed[0], cancel=tuple(one.id for one in still_open))
+    if not still_open:
+        return Choice(job=None)
+    return Choice(job=still_open[0], confirm=True, cancel=tuple(one.id for one in still_open[1:]))
+
+
+def _by_id(job: Keyed) -> int:
+    return job.id
+
+
+def marked(comment: str, key: str, step: Literal["open", "confirmed"]) -> str:
+    """Put a key behind a comment."""
+    mark = f"slurmclient-key{'?' if step == 'open' else ''}={key}"
+    return f"{comment} {mark}" if comment else mark
+
+
+async def submit(speaker: Speaker, description: Mapping[str, object]) -> Submitted:
+    """Submit a job, once, whatever becomes of the answer.
+
+    Raises:
+        SlurmError: what `slurmclient.errors` tells apart.
+    """
+    operation = "slurm_post_job_submit"
+    answer, _ = await speaker.write(operation, body={"job": description})
+    said = wire.decode(answer, _Reply)
+    warnings = said.warnings or ()
+    if not said.job_id:  # a field of the wrong type is a warning only, and there is no job
+        words = (
+            "; ".join(f"{one.source}: {one.description}" for one in warnings)
+            or "the answer has no job id"
+        )
+        raise Rejected(operation, words, warnings=warnings)
+    return Submitted(job_id=said.job_id, message=said.job_submit_user_msg or "", warnings=warnings)
+
+
+async def once(speaker: Speaker, description: Mapping[str, object], key: str) -> Submitted:
+    """Submit a job unless there is one with this key; see the module.
+
+    Raises:
+        ValueError: this is no key.
+        SlurmError: what `slurmclient.errors` tells apart; ask again with the same key.
+    """
+    if not _KEY.fullmatch(key):
+        raise ValueError(
+            f"expected a key of up to 200 letters, digits and ._:/@+-, beginning with one of the former; got {key!r}"
+        )
+    comment = str(description.get("comment") or "")
+    found = await _settle(speaker, key, comment, description)
+    if found is not None:
+        return Submitted(job_id=found, is_new=False)
+    submitted = await _submit_held(speaker, description, key, comment)
+    for _ in range(_ATTEMPTS):
+        settled = await _settle(speaker, key, comment, description)
+        if settled is not None:
+            is_ours = submitted is not None and settled == submitted.job_id
+            return submitted if submitted and is_ours else Submitted(job_id=settled, is_new=False)
+    raise LostReply(
+        "slurm_post_job_submit",
+        f"the answer to the submit of {key!r} got lost, and Slurm shows no such job yet; ask again with the same key",
+    )
+
+
+async def _submit_held(
+    speaker: Speaker, description: Mapping[str, object], key: str, comment: str
+) -> Submitted | None:
+    """Submit a job that cannot run; None: the answer got lost."""
+    held = {**description, "hold": True, "comment": marked(comment, key, "open")}
+    try:
+        return await submit(speaker, held)
+    except LostReply:
+        return None
+    except Rejected as error:
+        if error.job_id:  # refused, and submitted all the same: a flag that Slurm does not know
+            await speaker.write("slurm_delete_job", {"job_id": error.job_id})
+        raise
+
+
+async def _settle(
+    speaker: Speaker, key: str, comment: str, description: Mapping[str, object]
+) -> int | None:
+    """Look at all jobs with the key and leave one; return its id, None if there is none."""
+    owner = str(description.get("user_id") or speaker.user or await speaker.caller.transport.user())
+    listed = await speaker.read("slurm_get_jobs", "jobs", Keyed)
+    choice = choose([one for one in listed or () if one.is_of(owner)], key)
+    for job_id in choice.cancel:
+        with contextlib.suppress(NotFound, Conflict):  # another one was faster
+            await speaker.write("slurm_delete_job", {"job_id": job_id})
+    if choice.job is None:
+        return None
+    if choice.confirm:
+        body = {"comment": marked(comment, key, "confirmed")}
+        if not description.get("hold"):
+            body["hold"] = False  # type: ignore[assignment]  # a body has values of any type
+        await speaker.write("slurm_post_job", {"job_id": choice.job.id}, body=body)
+    return choice.job.id

@@ -1,0 +1,1 @@
+"""HTTP exchanges with slurmrestd: connections, TLS, tokens, fail-over."""

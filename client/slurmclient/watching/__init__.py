@@ -1,0 +1,1 @@
+"""Pictures of what Slurm has, kept up to date, and their events."""

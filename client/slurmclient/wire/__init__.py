@@ -1,0 +1,1 @@
+"""slurmrestd's JSON, read into structs and written from them."""

@@ -1,0 +1,51 @@
+"""Cutting the objects of a long list out of an answer that comes in pieces."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slurmclient.errors import Malformed
+from slurmclient.wire.splitting import Splitter
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(alphabet='a{}[]"\\,:é '),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=12,
+)
+
+
+@given(
+    st.lists(st.dictionaries(st.text(max_size=4), VALUES, max_size=4), max_size=5),
+    st.integers(1, 40),
+    st.sampled_from([None, 2]),
+)
+def test_the_objects_come_out_as_they_went_in_whatever_the_pieces(
+    objects: list[dict[str, Any]], size: int, indent: int | None
+) -> None:
+    answer = json.dumps({"jobs": objects, "errors": [{"a": 1}]}, indent=indent).encode()
+    splitter = Splitter("slurm_get_jobs", "jobs")
+    found = [
+        json.loads(one)
+        for at in range(0, len(answer), size)
+        for one in splitter.feed(answer[at : at + size])
+    ]
+    assert objects == found
+    assert {"jobs": [], "errors": [{"a": 1}]} == json.loads(splitter.before + splitter.rest)
+
+
+def test_what_follows_the_list_is_kept_for_its_errors() -> None:
+    splitter = Splitter("slurm_get_jobs", "jobs")
+    assert [b'{"a":1}'] == list(splitter.feed(b'{"x": 1, "jobs": [{"a":1}], "errors": []}'))
+    assert (True, b'], "errors": []}') == (splitter.is_done, splitter.rest)
+
+
+def test_an_object_without_an_end_is_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("slurmclient.wire.splitting._LONGEST", 1000)
+    splitter = Splitter("slurm_get_jobs", "jobs")
+    with pytest.raises(Malformed, match="more than 1000 bytes"):
+        list(splitter.feed(b'{"jobs": [{"a": "' + b"x" * 2000))
