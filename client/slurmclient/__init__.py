@@ -2,7 +2,7 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
-from slurmclient.calls.caller import Dialect
+from slurmclient.calls.dialect import Dialect
 from slurmclient.client import Client
 from slurmclient.errors import (
     Conflict,
@@ -16,13 +16,14 @@ from slurmclient.errors import (
     Unauthorized,
     Unavailable,
 )
-from slurmclient.resources.jobs import has_ended
+from slurmclient.resources.job_states import has_ended
 from slurmclient.resources.submission import Submitted
 from slurmclient.transport.tls import Tls, UnusableTls
 from slurmclient.transport.tokens import JwtKey, Token, TokenCommand, TokenFile, TokenSource
 from slurmclient.watching.cache import Cache
-from slurmclient.watching.job_picture import Added, Deleted, Event, Modified, Restarted
-from slurmclient.wire.reading import Listing, Model, Number, Odd, Time
+from slurmclient.watching.events import Added, Deleted, Event, Modified, Restarted
+from slurmclient.wire.reading import Listing, Model, Odd
+from slurmclient.wire.values import Number, Time
 
 try:
     __version__ = version("slurm-client")

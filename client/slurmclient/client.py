@@ -10,7 +10,8 @@ from typing import Final, Self
 from slurmclient.accounting.database import Database
 from slurmclient.api.operation import parser
 from slurmclient.api.raw import Raw
-from slurmclient.calls.caller import VERSIONS, Caller, Dialect, OnCall
+from slurmclient.calls.caller import VERSIONS, Caller, OnCall
+from slurmclient.calls.dialect import Dialect
 from slurmclient.calls.speaker import Outcome, Speaker
 from slurmclient.models import Config, ControllerPing, NodeResources, Statistics
 from slurmclient.resources.cluster import Licenses, Nodes, Partitions, Reservations, Shares

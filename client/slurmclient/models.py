@@ -7,7 +7,8 @@ from typing import Any
 
 from msgspec import field
 
-from slurmclient.wire.reading import Model, Number, Time
+from slurmclient.wire.reading import Model
+from slurmclient.wire.values import Number, Time
 
 # fmt: off
 

@@ -1,7 +1,6 @@
 """Performing operations: which API version to speak, what to repeat, what an answer means."""
 
 import asyncio
-import contextlib
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -10,70 +9,28 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import aiohttp
-import msgspec
 
 from slurmclient.api.operation import Operation, Value, parser
 from slurmclient.api.operations import OPERATIONS
-from slurmclient.errors import (
-    LostReply,
-    Malformed,
-    Rejected,
-    SlurmError,
-    TooOld,
-    Unavailable,
-    classify,
-)
-from slurmclient.transport.failover import OK, Reply, Request, Transport
-from slurmclient.wire import reading as wire
+from slurmclient.calls import answers
+from slurmclient.calls.dialect import Dialect, _Paths, _Ping
+from slurmclient.errors import LostReply, Malformed, SlurmError, TooOld, Unavailable
+from slurmclient.transport.exchange import Reply, Request
+from slurmclient.transport.failover import OK, Transport
 
 VERSIONS: Final = (45, 44, 43, 42)
 """The data parsers we speak, newest first: those of Slurm 26.05, 25.11, 25.05 and 24.11."""
 
+
 NOT_MODIFIED: Final = 304
+
 
 _FIRST_DELAY_S: Final = 0.2
 """Before the second try; it doubles."""
 
+
 OnCall: TypeAlias = Callable[[str, float, str], None]
 """Hears of every call: operation, seconds, and `ok`, an error's `outcome`, or `cancelled`."""
-
-_UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-
-
-class _Version(msgspec.Struct, frozen=True):
-    major: str = "0"
-    minor: str = "0"
-    micro: str = "0"
-
-
-class _Slurm(msgspec.Struct, frozen=True):
-    version: _Version = _Version()
-    release: str = ""
-    cluster: str = ""
-
-
-class _Meta(msgspec.Struct, frozen=True):
-    slurm: _Slurm = _Slurm()
-
-
-class _Ping(msgspec.Struct, frozen=True):
-    meta: _Meta = _Meta()
-
-
-class _Paths(msgspec.Struct, frozen=True):
-    paths: dict[str, msgspec.Raw]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dialect:
-    """What the server at the other end speaks."""
-
-    version: int
-    """The data parser in use: 45 is v0.0.45."""
-    release: str
-    """slurmrestd's, as 26.05.5."""
-    cluster: str
-    """The name of the cluster it serves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +128,7 @@ class Caller:
                             return
                         reply = Reply(status=response.status, body=await response.read())
                     if not reply.is_unknown_path:
-                        refuse(name, reply)
+                        answers.refuse(name, reply)
                     dialect = await self._another(wanted.operation, dialect)
 
     async def dialect(self) -> Dialect:
@@ -213,9 +170,9 @@ class Caller:
         if reply.status == NOT_MODIFIED:
             return b""
         if reply.status != OK:
-            refuse(name, reply)
+            answers.refuse(name, reply)
         if is_checked:
-            check(name, reply)
+            answers.check(name, reply)
         return reply.body
 
     @contextmanager
@@ -266,15 +223,15 @@ class Caller:
             )
             if not reply.is_unknown_path:
                 if reply.status != OK:
-                    refuse("slurm_get_ping", reply)
-                slurm = _parsed("slurm_get_ping", reply, _Ping).meta.slurm
+                    answers.refuse("slurm_get_ping", reply)
+                slurm = answers.parsed("slurm_get_ping", reply, _Ping).meta.slurm
                 return Dialect(version=version, release=slurm.release, cluster=slurm.cluster)
         reply = await self.transport.exchange(
             Request(operation="openapi", method="GET", path="/openapi/v3")
         )
         if reply.status != OK:
-            refuse("openapi", reply)
-        paths = _parsed("openapi", reply, _Paths).paths
+            answers.refuse("openapi", reply)
+        paths = answers.parsed("openapi", reply, _Paths).paths
         offered = {path.split("/")[2] for path in paths if path.startswith("/slurm/v")}
         raise TooOld(
             "slurm_get_ping",
@@ -291,76 +248,3 @@ class _Unknown(dict[str, str]):
 
     def __missing__(self, key: str) -> str:
         return f"{{{key}}}"
-
-
-def check(operation: str, reply: Reply) -> None:
-    """Look for `errors` in an answer that is 200.
-
-    Raises:
-        SlurmError: there are some, or it is no answer of Slurm's.
-    """
-    answer = _parsed(operation, reply, wire.Answer)
-    if answer.errors:
-        raise refusal(operation, reply.status, answer)
-
-
-def listing(operation: str, body: bytes, key: str, kind: type[wire.T]) -> wire.Listing[wire.T]:
-    """Read the list of an answer; one without a list has none.
-
-    Raises:
-        SlurmError: the answer has `errors`, or is no answer of Slurm's.
-    """
-    try:
-        found, answer = wire.listing(body, key, kind)
-    except _UNREADABLE as error:
-        start = body[:80].decode(errors="replace")
-        raise Malformed(operation, f"{error}, in an answer that starts {start!r}") from error
-    if answer.errors:
-        raise refusal(operation, OK, answer)
-    return found
-
-
-def refuse(operation: str, reply: Reply) -> None:
-    """Raise what an answer other than 200 means.
-
-    Raises:
-        SlurmError: always.
-    """
-    try:
-        answer = wire.decode(reply.body, wire.Answer)
-    except _UNREADABLE:
-        # Text of slurmrestd's own, or the page of a proxy: what it says does not matter to the classification.
-        words = reply.body[:200].decode(errors="replace").strip() or "no body"
-        kind = classify(operation, reply.status, None)
-        raise kind(operation, words, status=reply.status) from None
-    raise refusal(operation, reply.status, answer)
-
-
-def refusal(operation: str, status: int | None, answer: wire.Answer) -> SlurmError:
-    """Return the error that an answer's `errors` are."""
-    problems = tuple(answer.errors or ())
-    first = problems[0] if problems else None
-    if first is None:
-        words = "no reason given"
-    elif first.error_number and first.error and first.error != first.description:
-        words = f"{first.error}: {first.description}" if first.description else first.error
-    else:
-        words = first.description or first.error
-    kind = classify(operation, status, first.error_number if first else None)
-    error = kind(
-        operation, words, status=status, problems=problems, warnings=tuple(answer.warnings or ())
-    )
-    if isinstance(error, Rejected):
-        error.job_id = answer.job_id
-    return error
-
-
-def _parsed(operation: str, reply: Reply, kind: type[wire.T]) -> wire.T:
-    try:
-        return wire.decode(reply.body, kind)
-    except _UNREADABLE as error:
-        with contextlib.suppress(*_UNREADABLE):
-            return wire.decode(reply.body.decode(errors="replace").encode(), kind)
-        start = reply.body[:80].decode(errors="replace")
-        words = f"{error}, in an answer that starts {start!r}"
-        raise Malformed(operation, words, status=reply.status) from error

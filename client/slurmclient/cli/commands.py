@@ -1,25 +1,25 @@
 """The commands of `slurmc`."""
 
 import asyncio
-import re
 import sys
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import msgspec
 import typer
 from rich.console import Console
 
-from slurmclient import errors
 from slurmclient.calls.speaker import Outcome
+from slurmclient.cli.advice import ADVICE
+from slurmclient.cli.fields import pair, parsed
 from slurmclient.cli.kinds import SHOWN, Kind
 from slurmclient.cli.rendering import Output, as_json, cell, field, show
 from slurmclient.client import Client
 from slurmclient.errors import SlurmError
 from slurmclient.transport.tokens import TokenFile
-from slurmclient.watching.job_picture import Added, Deleted, Event, Modified, Restarted
+from slurmclient.watching.events import Added, Deleted, Event, Modified, Restarted
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -27,18 +27,6 @@ app = typer.Typer(
     help="Look at Slurm and change it, through slurmrestd.",
     epilog="SLURMRESTD_URL says where slurmrestd is; SLURM_JWT, or the file that SLURM_JWT_FILE names, holds the token.",
 )
-
-ADVICE: Final = {
-    errors.Unauthorized: "Get a new token ('scontrol token') and put it into SLURM_JWT, or into the file of --token-file.",
-    errors.Forbidden: "Ask as a user who may: --as-user with root's token, or another token.",
-    errors.NotFound: "See what there is with 'slurmc list'. A job is forgotten MinJobAge seconds after its end: 'slurmc list history'.",
-    errors.Conflict: "See its state with 'slurmc get'.",
-    errors.LostReply: "It may have been done all the same: look before you ask again.",
-    errors.Unavailable: "Check the address in SLURMRESTD_URL (--url), and that slurmrestd and slurmctld run.",
-    errors.TooOld: "A newer Slurm is needed, or another --api.",
-    errors.Malformed: "Is slurmrestd at this address? Something else answered.",
-}
-"""What to do about an error, the most special class first."""
 
 
 class Watchable(StrEnum):
@@ -60,6 +48,8 @@ class Changeable(StrEnum):
 
 
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="How to print.")]
+
+
 Fields = Annotated[
     list[str] | None,
     typer.Argument(metavar="[FIELD=VALUE]...", help="Slurm's fields; a value may be JSON."),
@@ -100,7 +90,7 @@ def list_(
 
     async def listed(slurm: Client) -> None:
         shown = SHOWN[kind]
-        query = dict(_pair(one) for one in filters or ())
+        query = dict(pair(one) for one in filters or ())
         found = await shown.collection(slurm).list(**query)
         show(Console(), found, shown.columns, output)
         for odd in getattr(found, "odd", ()):
@@ -161,7 +151,7 @@ def submit(
 
     async def submitted(slurm: Client) -> None:
         text = sys.stdin.read() if str(script) == "-" else script.read_text()
-        done = await slurm.jobs.submit(text, key=key, **_fields(fields))
+        done = await slurm.jobs.submit(text, key=key, **parsed(fields))
         print(done.job_id)
         for warning in done.warnings:
             print(f"slurmc: {warning.description}", file=sys.stderr)
@@ -190,7 +180,7 @@ def update(context: typer.Context, kind: Changeable, name: str, fields: Fields =
     """Change one: `slurmc update jobs 7 time_limit=90`, `slurmc update nodes c1 state=DRAIN reason=fan`."""
 
     async def updated(slurm: Client) -> None:
-        given = _fields(fields)
+        given = parsed(fields)
         if not given:
             raise typer.BadParameter("say what to change, as FIELD=VALUE")
         changes: dict[Changeable, Callable[..., Awaitable[Outcome]]] = {
@@ -235,25 +225,6 @@ def _with_slurm(context: typer.Context, do: Callable[[Client], Awaitable[None]])
 def _client(chosen: _Access) -> Client:
     token = TokenFile(chosen.token_file) if chosen.token_file else None
     return Client.from_env(url=chosen.url, token=token, api=chosen.api)
-
-
-def _fields(given: list[str] | None) -> dict[str, Any]:
-    return {name: _value(name, text) for name, text in map(_pair, given or ())}
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not re.fullmatch(r"\w+", name):
-        raise ValueError(f"expected FIELD=VALUE, got {text!r}")
-    return name, value
-
-
-def _value(name: str, text: str) -> Any:
-    """Read JSON, or else text; what Slurm wants as a list is split at commas."""
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return text.split(",") if name in {"state", "flags", "users", "accounts"} else text
 
 
 def _event(event: Event[Any], columns: tuple[str, ...], output: Output) -> str:

@@ -1,5 +1,6 @@
-"""A Slurm for the tests of your programs: see `slurmclient.fake.server`."""
+"""A Slurm for the tests of your programs."""
 
-from slurmclient.fake.server import DOWN, LATE, LOST_REPLY, LOST_REQUEST, FakeSlurm, Fault
+from slurmclient.fake.faults import DOWN, LATE, LOST_REPLY, LOST_REQUEST, Fault
+from slurmclient.fake.server import FakeSlurm
 
 __all__ = ["DOWN", "LATE", "LOST_REPLY", "LOST_REQUEST", "FakeSlurm", "Fault"]

@@ -14,7 +14,6 @@ import contextlib
 import functools
 import time
 from collections.abc import Callable, Iterator, Mapping
-from enum import Enum
 from typing import Final, Self
 
 import msgspec
@@ -23,25 +22,14 @@ from aiohttp import web
 from slurmclient.api.operation import parser
 from slurmclient.api.operations import OPERATIONS
 from slurmclient.calls.caller import VERSIONS
-from slurmclient.fake.cluster import WORDS, Asked, FakeCluster, Refused
+from slurmclient.fake.cluster import FakeCluster
+from slurmclient.fake.faults import Fault
+from slurmclient.fake.requests import WORDS, Asked, Refused
 
 CLUSTER: Final = "fake"
+
+
 RELEASE: Final = "26.05.5"
-
-
-class Fault(Enum):
-    """What becomes of a request."""
-
-    LOST_REPLY = "it is done, and the connection breaks"
-    LOST_REQUEST = "the connection breaks, and nothing is done"
-    LATE = "the connection breaks, and it is done when `deliver` is called"
-    DOWN = "slurmctld cannot be reached"
-
-
-LOST_REPLY: Final = Fault.LOST_REPLY
-LOST_REQUEST: Final = Fault.LOST_REQUEST
-LATE: Final = Fault.LATE
-DOWN: Final = Fault.DOWN
 
 
 class FakeSlurm(FakeCluster):

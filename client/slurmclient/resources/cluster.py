@@ -4,11 +4,12 @@ from collections.abc import Iterable
 
 from msgspec import Raw, Struct
 
-from slurmclient.calls import caller as calls
-from slurmclient.calls.speaker import Collection, Outcome, Speaker
+from slurmclient.calls import answers
+from slurmclient.calls.speaker import Outcome, Speaker
 from slurmclient.models import License, Node, Partition, Reservation, Share
+from slurmclient.resources.collection import Collection
 from slurmclient.resources.watched import WatchedNames
-from slurmclient.wire import reading as wire
+from slurmclient.wire import reading
 from slurmclient.wire.reading import Listing
 
 
@@ -126,8 +127,8 @@ class Shares:
         query = {"accounts": _joined(accounts), "users": _joined(users)}
         operation = "slurm_get_shares"
         body = await self._speaker.caller.call(operation, query=query, user=self._speaker.user)
-        inside = wire.decode(body, _Nested).shares
-        return calls.listing(operation, bytes(inside), "shares", Share)
+        inside = reading.decode(body, _Nested).shares
+        return answers.listing(operation, bytes(inside), "shares", Share)
 
 
 def _joined(names: str | Iterable[str]) -> str | None:

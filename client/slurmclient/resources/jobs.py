@@ -4,44 +4,23 @@ import asyncio
 import signal as signals
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, overload
+from typing import Any, overload
 
 from msgspec import Struct
 
 from slurmclient.api.operation import Value
-from slurmclient.calls.speaker import Outcome, Speaker, V, refused
+from slurmclient.calls.answers import refused
+from slurmclient.calls.speaker import Outcome, Speaker, V
 from slurmclient.errors import NotFound
 from slurmclient.models import Cancelled, Job, JobArrayResponseMsgEntry
 from slurmclient.resources import submission
+from slurmclient.resources.job_states import has_ended
 from slurmclient.resources.submission import Submitted
 from slurmclient.resources.watched import Watched
-from slurmclient.watching.job_picture import JobPicture, Picture
-from slurmclient.wire import reading as wire
-
-ENDED: Final = frozenset(
-    {
-        "BOOT_FAIL",
-        "CANCELLED",
-        "COMPLETED",
-        "DEADLINE",
-        "FAILED",
-        "LAUNCH_FAILED",
-        "NODE_FAIL",
-        "OUT_OF_MEMORY",
-        "PREEMPTED",
-        "TIMEOUT",
-    }
-)
-"""Base states after which a job does not run any more, unless it is requeued."""
-
-UNFINISHED: Final = frozenset({"COMPLETING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD"})
-"""Flags beside them that say: not yet, or not for good."""
-
-
-def has_ended(states: Iterable[str]) -> bool:
-    """Check whether a job with these states is over, its nodes freed."""
-    found = frozenset(states)
-    return bool(found & ENDED) and not found & UNFINISHED
+from slurmclient.watching.job_picture import JobPicture
+from slurmclient.watching.picture import Picture
+from slurmclient.wire import reading
+from slurmclient.wire.reading import Listing
 
 
 def _is_signal(text: str) -> bool:
@@ -86,10 +65,10 @@ class Jobs(Watched[Job]):
         """
         return await super().get(name, as_=as_ or Job, **query)
 
-    async def parts(self, job_id: str | int) -> wire.Listing[Job]:
+    async def parts(self, job_id: str | int) -> Listing[Job]:
         """Read all tasks of an array, or all components of a heterogeneous job."""
         found = await self._speaker.read("slurm_get_job", "jobs", Job, {"job_id": job_id})
-        return wire.Listing() if found is None else found
+        return Listing() if found is None else found
 
     async def states(self, job_ids: Iterable[str | int] = ()) -> Mapping[str, frozenset[str]]:
         """Read the states of all jobs, or of these: 38 bytes a job instead of 5 kB.
@@ -150,7 +129,7 @@ class Jobs(Watched[Job]):
         answer, outcome = await self._speaker.write(
             operation, {"job_id": job_id}, body=fields, written=("jobs", str(job_id))
         )
-        for one in wire.decode(answer, _Updated).results or ():
+        for one in reading.decode(answer, _Updated).results or ():
             if one.error_code:
                 raise refused(operation, one.error_code, f"job {one.step_id}: {one.error}")
         return outcome
@@ -187,7 +166,7 @@ class Jobs(Watched[Job]):
             {"signal": signal or None, "flags": ",".join(flags) or None},
             written=("jobs", str(job_id)),
         )
-        for one in wire.decode(answer, _Statuses).status or ():
+        for one in reading.decode(answer, _Statuses).status or ():
             if one.error.code:
                 raise refused(operation, one.error.code, f"job {job_id}: {one.error.string}")
 
@@ -205,7 +184,7 @@ class Jobs(Watched[Job]):
         answer, _ = await self._speaker.write("slurm_delete_jobs", body=body)
         for one in job_ids:
             await self._speaker.tell("jobs", str(one))
-        return wire.decode(answer, _Statuses).status or ()
+        return reading.decode(answer, _Statuses).status or ()
 
     async def requeue(self, job_id: str | int, *, hold: bool = False) -> None:
         """Put a batch job back into the queue; since v0.0.45."""

@@ -7,9 +7,12 @@ from typing import Any, TypeVar, overload
 
 from msgspec import Struct
 
-from slurmclient.calls.speaker import Collection, V
-from slurmclient.watching.cache import Cache, cached, watch
-from slurmclient.watching.job_picture import Event, NamedPicture, Picture
+from slurmclient.resources.collection import Collection, V
+from slurmclient.watching.cache import Cache, cached
+from slurmclient.watching.events import Event
+from slurmclient.watching.named_picture import NamedPicture
+from slurmclient.watching.picture import Picture
+from slurmclient.watching.watch import watch
 
 M = TypeVar("M", bound=Struct)
 

@@ -5,22 +5,22 @@ one gives the request a second try.
 """
 
 import asyncio
-import base64
-import hashlib
-import hmac
 import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol
-
-import msgspec
+from typing import Final, Protocol
 
 from slurmclient.errors import Unauthorized
+from slurmclient.transport.jwt import expires_at, mint
 
 _COMMAND_TIMEOUT_S: Final = 30.0
+
+
 _RENEWED_AT: Final = 0.8
 """Of a token's life: by then there is a new one, whatever the clocks say."""
+
+
 _ASSUMED_LIFETIME_S: Final = 60.0
 """Of a token that does not say when it ends."""
 
@@ -159,34 +159,6 @@ class JwtKey:
         return self._text
 
 
-def mint(key: bytes, *, user: str, now_s: int, lifetime_s: int) -> str:
-    """Make a token for a user: HS256 with three claims."""
-    claims = {"exp": now_s + lifetime_s, "iat": now_s, "sun": user}
-    signed = f"{_part({'alg': 'HS256', 'typ': 'JWT'})}.{_part(claims)}"
-    return f"{signed}.{_base64(hmac.new(key, signed.encode(), hashlib.sha256).digest())}"
-
-
-def expires_at(token: str) -> float | None:
-    """Read a token's `exp` claim (RFC 7519); None where there is none, or no token."""
-    try:
-        return float(_claims(token)["exp"])
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None
-
-
-def user_of(token: str) -> str:
-    """Read whose token it is, by its `sun` claim; "" where there is none, or no token."""
-    try:
-        return str(_claims(token)["sun"])
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return ""
-
-
-def _claims(token: str) -> Any:
-    _, claims, _ = token.split(".")
-    return msgspec.json.decode(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))
-
-
 def source(token: "str | TokenSource | None") -> TokenSource | None:
     """Take a plain string for a token."""
     return Token(token) if isinstance(token, str) else token
@@ -203,11 +175,3 @@ def from_environment() -> TokenSource | None:
         return Token(text)
     path = os.environ.get("SLURM_JWT_FILE")
     return TokenFile(path) if path else None
-
-
-def _part(content: dict[str, object]) -> str:
-    return _base64(msgspec.json.encode(content))
-
-
-def _base64(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()

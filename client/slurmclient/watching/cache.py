@@ -14,64 +14,16 @@ import asyncio
 import contextlib
 import inspect
 import time
-from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping
 from contextlib import asynccontextmanager
-from typing import Final, Generic, TypeAlias, TypeVar
-
-from msgspec import Struct
+from typing import Generic
 
 from slurmclient.calls.speaker import Speaker
-from slurmclient.errors import SlurmError, TooOld, Unauthorized
-from slurmclient.watching.job_picture import (
-    Added,
-    Clock,
-    Deleted,
-    Event,
-    Modified,
-    Picture,
-    Restarted,
-)
-
-V = TypeVar("V", bound=Struct)
-
-Handler: TypeAlias = Callable[[Event[V]], Awaitable[None] | None]
-
-_LONGEST_PAUSE_S: Final = 30.0
-"""Between two looks while Slurm cannot answer."""
-_BACKLOG: Final = 10_000
-"""Events that may wait for a handler; one that falls behind further is told the whole picture anew."""
-
-
-async def watch(
-    picture: Picture[V], *, interval_s: float, clock: Clock = time.monotonic
-) -> AsyncIterator[Event[V]]:
-    """Look again and again, and give what has changed; while Slurm cannot answer there are no events.
-
-    Raises:
-        Unauthorized: Slurm does not accept the token.
-        TooOld: it does not have what is watched.
-    """
-    failures = 0
-    while True:
-        began = clock()
-        try:
-            events = await picture.look()
-            failures = 0
-        except (Unauthorized, TooOld):
-            raise
-        except SlurmError:
-            events = []
-            failures += 1
-        for event in events:
-            yield event
-        await asyncio.sleep(max(0.0, _pause(interval_s, failures) - (clock() - began)))
-
-
-def _pause(interval_s: float, failures: int) -> float:
-    return (
-        max(interval_s, min(interval_s * 2**failures, _LONGEST_PAUSE_S)) if failures else interval_s
-    )
+from slurmclient.errors import SlurmError
+from slurmclient.watching.backlog import Backlog, Handler
+from slurmclient.watching.events import Added, Deleted, Event, Modified, Restarted, V
+from slurmclient.watching.picture import Clock, Picture
+from slurmclient.watching.watch import pause_s
 
 
 class Cache(Generic[V]):
@@ -90,7 +42,7 @@ class Cache(Generic[V]):
         self._clock = clock
         self._indexes: dict[str, dict[Hashable, dict[int, V]]] = {name: {} for name in indexes}
         self._keys = indexes
-        self._backlogs: list[_Backlog[V]] = []
+        self._backlogs: list[Backlog[V]] = []
         self._group: asyncio.TaskGroup | None = None
         self._changed = asyncio.Condition()
         self._wake = asyncio.Event()
@@ -126,7 +78,7 @@ class Cache(Generic[V]):
         """
         if self._group is None:
             raise RuntimeError("the cache is not open: use it as `async with … as cache`")
-        backlog = _Backlog[V]()
+        backlog = Backlog[V]()
         self._backlogs.append(backlog)
         self._group.create_task(self._serve(backlog, handler))
 
@@ -207,7 +159,7 @@ class Cache(Generic[V]):
                 self.error = error
                 failures += 1
             await self._take(events)
-            left_s = max(0.0, _pause(self._interval_s, failures) - (self._clock() - began))
+            left_s = max(0.0, pause_s(self._interval_s, failures) - (self._clock() - began))
             if failures:  # who waits for a fresh look must not make us ask in a circle
                 await asyncio.sleep(left_s)
             else:
@@ -242,52 +194,11 @@ class Cache(Generic[V]):
             if not found:
                 self._indexes[name].pop(key(one), None)
 
-    async def _serve(self, backlog: "_Backlog[V]", handler: Handler[V]) -> None:
+    async def _serve(self, backlog: "Backlog[V]", handler: Handler[V]) -> None:
         async for event in backlog.events(self.values):
             answer = handler(event)
             if inspect.isawaitable(answer):
                 await answer
-
-
-class _Backlog(Generic[V]):
-    """Events that a handler has not heard of yet."""
-
-    def __init__(self) -> None:
-        self._events: deque[Event[V]] = deque()
-        self._replayed: tuple[Event[V], ...] | None = ()
-        """What is told before all objects there are; None: they have been told."""
-        self._is_closed = False
-        self._news = asyncio.Event()
-
-    def put(self, events: Iterable[Event[V]]) -> None:
-        """Take in events, or, where there are too many, note that some were lost."""
-        if self._replayed is None:
-            self._events.extend(events)
-        if len(self._events) > _BACKLOG:
-            self._events.clear()
-            self._replayed = (Restarted(),)
-        self._news.set()
-
-    def close(self) -> None:
-        """Let the handler end after what it has been told."""
-        self._is_closed = True
-        self._news.set()
-
-    async def events(self, values: Callable[[], list[V]]) -> AsyncIterator[Event[V]]:
-        """Give all objects there are, then the events in order; where some were lost, `Restarted` and all objects."""
-        while True:
-            if self._replayed is not None:
-                told = (*self._replayed, *map(Added, values()))
-                self._replayed = None
-                for event in told:
-                    yield event
-            while self._events:
-                yield self._events.popleft()
-            if self._replayed is None:
-                if self._is_closed:
-                    return
-                self._news.clear()
-                await self._news.wait()
 
 
 @asynccontextmanager

@@ -10,39 +10,23 @@ that is no UTF-8, which Slurm accepts in a job's name, is read as U+FFFD.
 
 import contextlib
 import functools
-import math
-from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 from msgspec import Raw, Struct
 
 from slurmclient.errors import Problem, Remark
+from slurmclient.wire.values import Time, dec_hook
 
 T = TypeVar("T")
 
+
 _NOTHING: Final[tuple["Odd", ...]] = ()
-_UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-class _Anything(type):
-    """What a reader returns need not be of the marker's own type."""
-
-    def __instancecheck__(cls, instance: object) -> bool:
-        return True
-
-
-if TYPE_CHECKING:
-    Number: TypeAlias = int | float | None
-    Time: TypeAlias = datetime | None
-else:
-
-    class Number(metaclass=_Anything):
-        """A number; None if it is not set, `math.inf` if it has no limit."""
-
-    class Time(metaclass=_Anything):
-        """A moment in UTC; None if it is not set, or 0."""
+UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class Model(Struct, frozen=True, gc=False):
@@ -113,7 +97,7 @@ def convert(value: object, kind: type[T]) -> T:
     Raises:
         msgspec.ValidationError: it is not what it should be.
     """
-    return msgspec.convert(value, kind, dec_hook=_read)
+    return msgspec.convert(value, kind, dec_hook=dec_hook)
 
 
 def listing(body: bytes, key: str, kind: type[T]) -> tuple[Listing[T], Answer]:
@@ -125,7 +109,7 @@ def listing(body: bytes, key: str, kind: type[T]) -> tuple[Listing[T], Answer]:
     try:
         found = _decoder(_envelope(key, cast("Any", kind))).decode(body)
         items, odd = found.items, _NOTHING
-    except _UNREADABLE:
+    except UNREADABLE:
         found = _decoder(_envelope(key, Raw)).decode(body.decode(errors="replace").encode())
         read = [one(bytes(raw), kind, index) for index, raw in enumerate(found.items or ())]
         items = [item for item, _ in read if item is not None]
@@ -137,80 +121,16 @@ def listing(body: bytes, key: str, kind: type[T]) -> tuple[Listing[T], Answer]:
 
 def one(body: bytes, kind: type[T], index: int = 0) -> tuple[T | None, tuple[Odd, ...]]:
     """Read an object field by field where it is odd; None if even that fails."""
-    with contextlib.suppress(*_UNREADABLE):
+    with contextlib.suppress(*UNREADABLE):
         return decode(body, kind), ()
     clean = body.decode(errors="replace").encode()
-    with contextlib.suppress(*_UNREADABLE):
+    with contextlib.suppress(*UNREADABLE):
         return decode(clean, kind), ()
     try:
         fields = msgspec.json.decode(clean)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         return None, (Odd(index, "", str(error)),)
     return _by_fields(fields, kind, index)
-
-
-def number(value: object) -> Number:
-    """Read a number as slurmrestd writes it.
-
-    Raises:
-        ValueError: it is none.
-    """
-    if type(value) is dict:  # thousands of times a list: a match statement takes twice as long
-        if value.get("infinite"):
-            return math.inf
-        if not value.get("set", True):
-            return None
-        value = value.get("number")
-    if value is None or type(value) in {int, float}:
-        return value  # type: ignore[return-value]  # just checked
-    raise ValueError(f"expected a number, got {value!r}")
-
-
-def moment(value: object) -> datetime | None:
-    """Read a moment as slurmrestd writes it: 0 and "infinite" are none.
-
-    Raises:
-        ValueError: it is none, or outside of what a datetime can hold.
-    """
-    seconds = number(value)
-    if not seconds or seconds == math.inf:
-        return None
-    try:
-        return datetime.fromtimestamp(seconds, UTC)
-    except (OverflowError, OSError) as error:
-        raise ValueError(f"{seconds} is no moment: {error}") from error
-
-
-_IN_MINUTES: Final = frozenset({"time_limit", "time_minimum", "duration"})
-
-
-def encode(fields: Mapping[str, object]) -> bytes:
-    """Write a request's body: a datetime as its timestamp, a timedelta in the field's unit, None left out."""
-    return msgspec.json.encode(_plain(fields))
-
-
-def _plain(value: object, key: str = "") -> Any:
-    match value:
-        case datetime():
-            return {"set": True, "number": int(value.timestamp())}
-        case timedelta():
-            seconds = math.ceil(value.total_seconds())
-            return {
-                "set": True,
-                "number": math.ceil(seconds / 60) if key in _IN_MINUTES else seconds,
-            }
-        case float() if value == math.inf:
-            return {"set": True, "infinite": True}
-        case Mapping():
-            return {name: _plain(one, name) for name, one in value.items() if one is not None}
-        case frozenset() | set():
-            return sorted(value)
-        case list() | tuple():
-            return [_plain(one, key) for one in value]
-        case Struct():
-            return _plain(msgspec.structs.asdict(value))
-        case _:
-            return value
 
 
 def _by_fields(fields: object, kind: type[T], index: int) -> tuple[T | None, tuple[Odd, ...]]:
@@ -223,7 +143,7 @@ def _by_fields(fields: object, kind: type[T], index: int) -> tuple[T | None, tup
             continue
         try:
             good[name] = convert(fields[wire_name], type_)
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             odd.append(Odd(index, name, str(error)))
     try:
         return kind(**good), tuple(odd)
@@ -236,17 +156,9 @@ def _fields(kind: Any) -> tuple[tuple[str, str, Any], ...]:
     return tuple((one.name, one.encode_name, one.type) for one in msgspec.structs.fields(kind))
 
 
-def _read(kind: object, value: object) -> object:
-    if kind is Number:
-        return number(value)
-    if kind is Time:
-        return moment(value)
-    raise NotImplementedError(f"{kind} cannot be read from JSON")
-
-
 @functools.lru_cache(maxsize=512)
 def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(kind, dec_hook=_read)
+    return msgspec.json.Decoder(kind, dec_hook=dec_hook)
 
 
 @functools.lru_cache(maxsize=512)

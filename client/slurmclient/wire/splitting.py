@@ -5,23 +5,21 @@ jobs has a million braces.
 """
 
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
-import msgspec
-
-from slurmclient.api.operation import Value
-from slurmclient.calls import caller as calls
-from slurmclient.calls.caller import Caller
 from slurmclient.errors import Malformed
-from slurmclient.transport import failover as transport
-from slurmclient.wire import reading as wire
 
 _STRING: Final = rb'"(?:[^"\\]++|\\.)*+"'
+
+
 _FLAT: Final = rb'\{(?:[^"{}]++|' + _STRING + rb")*+\}"
+
+
 _STEP: Final = re.compile(rb'(?:[^"{}]++|' + _STRING + rb"|" + _FLAT + rb")*+([{}])", re.DOTALL)
 """Up to the next brace that is neither in a string nor around an object without objects."""
-_PIECE: Final = 1 << 18
+
+
 _LONGEST: Final = 64 << 20
 """Bytes of one object; a longer one is no object of Slurm's."""
 
@@ -98,47 +96,3 @@ def _end(data: bytes, at: int) -> int:
 
 
 _FLAT_HERE: Final = re.compile(_FLAT, re.DOTALL)
-
-
-async def objects(
-    caller: Caller,
-    operation: str,
-    key: str,
-    kind: type[wire.T],
-    query: Mapping[str, Value],
-    *,
-    user: str,
-) -> AsyncIterator[wire.T]:
-    """Read the objects of a list; one that cannot be read at all is left out.
-
-    Raises:
-        SlurmError: the answer has `errors`, or broke off.
-    """
-    splitter = Splitter(operation, key)
-    index = 0
-    async with caller.stream(operation, query, user=user) as response:
-        async for piece in response.content.iter_chunked(_PIECE):
-            for found in splitter.feed(piece):
-                item, _ = wire.one(found, kind, index)
-                index += 1
-                if item is not None:
-                    yield item
-    if splitter.before:
-        envelope = splitter.before + (splitter.rest if splitter.is_done else b"")
-    else:
-        envelope = splitter.rest  # no list: an error, or an object that is null
-    _check(operation, envelope)
-
-
-def _check(operation: str, envelope: bytes) -> None:
-    """Look for `errors` in what stood around the list; an answer without an end is none.
-
-    Raises:
-        SlurmError: there are some.
-    """
-    try:
-        answer = wire.decode(envelope.decode(errors="replace").encode(), wire.Answer)
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise Malformed(operation, f"the answer broke off: {error}") from error
-    if answer.errors:
-        raise calls.refusal(operation, transport.OK, answer)

@@ -16,7 +16,8 @@ from slurmclient import (
     Restarted,
     Unavailable,
 )
-from slurmclient.fake.server import DOWN, LOST_REPLY, LOST_REQUEST, FakeSlurm
+from slurmclient.fake.faults import DOWN, LOST_REPLY, LOST_REQUEST
+from slurmclient.fake.server import FakeSlurm
 from tests.servers import until
 
 
@@ -110,7 +111,7 @@ async def test_a_change_that_was_made_is_no_error_where_the_look_after_it_fails(
 async def test_a_handler_that_falls_far_behind_is_told_the_whole_picture_anew(
     fake: FakeSlurm, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("slurmclient.watching.cache._BACKLOG", 3)
+    monkeypatch.setattr("slurmclient.watching.backlog._BACKLOG", 3)
     told: list[Event[Row]] = []
     may_go_on = asyncio.Event()
 

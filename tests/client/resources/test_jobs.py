@@ -10,7 +10,7 @@ from slurmclient import (
     Rejected,
     TokenFile,
 )
-from slurmclient.resources.jobs import has_ended
+from slurmclient.resources.job_states import has_ended
 from tests import faults
 from tests.client.conftest import Submit
 from tests.client.looking import eventually

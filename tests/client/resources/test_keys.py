@@ -2,7 +2,7 @@
 
 import pytest
 
-from slurmclient.resources.submission import Choice, Keyed, choose, marked
+from slurmclient.resources.keys import Choice, Keyed, choose, marked
 
 PENDING = frozenset({"PENDING"})
 RUNNING = frozenset({"RUNNING"})

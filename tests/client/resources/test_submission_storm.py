@@ -6,7 +6,8 @@ import random
 import pytest
 
 from slurmclient import Client, LostReply, has_ended
-from slurmclient.fake.server import LATE, LOST_REPLY, LOST_REQUEST, FakeSlurm
+from slurmclient.fake.faults import LATE, LOST_REPLY, LOST_REQUEST
+from slurmclient.fake.server import FakeSlurm
 from slurmclient.resources.jobs import Jobs
 
 OPERATIONS = ("slurm_post_job_submit", "slurm_post_job", "slurm_delete_job", "slurm_get_jobs")

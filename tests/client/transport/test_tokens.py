@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from slurmclient.errors import Unauthorized
-from slurmclient.transport import tokens
+from slurmclient.transport import jwt, tokens
 from slurmclient.transport.tokens import JwtKey, Token, TokenCommand, TokenFile
 
 
@@ -34,19 +34,19 @@ async def test_a_key_mints_a_token_for_its_user_and_renews_it_before_its_end() -
     now = [1_000_000.0]
     source = JwtKey(b"k" * 32, user="alice", lifetime_s=100, clock=lambda: now[0])
     first = await source.token()
-    assert 1_000_100 == tokens.expires_at(first)
+    assert 1_000_100 == jwt.expires_at(first)
     now[0] += 79
     assert first == await source.token()
     now[0] += 2
     second = await source.token()
-    assert 1_000_181 == tokens.expires_at(second)
+    assert 1_000_181 == jwt.expires_at(second)
     now[0] += 1
     assert second != await source.token(refused=second)
 
 
 def test_a_token_says_whose_it_is() -> None:
-    assert "alice" == tokens.user_of(tokens.mint(b"k", user="alice", now_s=0, lifetime_s=1))
-    assert ["", "", ""] == [tokens.user_of(text) for text in ("", "garbage", "a.e30.c")]
+    assert "alice" == jwt.user_of(jwt.mint(b"k", user="alice", now_s=0, lifetime_s=1))
+    assert ["", "", ""] == [jwt.user_of(text) for text in ("", "garbage", "a.e30.c")]
 
 
 async def test_a_key_that_cannot_be_read_is_an_error_with_its_name(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ async def test_a_key_that_cannot_be_read_is_an_error_with_its_name(tmp_path: Pat
 
 async def test_a_command_is_run_again_when_its_token_nears_its_end(tmp_path: Path) -> None:
     now = [1_000_000.0]
-    token = tokens.mint(b"k", user="root", now_s=1_000_000, lifetime_s=100)
+    token = jwt.mint(b"k", user="root", now_s=1_000_000, lifetime_s=100)
     runs = tmp_path / "runs"
     script = f"print('SLURM_JWT={token}'); open({str(runs)!r}, 'a').write('x')"
     source = TokenCommand((sys.executable, "-c", script), clock=lambda: now[0])

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurmclient.calls import caller as calls
+from slurmclient.calls import answers
 from slurmclient.errors import Malformed, NotFound, Rejected, SlurmError
 from slurmclient.models import Job
-from slurmclient.wire import reading as wire
-from slurmclient.wire.reading import Model, Number, Odd, Time
+from slurmclient.wire import reading, writing
+from slurmclient.wire.reading import Model, Odd
+from slurmclient.wire.values import Number, Time
 
 
 class Row(Model, frozen=True):
@@ -24,8 +25,8 @@ class Row(Model, frozen=True):
     flags: frozenset[str] = frozenset()
 
 
-def rows(body: bytes) -> wire.Listing[Row]:
-    return calls.listing("slurm_get_jobs", body, "jobs", Row)
+def rows(body: bytes) -> reading.Listing[Row]:
+    return answers.listing("slurm_get_jobs", body, "jobs", Row)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +91,7 @@ def test_a_list_that_is_null_is_empty_and_a_page_of_a_proxy_is_malformed() -> No
 
 
 def test_what_is_sent_is_written_as_slurm_reads_it() -> None:
-    sent = wire.encode(
+    sent = writing.encode(
         {
             "time_limit": timedelta(minutes=5, seconds=1),
             "begin_time": datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC),
@@ -112,7 +113,7 @@ def test_what_is_sent_is_written_as_slurm_reads_it() -> None:
 
 
 def test_a_model_without_any_field_is_one_of_defaults() -> None:
-    job = wire.decode(b'{"job_resources": null}', Job)
+    job = reading.decode(b'{"job_resources": null}', Job)
     assert (0, None, None) == (job.job_id, job.job_resources, job.exit_code.return_code)
 
 
