@@ -8,9 +8,9 @@ from types import TracebackType
 from typing import Final, Self
 
 from slurmclient.accounting.database import Database
-from slurmclient.api.operation import parser
+from slurmclient.api.operation import VERSIONS, parser
 from slurmclient.api.raw import Raw
-from slurmclient.calls.caller import VERSIONS, Caller, OnCall
+from slurmclient.calls.caller import Caller, OnCall
 from slurmclient.calls.dialect import Dialect
 from slurmclient.calls.speaker import Outcome, Speaker
 from slurmclient.models import Config, ControllerPing, NodeResources, Statistics

@@ -1,47 +1,58 @@
-"""What the table of operations is made of, and how one becomes a request."""
+"""An operation of slurmrestd, and how it becomes a request in one version of the API."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 from urllib.parse import quote
 
 from slurmclient.errors import TooOld
 
+VERSIONS: Final = (45, 44, 43, 42)
+"""The API versions that we speak, newest first: those of Slurm 26.05, 25.11, 25.05 and 24.11."""
+
 Value: TypeAlias = str | int | bool | datetime | Iterable[str | int] | None
-"""What a parameter of a query may be; a list repeats the parameter, None leaves it out."""
+"""The value of a query parameter; a list repeats the parameter, None leaves it out."""
 
 RawCall: TypeAlias = Callable[
     [str, Mapping[str, str | int], Mapping[str, Value], object], Awaitable[dict[str, Any]]
 ]
-"""Performs an operation: its name, the parts of its path, its query, its body."""
+"""Performs an operation, given its name, path parameters, query parameters and body."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """Something that slurmrestd can be asked to do."""
+    """An operation of slurmrestd, in all versions of the API that have it."""
 
     name: str
     method: str
     path: str
-    """With {version} and the path's parameters."""
+    """A template with {version} and the path's parameters."""
     since: int
-    """The oldest data parser that has it: 44 is v0.0.44."""
+    """The oldest version that has it: 44 is v0.0.44."""
     mutates: bool
-    """Doing it twice may not be the same as doing it once. The method does not tell: `GET /reconfigure` mutates."""
+    """Whether it changes something, and must not be repeated blindly.
+
+    The method does not tell: `GET /reconfigure` changes something.
+    """
     query: Mapping[str, str]
-    """What Slurm calls the query's parameters, by their names here."""
+    """Query parameters: our names to Slurm's, which are not always identifiers."""
     limits: Mapping[str, tuple[int, int]]
-    """The first and the last data parser with a parameter, where that is not every one that has the operation."""
+    """The first and last version of each parameter that not every version of the operation has."""
 
     def target(
         self, version: int, path: Mapping[str, str | int], query: Mapping[str, Value]
     ) -> tuple[str, list[tuple[str, str]]]:
-        """Return the path and the query's pairs for a data parser.
+        """Return the path and the query's pairs in a version of the API.
+
+        Args:
+            version: The version: 45 for v0.0.45.
+            path: The path's parameters; values are percent-encoded.
+            query: The query's parameters by our names.
 
         Raises:
-            TooOld: this version has no such operation or parameter.
-            TypeError: no version has such a parameter.
+            TooOld: If this version has no such operation or parameter.
+            TypeError: If no version has such a parameter.
         """
         if version < self.since:
             raise TooOld(
@@ -66,12 +77,12 @@ class Operation:
                 f"the parameter {name} needs {parser(first)} to {parser(last)}, the server speaks {parser(version)}",
             )
         several = isinstance(value, Iterable) and not isinstance(value, str)
-        for one in value if several else (value,):  # type: ignore[union-attr]  # several says that it is iterable
+        for one in value if several else (value,):  # type: ignore[union-attr]  # checked just above
             yield self.query[name], _text(one)
 
 
 def parser(version: int) -> str:
-    """Slurm's name of a version: v0.0.44."""
+    """Return Slurm's name of a version: v0.0.44 for 44."""
     return f"v0.0.{version}"
 
 

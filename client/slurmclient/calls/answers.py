@@ -1,60 +1,63 @@
-"""What an answer means."""
+"""Turning answers into lists, or into the errors they stand for."""
 
 import contextlib
 
 from slurmclient.errors import Malformed, Problem, Rejected, SlurmError, classify
-from slurmclient.transport.exchange import Reply
-from slurmclient.transport.failover import OK
+from slurmclient.transport.exchange import OK, Reply
 from slurmclient.wire import reading
+from slurmclient.wire.reading import Answer, Listing, T
 
 
 def check(operation: str, reply: Reply) -> None:
-    """Look for `errors` in an answer that is 200.
+    """Raise the `errors` of an answer with status 200.
 
     Raises:
-        SlurmError: there are some, or it is no answer of Slurm's.
+        SlurmError: If there are errors, or the answer is not one of slurmrestd's.
     """
-    answer = parsed(operation, reply, reading.Answer)
+    answer = parsed(operation, reply, Answer)
     if answer.errors:
         raise refusal(operation, reply.status, answer)
 
 
-def listing(
-    operation: str, body: bytes, key: str, kind: type[reading.T]
-) -> reading.Listing[reading.T]:
-    """Read the list of an answer; one without a list has none.
+def listing(operation: str, body: bytes, key: str, kind: type[T]) -> Listing[T]:
+    """Decode the list of an answer with status 200; a missing or null list is empty.
+
+    Args:
+        operation: The operation, for the error.
+        body: The answer's JSON.
+        key: The list's name in the answer.
+        kind: The type of its objects.
 
     Raises:
-        SlurmError: the answer has `errors`, or is no answer of Slurm's.
+        SlurmError: If the answer has `errors`, or is not one of slurmrestd's.
     """
     try:
         found, answer = reading.listing(body, key, kind)
     except reading.UNREADABLE as error:
-        start = body[:80].decode(errors="replace")
-        raise Malformed(operation, f"{error}, in an answer that starts {start!r}") from error
+        raise Malformed(operation, _unexpected(body, error)) from error
     if answer.errors:
         raise refusal(operation, OK, answer)
     return found
 
 
 def refuse(operation: str, reply: Reply) -> None:
-    """Raise what an answer other than 200 means.
+    """Raise the error that an answer with another status than 200 stands for.
 
     Raises:
-        SlurmError: always.
+        SlurmError: Always.
     """
     try:
-        answer = reading.decode(reply.body, reading.Answer)
+        answer = reading.decode(reply.body, Answer)
     except reading.UNREADABLE:
-        # Text of slurmrestd's own, or the page of a proxy: what it says does not matter to the classification.
+        # Plain text of slurmrestd's or the page of a proxy: only the status classifies it.
         words = reply.body[:200].decode(errors="replace").strip() or "no body"
         kind = classify(operation, reply.status, None)
         raise kind(operation, words, status=reply.status) from None
     raise refusal(operation, reply.status, answer)
 
 
-def refusal(operation: str, status: int | None, answer: reading.Answer) -> SlurmError:
-    """Return the error that an answer's `errors` are."""
+def refusal(operation: str, status: int | None, answer: Answer) -> SlurmError:
+    """Return the error that an answer's `errors` stand for; the first one classifies it."""
     problems = tuple(answer.errors or ())
     first = problems[0] if problems else None
     if first is None:
@@ -72,18 +75,32 @@ def refusal(operation: str, status: int | None, answer: reading.Answer) -> Slurm
     return error
 
 
-def parsed(operation: str, reply: Reply, kind: type[reading.T]) -> reading.T:
+def refused(operation: str, number: int, words: str) -> SlurmError:
+    """Return the error for one object of an answer that reports on several.
+
+    Args:
+        operation: The operation.
+        number: Slurm's error number for this object.
+        words: Which object, and Slurm's text.
+    """
+    problem = Problem(error_number=number, error=words)
+    return classify(operation, None, number)(operation, words, problems=(problem,))
+
+
+def parsed(operation: str, reply: Reply, kind: type[T]) -> T:
+    """Decode an answer; bytes that are not UTF-8 become U+FFFD.
+
+    Raises:
+        Malformed: If it does not decode all the same.
+    """
     try:
         return reading.decode(reply.body, kind)
     except reading.UNREADABLE as error:
         with contextlib.suppress(*reading.UNREADABLE):
             return reading.decode(reply.body.decode(errors="replace").encode(), kind)
-        start = reply.body[:80].decode(errors="replace")
-        words = f"{error}, in an answer that starts {start!r}"
+        words = _unexpected(reply.body, error)
         raise Malformed(operation, words, status=reply.status) from error
 
 
-def refused(operation: str, number: int, words: str) -> Exception:
-    """Return the error for one object among several of an answer."""
-    problem = Problem(error_number=number, error=words)
-    return classify(operation, None, number)(operation, words, problems=(problem,))
+def _unexpected(body: bytes, error: Exception) -> str:
+    return f"{error}, in an answer that starts {body[:80].decode(errors='replace')!r}"

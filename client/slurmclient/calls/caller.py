@@ -1,4 +1,4 @@
-"""Performing operations: which API version to speak, what to repeat, what an answer means."""
+"""Performing operations at one cluster: versions, retries, observation."""
 
 import asyncio
 import random
@@ -10,32 +10,27 @@ from typing import Final, TypeAlias
 
 import aiohttp
 
-from slurmclient.api.operation import Operation, Value, parser
+from slurmclient.api.operation import VERSIONS, Operation, Value, parser
 from slurmclient.api.operations import OPERATIONS
 from slurmclient.calls import answers
-from slurmclient.calls.dialect import Dialect, _Paths, _Ping
+from slurmclient.calls.dialect import Dialect, negotiate
 from slurmclient.errors import LostReply, Malformed, SlurmError, TooOld, Unavailable
-from slurmclient.transport.exchange import Reply, Request
-from slurmclient.transport.failover import OK, Transport
-
-VERSIONS: Final = (45, 44, 43, 42)
-"""The data parsers we speak, newest first: those of Slurm 26.05, 25.11, 25.05 and 24.11."""
-
-
-NOT_MODIFIED: Final = 304
-
+from slurmclient.transport.exchange import NOT_MODIFIED, OK, Reply, Request
+from slurmclient.transport.failover import Transport
 
 _FIRST_DELAY_S: Final = 0.2
-"""Before the second try; it doubles."""
-
+"""The delay before the second attempt; it doubles with each further one, with jitter."""
 
 OnCall: TypeAlias = Callable[[str, float, str], None]
-"""Hears of every call: operation, seconds, and `ok`, an error's `outcome`, or `cancelled`."""
+"""Called after every call with the operation, its seconds, and its outcome.
+
+The outcome is `ok`, an error's `outcome` or `cancelled`.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wanted:
-    """An operation with its arguments, in no version yet."""
+    """An operation with its arguments, independent of the API version."""
 
     operation: Operation
     path: Mapping[str, str | int]
@@ -44,7 +39,7 @@ class _Wanted:
     user: str
 
     def request(self, dialect: Dialect) -> Request:
-        """Write it for what the server speaks; raises TooOld as `Operation.target` does."""
+        """Return the request in the server's version; raise like `Operation.target`."""
         target, pairs = self.operation.target(dialect.version, self.path, self.query)
         return Request(
             operation=self.operation.name,
@@ -59,8 +54,8 @@ class _Wanted:
 class Caller:
     """Performs operations at one cluster.
 
-    Reads are repeated when Slurm cannot answer; an operation that changes something only when it was not sent. Which is
-    which stands in the table of operations, not in the HTTP method.
+    Reads are retried while Slurm cannot answer. An operation that changes something is retried only
+    if its request was not sent. The table of operations says which is which, not the HTTP method.
     """
 
     def __init__(
@@ -73,6 +68,16 @@ class Caller:
         on_call: OnCall,
         jitter: Callable[[], float] = random.random,
     ) -> None:
+        """Create a caller; nothing is sent.
+
+        Args:
+            transport: Sends the requests.
+            connections: The maximum number of concurrent calls.
+            attempts: The maximum number of attempts for one call.
+            pinned: The only API version to speak, 45 for v0.0.45; None to negotiate.
+            on_call: Called after every call.
+            jitter: Returns a random number in [0, 1) that spreads retries.
+        """
         self.transport = transport
         self._slots = asyncio.Semaphore(connections)
         self._attempts = attempts
@@ -92,31 +97,41 @@ class Caller:
         user: str = "",
         is_checked: bool = True,
     ) -> bytes:
-        """Perform an operation; return the body of an answer that says it was done. Empty: nothing has changed (304).
+        """Perform an operation and return the body of its answer.
 
         Args:
-            name: The operation's, as `slurm_get_jobs`.
+            name: The operation, such as `slurm_get_jobs`.
             path: The parameters of its path.
-            query: Those of its query, by their names in the table.
-            body: JSON.
-            user: As whom, by name or uid; "": as the token's own user.
-            is_checked: False: whoever reads the body looks for its `errors` too, as `listing` does.
+            query: The parameters of its query, by their names in the table of operations.
+            body: The request's JSON.
+            user: The user to act as, by name or uid; "" for the token's own.
+            is_checked: False if the caller looks for the answer's `errors` itself while decoding,
+                as `answers.listing` does.
+
+        Returns:
+            JSON; empty if nothing has changed since the query's `update_time` (HTTP 304).
 
         Raises:
-            SlurmError: what `slurmclient.errors` tells apart.
+            SlurmError: As `slurmclient.errors` classifies it.
+            TypeError: If the operation has no such query parameter.
         """
         wanted = _Wanted(
             operation=OPERATIONS[name], path=path or {}, query=query or {}, body=body, user=user
         )
         async with self._slots:
             with self._observed(name):
-                return await self._tried(wanted, is_checked=is_checked)
+                return await self._call_with_retries(wanted, is_checked=is_checked)
 
     @asynccontextmanager
     async def stream(
         self, name: str, query: Mapping[str, Value], *, user: str = ""
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Perform a read whose answer is read piece by piece; it is not repeated."""
+        """Perform a read without retries; the block reads the answer piece by piece.
+
+        Raises:
+            SlurmError: As `slurmclient.errors` classifies it.
+            TypeError: If the operation has no such query parameter.
+        """
         wanted = _Wanted(operation=OPERATIONS[name], path={}, query=query, body=None, user=user)
         async with self._slots:
             with self._observed(name):
@@ -129,44 +144,42 @@ class Caller:
                         reply = Reply(status=response.status, body=await response.read())
                     if not reply.is_unknown_path:
                         answers.refuse(name, reply)
-                    dialect = await self._another(wanted.operation, dialect)
+                    dialect = await self._renegotiate(wanted.operation, dialect)
+                raise _unsteady(name)
 
     async def dialect(self) -> Dialect:
-        """Say what the server speaks; it is asked until it has answered once.
+        """Return the API version in use; negotiate it until that has succeeded once.
 
         Raises:
-            TooOld: nothing that we speak.
-            Unauthorized: it does not accept our token.
-            Unavailable: it did not answer, or made no sense.
+            TooOld: If slurmrestd speaks no version that we speak.
+            Unauthorized: If it does not accept the token.
+            Unavailable: If it does not answer, or its answer makes no sense.
         """
         if self._dialect is not None:
             return self._dialect
         async with self._negotiating:
             if self._dialect is None:
                 try:
-                    self._dialect = await self._negotiate()
+                    self._dialect = await negotiate(self.transport, self._versions)
                 except (LostReply, Malformed) as error:
-                    # Whatever became of the ping: what was to be asked has not left us.
+                    # Whatever became of the ping, the actual request has not been sent.
                     raise Unavailable(error.operation, error.words, status=error.status) from error
             return self._dialect
 
-    async def _tried(self, wanted: "_Wanted", *, is_checked: bool) -> bytes:
-        """Ask, and ask again where that may be done: what changes something only if it was not sent."""
+    async def _call_with_retries(self, wanted: _Wanted, *, is_checked: bool) -> bytes:
         for number in range(1, self._attempts + 1):
             try:
-                return await self._once(wanted, is_checked=is_checked)
+                return await self._call_once(wanted, is_checked=is_checked)
             except Unavailable as error:
                 is_lost = isinstance(error, LostReply)
                 if number == self._attempts or (is_lost and wanted.operation.mutates):
                     raise
-                if is_lost:
-                    self.transport.avoid_current()
             await asyncio.sleep(_FIRST_DELAY_S * 2 ** (number - 1) * (0.5 + self._jitter()))
-        raise AssertionError("the last try returns or raises")
+        raise AssertionError("the last attempt returns or raises")
 
-    async def _once(self, wanted: "_Wanted", *, is_checked: bool) -> bytes:
+    async def _call_once(self, wanted: _Wanted, *, is_checked: bool) -> bytes:
         name = wanted.operation.name
-        reply = await self._ask(wanted)
+        reply = await self._exchange(wanted)
         if reply.status == NOT_MODIFIED:
             return b""
         if reply.status != OK:
@@ -174,6 +187,33 @@ class Caller:
         if is_checked:
             answers.check(name, reply)
         return reply.body
+
+    async def _exchange(self, wanted: _Wanted) -> Reply:
+        dialect = await self.dialect()
+        for _ in VERSIONS:
+            reply = await self.transport.exchange(wanted.request(dialect))
+            if not reply.is_unknown_path:
+                return reply
+            dialect = await self._renegotiate(wanted.operation, dialect)
+        raise _unsteady(wanted.operation.name)
+
+    async def _renegotiate(self, operation: Operation, spoken: Dialect) -> Dialect:
+        """Negotiate again after an unknown path: slurmrestd may have been upgraded meanwhile.
+
+        Raises:
+            TooOld: If it still speaks the same version, which then has no such path.
+        """
+        if self._dialect is spoken:
+            self._dialect = None
+        dialect = await self.dialect()
+        if dialect.version == spoken.version:
+            where = operation.path.format_map(_Placeholders(dialect.version))
+            raise TooOld(
+                operation.name,
+                f"slurmrestd {dialect.release} has no {operation.method} {where}; load the plugin"
+                " that serves it (slurmrestd -s), or use a newer Slurm",
+            )
+        return dialect
 
     @contextmanager
     def _observed(self, operation: str) -> Iterator[None]:
@@ -188,63 +228,16 @@ class Caller:
         finally:
             self._on_call(operation, time.perf_counter() - began, outcome)
 
-    async def _ask(self, wanted: "_Wanted") -> Reply:
-        dialect = await self.dialect()
-        for _ in VERSIONS:
-            reply = await self.transport.exchange(wanted.request(dialect))
-            if not reply.is_unknown_path:
-                return reply
-            dialect = await self._another(wanted.operation, dialect)
-        raise TooOld(wanted.operation.name, "slurmrestd changes its versions all the time")
 
-    async def _another(self, operation: Operation, spoken: Dialect) -> Dialect:
-        """Negotiate anew: another release of slurmrestd may stand there now, with another set of versions.
-
-        Raises:
-            TooOld: it is the same set, and has no such path.
-        """
-        if self._dialect is spoken:
-            self._dialect = None
-        dialect = await self.dialect()
-        if dialect.version == spoken.version:
-            where = operation.path.format_map(_Unknown(dialect.version))
-            raise TooOld(
-                operation.name,
-                f"slurmrestd {dialect.release} has no {operation.method} {where}: it may lack the plugin, or a newer"
-                " Slurm is needed",
-            )
-        return dialect
-
-    async def _negotiate(self) -> Dialect:
-        for version in self._versions:
-            path = f"/slurm/{parser(version)}/ping/"
-            reply = await self.transport.exchange(
-                Request(operation="slurm_get_ping", method="GET", path=path)
-            )
-            if not reply.is_unknown_path:
-                if reply.status != OK:
-                    answers.refuse("slurm_get_ping", reply)
-                slurm = answers.parsed("slurm_get_ping", reply, _Ping).meta.slurm
-                return Dialect(version=version, release=slurm.release, cluster=slurm.cluster)
-        reply = await self.transport.exchange(
-            Request(operation="openapi", method="GET", path="/openapi/v3")
-        )
-        if reply.status != OK:
-            answers.refuse("openapi", reply)
-        paths = answers.parsed("openapi", reply, _Paths).paths
-        offered = {path.split("/")[2] for path in paths if path.startswith("/slurm/v")}
-        raise TooOld(
-            "slurm_get_ping",
-            f"slurmrestd offers {', '.join(sorted(offered)) or 'no Slurm API'}; asked for"
-            f" {', '.join(map(parser, self._versions))}",
-        )
-
-
-class _Unknown(dict[str, str]):
-    """A path's parameters as they stand in the specification."""
+class _Placeholders(dict[str, str]):
+    """Fills in the version of a path and leaves its other parameters as `{name}`."""
 
     def __init__(self, version: int) -> None:
         super().__init__(version=parser(version))
 
     def __missing__(self, key: str) -> str:
         return f"{{{key}}}"
+
+
+def _unsteady(operation: str) -> TooOld:
+    return TooOld(operation, "slurmrestd offered another version of the API at every attempt")

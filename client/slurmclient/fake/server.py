@@ -19,9 +19,8 @@ from typing import Final, Self
 import msgspec
 from aiohttp import web
 
-from slurmclient.api.operation import parser
+from slurmclient.api.operation import VERSIONS, parser
 from slurmclient.api.operations import OPERATIONS
-from slurmclient.calls.caller import VERSIONS
 from slurmclient.fake.cluster import FakeCluster
 from slurmclient.fake.faults import Fault
 from slurmclient.fake.requests import WORDS, Asked, Refused

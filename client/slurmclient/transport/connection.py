@@ -1,8 +1,9 @@
-"""Connections that can read what slurmrestd says when it refuses.
+"""Connections that cope with slurmrestd's double answers.
 
-Slurm 26.05 answers each refused request twice: its JSON, with `Connection: Close`, and in the same segment a second head
-with the reason as text (src/common/http_con.c sends it when an operation returns an error). aiohttp's parser takes data
-after the end for an attack and throws away both. So these connections end where the first answer ends.
+Slurm 26.05 answers a refused request twice: first with JSON and `Connection: Close`, then, in the
+same segment, with a second header and the reason as text (src/common/http_con.c sends it when an
+operation returns an error). aiohttp's parser rejects data after the end of an answer and discards
+both. Therefore these connections drop everything after the first answer.
 """
 
 import asyncio
@@ -19,30 +20,36 @@ _NO_END: Final = sys.maxsize
 
 
 class FirstAnswer(ResponseHandler):
-    """A connection that drops what comes after an answer that closes it."""
+    """A connection that drops the bytes after an answer with `Connection: Close`."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
         self._answer = _Answer()
 
     def set_response_params(self, **params: Any) -> None:
-        """Expect the answer to the next request."""
+        """Prepare for the answer to the next request."""
         self._answer = _Answer()
         super().set_response_params(**params)
 
     def data_received(self, data: bytes) -> None:
-        """Pass on what belongs to the answer."""
+        """Pass on the bytes that belong to the answer."""
         super().data_received(self._answer.take(data))
 
 
 def connector(*, limit: int, tls: ssl.SSLContext | None, socket: str = "") -> aiohttp.BaseConnector:
-    """Return a pool of such connections, over TCP or to a unix socket."""
+    """Return a pool of such connections.
+
+    Args:
+        limit: The maximum number of connections.
+        tls: The context for https; None for aiohttp's default.
+        socket: The path of a unix socket; "" for TCP.
+    """
     pool: aiohttp.BaseConnector = (
         aiohttp.UnixConnector(socket, limit=limit)
         if socket
         else aiohttp.TCPConnector(limit=limit, ssl=tls if tls is not None else True)
     )
-    # aiohttp has no public way to choose the protocol; without it every refusal is a parse error, and tests fail.
+    # aiohttp has no public way to choose the protocol. The tests fail if this stops working.
     factory = functools.partial(FirstAnswer, loop=asyncio.get_running_loop())
     pool._factory = factory  # type: ignore[assignment]  # noqa: SLF001  # partial is invariant; no public way
     return pool
@@ -54,11 +61,11 @@ class _Answer:
     def __init__(self) -> None:
         self._head = b""
         self._ends_at = 0
-        """0 until the head is complete."""
+        """The number of bytes of the answer; 0 until the header is complete."""
         self._received = 0
 
     def take(self, data: bytes) -> bytes:
-        """Return as much of the data as belongs to the answer."""
+        """Return the part of the data that belongs to the answer."""
         if not self._ends_at:
             self._head += data
             self._ends_at = _end(self._head)
@@ -68,7 +75,11 @@ class _Answer:
 
 
 def _end(answer: bytes) -> int:
-    """Return the length of an answer that closes the connection; 0 if that is not known yet."""
+    """Return the length of an answer that closes the connection.
+
+    0 if the header is incomplete; `_NO_END` if the answer keeps the connection open, or does not
+    declare its length.
+    """
     head, end_of_head, _ = answer.partition(_END_OF_HEAD)
     if not end_of_head:
         return 0

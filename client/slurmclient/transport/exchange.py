@@ -1,4 +1,4 @@
-"""One slurmrestd."""
+"""One exchange with one slurmrestd: deadlines, and whether a failed request had been sent."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -14,12 +14,11 @@ from slurmclient.errors import LostReply, Unavailable
 from slurmclient.transport.connection import connector
 from slurmclient.transport.tls import Tls
 
+OK: Final = 200
+NOT_MODIFIED: Final = 304
 NOT_FOUND: Final = 404
 
-
 _NO_ANSWER: Final = (aiohttp.ClientError, OSError)  # TimeoutError is an OSError
-
-
 _NOT_CONNECTED: Final = (
     aiohttp.InvalidURL,
     aiohttp.ClientConnectorError,
@@ -29,42 +28,45 @@ _NOT_CONNECTED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is sent."""
+    """A request, ready to be sent."""
 
     operation: str
     method: str
     path: str
-    """Percent-encoded, without the query."""
+    """The path, percent-encoded, without the query."""
     query: Sequence[tuple[str, str]] = ()
     content: bytes | None = None
     user: str = ""
-    """As whom it is meant, where that is not the token's own user."""
+    """The user to act as, by name or uid; "" for the token's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """An answer of whatever status, read to its end."""
+    """A complete answer with any status."""
 
     status: int
     body: bytes
 
     @property
     def is_unknown_path(self) -> bool:
-        """There is no such path at the server, which says so in text; an unknown job is 404 with JSON."""
+        """True if the server has no such path: 404 as text. An unknown job is 404 with JSON."""
         return self.status == NOT_FOUND and not self.body.lstrip().startswith(b"{")
 
 
 class Server:
-    """One slurmrestd."""
+    """One slurmrestd, and a pool of connections to it."""
 
     def __init__(self, url: str, tls: Tls | None, *, connections: int, timeout_s: float) -> None:
-        """Open a pool; nothing is sent.
+        """Create the pool; nothing is sent.
 
         Args:
-            url: `http://host:6820`, `https://…`, or `unix:///run/slurmrestd.socket`.
-            tls: For https.
-            connections: At most so many.
-            timeout_s: For one exchange.
+            url: `http://host:6820`, `https://…` or `unix:///run/slurmrestd.socket`.
+            tls: Certificates for https; None to trust the system's CAs.
+            connections: The maximum number of connections.
+            timeout_s: The deadline for one exchange.
+
+        Raises:
+            ValueError: If the URL has another form.
         """
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https", "unix"} or not (parts.hostname or parts.path):
@@ -72,7 +74,7 @@ class Server:
         self._tls = tls or (Tls() if parts.scheme == "https" else None)
         is_unix = parts.scheme == "unix"
         self._base = "http://localhost" if is_unix else url.rstrip("/")
-        # For people: without a password that a proxy may want.
+        # For messages, so without the password that a URL may contain.
         self.address = url if is_unix else f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         self._timeout_s = timeout_s
         self._session = aiohttp.ClientSession(
@@ -83,27 +85,32 @@ class Server:
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": "slurm-client"},
-            # Half of the deadline: then a server that cannot be reached is told from a reply that got lost.
+            # Half of the deadline, so that a failure to connect is not taken for a lost reply.
             timeout=aiohttp.ClientTimeout(
                 total=None, sock_connect=timeout_s / 2, sock_read=timeout_s
             ),
         )
-        # aiohttp repeats a GET or DELETE whose connection breaks; some of Slurm's change something.
-        self._session._retry_connection = False  # noqa: SLF001  # there is no public way
+        # aiohttp would repeat a GET or DELETE whose connection breaks; some of Slurm's mutate.
+        self._session._retry_connection = False  # noqa: SLF001  # no public way
 
     async def close(self) -> None:
-        """Close the pool."""
+        """Close all connections."""
         await self._session.close()
 
     @asynccontextmanager
     async def exchange(
         self, request: Request, headers: dict[str, str], *, is_streamed: bool
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send a request; the body of the answer is read inside.
+        """Send a request; the block reads the answer's body.
+
+        Args:
+            request: The request.
+            headers: Its headers.
+            is_streamed: Apply the deadline to each piece of the answer, not to all of it.
 
         Raises:
-            Unavailable: nothing was sent.
-            LostReply: it was sent, and no whole answer came back.
+            Unavailable: If nothing was sent.
+            LostReply: If the request was sent and no complete answer came back.
         """
         query = f"?{urlencode(request.query)}" if request.query else ""
         where = f"slurmrestd at {self.address}"
@@ -127,9 +134,9 @@ class Server:
                 words = f"no answer from {where} in {self._timeout_s:g} s"
                 raise LostReply(request.operation, words) from error
             self._reload()
-            # Not what the error says of itself: aiohttp's may repeat the request, token and all.
+            # Name only the type: the text of an aiohttp error may contain the request and its token.
             raise LostReply(
-                request.operation, f"{where} broke off ({type(error).__name__})"
+                request.operation, f"{where} closed the connection ({type(error).__name__})"
             ) from error
 
     def _reload(self) -> None:

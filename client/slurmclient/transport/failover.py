@@ -1,4 +1,4 @@
-"""HTTP exchanges with slurmrestd: tokens, deadlines, fail-over, and whether a request that failed had left us."""
+"""Sending requests to the first of several servers that can be reached, with a token."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -13,14 +13,11 @@ from slurmclient.transport.tls import Tls
 from slurmclient.transport.tokens import TokenSource
 
 REFUSED_TOKEN: Final = (401, 511)
-"""slurmrestd's refusal, and slurmctld's; an expired token gets the latter."""
-
-
-OK: Final = 200
+"""The statuses of a refused token: slurmrestd's own, and slurmctld's (such as for an expired one)."""
 
 
 class Transport:
-    """Sends requests to the first server that can be reached; knows nothing of what they mean."""
+    """Sends requests to the first server that can be reached."""
 
     def __init__(
         self,
@@ -31,37 +28,45 @@ class Transport:
         connections: int,
         timeout_s: float,
     ) -> None:
+        """Create the connection pools; nothing is sent.
+
+        Args:
+            urls: The servers, the preferred one first; see `Server`.
+            token: The source of tokens; None to send none.
+            tls: Certificates for https; None to trust the system's CAs.
+            connections: The maximum number of connections to each server.
+            timeout_s: The deadline for one exchange.
+
+        Raises:
+            ValueError: If a URL has another form than `Server` expects.
+        """
         self._token = token
         self._servers = [
             Server(url, tls, connections=connections, timeout_s=timeout_s) for url in urls
         ]
-        self._current = 0
+        self._preferred = 0
+        """The index of the server to try first."""
 
     async def close(self) -> None:
         """Close all connections."""
         for server in self._servers:
             await server.close()
 
-    @property
-    def address(self) -> str:
-        """Of the server that was reached last."""
-        return self._servers[self._current].address
-
     async def user(self) -> str:
-        """Say whose token is sent; "" if it does not say, or there is none."""
-        return user_of(await self._token.token()) if self._token else ""
-
-    def avoid_current(self) -> None:
-        """Begin with the next server: this one does not answer."""
-        self._current = (self._current + 1) % len(self._servers)
-
-    async def exchange(self, request: Request) -> Reply:
-        """Send a request and read the answer.
+        """Return the user of the token; "" if there is no token, or it names no user.
 
         Raises:
-            Unauthorized: there is no token to send.
-            Unavailable: nothing was sent, to no server.
-            LostReply: it was sent, and no whole answer came back.
+            Unauthorized: If the source has no token.
+        """
+        return user_of(await self._token.token()) if self._token else ""
+
+    async def exchange(self, request: Request) -> Reply:
+        """Send a request and read its answer.
+
+        Raises:
+            Unauthorized: If there is no token to send.
+            Unavailable: If the request was sent to no server.
+            LostReply: If it was sent and no complete answer came back.
         """
         async with self.open(request, is_streamed=False) as response:
             return Reply(status=response.status, body=await response.read())
@@ -70,7 +75,16 @@ class Transport:
     async def open(
         self, request: Request, *, is_streamed: bool = True
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """`exchange` for an answer that is read piece by piece; the deadline is then each piece's."""
+        """Send a request; the block reads the answer.
+
+        A refused token is replaced once, if the source has another one by then. With `is_streamed`
+        the deadline applies to each piece of the answer.
+
+        Raises:
+            Unauthorized: If there is no token to send.
+            Unavailable: If the request was sent to no server.
+            LostReply: If it was sent and no complete answer came back.
+        """
         refused = ""
         for _ in range(2):
             token = await self._token.token(refused=refused) if self._token else ""
@@ -88,21 +102,24 @@ class Transport:
     async def _reached(
         self, request: Request, headers: dict[str, str], *, is_streamed: bool
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        left = len(self._servers)
-        while left:
-            left -= 1
-            answered = False
+        """Try each server once; prefer the one that answers, or the one after a lost reply."""
+        count = len(self._servers)
+        first = self._preferred
+        for number in range(count):
+            index = (first + number) % count
             try:
-                async with self._servers[self._current].exchange(
+                async with self._servers[index].exchange(
                     request, headers, is_streamed=is_streamed
                 ) as response:
-                    answered = True
+                    self._preferred = index
                     yield response
                     return
-            except Unavailable as error:
-                if answered or isinstance(error, LostReply) or not left:
+            except LostReply:
+                self._preferred = (index + 1) % count
+                raise
+            except Unavailable:
+                if number == count - 1:
                     raise
-                self.avoid_current()
 
 
 def _headers(request: Request, token: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""JSON web tokens."""
+"""Slurm's JSON web tokens (RFC 7519; slurm.schedmd.com/jwt.html): minting and reading them."""
 
 import base64
 import hashlib
@@ -9,14 +9,21 @@ import msgspec
 
 
 def mint(key: bytes, *, user: str, now_s: int, lifetime_s: int) -> str:
-    """Make a token for a user: HS256 with three claims."""
+    """Return a token signed with HS256.
+
+    Args:
+        key: The cluster's `jwt_key`.
+        user: The user, for the claim `sun`.
+        now_s: The time of issue in seconds since 1970, for the claim `iat`.
+        lifetime_s: The seconds until it expires, for the claim `exp`.
+    """
     claims = {"exp": now_s + lifetime_s, "iat": now_s, "sun": user}
     signed = f"{_part({'alg': 'HS256', 'typ': 'JWT'})}.{_part(claims)}"
     return f"{signed}.{_base64(hmac.new(key, signed.encode(), hashlib.sha256).digest())}"
 
 
 def expires_at(token: str) -> float | None:
-    """Read a token's `exp` claim (RFC 7519); None where there is none, or no token."""
+    """Return when a token expires, in seconds since 1970; None if it does not say, or is no token."""
     try:
         return float(_claims(token)["exp"])
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -24,7 +31,7 @@ def expires_at(token: str) -> float | None:
 
 
 def user_of(token: str) -> str:
-    """Read whose token it is, by its `sun` claim; "" where there is none, or no token."""
+    """Return a token's user, its claim `sun`; "" if it does not say, or is no token."""
     try:
         return str(_claims(token)["sun"])
     except (ValueError, KeyError, TypeError, RecursionError):

@@ -1,4 +1,4 @@
-"""TLS towards slurmrestd, or the proxy before it: whom to trust, and who we say we are."""
+"""TLS to slurmrestd or to a proxy in front of it."""
 
 import contextlib
 import ssl
@@ -9,34 +9,35 @@ class UnusableTls(Exception):
 
 
 class Tls:
-    """A context whose files are read again when a connection cannot be made: somebody may have renewed them."""
+    """A TLS context whose files are read again after a failed connection, as they may be renewed."""
 
     def __init__(self, *, ca_file: str = "", cert_file: str = "", key_file: str = "") -> None:
-        """Read the files for the first time; each is PEM, and "" where there is none.
+        """Load the files, all of them PEM.
 
         Args:
-            ca_file: Whom to trust; "": the system's CAs.
-            cert_file: Our own chain, for a server that asks for one.
-            key_file: Its key, not encrypted.
+            ca_file: The CAs to trust; "" for the system's.
+            cert_file: The certificate chain to present to a server that asks for one; "" for none.
+            key_file: The certificate's key, not encrypted.
 
         Raises:
-            UnusableTls: they make no sense.
+            UnusableTls: If a file cannot be read, or a certificate does not match its key.
         """
         self._ca_file = ca_file
         self._pair = (cert_file, key_file) if cert_file else None
         try:
             self.context = ssl.create_default_context(cafile=ca_file or None)
-            # On by default since Python 3.13: it refuses CAs that omit a key identifier.
+            # Python 3.13 turned it on by default; it rejects CAs without a key identifier.
             self.context.verify_flags &= ~ssl.VERIFY_X509_STRICT
             self._load()
         except (OSError, ssl.SSLError) as error:
             raise UnusableTls(
-                f"TLS towards slurmrestd: expected a CA in {ca_file or '(the system)'} and certificate and key, PEM, not"
-                f" encrypted, in {cert_file or '(none)'} and {key_file or '(none)'}: {error}"
+                f"TLS to slurmrestd: expected a CA in {ca_file or '(the system)'}, a certificate in"
+                f" {cert_file or '(none)'} and its unencrypted key in {key_file or '(none)'}, all"
+                f" PEM: {error}"
             ) from error
 
     def reload(self) -> None:
-        """Use what the files say now for connections to come; what cannot be used leaves it as it was."""
+        """Load the files again for future connections; keep the old ones if that fails."""
         with contextlib.suppress(OSError, ssl.SSLError):
             self._load()
 

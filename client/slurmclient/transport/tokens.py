@@ -1,7 +1,7 @@
-"""Where the token of a request comes from: Slurm's JSON web tokens (slurm.schedmd.com/jwt.html).
+"""Sources of tokens: a constant, a file, a command, the cluster's own key.
 
-A source is asked before each request, and once more with the token that Slurm has refused: a source that then has another
-one gives the request a second try.
+A source is asked for a token before each request. If Slurm refuses the token, the source is told so
+and asked again; if it then has another token, the request is repeated once.
 """
 
 import asyncio
@@ -18,39 +18,42 @@ _COMMAND_TIMEOUT_S: Final = 30.0
 
 
 _RENEWED_AT: Final = 0.8
-"""Of a token's life: by then there is a new one, whatever the clocks say."""
+"""The share of a token's lifetime after which to renew it; leaves room for clock skew."""
 
 
 _ASSUMED_LIFETIME_S: Final = 60.0
-"""Of a token that does not say when it ends."""
+"""The lifetime of a token without an `exp` claim."""
 
 
 class TokenSource(Protocol):
-    """Gives the token to send."""
+    """Provides the token to send."""
 
     async def token(self, *, refused: str = "") -> str:
-        """Return a token; if one was refused, another one if there is any by now.
+        """Return a token.
+
+        Args:
+            refused: The token that Slurm has just refused; return another one if possible.
 
         Raises:
-            Unauthorized: there is none.
+            Unauthorized: If there is no token.
         """
         ...
 
 
 class Token:
-    """One that does not change."""
+    """A token that does not change."""
 
     def __init__(self, text: str) -> None:
-        """text: the token, with or without `SLURM_JWT=` before it, as `scontrol token` prints it."""
+        """Take a token; the prefix `SLURM_JWT=`, as `scontrol token` prints it, is stripped."""
         self._text = bare(text)
 
-    async def token(self, *, refused: str = "") -> str:  # noqa: ARG002  # there is no other one
-        """Return it."""
+    async def token(self, *, refused: str = "") -> str:  # noqa: ARG002  # there is no other
+        """Return the token."""
         return self._text
 
 
 class TokenFile:
-    """A file that somebody else renews; it is read again whenever it changes, and at once after a refusal."""
+    """A token in a file that another program renews; read again when it changes or is refused."""
 
     def __init__(self, path: Path | str) -> None:
         self._path = Path(path)
@@ -58,7 +61,11 @@ class TokenFile:
         self._version: tuple[int, int, int] | None = None
 
     async def token(self, *, refused: str = "") -> str:
-        """Return what the file holds."""
+        """Return the token in the file.
+
+        Raises:
+            Unauthorized: If the file cannot be read, or is empty.
+        """
         try:
             status = self._path.stat()
             version = (status.st_ino, status.st_mtime_ns, status.st_size)
@@ -68,12 +75,16 @@ class TokenFile:
         except (OSError, UnicodeDecodeError) as error:
             raise Unauthorized("token", f"cannot read {self._path}: {error}") from error
         if not self._text:
-            raise Unauthorized("token", f"{self._path} is empty, a Slurm JWT is expected")
+            raise Unauthorized("token", f"expected a Slurm JWT in {self._path}, which is empty")
         return self._text
 
 
 class TokenCommand:
-    """A command that prints a token, as `scontrol token lifespan=3600`; run again when the token nears its end."""
+    """A token that a command prints, such as `scontrol token lifespan=3600`.
+
+    The command runs again at 80 % of the token's lifetime, and when Slurm refuses the token. It may
+    take 30 s.
+    """
 
     def __init__(
         self,
@@ -88,7 +99,11 @@ class TokenCommand:
         self._running = asyncio.Lock()
 
     async def token(self, *, refused: str = "") -> str:
-        """Return the last one printed, or run the command."""
+        """Return the token printed last, or run the command.
+
+        Raises:
+            Unauthorized: If the command fails, takes too long or prints nothing.
+        """
         async with self._running:
             if self._text == refused or self._clock() >= self._renew_at:
                 self._text = bare(await self._run())
@@ -121,7 +136,7 @@ class TokenCommand:
 
 
 class JwtKey:
-    """The cluster's own key (`jwt_key=` of AuthAltParameters): mints a token for any user, and renews it."""
+    """The cluster's own key (`jwt_key` in AuthAltParameters), which mints tokens for any user."""
 
     def __init__(
         self,
@@ -134,10 +149,10 @@ class JwtKey:
         """Mint nothing yet.
 
         Args:
-            key: The key, or the file that holds it.
-            user: Whose tokens; only root's and SlurmUser's may act as others.
-            lifetime_s: Of each token.
-            clock: Seconds since 1970; Slurm's clock decides what has expired.
+            key: The key, or the path of its file.
+            user: The tokens' user. Only tokens of root and SlurmUser can act as other users.
+            lifetime_s: The lifetime of a token; it is renewed at 80 % of it.
+            clock: Returns seconds since 1970. Slurm judges expiry by its own clock.
         """
         self._key = key
         self._user = user
@@ -147,7 +162,11 @@ class JwtKey:
         self._renew_at = 0.0
 
     async def token(self, *, refused: str = "") -> str:
-        """Return the one of the moment, or mint one."""
+        """Return the current token, or mint one.
+
+        Raises:
+            Unauthorized: If the key's file cannot be read.
+        """
         now = self._clock()
         if self._text == refused or now >= self._renew_at:
             try:
@@ -160,17 +179,17 @@ class JwtKey:
 
 
 def source(token: "str | TokenSource | None") -> TokenSource | None:
-    """Take a plain string for a token."""
+    """Return the source for what a user passed as a token: a string is the token itself."""
     return Token(token) if isinstance(token, str) else token
 
 
 def bare(text: str) -> str:
-    """Strip what `scontrol token` prints before a token."""
+    """Strip white space and the prefix that `scontrol token` prints."""
     return text.strip().removeprefix("SLURM_JWT=")
 
 
 def from_environment() -> TokenSource | None:
-    """Return the token in SLURM_JWT, or the file that SLURM_JWT_FILE names; None if neither is set."""
+    """Return the token in SLURM_JWT or in the file named by SLURM_JWT_FILE; None if neither is set."""
     if text := os.environ.get("SLURM_JWT"):
         return Token(text)
     path = os.environ.get("SLURM_JWT_FILE")

@@ -1,11 +1,8 @@
-"""slurmrestd's JSON, read into structs: numbers that may be absent, moments, and objects that are odd.
+"""Decoding answers into structs, so that one odd object costs only itself.
 
-slurmrestd says a number that may be absent as `{"set", "infinite", "number"}` and a moment as seconds since 1970. Here they
-are `Number` and `Time`: None, a number or `math.inf`; None or a `datetime` in UTC.
-
-One odd object costs only itself. Where an answer does not decode, each of its objects is decoded alone; where one of these
-does not, each of its fields is, and a field that makes no sense keeps its default and is told in `Listing.odd`. A byte
-that is no UTF-8, which Slurm accepts in a job's name, is read as U+FFFD.
+If an answer does not decode as a whole, its objects are decoded one by one. If an object does not
+decode, its fields are decoded one by one: an invalid field keeps its default and is reported in
+`Listing.odd`. Slurm accepts any bytes in a job's name; those that are not UTF-8 become U+FFFD.
 """
 
 import contextlib
@@ -22,35 +19,37 @@ from slurmclient.wire.values import Time, dec_hook
 
 T = TypeVar("T")
 
-
+UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoding raises, whatever the input."""
 _NOTHING: Final[tuple["Odd", ...]] = ()
 
 
-UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-
-
 class Model(Struct, frozen=True, gc=False):
-    """What is read from Slurm. A view is a struct of yours with some of a model's fields: only these are decoded.
+    """Base class of everything that is read from Slurm.
 
-    class Row(Model, frozen=True):
-        job_id: int
-        user_name: str = ""
-        start_time: Time = None
+    Derive a view from it to decode only the fields that you need:
+
+        class Row(Model, frozen=True):
+            job_id: int
+            user_name: str = ""
+            start_time: Time = None
+
+    Field names are Slurm's. Give every field a default unless an object without it is useless.
     """
 
 
 class Odd(Struct, frozen=True):
-    """A field, or a whole object, that could not be read."""
+    """A field or an object that could not be decoded."""
 
     index: int
-    """Of the object in its list."""
+    """The object's position in Slurm's list, from 0."""
     field: str
-    """"": the object as a whole; it is not in the list."""
+    """The field's name; "" if the whole object is unreadable and left out of the listing."""
     why: str
 
 
 class Listing(list[T]):
-    """What a list was answered with: a list, and what could not be read."""
+    """A list of objects, with what could not be decoded and what Slurm remarked."""
 
     def __init__(
         self,
@@ -60,13 +59,14 @@ class Listing(list[T]):
         warnings: tuple[Remark, ...] = (),
         updated_at: datetime | None = None,
     ) -> None:
-        """Keep the items.
+        """Create a listing.
 
         Args:
             items: The objects.
-            odd: What could not be read.
-            warnings: Slurm's words about the answer.
-            updated_at: When Slurm last changed one of them, by its own clock, where it says so.
+            odd: The fields and objects that could not be decoded.
+            warnings: The answer's `warnings`.
+            updated_at: The answer's `last_update`: when Slurm last changed one of the objects, by
+                Slurm's clock. None if the answer has none.
         """
         super().__init__(items)
         self.odd = odd
@@ -75,7 +75,10 @@ class Listing(list[T]):
 
 
 class Answer(Struct, frozen=True):
-    """What every answer may have. `job_id` is here because a refusal that has one was none."""
+    """The fields that any answer may have.
+
+    `job_id` is among them because an answer with `errors` and a job id means a submitted job.
+    """
 
     errors: list[Problem] | None = None
     warnings: list[Remark] | None = None
@@ -83,28 +86,36 @@ class Answer(Struct, frozen=True):
 
 
 def decode(body: bytes, kind: type[T]) -> T:
-    """Read one struct.
+    """Decode JSON into a type.
 
     Raises:
-        msgspec.MsgspecError: it is not what it should be.
+        msgspec.MsgspecError: If it is not JSON, or does not match the type.
+        UnicodeDecodeError: If it is not UTF-8.
+        RecursionError: If it is nested too deeply.
     """
     return cast("T", _decoder(cast("Any", kind)).decode(body))
 
 
 def convert(value: object, kind: type[T]) -> T:
-    """Make a struct of what has been parsed already.
+    """Convert parsed JSON into a type.
 
     Raises:
-        msgspec.ValidationError: it is not what it should be.
+        msgspec.ValidationError: If it does not match the type.
     """
     return msgspec.convert(value, kind, dec_hook=dec_hook)
 
 
 def listing(body: bytes, key: str, kind: type[T]) -> tuple[Listing[T], Answer]:
-    """Read the list of an answer, `key` being its name there, and what else every answer may have.
+    """Decode an answer's list, and the fields that any answer may have.
+
+    Args:
+        body: The answer's JSON.
+        key: The list's name in the answer, such as `jobs`; a missing or null list is empty.
+        kind: The type of its objects.
 
     Raises:
-        msgspec.MsgspecError: this is no answer of Slurm's.
+        msgspec.MsgspecError: If this is not an answer of slurmrestd's.
+        RecursionError: If it is nested too deeply.
     """
     try:
         found = _decoder(_envelope(key, cast("Any", kind))).decode(body)
@@ -120,7 +131,16 @@ def listing(body: bytes, key: str, kind: type[T]) -> tuple[Listing[T], Answer]:
 
 
 def one(body: bytes, kind: type[T], index: int = 0) -> tuple[T | None, tuple[Odd, ...]]:
-    """Read an object field by field where it is odd; None if even that fails."""
+    """Decode an object, field by field if it is invalid as a whole.
+
+    Args:
+        body: The object's JSON.
+        kind: The type to decode into.
+        index: The object's position in its list, for `Odd.index`.
+
+    Returns:
+        The object and its invalid fields; None instead of an object without a required field.
+    """
     with contextlib.suppress(*UNREADABLE):
         return decode(body, kind), ()
     clean = body.decode(errors="replace").encode()
@@ -139,7 +159,7 @@ def _by_fields(fields: object, kind: type[T], index: int) -> tuple[T | None, tup
     odd = []
     good = {}
     for name, wire_name, type_ in _fields(cast("Any", kind)):
-        if fields.get(wire_name) is None:  # null, where a list or an object is meant
+        if fields.get(wire_name) is None:  # slurmrestd writes null for an empty list or object
             continue
         try:
             good[name] = convert(fields[wire_name], type_)
@@ -147,7 +167,7 @@ def _by_fields(fields: object, kind: type[T], index: int) -> tuple[T | None, tup
             odd.append(Odd(index, name, str(error)))
     try:
         return kind(**good), tuple(odd)
-    except TypeError as error:  # a field that the view cannot do without
+    except TypeError as error:  # a field without a default is missing
         return None, (*odd, Odd(index, "", str(error)))
 
 

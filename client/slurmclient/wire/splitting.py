@@ -1,7 +1,7 @@
-"""Reading the objects of a long list while the answer comes.
+"""Splitting a long list into its objects while it arrives.
 
-Where an object ends is found by counting braces outside of strings; a pattern does it in big steps, as a list of 10 000
-jobs has a million braces.
+The end of an object is found by counting braces outside of strings. A list of 10 000 jobs has a
+million braces, so a regular expression skips innermost objects as a whole.
 """
 
 import re
@@ -11,52 +11,61 @@ from typing import Final
 from slurmclient.errors import Malformed
 
 _STRING: Final = rb'"(?:[^"\\]++|\\.)*+"'
-
-
 _FLAT: Final = rb'\{(?:[^"{}]++|' + _STRING + rb")*+\}"
-
-
+"""An object without objects inside."""
+_FLAT_HERE: Final = re.compile(_FLAT, re.DOTALL)
 _STEP: Final = re.compile(rb'(?:[^"{}]++|' + _STRING + rb"|" + _FLAT + rb")*+([{}])", re.DOTALL)
-"""Up to the next brace that is neither in a string nor around an object without objects."""
-
-
+"""Everything up to the next brace that is neither in a string nor part of a flat object."""
 _LONGEST: Final = 64 << 20
-"""Bytes of one object; a longer one is no object of Slurm's."""
+"""The most bytes to hold: of one object, or of what surrounds the list."""
 
 
 class Splitter:
-    """Takes an answer in pieces, gives the objects of its list."""
+    """Takes an answer in pieces and yields the objects of its list, undecoded."""
 
     def __init__(self, operation: str, key: str) -> None:
+        """Start before the first byte.
+
+        Args:
+            operation: The operation, for the error.
+            key: The list's name in the answer, such as `jobs`.
+        """
         self._operation = operation
         self._start = re.compile(rb'"%s"\s*:\s*\[' % re.escape(key.encode()))
         self._buffer = b""
         self._is_in_list = False
         self.is_done = False
-        """The list has ended; what follows is in `rest`."""
+        """True once the list has ended."""
         self.before = b""
-        """What stood before the list."""
+        """The bytes before the list's first object; empty until the list has begun."""
 
     @property
     def rest(self) -> bytes:
-        """What has come after the list, or all there is where no list has come."""
+        """The bytes after the list's last object; all bytes if no list has begun."""
         return self._buffer
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
-        """Take the next piece; give the objects that it completes.
+        """Yield the objects that this piece completes.
 
         Raises:
-            Malformed: an object has no end.
+            Malformed: If an object, or what surrounds the list, exceeds 64 MiB.
         """
         self._buffer += piece
         if not self._is_in_list and not self.is_done:
-            if not (found := self._start.search(self._buffer)):
-                return
+            self._find_start()
+        if self._is_in_list:
+            yield from self._objects()
+        if len(self._buffer) > _LONGEST:
+            what = "an object" if self._is_in_list else "text around the list"
+            raise Malformed(
+                self._operation, f"expected at most {_LONGEST} bytes at once, got more of {what}"
+            )
+
+    def _find_start(self) -> None:
+        if found := self._start.search(self._buffer):
             self.before = self._buffer[: found.end()]
             self._buffer = self._buffer[found.end() :]
             self._is_in_list = True
-        if self._is_in_list:
-            yield from self._objects()
 
     def _objects(self) -> Iterator[bytes]:
         at = 0
@@ -73,19 +82,17 @@ class Splitter:
             yield self._buffer[at:end]
             at = end
         self._buffer = self._buffer[at:]
-        if self._is_in_list and len(self._buffer) > _LONGEST:
-            raise Malformed(self._operation, f"an object of more than {_LONGEST} bytes")
 
 
 def _skip(data: bytes, at: int) -> int:
-    """Return where something other than spaces and commas is."""
+    """Return the position of the next byte that is neither white space nor a comma."""
     while at < len(data) and data[at] in b" \t\r\n,":
         at += 1
     return at
 
 
 def _end(data: bytes, at: int) -> int:
-    """Return the end of the object that begins here; 0 if it has not come yet."""
+    """Return the end of the object that begins here; 0 if it has not arrived yet."""
     if flat := _FLAT_HERE.match(data, at):
         return flat.end()
     depth, at = 1, at + 1
@@ -93,6 +100,3 @@ def _end(data: bytes, at: int) -> int:
         depth += 1 if step[1] == b"{" else -1
         at = step.end()
     return 0 if depth else at
-
-
-_FLAT_HERE: Final = re.compile(_FLAT, re.DOTALL)

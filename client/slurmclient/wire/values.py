@@ -1,4 +1,8 @@
-"""Numbers that may be absent, and moments."""
+"""Optional numbers and timestamps, as slurmrestd writes them.
+
+slurmrestd writes an optional number as `{"set", "infinite", "number"}` and a time as seconds since
+1970, plain or in that form. A struct declares such fields as `Number` and `Time`.
+"""
 
 import math
 from datetime import UTC, datetime
@@ -6,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 
 class _Anything(type):
-    """What a reader returns need not be of the marker's own type."""
+    """Metaclass of the markers: msgspec checks that `dec_hook` returns an instance of the type."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         return True
@@ -18,19 +22,24 @@ if TYPE_CHECKING:
 else:
 
     class Number(metaclass=_Anything):
-        """A number; None if it is not set, `math.inf` if it has no limit."""
+        """A number; None if it is not set, `math.inf` if it is unlimited."""
 
     class Time(metaclass=_Anything):
-        """A moment in UTC; None if it is not set, or 0."""
+        """A `datetime` in UTC; None if it is not set, 0 or infinite."""
 
 
 def number(value: object) -> Number:
-    """Read a number as slurmrestd writes it.
+    """Decode an optional number.
+
+    Args:
+        value: Parsed JSON: a number, null or `{"set": bool, "infinite": bool, "number": int}`.
 
     Raises:
-        ValueError: it is none.
+        ValueError: If it is none of these.
     """
-    if type(value) is dict:  # thousands of times a list: a match statement takes twice as long
+    if (
+        type(value) is dict
+    ):  # called thousands of times a list; a match statement takes twice as long
         if value.get("infinite"):
             return math.inf
         if not value.get("set", True):
@@ -42,10 +51,13 @@ def number(value: object) -> Number:
 
 
 def moment(value: object) -> datetime | None:
-    """Read a moment as slurmrestd writes it: 0 and "infinite" are none.
+    """Decode a timestamp into UTC; None if it is not set, 0 or infinite.
+
+    Args:
+        value: Parsed JSON: seconds since 1970, in any form that `number` accepts.
 
     Raises:
-        ValueError: it is none, or outside of what a datetime can hold.
+        ValueError: If it is no timestamp, or out of the range of `datetime`.
     """
     seconds = number(value)
     if not seconds or seconds == math.inf:
@@ -53,10 +65,15 @@ def moment(value: object) -> datetime | None:
     try:
         return datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, OSError) as error:
-        raise ValueError(f"{seconds} is no moment: {error}") from error
+        raise ValueError(f"expected seconds since 1970, got {seconds}: {error}") from error
 
 
 def dec_hook(kind: object, value: object) -> object:
+    """Decode a `Number` or a `Time`, as the hook of a msgspec decoder.
+
+    Raises:
+        NotImplementedError: If the struct has a field of another type that msgspec does not know.
+    """
     if kind is Number:
         return number(value)
     if kind is Time:

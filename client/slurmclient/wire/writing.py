@@ -1,4 +1,4 @@
-"""A request's body."""
+"""Encoding request bodies."""
 
 import math
 from collections.abc import Mapping
@@ -9,10 +9,16 @@ import msgspec
 from msgspec import Struct
 
 _IN_MINUTES: Final = frozenset({"time_limit", "time_minimum", "duration"})
+"""The fields of requests that count minutes; all other durations are in seconds."""
 
 
 def encode(fields: Mapping[str, object]) -> bytes:
-    """Write a request's body: a datetime as its timestamp, a timedelta in the field's unit, None left out."""
+    """Encode a request body as JSON.
+
+    A `datetime` becomes seconds since 1970, a `timedelta` minutes or seconds as the field demands,
+    rounded up. `math.inf` becomes Slurm's "infinite", a set a sorted list. Fields that are None are
+    left out.
+    """
     return msgspec.json.encode(_plain(fields))
 
 

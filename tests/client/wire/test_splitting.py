@@ -44,8 +44,18 @@ def test_what_follows_the_list_is_kept_for_its_errors() -> None:
     assert (True, b'], "errors": []}') == (splitter.is_done, splitter.rest)
 
 
-def test_an_object_without_an_end_is_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("start", "what"),
+    [
+        pytest.param(b'{"jobs": [{"a": "', "an object", id="an object"),
+        pytest.param(b'{"meta": "', "text around the list", id="what stands before the list"),
+        pytest.param(b'{"jobs": [], "b": "', "text around the list", id="what stands after it"),
+    ],
+)
+def test_what_has_no_end_is_not_kept_for_ever(
+    monkeypatch: pytest.MonkeyPatch, start: bytes, what: str
+) -> None:
     monkeypatch.setattr("slurmclient.wire.splitting._LONGEST", 1000)
     splitter = Splitter("slurm_get_jobs", "jobs")
-    with pytest.raises(Malformed, match="more than 1000 bytes"):
-        list(splitter.feed(b'{"jobs": [{"a": "' + b"x" * 2000))
+    with pytest.raises(Malformed, match=f"at most 1000 bytes at once, got more of {what}"):
+        list(splitter.feed(start + b"x" * 2000))
