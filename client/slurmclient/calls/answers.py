@@ -14,7 +14,7 @@ def check(operation: str, reply: Reply) -> None:
     Raises:
         SlurmError: If there are errors, or the answer is not one of slurmrestd's.
     """
-    answer = parsed(operation, reply, Answer)
+    answer = parsed(operation, reply.body, Answer)
     if answer.errors:
         raise refusal(operation, reply.status, answer)
 
@@ -87,19 +87,18 @@ def refused(operation: str, number: int, words: str) -> SlurmError:
     return classify(operation, None, number)(operation, words, problems=(problem,))
 
 
-def parsed(operation: str, reply: Reply, kind: type[T]) -> T:
-    """Decode an answer; bytes that are not UTF-8 become U+FFFD.
+def parsed(operation: str, body: bytes, kind: type[T]) -> T:
+    """Decode the body of an answer with status 200; bytes that are not UTF-8 become U+FFFD.
 
     Raises:
         Malformed: If it does not decode all the same.
     """
     try:
-        return reading.decode(reply.body, kind)
+        return reading.decode(body, kind)
     except reading.UNREADABLE as error:
         with contextlib.suppress(*reading.UNREADABLE):
-            return reading.decode(reply.body.decode(errors="replace").encode(), kind)
-        words = _unexpected(reply.body, error)
-        raise Malformed(operation, words, status=reply.status) from error
+            return reading.decode(body.decode(errors="replace").encode(), kind)
+        raise Malformed(operation, _unexpected(body, error), status=OK) from error
 
 
 def _unexpected(body: bytes, error: Exception) -> str:

@@ -59,7 +59,7 @@ async def negotiate(transport: Transport, versions: Sequence[int]) -> Dialect:
         if not reply.is_unknown_path:
             if reply.status != OK:
                 answers.refuse(ping.operation, reply)
-            slurm = answers.parsed(ping.operation, reply, _Ping).meta.slurm
+            slurm = answers.parsed(ping.operation, reply.body, _Ping).meta.slurm
             return Dialect(version=version, release=slurm.release, cluster=slurm.cluster)
     offered = await _offered(transport)
     raise TooOld(
@@ -75,5 +75,5 @@ async def _offered(transport: Transport) -> set[str]:
     reply = await transport.exchange(question)
     if reply.status != OK:
         answers.refuse(question.operation, reply)
-    paths = answers.parsed(question.operation, reply, _Paths).paths
+    paths = answers.parsed(question.operation, reply.body, _Paths).paths
     return {path.split("/")[2] for path in paths if path.startswith("/slurm/v")}

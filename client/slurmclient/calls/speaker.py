@@ -1,39 +1,44 @@
-"""Operations as one user: what resources are built on."""
+"""Operations as one user, with typed answers: what the resources are built on."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from slurmclient.api.operation import Value
 from slurmclient.calls import answers
 from slurmclient.calls.caller import Caller
-from slurmclient.errors import NotFound, Remark
+from slurmclient.errors import Malformed, NotFound, Remark
 from slurmclient.wire import reading, writing
 from slurmclient.wire.reading import Answer, Listing
 
 V = TypeVar("V", bound=Struct)
 
-OnWrite = Callable[[str, str], Awaitable[None]]
-"""Hears of a change that Slurm has accepted, before the caller does: the list's name, `jobs`, and the object's."""
+OnWrite: TypeAlias = Callable[[str, str], Awaitable[None]]
+"""Awaited after a change and before the call returns.
+
+The arguments are the name of the list, such as `jobs`, and the name of the changed object.
+"""
 
 
 class Outcome(Struct, frozen=True):
-    """What Slurm says to a change that it has accepted; some warnings are refusals of a part."""
+    """The answer to a change that Slurm has accepted."""
 
     warnings: tuple[Remark, ...] = ()
+    """Read them: some report a field that Slurm has ignored."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Speaker:
-    """Performs operations as one user."""
+    """Performs operations as one user. All methods raise `SlurmError`."""
 
     caller: Caller
     user: str
-    """"": the token's own."""
+    """The user to act as, by name or uid; "" for the token's own."""
     on_write: list[OnWrite] = field(default_factory=list)
+    """Those who are notified of changes."""
 
     async def read(
         self,
@@ -43,9 +48,25 @@ class Speaker:
         path: Mapping[str, str | int] | None = None,
         query: Mapping[str, Value] | None = None,
     ) -> Listing[V] | None:
-        """Read the list `key` of an answer; None: nothing has changed since the query's `update_time`."""
+        """Read the list named `key` in an answer.
+
+        Returns:
+            The objects; None if nothing has changed since the query's `update_time`.
+        """
         body = await self.caller.call(operation, path, query, user=self.user, is_checked=False)
         return answers.listing(operation, body, key, kind) if body else None
+
+    async def read_all(
+        self,
+        operation: str,
+        key: str,
+        kind: type[V],
+        path: Mapping[str, str | int] | None = None,
+        query: Mapping[str, Value] | None = None,
+    ) -> Listing[V]:
+        """Read the list named `key`; empty if nothing has changed since an `update_time`."""
+        found = await self.read(operation, key, kind, path, query)
+        return Listing() if found is None else found
 
     async def read_one(
         self,
@@ -55,14 +76,15 @@ class Speaker:
         path: Mapping[str, str | int] | None = None,
         query: Mapping[str, Value] | None = None,
     ) -> V:
-        """Read the first object of an answer's list.
+        """Read the first object of the list named `key`.
 
         Raises:
-            NotFound: the list is empty.
+            NotFound: If the list is empty.
+            Malformed: If the object cannot be decoded.
         """
         which = ", ".join(str(part) for part in (path or {}).values())
         try:
-            found = await self.read(operation, key, kind, path, query)
+            found = await self.read_all(operation, key, kind, path, query)
         except NotFound as error:
             if which in error.words:
                 raise
@@ -70,16 +92,24 @@ class Speaker:
             raise NotFound(
                 operation, words, status=error.status, problems=error.problems
             ) from error
-        if not found:
-            raise NotFound(operation, f"there is no {which!r}")
-        return found[0]
+        if found:
+            return found[0]
+        if found.odd:
+            raise Malformed(operation, f"cannot decode {which!r}: {found.odd[0].why}")
+        raise NotFound(operation, f"there is no {which!r}")
 
     async def read_field(self, operation: str, key: str, kind: type[V]) -> V:
-        """Read an answer that has one object under a name."""
+        """Read the object named `key` in an answer; its invalid fields keep their defaults.
+
+        Raises:
+            Malformed: If the answer has no such object.
+        """
         body = await self.caller.call(operation, user=self.user)
-        raw = reading.decode(body, dict[str, msgspec.Raw]).get(key)
-        found, _ = reading.one(bytes(raw) if raw is not None else b"{}", kind)
-        return kind() if found is None else found
+        raw = answers.parsed(operation, body, dict[str, Raw]).get(key, Raw(b"null"))
+        found, odd = reading.one(bytes(raw), kind)
+        if found is None:
+            raise Malformed(operation, f"cannot decode {key!r}: {odd[0].why}")
+        return found
 
     async def write(
         self,
@@ -90,16 +120,28 @@ class Speaker:
         *,
         written: tuple[str, str] | None = None,
     ) -> tuple[bytes, Outcome]:
-        """Perform a change; return the answer. `written` is what has changed, for those who keep a picture of it."""
+        """Perform a change.
+
+        Args:
+            operation: The operation.
+            path: The parameters of its path.
+            query: The parameters of its query.
+            body: The request's fields, as `writing.encode` takes them.
+            written: The list and the name of the object that this changes, for those who are
+                notified; None if nobody needs to know.
+
+        Returns:
+            The answer's JSON and its warnings.
+        """
         content = writing.encode(body) if body is not None else None
         answer = await self.caller.call(operation, path, query, content, user=self.user)
         if written:
-            await self.tell(*written)
-        said = reading.decode(answer, Answer) if answer else Answer()
+            await self.notify(*written)
+        said = answers.parsed(operation, answer, Answer) if answer else Answer()
         return answer, Outcome(tuple(said.warnings or ()))
 
-    async def tell(self, key: str, name: str) -> None:
-        """Tell those who keep a picture that an object has changed."""
+    async def notify(self, key: str, name: str) -> None:
+        """Notify the caches that this client has changed an object."""
         for hear in tuple(self.on_write):
             await hear(key, name)
 
@@ -110,7 +152,7 @@ class Speaker:
         query: Mapping[str, Value],
         body: object,
     ) -> dict[str, Any]:
-        """Perform an operation, JSON in and out."""
+        """Perform an operation, JSON in and out; `{}` for HTTP 304."""
         content = None if body is None else msgspec.json.encode(body)
         answer = await self.caller.call(operation, path, query, content, user=self.user)
-        return reading.decode(answer, dict[str, Any]) if answer else {}
+        return answers.parsed(operation, answer, dict[str, Any]) if answer else {}

@@ -115,7 +115,7 @@ class Jobs(Watched[Job]):
             submitted = await submission.once(self._speaker, description, key)
         else:
             submitted = await submission.submit(self._speaker, description)
-        await self._speaker.tell("jobs", str(submitted.job_id))
+        await self._speaker.notify("jobs", str(submitted.job_id))
         return submitted
 
     async def update(self, job_id: str | int, /, **fields: object) -> Outcome:
@@ -183,7 +183,7 @@ class Jobs(Watched[Job]):
             body["jobs"] = [str(one) for one in job_ids]
         answer, _ = await self._speaker.write("slurm_delete_jobs", body=body)
         for one in job_ids:
-            await self._speaker.tell("jobs", str(one))
+            await self._speaker.notify("jobs", str(one))
         return reading.decode(answer, _Statuses).status or ()
 
     async def requeue(self, job_id: str | int, *, hold: bool = False) -> None:

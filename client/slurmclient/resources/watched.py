@@ -12,7 +12,7 @@ from slurmclient.watching.cache import Cache, cached
 from slurmclient.watching.events import Event
 from slurmclient.watching.named_picture import NamedPicture
 from slurmclient.watching.picture import Picture
-from slurmclient.watching.watch import watch
+from slurmclient.watching.polling import watch
 
 M = TypeVar("M", bound=Struct)
 

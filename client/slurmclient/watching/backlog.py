@@ -1,4 +1,4 @@
-"""Events that wait for a handler."""
+"""The events that wait for one handler of a cache."""
 
 import asyncio
 from collections import deque
@@ -8,47 +8,53 @@ from typing import Final, Generic, TypeAlias
 from slurmclient.watching.events import Added, Event, Restarted, V
 
 Handler: TypeAlias = Callable[[Event[V]], Awaitable[None] | None]
-
+"""A function or coroutine function that takes an event."""
 
 _BACKLOG: Final = 10_000
-"""Events that may wait for a handler; one that falls behind further is told the whole picture anew."""
+"""The most events to keep for a handler; one that falls behind further starts over."""
 
 
 class Backlog(Generic[V]):
-    """Events that a handler has not heard of yet."""
+    """A bounded queue of events; an overflow replaces them by `Restarted` and all objects."""
 
     def __init__(self) -> None:
         self._events: deque[Event[V]] = deque()
-        self._replayed: tuple[Event[V], ...] | None = ()
-        """What is told before all objects there are; None: they have been told."""
+        self._prologue: tuple[Event[V], ...] | None = ()
+        """What precedes an `Added` for each object; None once all of this has been delivered."""
         self._is_closed = False
         self._news = asyncio.Event()
 
     def put(self, events: Iterable[Event[V]]) -> None:
-        """Take in events, or, where there are too many, note that some were lost."""
-        if self._replayed is None:
+        """Queue events; drop all of them and start over if there are too many."""
+        if self._prologue is None:
             self._events.extend(events)
         if len(self._events) > _BACKLOG:
             self._events.clear()
-            self._replayed = (Restarted(),)
+            self._prologue = (Restarted(),)
         self._news.set()
 
     def close(self) -> None:
-        """Let the handler end after what it has been told."""
+        """End `events` after what is queued."""
         self._is_closed = True
         self._news.set()
 
     async def events(self, values: Callable[[], list[V]]) -> AsyncIterator[Event[V]]:
-        """Give all objects there are, then the events in order; where some were lost, `Restarted` and all objects."""
+        """Yield `Added` for every object, then the queued events in order.
+
+        After an overflow, yield `Restarted` and start over.
+
+        Args:
+            values: Returns the objects there are now.
+        """
         while True:
-            if self._replayed is not None:
-                told = (*self._replayed, *map(Added, values()))
-                self._replayed = None
-                for event in told:
+            if self._prologue is not None:
+                first = (*self._prologue, *map(Added, values()))
+                self._prologue = None
+                for event in first:
                     yield event
             while self._events:
                 yield self._events.popleft()
-            if self._replayed is None:
+            if self._prologue is None:
                 if self._is_closed:
                     return
                 self._news.clear()

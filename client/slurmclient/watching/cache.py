@@ -1,13 +1,13 @@
-"""`watch()` and `cache()`: a picture that is kept up to date in the background, and those who hear of its changes.
+"""Objects in memory, kept up to date in the background, with indexes and handlers.
 
 async with slurm.jobs.cache(indexes={"user": lambda job: job.user_name}) as jobs:
     await jobs.synced(timeout_s=60)
     mine = jobs.by("user", "alice")          # from memory
     jobs.on(print)                           # every event, in order; any number of handlers
-    await jobs.fresh()                       # a look that begins now, at the earliest
+    await jobs.fresh()                       # wait for a look that begins after this call
     await jobs.wait_for("4711", lambda job: job is None or has_ended(job.job_state), timeout_s=60)
 
-What a program changes through the same client is in the cache before the call returns.
+A change made through the same client is in the cache before the call returns.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from slurmclient.errors import SlurmError
 from slurmclient.watching.backlog import Backlog, Handler
 from slurmclient.watching.events import Added, Deleted, Event, Modified, Restarted, V
 from slurmclient.watching.picture import Clock, Picture
-from slurmclient.watching.watch import pause_s
+from slurmclient.watching.polling import pause_s
 
 
 class Cache(Generic[V]):
@@ -37,6 +37,14 @@ class Cache(Generic[V]):
         indexes: Mapping[str, Callable[[V], Hashable]],
         clock: Clock,
     ) -> None:
+        """Start empty; `running` keeps it up to date.
+
+        Args:
+            picture: The objects, and how to look at them again.
+            interval_s: The time between the beginnings of two looks.
+            indexes: Functions by name that return the value to find an object by.
+            clock: Returns monotonic seconds.
+        """
         self._picture = picture
         self._interval_s = interval_s
         self._clock = clock
@@ -48,10 +56,10 @@ class Cache(Generic[V]):
         self._wake = asyncio.Event()
         self._looked_at: float | None = None
         self.error: SlurmError | None = None
-        """Why the last look failed; None: it did not."""
+        """Why the last look failed; None if it succeeded."""
 
     def get(self, key: str | int) -> V | None:
-        """Return an object by its name, a job by its id; None: there is none."""
+        """Return the object with this name, or the job with this id; None if there is none."""
         return self._picture.objects.get(str(key))
 
     def values(self) -> list[V]:
@@ -62,19 +70,26 @@ class Cache(Generic[V]):
         return len(self._picture.objects)
 
     def by(self, index: str, value: Hashable) -> list[V]:
-        """Return the objects for which an index has this value."""
+        """Return the objects for which an index has this value.
+
+        Raises:
+            KeyError: If there is no such index.
+        """
         return list(self._indexes[index].get(value, {}).values())
 
     @property
     def age_s(self) -> float | None:
-        """How long ago the last look that succeeded began; None: there has been none."""
+        """The seconds since the last successful look began; None if there was none."""
         return None if self._looked_at is None else self._clock() - self._looked_at
 
     def on(self, handler: Handler[V]) -> None:
-        """Tell a handler all objects there are, as `Added`, and from then on every event, in order.
+        """Call a handler with `Added` for every object, and from then on with every event in order.
 
-        A handler may be a function or a coroutine function; one that is slow makes no other wait. An exception of it ends the
-        cache.
+        A slow handler delays no other. One that falls 10 000 events behind receives `Restarted` and
+        all objects once more. A handler's exception ends the cache and is raised by its block.
+
+        Raises:
+            RuntimeError: If the cache is not open.
         """
         if self._group is None:
             raise RuntimeError("the cache is not open: use it as `async with … as cache`")
@@ -83,19 +98,23 @@ class Cache(Generic[V]):
         self._group.create_task(self._serve(backlog, handler))
 
     async def synced(self, *, timeout_s: float | None = None) -> None:
-        """Wait for the first whole picture.
+        """Wait for the first successful look.
 
         Raises:
-            TimeoutError: there is none yet; `error` says why.
+            TimeoutError: If there is none in time; `error` says why.
         """
         async with asyncio.timeout(timeout_s), self._changed:
             await self._changed.wait_for(lambda: self._looked_at is not None)
 
     async def fresh(self, *, max_age_s: float = 0.0, timeout_s: float | None = None) -> None:
-        """Wait for a look that began at most so long ago: by default, one that begins after this call.
+        """Wait for a successful look that begins after this call, or began shortly before it.
+
+        Args:
+            max_age_s: How many seconds before this call the look may have begun.
+            timeout_s: How long to wait; None for ever.
 
         Raises:
-            TimeoutError: there is none yet; `error` says why.
+            TimeoutError: If there is none in time; `error` says why.
         """
         wanted = self._clock() - max_age_s
         async with asyncio.timeout(timeout_s), self._changed:
@@ -106,10 +125,15 @@ class Cache(Generic[V]):
     async def wait_for(
         self, key: str | int, holds: Callable[[V | None], bool], *, timeout_s: float | None = None
     ) -> V | None:
-        """Wait until something holds for an object, or for its absence (None); return it.
+        """Wait until a condition holds for an object, and return the object.
+
+        Args:
+            key: The object's name, or the job's id.
+            holds: The condition; its argument is None while there is no such object.
+            timeout_s: How long to wait; None for ever.
 
         Raises:
-            TimeoutError: it does not.
+            TimeoutError: If it does not hold in time.
         """
         async with asyncio.timeout(timeout_s), self._changed:
             await self._changed.wait_for(
@@ -119,7 +143,7 @@ class Cache(Generic[V]):
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Cache[V]"]:
-        """Look again and again until the block ends."""
+        """Keep the picture up to date until the block ends."""
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
@@ -137,11 +161,11 @@ class Cache(Generic[V]):
             raise
 
     def refresh(self) -> None:
-        """Look again at once."""
+        """Start the next look at once."""
         self._wake.set()
 
     async def note(self, name: str) -> None:
-        """Look at an object that this client has just changed."""
+        """Read an object that this client has just changed."""
         await self._take(await self._picture.look_at(name))
 
     async def _look_on(self) -> None:
@@ -160,7 +184,7 @@ class Cache(Generic[V]):
                 failures += 1
             await self._take(events)
             left_s = max(0.0, pause_s(self._interval_s, failures) - (self._clock() - began))
-            if failures:  # who waits for a fresh look must not make us ask in a circle
+            if failures:  # those who wait for a fresh look must not cause a busy loop
                 await asyncio.sleep(left_s)
             else:
                 with contextlib.suppress(TimeoutError):
@@ -211,14 +235,23 @@ async def cached(
     indexes: Mapping[str, Callable[[V], Hashable]] | None,
     clock: Clock = time.monotonic,
 ) -> AsyncIterator[Cache[V]]:
-    """Keep a picture in memory while the block lasts, and hear of what the client itself changes."""
+    """Keep a picture in memory while the block lasts; read at once what this client changes.
+
+    Args:
+        speaker: The user whose changes are noticed at once.
+        key: The name of the list, such as `jobs`.
+        picture: The objects, and how to look at them again.
+        interval_s: The time between the beginnings of two looks.
+        indexes: As of `Cache`.
+        clock: Returns monotonic seconds.
+    """
     cache = Cache(picture, interval_s=interval_s, indexes=indexes or {}, clock=clock)
 
     async def hear(written: str, name: str) -> None:
         if written == key:
             try:
                 await cache.note(name)
-            except SlurmError:  # the change was made; the next look sees it
+            except SlurmError:  # the change is made; the next look will see it
                 cache.refresh()
 
     speaker.on_write.append(hear)

@@ -1,4 +1,4 @@
-"""What a picture tells."""
+"""The events of a watch."""
 
 from typing import Generic, TypeAlias, TypeVar
 
@@ -8,26 +8,29 @@ V = TypeVar("V", bound=Struct)
 
 
 class Added(Struct, Generic[V], frozen=True):
-    """An object is there that was not."""
+    """An object has appeared."""
 
     new: V
 
 
 class Modified(Struct, Generic[V], frozen=True):
-    """An object is another than it was."""
+    """An object differs from what was last seen of it."""
 
     old: V
     new: V
 
 
 class Deleted(Struct, Generic[V], frozen=True):
-    """An object is not there any more; of a job: Slurm has forgotten it."""
+    """An object is gone. A job is gone when slurmctld purges it, MinJobAge seconds after its end."""
 
     old: V
 
 
 class Restarted(Struct, frozen=True):
-    """What was known is not true any more: Slurm lost its state, or gave a job's id to another. A new picture follows."""
+    """What was seen so far may be void; events that describe the new state follow.
+
+    slurmctld has lost its state or reused a job id, or a handler has fallen too far behind.
+    """
 
 
 Event: TypeAlias = Added[V] | Modified[V] | Deleted[V] | Restarted

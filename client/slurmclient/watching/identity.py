@@ -1,6 +1,6 @@
-"""Who a job is."""
+"""Which jobs belong together, and whether a job is still the same one."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -8,9 +8,14 @@ from msgspec import Struct
 from slurmclient.wire.reading import Model
 from slurmclient.wire.values import Number, Time
 
+_ALIVE: Final = frozenset({"PENDING", "RUNNING", "SUSPENDED"})
+
 
 class State(Struct, frozen=True, gc=False):
+    """An entry of `GET /jobs/state/`."""
+
     job_id: str
+    """`7`, `7_3` for a task of an array, `7+1` for a component of a heterogeneous job."""
     state: tuple[str, ...] = ()
 
 
@@ -19,7 +24,10 @@ class _StepId(Struct, frozen=True):
 
 
 class Identity(Model, frozen=True):
-    """What tells a job from another one that has its id after slurmctld lost its state."""
+    """The fields that distinguish a job from another one with the same id.
+
+    slurmctld reuses ids after it has lost its state.
+    """
 
     job_id: int
     array_job_id: Number = None
@@ -29,38 +37,30 @@ class Identity(Model, frozen=True):
 
     @property
     def base(self) -> str:
-        """The id of its array, or of its heterogeneous job, or its own."""
+        """The id of the array or heterogeneous job that it belongs to, or else its own."""
         return str(int(self.array_job_id or self.het_job_id or self.job_id))
 
     @property
     def name(self) -> object:
-        """Unique for ever; before v0.0.44 there is only the time of its submission."""
+        """The sluid, unique for ever; before v0.0.44 the time of submission."""
         return self.step_id.sluid or self.submit_time
 
 
-ALIVE: Final = frozenset({"PENDING", "RUNNING", "SUSPENDED"})
-
-
-def words(states: object) -> Iterator[str]:
-    match states:
-        case str():
-            yield states
-        case tuple():
-            for one in states:
-                yield from words(one)
-        case _:
-            pass
-
-
-def by_base(listed: Iterable[State]) -> Mapping[str, object]:
-    """Put the states of an array's tasks, and of a heterogeneous job's components, together; a job of its own has its states."""
-    found: dict[str, object] = {one.job_id: one.state for one in listed}
-    several: dict[str, list[tuple[str, object]]] = {}
-    for job_id in [one for one in found if not one.isdecimal()]:
-        leader, plus, offset = job_id.partition("+")
-        if plus and offset.isdecimal() and leader.isdecimal():
-            leader = str(int(leader) - int(offset))  # 6+1 is the component of 5, whose id is 6
-        several.setdefault(leader.partition("_")[0], []).append((job_id, found.pop(job_id)))
-    for base, states in several.items():
-        found[base] = ((base, found.get(base)), *states)
+def by_base(listed: Iterable[State]) -> Mapping[str, Sequence[State]]:
+    """Group the states of jobs by the array or heterogeneous job that they belong to."""
+    found: dict[str, list[State]] = {}
+    for one in listed:
+        found.setdefault(_base(one.job_id), []).append(one)
     return found
+
+
+def is_alive(states: Iterable[State]) -> bool:
+    """Check whether one of these jobs had not ended."""
+    return any(not _ALIVE.isdisjoint(one.state) for one in states)
+
+
+def _base(job_id: str) -> str:
+    leader, plus, offset = job_id.partition("+")
+    if plus and offset.isdecimal() and leader.isdecimal():
+        return str(int(leader) - int(offset))  # 6+1 is job 6, a component of 5
+    return leader.partition("_")[0]

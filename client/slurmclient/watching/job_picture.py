@@ -1,37 +1,31 @@
-"""Pictures: what Slurm has of one kind, kept up to date look by look.
+"""The picture of jobs: the states of all, and then only those jobs whose state has changed.
 
-Slurm has no watch. A look asks what has changed and tells it as events, in order, each object's own old and new version in
-them. What comes and goes between two looks is not seen.
-
-Jobs are looked at cheaply: the states of all (38 bytes a job), then those jobs whose state has changed, one by one. A change
-that does not show in the state, as a new time limit, is seen with the next change of state, with the next full look (every
-`resync_s`), or at once if this client made it.
+A job's state costs 38 bytes, the job 5 kB. A change that the state does not show, such as a new time
+limit, is seen at the job's next change of state, at the next full listing (every `resync_s`), or at
+once if this client made it.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from msgspec import Raw
 
+from slurmclient.calls import answers
 from slurmclient.calls.speaker import Speaker
 from slurmclient.errors import NotFound
 from slurmclient.watching.events import Event, Restarted, V
-from slurmclient.watching.identity import ALIVE, Identity, State, by_base, words
+from slurmclient.watching.identity import Identity, State, by_base, is_alive
 from slurmclient.watching.picture import Clock, Picture
 from slurmclient.wire import reading
 from slurmclient.wire.reading import Model
 from slurmclient.wire.values import Time
 
 _AT_A_TIME: Final = 4
-"""Jobs looked at; the client's other connections stay free."""
-
-
+"""Jobs to read concurrently; the client's other connections stay free."""
 _MANY: Final = 50
-"""So many changed jobs, or a twentieth of all if that is more, are cheaper to list whole than to look at one by one."""
-
-
 _SHARE: Final = 20
+"""More changed jobs than `_MANY` and a `_SHARE`th of all are cheaper to list than to read singly."""
 
 
 class _Statistics(Model, frozen=True):
@@ -43,76 +37,83 @@ class _Diagnosis(Model, frozen=True):
 
 
 class JobPicture(Picture[V]):
-    """Jobs by their ids; the tasks of an array and the components of a heterogeneous job each have their own."""
+    """Jobs by id; each task of an array and component of a heterogeneous job has its own."""
 
     def __init__(self, speaker: Speaker, kind: type[V], clock: Clock, *, resync_s: float) -> None:
+        """Start empty; list all jobs at least every `resync_s`."""
         super().__init__(speaker, kind, clock)
         self._resync_s = resync_s
         self._resync_at = 0.0
-        self._states: Mapping[str, object] = {}
-        """By base: the states of what belongs to it, as they were when it was looked at."""
+        self._states: Mapping[str, Sequence[State]] = {}
+        """By base: the states at the last look that read the jobs."""
         self._members: dict[str, dict[str, object]] = {}
-        """By base: the ids of its jobs, and who they are."""
+        """By base: the ids of its jobs, with `Identity.name` of each."""
         self._started: Time = None
-        """When slurmctld began to count; a restart, and midnight, begin anew."""
+        """The start of slurmctld's statistics, which changes at its restart and at midnight."""
 
     async def look(self) -> list[Event[V]]:
-        """Read all states, and look at what has changed."""
+        """Read all states, and the jobs whose state has changed."""
         began = self._clock()
-        listed = await self._speaker.read("slurm_get_jobs_state", "jobs", State)
-        states = by_base(listed or ())
-        # Asked after the states: if slurmctld is the one we know, they are of the one we know.
-        started = await self._asked_start()
+        listed = await self._speaker.read_all("slurm_get_jobs_state", "jobs", State)
+        states = by_base(listed)
+        # Ask after reading the states: if slurmctld has not restarted by now, they are its own.
+        started = await self._read_start()
         is_new = started != self._started
         if is_new or began >= self._resync_at:
             events = await self._list_all(began, may_be_others=is_new and self._started is not None)
             self._started = started
             self._resync_at = began + self._resync_s
-            self._states = states
-            return events
-        changed = [base for base, state in states.items() if self._states.get(base) != state]
-        gone = self._members.keys() - states.keys()
-        if len(changed) > max(_MANY, len(states) // _SHARE):
-            events = await self._list_all(began, may_be_others=False)
         else:
-            events = await self._look_at_each(changed, began)
-            for base in sorted(gone):
-                if not self._is_noted_since(base, began):
-                    events += self._take(base, [])
-        self._states = states
+            events = await self._look_at_changed(states, began)
+        # A job read by itself meanwhile may be older than its state here: read it again next time.
+        self._states = {
+            base: found for base, found in states.items() if not self._is_noted_since(base, began)
+        }
         self._forget_notes(began)
         return events
 
     async def look_at(self, name: str) -> list[Event[V]]:
-        """Read one job, or all that belong to it."""
+        """Read one job, with all that belongs to the same array or heterogeneous job."""
         base = name.partition("_")[0].partition("+")[0]
         found = await self._read(base)
-        if found:  # asked for by its sluid, or as a component
+        if found:  # the name may be a sluid, or the id of a component
             base = found[0][0].base
         self._noted[base] = self._clock()
         return self._take(base, found)
 
-    async def _asked_start(self) -> Time:
-        body = await self._speaker.caller.call("slurm_get_diag", user=self._speaker.user)
-        return reading.decode(body, _Diagnosis).statistics.req_time_start
+    async def _read_start(self) -> Time:
+        operation = "slurm_get_diag"
+        body = await self._speaker.caller.call(operation, user=self._speaker.user)
+        return answers.parsed(operation, body, _Diagnosis).statistics.req_time_start
 
     async def _list_all(self, began: float, *, may_be_others: bool) -> list[Event[V]]:
-        listed = await self._speaker.read("slurm_get_jobs", "jobs", Raw)  # type: ignore[type-var]  # Raw is no struct
+        """List all jobs; if they may be others with the same ids, check for a restart."""
+        listed = await self._speaker.read_all("slurm_get_jobs", "jobs", Raw)  # type: ignore[type-var]  # Raw is no struct
         found: dict[str, list[tuple[Identity, V]]] = {}
-        for identity, job in _identified(listed or (), self._kind):
+        for identity, job in _identified(listed, self._kind):
             found.setdefault(identity.base, []).append((identity, job))
-        lost = may_be_others and any(self._is_another(base, jobs) for base, jobs in found.items())
-        if may_be_others and not lost:
-            lost = any(base not in found and self._is_alive(base) for base in self._members)
-        events: list[Event[V]] = [Restarted()] if lost else []
+        events: list[Event[V]] = []
+        if may_be_others and self._has_lost_state(found):
+            events.append(Restarted())
         for base in [*found, *(base for base in self._members if base not in found)]:
             if not self._is_noted_since(base, began):
                 events += self._take(base, found.get(base, []))
-        self._forget_notes(began)
+        return events
+
+    async def _look_at_changed(
+        self, states: Mapping[str, Sequence[State]], began: float
+    ) -> list[Event[V]]:
+        changed = [base for base, state in states.items() if self._states.get(base) != state]
+        if len(changed) > max(_MANY, len(states) // _SHARE):
+            return await self._list_all(began, may_be_others=False)
+        events = await self._look_at_each(changed, began)
+        for base in sorted(self._members.keys() - states.keys()):
+            if not self._is_noted_since(base, began):
+                events += self._take(base, [])
         return events
 
     async def _look_at_each(self, bases: Iterable[str], began: float) -> list[Event[V]]:
-        """Read some jobs at a time; the events come in the order of the list."""
+        """Read jobs, a few concurrently; return the events in the order of the bases."""
         slots = asyncio.Semaphore(_AT_A_TIME)
 
         async def read(base: str) -> list[tuple[Identity, V]]:
@@ -122,7 +123,7 @@ class JobPicture(Picture[V]):
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = {base: group.create_task(read(base)) for base in bases}
-        except ExceptionGroup as failures:  # the first says it all: they speak of the same server
+        except ExceptionGroup as failures:  # one server, so the first failure explains the others
             raise failures.exceptions[0] from None
         return [
             event
@@ -133,13 +134,13 @@ class JobPicture(Picture[V]):
 
     async def _read(self, base: str) -> list[tuple[Identity, V]]:
         try:
-            listed = await self._speaker.read("slurm_get_job", "jobs", Raw, {"job_id": base})  # type: ignore[type-var]  # Raw is no struct
+            listed = await self._speaker.read_all("slurm_get_job", "jobs", Raw, {"job_id": base})  # type: ignore[type-var]  # Raw is no struct
         except NotFound:
             return []
-        return list(_identified(listed or (), self._kind))
+        return list(_identified(listed, self._kind))
 
     def _take(self, base: str, jobs: list[tuple[Identity, V]]) -> list[Event[V]]:
-        """Take in all that belongs to a base; a job that is another one now was deleted and added."""
+        """Store all jobs of a base; one that is another job now is deleted and added."""
         before = self._members.pop(base, {})
         now = {str(identity.job_id): identity.name for identity, _ in jobs}
         events: list[Event[V]] = []
@@ -152,15 +153,17 @@ class JobPicture(Picture[V]):
             self._members[base] = now
         return events
 
+    def _has_lost_state(self, found: Mapping[str, list[tuple[Identity, V]]]) -> bool:
+        """Check whether slurmctld reused an id, or lacks a job that had not ended."""
+        return any(self._is_another(base, jobs) for base, jobs in found.items()) or any(
+            base not in found and is_alive(self._states.get(base, ())) for base in self._members
+        )
+
     def _is_another(self, base: str, jobs: list[tuple[Identity, V]]) -> bool:
         known = self._members.get(base, {})
         return any(
             known.get(str(identity.job_id), identity.name) != identity.name for identity, _ in jobs
         )
-
-    def _is_alive(self, base: str) -> bool:
-        """Check whether a job had not ended when it was last seen: Slurm does not forget such a job."""
-        return not ALIVE.isdisjoint(words(self._states.get(base)))
 
 
 def _identified(listed: Iterable[Raw], kind: type[V]) -> Iterable[tuple[Identity, V]]:
@@ -169,6 +172,3 @@ def _identified(listed: Iterable[Raw], kind: type[V]) -> Iterable[tuple[Identity
         job, _ = reading.one(bytes(raw), kind, index)
         if identity is not None and job is not None:
             yield identity, job
-
-
-AnyPicture: TypeAlias = Picture[Any]

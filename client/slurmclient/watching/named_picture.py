@@ -1,4 +1,4 @@
-"""Nodes, partitions, reservations."""
+"""The picture of nodes, partitions or reservations: listed as a whole if one has changed."""
 
 from collections.abc import Iterable
 
@@ -17,7 +17,7 @@ class _Named(Struct, frozen=True):
 
 
 class NamedPicture(Picture[V]):
-    """Nodes, partitions, reservations: listed whole, unless Slurm says that nothing has changed."""
+    """Objects by name."""
 
     def __init__(
         self,
@@ -30,6 +30,7 @@ class NamedPicture(Picture[V]):
         key: str,
         parameter: str,
     ) -> None:
+        """Start empty; the keyword arguments are those of `Collection`."""
         super().__init__(speaker, kind, clock)
         self._lists = lists
         self._gets = gets
@@ -38,26 +39,24 @@ class NamedPicture(Picture[V]):
         self._since: Time = None
 
     async def look(self) -> list[Event[V]]:
-        """List them, if one has changed."""
+        """List all objects, unless Slurm says that none has changed (HTTP 304)."""
         began = self._clock()
         query = {"update_time": self._since}
         listed = await self._speaker.read(self._lists, self._key, Raw, query=query)  # type: ignore[type-var]  # Raw is no struct
         if listed is None:
             return []
         found = dict(_named(listed, self._kind))
-        self._since = listed.updated_at
         keys = [*found, *(key for key in self.objects if key not in found)]
-        events = [
-            event
-            for key in keys
-            if not self._is_noted_since(key, began)
-            for event in self._put(key, found.get(key))
-        ]
+        noted = {key for key in keys if self._is_noted_since(key, began)}
+        if not noted:  # or else one of them may have changed again since: list again next time
+            self._since = listed.updated_at
         self._forget_notes(began)
-        return events
+        return [
+            event for key in keys if key not in noted for event in self._put(key, found.get(key))
+        ]
 
     async def look_at(self, name: str) -> list[Event[V]]:
-        """Read one."""
+        """Read one object."""
         try:
             found: V | None = await self._speaker.read_one(
                 self._gets, self._key, self._kind, {self._parameter: name}

@@ -1,5 +1,6 @@
-"""A picture."""
+"""A picture: the objects of one kind as they were last seen, and how to look again."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeAlias
 
@@ -7,34 +8,45 @@ from slurmclient.calls.speaker import Speaker
 from slurmclient.watching.events import Added, Deleted, Event, Modified, V
 
 Clock: TypeAlias = Callable[[], float]
-"""Monotonic seconds."""
+"""Returns monotonic seconds."""
 
 
-class Picture(Generic[V]):
-    """Objects by their key, and how to look again."""
+class Picture(ABC, Generic[V]):
+    """Objects by key, brought up to date look by look."""
 
     def __init__(self, speaker: Speaker, kind: type[V], clock: Clock) -> None:
+        """Start empty.
+
+        Args:
+            speaker: Performs the reads.
+            kind: The type of the objects; only its fields are decoded and compared.
+            clock: Orders looks at everything and looks at single objects.
+        """
         self._speaker = speaker
         self._kind = kind
         self._clock = clock
         self.objects: dict[str, V] = {}
         self._noted: dict[str, float] = {}
-        """Objects looked at alone, and when: a look that began earlier says nothing of them."""
+        """When each object was last read by itself; a look begun earlier must not overwrite it."""
 
+    @abstractmethod
     async def look(self) -> list[Event[V]]:
-        """Look at everything once; return what has changed.
+        """Compare everything with Slurm; return the changes in order.
 
         Raises:
-            SlurmError: the look failed; the picture is as it was, or has changed in a part that was told.
+            SlurmError: If the look failed; no change is lost, the next look finds it.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     async def look_at(self, name: str) -> list[Event[V]]:
-        """Look at one object: this client has just changed it."""
-        raise NotImplementedError
+        """Compare one object with Slurm, as this client has just changed it.
+
+        Raises:
+            SlurmError: If the look failed.
+        """
 
     def _put(self, key: str, new: V | None) -> Iterable[Event[V]]:
-        """Take in what an object is now; None: it is gone."""
+        """Store an object's new version, None if it is gone; yield the change, if it is one."""
         old = self.objects.get(key)
         if new is None:
             if old is not None:

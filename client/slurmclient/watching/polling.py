@@ -1,4 +1,4 @@
-"""The loop."""
+"""Looking again and again, with longer pauses while Slurm cannot answer."""
 
 import asyncio
 import time
@@ -10,17 +10,24 @@ from slurmclient.watching.events import Event, V
 from slurmclient.watching.picture import Clock, Picture
 
 _LONGEST_PAUSE_S: Final = 30.0
-"""Between two looks while Slurm cannot answer."""
+"""The longest pause between two looks while Slurm cannot answer."""
+_DOUBLINGS: Final = 16
+"""The most doublings of the interval; a float overflows after a thousand."""
 
 
 async def watch(
     picture: Picture[V], *, interval_s: float, clock: Clock = time.monotonic
 ) -> AsyncIterator[Event[V]]:
-    """Look again and again, and give what has changed; while Slurm cannot answer there are no events.
+    """Yield the changes that repeated looks find, in order; failed looks are repeated.
+
+    Args:
+        picture: What to look at.
+        interval_s: The time between the beginnings of two looks.
+        clock: Returns monotonic seconds.
 
     Raises:
-        Unauthorized: Slurm does not accept the token.
-        TooOld: it does not have what is watched.
+        Unauthorized: If Slurm does not accept the token.
+        TooOld: If this Slurm does not have what is watched.
     """
     failures = 0
     while True:
@@ -39,6 +46,8 @@ async def watch(
 
 
 def pause_s(interval_s: float, failures: int) -> float:
-    return (
-        max(interval_s, min(interval_s * 2**failures, _LONGEST_PAUSE_S)) if failures else interval_s
-    )
+    """Return the time between two looks: it doubles with each failure, up to 30 s."""
+    if not failures:
+        return interval_s
+    doubled_s = interval_s * float(2 ** min(failures, _DOUBLINGS))
+    return max(interval_s, min(doubled_s, _LONGEST_PAUSE_S))
