@@ -53,16 +53,22 @@ class Operation:
         Raises:
             TooOld: If this version has no such operation or parameter.
             TypeError: If no version has such a parameter.
+            ValueError: If a parameter of the path is empty, or would change the path's meaning.
         """
         if version < self.since:
             raise TooOld(
                 self.name, f"it needs {parser(self.since)}, the server speaks {parser(version)}"
             )
-        parts = {name: quote(str(value), safe="") for name, value in path.items()}
+        parts = {name: self._segment(name, str(value)) for name, value in path.items()}
         return (
             self.path.format(version=parser(version), **parts),
             [pair for name, value in query.items() for pair in self._pairs(version, name, value)],
         )
+
+    def _segment(self, name: str, value: str) -> str:
+        if value in {"", ".", ".."}:
+            raise ValueError(f"{self.name}: expected a {name}, got {value!r}")
+        return quote(value, safe="")
 
     def _pairs(self, version: int, name: str, value: Value) -> Iterator[tuple[str, str]]:
         if value is None:

@@ -1,4 +1,4 @@
-"""What slurmctld has besides jobs: nodes, partitions, reservations, licenses, shares."""
+"""Nodes, partitions, reservations, licenses and shares."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,6 @@ from slurmclient.calls.speaker import Outcome, Speaker
 from slurmclient.models import License, Node, Partition, Reservation, Share
 from slurmclient.resources.collection import Collection
 from slurmclient.resources.watched import WatchedNames
-from slurmclient.wire import reading
 from slurmclient.wire.reading import Listing
 
 
@@ -27,27 +26,47 @@ class Nodes(WatchedNames[Node]):
         )
 
     async def update(self, name: str, /, **fields: object) -> Outcome:
-        """Change a node, or a list of them as `node[1-16]`: Slurm's fields, as `state`, `reason`, `weight`, `comment`.
+        """Change nodes.
 
-        A field that Slurm does not change so, as `cpus`, is a warning of the outcome.
+        Args:
+            name: A node's name, or a list such as `node[1-16]`.
+            fields: Slurm's fields (OpenAPI: `update_node_msg`), such as `state`, `reason`, `weight`,
+                `comment`. Slurm ignores those that it cannot change here, such as `cpus`, and says
+                so in the outcome's warnings.
+
+        Raises:
+            NotFound: If there is no such node.
+            Conflict: If the node's state does not allow the change.
         """
         return await self._write("slurm_post_node", name, **fields)
 
     async def drain(self, name: str, reason: str) -> Outcome:
-        """Let no more jobs start there."""
+        """Start no more jobs on a node, or on a list of nodes."""
         return await self.update(name, state=["DRAIN"], reason=reason)
 
     async def resume(self, name: str) -> Outcome:
-        """Let jobs start there again: after a drain, or when it was down."""
+        """Start jobs again on nodes that were drained or down."""
         return await self.update(name, state=["RESUME"])
 
     async def create(self, node_conf: str) -> Outcome:
-        """Add dynamic nodes, described as in slurm.conf: `NodeName=… State=EXTERNAL CPUs=…`; since v0.0.44."""
+        """Create dynamic nodes; needs v0.0.44.
+
+        Args:
+            node_conf: Their description as in slurm.conf(5): `NodeName=… State=EXTERNAL CPUs=…`.
+
+        Raises:
+            Conflict: If there is such a node already.
+        """
         _, outcome = await self._speaker.write("slurm_post_new_node", body={"node_conf": node_conf})
         return outcome
 
     async def delete(self, name: str) -> Outcome:
-        """Remove a dynamic node."""
+        """Delete a dynamic node.
+
+        Raises:
+            NotFound: If there is no such node.
+            Conflict: If jobs run on it.
+        """
         return await self._write("slurm_delete_node", name)
 
 
@@ -65,7 +84,13 @@ class Partitions(WatchedNames[Partition]):
         )
 
     async def save(self, name: str, /, **fields: object) -> Outcome:
-        """Create a partition or change it: Slurm's fields, as `nodes={"configured": "node[1-4]"}`; since v0.0.45."""
+        """Create or change a partition; needs v0.0.45.
+
+        Args:
+            name: Its name.
+            fields: Slurm's fields (OpenAPI: `partition_info`), such as
+                `nodes={"configured": "node[1-4]"}`.
+        """
         body = {"partitions": [{"name": name, **fields}]}
         _, outcome = await self._speaker.write(
             "slurm_post_partitions", body=body, written=("partitions", name)
@@ -73,7 +98,7 @@ class Partitions(WatchedNames[Partition]):
         return outcome
 
     async def delete(self, name: str) -> Outcome:
-        """Remove a partition; since v0.0.45."""
+        """Delete a partition; needs v0.0.45."""
         return await self._write("slurm_delete_partition", name)
 
 
@@ -91,11 +116,12 @@ class Reservations(WatchedNames[Reservation]):
         )
 
     async def save(self, name: str, /, **fields: object) -> Outcome:
-        """Create a reservation or change it; since v0.0.43.
+        """Create or change a reservation; needs v0.0.43.
 
         Args:
             name: Its name.
-            fields: Slurm's, as `start_time` (a datetime), `duration` (a timedelta), `node_list`, `users`, `flags`.
+            fields: Slurm's fields (OpenAPI: `reservation_desc_msg`), such as `start_time` (a
+                datetime), `duration` (minutes or a timedelta), `node_list`, `users`, `flags`.
         """
         _, outcome = await self._speaker.write(
             "slurm_post_reservation", body={"name": name, **fields}, written=("reservations", name)
@@ -103,19 +129,19 @@ class Reservations(WatchedNames[Reservation]):
         return outcome
 
     async def delete(self, name: str) -> Outcome:
-        """Remove a reservation."""
+        """Delete a reservation; needs v0.0.43."""
         return await self._write("slurm_delete_reservation", name)
 
 
 class Licenses(Collection[License]):
-    """The licenses; Slurm cannot be asked for one."""
+    """The licenses; Slurm can only list them."""
 
     def __init__(self, speaker: Speaker) -> None:
         super().__init__(speaker, License, "licenses", lists="slurm_get_licenses")
 
 
 class Shares:
-    """Fair-share: what accounts and users may use, and what they have used."""
+    """The fair-share tree (sshare(1)): shares and usage of accounts and users."""
 
     def __init__(self, speaker: Speaker) -> None:
         self._speaker = speaker
@@ -123,11 +149,16 @@ class Shares:
     async def list(
         self, *, accounts: str | Iterable[str] = (), users: str | Iterable[str] = ()
     ) -> Listing[Share]:
-        """Read them, of these accounts and users or of all."""
+        """Read the shares of all accounts and users, or only of these.
+
+        Args:
+            accounts: The accounts' names, as one string with commas or as several.
+            users: The users' names, likewise.
+        """
         query = {"accounts": _joined(accounts), "users": _joined(users)}
         operation = "slurm_get_shares"
         body = await self._speaker.caller.call(operation, query=query, user=self._speaker.user)
-        inside = reading.decode(body, _Nested).shares
+        inside = answers.parsed(operation, body, _Nested).shares
         return answers.listing(operation, bytes(inside), "shares", Share)
 
 

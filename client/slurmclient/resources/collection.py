@@ -1,23 +1,21 @@
-"""Objects of one kind."""
+"""Objects of one kind: `list`, `iter`, and `get` by name."""
 
 from collections.abc import AsyncIterator
+from datetime import datetime
 from typing import Any, Generic, TypeVar, overload
 
 from msgspec import Struct
 
 from slurmclient.api.operation import Value
 from slurmclient.calls import streaming
-from slurmclient.calls.speaker import Outcome, Speaker
+from slurmclient.calls.speaker import Outcome, Speaker, V
 from slurmclient.wire.reading import Listing
 
 M = TypeVar("M", bound=Struct)
 
 
-V = TypeVar("V", bound=Struct)
-
-
 class Collection(Generic[M]):
-    """Objects of one kind: `list`, `iter`, and `get` by name."""
+    """Objects of one kind, to be listed and read. All methods raise `SlurmError`."""
 
     def __init__(
         self,
@@ -29,15 +27,15 @@ class Collection(Generic[M]):
         gets: str = "",
         parameter: str = "",
     ) -> None:
-        """Say where they are.
+        """Describe where the objects are.
 
         Args:
-            speaker: As whom.
-            kind: What they are read into, unless `as_` says otherwise.
+            speaker: The user to act as.
+            kind: Their type, unless `as_` names another.
             key: The name of their list in an answer.
             lists: The operation that lists them.
-            gets: The one that reads one; "": there is none.
-            parameter: Of the latter's path.
+            gets: The operation that reads one; "" if there is none.
+            parameter: The parameter of that operation's path.
         """
         self._speaker = speaker
         self._kind = kind
@@ -51,21 +49,32 @@ class Collection(Generic[M]):
     @overload
     async def list(self, *, as_: type[V], **query: Value) -> Listing[V]: ...
     async def list(self, *, as_: Any = None, **query: Value) -> Any:
-        """Read them all.
+        """Read all objects.
 
         Args:
-            as_: A struct with the fields you need: decoding only these is several times cheaper.
-            query: Parameters of Slurm's, as `user` or `flags`; an unknown one is a TypeError that names those there are.
+            as_: A struct with the fields that you need; decoding fewer fields is several times
+                faster.
+            query: Slurm's query parameters.
+
+        Raises:
+            TypeError: If Slurm has no such parameter; the message names those that exist.
         """
-        found = await self._speaker.read(self._lists, self._key, as_ or self._kind, query=query)
-        return Listing() if found is None else found
+        return await self._speaker.read_all(self._lists, self._key, as_ or self._kind, query=query)
 
     @overload
     def iter(self, **query: Value) -> AsyncIterator[M]: ...
     @overload
     def iter(self, *, as_: type[V], **query: Value) -> AsyncIterator[V]: ...
     def iter(self, *, as_: Any = None, **query: Value) -> Any:
-        """Read them one by one while the answer comes: a long list is never in memory as a whole. Arguments as of `list`."""
+        """Yield all objects while the answer arrives, so that it is never in memory as a whole.
+
+        An object without a required field is left out. An answer that turns out to be incomplete
+        raises after the objects that did arrive.
+
+        Args:
+            as_: As of `list`.
+            query: As of `list`.
+        """
         return streaming.objects(
             self._speaker.caller,
             self._lists,
@@ -80,31 +89,49 @@ class Collection(Generic[M]):
     @overload
     async def get(self, name: str | int, *, as_: type[V], **query: Value) -> V: ...
     async def get(self, name: str | int, *, as_: Any = None, **query: Value) -> Any:
-        """Read one.
+        """Read one object.
+
+        Args:
+            name: Its name, or a job's id.
+            as_: A struct with the fields that you need.
+            query: Slurm's query parameters.
 
         Raises:
-            NotFound: there is none of this name.
-            TypeError: Slurm can only be asked for all of them.
+            NotFound: If there is no object with this name.
+            TypeError: If Slurm can only list these objects, or has no such parameter.
         """
         if not self._gets:
-            raise TypeError(f"Slurm cannot be asked for one of the {self._key}: list them")
+            raise TypeError(f"Slurm cannot read one of the {self._key} by name: list them")
         return await self._speaker.read_one(
             self._gets, self._key, as_ or self._kind, {self._parameter: name}, query
         )
 
-    async def list_if_changed(self, since: object, *, as_: type[V]) -> Listing[V] | None:
-        """`list`, where Slurm can say that nothing has changed since a listing's `updated_at`: None."""
+    async def list_if_changed(
+        self, since: datetime | None, *, as_: type[V], **query: Value
+    ) -> Listing[V] | None:
+        """Read all objects, unless none has changed.
+
+        Args:
+            since: The `updated_at` of an earlier listing, by Slurm's clock; None to read anyway.
+            as_: As of `list`.
+            query: As of `list`.
+
+        Returns:
+            All objects; None if none has changed since (HTTP 304).
+
+        Raises:
+            TypeError: If this operation has no `update_time`, or another parameter is unknown.
+        """
         return await self._speaker.read(
-            self._lists,
-            self._key,
-            as_,
-            query={"update_time": since},  # type: ignore[dict-item]  # a datetime or None
+            self._lists, self._key, as_, query={**query, "update_time": since}
         )
 
-    async def _write(self, operation: str, name: object, /, **body: object) -> Outcome:
-        """Change the object of this name."""
-        path = {self._parameter: str(name)} if name else {}
+    async def _write(self, operation: str, name: str | int, /, **body: object) -> Outcome:
+        """Change the object with this name."""
         _, outcome = await self._speaker.write(
-            operation, path, body=body or None, written=(self._key, str(name))
+            operation,
+            {self._parameter: str(name)},
+            body=body or None,
+            written=(self._key, str(name)),
         )
         return outcome

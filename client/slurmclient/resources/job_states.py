@@ -1,4 +1,4 @@
-"""States of jobs."""
+"""States of jobs (squeue(1), "JOB STATE CODES")."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -17,14 +17,17 @@ ENDED: Final = frozenset(
         "TIMEOUT",
     }
 )
-"""Base states after which a job does not run any more, unless it is requeued."""
-
+"""Base states of a job that has ended, unless it is requeued."""
 
 UNFINISHED: Final = frozenset({"COMPLETING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD"})
-"""Flags beside them that say: not yet, or not for good."""
+"""Flags beside a base state: the job still occupies its nodes, or will run again."""
 
 
 def has_ended(states: Iterable[str]) -> bool:
-    """Check whether a job with these states is over, its nodes freed."""
+    """Check whether a job has ended for good and released its nodes.
+
+    Args:
+        states: The job's `job_state`: a base state and flags.
+    """
     found = frozenset(states)
     return bool(found & ENDED) and not found & UNFINISHED

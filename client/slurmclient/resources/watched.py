@@ -1,13 +1,15 @@
-"""Collections that can be watched: jobs, nodes, partitions, reservations."""
+"""Collections with `watch` and `cache`: jobs, nodes, partitions, reservations."""
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar, overload
 
 from msgspec import Struct
 
-from slurmclient.resources.collection import Collection, V
+from slurmclient.calls.speaker import V
+from slurmclient.resources.collection import Collection
 from slurmclient.watching.cache import Cache, cached
 from slurmclient.watching.events import Event
 from slurmclient.watching.named_picture import NamedPicture
@@ -17,8 +19,8 @@ from slurmclient.watching.polling import watch
 M = TypeVar("M", bound=Struct)
 
 
-class Watched(Collection[M]):
-    """Adds `watch` and `cache`."""
+class Watched(Collection[M], ABC):
+    """A collection with `watch` and `cache`."""
 
     @overload
     def watch(
@@ -29,17 +31,21 @@ class Watched(Collection[M]):
         self, *, as_: type[V], interval_s: float = ..., resync_s: float = ...
     ) -> AsyncIterator[Event[V]]: ...
     def watch(self, *, as_: Any = None, interval_s: float = 1.0, resync_s: float = 300.0) -> Any:
-        """Give every change that is seen: first all objects as `Added`, then events in order, until you stop.
+        """Yield `Added` for every object, and then every change that is seen, in order, for ever.
 
-        Slurm has no watch: what comes and goes between two looks is not seen.
+        Slurm has no watch, so this polls: what comes and goes between two looks is not seen. Failed
+        looks are repeated, with pauses of up to 30 s.
 
         Args:
-            as_: A struct with the fields you need: a change of another field is none.
-            interval_s: Between the beginnings of two looks. A look at 10 000 jobs costs slurmrestd 50 ms and more.
-            resync_s: How often jobs are listed whole, to see changes that their states do not show.
+            as_: A struct with the fields that you need; changes of other fields are ignored.
+            interval_s: The time between the beginnings of two looks. A look at 10 000 jobs costs
+                slurmrestd at least 50 ms.
+            resync_s: How often to list jobs as a whole, to see changes that their states do not
+                show. Other objects are always listed as a whole.
 
         Raises:
-            Unauthorized: Slurm does not accept the token. Whatever else goes wrong is waited out.
+            Unauthorized: If Slurm does not accept the token.
+            TooOld: If this Slurm does not have what is watched.
         """
         return watch(self._picture(as_ or self._kind, resync_s), interval_s=interval_s)
 
@@ -68,7 +74,14 @@ class Watched(Collection[M]):
         resync_s: float = 300.0,
         indexes: Any = None,
     ) -> Any:
-        """Keep all objects in memory while the block lasts: see `slurmclient.cache`. `indexes` are functions of an object."""
+        """Keep all objects in memory while the block lasts; see `Cache`.
+
+        Args:
+            as_: As of `watch`.
+            interval_s: As of `watch`.
+            resync_s: As of `watch`.
+            indexes: Functions by name that return the value to find an object by.
+        """
         return cached(
             self._speaker,
             self._key,
@@ -77,14 +90,15 @@ class Watched(Collection[M]):
             indexes=indexes,
         )
 
+    @abstractmethod
     def _picture(self, kind: type[V], resync_s: float) -> Picture[V]:
-        raise NotImplementedError
+        """Return an empty picture of these objects."""
 
 
 class WatchedNames(Watched[M]):
-    """Those that have names: they are listed whole."""
+    """A collection of named objects, which every look lists as a whole."""
 
-    def _picture(self, kind: type[V], resync_s: float) -> Picture[V]:  # noqa: ARG002  # every look is a whole one
+    def _picture(self, kind: type[V], resync_s: float) -> Picture[V]:  # noqa: ARG002  # every look is a full listing
         return NamedPicture(
             self._speaker,
             kind,

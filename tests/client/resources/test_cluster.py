@@ -40,6 +40,14 @@ async def test_a_reservation_is_created_changed_and_deleted(client: Client) -> N
         await client.reservations.get("made")
 
 
+async def test_a_list_that_has_not_changed_is_not_sent_again(client: Client) -> None:
+    nodes = await client.nodes.list(as_=Row)
+    assert nodes.updated_at is not None
+    later = nodes.updated_at + timedelta(seconds=1)
+    assert await client.nodes.list_if_changed(later, as_=Row) is None
+    assert nodes == await client.nodes.list_if_changed(None, as_=Row)
+
+
 async def test_what_is_not_there_is_not_found(client: Client) -> None:
     for get in (client.nodes.get, client.partitions.get, client.reservations.get):
         with pytest.raises(NotFound, match="nope"):
