@@ -1,4 +1,8 @@
-"""An async, typed client of Slurm's REST API: see `Client`."""
+"""An async, typed client of Slurm's REST API (slurmrestd); start at `Client`.
+
+Everything that programs need is here, in `slurmclient.models` (the objects of Slurm, for annotations),
+`slurmclient.sync` (without an event loop) and `slurmclient.fake` (a Slurm for tests).
+"""
 
 from importlib.metadata import PackageNotFoundError, version
 

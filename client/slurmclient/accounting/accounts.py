@@ -1,6 +1,6 @@
-"""Accounts."""
+"""Accounts, users, and the associations between them (sacctmgr(1))."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from slurmclient.accounting.records import Records
 from slurmclient.api.operation import Value
@@ -9,7 +9,7 @@ from slurmclient.models import Account, Association, User
 
 
 class Accounts(Records[Account]):
-    """The accounts, or projects."""
+    """The accounts."""
 
     async def add(
         self,
@@ -22,11 +22,12 @@ class Accounts(Records[Account]):
         """Create accounts with their associations.
 
         Args:
-            names: Theirs.
-            description: Of each; "": its name.
-            organization: Of each; "": its parent's.
-            clusters: Where; by default on all.
-            association: Slurm's fields, as `fairshare`, `maxjobs`, `parent`.
+            names: The accounts' names.
+            description: The description of each; "" for its name.
+            organization: The organization of each; "" for its parent's.
+            clusters: The clusters to add them to; by default all.
+            association: Slurm's fields (OpenAPI: `assoc_rec_set`), such as `fairshare`, `maxjobs`,
+                `parent`.
         """
         condition = {
             "accounts": list(names),
@@ -34,13 +35,8 @@ class Accounts(Records[Account]):
             "association": association or None,
         }
         account = {"description": description or None, "organization": organization or None}
-        return await self._add("slurmdb_post_accounts_association", condition, account)
-
-    async def _add(
-        self, operation: str, condition: Mapping[str, object], account: Mapping[str, object]
-    ) -> Outcome:
         body = {"association_condition": condition, "account": account}
-        _, outcome = await self._speaker.write(operation, body=body)
+        _, outcome = await self._speaker.write("slurmdb_post_accounts_association", body=body)
         return outcome
 
 
@@ -55,14 +51,14 @@ class Users(Records[User]):
         clusters: Iterable[str] = (),
         **association: object,
     ) -> Outcome:
-        """Create users with their associations, or give users more of them.
+        """Create users with their associations, or add associations to existing users.
 
         Args:
-            names: Theirs.
-            accounts: Which they belong to.
-            default_account: One of these; "": the first for a new user.
-            clusters: Where; by default on all.
-            association: Slurm's fields, as `fairshare`, `maxjobs`.
+            names: The users' names.
+            accounts: The accounts to add them to.
+            default_account: One of these; "" for a new user's first.
+            clusters: The clusters to add them on; by default all.
+            association: Slurm's fields (OpenAPI: `assoc_rec_set`), such as `fairshare`, `maxjobs`.
         """
         body = {
             "association_condition": {
@@ -78,15 +74,18 @@ class Users(Records[User]):
 
 
 class Associations(Records[Association]):
-    """The associations: a user, in an account, on a cluster, in a partition or all."""
+    """The associations: a user in an account on a cluster, in one partition or in all."""
 
     async def delete_where(self, **query: Value) -> Outcome:
-        """Remove all that match, by `user`, `account`, `cluster`, `partition` and others.
+        """Delete all associations that match.
+
+        Args:
+            query: Slurm's query parameters, such as `user`, `account`, `cluster`, `partition`.
 
         Raises:
-            ValueError: no filter: that would be every association.
+            ValueError: If there is no filter, which would mean every association.
         """
         if not any(query.values()):
-            raise ValueError("say which associations to remove: user=…, account=…, cluster=…")
+            raise ValueError("say which associations to delete: user=…, account=…, cluster=…")
         _, outcome = await self._speaker.write("slurmdb_delete_associations", query=query)
         return outcome

@@ -1,4 +1,4 @@
-"""What slurmdbd keeps: ended jobs, accounts, users, associations, QOS, and the rest of the accounting."""
+"""slurmdbd, by way of slurmrestd: all its collections, and its state."""
 
 from functools import cached_property
 
@@ -6,6 +6,7 @@ from slurmclient.accounting.accounts import Accounts, Associations, Users
 from slurmclient.accounting.jobs import AccountedJobs
 from slurmclient.accounting.records import Records
 from slurmclient.calls.speaker import Speaker
+from slurmclient.errors import Malformed
 from slurmclient.models import (
     Account,
     Association,
@@ -26,14 +27,14 @@ from slurmclient.wire.reading import Listing
 
 
 class Database:
-    """slurmdbd, by way of slurmrestd."""
+    """The collections of slurmdbd. All methods raise `SlurmError`."""
 
     def __init__(self, speaker: Speaker) -> None:
         self._speaker = speaker
 
     @cached_property
     def jobs(self) -> AccountedJobs:
-        """All jobs there have been."""
+        """All jobs that were recorded."""
         return AccountedJobs(self._speaker)
 
     @cached_property
@@ -91,7 +92,7 @@ class Database:
 
     @cached_property
     def wckeys(self) -> Records[Wckey]:
-        """The workload characterization keys, by their names."""
+        """The workload characterization keys, by id."""
         return Records(
             self._speaker,
             Wckey,
@@ -105,7 +106,7 @@ class Database:
 
     @cached_property
     def clusters(self) -> Records[Cluster]:
-        """The clusters of this accounting."""
+        """The clusters that report to this slurmdbd."""
         return Records(
             self._speaker,
             Cluster,
@@ -119,7 +120,7 @@ class Database:
 
     @cached_property
     def tres(self) -> Records[Tres]:
-        """What can be accounted, as CPUs, memory, GPUs, licenses; Slurm cannot be asked for one."""
+        """The trackable resources, such as CPUs, memory, GPUs, licenses; Slurm can only list them."""
         return Records(
             self._speaker,
             Tres,
@@ -134,20 +135,26 @@ class Database:
         return Collection(self._speaker, Instance, "instances", lists="slurmdb_get_instances")
 
     async def ping(self) -> Listing[DatabasePing]:
-        """Ask whether slurmdbd answers; since v0.0.42."""
-        found = await self._speaker.read("slurmdb_get_ping", "pings", DatabasePing)
-        return Listing() if found is None else found
+        """Return which slurmdbd answer, primary and backup."""
+        return await self._speaker.read_all("slurmdb_get_ping", "pings", DatabasePing)
 
     async def diag(self) -> DatabaseStatistics:
         """Read slurmdbd's statistics."""
         return await self._speaker.read_field("slurmdb_get_diag", "statistics", DatabaseStatistics)
 
     async def conf(self) -> DatabaseConfig:
-        """Read slurmdbd's configuration; since v0.0.45."""
+        """Read slurmdbd's configuration; needs v0.0.45."""
         return await self._speaker.read_field("slurmdb_get_conf", "slurmdbd_conf", DatabaseConfig)
 
     async def dump(self) -> DatabaseDump:
-        """Read clusters, accounts, users, associations, QOS, wckeys and TRES at once."""
-        body = await self._speaker.caller.call("slurmdb_get_config", user=self._speaker.user)
-        found, _ = reading.one(body, DatabaseDump)
-        return DatabaseDump() if found is None else found
+        """Read all clusters, accounts, users, associations, QOS, wckeys and TRES with one request.
+
+        Raises:
+            Malformed: If the answer is not an object.
+        """
+        operation = "slurmdb_get_config"
+        body = await self._speaker.caller.call(operation, user=self._speaker.user)
+        found, odd = reading.one(body, DatabaseDump)
+        if found is None:
+            raise Malformed(operation, f"cannot decode the answer: {odd[0].why}")
+        return found

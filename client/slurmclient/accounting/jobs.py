@@ -1,4 +1,4 @@
-"""Jobs."""
+"""The accounting of jobs (sacct(1))."""
 
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
@@ -11,7 +11,7 @@ from slurmclient.resources.collection import Collection
 
 
 class AccountedJobs(Collection[AccountedJob]):
-    """The jobs of the accounting: all there have been, minutes behind at times."""
+    """All jobs that slurmdbd has recorded; it can lag minutes behind slurmctld."""
 
     def __init__(self, speaker: Speaker) -> None:
         super().__init__(
@@ -46,22 +46,28 @@ class AccountedJobs(Collection[AccountedJob]):
         as_: Any = None,
         **query: Value,
     ) -> AsyncIterator[Any]:
-        """Read the jobs that were there between two moments, a window of time after the other, each job once.
+        """Yield the jobs that existed in a span of time, each job once, reading it in windows.
 
         Args:
-            start: The first moment.
-            end: The last.
-            window: How much to ask for at a time; slurmdbd and this program hold one window in memory.
-            as_: A struct with the fields you need, `job_id` among them.
-            query: Parameters of Slurm's, as `users`, `account`, `state`.
+            start: The start of the span.
+            end: Its end.
+            window: The length of a window; slurmdbd and this program hold one in memory.
+            as_: A struct with the fields that you need, `job_id` among them.
+            query: Slurm's query parameters, such as `users`, `account`, `state`.
+
+        Raises:
+            ValueError: If the window is not positive.
+            TypeError: If Slurm has no such parameter.
         """
+        if window <= timedelta():
+            raise ValueError(f"expected a positive window, got {window}")
         kind = as_ or AccountedJob
         seen: set[tuple[object, ...]] = set()
         begins = start
         while begins < end:
             ends = min(begins + window, end)
             found = await self.list(as_=kind, start_time=begins, end_time=ends, **query)
-            # A job that ran on at the end of a window is in the next one again; older ones cannot come any more.
+            # A job that outlives a window is in the next one too; one that does not cannot reappear.
             now = {_identity(one) for one in found}
             for one in found:
                 if _identity(one) not in seen:
@@ -70,12 +76,21 @@ class AccountedJobs(Collection[AccountedJob]):
             begins = ends
 
     async def update(self, job_id: str | int, /, **fields: object) -> Outcome:
-        """Change what the accounting says of a job: `comment={"administrator": …}`, `derived_exit_code`, `extra`."""
+        """Change the record of a job; needs v0.0.44.
+
+        Args:
+            job_id: The job's id.
+            fields: Slurm's fields (OpenAPI: `job_modify`), such as `comment={"administrator": …}`,
+                `derived_exit_code`, `extra`.
+
+        Raises:
+            NotFound: If there is no such job.
+        """
         return await self._write("slurmdb_post_job", job_id, **fields)
 
 
 def _identity(job: Any) -> tuple[object, ...]:
-    """Return what tells jobs apart: ids are used again, and a requeued job has one record for each run."""
+    """Return what identifies a record: ids are reused, and each run of a job has its own."""
     return (
         job.job_id,
         getattr(job, "sluid", ""),

@@ -1,4 +1,4 @@
-"""Records."""
+"""Collections of slurmdbd whose records can be saved and deleted."""
 
 from collections.abc import Mapping
 from typing import Generic, TypeVar
@@ -12,7 +12,7 @@ M = TypeVar("M", bound=Struct)
 
 
 class Records(Collection[M], Generic[M]):
-    """Records that can be saved and removed."""
+    """A collection with `save` and `delete`."""
 
     def __init__(
         self,
@@ -26,17 +26,40 @@ class Records(Collection[M], Generic[M]):
         saves: str = "",
         deletes: str = "",
     ) -> None:
-        """Say where they are; saves and deletes are operations, the others as of `Collection`."""
+        """Describe where the records are.
+
+        Args:
+            speaker: As of `Collection`.
+            kind: As of `Collection`.
+            key: As of `Collection`.
+            lists: As of `Collection`.
+            gets: As of `Collection`.
+            parameter: As of `Collection`.
+            saves: The operation that creates and changes records; "" if there is none.
+            deletes: The operation that deletes one by name; "" if there is none.
+        """
         super().__init__(speaker, kind, key, lists=lists, gets=gets, parameter=parameter)
         self._saves = saves
         self._deletes = deletes
 
     async def save(self, *records: Mapping[str, object]) -> Outcome:
-        """Create records or change them: each has Slurm's fields, those that are not named stay as they are."""
+        """Create or change records.
+
+        Args:
+            records: Slurm's fields of each (OpenAPI: as in the answer to `list`); fields that are
+                left out keep their values.
+        """
         _, outcome = await self._speaker.write(self._saves, body={self._key: list(records)})
         return outcome
 
     async def delete(self, name: str | int) -> Outcome:
-        """Remove a record."""
+        """Delete a record.
+
+        Raises:
+            NotFound: If there is no such record.
+            TypeError: If Slurm cannot delete such records by name.
+        """
+        if not self._deletes:
+            raise TypeError(f"Slurm cannot delete one of the {self._key} by name")
         _, outcome = await self._speaker.write(self._deletes, {self._parameter: name})
         return outcome

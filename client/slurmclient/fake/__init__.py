@@ -1,4 +1,8 @@
-"""A Slurm for the tests of your programs."""
+"""A Slurm for the tests of your programs: in this process, over real HTTP, without Slurm.
+
+`server` answers HTTP and applies `faults`, `cluster` has the nodes and jobs, `requests` what both
+need.
+"""
 
 from slurmclient.fake.faults import DOWN, LATE, LOST_REPLY, LOST_REQUEST, Fault
 from slurmclient.fake.server import FakeSlurm

@@ -1,20 +1,20 @@
-"""What `FakeSlurm` knows, and what its operations do to it: a cluster in plain values."""
+"""The cluster of a `FakeSlurm`, in plain values, and the operations on it.
+
+A job that is not held starts at once, on as many idle and undrained nodes as it asks for. It ends
+when it is cancelled or by `end`, and is known until `forget`.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from slurmclient.fake.requests import WORDS, Asked, Refused, number
+from slurmclient.resources.job_states import ENDED
 
 PARTITION: Final = "fake"
 
 
-_ENDED: Final = frozenset(
-    {"CANCELLED", "COMPLETED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY"}
-)
-
-
 class FakeCluster:
-    """Nodes, jobs, one partition. An operation is a method that has its name."""
+    """Nodes, jobs and one partition; the methods are named after the operations."""
 
     def __init__(self, *, nodes: int, cpus: int, clock: Callable[[], float]) -> None:
         self.clock = clock
@@ -26,7 +26,7 @@ class FakeCluster:
         self._submitted = 0
 
     def end(self, job_id: int, state: str = "COMPLETED", *, exit_code: int = 0) -> None:
-        """Let a job end."""
+        """End a job in a state, with an exit code."""
         job = self._jobs[job_id]
         job["job_state"] = [state]
         job["end_time"] = number(self.clock())
@@ -35,24 +35,24 @@ class FakeCluster:
         self._schedule()
 
     def forget(self, job_id: int) -> None:
-        """Let slurmctld forget a job, as MinJobAge seconds after its end."""
+        """Purge a job, as slurmctld does MinJobAge seconds after its end."""
         del self._jobs[job_id]
 
     def restart(self, *, wipe: bool = False) -> None:
-        """Start slurmctld anew; one that was wiped knows no jobs, and gives their ids again."""
+        """Restart slurmctld; with `wipe` it loses all jobs and reuses their ids."""
         self._started += 1
         if wipe:
             self._jobs.clear()
             self._next_id = 1
 
-    # --- operations, by their names ---------------------------------------------------------------------------------------
+    # --- operations, by name
 
     def slurm_get_ping(self, _: Asked) -> dict[str, Any]:
-        """`slurm_get_ping`."""
+        """Return the one controller."""
         return {"pings": [{"hostname": "fake", "responding": True, "latency": 1, "primary": True}]}
 
     def slurm_get_diag(self, _: Asked) -> dict[str, Any]:
-        """`slurm_get_diag`."""
+        """Return statistics."""
         counts = {
             "req_time": number(self.clock()),
             "req_time_start": number(self._started),
@@ -62,11 +62,11 @@ class FakeCluster:
         return {"statistics": counts}
 
     def slurm_get_jobs(self, _: Asked) -> dict[str, Any]:
-        """`slurm_get_jobs`."""
+        """Return all jobs."""
         return {"jobs": list(self._jobs.values()), "last_update": number(self.clock())}
 
     def slurm_get_jobs_state(self, asked: Asked) -> dict[str, Any]:
-        """`slurm_get_jobs_state`."""
+        """Return the states of all jobs, or of those asked for."""
         wanted = asked.query.get("job_id", [])
         states = [
             {"job_id": str(id_), "state": job["job_state"]}
@@ -76,11 +76,11 @@ class FakeCluster:
         return {"jobs": states}
 
     def slurm_get_job(self, asked: Asked) -> dict[str, Any]:
-        """`slurm_get_job`."""
+        """Return a job."""
         return {"jobs": [self._job(asked.parts["job_id"])]}
 
     def slurm_post_job_submit(self, asked: Asked) -> dict[str, Any]:
-        """`slurm_post_job_submit`."""
+        """Submit a job."""
         given = asked.body.get("job", {})
         if given.get("partition", PARTITION) != PARTITION:
             raise Refused(2000)
@@ -110,7 +110,7 @@ class FakeCluster:
         return {"job_id": job_id, "step_id": "batch", "job_submit_user_msg": ""}
 
     def slurm_post_job(self, asked: Asked) -> dict[str, Any]:
-        """`slurm_post_job`."""
+        """Change a job."""
         job = self._owned(asked)
         if _has_ended(job):
             raise Refused(2084)
@@ -119,14 +119,14 @@ class FakeCluster:
         return {"results": None}
 
     def slurm_delete_job(self, asked: Asked) -> dict[str, Any]:
-        """`slurm_delete_job`."""
+        """Cancel a job, or ignore a signal."""
         status = self._cancelled(
             asked, asked.parts["job_id"], next(iter(asked.query.get("signal", ())), None)
         )
         return {"status": [status] if status["error"]["code"] else []}
 
     def slurm_delete_jobs(self, asked: Asked) -> dict[str, Any]:
-        """`slurm_delete_jobs`."""
+        """Cancel the jobs asked for, or those that match."""
         wanted = asked.body.get("jobs") or [
             str(id_)
             for id_, job in self._jobs.items()
@@ -135,18 +135,18 @@ class FakeCluster:
         return {"status": [self._cancelled(asked, job_id, None) for job_id in wanted]}
 
     def slurm_get_nodes(self, _: Asked) -> dict[str, Any]:
-        """`slurm_get_nodes`."""
+        """Return all nodes."""
         return {
             "nodes": [*map(self._shown, self._nodes.values())],
             "last_update": number(self.clock()),
         }
 
     def slurm_get_node(self, asked: Asked) -> dict[str, Any]:
-        """`slurm_get_node`."""
+        """Return a node."""
         return {"nodes": [self._shown(self._named(asked))]}
 
     def slurm_post_node(self, asked: Asked) -> dict[str, Any]:
-        """`slurm_post_node`."""
+        """Change a node; warn of fields that cannot be changed."""
         node = self._named(asked)
         self._check_root(asked)
         for state in asked.body.get("state", ()):
@@ -168,7 +168,7 @@ class FakeCluster:
         }
 
     def slurm_delete_node(self, asked: Asked) -> dict[str, Any]:
-        """`slurm_delete_node`."""
+        """Delete a node that has no job."""
         node = self._named(asked)
         self._check_root(asked)
         if node["name"] in self._busy():
@@ -177,7 +177,7 @@ class FakeCluster:
         return {}
 
     def slurm_post_new_node(self, asked: Asked) -> dict[str, Any]:
-        """`slurm_post_new_node`."""
+        """Create a node."""
         self._check_root(asked)
         conf = dict(one.split("=", 1) for one in asked.body["node_conf"].split())
         if conf["NodeName"] in self._nodes:
@@ -186,22 +186,22 @@ class FakeCluster:
         return {}
 
     def slurm_get_licenses(self, _: Asked) -> dict[str, Any]:
-        """`slurm_get_licenses`."""
+        """Return no licenses."""
         return {"licenses": []}
 
     def slurm_get_partitions(self, _: Asked) -> dict[str, Any]:
-        """`slurm_get_partitions`."""
+        """Return the one partition."""
         nodes = {"configured": ",".join(self._nodes), "total": len(self._nodes)}
         made = {"name": PARTITION, "nodes": nodes, "partition": {"state": ["UP"]}}
         return {"partitions": [made], "last_update": number(self.clock())}
 
     def slurm_get_partition(self, asked: Asked) -> dict[str, Any]:
-        """`slurm_get_partition`."""
+        """Return the partition if the name is right."""
         if asked.parts["partition_name"] != PARTITION:
             return {"partitions": []}
         return self.slurm_get_partitions(asked)
 
-    # --- what they stand on -----------------------------------------------------------------------------------------------
+    # --- what they build on
 
     def _node(self, name: str) -> dict[str, Any]:
         return {"name": name, "state": ["IDLE"], "reason": "", "comment": "", "cpus": self._cpus}
@@ -234,19 +234,19 @@ class FakeCluster:
             raise Refused(2010)
 
     def _cancelled(self, asked: Asked, job_id: str, signal: str | None) -> dict[str, Any]:
-        number = 0
+        code = 0
         job = self._jobs.get(int(job_id)) if str(job_id).isdecimal() else None
         if job is None:
-            number = 2017
+            code = 2017
         elif asked.user not in {"root", job["user_name"]}:
-            number = 2002
+            code = 2002
         elif _has_ended(job):
-            number = 2021
+            code = 2021
         elif signal in {None, "KILL", "SIGKILL", "9"}:
             self.end(int(job_id), "CANCELLED")
-        words = WORDS.get(number, "No error")
+        words = WORDS.get(code, "No error")
         return {
-            "error": {"string": words, "code": number, "message": words},
+            "error": {"string": words, "code": code, "message": words},
             "step_id": str(job_id),
         }
 
@@ -277,4 +277,4 @@ class FakeCluster:
 
 
 def _has_ended(job: Mapping[str, Any]) -> bool:
-    return bool(_ENDED & set(job["job_state"]))
+    return bool(ENDED & set(job["job_state"]))

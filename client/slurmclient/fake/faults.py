@@ -1,4 +1,4 @@
-"""Faults."""
+"""Faults that a fake Slurm can apply to requests."""
 
 from enum import Enum
 from typing import Final
@@ -7,19 +7,13 @@ from typing import Final
 class Fault(Enum):
     """What becomes of a request."""
 
-    LOST_REPLY = "it is done, and the connection breaks"
-    LOST_REQUEST = "the connection breaks, and nothing is done"
-    LATE = "the connection breaks, and it is done when `deliver` is called"
+    LOST_REPLY = "carried out, then the connection breaks"
+    LOST_REQUEST = "the connection breaks, nothing is carried out"
+    LATE = "the connection breaks, `deliver` carries it out later"
     DOWN = "slurmctld cannot be reached"
 
 
 LOST_REPLY: Final = Fault.LOST_REPLY
-
-
 LOST_REQUEST: Final = Fault.LOST_REQUEST
-
-
 LATE: Final = Fault.LATE
-
-
 DOWN: Final = Fault.DOWN

@@ -1,13 +1,12 @@
-"""A Slurm for the tests of your programs: in this process, over real HTTP, without Slurm.
+"""The HTTP server of `FakeSlurm`: requests, tokens, faults.
 
 async with FakeSlurm(nodes=4) as fake, Client(fake.url, token="any") as slurm:
     job = await slurm.jobs.submit(name="mine")
     fake.end(job.job_id, "FAILED", exit_code=3)
     fake.fail_next("slurm_post_job", LOST_REPLY)
 
-It knows jobs, nodes, partitions, ping and diag, in every version of the API, and is held by the tests that the real slurmrestd
-passes. A job that is not held runs at once, on as many nodes as it asked for that have no job and are not drained; it ends when it is
-cancelled or `end` says so. Nothing is forgotten before `forget`. Everything else of slurmrestd is answered as an unknown path.
+It serves jobs, nodes, partitions, ping and diag in every version of the API; all other paths are
+unknown. It passes the tests that the real slurmrestd passes. `cluster` says how its jobs behave.
 """
 
 import contextlib
@@ -32,7 +31,10 @@ RELEASE: Final = "26.05.5"
 
 
 class FakeSlurm(FakeCluster):
-    """The server; use it as `async with`. Its methods change what Slurm itself would change."""
+    """A Slurm in this process, over real HTTP; use it as `async with`.
+
+    Its methods do what Slurm would do by itself: `end`, `forget`, `restart`.
+    """
 
     def __init__(
         self,
@@ -41,21 +43,21 @@ class FakeSlurm(FakeCluster):
         cpus: int = 8,
         clock: Callable[[], float] = time.time,  # noqa: TID251  # the default clock of a library
     ) -> None:
-        """Start with nodes `node-0` … that are idle.
+        """Start with idle nodes `node-0`, `node-1`, …
 
         Args:
-            nodes: How many.
-            cpus: Of each.
-            clock: Seconds since 1970.
+            nodes: The number of nodes.
+            cpus: The CPUs of each.
+            clock: Returns seconds since 1970.
         """
         super().__init__(nodes=nodes, cpus=cpus, clock=clock)
         self._faults: list[tuple[str, Fault]] = []
         self._late: list[Callable[[], object]] = []
         self._runner: web.ServerRunner | None = None
         self.url = ""
-        """Where it listens."""
+        """The address to give to a client."""
         self.calls: list[tuple[str, str]] = []
-        """Every operation that was asked, and as whom."""
+        """Every operation requested so far, with the user."""
 
     async def __aenter__(self) -> Self:
         self._runner = web.ServerRunner(web.Server(self._serve))
@@ -70,11 +72,17 @@ class FakeSlurm(FakeCluster):
             await self._runner.cleanup()
 
     def fail_next(self, operation: str, fault: Fault, *, times: int = 1) -> None:
-        """Let a fault meet the next requests of an operation, as `slurm_post_job_submit`; "": of any."""
+        """Apply a fault to the next requests.
+
+        Args:
+            operation: The operation, such as `slurm_post_job_submit`; "" for any.
+            fault: What becomes of the requests.
+            times: The number of requests.
+        """
         self._faults += [(operation, fault)] * times
 
     def deliver(self) -> None:
-        """Do what was held back by LATE, in order; what is refused by now is not done."""
+        """Carry out the requests held back by LATE, in order; ignore those refused by now."""
         late, self._late = self._late, []
         for do in late:
             with contextlib.suppress(Refused):
@@ -147,7 +155,7 @@ class FakeSlurm(FakeCluster):
 
 
 def _operation(method: str, path: str) -> tuple[str, dict[str, str]]:
-    """Find the operation of a path; "" if there is none."""
+    """Return the operation of a path with its parameters; "" if there is none."""
     given = path.strip("/").split("/")
     for one in _LITERAL_FIRST:
         pattern = one.path.strip("/").split("/")
