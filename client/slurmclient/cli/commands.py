@@ -3,7 +3,6 @@
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,48 +11,36 @@ import typer
 from rich.console import Console
 
 from slurmclient.calls.speaker import Outcome
-from slurmclient.cli.advice import ADVICE
+from slurmclient.cli.advice import advice
 from slurmclient.cli.fields import pair, parsed
-from slurmclient.cli.kinds import SHOWN, Kind
+from slurmclient.cli.kinds import SHOWN, Kind, Live
 from slurmclient.cli.rendering import Output, as_json, cell, field, show
 from slurmclient.client import Client
-from slurmclient.errors import SlurmError
+from slurmclient.errors import Rejected, SlurmError
+from slurmclient.transport.tls import UnusableTls
 from slurmclient.transport.tokens import TokenFile
 from slurmclient.watching.events import Added, Deleted, Event, Modified, Restarted
 
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Look at Slurm and change it, through slurmrestd.",
-    epilog="SLURMRESTD_URL says where slurmrestd is; SLURM_JWT, or the file that SLURM_JWT_FILE names, holds the token.",
+    help="Show and change what Slurm has, by way of slurmrestd.",
+    epilog="Environment: SLURMRESTD_URL, the address of slurmrestd; SLURM_JWT, the token, or"
+    " SLURM_JWT_FILE, the path of its file; SLURMRESTD_CA, the path of a CA to trust.",
 )
 
-
-class Watchable(StrEnum):
-    """What can be watched."""
-
-    JOBS = "jobs"
-    NODES = "nodes"
-    PARTITIONS = "partitions"
-    RESERVATIONS = "reservations"
-
-
-class Changeable(StrEnum):
-    """What `update` changes."""
-
-    JOBS = "jobs"
-    NODES = "nodes"
-    PARTITIONS = "partitions"
-    RESERVATIONS = "reservations"
-
-
-OutputOption = Annotated[Output, typer.Option("--output", "-o", help="How to print.")]
-
-
+OutputOption = Annotated[Output, typer.Option("--output", "-o", help="The format.")]
+Filters = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="FILTER=VALUE", help="Slurm's query parameters."),
+]
 Fields = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[FIELD=VALUE]...", help="Slurm's fields; a value may be JSON."),
+    typer.Argument(
+        metavar="FIELD=VALUE", help="Slurm's fields, such as partition=gpu; a value may be JSON."
+    ),
 ]
+Name = Annotated[str, typer.Argument(help="The object's name, or the job's id.")]
 
 
 class _Access(msgspec.Struct, frozen=True):
@@ -68,13 +55,20 @@ def access(
     context: typer.Context,
     *,
     url: Annotated[
-        str, typer.Option(envvar="SLURMRESTD_URL", help="Of slurmrestd; several with commas.")
+        str,
+        typer.Option(
+            envvar="SLURMRESTD_URL", help="slurmrestd's address; several are separated by commas."
+        ),
     ] = "",
-    token_file: Annotated[str, typer.Option(envvar="SLURM_JWT_FILE", help="Holds the token.")] = "",
-    api: Annotated[str, typer.Option(help="A version, as v0.0.44.")] = "auto",
-    as_user: Annotated[str, typer.Option(help="Act as this user; needs root's token.")] = "",
+    token_file: Annotated[
+        str, typer.Option(help="The path of a file with the token; overrides the environment.")
+    ] = "",
+    api: Annotated[str, typer.Option(help="The version of the API, such as v0.0.44.")] = "auto",
+    as_user: Annotated[
+        str, typer.Option(help="Act as this user; needs a token of root or SlurmUser.")
+    ] = "",
 ) -> None:
-    """Take what all commands need."""
+    """Keep the options that all commands share."""
     context.obj = _Access(url=url, token_file=token_file, api=api, user=as_user)
 
 
@@ -82,11 +76,11 @@ def access(
 def list_(
     context: typer.Context,
     kind: Kind,
-    filters: Fields = None,
+    filters: Filters = None,
     *,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """List jobs, nodes, accounts, …; filters are Slurm's, as `users=alice` of the history."""
+    """List objects of one kind, such as `jobs`, or `history users=alice`."""
 
     async def listed(slurm: Client) -> None:
         shown = SHOWN[kind]
@@ -95,7 +89,7 @@ def list_(
         show(Console(), found, shown.columns, output)
         for odd in getattr(found, "odd", ()):
             print(
-                f"slurmc: object {odd.index}, {odd.field or 'as a whole'}: {odd.why}",
+                f"slurmc: cannot read {odd.field or 'anything'} of object {odd.index}: {odd.why}",
                 file=sys.stderr,
             )
 
@@ -104,9 +98,9 @@ def list_(
 
 @app.command()
 def get(
-    context: typer.Context, kind: Kind, name: str, *, output: OutputOption = Output.YAML
+    context: typer.Context, kind: Kind, name: Name, *, output: OutputOption = Output.YAML
 ) -> None:
-    """Show all there is to know about one: its name, or a job's id."""
+    """Show all fields of one object."""
 
     async def got(slurm: Client) -> None:
         shown = SHOWN[kind]
@@ -119,21 +113,21 @@ def get(
 @app.command()
 def watch(
     context: typer.Context,
-    kind: Watchable,
+    kind: Live,
     *,
-    interval: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 1.0,
-    count: Annotated[int, typer.Option(help="End after so many events; 0: never.")] = 0,
+    interval: Annotated[float, typer.Option(min=0.1, help="The seconds between two looks.")] = 1.0,
+    count: Annotated[int, typer.Option(min=0, help="Events to print; 0 for no limit.")] = 0,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Print what there is, and then every change, until Ctrl-C; as JSON, one event a line."""
+    """Print all objects and then every change until Ctrl-C; JSON has one event per line."""
 
     async def watched(slurm: Client) -> None:
         shown = SHOWN[Kind(kind.value)]
-        told = 0
+        printed = 0
         async for event in shown.collection(slurm).watch(interval_s=interval):
             print(_event(event, shown.columns, output), flush=True)
-            told += 1
-            if told == count:
+            printed += 1
+            if printed == count:
                 return
 
     _with_slurm(context, watched)
@@ -142,12 +136,12 @@ def watch(
 @app.command()
 def submit(
     context: typer.Context,
-    script: Annotated[Path, typer.Argument(help="The batch script; - reads it from the input.")],
+    script: Annotated[Path, typer.Argument(help="The batch script; - for the standard input.")],
     fields: Fields = None,
     *,
-    key: Annotated[str, typer.Option(help="Never submit a job with this key twice.")] = "",
+    key: Annotated[str, typer.Option(help="Run at most one job with this key.")] = "",
 ) -> None:
-    """Submit a batch script; prints the job's id. Fields are Slurm's, as `partition=gpu time_limit=90`."""
+    """Submit a batch script and print the job's id."""
 
     async def submitted(slurm: Client) -> None:
         text = sys.stdin.read() if str(script) == "-" else script.read_text()
@@ -162,32 +156,42 @@ def submit(
 @app.command()
 def cancel(
     context: typer.Context,
-    job_ids: Annotated[list[str], typer.Argument(metavar="JOB_ID...")],
+    job_ids: Annotated[
+        list[str], typer.Argument(metavar="JOB_ID", help="Jobs' ids; 7_3 is a task of array 7.")
+    ],
     *,
-    signal: Annotated[str, typer.Option(help="Only send a signal, as TERM.")] = "",
+    signal: Annotated[str, typer.Option(help="Only send this signal, such as TERM.")] = "",
 ) -> None:
-    """Cancel jobs."""
+    """Cancel jobs; go on with the others if one cannot be cancelled."""
 
     async def cancelled(slurm: Client) -> None:
+        refusals: list[Rejected] = []
         for job_id in job_ids:
-            await slurm.jobs.cancel(job_id, signal=signal)
+            try:
+                await slurm.jobs.cancel(job_id, signal=signal)
+            except Rejected as error:
+                refusals.append(error)
+        for refusal in refusals[:-1]:
+            print(f"slurmc: {refusal}", file=sys.stderr)
+        if refusals:
+            raise refusals[-1]
 
     _with_slurm(context, cancelled)
 
 
 @app.command()
-def update(context: typer.Context, kind: Changeable, name: str, fields: Fields = None) -> None:
-    """Change one: `slurmc update jobs 7 time_limit=90`, `slurmc update nodes c1 state=DRAIN reason=fan`."""
+def update(context: typer.Context, kind: Live, name: Name, fields: Fields = None) -> None:
+    """Change one object, such as `jobs 7 time_limit=90` or `nodes c1 state=DRAIN reason=fan`."""
 
     async def updated(slurm: Client) -> None:
         given = parsed(fields)
         if not given:
-            raise typer.BadParameter("say what to change, as FIELD=VALUE")
-        changes: dict[Changeable, Callable[..., Awaitable[Outcome]]] = {
-            Changeable.JOBS: slurm.jobs.update,
-            Changeable.NODES: slurm.nodes.update,
-            Changeable.PARTITIONS: slurm.partitions.save,
-            Changeable.RESERVATIONS: slurm.reservations.save,
+            raise typer.BadParameter("expected what to change as FIELD=VALUE, got nothing")
+        changes: dict[Live, Callable[..., Awaitable[Outcome]]] = {
+            Live.JOBS: slurm.jobs.update,
+            Live.NODES: slurm.nodes.update,
+            Live.PARTITIONS: slurm.partitions.save,
+            Live.RESERVATIONS: slurm.reservations.save,
         }
         outcome = await changes[kind](name, **given)
         for warning in outcome.warnings:
@@ -197,12 +201,12 @@ def update(context: typer.Context, kind: Changeable, name: str, fields: Fields =
 
 
 def run() -> None:
-    """Run the command that was typed."""
+    """Run the command line."""
     app(prog_name="slurmc")
 
 
 def _with_slurm(context: typer.Context, do: Callable[[Client], Awaitable[None]]) -> None:
-    """Open a client, and say what to do where something goes wrong."""
+    """Do something with a client; exit with a message and advice if it fails."""
     chosen: _Access = context.obj
 
     async def opened() -> None:
@@ -212,10 +216,9 @@ def _with_slurm(context: typer.Context, do: Callable[[Client], Awaitable[None]])
     try:
         asyncio.run(opened())
     except SlurmError as error:
-        advice = [words for kind, words in ADVICE.items() if issubclass(type(error), kind)][:1]
-        print(f"slurmc: {error}", *advice, sep="\n", file=sys.stderr)
+        print(f"slurmc: {error}", *filter(None, [advice(error)]), sep="\n", file=sys.stderr)
         raise typer.Exit(1) from None
-    except (TypeError, ValueError, OSError) as error:
+    except (TypeError, ValueError, OSError, UnusableTls) as error:
         print(f"slurmc: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
     except KeyboardInterrupt:

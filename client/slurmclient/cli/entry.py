@@ -1,10 +1,10 @@
-"""`slurmc`: what it needs comes with the extra `cli`."""
+"""The entry point of `slurmc`."""
 
 import sys
 
 
 def main() -> None:
-    """Run the command, or say what is missing."""
+    """Run the command, or say which extra to install."""
     try:
         from slurmclient.cli import commands  # noqa: PLC0415  # the library works without the extra
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""What `slurmc` can list: its name, where it is, and the columns of its table."""
+"""What `slurmc` can list: names, collections, and the columns of tables."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from slurmclient.client import Client
 
 
 class Kind(StrEnum):
-    """As it is typed; completion knows them."""
+    """Everything that can be listed, by the word to type."""
 
     JOBS = "jobs"
     NODES = "nodes"
@@ -28,13 +28,22 @@ class Kind(StrEnum):
     WCKEYS = "wckeys"
 
 
+class Live(StrEnum):
+    """What can be watched and changed."""
+
+    JOBS = "jobs"
+    NODES = "nodes"
+    PARTITIONS = "partitions"
+    RESERVATIONS = "reservations"
+
+
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Where a kind is, and what a table shows of it."""
+    """A kind's collection, and the columns of its table."""
 
     collection: Callable[[Client], Any]
     columns: tuple[str, ...]
-    """Fields, as `time.start`."""
+    """Fields, such as `name` or `time.start`."""
 
 
 SHOWN: Final = {

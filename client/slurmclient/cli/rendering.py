@@ -1,4 +1,4 @@
-"""Objects as a table, JSON or YAML."""
+"""Printing objects as a table, JSON or YAML."""
 
 import json
 import math
@@ -14,7 +14,7 @@ from rich.table import Table
 
 
 class Output(StrEnum):
-    """How to print."""
+    """The formats."""
 
     TABLE = "table"
     JSON = "json"
@@ -22,7 +22,7 @@ class Output(StrEnum):
 
 
 def plain(value: object) -> Any:
-    """Return what JSON can say: sets as sorted lists, moments in ISO 8601, no limit as "infinite"."""
+    """Return a value as JSON has it: sets as sorted lists, times in ISO 8601, "infinite" for inf."""
     match value:
         case msgspec.Struct():
             names = {one.name: one.encode_name for one in msgspec.structs.fields(value)}
@@ -42,12 +42,12 @@ def plain(value: object) -> Any:
 
 
 def as_json(value: object) -> str:
-    """Write JSON for people and programs."""
+    """Return indented JSON."""
     return json.dumps(plain(value), indent=2, ensure_ascii=False)
 
 
 def as_yaml(value: object) -> str:
-    """Write YAML: every scalar as JSON writes it, which YAML reads alike."""
+    """Return YAML; scalars are written as in JSON, which is valid YAML."""
     return "\n".join(_yaml(plain(value)))
 
 
@@ -74,26 +74,24 @@ def _yaml_item(head: str, value: Any) -> Iterator[str]:
 
 
 def table(objects: Iterable[object], columns: Sequence[str]) -> Table:
-    """Make a table with a row for each object; a column is a field, as `time.start`."""
+    """Return a table with a row for each object; a column is a field, such as `time.start`."""
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in columns:
-        made.add_column(
-            column.rpartition(".")[2] if column.count(".") == 0 else column, overflow="fold"
-        )
+        made.add_column(column, overflow="fold")
     for one in objects:
         made.add_row(*(cell(field(one, column)) for column in columns))
     return made
 
 
 def field(value: object, path: str) -> object:
-    """Return a field of a field."""
+    """Return the value at a dotted path; None if there is none."""
     for name in path.split("."):
         value = getattr(value, name, None)
     return value
 
 
 def cell(value: object) -> str:
-    """Write a value into a table."""
+    """Return a value as a table shows it; times are local."""
     match value:
         case None:
             return "-"
@@ -110,7 +108,7 @@ def cell(value: object) -> str:
 
 
 def show(console: Console, found: object, columns: Sequence[str], output: Output) -> None:
-    """Print a list, or one object."""
+    """Print a list of objects, or one object."""
     match output:
         case Output.JSON:
             console.out(as_json(found), highlight=False)

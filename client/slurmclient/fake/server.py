@@ -43,7 +43,7 @@ class FakeSlurm(FakeCluster):
         cpus: int = 8,
         clock: Callable[[], float] = time.time,  # noqa: TID251  # the default clock of a library
     ) -> None:
-        """Start with idle nodes `node-0`, `node-1`, …
+        """Start with idle nodes `node-0`, `node-1` and so on.
 
         Args:
             nodes: The number of nodes.

@@ -73,6 +73,16 @@ async def test_a_job_is_listed_got_changed_and_cancelled(slurmc: Slurmc, submit:
     assert "See its state with 'slurmc get'." in complaint
 
 
+async def test_a_job_that_cannot_be_cancelled_does_not_keep_the_others(
+    slurmc: Slurmc, submit: Submit, client: Client
+) -> None:
+    job = (await submit(hold=True)).job_id
+    code, _, complaint = slurmc("cancel", "99998", str(job), "99999")
+    assert 1 == code
+    assert complaint.index("99998") < complaint.index("99999")
+    assert "CANCELLED" in (await client.jobs.get(job)).job_state
+
+
 def test_every_kind_is_listed_in_every_form(slurmc: Slurmc) -> None:
     for kind in ("partitions", "shares", "users"):
         code, text, complaint = slurmc("list", kind, "-o", "json")
@@ -108,6 +118,8 @@ def test_what_is_wrong_is_said_with_what_to_do(slurmc: Slurmc) -> None:
     code, _, complaint = slurmc("list", "jobs", SLURMRESTD_URL="http://127.0.0.1:1")
     assert 1 == code
     assert "Check the address" in complaint
+    code, _, complaint = slurmc("list", "jobs", SLURMRESTD_CA="/nowhere/ca.crt")
+    assert (2, True) == (code, "expected a CA in /nowhere/ca.crt" in complaint)
     code, _, complaint = slurmc("list", "jobs", "nope=1")
     assert 2 == code
     assert "it has update_time, flags" in complaint
