@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-PACKAGE: Final = Path(__file__).parent / "slurmclient"
+PACKAGE: Final = Path(__file__).parents[1] / "slurmclient"
 
 OLDEST: Final = 42
 """The first data parser we speak."""
