@@ -1,4 +1,4 @@
-"""The generated modules are what the generator makes of the specifications that the sandbox's Slurm prints."""
+"""The generated modules match the specifications that the sandbox's Slurm prints."""
 
 import subprocess
 from pathlib import Path

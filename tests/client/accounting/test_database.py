@@ -65,7 +65,7 @@ async def test_the_rest_of_slurmdbd_is_read(client: Client) -> None:
     assert "kubernetes" in {one.name for one in dump.accounts}
 
 
-async def test_what_is_not_there_is_not_found(client: Client) -> None:
+async def test_a_missing_object_is_not_found(client: Client) -> None:
     with pytest.raises(NotFound):
         await client.db.users.get("nope")
     with pytest.raises(NotFound):

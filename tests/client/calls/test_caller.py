@@ -1,4 +1,4 @@
-"""Performing operations at a real slurmrestd, with a proxy in between that breaks what it is told to break."""
+"""Operations at a real slurmrestd, through a proxy that injects faults."""
 
 import asyncio
 import contextlib
@@ -45,7 +45,7 @@ async def through(proxy: Proxy, slurm_accounting: Sandbox) -> AsyncIterator[Clie
 
 @asynccontextmanager
 async def unix_socket_to(url: str, path: Path) -> AsyncIterator[None]:
-    """A unix socket that is slurmrestd's."""
+    """Serve a unix socket that forwards to slurmrestd."""
     behind = urlsplit(url)
 
     async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -94,7 +94,7 @@ async def test_what_a_version_lacks_is_refused_before_anything_is_sent(
     assert ["GET /slurm/v0.0.42/ping/"] == list(proxy.requests)
 
 
-async def test_a_version_that_is_gone_is_negotiated_anew(proxy: Proxy, through: Client) -> None:
+async def test_a_version_that_is_gone_is_negotiated_again(proxy: Proxy, through: Client) -> None:
     await through.ping()
     unknown = faults.answers(404, "Unable find requested URL. ", content_type="text/plain")
     proxy.inject(unknown, "GET", "/slurm/v0.0.45/", times=2)
@@ -102,12 +102,12 @@ async def test_a_version_that_is_gone_is_negotiated_anew(proxy: Proxy, through: 
     assert "GET /slurm/v0.0.44/nodes/" == proxy.requests[-1]
 
 
-async def test_an_unknown_parameter_is_told_with_those_there_are(client: Client) -> None:
+async def test_an_unknown_parameter_error_names_the_known_ones(client: Client) -> None:
     with pytest.raises(TypeError, match=r"no parameter 'user'; it has update_time, flags"):
         await client.jobs.list(user="alice")
 
 
-async def test_a_refusal_is_heard_although_slurmrestd_says_it_twice(client: Client) -> None:
+async def test_a_refusal_is_read_although_slurmrestd_sends_it_twice(client: Client) -> None:
     for _ in range(3):
         with pytest.raises(NotFound) as raised:
             await client.jobs.get(99999)
@@ -254,7 +254,7 @@ async def test_a_client_that_is_not_open_says_so() -> None:
         await Client(NOBODY).ping()
 
 
-async def test_a_url_that_is_none_says_what_is_expected() -> None:
+async def test_an_invalid_url_says_what_is_expected() -> None:
     with pytest.raises(ValueError, match="expected http://HOST:PORT"):
         async with Client("slurmrestd:6820"):
             pass

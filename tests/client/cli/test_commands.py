@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[3]
 
 
 class Slurmc:
-    """The command in a shell of its own."""
+    """Runs the command in a process of its own; returns exit code, output and error output."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self.environment = {
@@ -99,7 +99,7 @@ def test_a_watch_prints_what_there_is_and_ends_when_told(slurmc: Slurmc) -> None
 
 
 def test_a_script_is_read_from_the_input_and_slurm_says_why_it_does_not_fit(slurmc: Slurmc) -> None:
-    """Without a slurmd a batch job has no node; see test_installed for one that runs."""
+    """Without a slurmd a batch job has no node; test_installed runs one."""
     code, _, complaint = slurmc(
         "submit", "-", "nodes=1", "partition=nope", stdin="#!/bin/sh\ntrue\n"
     )
@@ -108,7 +108,7 @@ def test_a_script_is_read_from_the_input_and_slurm_says_why_it_does_not_fit(slur
     assert "slurmc list" in complaint
 
 
-def test_what_is_wrong_is_said_with_what_to_do(slurmc: Slurmc) -> None:
+def test_an_error_says_what_to_do(slurmc: Slurmc) -> None:
     code, _, complaint = slurmc("list", "jobs", SLURMRESTD_URL="")
     assert 2 == code
     assert "SLURMRESTD_URL is not set: expected the address of slurmrestd" in complaint

@@ -1,4 +1,4 @@
-"""What `FakeSlurm` can do to a program that Slurm does only now and then."""
+"""`FakeSlurm`: faults, ends and restarts on demand, and how the client copes with them."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -40,7 +40,7 @@ async def client(fake: FakeSlurm) -> AsyncIterator[Client]:
         yield opened
 
 
-async def test_a_job_ends_as_it_is_told_to(fake: FakeSlurm, client: Client) -> None:
+async def test_a_job_ends_as_requested(fake: FakeSlurm, client: Client) -> None:
     job = await client.jobs.submit(name="fails")
     waits = await client.jobs.submit(name="waits")
     assert "PENDING" in (await client.jobs.get(waits.job_id)).job_state
@@ -53,9 +53,7 @@ async def test_a_job_ends_as_it_is_told_to(fake: FakeSlurm, client: Client) -> N
         await client.jobs.get(job.job_id)
 
 
-async def test_faults_meet_the_operation_they_are_meant_for(
-    fake: FakeSlurm, client: Client
-) -> None:
+async def test_a_fault_applies_to_its_operation(fake: FakeSlurm, client: Client) -> None:
     fake.fail_next("slurm_post_job_submit", LOST_REPLY)
     with pytest.raises(LostReply):
         await client.jobs.submit(name="done all the same")
@@ -80,7 +78,7 @@ async def test_a_key_survives_its_lost_answers(fake: FakeSlurm, client: Client) 
     assert (1, 2, False) == (job.job_id, again.job_id, again.is_new)
 
 
-async def test_a_slurmctld_that_lost_its_state_is_told_as_a_restart(
+async def test_lost_state_of_slurmctld_is_reported_as_a_restart(
     fake: FakeSlurm, client: Client
 ) -> None:
     await client.jobs.submit(name="before")
@@ -96,7 +94,7 @@ async def test_a_slurmctld_that_lost_its_state_is_told_as_a_restart(
     assert {"before", "beside"} == {one.old.name for one in told if isinstance(one, Deleted)}
 
 
-async def test_a_change_that_was_made_is_no_error_where_the_look_after_it_fails(
+async def test_a_change_succeeds_even_if_the_look_after_it_fails(
     fake: FakeSlurm, client: Client
 ) -> None:
     async with client.jobs.cache(as_=Row, interval_s=0.05) as jobs:
@@ -108,7 +106,7 @@ async def test_a_change_that_was_made_is_no_error_where_the_look_after_it_fails(
         assert "made" == row.name
 
 
-async def test_a_handler_that_falls_far_behind_is_told_the_whole_picture_anew(
+async def test_a_handler_that_falls_far_behind_starts_over(
     fake: FakeSlurm, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("slurmclient.watching.backlog._BACKLOG", 3)

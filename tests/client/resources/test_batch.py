@@ -1,4 +1,4 @@
-"""Batch jobs, at a Slurm that has a slurmd: arrays, which nothing else may be."""
+"""Batch jobs and arrays, at a Slurm with a slurmd."""
 
 import asyncio
 

@@ -48,7 +48,7 @@ async def test_a_list_that_has_not_changed_is_not_sent_again(client: Client) -> 
     assert nodes == await client.nodes.list_if_changed(None, as_=Row)
 
 
-async def test_what_is_not_there_is_not_found(client: Client) -> None:
+async def test_a_missing_object_is_not_found(client: Client) -> None:
     for get in (client.nodes.get, client.partitions.get, client.reservations.get):
         with pytest.raises(NotFound, match="nope"):
             await get("nope")

@@ -34,7 +34,7 @@ async def test_a_held_job_starts_when_it_is_released(client: Client, submit: Sub
     assert has[0].node == running.job_resources.nodes.list
 
 
-async def test_a_name_that_is_no_utf_8_costs_this_name_only(
+async def test_a_name_that_is_not_utf_8_costs_only_itself(
     client: Client, slurm_accounting: Sandbox, submit: Submit
 ) -> None:
     other = await submit(name="readable", hold=True)
@@ -49,7 +49,7 @@ async def test_a_name_that_is_no_utf_8_costs_this_name_only(
     assert names == {one.job_id: one.name async for one in client.jobs.iter()}
 
 
-async def test_what_slurm_refuses_is_told_in_its_words(client: Client, submit: Submit) -> None:
+async def test_a_refusal_is_reported_in_slurms_words(client: Client, submit: Submit) -> None:
     with pytest.raises(NotFound, match="Invalid partition name") as raised:
         await submit(partition="nope")
     assert 2000 == raised.value.error_number
@@ -103,7 +103,7 @@ async def test_a_key_is_its_users_own_whatever_others_write_into_their_comments(
 async def test_a_key_submits_once_whatever_gets_lost(
     slurm_accounting: Sandbox, client: Client, submit: Submit, fault: faults.Fault, path: str
 ) -> None:
-    """What is lost is told, if it cannot be cured; asking again then gives the one job, which has started once."""
+    """A loss that cannot be recovered from is reported; the next try yields the one job."""
     key = f"lost-{abs(hash((fault, path)))}"
     async with (
         Proxy.to(slurm_accounting.slurmrestd_url) as proxy,

@@ -1,4 +1,4 @@
-"""Which of several jobs with one key counts: whoever sees the same jobs chooses the same."""
+"""Which of several jobs with one key counts; the same jobs always give the same choice."""
 
 import pytest
 
@@ -43,7 +43,7 @@ PLAIN = Keyed(job_id=2, comment="slurmclient-key=k is not at the end", job_state
         ),
     ],
 )
-def test_one_job_of_a_key_counts(jobs: list[Keyed], choice: Choice) -> None:
+def test_one_job_with_a_key_counts(jobs: list[Keyed], choice: Choice) -> None:
     assert choice == choose(jobs, "k")
 
 

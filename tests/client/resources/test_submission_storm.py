@@ -1,4 +1,4 @@
-"""Submits with one key, many at a time, while requests and answers get lost and arrive late: one job runs, once."""
+"""Concurrent submits with one key, while requests and answers are lost or late: one job runs."""
 
 import asyncio
 import random
@@ -15,7 +15,7 @@ FAULTS = (LOST_REPLY, LOST_REQUEST, LATE)
 
 
 async def ask(jobs: Jobs, told: list[int], times: int) -> None:
-    """A program that asks again when it does not know, some times."""
+    """Submit several times; ignore lost replies, as a program does that tries again."""
     for _ in range(times):
         try:
             told.append((await jobs.submit(name="storm", key="storm")).job_id)

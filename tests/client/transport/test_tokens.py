@@ -1,4 +1,4 @@
-"""Where tokens come from."""
+"""Sources of tokens, and reading and minting them."""
 
 import os
 import sys

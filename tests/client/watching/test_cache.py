@@ -66,7 +66,7 @@ def _name(event: Event[Row]) -> str:
 
 @pytest.fixture
 def own_slurm() -> Iterator[Sandbox]:
-    """One to crash."""
+    """A Slurm of its own, for a test that crashes it."""
     with running_sandbox(Options(kubernetes=False, bridge=False, nodes=1)) as sandbox:
         yield sandbox
 
@@ -101,7 +101,7 @@ async def test_a_fresh_look_sees_what_others_did_before(
     assert cache.age_s < 30
 
 
-async def test_a_slurm_that_does_not_answer_is_waited_out(slurm_accounting: Sandbox) -> None:
+async def test_a_slurm_that_does_not_answer_is_waited_for(slurm_accounting: Sandbox) -> None:
     async with (
         Proxy.to(slurm_accounting.slurmrestd_url) as proxy,
         Client(proxy.url, token=TokenFile(slurm_accounting.token_file), attempts=1) as through,

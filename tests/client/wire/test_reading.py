@@ -1,4 +1,4 @@
-"""Reading slurmrestd's JSON: numbers, moments, and objects that are odd."""
+"""Decoding slurmrestd's JSON: optional numbers, times, odd objects."""
 
 import contextlib
 import math
@@ -38,13 +38,11 @@ def rows(body: bytes) -> reading.Listing[Row]:
         pytest.param("7", 7, id="a plain number"),
     ],
 )
-def test_a_number_that_may_be_absent_is_none_a_number_or_infinite(
-    written: str, read: float | None
-) -> None:
+def test_an_optional_number_is_none_a_number_or_infinite(written: str, read: float | None) -> None:
     assert read == rows(b'{"jobs": [{"job_id": 1, "priority": %s}]}' % written.encode())[0].priority
 
 
-def test_a_moment_is_in_utc_and_zero_is_none() -> None:
+def test_a_time_is_in_utc_and_zero_is_none() -> None:
     body = b'{"jobs": [{"job_id": 1, "start_time": {"set": true, "number": %d}}]}'
     assert rows(body % 1_700_000_000)[0].start_time == datetime(
         2023, 11, 14, 22, 13, 20, tzinfo=UTC
@@ -52,24 +50,24 @@ def test_a_moment_is_in_utc_and_zero_is_none() -> None:
     assert rows(body % 0)[0].start_time is None
 
 
-def test_an_odd_field_costs_this_field_of_this_object_only() -> None:
+def test_an_odd_field_costs_only_itself() -> None:
     found = rows(b'{"jobs": [{"job_id": 1, "name": 5, "flags": null}, {"job_id": 2, "name": "b"}]}')
     assert [(1, ""), (2, "b")] == [(one.job_id, one.name) for one in found]
     assert (Odd(0, "name", "Expected `str`, got `int`"),) == found.odd
 
 
-def test_an_object_without_what_the_view_needs_is_set_aside_and_told() -> None:
+def test_an_object_without_a_required_field_is_set_aside_and_reported() -> None:
     found = rows(b'{"jobs": [{"name": "a"}, 7, {"job_id": 2}]}')
     assert [2] == [one.job_id for one in found]
     assert [(0, ""), (1, "")] == [(one.index, one.field) for one in found.odd]
 
 
-def test_a_byte_that_is_no_utf_8_costs_itself() -> None:
+def test_a_byte_that_is_not_utf_8_costs_only_itself() -> None:
     found = rows(b'{"jobs": [{"job_id": 1, "name": "a\xffb"}, {"job_id": 2, "name": "ok"}]}')
     assert ["a\ufffdb", "ok"] == [one.name for one in found]
 
 
-def test_a_moment_out_of_all_bounds_costs_itself() -> None:
+def test_a_time_out_of_range_costs_only_itself() -> None:
     found = rows(
         b'{"jobs": [{"job_id": 1, "name": "a", "start_time": {"set": true, "number": 99999999999999}}]}'
     )
@@ -90,7 +88,7 @@ def test_a_list_that_is_null_is_empty_and_a_page_of_a_proxy_is_malformed() -> No
         rows(b"<html>")
 
 
-def test_what_is_sent_is_written_as_slurm_reads_it() -> None:
+def test_a_body_is_written_as_slurm_reads_it() -> None:
     sent = writing.encode(
         {
             "time_limit": timedelta(minutes=5, seconds=1),
@@ -112,7 +110,7 @@ def test_what_is_sent_is_written_as_slurm_reads_it() -> None:
     } == msgspec.json.decode(sent)
 
 
-def test_a_model_without_any_field_is_one_of_defaults() -> None:
+def test_a_model_without_fields_has_defaults() -> None:
     job = reading.decode(b'{"job_resources": null}', Job)
     assert (0, None, None) == (job.job_id, job.job_resources, job.exit_code.return_code)
 
@@ -145,7 +143,7 @@ JSON = st.recursive(
 
 
 @given(st.lists(JSON, max_size=4) | JSON)
-def test_whatever_stands_for_the_jobs_is_read_or_refused_and_nothing_else(jobs: object) -> None:
+def test_any_json_is_read_or_refused(jobs: object) -> None:
     try:
         found = rows(msgspec.json.encode({"jobs": jobs}))
     except SlurmError:
@@ -155,6 +153,6 @@ def test_whatever_stands_for_the_jobs_is_read_or_refused_and_nothing_else(jobs: 
 
 
 @given(st.binary(max_size=60))
-def test_whatever_comes_is_no_other_error(body: bytes) -> None:
+def test_any_bytes_raise_only_our_errors(body: bytes) -> None:
     with contextlib.suppress(SlurmError):
         rows(body)

@@ -1,4 +1,4 @@
-"""Cutting the objects of a long list out of an answer that comes in pieces."""
+"""Splitting a list into its objects while it arrives in pieces."""
 
 import json
 from typing import Any
