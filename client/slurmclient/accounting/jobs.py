@@ -2,12 +2,17 @@
 
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
-from typing import Any, overload
+from typing import Any, Final, overload
 
 from slurmclient.api.operation import Value
 from slurmclient.calls.speaker import Outcome, Speaker, V
-from slurmclient.models import AccountedJob
+from slurmclient.errors import Rejected
+from slurmclient.models import AccountedJob, Config
 from slurmclient.resources.collection import Collection
+from slurmclient.resources.keys import check_key, mark_of
+from slurmclient.wire.reading import Listing
+
+_STORES_COMMENTS: Final = "job_comment"
 
 
 class AccountedJobs(Collection[AccountedJob]):
@@ -74,6 +79,51 @@ class AccountedJobs(Collection[AccountedJob]):
                     yield one
             seen = now
             begins = ends
+
+    async def runs(self, job_id: str | int) -> Listing[AccountedJob]:
+        """Read all records of a job id, the latest submission first.
+
+        A requeued job has a record for each run. After slurmctld has lost its state, several jobs
+        have the same id; since v0.0.45 their `sluid` tells them apart.
+
+        Args:
+            job_id: The job's id or, since v0.0.44, its sluid.
+        """
+        return await self._speaker.read_all(
+            self._gets, self._key, AccountedJob, {self._parameter: job_id}
+        )
+
+    async def with_key(self, key: str, *, since: datetime) -> AccountedJob | None:
+        """Read the job that was submitted with a key, after slurmctld has purged it.
+
+        `jobs.submit(key=…)` does not look here. Call this first if the job may have ended more than
+        MinJobAge seconds ago. slurmdbd receives a job's comment, and with it the key, when the job
+        ends, and only if AccountingStoreFlags in slurm.conf has job_comment.
+
+        Args:
+            key: The key.
+            since: The time after which the job must have existed.
+
+        Returns:
+            The latest job with this key; None if the user has no ended job with this key.
+
+        Raises:
+            ValueError: If the key is invalid.
+            Rejected: If there is no such job, and Slurm does not store comments.
+            TooOld: If there is no such job, and Slurm cannot say whether it stores comments; that
+                needs v0.0.45.
+        """
+        check_key(key)
+        owner = self._speaker.user or await self._speaker.caller.transport.user()
+        query: dict[str, Value] = {"start_time": since, "users": owner or None, "skip_steps": True}
+        found = [one async for one in self.iter(**query) if mark_of(one.comment.job) == (key, True)]
+        if found:
+            return max(found, key=lambda one: (one.time.submission or since, one.job_id))
+        conf = await self._speaker.read_field("slurm_get_conf", "slurm_conf", Config)
+        if _STORES_COMMENTS not in conf.accounting_store_flags:
+            words = "slurmdbd has no comments of jobs: set AccountingStoreFlags=job_comment"
+            raise Rejected(self._lists, f"cannot look for the key {key!r}: {words}")
+        return None
 
     async def update(self, job_id: str | int, /, **fields: object) -> Outcome:
         """Change the record of a job; needs v0.0.44.

@@ -165,16 +165,15 @@ def cancel(
     """Cancel jobs; go on with the others if one cannot be cancelled."""
 
     async def cancelled(slurm: Client) -> None:
-        refusals: list[Rejected] = []
+        is_refused = False
         for job_id in job_ids:
             try:
                 await slurm.jobs.cancel(job_id, signal=signal)
             except Rejected as error:
-                refusals.append(error)
-        for refusal in refusals[:-1]:
-            print(f"slurmc: {refusal}", file=sys.stderr)
-        if refusals:
-            raise refusals[-1]
+                _complain(error)
+                is_refused = True
+        if is_refused:
+            raise typer.Exit(1)
 
     _with_slurm(context, cancelled)
 
@@ -216,13 +215,17 @@ def _with_slurm(context: typer.Context, do: Callable[[Client], Awaitable[None]])
     try:
         asyncio.run(opened())
     except SlurmError as error:
-        print(f"slurmc: {error}", *filter(None, [advice(error)]), sep="\n", file=sys.stderr)
+        _complain(error)
         raise typer.Exit(1) from None
     except (TypeError, ValueError, OSError, UnusableTls) as error:
         print(f"slurmc: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
+
+
+def _complain(error: SlurmError) -> None:
+    print(f"slurmc: {error}", *filter(None, [advice(error)]), sep="\n", file=sys.stderr)
 
 
 def _client(chosen: _Access) -> Client:

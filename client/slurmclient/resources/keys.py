@@ -38,8 +38,7 @@ class Keyed(Struct, frozen=True):
     @property
     def mark(self) -> tuple[str, bool] | None:
         """The key, and whether the job is confirmed; None if it has no key."""
-        found = _MARK.search(self.comment)
-        return (found["key"], not found["open"]) if found else None
+        return mark_of(self.comment)
 
 
 class Choice(Struct, frozen=True):
@@ -51,6 +50,12 @@ class Choice(Struct, frozen=True):
     """Whether it has yet to be confirmed and released."""
     cancel: tuple[int, ...] = ()
     """The ids of the others, all of them held."""
+
+
+def mark_of(comment: str) -> tuple[str, bool] | None:
+    """Return the key in a job's comment, and whether the job is confirmed; None if it has no key."""
+    found = _MARK.search(comment)
+    return (found["key"], not found["open"]) if found else None
 
 
 def check_key(key: str) -> None:
