@@ -16,7 +16,10 @@ _STORES_COMMENTS: Final = "job_comment"
 
 
 class AccountedJobs(Collection[AccountedJob]):
-    """All jobs that slurmdbd has recorded; it can lag minutes behind slurmctld."""
+    """All jobs that slurmdbd has recorded; it can lag minutes behind slurmctld.
+
+    Of several records with one id, `get` reads the latest.
+    """
 
     def __init__(self, speaker: Speaker) -> None:
         super().__init__(

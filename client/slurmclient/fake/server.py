@@ -25,9 +25,9 @@ from slurmclient.fake.faults import Fault
 from slurmclient.fake.requests import WORDS, Asked, Refused
 
 CLUSTER: Final = "fake"
-
-
 RELEASE: Final = "26.05.5"
+_LITERAL_FIRST: Final = sorted(OPERATIONS.values(), key=lambda one: one.path.count("{"))
+"""The operations in an order that tries `/job/submit` before `/job/{job_id}`."""
 
 
 class FakeSlurm(FakeCluster):
@@ -165,10 +165,6 @@ def _operation(method: str, path: str) -> tuple[str, dict[str, str]]:
             if len(parts) == len(pattern) and parts["{version}"] in versions:
                 return one.name, {key.strip("{}"): value for key, value in parts.items()}
     return "", {}
-
-
-_LITERAL_FIRST: Final = sorted(OPERATIONS.values(), key=lambda one: one.path.count("{"))
-"""`/job/submit` before `/job/{job_id}`."""
 
 
 def _matched(pattern: list[str], given: list[str]) -> Iterator[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """Sources of tokens: a constant, a file, a command, the cluster's own key.
 
-A source is asked for a token before each request. If Slurm refuses the token, the source is told so
-and asked again; if it then has another token, the request is repeated once.
+A source is asked for a token before each request. If Slurm refuses the token, the source is
+asked for another one; if it has one, the request is repeated once.
 """
 
 import asyncio
