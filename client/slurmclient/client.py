@@ -23,6 +23,17 @@ from slurmclient.transport.tokens import TokenSource
 from slurmclient.wire.reading import Listing
 
 _AUTO: Final = "auto"
+_RESOURCES: Final = (
+    "jobs",
+    "nodes",
+    "partitions",
+    "reservations",
+    "licenses",
+    "shares",
+    "db",
+    "raw",
+)
+"""The cached properties that act as a client's user."""
 
 
 def _no_report(_operation: str, _seconds: float, _outcome: str) -> None:
@@ -30,7 +41,7 @@ def _no_report(_operation: str, _seconds: float, _outcome: str) -> None:
 
 
 class Client:
-    """A client of one Slurm, by way of slurmrestd. All calls raise `SlurmError`.
+    """A client of one Slurm, by way of slurmrestd. Any call may raise `SlurmError`.
 
     async with Client("http://slurmrestd:6820", token=TokenFile("/run/slurm/token")) as slurm:
         for job in await slurm.jobs.list():
@@ -109,7 +120,7 @@ class Client:
         urls = [part.strip() for part in given.split(",") if part.strip()]
         if not urls:
             raise ValueError(
-                "SLURMRESTD_URL is not set: expected the address of slurmrestd, as http://HOST:6820"
+                "SLURMRESTD_URL is not set: expected the address of slurmrestd, such as http://HOST:6820"
             )
         ca_file = os.environ.get("SLURMRESTD_CA", "")
         return cls(
@@ -244,18 +255,6 @@ class Client:
         """Make all daemons read slurm.conf again (`scontrol reconfigure`)."""
         _, outcome = await self.speaker.write("slurm_get_reconfigure")
         return outcome
-
-
-_RESOURCES: Final = (
-    "jobs",
-    "nodes",
-    "partitions",
-    "reservations",
-    "licenses",
-    "shares",
-    "db",
-    "raw",
-)
 
 
 def _pinned(api: str) -> int | None:

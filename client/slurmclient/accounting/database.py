@@ -27,7 +27,7 @@ from slurmclient.wire.reading import Listing
 
 
 class Database:
-    """The collections of slurmdbd. All methods raise `SlurmError`."""
+    """The collections of slurmdbd. Any method may raise `SlurmError`."""
 
     def __init__(self, speaker: Speaker) -> None:
         self._speaker = speaker

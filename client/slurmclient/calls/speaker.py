@@ -32,7 +32,7 @@ class Outcome(Struct, frozen=True):
 
 @dataclass(frozen=True, kw_only=True)
 class Speaker:
-    """Performs operations as one user. All methods raise `SlurmError`."""
+    """Performs operations as one user. Any method may raise `SlurmError`."""
 
     caller: Caller
     user: str

@@ -15,7 +15,7 @@ M = TypeVar("M", bound=Struct)
 
 
 class Collection(Generic[M]):
-    """Objects of one kind, to be listed and read. All methods raise `SlurmError`."""
+    """Objects of one kind, to be listed and read. Any method may raise `SlurmError`."""
 
     def __init__(
         self,

@@ -15,12 +15,8 @@ from slurmclient.errors import Unauthorized
 from slurmclient.transport.jwt import expires_at, mint
 
 _COMMAND_TIMEOUT_S: Final = 30.0
-
-
 _RENEWED_AT: Final = 0.8
 """The share of a token's lifetime after which to renew it; leaves room for clock skew."""
-
-
 _ASSUMED_LIFETIME_S: Final = 60.0
 """The lifetime of a token without an `exp` claim."""
 
