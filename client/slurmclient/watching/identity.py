@@ -1,6 +1,6 @@
 """Which jobs belong together, and whether a job is still the same one."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec import Struct
@@ -46,11 +46,17 @@ class Identity(Model, frozen=True):
         return self.step_id.sluid or self.submit_time
 
 
-def by_base(listed: Iterable[State]) -> Mapping[str, Sequence[State]]:
+def by_base(listed: Iterable[State]) -> dict[str, tuple[State, ...]]:
     """Group the states of jobs by the array or heterogeneous job that they belong to."""
-    found: dict[str, list[State]] = {}
+    found: dict[str, tuple[State, ...]] = {}
+    parts: dict[str, list[State]] = {}
     for one in listed:
-        found.setdefault(_base(one.job_id), []).append(one)
+        if one.job_id.isdecimal():  # most jobs: thousands a look
+            found[one.job_id] = (one,)
+        else:
+            parts.setdefault(_base(one.job_id), []).append(one)
+    for base, several in parts.items():
+        found[base] = (*found.get(base, ()), *several)
     return found
 
 

@@ -66,10 +66,10 @@ class JobPicture(Picture[V]):
         else:
             events = await self._look_at_changed(states, began)
         # A job read by itself meanwhile may be older than its state here: read it again next time.
-        self._states = {
-            base: found for base, found in states.items() if not self._is_noted_since(base, began)
-        }
         self._forget_notes(began)
+        for base in self._noted:
+            states.pop(base, None)
+        self._states = states
         return events
 
     async def look_at(self, name: str) -> list[Event[V]]:
