@@ -4,22 +4,32 @@ from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from typing import Any, Final, overload
 
+from msgspec import Raw
+
 from slurmclient.api.operation import Value
 from slurmclient.calls.speaker import Outcome, Speaker, V
-from slurmclient.errors import Rejected
+from slurmclient.errors import Malformed, NotFound, Rejected
 from slurmclient.models import AccountedJob, Config
 from slurmclient.resources.collection import Collection
 from slurmclient.resources.keys import check_key, mark_of
-from slurmclient.wire.reading import Listing
+from slurmclient.wire import reading
+from slurmclient.wire.reading import Listing, Model
+from slurmclient.wire.values import Time
 
 _STORES_COMMENTS: Final = "job_comment"
 
 
-class AccountedJobs(Collection[AccountedJob]):
-    """All jobs that slurmdbd has recorded; it can lag minutes behind slurmctld.
+class _Times(Model, frozen=True):
+    submission: Time = None
+    start: Time = None
 
-    Of several records with one id, `get` reads the latest.
-    """
+
+class _Record(Model, frozen=True):
+    time: _Times = _Times()
+
+
+class AccountedJobs(Collection[AccountedJob]):
+    """All jobs that slurmdbd has recorded; it can lag minutes behind slurmctld."""
 
     def __init__(self, speaker: Speaker) -> None:
         super().__init__(
@@ -83,6 +93,31 @@ class AccountedJobs(Collection[AccountedJob]):
             seen = now
             begins = ends
 
+    @overload
+    async def get(self, name: str | int, **query: Value) -> AccountedJob: ...
+    @overload
+    async def get(self, name: str | int, *, as_: type[V], **query: Value) -> V: ...
+    async def get(self, name: str | int, *, as_: Any = None, **query: Value) -> Any:
+        """Read the latest record of a job; `runs` reads all.
+
+        Args:
+            name: The job's id or, since v0.0.44, its sluid.
+            as_: A struct with the fields that you need.
+            query: Slurm's query parameters.
+
+        Raises:
+            NotFound: If there is no record, or not yet.
+        """
+        path = {self._parameter: name}
+        found = await self._speaker.read_all(self._gets, self._key, Raw, path, query)  # type: ignore[type-var]  # Raw is no struct
+        if not found:
+            raise NotFound(self._gets, f"there is no {name!r}")
+        latest = max(found, key=lambda raw: _age(reading.one(bytes(raw), _Record)[0]))
+        record, odd = reading.one(bytes(latest), as_ or AccountedJob)
+        if record is None:
+            raise Malformed(self._gets, f"cannot decode {name!r}: {odd[0].why}")
+        return record
+
     async def runs(self, job_id: str | int) -> Listing[AccountedJob]:
         """Read all records of a job id, the latest submission first.
 
@@ -92,9 +127,11 @@ class AccountedJobs(Collection[AccountedJob]):
         Args:
             job_id: The job's id or, since v0.0.44, its sluid.
         """
-        return await self._speaker.read_all(
+        found = await self._speaker.read_all(
             self._gets, self._key, AccountedJob, {self._parameter: job_id}
         )
+        found.sort(key=_age, reverse=True)
+        return found
 
     async def with_key(self, key: str, *, since: datetime) -> AccountedJob | None:
         """Read the job that was submitted with a key, after slurmctld has purged it.
@@ -121,7 +158,7 @@ class AccountedJobs(Collection[AccountedJob]):
         query: dict[str, Value] = {"start_time": since, "users": owner or None, "skip_steps": True}
         found = [one async for one in self.iter(**query) if mark_of(one.comment.job) == (key, True)]
         if found:
-            return max(found, key=lambda one: (one.time.submission or since, one.job_id))
+            return max(found, key=_age)
         conf = await self._speaker.read_field("slurm_get_conf", "slurm_conf", Config)
         if _STORES_COMMENTS not in conf.accounting_store_flags:
             words = "slurmdbd has no comments of jobs: set AccountingStoreFlags=job_comment"
@@ -140,6 +177,13 @@ class AccountedJobs(Collection[AccountedJob]):
             NotFound: If there is no such job.
         """
         return await self._write("slurmdb_post_job", job_id, **fields)
+
+
+def _age(record: AccountedJob | _Record | None) -> tuple[float, float]:
+    """Return a key that sorts records from the oldest to the latest; slurmdbd sends them so."""
+    submission = record.time.submission if record else None
+    start = record.time.start if record else None
+    return (submission.timestamp() if submission else 0, start.timestamp() if start else 0)
 
 
 def _identity(job: Any) -> tuple[object, ...]:

@@ -48,8 +48,12 @@ class JobPicture(Picture[V]):
         """By base: the states at the last look that read the jobs."""
         self._members: dict[str, dict[str, object]] = {}
         """By base: the ids of its jobs, with `Identity.name` of each."""
+        self._has_looked = False
         self._started: Time = None
-        """The start of slurmctld's statistics, which changes at its restart and at midnight."""
+        """The start of slurmctld's statistics, which changes at its restart and at midnight.
+
+        None if it is unknown, as in the first seconds of a slurmctld.
+        """
 
     async def look(self) -> list[Event[V]]:
         """Read all states, and the jobs whose state has changed."""
@@ -58,9 +62,11 @@ class JobPicture(Picture[V]):
         states = by_base(listed)
         # Ask after reading the states: if slurmctld has not restarted by now, they are its own.
         started = await self._read_start()
-        is_new = started != self._started
-        if is_new or began >= self._resync_at:
-            events = await self._list_all(began, may_be_others=is_new and self._started is not None)
+        is_same = started is not None and started == self._started
+        if not is_same or began >= self._resync_at:
+            may_be_others = not is_same and self._has_looked
+            events = await self._list_all(began, may_be_others=may_be_others)
+            self._has_looked = True
             self._started = started
             self._resync_at = began + self._resync_s
         else:

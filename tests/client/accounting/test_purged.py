@@ -9,7 +9,7 @@ import pytest
 from bridge.process.clock import SystemClock
 from sandbox.client import Sandbox
 from sandbox.options import Options
-from slurmclient import Client, NotFound, Rejected, TokenFile
+from slurmclient import Client, Model, NotFound, Rejected, TokenFile
 from tests.client.looking import eventually
 from tests.servers import running_sandbox
 
@@ -18,6 +18,10 @@ FIELDS = {
     "minimum_nodes": 1,
     "memory_per_node": {"set": True, "number": 100},
 }
+
+
+class Row(Model, frozen=True):
+    name: str
 
 
 @pytest.fixture
@@ -73,6 +77,7 @@ async def test_a_purged_job_is_found_by_its_key_and_a_reused_id_has_two_records(
         await eventually(has_two_records)
         assert ["second", "first"] == [one.name for one in await client.db.jobs.runs(job.job_id)]
         assert "second" == (await client.db.jobs.get(job.job_id)).name
+        assert "second" == (await client.db.jobs.get(job.job_id, as_=Row)).name
         (first,) = await client.db.jobs.runs(found.sluid)
         assert "first" == first.name
 

@@ -94,6 +94,20 @@ async def test_lost_state_of_slurmctld_is_reported_as_a_restart(
     assert {"before", "beside"} == {one.old.name for one in told if isinstance(one, Deleted)}
 
 
+async def test_lost_state_is_noticed_while_slurmctld_does_not_say_when_it_started(
+    fake: FakeSlurm, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In its first seconds `req_time_start` is 0."""
+    monkeypatch.setattr(fake, "slurm_get_diag", lambda _: {"statistics": {"req_time_start": 0}})
+    await client.jobs.submit(name="before")
+    watching = client.jobs.watch(as_=Row, interval_s=0.05)
+    await anext(watching)
+    fake.restart(wipe=True)
+    await client.jobs.submit(name="after")
+    async with asyncio.timeout(30):
+        assert isinstance(await anext(watching), Restarted)
+
+
 async def test_a_change_succeeds_even_if_the_look_after_it_fails(
     fake: FakeSlurm, client: Client
 ) -> None:
