@@ -145,7 +145,8 @@ class AccountedJobs(Collection[AccountedJob]):
             since: The time after which the job must have existed.
 
         Returns:
-            The latest job with this key; None if the user has no ended job with this key.
+            The latest job with this key; None if slurmdbd has no ended job of the user's with this
+            key, or not yet, as it can lag minutes behind slurmctld.
 
         Raises:
             ValueError: If the key is invalid.
