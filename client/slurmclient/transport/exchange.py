@@ -53,6 +53,17 @@ class Reply:
         return self.status == NOT_FOUND and not self.body.lstrip().startswith(b"{")
 
 
+def check_url(url: str) -> None:
+    """Check that a URL has a form that `Server` takes.
+
+    Raises:
+        ValueError: If it has another form.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https", "unix"} or not (parts.hostname or parts.path):
+        raise ValueError(f"expected http://HOST:PORT, https://… or unix:///PATH, got {url!r}")
+
+
 class Server:
     """One slurmrestd, and a pool of connections to it."""
 
@@ -68,9 +79,8 @@ class Server:
         Raises:
             ValueError: If the URL has another form.
         """
+        check_url(url)
         parts = urlsplit(url)
-        if parts.scheme not in {"http", "https", "unix"} or not (parts.hostname or parts.path):
-            raise ValueError(f"expected http://HOST:PORT, https://… or unix:///PATH, got {url!r}")
         self._tls = tls or (Tls() if parts.scheme == "https" else None)
         is_unix = parts.scheme == "unix"
         self._base = "http://localhost" if is_unix else url.rstrip("/")

@@ -7,7 +7,7 @@ from typing import Final
 import aiohttp
 
 from slurmclient.errors import LostReply, Unavailable
-from slurmclient.transport.exchange import Reply, Request, Server
+from slurmclient.transport.exchange import Reply, Request, Server, check_url
 from slurmclient.transport.jwt import user_of
 from slurmclient.transport.tls import Tls
 from slurmclient.transport.tokens import TokenSource
@@ -40,6 +40,8 @@ class Transport:
         Raises:
             ValueError: If a URL has another form than `Server` expects.
         """
+        for url in urls:  # before a pool is open that nobody would close
+            check_url(url)
         self._token = token
         self._servers = [
             Server(url, tls, connections=connections, timeout_s=timeout_s) for url in urls

@@ -1,6 +1,9 @@
 """Which of several servers a request goes to."""
 
 import asyncio
+import gc
+
+import pytest
 
 from slurmclient import Client
 from slurmclient.fake import LOST_REPLY, FakeSlurm
@@ -27,3 +30,10 @@ async def test_after_lost_replies_the_next_server_is_preferred() -> None:
         first.fail_next("slurm_get_nodes", LOST_REPLY, times=4)
         found = await asyncio.gather(*(slurm.nodes.list() for _ in range(4)))
         assert [3] * 4 == [len(nodes) for nodes in found]
+
+
+async def test_an_invalid_url_among_several_leaves_nothing_open() -> None:
+    with pytest.raises(ValueError, match="expected http://HOST:PORT"):
+        async with Client(("http://127.0.0.1:1", "nonsense")):
+            pass
+    gc.collect()  # an open pool would complain here, and warnings are errors
