@@ -1,9 +1,12 @@
-"""An async, typed client of Slurm's REST API: see `Client`."""
+"""An async, typed client of Slurm's REST API (slurmrestd); start at `Client`.
+
+Everything that programs need is here, in `slurmclient.models` (the objects of Slurm, for annotations),
+`slurmclient.sync` (without an event loop) and `slurmclient.fake` (a Slurm for tests).
+"""
 
 from importlib.metadata import PackageNotFoundError, version
 
-from slurmclient.cache import Cache
-from slurmclient.calls import Dialect
+from slurmclient.calls.dialect import Dialect
 from slurmclient.client import Client
 from slurmclient.errors import (
     Conflict,
@@ -17,12 +20,14 @@ from slurmclient.errors import (
     Unauthorized,
     Unavailable,
 )
-from slurmclient.jobs import has_ended
-from slurmclient.pictures import Added, Deleted, Event, Modified, Restarted
-from slurmclient.submission import Submitted
-from slurmclient.tls import Tls, UnusableTls
-from slurmclient.tokens import JwtKey, Token, TokenCommand, TokenFile, TokenSource
-from slurmclient.wire import Listing, Model, Number, Odd, Time
+from slurmclient.resources.job_states import has_ended
+from slurmclient.resources.submission import Submitted
+from slurmclient.transport.tls import Tls, UnusableTls
+from slurmclient.transport.tokens import JwtKey, Token, TokenCommand, TokenFile, TokenSource
+from slurmclient.watching.cache import Cache
+from slurmclient.watching.events import Added, Deleted, Event, Modified, Restarted
+from slurmclient.wire.reading import Listing, Model, Odd
+from slurmclient.wire.values import Number, Time
 
 try:
     __version__ = version("slurm-client")

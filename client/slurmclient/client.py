@@ -1,4 +1,4 @@
-"""The client: connections, a token, and the resources of one Slurm."""
+"""The client of one Slurm: its connections, its token, and everything that can be done there."""
 
 import copy
 import os
@@ -7,21 +7,33 @@ from functools import cached_property
 from types import TracebackType
 from typing import Final, Self
 
-from slurmclient import tokens
-from slurmclient.calls import VERSIONS, Caller, Dialect, OnCall
-from slurmclient.database import Database
-from slurmclient.jobs import Jobs
+from slurmclient.accounting.database import Database
+from slurmclient.api.operation import VERSIONS, parser
+from slurmclient.api.raw import Raw
+from slurmclient.calls.caller import Caller, OnCall
+from slurmclient.calls.dialect import Dialect
+from slurmclient.calls.speaker import Outcome, Speaker
 from slurmclient.models import Config, ControllerPing, NodeResources, Statistics
-from slurmclient.operation import parser
-from slurmclient.raw import Raw
-from slurmclient.resources import Licenses, Nodes, Partitions, Reservations, Shares
-from slurmclient.speaker import Outcome, Speaker
-from slurmclient.tls import Tls
-from slurmclient.tokens import TokenSource
-from slurmclient.transport import Transport
-from slurmclient.wire import Listing
+from slurmclient.resources.cluster import Licenses, Nodes, Partitions, Reservations, Shares
+from slurmclient.resources.jobs import Jobs
+from slurmclient.transport import tokens
+from slurmclient.transport.failover import Transport
+from slurmclient.transport.tls import Tls
+from slurmclient.transport.tokens import TokenSource
+from slurmclient.wire.reading import Listing
 
 _AUTO: Final = "auto"
+_RESOURCES: Final = (
+    "jobs",
+    "nodes",
+    "partitions",
+    "reservations",
+    "licenses",
+    "shares",
+    "db",
+    "raw",
+)
+"""The cached properties that act as a client's user."""
 
 
 def _no_report(_operation: str, _seconds: float, _outcome: str) -> None:
@@ -29,7 +41,7 @@ def _no_report(_operation: str, _seconds: float, _outcome: str) -> None:
 
 
 class Client:
-    """Speaks to one Slurm through slurmrestd.
+    """A client of one Slurm, by way of slurmrestd. Any call may raise `SlurmError`.
 
     async with Client("http://slurmrestd:6820", token=TokenFile("/run/slurm/token")) as slurm:
         for job in await slurm.jobs.list():
@@ -48,23 +60,32 @@ class Client:
         attempts: int = 3,
         on_call: OnCall = _no_report,
     ) -> None:
-        """Send nothing yet: Slurm may be down when you start.
+        """Create a client; nothing is sent, so Slurm may be down.
 
         Args:
-            url: Of slurmrestd: `http://host:6820`, `https://…`, `unix:///run/slurmrestd.socket`; several for fail-over.
-            token: A JWT, or where it comes from: `TokenFile`, `TokenCommand`, `JwtKey`. None: slurmrestd knows who you are
-                by other means, as `rest_auth/local` does.
-            api: `auto`: the newest version that both sides speak; or one of them, as `v0.0.44`.
-            tls: For https; by default the system's CAs are trusted and no certificate is shown.
-            timeout_s: For one exchange.
-            connections: At most so many calls at a time, the others wait their turn. slurmrestd has 124 connections for all
-                its clients and never closes an idle one.
-            attempts: How often a read is tried while Slurm cannot answer; what changes something is repeated only if it
-                was not sent.
-            on_call: Hears of every call: operation, seconds, and `ok` or the error's `outcome`.
+            url: slurmrestd's address: `http://host:6820`, `https://…` or
+                `unix:///run/slurmrestd.socket`; several for fail-over.
+            token: A JWT or its source: `TokenFile`, `TokenCommand`, `JwtKey`. None if slurmrestd
+                identifies you by other means, such as `rest_auth/local`.
+            api: `auto` for the newest version of the API that both sides speak, or one version, such
+                as `v0.0.44`.
+            tls: Certificates for https; by default the system's CAs are trusted and no certificate
+                is presented.
+            timeout_s: The deadline for one exchange.
+            connections: The maximum number of concurrent calls; others wait. slurmrestd has 124
+                connections for all its clients and never closes an idle one.
+            attempts: The maximum number of attempts for a read while Slurm cannot answer. A change
+                is repeated only if it was not sent.
+            on_call: Called after every call with the operation, its seconds, and its outcome: `ok`,
+                an error's `outcome` or `cancelled`.
+
+        Raises:
+            ValueError: If there is no URL, the version is unknown, or a number is below 1.
         """
         if attempts < 1 or connections < 1:
-            raise ValueError("attempts and connections: expected at least 1")
+            raise ValueError(
+                f"expected at least 1 attempt and 1 connection, got {attempts} and {connections}"
+            )
         self._urls = (url,) if isinstance(url, str) else tuple(url)
         if not self._urls:
             raise ValueError("expected the URL of at least one slurmrestd")
@@ -81,19 +102,25 @@ class Client:
     def from_env(
         cls, *, url: str = "", token: str | TokenSource | None = None, api: str = _AUTO
     ) -> Self:
-        """Take the URL from SLURMRESTD_URL and the token from SLURM_JWT, or from the file that SLURM_JWT_FILE names.
+        """Create a client from environment variables.
 
-        Several URLs are separated by commas; a CA to trust may be in SLURMRESTD_CA. What is given as an argument is not
-        taken from there.
+        SLURMRESTD_URL has the URL, or several with commas. SLURM_JWT has the token, or
+        SLURM_JWT_FILE the path of its file. SLURMRESTD_CA has the path of a CA to trust.
+
+        Args:
+            url: Takes precedence over SLURMRESTD_URL.
+            token: Takes precedence over SLURM_JWT and SLURM_JWT_FILE.
+            api: As of `Client`.
 
         Raises:
-            ValueError: SLURMRESTD_URL is not set.
+            ValueError: If there is no URL.
+            UnusableTls: If the CA cannot be used.
         """
         given = url or os.environ.get("SLURMRESTD_URL", "")
         urls = [part.strip() for part in given.split(",") if part.strip()]
         if not urls:
             raise ValueError(
-                "SLURMRESTD_URL is not set: expected the address of slurmrestd, as http://HOST:6820"
+                "SLURMRESTD_URL is not set: expected the address of slurmrestd, such as http://HOST:6820"
             )
         ca_file = os.environ.get("SLURMRESTD_CA", "")
         return cls(
@@ -130,7 +157,11 @@ class Client:
         await self.speaker.caller.transport.close()
 
     def as_user(self, user: str) -> Self:
-        """Return this client acting as another user, over the same connections. The token must be root's or SlurmUser's."""
+        """Return a client that acts as another user over the same connections.
+
+        Args:
+            user: The user's name or uid. The token must be root's or SlurmUser's.
+        """
         other = copy.copy(self)
         for name in _RESOURCES:
             other.__dict__.pop(name, None)
@@ -142,10 +173,10 @@ class Client:
 
     @property
     def speaker(self) -> Speaker:
-        """What the resources speak through.
+        """What the resources use to perform operations.
 
         Raises:
-            RuntimeError: the client is not open.
+            RuntimeError: If the client is not open.
         """
         if self._open is None:
             raise RuntimeError("the client is not open: use it as `async with Client(…) as slurm`")
@@ -153,7 +184,7 @@ class Client:
 
     @cached_property
     def jobs(self) -> Jobs:
-        """The jobs that slurmctld remembers."""
+        """The jobs that slurmctld knows."""
         return Jobs(self.speaker)
 
     @cached_property
@@ -178,59 +209,52 @@ class Client:
 
     @cached_property
     def shares(self) -> Shares:
-        """Fair-share."""
+        """The fair-share tree."""
         return Shares(self.speaker)
 
     @cached_property
     def db(self) -> Database:
-        """What slurmdbd keeps."""
+        """The records of slurmdbd."""
         return Database(self.speaker)
 
     @cached_property
     def raw(self) -> Raw:
-        """Every operation as it is, JSON in and out."""
+        """All operations of slurmrestd, JSON in and out."""
         return Raw(self.speaker.raw)
 
     async def dialect(self) -> Dialect:
-        """Say which API version is spoken, and the release and name of the cluster."""
+        """Return the version of the API in use, slurmrestd's release, and the cluster's name."""
         return await self.speaker.caller.dialect()
 
     async def ping(self) -> Listing[ControllerPing]:
-        """Ask which controllers answer; answers even if none does."""
-        found = await self.speaker.read("slurm_get_ping", "pings", ControllerPing)
-        return Listing() if found is None else found
+        """Return which controllers respond; this works even if none does."""
+        return await self.speaker.read_all("slurm_get_ping", "pings", ControllerPing)
 
     async def diag(self) -> Statistics:
-        """Read slurmctld's statistics, as `sdiag`."""
+        """Read slurmctld's statistics (sdiag(1))."""
         return await self.speaker.read_field("slurm_get_diag", "statistics", Statistics)
 
     async def conf(self) -> Config:
-        """Read the configuration in force; since v0.0.45."""
+        """Read the configuration in force (slurm.conf(5)); needs v0.0.45."""
         return await self.speaker.read_field("slurm_get_conf", "slurm_conf", Config)
 
     async def resources(self, job_id: str | int) -> Listing[NodeResources]:
-        """Read what a running job has on each of its nodes: cores, memory, GPUs by index; since v0.0.44."""
-        found = await self.speaker.read(
+        """Read what a running job has on each of its nodes; needs v0.0.44.
+
+        Returns:
+            For each node: cores, memory in MiB, GPUs by index.
+
+        Raises:
+            NotFound: If there is no such job.
+        """
+        return await self.speaker.read_all(
             "slurm_get_resources", "nodes", NodeResources, {"job_id": job_id}
         )
-        return Listing() if found is None else found
 
     async def reconfigure(self) -> Outcome:
-        """Let all daemons read slurm.conf again. It is a GET, and never repeated."""
+        """Make all daemons read slurm.conf again (`scontrol reconfigure`)."""
         _, outcome = await self.speaker.write("slurm_get_reconfigure")
         return outcome
-
-
-_RESOURCES: Final = (
-    "jobs",
-    "nodes",
-    "partitions",
-    "reservations",
-    "licenses",
-    "shares",
-    "db",
-    "raw",
-)
 
 
 def _pinned(api: str) -> int | None:

@@ -1,18 +1,19 @@
-"""What can go wrong between a program and Slurm. Told apart by HTTP status and Slurm's error number, never by words.
+"""Errors of the client, classified by HTTP status and Slurm error number, never by message text.
 
 SlurmError
-├── Unavailable          nobody answered, or the answer says that Slurm cannot answer: nothing was done, try later
-│   └── LostReply        … but what was asked may have been done all the same: look before asking again
-├── Rejected             Slurm said no, in its own words
-│   ├── Unauthorized     … to the token: missing, expired, signed by another key
-│   ├── Forbidden        … to this user
-│   ├── NotFound         … because there is no such object (a job that Slurm has forgotten looks the same)
-│   └── Conflict         … because of the object's state: it exists, has ended, is busy
-├── Malformed            the answer is not what the API promises: a proxy's page, another program
-└── TooOld               this Slurm does not have what was asked; raised before anything is sent
+├── Unavailable          no answer, or Slurm is down; nothing was done, try again later
+│   └── LostReply        no answer, but the request may have been carried out; check before repeating
+├── Rejected             Slurm refused the request
+│   ├── Unauthorized     the token is missing, expired or signed with another key
+│   ├── Forbidden        the user lacks permission
+│   ├── NotFound         no such object (a job purged from slurmctld looks the same)
+│   └── Conflict         the object's state does not allow it: it exists, has ended, is busy
+├── Malformed            the answer is not one of Slurm's: a proxy's error page, another program
+└── TooOld               this version of Slurm lacks the feature
 
-HTTP statuses alone mislead: an expired token is 511, a DELETE while slurmctld is down is 403, an unknown flag is 500
-although the job was submitted, an unknown node is 200 with `errors`. Numbers: slurm/slurm_errno.h.
+HTTP statuses alone mislead: an expired token is 511, a DELETE while slurmctld is down is 403, an
+unknown flag is 500 although the job was submitted, an unknown node is 200 with `errors`. The
+numbers are those of slurm/slurm_errno.h.
 """
 
 from collections.abc import Sequence
@@ -21,19 +22,19 @@ from typing import Final
 from msgspec import Struct
 
 COMMUNICATION: Final = (range(1000, 1026), range(1800, 1900), range(5000, 5100))
-"""Between daemons; most of them may come after slurmctld has got the message."""
+"""Failures between daemons; most can occur after slurmctld has received the message."""
 
 DATABASE: Final = frozenset({7000, 7008})
-"""slurmdbd, or its database, cannot be reached."""
+"""slurmdbd or its database cannot be reached."""
 
 TOKEN: Final = frozenset({1007, 9008, *range(6000, 6012)})
-"""Authentication: expired, of another cluster, for another user."""
+"""Authentication failures: an expired token, one of another cluster, one of another user."""
 
 NO_SUCH: Final = frozenset({2000, 2017, 2018, 2045, 2053, 2066, 7104})
-"""Partition, job, node, account, reservation, QOS, cluster."""
+"""No such partition, job, node, account, reservation, QOS or cluster."""
 
 FORBIDDEN: Final = frozenset({2002, 2010, 2052})
-"""Access denied; the user may not do this; a reservation of others."""
+"""Access denied, operation not permitted to this user, somebody else's reservation."""
 
 CONFLICT: Final = frozenset(
     {
@@ -56,16 +57,22 @@ CONFLICT: Final = frozenset(
         7001,
     }
 )
-"""Busy, already done, held, not pending, in use, suspended, exists, started, finished, not finished, jobs run."""
+"""The object's state forbids it.
+
+It is busy, held, not pending, in use, suspended, exists already, has started or has finished.
+"""
 
 SINGULAR: Final = frozenset(
     {"slurm_get_node", "slurm_get_partition", "slurm_get_reservation", "slurm_get_job"}
 )
-"""Here an error without a number means that there is no such object."""
+"""Operations where an error without a number means that there is no such object."""
 
 
 class Problem(Struct, frozen=True):
-    """One of an answer's `errors`: `error` is Slurm's text for the number, `description` is slurmrestd's."""
+    """One of an answer's `errors` (OpenAPI: `openapi_error`).
+
+    `error` is Slurm's text for the number, `description` adds slurmrestd's details.
+    """
 
     description: str = ""
     error_number: int = 0
@@ -74,17 +81,17 @@ class Problem(Struct, frozen=True):
 
 
 class Remark(Struct, frozen=True):
-    """One of an answer's `warnings`; some of them are refusals."""
+    """One of an answer's `warnings` (OpenAPI: `openapi_warning`); some report ignored fields."""
 
     description: str = ""
     source: str = ""
 
 
 class SlurmError(Exception):
-    """One call to Slurm that did not do what was asked."""
+    """A call to Slurm that failed."""
 
     outcome = "error"
-    """What metrics call it."""
+    """The label that `on_call` receives, suitable for metrics."""
 
     def __init__(
         self,
@@ -95,12 +102,12 @@ class SlurmError(Exception):
         problems: Sequence[Problem] = (),
         warnings: Sequence[Remark] = (),
     ) -> None:
-        """Keep the facts.
+        """Build the message from the facts.
 
         Args:
-            operation: What was asked: `slurm_post_job_submit`.
-            words: What went wrong, in Slurm's words where it has any.
-            status: HTTP status, if an answer came back.
+            operation: The operation, such as `slurm_post_job_submit`.
+            words: What went wrong, in Slurm's words if it gave any.
+            status: The HTTP status; None if there was no answer.
             problems: The answer's `errors`.
             warnings: The answer's `warnings`.
         """
@@ -116,73 +123,73 @@ class SlurmError(Exception):
 
     @property
     def error_number(self) -> int | None:
-        """Slurm's number for the first problem; None if there is none."""
+        """Slurm's number of the first problem (slurm_errno.h); None if there is none."""
         return self.problems[0].error_number if self.problems else None
 
 
 class Unavailable(SlurmError):
-    """Slurm cannot answer now, and has not done what was asked."""
+    """Slurm cannot answer now; the request was not carried out."""
 
     outcome = "unavailable"
 
 
 class LostReply(Unavailable):
-    """Slurm did not answer, but may have done what was asked."""
+    """Slurm did not answer; the request may have been carried out."""
 
     outcome = "lost_reply"
 
 
 class Rejected(SlurmError):
-    """Slurm understood and refused."""
+    """Slurm refused the request."""
 
     outcome = "rejected"
     job_id: int | None = None
-    """Set if the answer carries a job id all the same: then the job *was* submitted."""
+    """The job's id if the answer carries one in spite of the error: the job *was* submitted."""
 
 
 class Unauthorized(Rejected):
-    """Slurm does not accept the token, or there is none to send."""
+    """Slurm does not accept the token, or there is no token to send."""
 
     outcome = "unauthorized"
 
 
 class Forbidden(Rejected):
-    """The token's user may not do this."""
+    """The user lacks permission."""
 
     outcome = "forbidden"
 
 
 class NotFound(Rejected):
-    """There is no such object (any more)."""
+    """There is no such object, or not any more."""
 
     outcome = "not_found"
 
 
 class Conflict(Rejected):
-    """The object's state does not allow it."""
+    """The object's state does not allow the request."""
 
     outcome = "conflict"
 
 
 class Malformed(SlurmError):
-    """The answer is not what the API promises."""
+    """The answer is not one that the API defines."""
 
     outcome = "malformed"
 
 
 class TooOld(SlurmError):
-    """The server does not speak a version of the API that has what was asked."""
+    """No API version that the server speaks has the operation or parameter."""
 
     outcome = "too_old"
 
 
 def classify(operation: str, status: int | None, number: int | None) -> type[SlurmError]:
-    """Say which error an answer other than plain success is.
+    """Return the class of error for an answer that is not a plain success.
 
     Args:
-        operation: What was asked.
-        status: HTTP status; None for one object among several of an answer.
-        number: Of the first error in the answer; None if it has none, or is not Slurm's at all.
+        operation: The operation.
+        status: The HTTP status; None for one object among several in an answer.
+        number: The number of the answer's first error; None if it has no error, or is not Slurm's.
     """
     match status, number:
         case 401 | 511, _:
@@ -190,11 +197,11 @@ def classify(operation: str, status: int | None, number: int | None) -> type[Slu
         case _, int() if number in TOKEN:
             return Unauthorized
         case _, 1800:
-            return Unavailable  # slurmrestd could not even connect to slurmctld
+            return Unavailable  # slurmrestd could not connect to slurmctld at all
         case _, int() if number in DATABASE:
             return LostReply
         case (502 | 503 | 504, _) | (500, -1 | None) | (403, 1) | (_, 2027):
-            return LostReply  # slurmctld is silent, or on standby
+            return LostReply  # slurmctld does not answer, or is on standby
         case _, int() if any(number in numbers for numbers in COMMUNICATION):
             return LostReply
         case (_, 0) if operation in SINGULAR:

@@ -1,4 +1,4 @@
-"""The client for programs without an event loop: scripts and notebooks.
+"""The client for programs without an event loop, such as scripts and notebooks.
 
 with sync.Client("http://slurmrestd:6820", token="…") as slurm:
     for job in slurm.run(slurm.jobs.list()):
@@ -6,7 +6,7 @@ with sync.Client("http://slurmrestd:6820", token="…") as slurm:
     for event in slurm.iterate(slurm.jobs.watch()):
         print(event)
 
-Everything that the async client has is there, as an argument of `run` and `iterate`.
+It has everything that the async client has: pass coroutines to `run`, and iterators to `iterate`.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Client(client.Client):
-    """`slurmclient.Client` with a loop of its own in the background; its arguments are the same."""
+    """`slurmclient.Client` with an event loop in a thread of its own; the arguments are the same."""
 
     _loop: asyncio.AbstractEventLoop
     _thread: threading.Thread
@@ -51,7 +51,7 @@ class Client(client.Client):
             self._end()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Do what a coroutine does, and return what it returns; Ctrl-C cancels it."""
+        """Run a coroutine and return its result; Ctrl-C cancels it."""
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result()
@@ -60,7 +60,7 @@ class Client(client.Client):
             raise
 
     def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
-        """Give what an async iterator gives."""
+        """Yield the items of an async iterator."""
         try:
             while True:
                 try:

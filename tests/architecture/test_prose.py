@@ -56,7 +56,7 @@ def test_files_that_the_pages_mention_exist() -> None:
 def test_every_package_says_what_it_is_for() -> None:
     silent = [
         str(path.relative_to(ROOT))
-        for path in files(*PRODUCT)
+        for path in files(*PRODUCT, "client")
         if path.name == "__init__.py" and not next(docstrings(parsed(path)), "")
     ]
     assert not silent, silent

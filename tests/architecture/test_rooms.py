@@ -23,6 +23,12 @@ NAMED_AFTER_NOTHING = {
     "helpers",
     "managers",
 }
+GENERATED = {
+    "client/slurmclient/models.py",
+    "client/slurmclient/api/operations.py",
+    "client/slurmclient/api/raw.py",
+}
+"""Written by `client/generate`, and read by nobody from top to bottom."""
 TWINS = {"wire", "errors"}
 """Modules whose classes stand beside a domain value, or the other adapter's error, of the same name."""
 
@@ -30,22 +36,25 @@ TWINS = {"wire", "errors"}
 def test_no_module_is_too_long() -> None:
     long = {
         module(path): lines
-        for path in files(*PRODUCT, "sandbox")
-        if (lines := len(path.read_text().splitlines())) > MOST_LINES
+        for path in files(*PRODUCT, "sandbox", "client")
+        if str(path.relative_to(ROOT)) not in GENERATED
+        and (lines := len(path.read_text().splitlines())) > MOST_LINES
     }
     assert not long, long
 
 
 def test_no_module_is_named_after_nothing() -> None:
     found = [
-        module(path) for path in files(*PRODUCT) if set(path.stem.split("_")) & NAMED_AFTER_NOTHING
+        module(path)
+        for path in files(*PRODUCT, "client")
+        if set(path.stem.split("_")) & NAMED_AFTER_NOTHING
     ]
     assert not found, found
 
 
 def test_no_folder_has_too_many_files() -> None:
     counts: dict[str, int] = defaultdict(int)
-    for path in files(*PRODUCT):
+    for path in files(*PRODUCT, "client"):
         if path.name != "__init__.py":
             counts[str(path.parent.relative_to(ROOT))] += 1
     adapters = {"bridge/kube", "bridge/slurm"}

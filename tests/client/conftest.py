@@ -1,4 +1,4 @@
-"""A client of the shared Slurm with accounting, and jobs that end with the test."""
+"""Clients of the shared Slurm with accounting, and jobs that are cancelled after the test."""
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -8,7 +8,7 @@ import pytest
 from sandbox.client import Sandbox
 from sandbox.options import Options
 from slurmclient import Cache, Client, Model, Time, TokenFile
-from slurmclient.submission import Submitted
+from slurmclient.resources.submission import Submitted
 from tests.servers import running_sandbox
 
 Submit = Callable[..., Awaitable[Submitted]]
@@ -32,7 +32,7 @@ async def client(slurm_accounting: Sandbox) -> AsyncIterator[Client]:
 
 @pytest.fixture
 async def submit(client: Client) -> AsyncIterator[Submit]:
-    """Submits a job that no slurmd has to start; it is cancelled at the end."""
+    """Submits a job that needs no slurmd, and cancels it after the test."""
     submitted: list[int] = []
 
     async def one(**fields: object) -> Submitted:
@@ -60,7 +60,7 @@ async def cache(client: Client) -> AsyncIterator[Cache[Row]]:
 
 @pytest.fixture(scope="session")
 def slurm_with_slurmd() -> Iterator[Sandbox]:
-    """One that starts batch jobs."""
+    """A Slurm that runs batch jobs."""
     if os.getuid() != 0:
         pytest.skip("slurmd needs root")
     with running_sandbox(Options(kubernetes=False, bridge=False, hybrid=True, nodes=0)) as sandbox:

@@ -1,4 +1,4 @@
-"""Waiting for what Slurm does."""
+"""Waiting until Slurm has done something."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -9,7 +9,7 @@ _POLL_S = 0.05
 
 
 async def eventually(condition: Callable[[], Awaitable[T]], deadline_s: float = 30) -> T:
-    """The first true answer of a coroutine function."""
+    """Call a coroutine function until it returns something true, and return that."""
     loop = asyncio.get_running_loop()
     end_s = loop.time() + deadline_s
     while not (answer := await condition()):

@@ -1,4 +1,4 @@
-"""What the real Slurm and `FakeSlurm` have in common: each of these tests runs against both."""
+"""What `FakeSlurm` has in common with the real Slurm: these tests run against both."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -23,7 +23,7 @@ from slurmclient import (
     TokenFile,
     has_ended,
 )
-from slurmclient.fake import FakeSlurm
+from slurmclient.fake.server import FakeSlurm
 from tests.client.conftest import Row, Submit
 from tests.servers import until
 
@@ -86,9 +86,7 @@ async def test_states_are_those_of_the_list_for_a_hundredth_of_its_size(
     assert str(job.job_id) in await client.jobs.states()
 
 
-async def test_a_job_that_is_not_there_or_over_cannot_be_cancelled(
-    client: Client, submit: Submit
-) -> None:
+async def test_a_missing_or_ended_job_cannot_be_cancelled(client: Client, submit: Submit) -> None:
     job = await submit(hold=True)
     with pytest.raises(NotFound):
         await client.jobs.cancel(99999)
@@ -121,7 +119,7 @@ async def test_several_jobs_are_cancelled_at_once_and_never_all_by_accident(
         await client.jobs.cancel_many()
 
 
-async def test_another_user_is_acted_for_over_the_same_connections(
+async def test_another_user_is_impersonated_over_the_same_connections(
     client: Client, submit: Submit
 ) -> None:
     roots = await submit(hold=True)
@@ -207,7 +205,7 @@ async def events_of(watching: AsyncIterator[Event[Row]], name: str, count: int) 
     return found
 
 
-async def test_a_life_is_told_in_order_each_event_with_its_own_old_and_new(
+async def test_events_arrive_in_order_each_with_its_own_old_and_new(
     client: Client, submit: Submit
 ) -> None:
     job = await submit(name="watched", hold=True)
@@ -241,7 +239,7 @@ async def test_what_the_client_writes_is_in_its_cache_when_the_call_returns(
     assert has_ended(ended.job_state)
 
 
-async def test_every_handler_hears_every_event_and_a_slow_one_holds_up_none(
+async def test_every_handler_receives_every_event_and_a_slow_one_delays_no_other(
     client: Client, cache: Cache[Row], submit: Submit
 ) -> None:
     heard: list[str] = []
@@ -287,7 +285,7 @@ async def test_a_released_job_runs(client: Client, submit: Submit) -> None:
         assert row is not None
 
 
-async def test_what_is_not_there_is_not_found(client: Client) -> None:
+async def test_a_missing_object_is_not_found(client: Client) -> None:
     for get in (client.jobs.get, client.nodes.get, client.partitions.get):
         with pytest.raises(NotFound):
             await get("99999")

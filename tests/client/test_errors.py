@@ -1,4 +1,4 @@
-"""Errors by status and number, against the table in slurm_errno.h."""
+"""Classifying errors by HTTP status and Slurm's number (slurm_errno.h)."""
 
 import pytest
 

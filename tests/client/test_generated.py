@@ -1,37 +1,24 @@
-"""The generated modules are what the generator makes of the specifications that the sandbox's Slurm prints."""
+"""The generated modules match the specifications that the sandbox's Slurm prints."""
 
-import importlib.util
 import subprocess
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
+from generate.files import generate, read_documents
 from sandbox import assets, slurm
 from sandbox.assets import Absent, AssetName
 from slurmclient import models
-from slurmclient.operations import OPERATIONS
+from slurmclient.api.operations import OPERATIONS
 
 CLIENT = Path(__file__).parents[2] / "client"
 VERSIONS = (42, 43, 44, 45)
 
 
 @pytest.fixture(scope="module")
-def generate() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate", CLIENT / "generate.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
-def specifications(
-    tmp_path_factory: pytest.TempPathFactory, generate: ModuleType
-) -> dict[int, Any]:
-    """As this Slurm's slurmrestd prints them; it needs a configuration, and no server."""
+def specifications(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Any]:
+    """Those that the sandbox's slurmrestd prints, which needs a configuration and no server."""
     asset = assets.where((AssetName.SLURM,))[AssetName.SLURM]
     if isinstance(asset, Absent):
         pytest.skip(str(asset.reason))
@@ -53,19 +40,16 @@ def specifications(
         environment = {"SLURM_CONF": str(conf), "SLURM_JWT": "daemon"}
         done = subprocess.run(command, env=environment, capture_output=True, check=True)
         (folder / f"{version}.json").write_bytes(done.stdout)
-    found: dict[int, Any] = generate.documents(sorted(folder.glob("*.json")))
-    return found
+    return read_documents(sorted(folder.glob("*.json")))
 
 
-def test_what_is_checked_in_is_what_the_generator_writes(
-    generate: ModuleType, specifications: dict[int, Any]
-) -> None:
+def test_what_is_checked_in_is_what_the_generator_writes(specifications: dict[int, Any]) -> None:
     release = specifications[45]["info"]["x-slurm"]["release"]
     if f"Slurm {release}." not in (models.__doc__ or ""):
         pytest.skip(f"generated from another release than {release}")
-    for name, source in generate.generate(specifications).items():
+    for name, source in generate(specifications).items():
         assert source == (CLIENT / "slurmclient" / name).read_text(), (
-            f"{name}: run client/generate.py"
+            f"{name}: run `python -m generate` in client"
         )
 
 
@@ -80,9 +64,7 @@ def test_every_operation_of_every_version_is_there(specifications: dict[int, Any
                 ), wanted
 
 
-def test_a_field_that_changes_its_type_stops_the_generator(
-    generate: ModuleType, specifications: dict[int, Any]
-) -> None:
+def test_a_field_that_changes_its_type_stops_the_generator(specifications: dict[int, Any]) -> None:
     changed = {
         version: {**document, "components": {"schemas": dict(document["components"]["schemas"])}}
         for version, document in specifications.items()
@@ -94,7 +76,7 @@ def test_a_field_that_changes_its_type_stops_the_generator(
         "properties": {**node["properties"], "weight": {"type": "string"}},
     }
     with pytest.raises(ValueError, match=r"node\.weight: integer and, in v0\.0\.44, string"):
-        generate.generate(changed)
+        generate(changed)
 
 
 def test_reads_that_change_something_are_never_repeated() -> None:

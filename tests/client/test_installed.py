@@ -1,4 +1,4 @@
-"""The distribution as a stranger gets it: an empty venv, `pip install ./client`, and the lines of its README."""
+"""The distribution as a user gets it: an empty venv, `pip install ./client`, the README's lines."""
 
 import os
 import re
@@ -21,7 +21,7 @@ README = (ROOT / "client" / "README.md").read_text()
 
 @pytest.fixture(scope="module")
 def empty_venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With the library and nothing else; the last test adds the extra."""
+    """A venv with only the library; the last test adds the extra."""
     if is_offline():
         pytest.skip("an empty venv needs wheels")
     folder = tmp_path_factory.mktemp("stranger")
@@ -88,7 +88,7 @@ def test_one_version_for_all() -> None:
 
 
 def test_nothing_takes_the_client_from_an_index() -> None:
-    """Its name is not ours there until it is published: anybody could claim it."""
+    """Until it is published there, anybody could claim its name."""
     for file in ("pyproject.toml", "requirements.txt", "requirements-dev.txt"):
         assert not re.search(r"^\W*slurm-client\b", (ROOT / file).read_text(), re.MULTILINE), file
 

@@ -1,4 +1,4 @@
-"""The facade for programs without an event loop."""
+"""The client for programs without an event loop."""
 
 import pytest
 
@@ -21,6 +21,6 @@ def test_a_script_reads_streams_and_watches_without_an_event_loop(
             slurm.run(slurm.nodes.get("nope"))
 
 
-def test_a_url_that_is_none_leaves_no_thread_behind() -> None:
+def test_an_invalid_url_leaves_no_thread_behind() -> None:
     with pytest.raises(ValueError, match="expected http://HOST:PORT"), sync.Client("nonsense"):
         pass

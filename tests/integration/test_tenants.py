@@ -226,7 +226,7 @@ def test_beyond_a_limit_of_the_account_a_pod_waits_and_is_told_why(tenants: Tena
     assert "physics|alice|alice" == owner(tenants.sandbox, second, tenants.physics)
 
 
-def test_what_slurm_refuses_is_told_in_its_words(tenants: Tenants) -> None:
+def test_a_refusal_is_reported_in_slurms_words(tenants: Tenants) -> None:
     """Our policy allows it, and its association does not."""
     uid = tenants.chemistry.submit("his", annotations=asks(account="nowhere"), by=tenants.bob)
 

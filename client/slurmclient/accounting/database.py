@@ -1,0 +1,160 @@
+"""slurmdbd, by way of slurmrestd: all its collections, and its state."""
+
+from functools import cached_property
+
+from slurmclient.accounting.accounts import Accounts, Associations, Users
+from slurmclient.accounting.jobs import AccountedJobs
+from slurmclient.accounting.records import Records
+from slurmclient.calls.speaker import Speaker
+from slurmclient.errors import Malformed
+from slurmclient.models import (
+    Account,
+    Association,
+    Cluster,
+    DatabaseConfig,
+    DatabaseDump,
+    DatabasePing,
+    DatabaseStatistics,
+    Instance,
+    Qos,
+    Tres,
+    User,
+    Wckey,
+)
+from slurmclient.resources.collection import Collection
+from slurmclient.wire import reading
+from slurmclient.wire.reading import Listing
+
+
+class Database:
+    """The collections of slurmdbd. Any method may raise `SlurmError`."""
+
+    def __init__(self, speaker: Speaker) -> None:
+        self._speaker = speaker
+
+    @cached_property
+    def jobs(self) -> AccountedJobs:
+        """All jobs that were recorded."""
+        return AccountedJobs(self._speaker)
+
+    @cached_property
+    def accounts(self) -> Accounts:
+        """The accounts."""
+        return Accounts(
+            self._speaker,
+            Account,
+            "accounts",
+            lists="slurmdb_get_accounts",
+            gets="slurmdb_get_account",
+            parameter="account_name",
+            saves="slurmdb_post_accounts",
+            deletes="slurmdb_delete_account",
+        )
+
+    @cached_property
+    def users(self) -> Users:
+        """The users."""
+        return Users(
+            self._speaker,
+            User,
+            "users",
+            lists="slurmdb_get_users",
+            gets="slurmdb_get_user",
+            parameter="name",
+            saves="slurmdb_post_users",
+            deletes="slurmdb_delete_user",
+        )
+
+    @cached_property
+    def associations(self) -> Associations:
+        """The associations."""
+        return Associations(
+            self._speaker,
+            Association,
+            "associations",
+            lists="slurmdb_get_associations",
+            saves="slurmdb_post_associations",
+        )
+
+    @cached_property
+    def qos(self) -> Records[Qos]:
+        """The qualities of service."""
+        return Records(
+            self._speaker,
+            Qos,
+            "qos",
+            lists="slurmdb_get_qos",
+            gets="slurmdb_get_single_qos",
+            parameter="qos",
+            saves="slurmdb_post_qos",
+            deletes="slurmdb_delete_single_qos",
+        )
+
+    @cached_property
+    def wckeys(self) -> Records[Wckey]:
+        """The workload characterization keys, by id."""
+        return Records(
+            self._speaker,
+            Wckey,
+            "wckeys",
+            lists="slurmdb_get_wckeys",
+            gets="slurmdb_get_wckey",
+            parameter="id",
+            saves="slurmdb_post_wckeys",
+            deletes="slurmdb_delete_wckey",
+        )
+
+    @cached_property
+    def clusters(self) -> Records[Cluster]:
+        """The clusters that report to this slurmdbd."""
+        return Records(
+            self._speaker,
+            Cluster,
+            "clusters",
+            lists="slurmdb_get_clusters",
+            gets="slurmdb_get_cluster",
+            parameter="cluster_name",
+            saves="slurmdb_post_clusters",
+            deletes="slurmdb_delete_cluster",
+        )
+
+    @cached_property
+    def tres(self) -> Records[Tres]:
+        """The trackable resources, such as CPUs, memory, GPUs, licenses; Slurm can only list them."""
+        return Records(
+            self._speaker,
+            Tres,
+            "TRES",
+            lists="slurmdb_get_tres",
+            saves="slurmdb_post_tres",
+        )
+
+    @cached_property
+    def instances(self) -> Collection[Instance]:
+        """The cloud instances that nodes have run on."""
+        return Collection(self._speaker, Instance, "instances", lists="slurmdb_get_instances")
+
+    async def ping(self) -> Listing[DatabasePing]:
+        """Return which slurmdbd answer, primary and backup."""
+        return await self._speaker.read_all("slurmdb_get_ping", "pings", DatabasePing)
+
+    async def diag(self) -> DatabaseStatistics:
+        """Read slurmdbd's statistics."""
+        return await self._speaker.read_field("slurmdb_get_diag", "statistics", DatabaseStatistics)
+
+    async def conf(self) -> DatabaseConfig:
+        """Read slurmdbd's configuration; needs v0.0.45."""
+        return await self._speaker.read_field("slurmdb_get_conf", "slurmdbd_conf", DatabaseConfig)
+
+    async def dump(self) -> DatabaseDump:
+        """Read all clusters, accounts, users, associations, QOS, wckeys and TRES with one request.
+
+        Raises:
+            Malformed: If the answer is not an object.
+        """
+        operation = "slurmdb_get_config"
+        body = await self._speaker.caller.call(operation, user=self._speaker.user)
+        found, odd = reading.one(body, DatabaseDump)
+        if found is None:
+            raise Malformed(operation, f"cannot decode the answer: {odd[0].why}")
+        return found

@@ -1,0 +1,105 @@
+"""Turning answers into lists, or into the errors they stand for."""
+
+import contextlib
+
+from slurmclient.errors import Malformed, Problem, Rejected, SlurmError, classify
+from slurmclient.transport.exchange import OK, Reply
+from slurmclient.wire import reading
+from slurmclient.wire.reading import Answer, Listing, T
+
+
+def check(operation: str, reply: Reply) -> None:
+    """Raise the `errors` of an answer with status 200.
+
+    Raises:
+        SlurmError: If there are errors, or the answer is not one of slurmrestd's.
+    """
+    answer = parsed(operation, reply.body, Answer)
+    if answer.errors:
+        raise refusal(operation, reply.status, answer)
+
+
+def listing(operation: str, body: bytes, key: str, kind: type[T]) -> Listing[T]:
+    """Decode the list of an answer with status 200; a missing or null list is empty.
+
+    Args:
+        operation: The operation, for the error.
+        body: The answer's JSON.
+        key: The list's name in the answer.
+        kind: The type of its objects.
+
+    Raises:
+        SlurmError: If the answer has `errors`, or is not one of slurmrestd's.
+    """
+    try:
+        found, answer = reading.listing(body, key, kind)
+    except reading.UNREADABLE as error:
+        raise Malformed(operation, _unexpected(body, error)) from error
+    if answer.errors:
+        raise refusal(operation, OK, answer)
+    return found
+
+
+def refuse(operation: str, reply: Reply) -> None:
+    """Raise the error that an answer with another status than 200 stands for.
+
+    Raises:
+        SlurmError: Always.
+    """
+    try:
+        answer = reading.decode(reply.body, Answer)
+    except reading.UNREADABLE:
+        # Plain text of slurmrestd's or the page of a proxy: only the status classifies it.
+        words = reply.body[:200].decode(errors="replace").strip() or "no body"
+        kind = classify(operation, reply.status, None)
+        raise kind(operation, words, status=reply.status) from None
+    raise refusal(operation, reply.status, answer)
+
+
+def refusal(operation: str, status: int | None, answer: Answer) -> SlurmError:
+    """Return the error that an answer's `errors` stand for; the first one classifies it."""
+    problems = tuple(answer.errors or ())
+    first = problems[0] if problems else None
+    if first is None:
+        words = "no reason given"
+    elif first.error_number and first.error and first.error != first.description:
+        words = f"{first.error}: {first.description}" if first.description else first.error
+    else:
+        words = first.description or first.error
+    kind = classify(operation, status, first.error_number if first else None)
+    error = kind(
+        operation, words, status=status, problems=problems, warnings=tuple(answer.warnings or ())
+    )
+    if isinstance(error, Rejected):
+        error.job_id = answer.job_id
+    return error
+
+
+def refused(operation: str, number: int, words: str) -> SlurmError:
+    """Return the error for one object of an answer that reports on several.
+
+    Args:
+        operation: The operation.
+        number: Slurm's error number for this object.
+        words: Which object, and Slurm's text.
+    """
+    problem = Problem(error_number=number, error=words)
+    return classify(operation, None, number)(operation, words, problems=(problem,))
+
+
+def parsed(operation: str, body: bytes, kind: type[T]) -> T:
+    """Decode the body of an answer with status 200; bytes that are not UTF-8 become U+FFFD.
+
+    Raises:
+        Malformed: If it does not decode all the same.
+    """
+    try:
+        return reading.decode(body, kind)
+    except reading.UNREADABLE as error:
+        with contextlib.suppress(*reading.UNREADABLE):
+            return reading.decode(body.decode(errors="replace").encode(), kind)
+        raise Malformed(operation, _unexpected(body, error), status=OK) from error
+
+
+def _unexpected(body: bytes, error: Exception) -> str:
+    return f"{error}, in an answer that starts {body[:80].decode(errors='replace')!r}"

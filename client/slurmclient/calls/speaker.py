@@ -1,0 +1,158 @@
+"""Operations as one user, with typed answers: what the resources are built on."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from slurmclient.api.operation import Value
+from slurmclient.calls import answers
+from slurmclient.calls.caller import Caller
+from slurmclient.errors import Malformed, NotFound, Remark
+from slurmclient.wire import reading, writing
+from slurmclient.wire.reading import Answer, Listing
+
+V = TypeVar("V", bound=Struct)
+
+OnWrite: TypeAlias = Callable[[str, str], Awaitable[None]]
+"""Awaited after a change and before the call returns.
+
+The arguments are the name of the list, such as `jobs`, and the name of the changed object.
+"""
+
+
+class Outcome(Struct, frozen=True):
+    """The answer to a change that Slurm has accepted."""
+
+    warnings: tuple[Remark, ...] = ()
+    """Read them: some report a field that Slurm has ignored."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Speaker:
+    """Performs operations as one user. Any method may raise `SlurmError`."""
+
+    caller: Caller
+    user: str
+    """The user to act as, by name or uid; "" for the token's own."""
+    on_write: list[OnWrite] = field(default_factory=list)
+    """Those who are notified of changes."""
+
+    async def read(
+        self,
+        operation: str,
+        key: str,
+        kind: type[V],
+        path: Mapping[str, str | int] | None = None,
+        query: Mapping[str, Value] | None = None,
+    ) -> Listing[V] | None:
+        """Read the list named `key` in an answer.
+
+        Returns:
+            The objects; None if nothing has changed since the query's `update_time`.
+        """
+        body = await self.caller.call(operation, path, query, user=self.user, is_checked=False)
+        return answers.listing(operation, body, key, kind) if body else None
+
+    async def read_all(
+        self,
+        operation: str,
+        key: str,
+        kind: type[V],
+        path: Mapping[str, str | int] | None = None,
+        query: Mapping[str, Value] | None = None,
+    ) -> Listing[V]:
+        """Read the list named `key`; empty if nothing has changed since an `update_time`."""
+        found = await self.read(operation, key, kind, path, query)
+        return Listing() if found is None else found
+
+    async def read_one(
+        self,
+        operation: str,
+        key: str,
+        kind: type[V],
+        path: Mapping[str, str | int] | None = None,
+        query: Mapping[str, Value] | None = None,
+    ) -> V:
+        """Read the first object of the list named `key`.
+
+        Raises:
+            NotFound: If the list is empty.
+            Malformed: If the object cannot be decoded.
+        """
+        which = ", ".join(str(part) for part in (path or {}).values())
+        try:
+            found = await self.read_all(operation, key, kind, path, query)
+        except NotFound as error:
+            if which in error.words:
+                raise
+            words = f"there is no {which!r}: {error.words}"
+            raise NotFound(
+                operation, words, status=error.status, problems=error.problems
+            ) from error
+        if found:
+            return found[0]
+        if found.odd:
+            raise Malformed(operation, f"cannot decode {which!r}: {found.odd[0].why}")
+        raise NotFound(operation, f"there is no {which!r}")
+
+    async def read_field(self, operation: str, key: str, kind: type[V]) -> V:
+        """Read the object named `key` in an answer; its invalid fields keep their defaults.
+
+        Raises:
+            Malformed: If the answer has no such object.
+        """
+        body = await self.caller.call(operation, user=self.user)
+        raw = answers.parsed(operation, body, dict[str, Raw]).get(key, Raw(b"null"))
+        found, odd = reading.one(bytes(raw), kind)
+        if found is None:
+            raise Malformed(operation, f"cannot decode {key!r}: {odd[0].why}")
+        return found
+
+    async def write(
+        self,
+        operation: str,
+        path: Mapping[str, str | int] | None = None,
+        query: Mapping[str, Value] | None = None,
+        body: Mapping[str, object] | None = None,
+        *,
+        written: tuple[str, str] | None = None,
+    ) -> tuple[bytes, Outcome]:
+        """Perform a change.
+
+        Args:
+            operation: The operation.
+            path: The parameters of its path.
+            query: The parameters of its query.
+            body: The request's fields, as `writing.encode` takes them.
+            written: The list and the name of the object that this changes, for those who are
+                notified; None if nobody needs to know.
+
+        Returns:
+            The answer's JSON and its warnings.
+        """
+        content = writing.encode(body) if body is not None else None
+        answer = await self.caller.call(operation, path, query, content, user=self.user)
+        if written:
+            await self.notify(*written)
+        said = answers.parsed(operation, answer, Answer) if answer else Answer()
+        return answer, Outcome(tuple(said.warnings or ()))
+
+    async def notify(self, key: str, name: str) -> None:
+        """Notify the caches that this client has changed an object."""
+        for hear in tuple(self.on_write):
+            await hear(key, name)
+
+    async def raw(
+        self,
+        operation: str,
+        path: Mapping[str, str | int],
+        query: Mapping[str, Value],
+        body: object,
+    ) -> dict[str, Any]:
+        """Perform an operation, JSON in and out; `{}` for HTTP 304."""
+        content = None if body is None else msgspec.json.encode(body)
+        answer = await self.caller.call(operation, path, query, content, user=self.user)
+        return answers.parsed(operation, answer, dict[str, Any]) if answer else {}

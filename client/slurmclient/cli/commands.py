@@ -1,0 +1,250 @@
+"""The commands of `slurmc`."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+
+from slurmclient.calls.speaker import Outcome
+from slurmclient.cli.advice import advice
+from slurmclient.cli.fields import pair, parsed
+from slurmclient.cli.kinds import SHOWN, Kind, Live
+from slurmclient.cli.rendering import Output, as_json, cell, field, show
+from slurmclient.client import Client
+from slurmclient.errors import Rejected, SlurmError
+from slurmclient.transport.tls import UnusableTls
+from slurmclient.transport.tokens import TokenFile
+from slurmclient.watching.events import Added, Deleted, Event, Modified, Restarted
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Show and change what Slurm has, by way of slurmrestd.",
+    epilog="Environment: SLURMRESTD_URL, the address of slurmrestd; SLURM_JWT, the token, or"
+    " SLURM_JWT_FILE, the path of its file; SLURMRESTD_CA, the path of a CA to trust.",
+)
+
+OutputOption = Annotated[Output, typer.Option("--output", "-o", help="The format.")]
+Filters = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="FILTER=VALUE", help="Slurm's query parameters."),
+]
+Fields = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="FIELD=VALUE", help="Slurm's fields, such as partition=gpu; a value may be JSON."
+    ),
+]
+Name = Annotated[str, typer.Argument(help="The object's name, or the job's id.")]
+
+
+class _Access(msgspec.Struct, frozen=True):
+    url: str
+    token_file: str
+    api: str
+    user: str
+
+
+@app.callback()
+def access(
+    context: typer.Context,
+    *,
+    url: Annotated[
+        str,
+        typer.Option(
+            envvar="SLURMRESTD_URL", help="slurmrestd's address; several are separated by commas."
+        ),
+    ] = "",
+    token_file: Annotated[
+        str, typer.Option(help="The path of a file with the token; overrides the environment.")
+    ] = "",
+    api: Annotated[str, typer.Option(help="The version of the API, such as v0.0.44.")] = "auto",
+    as_user: Annotated[
+        str, typer.Option(help="Act as this user; needs a token of root or SlurmUser.")
+    ] = "",
+) -> None:
+    """Keep the options that all commands share."""
+    context.obj = _Access(url=url, token_file=token_file, api=api, user=as_user)
+
+
+@app.command("list")
+def list_(
+    context: typer.Context,
+    kind: Kind,
+    filters: Filters = None,
+    *,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """List objects of one kind, such as `jobs`, or `history users=alice`."""
+
+    async def listed(slurm: Client) -> None:
+        shown = SHOWN[kind]
+        query = dict(pair(one) for one in filters or ())
+        found = await shown.collection(slurm).list(**query)
+        show(Console(), found, shown.columns, output)
+        for odd in getattr(found, "odd", ()):
+            print(
+                f"slurmc: cannot read {odd.field or 'anything'} of object {odd.index}: {odd.why}",
+                file=sys.stderr,
+            )
+
+    _with_slurm(context, listed)
+
+
+@app.command()
+def get(
+    context: typer.Context, kind: Kind, name: Name, *, output: OutputOption = Output.YAML
+) -> None:
+    """Show all fields of one object."""
+
+    async def got(slurm: Client) -> None:
+        shown = SHOWN[kind]
+        found = await shown.collection(slurm).get(name)
+        show(Console(), found, shown.columns, output)
+
+    _with_slurm(context, got)
+
+
+@app.command()
+def watch(
+    context: typer.Context,
+    kind: Live,
+    *,
+    interval: Annotated[float, typer.Option(min=0.1, help="The seconds between two looks.")] = 1.0,
+    count: Annotated[int, typer.Option(min=0, help="Events to print; 0 for no limit.")] = 0,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Print all objects and then every change until Ctrl-C; JSON has one event per line."""
+
+    async def watched(slurm: Client) -> None:
+        shown = SHOWN[Kind(kind.value)]
+        printed = 0
+        async for event in shown.collection(slurm).watch(interval_s=interval):
+            print(_event(event, shown.columns, output), flush=True)
+            printed += 1
+            if printed == count:
+                return
+
+    _with_slurm(context, watched)
+
+
+@app.command()
+def submit(
+    context: typer.Context,
+    script: Annotated[Path, typer.Argument(help="The batch script; - for the standard input.")],
+    fields: Fields = None,
+    *,
+    key: Annotated[str, typer.Option(help="Run at most one job with this key.")] = "",
+) -> None:
+    """Submit a batch script and print the job's id."""
+
+    async def submitted(slurm: Client) -> None:
+        text = sys.stdin.read() if str(script) == "-" else script.read_text()
+        done = await slurm.jobs.submit(text, key=key, **parsed(fields))
+        print(done.job_id)
+        for warning in done.warnings:
+            print(f"slurmc: {warning.description}", file=sys.stderr)
+
+    _with_slurm(context, submitted)
+
+
+@app.command()
+def cancel(
+    context: typer.Context,
+    job_ids: Annotated[
+        list[str], typer.Argument(metavar="JOB_ID", help="Jobs' ids; 7_3 is a task of array 7.")
+    ],
+    *,
+    signal: Annotated[str, typer.Option(help="Only send this signal, such as TERM.")] = "",
+) -> None:
+    """Cancel jobs; go on with the others if one cannot be cancelled."""
+
+    async def cancelled(slurm: Client) -> None:
+        is_refused = False
+        for job_id in job_ids:
+            try:
+                await slurm.jobs.cancel(job_id, signal=signal)
+            except Rejected as error:
+                _complain(error)
+                is_refused = True
+        if is_refused:
+            raise typer.Exit(1)
+
+    _with_slurm(context, cancelled)
+
+
+@app.command()
+def update(context: typer.Context, kind: Live, name: Name, fields: Fields = None) -> None:
+    """Change one object, such as `jobs 7 time_limit=90` or `nodes c1 state=DRAIN reason=fan`."""
+
+    async def updated(slurm: Client) -> None:
+        given = parsed(fields)
+        if not given:
+            raise typer.BadParameter("expected what to change as FIELD=VALUE, got nothing")
+        changes: dict[Live, Callable[..., Awaitable[Outcome]]] = {
+            Live.JOBS: slurm.jobs.update,
+            Live.NODES: slurm.nodes.update,
+            Live.PARTITIONS: slurm.partitions.save,
+            Live.RESERVATIONS: slurm.reservations.save,
+        }
+        outcome = await changes[kind](name, **given)
+        for warning in outcome.warnings:
+            print(f"slurmc: {warning.description}", file=sys.stderr)
+
+    _with_slurm(context, updated)
+
+
+def run() -> None:
+    """Run the command line."""
+    app(prog_name="slurmc")
+
+
+def _with_slurm(context: typer.Context, do: Callable[[Client], Awaitable[None]]) -> None:
+    """Do something with a client; exit with a message and advice if it fails."""
+    chosen: _Access = context.obj
+
+    async def opened() -> None:
+        async with _client(chosen) as slurm:
+            await do(slurm.as_user(chosen.user) if chosen.user else slurm)
+
+    try:
+        asyncio.run(opened())
+    except SlurmError as error:
+        _complain(error)
+        raise typer.Exit(1) from None
+    except (TypeError, ValueError, OSError, UnusableTls) as error:
+        print(f"slurmc: {error}", file=sys.stderr)
+        raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
+def _complain(error: SlurmError) -> None:
+    print(f"slurmc: {error}", *filter(None, [advice(error)]), sep="\n", file=sys.stderr)
+
+
+def _client(chosen: _Access) -> Client:
+    token = TokenFile(chosen.token_file) if chosen.token_file else None
+    return Client.from_env(url=chosen.url, token=token, api=chosen.api)
+
+
+def _event(event: Event[Any], columns: tuple[str, ...], output: Output) -> str:
+    word = type(event).__name__.lower()
+    one = None
+    match event:
+        case Added(found) | Modified(_, found) | Deleted(found):
+            one = found
+        case Restarted():
+            pass
+    if output is not Output.TABLE:
+        return msgspec.json.encode(
+            msgspec.json.decode(as_json({"event": word, "object": one}))
+        ).decode()
+    names = columns if one is not None else ()
+    row = (f"{name.rpartition('.')[2]}={cell(field(one, name))}" for name in names)
+    return f"{word:9} {' '.join(row)}".rstrip()

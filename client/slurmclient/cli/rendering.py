@@ -1,0 +1,118 @@
+"""Printing objects as a table, JSON or YAML."""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+
+class Output(StrEnum):
+    """The formats."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+
+
+def plain(value: object) -> Any:
+    """Return a value as JSON has it: sets as sorted lists, times in ISO 8601, "infinite" for inf."""
+    match value:
+        case msgspec.Struct():
+            names = {one.name: one.encode_name for one in msgspec.structs.fields(value)}
+            return {wire: plain(getattr(value, name)) for name, wire in names.items()}
+        case dict():
+            return {str(key): plain(one) for key, one in value.items()}
+        case frozenset() | set():
+            return sorted(str(one) for one in value)
+        case list() | tuple():
+            return [plain(one) for one in value]
+        case datetime():
+            return value.isoformat()
+        case float() if value == math.inf:
+            return "infinite"
+        case _:
+            return value
+
+
+def as_json(value: object) -> str:
+    """Return indented JSON."""
+    return json.dumps(plain(value), indent=2, ensure_ascii=False)
+
+
+def as_yaml(value: object) -> str:
+    """Return YAML; scalars are written as in JSON, which is valid YAML."""
+    return "\n".join(_yaml(plain(value)))
+
+
+def _yaml(value: Any) -> Iterator[str]:
+    match value:
+        case dict() if value:
+            for key, one in value.items():
+                yield from _yaml_item(f"{json.dumps(key) if not key.isidentifier() else key}:", one)
+        case list() if value:
+            for one in value:
+                lines = list(_yaml(one))
+                yield f"- {lines[0]}"
+                yield from (f"  {line}" for line in lines[1:])
+        case _:
+            yield json.dumps(value, ensure_ascii=False)
+
+
+def _yaml_item(head: str, value: Any) -> Iterator[str]:
+    if isinstance(value, dict | list) and value:
+        yield head
+        yield from (f"  {line}" for line in _yaml(value))
+    else:
+        yield f"{head} {json.dumps(value, ensure_ascii=False)}"
+
+
+def table(objects: Iterable[object], columns: Sequence[str]) -> Table:
+    """Return a table with a row for each object; a column is a field, such as `time.start`."""
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for column in columns:
+        made.add_column(column, overflow="fold")
+    for one in objects:
+        made.add_row(*(cell(field(one, column)) for column in columns))
+    return made
+
+
+def field(value: object, path: str) -> object:
+    """Return the value at a dotted path; None if there is none."""
+    for name in path.split("."):
+        value = getattr(value, name, None)
+    return value
+
+
+def cell(value: object) -> str:
+    """Return a value as a table shows it; times are local."""
+    match value:
+        case None:
+            return "-"
+        case frozenset() | list() | tuple():
+            return ",".join(sorted(str(one) for one in value)) or "-"
+        case datetime():
+            return value.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        case float() if value == math.inf:
+            return "infinite"
+        case float():
+            return f"{value:g}"
+        case _:
+            return str(value) or "-"
+
+
+def show(console: Console, found: object, columns: Sequence[str], output: Output) -> None:
+    """Print a list of objects, or one object."""
+    match output:
+        case Output.JSON:
+            console.out(as_json(found), highlight=False)
+        case Output.YAML:
+            console.out(as_yaml(found), highlight=False)
+        case Output.TABLE:
+            console.print(table(found if isinstance(found, list) else [found], columns))

@@ -1,0 +1,280 @@
+"""The cluster of a `FakeSlurm`, in plain values, and the operations on it.
+
+A job that is not held starts at once, on as many idle and undrained nodes as it asks for. It ends
+when it is cancelled or by `end`, and is known until `forget`.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from slurmclient.fake.requests import WORDS, Asked, Refused, number
+from slurmclient.resources.job_states import ENDED
+
+PARTITION: Final = "fake"
+
+
+class FakeCluster:
+    """Nodes, jobs and one partition; the methods are named after the operations."""
+
+    def __init__(self, *, nodes: int, cpus: int, clock: Callable[[], float]) -> None:
+        self.clock = clock
+        self._cpus = cpus
+        self._started = int(clock())
+        self._jobs: dict[int, dict[str, Any]] = {}
+        self._nodes = {name: self._node(name) for name in (f"node-{n}" for n in range(nodes))}
+        self._next_id = 1
+        self._submitted = 0
+
+    def end(self, job_id: int, state: str = "COMPLETED", *, exit_code: int = 0) -> None:
+        """End a job in a state, with an exit code."""
+        job = self._jobs[job_id]
+        job["job_state"] = [state]
+        job["end_time"] = number(self.clock())
+        status = "SUCCESS" if exit_code == 0 else "ERROR"
+        job["exit_code"] = {"status": [status], "return_code": number(exit_code)}
+        self._schedule()
+
+    def forget(self, job_id: int) -> None:
+        """Purge a job, as slurmctld does MinJobAge seconds after its end."""
+        del self._jobs[job_id]
+
+    def restart(self, *, wipe: bool = False) -> None:
+        """Restart slurmctld; with `wipe` it loses all jobs and reuses their ids."""
+        self._started += 1
+        if wipe:
+            self._jobs.clear()
+            self._next_id = 1
+
+    # --- operations, by name
+
+    def slurm_get_ping(self, _: Asked) -> dict[str, Any]:
+        """Return the one controller."""
+        return {"pings": [{"hostname": "fake", "responding": True, "latency": 1, "primary": True}]}
+
+    def slurm_get_diag(self, _: Asked) -> dict[str, Any]:
+        """Return statistics."""
+        counts = {
+            "req_time": number(self.clock()),
+            "req_time_start": number(self._started),
+            "server_thread_count": 1,
+            "jobs_submitted": self._submitted,
+        }
+        return {"statistics": counts}
+
+    def slurm_get_jobs(self, _: Asked) -> dict[str, Any]:
+        """Return all jobs."""
+        return {"jobs": list(self._jobs.values()), "last_update": number(self.clock())}
+
+    def slurm_get_jobs_state(self, asked: Asked) -> dict[str, Any]:
+        """Return the states of all jobs, or of those asked for."""
+        wanted = asked.query.get("job_id", [])
+        states = [
+            {"job_id": str(id_), "state": job["job_state"]}
+            for id_, job in self._jobs.items()
+            if not wanted or str(id_) in wanted
+        ]
+        return {"jobs": states}
+
+    def slurm_get_job(self, asked: Asked) -> dict[str, Any]:
+        """Return a job."""
+        return {"jobs": [self._job(asked.parts["job_id"])]}
+
+    def slurm_post_job_submit(self, asked: Asked) -> dict[str, Any]:
+        """Submit a job."""
+        given = asked.body.get("job", {})
+        if given.get("partition", PARTITION) != PARTITION:
+            raise Refused(2000)
+        job_id = self._next_id
+        self._next_id += 1
+        self._submitted += 1
+        now = number(self.clock())
+        self._jobs[job_id] = {
+            "job_id": job_id,
+            "job_state": ["PENDING"],
+            "state_reason": "None",
+            "name": given.get("name", ""),
+            "comment": given.get("comment", ""),
+            "partition": PARTITION,
+            "account": given.get("account", ""),
+            "user_name": given.get("user_id", asked.user),
+            "hold": bool(given.get("hold")),
+            "time_limit": given.get("time_limit", number(None)),
+            "node_count": number(given.get("minimum_nodes", 1)),
+            "submit_time": now,
+            "start_time": number(0),
+            "end_time": number(0),
+            "nodes": "",
+            "step_id": {"sluid": f"s{self._started}.{self._submitted}"},
+        }
+        self._schedule()
+        return {"job_id": job_id, "step_id": "batch", "job_submit_user_msg": ""}
+
+    def slurm_post_job(self, asked: Asked) -> dict[str, Any]:
+        """Change a job."""
+        job = self._owned(asked)
+        if _has_ended(job):
+            raise Refused(2084)
+        job.update({key: value for key, value in asked.body.items() if key in job})
+        self._schedule()
+        return {"results": None}
+
+    def slurm_delete_job(self, asked: Asked) -> dict[str, Any]:
+        """Cancel a job, or ignore a signal."""
+        status = self._cancelled(
+            asked, asked.parts["job_id"], next(iter(asked.query.get("signal", ())), None)
+        )
+        return {"status": [status] if status["error"]["code"] else []}
+
+    def slurm_delete_jobs(self, asked: Asked) -> dict[str, Any]:
+        """Cancel the jobs asked for, or those that match."""
+        wanted = asked.body.get("jobs") or [
+            str(id_)
+            for id_, job in self._jobs.items()
+            if all(job.get(key) == value for key, value in asked.body.items())
+        ]
+        return {"status": [self._cancelled(asked, job_id, None) for job_id in wanted]}
+
+    def slurm_get_nodes(self, _: Asked) -> dict[str, Any]:
+        """Return all nodes."""
+        return {
+            "nodes": [*map(self._shown, self._nodes.values())],
+            "last_update": number(self.clock()),
+        }
+
+    def slurm_get_node(self, asked: Asked) -> dict[str, Any]:
+        """Return a node."""
+        return {"nodes": [self._shown(self._named(asked))]}
+
+    def slurm_post_node(self, asked: Asked) -> dict[str, Any]:
+        """Change a node; warn of fields that cannot be changed."""
+        node = self._named(asked)
+        self._check_root(asked)
+        for state in asked.body.get("state", ()):
+            if state == "DRAIN":
+                node["state"] = ["IDLE", "DRAIN"]
+            elif "DRAIN" in node["state"] and state in {"RESUME", "UNDRAIN"}:
+                node["state"], node["reason"] = ["IDLE"], ""
+            elif state == "RESUME":
+                raise Refused(2180)
+        known = {"reason", "comment", "extra", "weight"} & asked.body.keys()
+        node.update({key: asked.body[key] for key in known})
+        self._schedule()
+        ignored = asked.body.keys() - known - {"state"}
+        words = "Ignoring unknown field"
+        return {
+            "warnings": [
+                {"description": f"{words} {key}", "source": f"#/{key}/"} for key in ignored
+            ]
+        }
+
+    def slurm_delete_node(self, asked: Asked) -> dict[str, Any]:
+        """Delete a node that has no job."""
+        node = self._named(asked)
+        self._check_root(asked)
+        if node["name"] in self._busy():
+            raise Refused(2016)
+        del self._nodes[node["name"]]
+        return {}
+
+    def slurm_post_new_node(self, asked: Asked) -> dict[str, Any]:
+        """Create a node."""
+        self._check_root(asked)
+        conf = dict(one.split("=", 1) for one in asked.body["node_conf"].split())
+        if conf["NodeName"] in self._nodes:
+            raise Refused(2168)
+        self._nodes[conf["NodeName"]] = self._node(conf["NodeName"])
+        return {}
+
+    def slurm_get_licenses(self, _: Asked) -> dict[str, Any]:
+        """Return no licenses."""
+        return {"licenses": []}
+
+    def slurm_get_partitions(self, _: Asked) -> dict[str, Any]:
+        """Return the one partition."""
+        nodes = {"configured": ",".join(self._nodes), "total": len(self._nodes)}
+        made = {"name": PARTITION, "nodes": nodes, "partition": {"state": ["UP"]}}
+        return {"partitions": [made], "last_update": number(self.clock())}
+
+    def slurm_get_partition(self, asked: Asked) -> dict[str, Any]:
+        """Return the partition if the name is right."""
+        if asked.parts["partition_name"] != PARTITION:
+            return {"partitions": []}
+        return self.slurm_get_partitions(asked)
+
+    # --- what they build on
+
+    def _node(self, name: str) -> dict[str, Any]:
+        return {"name": name, "state": ["IDLE"], "reason": "", "comment": "", "cpus": self._cpus}
+
+    def _shown(self, node: dict[str, Any]) -> dict[str, Any]:
+        is_busy = node["name"] in self._busy()
+        alike = ["ALLOCATED" if one == "IDLE" and is_busy else one for one in node["state"]]
+        return {**node, "state": alike, "alloc_cpus": self._cpus if is_busy else 0}
+
+    def _job(self, job_id: str) -> dict[str, Any]:
+        job = self._jobs.get(int(job_id)) if job_id.isdecimal() else None
+        if job is None:
+            raise Refused(2017, status=404)
+        return job
+
+    def _owned(self, asked: Asked) -> dict[str, Any]:
+        job = self._job(asked.parts["job_id"])
+        if asked.user not in {"root", job["user_name"]}:
+            raise Refused(2002)
+        return job
+
+    def _named(self, asked: Asked) -> dict[str, Any]:
+        node = self._nodes.get(asked.parts["node_name"])
+        if node is None:
+            raise Refused(2018)
+        return node
+
+    def _check_root(self, asked: Asked) -> None:
+        if asked.user != "root":
+            raise Refused(2010)
+
+    def _cancelled(self, asked: Asked, job_id: str, signal: str | None) -> dict[str, Any]:
+        code = 0
+        job = self._jobs.get(int(job_id)) if str(job_id).isdecimal() else None
+        if job is None:
+            code = 2017
+        elif asked.user not in {"root", job["user_name"]}:
+            code = 2002
+        elif _has_ended(job):
+            code = 2021
+        elif signal in {None, "KILL", "SIGKILL", "9"}:
+            self.end(int(job_id), "CANCELLED")
+        words = WORDS.get(code, "No error")
+        return {
+            "error": {"string": words, "code": code, "message": words},
+            "step_id": str(job_id),
+        }
+
+    def _busy(self) -> set[str]:
+        return {
+            name
+            for job in self._jobs.values()
+            if "RUNNING" in job["job_state"]
+            for name in job["nodes"].split(",")
+        }
+
+    def _schedule(self) -> None:
+        for job in self._jobs.values():
+            if job["job_state"] != ["PENDING"]:
+                continue
+            busy = self._busy()
+            free = [
+                n
+                for n, node in self._nodes.items()
+                if n not in busy and "DRAIN" not in node["state"]
+            ]
+            wanted = int(job["node_count"]["number"])
+            job["state_reason"] = "JobHeldUser" if job["hold"] else "Resources"
+            if not job["hold"] and wanted <= len(free):
+                job["nodes"] = ",".join(free[:wanted])
+                job["job_state"], job["state_reason"] = ["RUNNING"], "None"
+                job["start_time"] = number(self.clock())
+
+
+def _has_ended(job: Mapping[str, Any]) -> bool:
+    return bool(ENDED & set(job["job_state"]))

@@ -1,0 +1,137 @@
+"""Objects of one kind: `list`, `iter`, and `get` by name."""
+
+from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import Any, Generic, TypeVar, overload
+
+from msgspec import Struct
+
+from slurmclient.api.operation import Value
+from slurmclient.calls import streaming
+from slurmclient.calls.speaker import Outcome, Speaker, V
+from slurmclient.wire.reading import Listing
+
+M = TypeVar("M", bound=Struct)
+
+
+class Collection(Generic[M]):
+    """Objects of one kind, to be listed and read. Any method may raise `SlurmError`."""
+
+    def __init__(
+        self,
+        speaker: Speaker,
+        kind: type[M],
+        key: str,
+        *,
+        lists: str,
+        gets: str = "",
+        parameter: str = "",
+    ) -> None:
+        """Describe where the objects are.
+
+        Args:
+            speaker: The user to act as.
+            kind: Their type, unless `as_` names another.
+            key: The name of their list in an answer.
+            lists: The operation that lists them.
+            gets: The operation that reads one; "" if there is none.
+            parameter: The parameter of that operation's path.
+        """
+        self._speaker = speaker
+        self._kind = kind
+        self._key = key
+        self._lists = lists
+        self._gets = gets
+        self._parameter = parameter
+
+    @overload
+    async def list(self, **query: Value) -> Listing[M]: ...
+    @overload
+    async def list(self, *, as_: type[V], **query: Value) -> Listing[V]: ...
+    async def list(self, *, as_: Any = None, **query: Value) -> Any:
+        """Read all objects.
+
+        Args:
+            as_: A struct with the fields that you need; decoding fewer fields is several times
+                faster.
+            query: Slurm's query parameters.
+
+        Raises:
+            TypeError: If Slurm has no such parameter; the message names those that exist.
+        """
+        return await self._speaker.read_all(self._lists, self._key, as_ or self._kind, query=query)
+
+    @overload
+    def iter(self, **query: Value) -> AsyncIterator[M]: ...
+    @overload
+    def iter(self, *, as_: type[V], **query: Value) -> AsyncIterator[V]: ...
+    def iter(self, *, as_: Any = None, **query: Value) -> Any:
+        """Yield all objects while the answer arrives, so that it is never in memory as a whole.
+
+        An object without a required field is left out. An answer that turns out to be incomplete
+        raises after the objects that did arrive.
+
+        Args:
+            as_: As of `list`.
+            query: As of `list`.
+        """
+        return streaming.objects(
+            self._speaker.caller,
+            self._lists,
+            self._key,
+            as_ or self._kind,
+            query,
+            user=self._speaker.user,
+        )
+
+    @overload
+    async def get(self, name: str | int, **query: Value) -> M: ...
+    @overload
+    async def get(self, name: str | int, *, as_: type[V], **query: Value) -> V: ...
+    async def get(self, name: str | int, *, as_: Any = None, **query: Value) -> Any:
+        """Read one object.
+
+        Args:
+            name: Its name, or a job's id.
+            as_: A struct with the fields that you need.
+            query: Slurm's query parameters.
+
+        Raises:
+            NotFound: If there is no object with this name.
+            TypeError: If Slurm can only list these objects, or has no such parameter.
+        """
+        if not self._gets:
+            raise TypeError(f"Slurm cannot read one of the {self._key} by name: list them")
+        return await self._speaker.read_one(
+            self._gets, self._key, as_ or self._kind, {self._parameter: name}, query
+        )
+
+    async def list_if_changed(
+        self, since: datetime | None, *, as_: type[V], **query: Value
+    ) -> Listing[V] | None:
+        """Read all objects, unless none has changed.
+
+        Args:
+            since: The `updated_at` of an earlier listing, by Slurm's clock; None to read anyway.
+            as_: As of `list`.
+            query: As of `list`.
+
+        Returns:
+            All objects; None if none has changed since (HTTP 304).
+
+        Raises:
+            TypeError: If this operation has no `update_time`, or another parameter is unknown.
+        """
+        return await self._speaker.read(
+            self._lists, self._key, as_, query={**query, "update_time": since}
+        )
+
+    async def _write(self, operation: str, name: str | int, /, **body: object) -> Outcome:
+        """Change the object with this name."""
+        _, outcome = await self._speaker.write(
+            operation,
+            {self._parameter: str(name)},
+            body=body or None,
+            written=(self._key, str(name)),
+        )
+        return outcome

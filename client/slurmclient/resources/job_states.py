@@ -1,0 +1,33 @@
+"""States of jobs (squeue(1), "JOB STATE CODES")."""
+
+from collections.abc import Iterable
+from typing import Final
+
+ENDED: Final = frozenset(
+    {
+        "BOOT_FAIL",
+        "CANCELLED",
+        "COMPLETED",
+        "DEADLINE",
+        "FAILED",
+        "LAUNCH_FAILED",
+        "NODE_FAIL",
+        "OUT_OF_MEMORY",
+        "PREEMPTED",
+        "TIMEOUT",
+    }
+)
+"""Base states of a job that has ended, unless it is requeued."""
+
+UNFINISHED: Final = frozenset({"COMPLETING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD"})
+"""Flags beside a base state: the job still occupies its nodes, or will run again."""
+
+
+def has_ended(states: Iterable[str]) -> bool:
+    """Check whether a job has ended for good and released its nodes.
+
+    Args:
+        states: The job's `job_state`: a base state and flags.
+    """
+    found = frozenset(states)
+    return bool(found & ENDED) and not found & UNFINISHED

@@ -1,0 +1,110 @@
+"""Collections with `watch` and `cache`: jobs, nodes, partitions, reservations."""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, TypeVar, overload
+
+from msgspec import Struct
+
+from slurmclient.calls.speaker import V
+from slurmclient.resources.collection import Collection
+from slurmclient.watching.cache import Cache, cached
+from slurmclient.watching.events import Event
+from slurmclient.watching.named_picture import NamedPicture
+from slurmclient.watching.picture import Picture
+from slurmclient.watching.polling import watch
+
+M = TypeVar("M", bound=Struct)
+
+
+class Watched(Collection[M], ABC):
+    """A collection with `watch` and `cache`."""
+
+    @overload
+    def watch(
+        self, *, interval_s: float = ..., resync_s: float = ...
+    ) -> AsyncIterator[Event[M]]: ...
+    @overload
+    def watch(
+        self, *, as_: type[V], interval_s: float = ..., resync_s: float = ...
+    ) -> AsyncIterator[Event[V]]: ...
+    def watch(self, *, as_: Any = None, interval_s: float = 1.0, resync_s: float = 300.0) -> Any:
+        """Yield `Added` for every object, and then every change that is seen, in order, for ever.
+
+        Slurm has no watch, so this polls: what comes and goes between two looks is not seen. Failed
+        looks are repeated, with pauses of up to 30 s.
+
+        Args:
+            as_: A struct with the fields that you need; changes of other fields are ignored.
+            interval_s: The time between the beginnings of two looks. A look at 10 000 jobs costs
+                slurmrestd at least 50 ms.
+            resync_s: How often to list jobs as a whole, to see changes that their states do not
+                show. Other objects are always listed as a whole.
+
+        Raises:
+            Unauthorized: If Slurm does not accept the token.
+            TooOld: If this Slurm does not have what is watched.
+        """
+        return watch(self._picture(as_ or self._kind, resync_s), interval_s=interval_s)
+
+    @overload
+    def cache(
+        self,
+        *,
+        interval_s: float = ...,
+        resync_s: float = ...,
+        indexes: Mapping[str, Callable[[M], Hashable]] | None = ...,
+    ) -> AbstractAsyncContextManager[Cache[M]]: ...
+    @overload
+    def cache(
+        self,
+        *,
+        as_: type[V],
+        interval_s: float = ...,
+        resync_s: float = ...,
+        indexes: Mapping[str, Callable[[V], Hashable]] | None = ...,
+    ) -> AbstractAsyncContextManager[Cache[V]]: ...
+    def cache(
+        self,
+        *,
+        as_: Any = None,
+        interval_s: float = 1.0,
+        resync_s: float = 300.0,
+        indexes: Any = None,
+    ) -> Any:
+        """Keep all objects in memory while the block lasts; see `Cache`.
+
+        Args:
+            as_: As of `watch`.
+            interval_s: As of `watch`.
+            resync_s: As of `watch`.
+            indexes: Functions by name that return the value to find an object by.
+        """
+        return cached(
+            self._speaker,
+            self._key,
+            self._picture(as_ or self._kind, resync_s),
+            interval_s=interval_s,
+            indexes=indexes,
+        )
+
+    @abstractmethod
+    def _picture(self, kind: type[V], resync_s: float) -> Picture[V]:
+        """Return an empty picture of these objects."""
+
+
+class WatchedNames(Watched[M]):
+    """A collection of named objects, which every look lists as a whole."""
+
+    def _picture(self, kind: type[V], resync_s: float) -> Picture[V]:  # noqa: ARG002  # every look is a full listing
+        return NamedPicture(
+            self._speaker,
+            kind,
+            time.monotonic,
+            lists=self._lists,
+            gets=self._gets,
+            key=self._key,
+            parameter=self._parameter,
+        )

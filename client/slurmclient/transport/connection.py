@@ -1,0 +1,90 @@
+"""Connections that cope with slurmrestd's double answers.
+
+Slurm 26.05 answers a refused request twice: first with JSON and `Connection: Close`, then, in the
+same segment, with a second header and the reason as text (src/common/http_con.c sends it when an
+operation returns an error). aiohttp's parser rejects data after the end of an answer and discards
+both. Therefore these connections drop everything after the first answer.
+"""
+
+import asyncio
+import functools
+import ssl
+import sys
+from typing import Any, Final
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+
+_END_OF_HEAD: Final = b"\r\n\r\n"
+_NO_END: Final = sys.maxsize
+
+
+class FirstAnswer(ResponseHandler):
+    """A connection that drops the bytes after an answer with `Connection: Close`."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self._answer = _Answer()
+
+    def set_response_params(self, **params: Any) -> None:
+        """Prepare for the answer to the next request."""
+        self._answer = _Answer()
+        super().set_response_params(**params)
+
+    def data_received(self, data: bytes) -> None:
+        """Pass on the bytes that belong to the answer."""
+        super().data_received(self._answer.take(data))
+
+
+def connector(*, limit: int, tls: ssl.SSLContext | None, socket: str = "") -> aiohttp.BaseConnector:
+    """Return a pool of such connections.
+
+    Args:
+        limit: The maximum number of connections.
+        tls: The context for https; None for aiohttp's default.
+        socket: The path of a unix socket; "" for TCP.
+    """
+    pool: aiohttp.BaseConnector = (
+        aiohttp.UnixConnector(socket, limit=limit)
+        if socket
+        else aiohttp.TCPConnector(limit=limit, ssl=tls if tls is not None else True)
+    )
+    # aiohttp has no public way to choose the protocol. The tests fail if this stops working.
+    factory = functools.partial(FirstAnswer, loop=asyncio.get_running_loop())
+    pool._factory = factory  # type: ignore[assignment]  # noqa: SLF001  # partial is invariant; no public way
+    return pool
+
+
+class _Answer:
+    """Counts the bytes of one answer."""
+
+    def __init__(self) -> None:
+        self._head = b""
+        self._ends_at = 0
+        """The number of bytes of the answer; 0 until the header is complete."""
+        self._received = 0
+
+    def take(self, data: bytes) -> bytes:
+        """Return the part of the data that belongs to the answer."""
+        if not self._ends_at:
+            self._head += data
+            self._ends_at = _end(self._head)
+        allowed = self._ends_at - self._received if self._ends_at else len(data)
+        self._received += len(data)
+        return data[: max(allowed, 0)]
+
+
+def _end(answer: bytes) -> int:
+    """Return the length of an answer that closes the connection.
+
+    0 if the header is incomplete; `_NO_END` if the answer keeps the connection open, or does not
+    declare its length.
+    """
+    head, end_of_head, _ = answer.partition(_END_OF_HEAD)
+    if not end_of_head:
+        return 0
+    fields = dict(line.partition(b":")[::2] for line in head.lower().split(b"\r\n")[1:])
+    length = fields.get(b"content-length", b"").strip()
+    if fields.get(b"connection", b"").strip() != b"close" or not length.isdigit():
+        return _NO_END
+    return len(head) + len(end_of_head) + int(length)

@@ -1,0 +1,61 @@
+"""The events that wait for one handler of a cache."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from typing import Final, Generic, TypeAlias
+
+from slurmclient.watching.events import Added, Event, Restarted, V
+
+Handler: TypeAlias = Callable[[Event[V]], Awaitable[None] | None]
+"""A function or coroutine function that takes an event."""
+
+_BACKLOG: Final = 10_000
+"""The most events to keep for a handler; one that falls behind further starts over."""
+
+
+class Backlog(Generic[V]):
+    """A bounded queue of events; an overflow replaces them by `Restarted` and all objects."""
+
+    def __init__(self) -> None:
+        self._events: deque[Event[V]] = deque()
+        self._prologue: tuple[Event[V], ...] | None = ()
+        """What precedes an `Added` for each object; None once all of this has been delivered."""
+        self._is_closed = False
+        self._news = asyncio.Event()
+
+    def put(self, events: Iterable[Event[V]]) -> None:
+        """Queue events; drop all of them and start over if there are too many."""
+        if self._prologue is None:
+            self._events.extend(events)
+        if len(self._events) > _BACKLOG:
+            self._events.clear()
+            self._prologue = (Restarted(),)
+        self._news.set()
+
+    def close(self) -> None:
+        """End `events` after what is queued."""
+        self._is_closed = True
+        self._news.set()
+
+    async def events(self, values: Callable[[], list[V]]) -> AsyncIterator[Event[V]]:
+        """Yield `Added` for every object, then the queued events in order.
+
+        After an overflow, yield `Restarted` and start over.
+
+        Args:
+            values: Returns the objects there are now.
+        """
+        while True:
+            if self._prologue is not None:
+                first = (*self._prologue, *map(Added, values()))
+                self._prologue = None
+                for event in first:
+                    yield event
+            while self._events:
+                yield self._events.popleft()
+            if self._prologue is None:
+                if self._is_closed:
+                    return
+                self._news.clear()
+                await self._news.wait()

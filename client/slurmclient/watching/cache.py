@@ -1,0 +1,262 @@
+"""Objects in memory, kept up to date in the background, with indexes and handlers.
+
+async with slurm.jobs.cache(indexes={"user": lambda job: job.user_name}) as jobs:
+    await jobs.synced(timeout_s=60)
+    mine = jobs.by("user", "alice")          # from memory
+    jobs.on(print)                           # every event, in order; any number of handlers
+    await jobs.fresh()                       # wait for a look that begins after this call
+    await jobs.wait_for("4711", lambda job: job is None or has_ended(job.job_state), timeout_s=60)
+
+A change made through the same client is in the cache before the call returns.
+"""
+
+import asyncio
+import contextlib
+import inspect
+import time
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping
+from contextlib import asynccontextmanager
+from typing import Generic
+
+from slurmclient.calls.speaker import Speaker
+from slurmclient.errors import SlurmError
+from slurmclient.watching.backlog import Backlog, Handler
+from slurmclient.watching.events import Added, Deleted, Event, Modified, Restarted, V
+from slurmclient.watching.picture import Clock, Picture
+from slurmclient.watching.polling import pause_s
+
+
+class Cache(Generic[V]):
+    """Objects in memory; they are immutable, so nothing is copied."""
+
+    def __init__(
+        self,
+        picture: Picture[V],
+        *,
+        interval_s: float,
+        indexes: Mapping[str, Callable[[V], Hashable]],
+        clock: Clock,
+    ) -> None:
+        """Start empty; `running` keeps it up to date.
+
+        Args:
+            picture: The objects, and how to look at them again.
+            interval_s: The time between the beginnings of two looks.
+            indexes: Functions by name that return the value to find an object by.
+            clock: Returns monotonic seconds.
+        """
+        self._picture = picture
+        self._interval_s = interval_s
+        self._clock = clock
+        self._indexes: dict[str, dict[Hashable, dict[int, V]]] = {name: {} for name in indexes}
+        self._keys = indexes
+        self._backlogs: list[Backlog[V]] = []
+        self._group: asyncio.TaskGroup | None = None
+        self._changed = asyncio.Condition()
+        self._wake = asyncio.Event()
+        self._looked_at: float | None = None
+        self.error: SlurmError | None = None
+        """Why the last look failed; None if it succeeded."""
+
+    def get(self, key: str | int) -> V | None:
+        """Return the object with this name, or the job with this id; None if there is none."""
+        return self._picture.objects.get(str(key))
+
+    def values(self) -> list[V]:
+        """Return all objects."""
+        return list(self._picture.objects.values())
+
+    def __len__(self) -> int:
+        return len(self._picture.objects)
+
+    def by(self, index: str, value: Hashable) -> list[V]:
+        """Return the objects for which an index has this value.
+
+        Raises:
+            KeyError: If there is no such index.
+        """
+        return list(self._indexes[index].get(value, {}).values())
+
+    @property
+    def age_s(self) -> float | None:
+        """The seconds since the last successful look began; None if there was none."""
+        return None if self._looked_at is None else self._clock() - self._looked_at
+
+    def on(self, handler: Handler[V]) -> None:
+        """Call a handler with `Added` for every object, and from then on with every event in order.
+
+        A slow handler delays no other. One that falls 10 000 events behind receives `Restarted` and
+        all objects once more. A handler's exception ends the cache and is raised by its block.
+
+        Raises:
+            RuntimeError: If the cache is not open.
+        """
+        if self._group is None:
+            raise RuntimeError("the cache is not open: use it as `async with … as cache`")
+        backlog = Backlog[V]()
+        self._backlogs.append(backlog)
+        self._group.create_task(self._serve(backlog, handler))
+
+    async def synced(self, *, timeout_s: float | None = None) -> None:
+        """Wait for the first successful look.
+
+        Raises:
+            TimeoutError: If there is none in time; `error` says why.
+        """
+        async with asyncio.timeout(timeout_s), self._changed:
+            await self._changed.wait_for(lambda: self._looked_at is not None)
+
+    async def fresh(self, *, max_age_s: float = 0.0, timeout_s: float | None = None) -> None:
+        """Wait for a successful look that begins after this call, or began shortly before it.
+
+        Args:
+            max_age_s: How many seconds before this call the look may have begun.
+            timeout_s: How long to wait; None for ever.
+
+        Raises:
+            TimeoutError: If there is none in time; `error` says why.
+        """
+        wanted = self._clock() - max_age_s
+        async with asyncio.timeout(timeout_s), self._changed:
+            while self._looked_at is None or self._looked_at < wanted:
+                self._wake.set()
+                await self._changed.wait()
+
+    async def wait_for(
+        self, key: str | int, holds: Callable[[V | None], bool], *, timeout_s: float | None = None
+    ) -> V | None:
+        """Wait until a condition holds for an object, and return the object.
+
+        Args:
+            key: The object's name, or the job's id.
+            holds: The condition; its argument is None while there is no such object.
+            timeout_s: How long to wait; None for ever.
+
+        Raises:
+            TimeoutError: If it does not hold in time.
+        """
+        async with asyncio.timeout(timeout_s), self._changed:
+            await self._changed.wait_for(
+                lambda: self._looked_at is not None and holds(self.get(key))
+            )
+            return self.get(key)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator["Cache[V]"]:
+        """Keep the picture up to date until the block ends."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                looking = group.create_task(self._look_on())
+                try:
+                    yield self
+                finally:
+                    self._group = None
+                    looking.cancel()
+                    for backlog in self._backlogs:
+                        backlog.close()
+        except BaseExceptionGroup as failures:
+            if len(failures.exceptions) == 1:
+                raise failures.exceptions[0] from None
+            raise
+
+    def refresh(self) -> None:
+        """Start the next look at once."""
+        self._wake.set()
+
+    async def note(self, name: str) -> None:
+        """Read an object that this client has just changed."""
+        await self._take(await self._picture.look_at(name))
+
+    async def _look_on(self) -> None:
+        failures = 0
+        while True:
+            began = self._clock()
+            self._wake.clear()
+            try:
+                events = await self._picture.look()
+                self.error = None
+                self._looked_at = began
+                failures = 0
+            except SlurmError as error:
+                events = []
+                self.error = error
+                failures += 1
+            await self._take(events)
+            left_s = max(0.0, pause_s(self._interval_s, failures) - (self._clock() - began))
+            if failures:  # those who wait for a fresh look must not cause a busy loop
+                await asyncio.sleep(left_s)
+            else:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._wake.wait(), left_s)
+
+    async def _take(self, events: list[Event[V]]) -> None:
+        for event in events:
+            match event:
+                case Modified(old, new):
+                    self._unindex(old)
+                    self._index(new)
+                case Added(new):
+                    self._index(new)
+                case Deleted(old):
+                    self._unindex(old)
+                case Restarted():
+                    pass
+        for backlog in self._backlogs:
+            backlog.put(events)
+        async with self._changed:
+            self._changed.notify_all()
+
+    def _index(self, one: V) -> None:
+        for name, key in self._keys.items():
+            self._indexes[name].setdefault(key(one), {})[id(one)] = one
+
+    def _unindex(self, one: V) -> None:
+        for name, key in self._keys.items():
+            found = self._indexes[name].get(key(one), {})
+            found.pop(id(one), None)
+            if not found:
+                self._indexes[name].pop(key(one), None)
+
+    async def _serve(self, backlog: "Backlog[V]", handler: Handler[V]) -> None:
+        async for event in backlog.events(self.values):
+            answer = handler(event)
+            if inspect.isawaitable(answer):
+                await answer
+
+
+@asynccontextmanager
+async def cached(
+    speaker: Speaker,
+    key: str,
+    picture: Picture[V],
+    *,
+    interval_s: float,
+    indexes: Mapping[str, Callable[[V], Hashable]] | None,
+    clock: Clock = time.monotonic,
+) -> AsyncIterator[Cache[V]]:
+    """Keep a picture in memory while the block lasts; read at once what this client changes.
+
+    Args:
+        speaker: The user whose changes are noticed at once.
+        key: The name of the list, such as `jobs`.
+        picture: The objects, and how to look at them again.
+        interval_s: The time between the beginnings of two looks.
+        indexes: As of `Cache`.
+        clock: Returns monotonic seconds.
+    """
+    cache = Cache(picture, interval_s=interval_s, indexes=indexes or {}, clock=clock)
+
+    async def hear(written: str, name: str) -> None:
+        if written == key:
+            try:
+                await cache.note(name)
+            except SlurmError:  # the change is made; the next look will see it
+                cache.refresh()
+
+    speaker.on_write.append(hear)
+    try:
+        async with cache.running() as running:
+            yield running
+    finally:
+        speaker.on_write.remove(hear)

@@ -1,0 +1,36 @@
+"""The events of a watch."""
+
+from typing import Generic, TypeAlias, TypeVar
+
+from msgspec import Struct
+
+V = TypeVar("V", bound=Struct)
+
+
+class Added(Struct, Generic[V], frozen=True):
+    """An object has appeared."""
+
+    new: V
+
+
+class Modified(Struct, Generic[V], frozen=True):
+    """An object differs from what was last seen of it."""
+
+    old: V
+    new: V
+
+
+class Deleted(Struct, Generic[V], frozen=True):
+    """An object is gone. A job is gone when slurmctld purges it, MinJobAge seconds after its end."""
+
+    old: V
+
+
+class Restarted(Struct, frozen=True):
+    """What was seen so far may be void; events that describe the new state follow.
+
+    slurmctld has lost its state or reused a job id, or a handler has fallen too far behind.
+    """
+
+
+Event: TypeAlias = Added[V] | Modified[V] | Deleted[V] | Restarted

@@ -1,0 +1,180 @@
+"""The picture of jobs: the states of all, and then only those jobs whose state has changed.
+
+A job's state costs 38 bytes, the job 5 kB. A change that the state does not show, such as a new time
+limit, is seen at the job's next change of state, at the next full listing (every `resync_s`), or at
+once if this client made it.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from msgspec import Raw
+
+from slurmclient.calls import answers
+from slurmclient.calls.speaker import Speaker
+from slurmclient.errors import NotFound
+from slurmclient.watching.events import Event, Restarted, V
+from slurmclient.watching.identity import Identity, State, by_base, is_alive
+from slurmclient.watching.picture import Clock, Picture
+from slurmclient.wire import reading
+from slurmclient.wire.reading import Model
+from slurmclient.wire.values import Time
+
+_AT_A_TIME: Final = 4
+"""Jobs to read concurrently; the client's other connections stay free."""
+_MANY: Final = 50
+_SHARE: Final = 20
+"""More changed jobs than `_MANY` and a `_SHARE`th of all are cheaper to list than to read singly."""
+
+
+class _Statistics(Model, frozen=True):
+    req_time_start: Time = None
+
+
+class _Diagnosis(Model, frozen=True):
+    statistics: _Statistics = _Statistics()
+
+
+class JobPicture(Picture[V]):
+    """Jobs by id; each task of an array and component of a heterogeneous job has its own."""
+
+    def __init__(self, speaker: Speaker, kind: type[V], clock: Clock, *, resync_s: float) -> None:
+        """Start empty; list all jobs at least every `resync_s`."""
+        super().__init__(speaker, kind, clock)
+        self._resync_s = resync_s
+        self._resync_at = 0.0
+        self._states: Mapping[str, Sequence[State]] = {}
+        """By base: the states at the last look that read the jobs."""
+        self._members: dict[str, dict[str, object]] = {}
+        """By base: the ids of its jobs, with `Identity.name` of each."""
+        self._has_looked = False
+        self._started: Time = None
+        """The start of slurmctld's statistics, which changes at its restart and at midnight.
+
+        None if it is unknown, as in the first seconds of a slurmctld.
+        """
+
+    async def look(self) -> list[Event[V]]:
+        """Read all states, and the jobs whose state has changed."""
+        began = self._clock()
+        listed = await self._speaker.read_all("slurm_get_jobs_state", "jobs", State)
+        states = by_base(listed)
+        # Ask after reading the states: if slurmctld has not restarted by now, they are its own.
+        started = await self._read_start()
+        is_same = started is not None and started == self._started
+        if not is_same or began >= self._resync_at:
+            may_be_others = not is_same and self._has_looked
+            events = await self._list_all(began, may_be_others=may_be_others)
+            self._has_looked = True
+            self._started = started
+            self._resync_at = began + self._resync_s
+        else:
+            events = await self._look_at_changed(states, began)
+        # A job read by itself meanwhile may be older than its state here: read it again next time.
+        self._forget_notes(began)
+        for base in self._noted:
+            states.pop(base, None)
+        self._states = states
+        return events
+
+    async def look_at(self, name: str) -> list[Event[V]]:
+        """Read one job, with all that belongs to the same array or heterogeneous job."""
+        base = name.partition("_")[0].partition("+")[0]
+        found = await self._read(base)
+        if found:  # the name may be a sluid, or the id of a component
+            base = found[0][0].base
+        self._noted[base] = self._clock()
+        return self._take(base, found)
+
+    async def _read_start(self) -> Time:
+        operation = "slurm_get_diag"
+        body = await self._speaker.caller.call(operation, user=self._speaker.user)
+        return answers.parsed(operation, body, _Diagnosis).statistics.req_time_start
+
+    async def _list_all(self, began: float, *, may_be_others: bool) -> list[Event[V]]:
+        """List all jobs; if they may be others with the same ids, check for a restart."""
+        listed = await self._speaker.read_all("slurm_get_jobs", "jobs", Raw)  # type: ignore[type-var]  # Raw is no struct
+        found: dict[str, list[tuple[Identity, V]]] = {}
+        for identity, job in _identified(listed, self._kind):
+            found.setdefault(identity.base, []).append((identity, job))
+        events: list[Event[V]] = []
+        if may_be_others and self._has_lost_state(found):
+            events.append(Restarted())
+        for base in [*found, *(base for base in self._members if base not in found)]:
+            if not self._is_noted_since(base, began):
+                events += self._take(base, found.get(base, []))
+        return events
+
+    async def _look_at_changed(
+        self, states: Mapping[str, Sequence[State]], began: float
+    ) -> list[Event[V]]:
+        changed = [base for base, state in states.items() if self._states.get(base) != state]
+        if len(changed) > max(_MANY, len(states) // _SHARE):
+            return await self._list_all(began, may_be_others=False)
+        events = await self._look_at_each(changed, began)
+        for base in sorted(self._members.keys() - states.keys()):
+            if not self._is_noted_since(base, began):
+                events += self._take(base, [])
+        return events
+
+    async def _look_at_each(self, bases: Iterable[str], began: float) -> list[Event[V]]:
+        """Read jobs, a few concurrently; return the events in the order of the bases."""
+        slots = asyncio.Semaphore(_AT_A_TIME)
+
+        async def read(base: str) -> list[tuple[Identity, V]]:
+            async with slots:
+                return await self._read(base)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = {base: group.create_task(read(base)) for base in bases}
+        except ExceptionGroup as failures:  # one server, so the first failure explains the others
+            raise failures.exceptions[0] from None
+        return [
+            event
+            for base, task in tasks.items()
+            if not self._is_noted_since(base, began)
+            for event in self._take(base, task.result())
+        ]
+
+    async def _read(self, base: str) -> list[tuple[Identity, V]]:
+        try:
+            listed = await self._speaker.read_all("slurm_get_job", "jobs", Raw, {"job_id": base})  # type: ignore[type-var]  # Raw is no struct
+        except NotFound:
+            return []
+        return list(_identified(listed, self._kind))
+
+    def _take(self, base: str, jobs: list[tuple[Identity, V]]) -> list[Event[V]]:
+        """Store all jobs of a base; one that is another job now is deleted and added."""
+        before = self._members.pop(base, {})
+        now = {str(identity.job_id): identity.name for identity, _ in jobs}
+        events: list[Event[V]] = []
+        for key, name in before.items():
+            if now.get(key) != name:
+                events += self._put(key, None)
+        for identity, job in jobs:
+            events += self._put(str(identity.job_id), job)
+        if now:
+            self._members[base] = now
+        return events
+
+    def _has_lost_state(self, found: Mapping[str, list[tuple[Identity, V]]]) -> bool:
+        """Check whether slurmctld reused an id, or lacks a job that had not ended."""
+        return any(self._is_another(base, jobs) for base, jobs in found.items()) or any(
+            base not in found and is_alive(self._states.get(base, ())) for base in self._members
+        )
+
+    def _is_another(self, base: str, jobs: list[tuple[Identity, V]]) -> bool:
+        known = self._members.get(base, {})
+        return any(
+            known.get(str(identity.job_id), identity.name) != identity.name for identity, _ in jobs
+        )
+
+
+def _identified(listed: Iterable[Raw], kind: type[V]) -> Iterable[tuple[Identity, V]]:
+    for index, raw in enumerate(listed):
+        identity, _ = reading.one(bytes(raw), Identity, index)
+        job, _ = reading.one(bytes(raw), kind, index)
+        if identity is not None and job is not None:
+            yield identity, job

@@ -1,0 +1,66 @@
+"""A picture: the objects of one kind as they were last seen, and how to look again."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeAlias
+
+from slurmclient.calls.speaker import Speaker
+from slurmclient.watching.events import Added, Deleted, Event, Modified, V
+
+Clock: TypeAlias = Callable[[], float]
+"""Returns monotonic seconds."""
+
+
+class Picture(ABC, Generic[V]):
+    """Objects by key, brought up to date look by look."""
+
+    def __init__(self, speaker: Speaker, kind: type[V], clock: Clock) -> None:
+        """Start empty.
+
+        Args:
+            speaker: Performs the reads.
+            kind: The type of the objects; only its fields are decoded and compared.
+            clock: Orders looks at everything and looks at single objects.
+        """
+        self._speaker = speaker
+        self._kind = kind
+        self._clock = clock
+        self.objects: dict[str, V] = {}
+        self._noted: dict[str, float] = {}
+        """When each object was last read by itself; a look begun earlier must not overwrite it."""
+
+    @abstractmethod
+    async def look(self) -> list[Event[V]]:
+        """Compare everything with Slurm; return the changes in order.
+
+        Raises:
+            SlurmError: If the look failed; no change is lost, the next look finds it.
+        """
+
+    @abstractmethod
+    async def look_at(self, name: str) -> list[Event[V]]:
+        """Compare one object with Slurm, as this client has just changed it.
+
+        Raises:
+            SlurmError: If the look failed.
+        """
+
+    def _put(self, key: str, new: V | None) -> Iterable[Event[V]]:
+        """Store an object's new version, None if it is gone; yield the change, if it is one."""
+        old = self.objects.get(key)
+        if new is None:
+            if old is not None:
+                del self.objects[key]
+                yield Deleted(old)
+        elif old is None:
+            self.objects[key] = new
+            yield Added(new)
+        elif old != new:
+            self.objects[key] = new
+            yield Modified(old, new)
+
+    def _is_noted_since(self, key: str, began: float) -> bool:
+        return self._noted.get(key, began - 1) >= began
+
+    def _forget_notes(self, began: float) -> None:
+        self._noted = {key: at for key, at in self._noted.items() if at >= began}
