@@ -15,10 +15,14 @@ class Row(Model, frozen=True):
 @pytest.mark.parametrize("turns", range(4))
 async def test_a_cache_that_is_closed_while_it_is_refreshed_ends(turns: int) -> None:
     fake = FakeSlurm(nodes=1)
-    async with asyncio.timeout(10), fake, Client(fake.url, token="any") as slurm:  # noqa: S106  # of a fake
-        async with slurm.jobs.cache(as_=Row, interval_s=60) as jobs:
-            await jobs.synced()
+    async with (
+        asyncio.timeout(10),
+        fake,
+        Client(fake.url, token="any") as slurm,  # noqa: S106  # of a fake
+        slurm.jobs.cache(as_=Row, interval_s=60) as jobs,
+    ):
+        await jobs.synced()
+        await asyncio.sleep(0)
+        jobs.refresh()
+        for _ in range(turns):
             await asyncio.sleep(0)
-            jobs.refresh()
-            for _ in range(turns):
-                await asyncio.sleep(0)
