@@ -187,8 +187,10 @@ class Cache(Generic[V]):
             if failures:  # those who wait for a fresh look must not cause a busy loop
                 await asyncio.sleep(left_s)
             else:
+                # Not wait_for: Python 3.11's loses a cancellation that meets the event.
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), left_s)
+                    async with asyncio.timeout(left_s):
+                        await self._wake.wait()
 
     async def _take(self, events: list[Event[V]]) -> None:
         for event in events:
