@@ -5,9 +5,12 @@ import typer
 from bridge.commands import access, output
 from bridge.commands.access import Access, Kubeconfig, SlurmTokenFile, SlurmUrl, Way
 from bridge.commands.output import Format, FormatOption, TableColumn
+from bridge.domain import names
 from bridge.domain.diagnosis import overview
 from bridge.domain.diagnosis.overview import NodeRow
+from bridge.domain.model.pods import BoundPod
 from bridge.kube import decode, lists
+from bridge.kube.errors import Forbidden
 
 MISMATCH = 2
 """Exit code."""
@@ -24,6 +27,7 @@ COLUMNS = (
     TableColumn("ALLOCATABLE MIB", "memory_mib", wide=True),
     TableColumn("GRES", "gres"),
     TableColumn("REASON", "reason"),
+    TableColumn("OTHERS", "others", wide=True),
     TableColumn("MISMATCH", "mismatch"),
 )
 
@@ -44,4 +48,15 @@ def command(
 
 async def _ask(opened: Access) -> list[NodeRow]:
     kube_nodes = await lists.listing(opened.kube, decode.NODES)
-    return list(overview.rows(kube_nodes, await opened.slurm_nodes()))
+    return list(overview.rows(kube_nodes, await opened.slurm_nodes(), await _others(opened)))
+
+
+async def _others(opened: Access) -> list[BoundPod]:
+    """Read the pods that Slurm did not place; none if the user may not list them."""
+    not_ours = f"spec.nodeName!=,spec.schedulerName!={names.SCHEDULER_NAME}"
+    try:
+        return await lists.listing(
+            opened.kube, decode.BOUND_PODS, params={"fieldSelector": not_ours}
+        )
+    except Forbidden:
+        return []

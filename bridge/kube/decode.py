@@ -255,6 +255,7 @@ def _to_bound_pod(wired: wire.BoundPod) -> pods.BoundPod:
         name=meta.name,
         resource_version=meta.resource_version,
         kube_node=KubeNode(spec.node_name),
+        owner=owner,
         demand=_demand(spec),
         host_ports=_host_ports(spec),
         is_deleting=meta.deletion_timestamp is not None,

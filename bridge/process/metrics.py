@@ -129,6 +129,11 @@ class Metrics:
             "Nodes wanted in Slurm, by the reason of their condition SlurmState.",
             "state",
         )
+        self._other_pods = self._gauge(
+            "other_pods",
+            "Pods on Slurm's nodes that Slurm did not place, by namespace (the 50 with the most).",
+            "namespace",
+        )
         self._placeholders = self._gauge(
             "placeholders", "Our placeholders in Slurm, by state.", "state"
         )
@@ -217,6 +222,10 @@ class Metrics:
     def nodes(self, by_state: Mapping[str, int]) -> None:
         """Record the nodes by state, after a reading of Slurm's nodes."""
         _replace(self._nodes, by_state)
+
+    def other_pods(self, by_namespace: Mapping[str, int]) -> None:
+        """Record the pods that Slurm did not place on its nodes."""
+        _replace(self._other_pods, by_namespace)
 
     def watch_queue(self, queue: str, depth: Callable[[], int]) -> None:
         """Call `depth` for a queue's depth at every scrape."""

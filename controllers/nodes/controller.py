@@ -16,7 +16,7 @@ import structlog
 
 from bridge.domain import names
 from bridge.domain.ids import KubeNode, SlurmNode
-from bridge.domain.model import demand, nodes
+from bridge.domain.model import demand, nodes, others
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.model.pods import BoundPod, Pod
@@ -113,6 +113,7 @@ class NodeController:
         self._pods = pods
         self._ours_on = pods.index(bound_to)
         self._daemons_on = bound.index(lambda pod: [pod.kube_node] if pod.is_of_the_node else [])
+        self._others_on = bound.index(bound_to)
         self._queue = queue
         self._naming = naming
         self._settings = settings
@@ -280,3 +281,6 @@ class NodeController:
         )
         states = (condition.reason if condition else "NotRegistered" for condition in said)
         self._metrics.nodes(Counter(states))
+        wanted = [node.name for node in self._cache.values() if nodes.is_wanted(node)]
+        there = (pod for name in wanted for pod in self._others_on.get(name))
+        self._metrics.other_pods(others.counted(there))

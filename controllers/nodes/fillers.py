@@ -1,4 +1,4 @@
-"""Reserve in Slurm what other pods use of a shared machine (`bridge.domain.nodes.fillers`).
+"""Reserve in Slurm what other pods use of its nodes (`bridge.domain.nodes.fillers`).
 
 A look is free, as everything it needs is in memory; Slurm is only written to if something has to
 change.
@@ -95,7 +95,7 @@ class Fillers:
     async def _look(self, snapshot: Snapshot) -> None:
         shared: set[WorkloadKey] = set()
         for kube_node in self._cache.values():
-            if nodes.is_hybrid(kube_node):
+            if nodes.is_wanted(kube_node):
                 shared.add(fillers.key(kube_node))
                 await self._look_at(kube_node, snapshot)
         for job in snapshot.jobs.values():
@@ -107,8 +107,10 @@ class Fillers:
         slurm_node = self._slurm_node(name)
         if snapshot.began_monotonic <= self._known_from.get(key, 0.0):
             return
-        if slurm_node is None or isinstance(slurm_node, Unknown) or slurm_node.is_external:
+        if slurm_node is None or isinstance(slurm_node, Unknown):
             return
+        if slurm_node.is_external is nodes.is_hybrid(kube_node) or nodes.is_parked(slurm_node):
+            return  # it is about to change
         mark = nodes.cluster_feature(self._cluster)
         if mark not in slurm_node.features or self._kube_nodes.behind(name) != kube_node.name:
             return

@@ -116,12 +116,13 @@ _TO_SLURM: Mapping[str, tuple[KubeNodeFacts, SlurmNodeFacts, bool]] = {
         _slurm("MIXED"),
         False,
     ),
-    "CPUs, memory or GPUs became less, or partitions changed; jobs run": (
+    "CPUs or memory became less; jobs run": (_KUBE, replace(_slurm("MIXED"), cpus=16), False),
+    "the same; no job runs": (_KUBE, replace(_SLURM, cpus=16), False),
+    "GPUs became less, or partitions changed; jobs run": (
         _KUBE,
-        replace(_slurm("MIXED"), cpus=16),
+        replace(_slurm("MIXED"), gres="gpu:9"),
         False,
     ),
-    "the same; no job runs": (_KUBE, replace(_SLURM, cpus=16), False),
     "CPUs or memory became more; jobs run": (_KUBE, replace(_slurm("MIXED"), cpus=4), False),
     "the same, or Slurm says NOT_RESPONDING; no job runs": (
         _KUBE,

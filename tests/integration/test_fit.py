@@ -2,26 +2,26 @@
 
 from bridge.domain import names
 from bridge.domain.lifecycle.actions import OwnCause
-from tests.integration.worlds import Worlds, condition, job_id
+from tests.integration.worlds import HOST_PORT, Worlds, condition, container, job_id
 
 _TOLERATES_SLURMS_NODES = [{"key": names.MANAGED_NODE_TAINT, "operator": "Exists"}]
 
 
-def test_a_pod_goes_elsewhere_when_foreign_pods_fill_the_node_slurm_picked(
+def test_a_pod_goes_elsewhere_when_foreign_pods_are_in_its_way_on_the_node_slurm_picked(
     worlds: Worlds, elsewhere: Worlds
 ) -> None:
     elsewhere.submit(
         "squatter",
-        cpus="7500m",
+        containers=[{**container("100m"), **HOST_PORT}],
         tolerations=_TOLERATES_SLURMS_NODES,
         nodeSelector={"kubernetes.io/hostname": "node-0"},
     )
     elsewhere.await_phase("squatter", "Running")
     with worlds.strangers_on("node-1", "node-2", "node-3") as strangers:
-        uid = worlds.submit("moves", cpus="2", priorityClassName="system-cluster-critical")
+        uid = worlds.submit("moves", containers=[{**container("2"), **HOST_PORT}])
 
         told = worlds.await_event("moves", "NodeMisfit")
-        assert "got node node-0, but insufficient cpu" in told
+        assert "got node node-0, but host port 8080/TCP is taken" in told
         second = worlds.await_live(uid, lambda job: job.state == "PENDING")
 
         worlds.scancel(strangers["node-2"])

@@ -1,8 +1,12 @@
 """Labelled Kubernetes nodes are Slurm's to hand out, as big as what is left of them, for as long as both sides want that."""
 
+import httpx
+
 from bridge.domain import names
+from sandbox.api import Api
 from tests.integration.machines import Machine
-from tests.integration.worlds import Manifest, Worlds, container, is_released
+from tests.integration.tampering import BREAK_GLASS
+from tests.integration.worlds import Manifest, Worlds, condition, container, is_released
 from tests.servers import wait_until
 
 _PATIENCE_S = 60.0
@@ -22,6 +26,33 @@ def test_a_labelled_node_is_registered_as_big_as_what_daemons_leave_of_it(
     assert "EXTERNAL" in node["State"]
     assert "slurm-bridge" == node["Partitions"].strip()
     assert [names.MANAGED_NODE_TAINT] == machine.taints()
+
+
+def test_what_gets_to_a_node_past_slurm_is_held_back_and_drains_nothing(
+    machine: Machine, worlds: Worlds, elsewhere: Worlds
+) -> None:
+    """Else Slurm would start jobs there whose pods do not fit, again and again."""
+    machine.label("true")
+    machine.await_in_slurm(lambda node: node["State"].startswith("IDLE"))
+    resident = worlds.submit("resident", cpus="2", nodeSelector=machine.selector)
+    worlds.await_phase("resident", "Running")
+
+    with Api(worlds.sandbox.user_kubeconfig("medic", "system:masters", BREAK_GLASS)) as medic:
+        elsewhere.submit("squatter", cpus="3", by=medic, nodeName=machine.name)
+    node = machine.await_in_slurm(lambda node: int(node["CPUAlloc"]) == 5)
+    fat = worlds.submit("fat", cpus="4", nodeSelector=machine.selector)
+    worlds.await_pod("fat", lambda pod: condition(pod).get("reason") == "Resources")
+
+    assert "DRAIN" not in node["State"]
+    assert ["RUNNING"] == [job.state for job in worlds.live(resident)]
+    assert ["PENDING"] == [job.state for job in worlds.live(fat)]
+    assert "NodeMisfit" not in worlds.events("fat")
+    url = worlds.sandbox.instance.url("controllers-health")
+    metrics = httpx.get(f"{url}/metrics", trust_env=False).text
+    assert f'slurm_bridge_other_pods{{namespace="{elsewhere.namespace}"}} 1.0' in metrics
+
+    elsewhere.clear()
+    worlds.await_phase("fat", "Running")
 
 
 def test_an_address_follows_in_place(machine: Machine) -> None:
@@ -73,7 +104,7 @@ def _is_let_go(pod: Manifest | None) -> bool:
 
 
 def daemon_set(worlds: Worlds, machine: Machine) -> None:
-    """One of 500m CPU and 100 MiB, on this node only, whatever taints it has."""
+    """One of 500m CPU and 100 MiB, on this node only; it was there before the node was tainted."""
     labels = {"app": "daemon"}
     worlds.sandbox.admin.create(
         f"/apis/apps/v1/namespaces/{worlds.namespace}/daemonsets",
@@ -86,7 +117,6 @@ def daemon_set(worlds: Worlds, machine: Machine) -> None:
                     "spec": {
                         "containers": [container("500m", "100Mi")],
                         "nodeSelector": machine.selector,
-                        "tolerations": [{"operator": "Exists"}],
                     },
                 },
             },

@@ -10,7 +10,7 @@ from bridge.domain import names
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
 from tests.integration.policed import READERS, PolicyFiles, person, policed
-from tests.integration.worlds import Worlds, condition, container, is_gated, played
+from tests.integration.worlds import HOST_PORT, Worlds, condition, container, is_gated, played
 from tests.servers import fresh_namespace
 
 ASK = "slurmjob.slinky.slurm.net"
@@ -239,7 +239,7 @@ def test_a_refusal_is_reported_in_slurms_words(tenants: Tenants) -> None:
     assert [] == tenants.chemistry.jobs(uid)
 
 
-def make_job(worlds: Worlds, name: str, by: Api, **metadata: Any) -> str:
+def make_job(worlds: Worlds, name: str, by: Api, *, ports: object = (), **metadata: Any) -> str:
     """A Job, which its controller makes the pod of; its uid."""
     body = {
         "metadata": {"name": name, **metadata},
@@ -247,7 +247,10 @@ def make_job(worlds: Worlds, name: str, by: Api, **metadata: Any) -> str:
             "backoffLimit": 0,
             "template": {
                 "metadata": {"annotations": played(seconds=1)},
-                "spec": {"containers": [container()], "restartPolicy": "Never"},
+                "spec": {
+                    "containers": [{**container(), "ports": ports}],
+                    "restartPolicy": "Never",
+                },
             },
         },
     }
@@ -306,13 +309,13 @@ def test_an_owner_that_is_edited_later_raises_nothing(tenants: Tenants, elsewher
     chemistry = tenants.chemistry
     elsewhere.submit(
         "squatter",
-        cpus="7500m",
+        containers=[{"name": "main", "image": "example.test/image", **HOST_PORT}],
         tolerations=[{"key": names.MANAGED_NODE_TAINT, "operator": "Exists"}],
         nodeSelector={"kubernetes.io/hostname": "node-0"},
     )
     elsewhere.await_phase("squatter", "Running")
     with chemistry.strangers_on("node-0", "node-1", "node-2", "node-3") as strangers:
-        make_job(chemistry, "grows", tenants.bob, annotations=asks(timelimit="5"))
+        make_job(chemistry, "grows", tenants.bob, annotations=asks(timelimit="5"), **HOST_PORT)
         uid = pod_of(chemistry, "grows")["metadata"]["uid"]
         first = chemistry.await_live(uid, lambda job: job.state == "PENDING")
         path = f"/apis/batch/v1/namespaces/{chemistry.namespace}/jobs/grows"

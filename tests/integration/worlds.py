@@ -59,6 +59,10 @@ def container(cpus: str = "1", memory: str = "64Mi", name: str = "main") -> Mani
     return {"name": name, "image": "example.test/image", "resources": {"requests": requests}}
 
 
+HOST_PORT = {"ports": [{"containerPort": 8080, "hostPort": 8080}]}
+"""Of a container: nothing that Slurm knows, so nothing can hold it back from Slurm."""
+
+
 def played(
     *,
     seconds: float | None = None,

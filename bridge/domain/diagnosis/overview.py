@@ -1,12 +1,14 @@
 """Show the nodes of both systems side by side, and where they disagree."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bridge.domain import names
 from bridge.domain.ids import KubeNode, SlurmNode
-from bridge.domain.model import nodes
+from bridge.domain.model import nodes, others
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
+from bridge.domain.model.pods import BoundPod
 
 _CLOSED = frozenset({"DRAIN", "DRAINING", "DRAINED", "DOWN", "FAIL", "FAILING", "NOT_RESPONDING"})
 """States in which Slurm starts nothing on a node."""
@@ -32,21 +34,32 @@ class NodeRow:
     gres: str
     reason: str
     """Slurm's reason for a drain or worse."""
+    others: str
+    """Owners of the pods that Slurm did not place there; "" if there are none or nobody asked."""
     mismatch: str
     """What does not match; "" if everything does."""
 
 
 def rows(
-    kube_nodes: Iterable[KubeNodeFacts], slurm_nodes: Sequence[SlurmNodeFacts] | None
+    kube_nodes: Iterable[KubeNodeFacts],
+    slurm_nodes: Sequence[SlurmNodeFacts] | None,
+    bound: Iterable[BoundPod] = (),
 ) -> Sequence[NodeRow]:
-    """Pair the nodes by their Slurm name; list only those that Slurm has or should have."""
+    """Pair the nodes by their Slurm name; list only those that Slurm has or should have.
+
+    bound: all pods with a node that are not Slurm's.
+    """
+    there: defaultdict[KubeNode | None, list[BoundPod]] = defaultdict(list)
+    for pod in bound:
+        there[pod.kube_node].append(pod)
     by_name = {node.name: node for node in slurm_nodes or ()}
     found = []
     for node in kube_nodes:
         name = nodes.slurm_name(node)
         twin = by_name.pop(name, None)
         if twin is not None or nodes.is_wanted(node):
-            found.append(_row(node, name, twin, is_slurm_known=slurm_nodes is not None))
+            row = _row(node, name, twin, is_slurm_known=slurm_nodes is not None)
+            found.append(replace(row, others=others.told(there[node.name])))
     found.extend(_row(None, twin.name, twin, is_slurm_known=True) for twin in by_name.values())
     return sorted(found, key=lambda row: (row.kube_node or "~", row.slurm_node or ""))
 
@@ -70,6 +83,7 @@ def _row(
         slurm_memory_mib=twin.memory_mib if twin else 0,
         gres=twin.gres if twin else "",
         reason=twin.reason if twin else "",
+        others="",
         mismatch="; ".join(_mismatches(node, twin)) if is_slurm_known else "",
     )
 

@@ -308,6 +308,7 @@ class BoundPod:
     name: str
     resource_version: str = ""
     kube_node: KubeNode
+    owner: Owner | None = None
     demand: Demand = field(default_factory=Demand)
     host_ports: tuple[tuple[str, int, str], ...] = ()
     """(protocol, port, host IP), as in `Pod`."""

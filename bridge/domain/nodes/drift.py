@@ -22,10 +22,14 @@ def changes(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> Iterator[NodeA
 
 
 def must_shrink(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> str:
-    """Explain why Slurm must stop offering the node as it is; "" if it need not."""
-    if slurm_node.cpus > wanted.cpus:
+    """Explain why Slurm must stop offering the node as it is; "" if it need not.
+
+    That Kubernetes has less CPUs or memory left is no reason while jobs run: fillers hold the
+    difference. Otherwise whoever may create pods could drain every node.
+    """
+    if not slurm_node.is_busy and slurm_node.cpus > wanted.cpus:
         return f"Slurm has {slurm_node.cpus} CPUs, Kubernetes has {wanted.cpus} left"
-    if slurm_node.memory_mib > wanted.memory_mib:
+    if not slurm_node.is_busy and slurm_node.memory_mib > wanted.memory_mib:
         return f"Slurm has {slurm_node.memory_mib} MiB, Kubernetes has {wanted.memory_mib} left"
     if slurm_node.threads_per_core != wanted.threads_per_core:
         return f"Slurm has {slurm_node.threads_per_core} threads per core, not {wanted.threads_per_core}"

@@ -1,7 +1,10 @@
-"""Fillers: jobs that keep Slurm from offering resources of a hybrid node that Kubernetes uses.
+"""Fillers: jobs that keep Slurm from offering resources of a node that Kubernetes uses.
 
-Slurm offers everything the slurmd reports. Kubernetes has less left, because of what the kubelet
-reserves and of pods that Slurm does not know. External jobs of ours hold the difference: no other
+On a hybrid node, Slurm offers everything the slurmd reports. Kubernetes has less left, because of
+what the kubelet reserves and of pods that Slurm does not know. An external node was registered with
+what its daemons left of it, but other pods may get there past Slurm, and its daemons may grow while
+jobs run. External jobs of ours hold the difference; without them, Slurm would start jobs whose pods
+do not fit, again and again. No other
 way takes resources from a node without restarting its slurmd (measured with 26.05: `scontrol
 update` refuses CPUs and memory, and a reservation of memory takes the whole node). A running job
 cannot be resized. To hold more, another filler is added; to hold less, a smaller filler starts
@@ -65,8 +68,13 @@ FillerAction = Fill | Cancel
 def wanted(kube_node: KubeNodeFacts, others: Demand, slurm_node: SlurmNodeFacts) -> Portion:
     """Return the part of the node that Slurm must not hand out.
 
+    Nothing of an external node that is being drained: Slurm starts nothing there, and a filler
+    would keep it from ever being idle, which its removal waits for.
+
     others: the total demand of the pods that are not Slurm's (`demand.total`).
     """
+    if slurm_node.is_external and "DRAIN" in slurm_node.states:
+        return NOTHING
     allocatable = kube_node.allocatable
     cpus = max(0, allocatable.milli_cpu - others.milli_cpu) // 1000
     memory_mib = max(0, allocatable.memory_bytes - others.memory_bytes) // quantities.MIB

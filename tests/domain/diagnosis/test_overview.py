@@ -6,8 +6,9 @@ import pytest
 
 from bridge.domain import names
 from bridge.domain.diagnosis import overview
-from bridge.domain.ids import KubeNode, SlurmNode
+from bridge.domain.ids import KubeNode, PodUid, SlurmNode
 from bridge.domain.model.nodes import Allocatable, KubeNodeFacts, SlurmNodeFacts
+from bridge.domain.model.pods import BoundPod
 
 KUBE = KubeNodeFacts(
     name=KubeNode("k1"),
@@ -67,6 +68,17 @@ def test_says_what_does_not_fit_together(
     (row,) = overview.rows([kube] if kube else [], [slurm] if slurm else [])
 
     assert mismatch == row.mismatch
+
+
+def test_names_the_owners_of_pods_that_slurm_did_not_place() -> None:
+    squatter = BoundPod(
+        uid=PodUid("u"), namespace="plain", name="squatter", kube_node=KubeNode("k1")
+    )
+    elsewhere = replace(squatter, kube_node=KubeNode("k2"))
+
+    (row,) = overview.rows([KUBE], [SLURM], [squatter, elsewhere])
+
+    assert "plain/Pod squatter" == row.others
 
 
 def test_leaves_out_machines_that_are_kubernetes_own() -> None:

@@ -148,3 +148,23 @@ def total(jobs: list[SlurmJob]) -> Portion:
         cpus=sum(grant.cpus_per_task for grant in grants),
         memory_mib=sum(grant.memory_mib_per_node for grant in grants),
     )
+
+
+def test_what_gets_to_an_external_node_past_slurm_is_held_too() -> None:
+    """It was registered without what its daemons take; whatever else is there is missing."""
+    daemon, squatter = build.demands("1", "1Gi"), build.demands("1500m", "2Gi")
+    slurm_node = build.slurm_node(offered_cpus=7, offered_memory_mib=31 * 1024)
+
+    nothing = fillers.wanted(KUBE, demand.total([daemon]), slurm_node)
+    held = fillers.wanted(KUBE, demand.total([daemon, squatter]), slurm_node)
+
+    assert NOTHING == nothing
+    assert Portion(cpus=2, memory_mib=2 * 1024) == held
+
+
+def test_an_external_node_that_is_being_drained_gets_no_filler() -> None:
+    """It would never be idle, and so never be removed or registered anew."""
+    drained = frozenset({"IDLE", "DRAIN", "EXTERNAL"})
+    slurm_node = build.slurm_node(offered_cpus=8, offered_memory_mib=32768, states=drained)
+
+    assert NOTHING == fillers.wanted(KUBE, build.demands("4"), slurm_node)

@@ -236,8 +236,6 @@ def test_what_can_be_changed_is_changed_also_while_jobs_run(
 @pytest.mark.parametrize(
     ("slurm_node", "why"),
     [
-        (build.slurm_node(cpus=9), "Slurm has 9 CPUs, Kubernetes has 8 left"),
-        (build.slurm_node(memory_mib=32769), "Slurm has 32769 MiB, Kubernetes has 32768 left"),
         (build.slurm_node(gres="gpu:a100:4"), "Slurm has GRES 'gpu:a100:4', Kubernetes has ''"),
         (build.slurm_node("k1", "debug"), "its partitions changed"),
     ],
@@ -250,6 +248,24 @@ def test_what_slurm_hands_out_too_much_of_is_drained_and_made_anew_when_idle(
 
     assert [drain, Delete(slurm_node=NAME)] == decided(kube_node, slurm_node)
     assert [drain] == decided(kube_node, replace(slurm_node, **BUSY))
+
+
+@pytest.mark.parametrize(
+    ("slurm_node", "why"),
+    [
+        (build.slurm_node(cpus=9), "Slurm has 9 CPUs, Kubernetes has 8 left"),
+        (build.slurm_node(memory_mib=32769), "Slurm has 32769 MiB, Kubernetes has 32768 left"),
+    ],
+)
+def test_what_kubernetes_has_less_of_drains_no_node_that_is_in_use(
+    slurm_node: SlurmNodeFacts, why: str
+) -> None:
+    """Fillers hold the difference; whoever creates a pod must not drain a node by it."""
+    kube_node = build.kube_node(**TAINTED)
+    drain = Drain(slurm_node=NAME, reason=f"slurm-bridge: {why}")
+
+    assert [drain, Delete(slurm_node=NAME)] == decided(kube_node, slurm_node)
+    assert [] == decided(kube_node, replace(slurm_node, **BUSY))
 
 
 @pytest.mark.parametrize(
