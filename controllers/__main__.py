@@ -159,12 +159,14 @@ async def control(
         kube=program.kube,
         slurm=program.slurm,
         cluster=program.cluster,
+        namespace=program.settings.kubernetes.namespace,
         pods=mirror.pods,
         placeholders=term.placeholders,
         interval_s=controllers.orphan_interval_s,
         clock=program.clock,
         metrics=program.metrics,
     )
+    program.health.register("orphans", orphans.health)
     fillers = Fillers(
         slurm=program.slurm,
         cluster=program.cluster,

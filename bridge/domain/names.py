@@ -78,6 +78,10 @@ RULES_ANNOTATION = "slurm-bridge.dev/policy-rules"
 """Pod annotation, like `REQUESTER_ANNOTATION`: the policy rules that match its requester, separated
 by commas."""
 
+CANCEL_ORPHANS_UNTIL_ANNOTATION = "slurm-bridge.dev/cancel-orphans-until"
+"""Annotation of slurm-bridge's own namespace: until this moment (RFC 3339), placeholders without
+pods are cancelled however many there are."""
+
 MANAGED_NODE_TAINT = "slinky.slurm.net/managed-node"
 """Node taint that keeps other pods off the nodes Slurm allocates."""
 

@@ -164,6 +164,10 @@ class Metrics:
         self._orphans = self._counter(
             "orphans_cancelled", "Placeholders cancelled because their pods no longer existed."
         )
+        self._orphans_held_back = self._gauge(
+            "orphans_held_back",
+            "Placeholders without pods that are not cancelled without an operator's word.",
+        )
         self._leader = self._gauge("leader", "1 while this process leads, else 0.", "lease")
         self._snapshot_age_s = self._gauge(
             "snapshot_age_seconds", "Age of the newest complete snapshot of Slurm's jobs."
@@ -274,6 +278,10 @@ class Metrics:
     def orphan_cancelled(self) -> None:
         """Record that a placeholder without pods was cancelled."""
         self._orphans.inc()
+
+    def orphans_held_back(self, placeholders: int) -> None:
+        """Record how many placeholders without pods are kept."""
+        self._orphans_held_back.set(placeholders)
 
     def evictions_held_back(self, pods: int) -> None:
         """Record how many evictions the circuit breaker holds back."""

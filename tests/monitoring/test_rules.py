@@ -30,6 +30,7 @@ HEALTHY = {
     'slurm_bridge_evictions_total{cause="SlurmCancelled"}': "0+50x60",
     'slurm_bridge_evictions_total{cause="SlurmNodeFail"}': "0x60",
     "slurm_bridge_orphans_cancelled_total": "0x60",
+    "slurm_bridge_orphans_held_back": "0x60",
     'slurm_bridge_clock_skew_seconds{instance="c"}': "-2x60",
     'slurm_bridge_pods{row="placed"}': "5x2 0x60",
     'slurm_bridge_certificate_expiry_timestamp_seconds{instance="w"}': f"{90 * DAY}x60",
@@ -72,6 +73,7 @@ SICK: Mapping[str, Mapping[str, str | None]] = {
         'slurm_bridge_evictions_total{cause="SlurmNodeFail"}': "0x55 30x10",
     },
     "SlurmBridgeOrphans": {"slurm_bridge_orphans_cancelled_total": "0x55 1x10"},
+    "SlurmBridgeOrphansHeldBack": {"slurm_bridge_orphans_held_back": "24x60"},
     "SlurmBridgeClock": {'slurm_bridge_clock_skew_seconds{instance="c"}': "-3600x60"},
     "SlurmBridgePodsNotBound": {'slurm_bridge_pods{row="placed"}': "3x60"},
     "SlurmBridgeCertificateExpires": {

@@ -364,6 +364,7 @@ class Stage:
         self.judgement = orphans.judge(
             orphans.candidates(jobs, cluster=ClusterId("c"), known=known),
             gone=gone,
+            seen=frozenset({UID}),
             suspects=self.judgement.suspects,
             now=self.now,
             grace=ORPHAN_GRACE,

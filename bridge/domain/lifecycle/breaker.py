@@ -74,7 +74,8 @@ def held(tallies: Mapping[str, Tally], limits: Limits) -> Held | None:
     is_general = total.is_too_much(limits) and (
         worst.bereft <= rest.bereft or rest.is_too_much(limits)
     )
-    if is_general or (too_much and too_much == tallies.keys()):
+    everybody = {user for user, its in tallies.items() if its.running}
+    if is_general or (too_much and too_much == everybody):
         return Held(total)
     return Held(_sum(tallies[user] for user in too_much), too_much) if too_much else None
 

@@ -4,9 +4,15 @@ The order of reads makes it safe. Read Slurm first, each suspect again, as a wai
 other pods by now; then ask the API server (quorum GET, not a cache) for every pod that such a job
 names. A pod exists before its placeholder, so "404, or another uid" then means gone. Once is a
 suspicion; an orphan is what is still suspected one grace period later.
+
+That the pod is gone proves little if this process never saw it. A copy of the cluster (etcd restored
+elsewhere) has the same id and finds the jobs of the original, whose younger pods it never had; so
+does a program that is pointed at the wrong API server. Nothing that is kept in etcd tells a copy
+from its original, and both reach the same Slurm. So there is a bound on what is cancelled without
+an operator's word: many orphans at once, and more than a few whose pods were never seen, are held.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -14,6 +20,20 @@ from datetime import datetime, timedelta
 from bridge.domain.ids import ClusterId, JobId, PodUid, Sluid
 from bridge.domain.lifecycle.actions import Cancel
 from bridge.domain.model.jobs import JobPhase, SlurmJob
+
+MOST = 20
+MOST_SHARE = 0.1
+"""How many orphans may be cancelled at once: this many in any case, or this share of our live
+placeholders."""
+
+MOST_STRANGE = 3
+"""How many may be suspected at once whose pods this process has never seen."""
+
+MOST_STRANGE_AN_HOUR = 10
+
+STRANGE_GRACES = 10
+"""By so many times longer are those suspected before they are cancelled: in a copy, more turn up
+meanwhile."""
 
 JobKey = tuple[JobId, Sluid | None]
 """Job ids are reused; a suspicion is about one job only."""
@@ -24,6 +44,9 @@ class Judgement:
     """What to cancel now, and what to pass to the next judgement."""
 
     orphans: tuple[Cancel, ...] = ()
+    strange: tuple[Cancel, ...] = ()
+    """Those whose pods this process has never seen."""
+    strange_suspects: int = 0
     suspects: Mapping[JobKey, datetime] = field(default_factory=dict)
     """Since when each job's pods have been seen gone."""
 
@@ -54,9 +77,10 @@ def candidates(
 
 
 def judge(
-    suspected: Iterable[SlurmJob],
+    suspected: Collection[SlurmJob],
     *,
     gone: AbstractSet[PodUid],
+    seen: AbstractSet[PodUid],
     suspects: Mapping[JobKey, datetime],
     now: datetime,
     grace: timedelta,
@@ -65,7 +89,7 @@ def judge(
 
     suspected: the candidates of a reading that began before the pods were requested. gone: their
     pods for which the API server answered 404, or shows another uid under the name; no answer does
-    not mean gone. suspects: from the last judgement, empty at first; with a grace above 0 nothing
+    not mean gone. seen: the pods that this process has ever seen. suspects: from the last judgement, empty at first; with a grace above 0 nothing
     is cancelled at first sight.
     """
     still = {
@@ -73,11 +97,36 @@ def judge(
         for job in suspected
         if job.identity.pods and frozenset(job.identity.pods) <= gone
     }
+    familiar = {(job.id, job.sluid) for job in suspected if not seen.isdisjoint(job.identity.pods)}
+    overdue = [
+        Cancel(job_id=job_id, sluid=sluid)
+        for (job_id, sluid), since in still.items()
+        if now - since >= (grace if (job_id, sluid) in familiar else grace * STRANGE_GRACES)
+    ]
     return Judgement(
-        orphans=tuple(
-            Cancel(job_id=job_id, sluid=sluid)
-            for (job_id, sluid), since in still.items()
-            if now - since >= grace
-        ),
+        orphans=tuple(each for each in overdue if (each.job_id, each.sluid) in familiar),
+        strange=tuple(each for each in overdue if (each.job_id, each.sluid) not in familiar),
+        strange_suspects=len(still.keys() - familiar),
         suspects=still,
     )
+
+
+def why_held(judged: Judgement, *, live: int, strange_lately: int) -> str:
+    """Return why nothing may be cancelled without an operator's word; "" if it may.
+
+    Args:
+        judged: the judgement.
+        live: our live placeholders.
+        strange_lately: how many strange ones were cancelled within an hour.
+    """
+    overdue = len(judged.orphans) + len(judged.strange)
+    if overdue > max(MOST, MOST_SHARE * live):
+        return f"{overdue} of {live} placeholders have no pods, more than may be cancelled at once"
+    if judged.strange_suspects > MOST_STRANGE:
+        return (
+            f"the pods of {judged.strange_suspects} placeholders were never seen: another cluster "
+            "may have this one's id, such as a copy restored from a backup of etcd"
+        )
+    if judged.strange and strange_lately + len(judged.strange) > MOST_STRANGE_AN_HOUR:
+        return f"{strange_lately} placeholders whose pods were never seen were cancelled in an hour"
+    return ""

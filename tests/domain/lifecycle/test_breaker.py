@@ -126,7 +126,11 @@ def test_the_operators_word_is_a_moment_with_its_zone() -> None:
     ("tallies", "expected"),
     [
         pytest.param({"a": Tally(40, 20), "b": Tally(60, 1)}, None, id="few of each"),
-        pytest.param({"a": Tally(40, 21)}, Held(Tally(40, 21)), id="there is one user only"),
+        pytest.param(
+            {"a": Tally(40, 21), "b": Tally(0, 0)},
+            Held(Tally(40, 21)),
+            id="there is one user only",
+        ),
         pytest.param(
             {"a": Tally(40, 40), "b": Tally(60, 5)},
             Held(Tally(40, 40), frozenset({"a"})),

@@ -23,11 +23,14 @@ def of_pods(job: SlurmJob, *pods: str) -> SlurmJob:
 def judge(
     *jobs: SlurmJob,
     gone: frozenset[PodUid] = GONE,
+    seen: frozenset[PodUid] = GONE,
     before: orphans.Judgement | None = None,
     after: timedelta = timedelta(0),
 ) -> orphans.Judgement:
     suspects = before.suspects if before else {}
-    return orphans.judge(jobs, gone=gone, suspects=suspects, now=build.NOW + after, grace=GRACE)
+    return orphans.judge(
+        jobs, gone=gone, seen=seen, suspects=suspects, now=build.NOW + after, grace=GRACE
+    )
 
 
 class TestCandidates:
@@ -103,3 +106,48 @@ class TestJudging:
         job = of_pods(build.job())
 
         assert judge(job, before=judge(job), after=GRACE).orphans == ()
+
+
+class TestHolding:
+    STRANGE = frozenset[PodUid]()
+
+    def many(self, count: int) -> list[SlurmJob]:
+        return [of_pods(build.job(number=number), "pod-1") for number in range(count)]
+
+    def judged(self, count: int, *, seen: frozenset[PodUid] = GONE) -> orphans.Judgement:
+        jobs, grace = self.many(count), GRACE * orphans.STRANGE_GRACES
+        return judge(*jobs, seen=seen, before=judge(*jobs, seen=seen), after=grace)
+
+    def test_one_whose_pod_was_never_seen_is_suspected_for_longer(self) -> None:
+        job = build.job()
+        first = judge(job, seen=self.STRANGE)
+
+        assert judge(job, seen=self.STRANGE, before=first, after=GRACE).strange == ()
+        late = judge(job, seen=self.STRANGE, before=first, after=GRACE * orphans.STRANGE_GRACES)
+        assert (Cancel(job_id=job.id, sluid=job.sluid),) == late.strange
+        assert late.orphans == ()
+
+    @pytest.mark.parametrize(
+        ("count", "live", "is_held"), [(20, 20, False), (21, 21, True), (21, 210, False)]
+    )
+    def test_many_at_once_are_held(self, count: int, live: int, *, is_held: bool) -> None:
+        why = orphans.why_held(self.judged(count), live=live, strange_lately=0)
+
+        assert is_held is bool(why)
+
+    @pytest.mark.parametrize(
+        ("count", "lately", "is_held"), [(3, 0, False), (4, 0, True), (3, 7, False), (3, 8, True)]
+    )
+    def test_a_few_whose_pods_were_never_seen_are_many(
+        self, count: int, lately: int, *, is_held: bool
+    ) -> None:
+        judged = self.judged(count, seen=self.STRANGE)
+
+        assert is_held is bool(orphans.why_held(judged, live=1000, strange_lately=lately))
+
+    def test_those_of_a_copys_original_are_held_before_the_first_is_cancelled(self) -> None:
+        first = judge(*self.many(4), seen=self.STRANGE)
+
+        why = orphans.why_held(first, live=4, strange_lately=0)
+
+        assert "the pods of 4 placeholders were never seen: another cluster may have" in why
