@@ -44,6 +44,9 @@ Kubeconfig = Annotated[
 Namespace = Annotated[
     str, typer.Option("--namespace", "-n", show_default="the kubeconfig's", metavar="NAME")
 ]
+ReleaseNamespace = Annotated[
+    str, typer.Option(help="Namespace slurm-bridge is installed in.", metavar="NAME")
+]
 SlurmUrl = Annotated[
     str,
     typer.Option(

@@ -4,13 +4,19 @@ import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.text import Text
 
 from bridge.commands import access, examine_slurm, output
-from bridge.commands.access import Access, Kubeconfig, SlurmTokenFile, SlurmUrl, Way
+from bridge.commands.access import (
+    Access,
+    Kubeconfig,
+    ReleaseNamespace,
+    SlurmTokenFile,
+    SlurmUrl,
+    Way,
+)
 from bridge.commands.examine_kube import KubeExaminer
 from bridge.commands.output import Format, FormatOption
 from bridge.domain.diagnosis.doctor import between, findings, kube, slurm
@@ -30,9 +36,7 @@ _STYLES = {
 
 def command(
     *,
-    release_namespace: Annotated[
-        str, typer.Option(help="Namespace slurm-bridge is installed in.", metavar="NAME")
-    ] = "slurm-bridge",
+    release_namespace: ReleaseNamespace = "slurm-bridge",
     form: FormatOption = Format.TABLE,
     kubeconfig: Kubeconfig = "",
     slurm_url: SlurmUrl = "",

@@ -20,7 +20,15 @@ import yaml
 from rich.text import Text
 
 from bridge.commands import access, output
-from bridge.commands.access import Access, Kubeconfig, Namespace, SlurmTokenFile, SlurmUrl, Way
+from bridge.commands.access import (
+    Access,
+    Kubeconfig,
+    Namespace,
+    ReleaseNamespace,
+    SlurmTokenFile,
+    SlurmUrl,
+    Way,
+)
 from bridge.commands.installation import Installation
 from bridge.commands.output import Format, FormatOption
 from bridge.domain import caps, names
@@ -76,9 +84,7 @@ def command(
     file: Annotated[str, typer.Argument(help="Manifest to explain; - reads standard input.")],
     *,
     namespace: Namespace = "",
-    release_namespace: Annotated[
-        str, typer.Option(help="Namespace slurm-bridge is installed in.", metavar="NAME")
-    ] = "slurm-bridge",
+    release_namespace: ReleaseNamespace = "slurm-bridge",
     form: FormatOption = Format.TABLE,
     kubeconfig: Kubeconfig = "",
     slurm_url: SlurmUrl = "",

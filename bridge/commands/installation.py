@@ -44,6 +44,13 @@ class Installation:
         return cls(settings=settings, faults=faults, cluster=await _cluster(client, settings))
 
 
+async def scheduler_name(client: KubeClient, namespace: str) -> str | None:
+    """Return our scheduler's name as it is set; None if the settings cannot be read."""
+    text = await config_map(client, namespace, component="config", key="config.yaml")
+    settings = None if text is None else _parsed(text, namespace)[0]
+    return None if settings is None else settings.scheduler_name
+
+
 async def config_map(client: KubeClient, namespace: str, *, component: str, key: str) -> str | None:
     """Read a file from a ConfigMap of the chart; None if there is none or it may not be read."""
     selector = f"{OURS},app.kubernetes.io/component={component}"

@@ -8,8 +8,16 @@ from typing import Annotated
 import typer
 from rich.live import Live
 
-from bridge.commands import access, output
-from bridge.commands.access import Access, Kubeconfig, Namespace, SlurmTokenFile, SlurmUrl, Way
+from bridge.commands import access, installation, output
+from bridge.commands.access import (
+    Access,
+    Kubeconfig,
+    Namespace,
+    ReleaseNamespace,
+    SlurmTokenFile,
+    SlurmUrl,
+    Way,
+)
 from bridge.commands.output import Format, FormatOption, TableColumn
 from bridge.domain import names
 from bridge.domain.diagnosis import queue
@@ -44,6 +52,7 @@ def command(
         bool, typer.Option("--all-namespaces", "-A", help="Show all namespaces.")
     ] = False,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Until Ctrl-C.")] = False,
+    release_namespace: ReleaseNamespace = "slurm-bridge",
     form: FormatOption = Format.TABLE,
     kubeconfig: Kubeconfig = "",
     slurm_url: SlurmUrl = "",
@@ -54,7 +63,7 @@ def command(
     where = "" if everywhere else namespace or way.namespace
 
     def look() -> Sequence[QueueEntry]:
-        return access.run(way, lambda opened: _ask(opened, where))
+        return access.run(way, lambda opened: _ask(opened, where, release_namespace))
 
     if not watch:
         nothing = (
@@ -68,9 +77,12 @@ def command(
             time.sleep(_PACE_S)
 
 
-async def _ask(opened: Access, namespace: str) -> Sequence[QueueEntry]:
-    ours = {"fieldSelector": f"spec.schedulerName={names.SCHEDULER_NAME}"}
-    pods = await lists.listing(opened.kube, decode.PODS, namespace=namespace, params=ours)
+async def _ask(opened: Access, namespace: str, release: str) -> Sequence[QueueEntry]:
+    # Ordinary users may not read the settings: then our pods are told by their gate and finalizer.
+    name = await installation.scheduler_name(opened.kube, release)
+    ours = {"fieldSelector": f"spec.schedulerName={name}"} if name else {}
+    found = await lists.listing(opened.kube, decode.PODS, namespace=namespace, params=ours)
+    pods = [pod for pod in found if pod.is_ours(name or names.SCHEDULER_NAME)]
     jobs = await opened.queue()
     if jobs is not None and namespace:
         jobs = tuple(job for job in jobs if job.identity and job.identity.namespace == namespace)

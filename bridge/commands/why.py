@@ -6,8 +6,16 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from bridge.commands import access, output
-from bridge.commands.access import Access, Kubeconfig, Namespace, SlurmTokenFile, SlurmUrl, Way
+from bridge.commands import access, installation, output
+from bridge.commands.access import (
+    Access,
+    Kubeconfig,
+    Namespace,
+    ReleaseNamespace,
+    SlurmTokenFile,
+    SlurmUrl,
+    Way,
+)
 from bridge.commands.output import Format, FormatOption
 from bridge.domain import names
 from bridge.domain.diagnosis import why
@@ -23,6 +31,7 @@ def command(
     pod: Annotated[str, typer.Argument(help="Name, or NAMESPACE/NAME.")],
     *,
     namespace: Namespace = "",
+    release_namespace: ReleaseNamespace = "slurm-bridge",
     form: FormatOption = Format.TABLE,
     kubeconfig: Kubeconfig = "",
     slurm_url: SlurmUrl = "",
@@ -32,7 +41,7 @@ def command(
     way = Way(kubeconfig=kubeconfig, slurm_url=slurm_url, slurm_token_file=slurm_token_file)
     where, _, name = pod.rpartition("/")
     where = where or namespace or way.namespace
-    found = access.run(way, lambda opened: _ask(opened, where, name))
+    found = access.run(way, lambda opened: _ask(opened, where, name, release_namespace))
     if form in (Format.JSON, Format.YAML):
         output.document({"pod": f"{where}/{name}", **output.plain(found)}, form)
     else:
@@ -40,7 +49,7 @@ def command(
     raise typer.Exit(WAITS if found.stage is Stage.WAITS else 0)
 
 
-async def _ask(opened: Access, namespace: str, name: str) -> Diagnosis:
+async def _ask(opened: Access, namespace: str, name: str, release: str) -> Diagnosis:
     pod = await writes.get_pod(opened.kube, namespace, name)
     try:
         labels = (await objects.get_namespace(opened.kube, namespace)).labels
@@ -54,6 +63,8 @@ async def _ask(opened: Access, namespace: str, name: str) -> Diagnosis:
             now=datetime.now(UTC),  # noqa: TID251  # a person runs a command now
             namespace_is_selected=labels.get(names.ENABLED_LABEL) == "true",
             queue=await opened.queue(),
+            scheduler_name=await installation.scheduler_name(opened.kube, release)
+            or names.SCHEDULER_NAME,
         )
     )
 

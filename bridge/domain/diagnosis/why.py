@@ -32,6 +32,7 @@ class Situation:
     """Slurm places the pods that are created in the pod's namespace."""
     queue: Sequence[QueuedJob] | None = None
     """All of Slurm's jobs; None if Slurm was not asked."""
+    scheduler_name: str = names.SCHEDULER_NAME
 
 
 class Stage(enum.StrEnum):
@@ -62,7 +63,7 @@ class Diagnosis:
 def answer(situation: Situation) -> Diagnosis:
     """Explain what the pod waits for, or how it ended."""
     pod, job = situation.pod, _job(situation)
-    if not pod.is_ours:
+    if not pod.is_ours(situation.scheduler_name):
         return _not_ours(situation)
     details = (*_slurm(situation, job), *_kubernetes(pod))
     return replace(_said(situation, job), details=details)

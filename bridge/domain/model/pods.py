@@ -190,12 +190,9 @@ class Pod:
         """True while a placeholder may exist."""
         return names.FINALIZER in self.finalizers
 
-    @property
-    def is_ours(self) -> bool:
-        """True if the webhook has handed it to us, or it asks for our scheduler."""
-        return (
-            self.has_our_finalizer or self.is_gated or self.scheduler_name == names.SCHEDULER_NAME
-        )
+    def is_ours(self, scheduler_name: str) -> bool:
+        """Check whether the webhook has handed it to us, or it asks for our scheduler."""
+        return self.has_our_finalizer or self.is_gated or self.scheduler_name == scheduler_name
 
     @property
     def is_deleting(self) -> bool:
