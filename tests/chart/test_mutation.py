@@ -201,6 +201,16 @@ def test_pods_of_others_are_refused_as_ever(
     assert because in said
 
 
+@pytest.mark.parametrize("key", sorted(names.WRITTEN_AT_THE_PIN))
+def test_what_is_written_at_the_pin_is_nobodys_to_write_where_the_api_server_mutates(
+    cluster: Cluster, key: str
+) -> None:
+    """A rank of 5000 digits ended both leaders, again and again."""
+    body = pod(ours=False, metadata={"annotations": {key: "9" * 5000}})
+
+    assert key in refusal(cluster.user(), "POST", pods(cluster.bridged), body)
+
+
 def test_break_glass_passes_us_by(cluster: Cluster) -> None:
     got = untouched(cluster, asking())
 
