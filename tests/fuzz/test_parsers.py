@@ -384,6 +384,10 @@ class _Answering(Transport):
             return Reply(status=200, body=json.dumps(_PING).encode())
         return Reply(status=self.status, body=self.body)
 
+    @override
+    def avoid(self, server: int) -> None:
+        """There is no other."""
+
 
 @pytest.fixture(scope="module")
 def answering() -> _Answering:
