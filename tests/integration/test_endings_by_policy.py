@@ -218,20 +218,26 @@ def test_many_are_not_evicted_at_once_before_an_operator_says_so(
     metrics = httpx.get(f"{sandbox.instance.url('controllers-health')}/metrics", trust_env=False)
     assert "slurm_bridge_evictions_held_back 3.0" in metrics.text
 
-    allow_evictions(sandbox)
+    with evictions_allowed(sandbox):
+        for name in doomed:
+            here.await_gone(name)
+            assert "CANCELLED" == here.await_accounted(uids[name]).state
+        assert "Running" == here.await_pod(survivor, bool)["status"]["phase"]
+        await_readiness(sandbox, 200, "[+] evictions: ok")
 
-    for name in doomed:
-        here.await_gone(name)
-        assert "CANCELLED" == here.await_accounted(uids[name]).state
-    assert "Running" == here.await_pod(survivor, bool)["status"]["phase"]
-    await_readiness(sandbox, 200, "[+] evictions: ok")
 
-
-def allow_evictions(sandbox: Sandbox) -> None:
-    """What the log and readiness tell an operator to do."""
+@contextmanager
+def evictions_allowed(sandbox: Sandbox) -> Iterator[None]:
+    """What the log and readiness tell an operator to do; it is taken back at the end."""
     answer = httpx.get(f"{sandbox.instance.url('controllers-health')}/readyz", trust_env=False)
     _, _, advice = answer.text.partition("kubectl ")
-    sandbox.kubectl(*advice.splitlines()[0].split())
+    *annotate, permission = advice.splitlines()[0].split()
+    sandbox.kubectl(*annotate, permission)
+    try:
+        yield
+    finally:
+        sandbox.kubectl(*annotate, f"{permission.partition('=')[0]}-")
+        sandbox.restart("controllers")  # it asks again only while it holds something back
 
 
 def await_readiness(sandbox: Sandbox, status: int, says: str) -> None:
