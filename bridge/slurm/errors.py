@@ -33,7 +33,7 @@ JOB_FINISHED: Final = 2084
 NODE_EXISTS: Final = 2168
 NO_CONNECTION: Final = 1800
 """slurmrestd could not even connect to slurmctld."""
-COMMUNICATION: Final = (range(1000, 1024), range(1800, 1900), range(5000, 5100))
+COMMUNICATION: Final = (range(1000, 1026), range(1800, 1900), range(5000, 5100))
 """Communication between daemons; most can occur after slurmctld has received the message."""
 
 
