@@ -98,6 +98,7 @@ def _options(asset: Asset, folder: Path) -> tuple[str, ...]:
         f"--lc-messages-dir={_share(asset)}",
         f"--character-sets-dir={_share(asset) / 'charsets'}",
         f"--datadir={folder}",
+        f"--tmpdir={folder}",  # in /tmp the temporary tables of two servers with the same process id meet
         "--innodb-buffer-pool-size=64M",
         "--innodb-log-file-size=16M",
         "--innodb-flush-log-at-trx-commit=0",
