@@ -200,7 +200,8 @@ class Discovery:
             changed, self._changed = self._changed, set()
             asked = (*reasons_for, *changed)
             wanted = (id_ for id_ in asked if id_ in listed.states and id_ in self._ours)
-            self._is_behind = len(unknown) > self._burst
+            new = sum(id_ not in self._unreadable for id_ in unknown)
+            self._is_behind = new > self._burst
             looks = dict.fromkeys([*ours, *wanted, *unknown[: self._burst]])
             self._listing = None
             try:
