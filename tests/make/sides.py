@@ -5,7 +5,7 @@ from datetime import datetime
 from types import MappingProxyType
 
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey, alone_key
-from bridge.domain.lifecycle.decision import Actor, Facts
+from bridge.domain.lifecycle.decision import Actor, Facts, Fit
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.objects import KubeObject
@@ -20,8 +20,12 @@ from tests.virtual_time import VirtualClock
 class KnowsAll:
     """Resolves, admits and gathers without asking anybody."""
 
-    def __init__(self, actor: Actor, membership: Callable[[Pod], Membership]) -> None:
+    def __init__(
+        self, actor: Actor, membership: Callable[[Pod], Membership], *, fit: Fit | None = None
+    ) -> None:
+        """fit: what is found of every node."""
         self.actor = actor
+        self._fit = fit
         self.forgotten: list[PodUid] = []
         self.gathered = 0
         """How often the facts about a pod were asked for: once for each decision."""
@@ -54,7 +58,9 @@ class KnowsAll:
         beside: Sequence[Pod] = (),
     ) -> Facts:
         self.gathered += 1
-        return Facts(pod=pod, view=view, now=now, since=since, kube_node=build.KUBE_NODE)
+        return Facts(
+            pod=pod, view=view, now=now, since=since, kube_node=build.KUBE_NODE, fit=self._fit
+        )
 
     def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
         return build.KUBE_NODE

@@ -7,18 +7,13 @@ submit is as its gang or pod needs it.
 import asyncio
 import random
 from collections.abc import Sequence
-from datetime import datetime
 
-from bridge.domain.ids import KubeNode, PodUid, SlurmNode, alone_key
+from bridge.domain.ids import alone_key
 from bridge.domain.lifecycle.actions import Resize, Restore, Submit
-from bridge.domain.lifecycle.decision import Actor, Deadlines, Facts, Fit
-from bridge.domain.model.allocation import Seat
-from bridge.domain.model.jobs import SlurmJob
-from bridge.domain.model.objects import KubeObject
+from bridge.domain.lifecycle.decision import Actor, Deadlines, Fit
 from bridge.domain.model.placeholder import Identity, PlaceholderSpec
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.pace import Pace
-from bridge.domain.observation.view import Past, View
 from bridge.domain.workloads import claims, membership
 from bridge.domain.workloads.membership import Membership
 from bridge.kube.cache import Cache
@@ -35,6 +30,7 @@ from bridge.slurm.discovery import Discovery
 from bridge.slurm.errors import LostReply
 from tests.make.apiserver import ApiServer, Manifest
 from tests.make.manifests import CLUSTER
+from tests.make.sides import KnowsAll
 from tests.make.slurm import Job, Slurm
 from tests.make.trouble import Trouble
 from tests.virtual_time import VirtualClock
@@ -44,50 +40,8 @@ PACE = Pace(
 )
 
 
-class Side:
-    """What one of the programs knows, as far as it matters here."""
-
-    def __init__(self, actor: Actor) -> None:
-        self.actor = actor
-
-    def membership(self, pod: Pod) -> Membership:
-        return claims.of(pod, ()) if pod.is_gated else membership.placed(pod)
-
-    async def resolve(self, pod: Pod) -> Membership:
-        return self.membership(pod)
-
-    async def declared(self, member: Membership) -> KubeObject | None:
-        return None
-
-    async def admits(self, pod: Pod, job: SlurmJob) -> bool:
-        return True
-
-    def past(self, pod: Pod) -> Past:
-        return Past.HANDED_OVER
-
-    def gather(
-        self,
-        pod: Pod,
-        view: View,
-        *,
-        uid: str,
-        now: datetime,
-        since: datetime,
-        seat: Seat | None = None,
-        beside: Sequence[Pod] = (),
-    ) -> Facts:
-        return Facts(
-            pod=pod, view=view, now=now, since=since, kube_node=KubeNode("k1"), fit=Fit.FITS
-        )
-
-    def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
-        return KubeNode("k1")
-
-    def forget(self, uid: str) -> None:
-        pass
-
-    def forget_pod(self, uid: PodUid) -> None:
-        pass
+def membership_of(pod: Pod) -> Membership:
+    return claims.of(pod, ()) if pod.is_gated else membership.placed(pod)
 
 
 class Leader:
@@ -126,7 +80,7 @@ class Leader:
             metrics=metrics,
         )
         self.loop = PodLoop(
-            Side(actor),
+            KnowsAll(actor, membership_of, fit=Fit.FITS),
             pods=cache,
             queue=WorkQueue(rng=random.Random(1)),  # noqa: S311  # jitter
             placeholders=self._placeholders,

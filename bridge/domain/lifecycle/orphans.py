@@ -87,10 +87,14 @@ def judge(
 ) -> Judgement:
     """Separate orphans from suspects.
 
-    suspected: the candidates of a reading that began before the pods were requested. gone: their
-    pods for which the API server answered 404, or shows another uid under the name; no answer does
-    not mean gone. seen: the pods that this process has ever seen. suspects: from the last judgement, empty at first; with a grace above 0 nothing
-    is cancelled at first sight.
+    Args:
+        suspected: the candidates of a reading that began before the pods were requested.
+        gone: their pods for which the API server answered 404, or shows another uid under the name;
+            no answer does not mean gone.
+        seen: the pods that this process has ever seen.
+        suspects: from the last judgement, empty at first.
+        now: the time.
+        grace: how long to suspect; above 0, nothing is cancelled at first sight.
     """
     still = {
         (job.id, job.sluid): suspects.get((job.id, job.sluid), now)
