@@ -135,7 +135,8 @@ def choose(
             "selector and affinity and has only taints that the pod tolerates"
         )
     by_name = [nodes.slurm_name(kube_node) for kube_node in suitable]
-    left = [name for name in by_name if name not in avoid]
+    avoided = frozenset(avoid)
+    left = [name for name in by_name if name not in avoided]
     return Candidates(constraints=constraints, required_nodes=tuple(sorted(left or by_name)))
 
 
