@@ -179,7 +179,7 @@ async def _controllers(slurm: SlurmClient, count: int) -> AsyncIterator[_Control
     clock = SystemClock()
     discovery = Discovery(slurm, _CLUSTER, clock=clock.monotonic)
     first = await discovery.refresh()
-    pods = {job.identity.uid: _pod(job) for job in first.jobs.values()}
+    pods = {job.identity.key: _pod(job) for job in first.jobs.values()}
     if len(pods) != count:
         raise RuntimeError(f"{len(pods)} of {count} jobs are found again")
     placeholders = Placeholders(discovery, pace=_pace(), clock=clock, metrics=Metrics("benchmark"))
@@ -217,7 +217,7 @@ def _spec(number: int) -> PlaceholderSpec:
         kind="Pod",
         namespace="ns",
         name=f"p{number}",
-        uid=alone_key(uid),
+        key=alone_key(uid),
         pods=(uid,),
     )
     user = nss.JOB_USER.name
@@ -236,7 +236,7 @@ def _pod(job: SlurmJob) -> Pod:
     now = SystemClock().now()
     node = KubeNode(job.nodes[0])
     return Pod(
-        uid=PodUid(job.identity.uid),
+        uid=PodUid(job.identity.key),
         namespace=job.identity.namespace,
         name=job.identity.name,
         created_at=now,

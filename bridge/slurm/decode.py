@@ -83,7 +83,7 @@ def job(read: Lenient[wire.Job], *also: Lenient[wire.Job]) -> SlurmJob | Strange
         found = _job(each)
         if isinstance(found, Stranger):
             why = found.unreadable or f"its component {found.id} has no identity"
-            workload = leader.identity.uid
+            workload = leader.identity.key
             return replace(
                 found, id=leader.id, sluid=leader.sluid, unreadable=why, workload=workload
             )
@@ -161,7 +161,7 @@ def _job(read: Lenient[wire.Job]) -> SlurmJob | Stranger:
         )
     if identity is None:
         return stranger
-    set_aside = replace(stranger, cluster=identity.cluster, workload=identity.uid)
+    set_aside = replace(stranger, cluster=identity.cluster, workload=identity.key)
     if read.left_out - _FOR_THE_GRANT:
         return replace(set_aside, unreadable=read.odd)
     states = frozenset(wired.job_state)

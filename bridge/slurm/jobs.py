@@ -111,7 +111,7 @@ async def verified(
     Args:
         client: slurmrestd.
         ref: the job; its sluid if it is known.
-        workload: the uid its identity must have; None for any.
+        workload: the key its identity must have; None for any.
         sluid: the sluid it must have, for calls that take only a job id; None for any.
 
     Raises:
@@ -121,7 +121,7 @@ async def verified(
         found = await job(client, ref)
     except NotFound:
         return None
-    if not isinstance(found, SlurmJob) or workload not in (None, found.identity.uid):
+    if not isinstance(found, SlurmJob) or workload not in (None, found.identity.key):
         return None
     return found if sluid in (None, found.sluid) else None
 
@@ -338,7 +338,7 @@ async def _held(
 
     An update accepts only a job id, which may belong to another job by now.
     """
-    held = await verified(client, job_id, identity.uid, sluid=sluid)
+    held = await verified(client, job_id, identity.key, sluid=sluid)
     if held is not None and held.identity.cluster == identity.cluster:
         return held
     raise NotFound(

@@ -46,7 +46,7 @@ _JOB = SlurmJob(
         kind="Pod",
         namespace="ns",
         name="p",
-        uid=WorkloadKey("u"),
+        key=WorkloadKey("u"),
         pods=(PodUid("u"),),
     ),
 )

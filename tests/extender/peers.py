@@ -116,7 +116,7 @@ class Readings(Placeholders):
 
     def show(self, identity: Identity, job_id: int = 7) -> SlurmJob:
         job = SlurmJob(id=JobId(job_id), sluid=None, phase=JobPhase.WAITING, identity=identity)
-        self.shown[identity.uid].append(job)
+        self.shown[identity.key].append(job)
         return job
 
     @override

@@ -55,7 +55,7 @@ async def submitted(client: SlurmClient) -> SlurmJob:
             kind="Pod",
             namespace="team-a",
             name="train",
-            uid=alone_key(uid),
+            key=alone_key(uid),
             pods=(uid,),
         ),
         name="train",

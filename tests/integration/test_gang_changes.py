@@ -99,7 +99,7 @@ def see_an_orphan_cancelled(worlds: Worlds, like: Job) -> None:
         like.identity,
         kind="Pod",
         name="nobody",
-        uid=WorkloadKey("nobody"),
+        key=WorkloadKey("nobody"),
         pods=(PodUid("nobody"),),
     )
     orphan = submit_again(worlds.sandbox, replace(like, identity=nobodys), hold=True)

@@ -40,7 +40,7 @@ class Job:
     @property
     def uid(self) -> str:
         """The workload's; "" for a stranger's job."""
-        return self.identity.uid if self.identity else ""
+        return self.identity.key if self.identity else ""
 
     @property
     def is_live(self) -> bool:

@@ -102,7 +102,7 @@ def job(
             kind="Pod",
             namespace="team-a",
             name="train",
-            uid=WorkloadKey("pod-1"),
+            key=WorkloadKey("pod-1"),
             pods=(PodUid("pod-1"),),
             cause=cause,
         ),

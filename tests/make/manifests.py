@@ -88,7 +88,7 @@ def job(number: int = 1, *pods: str, ring: bool = False, restores: str = "", **f
         kind=labelled.KIND if ring else membership.POD,
         namespace="team-a",
         name="ring" if ring else pods[0],
-        uid=WorkloadKey(RING if ring else f"uid-{pods[0]}"),
+        key=WorkloadKey(RING if ring else f"uid-{pods[0]}"),
         pods=tuple(PodUid(f"uid-{name}") for name in pods),
         restores=restores,
     )

@@ -171,7 +171,7 @@ class World:
     def submit(self, pods: tuple[PodUid, ...], tasks: int) -> None:
         number = next(self.numbers)
         made = lives.job(JobPhase.WAITING, number=number)
-        identity = replace(made.identity, kind=labelled.KIND, name="ring", uid=UID, pods=pods)
+        identity = replace(made.identity, kind=labelled.KIND, name="ring", key=UID, pods=pods)
         sluid = Sluid(f"sluid-{number}")
         self.jobs.append(replace(made, sluid=sluid, tasks=tasks, identity=identity))
 

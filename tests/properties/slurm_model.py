@@ -102,7 +102,7 @@ class Slurm:
             kind="Pod",
             namespace="ns",
             name="p",
-            uid=alone_key(uid),
+            key=alone_key(uid),
             pods=(uid,),
         )
         seen = SlurmJob(

@@ -106,7 +106,7 @@ class Leader:
             kind=gang.kind if gang else membership.POD,
             namespace=pod.namespace,
             name=gang.name if gang else pod.name,
-            uid=gang.uid if gang else alone_key(pod.uid),
+            key=gang.key if gang else alone_key(pod.uid),
             pods=tuple(member.uid for member in gang.members) if gang else (pod.uid,),
         )
         spec = PlaceholderSpec(
@@ -125,7 +125,7 @@ class Leader:
         else:
             self._discovery.note_submitted(job_id, identity)
         finally:
-            self._placeholders.wrote(identity.uid, may_still_happen=may_still_happen)
+            self._placeholders.wrote(identity.key, may_still_happen=may_still_happen)
 
     async def _resize(self, _pod: Pod, _action: Resize) -> bool:
         return False

@@ -26,7 +26,7 @@ def identity(uid: str = "", *, cluster: ClusterId = CLUSTER, cause: str = "") ->
         kind="Pod",
         namespace="team-a",
         name="train",
-        uid=WorkloadKey(uid),
+        key=WorkloadKey(uid),
         pods=(PodUid(uid),),
         cause=cause,
     )

@@ -474,7 +474,7 @@ async def test_a_new_identity_replaces_the_old_one_and_lifts_no_limit(
 ) -> None:
     whose = identity()
     job_id = await submit(spec(whose, hold=True))
-    renewed = identity(whose.uid, cause="Misfit")
+    renewed = identity(whose.key, cause="Misfit")
 
     await jobs.amend_identity(client, job_id, whose, lambda _: renewed)
 

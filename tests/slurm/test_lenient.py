@@ -137,7 +137,7 @@ def test_any_bytes_in_a_text_of_one_job_hide_neither_the_others_nor_whose_it_is(
         assert [STRANGER] * is_invalid == [id_ for id_, _ in reader.said]
     elif is_set_aside:  # a list of nodes that is none
         assert name in HOSTLISTS
-        assert snapshot.unsure == {WHOSE[ODD].uid}
+        assert snapshot.unsure == {WHOSE[ODD].key}
     else:
         found = snapshot.jobs[ODD]
         assert (JobId(8), Sluid("s8")) == (found.id, found.sluid)
@@ -160,7 +160,7 @@ def test_any_value_in_a_field_of_one_job_costs_that_job_at_most(name: str, value
 
     others_are_there(snapshot)
     if ODD in snapshot.unreadable and name not in {"flags", "admin_comment"}:
-        assert snapshot.unsure == {WHOSE[ODD].uid}
+        assert snapshot.unsure == {WHOSE[ODD].key}
         assert [ODD] == [id_ for id_, _ in reader.said]
 
 
@@ -179,7 +179,7 @@ def test_one_of_ours_is_ours_although_something_else_about_it_cannot_be_decoded(
     snapshot = reader.read()
 
     assert WHOSE[ODD] == snapshot.jobs[ODD].identity
-    assert snapshot.by_uid[WHOSE[ODD].uid]
+    assert snapshot.by_key[WHOSE[ODD].key]
     assert [] == reader.said
 
 
@@ -211,7 +211,7 @@ def test_one_of_ours_that_cannot_be_read_any_more_keeps_its_workload() -> None:
     reader._discovery.note_changed(ODD)  # as whoever changed it does
     snapshot = reader.read()
 
-    assert (frozenset({WHOSE[ODD].uid}), True) == (snapshot.unsure, snapshot.is_whole)
+    assert (frozenset({WHOSE[ODD].key}), True) == (snapshot.unsure, snapshot.is_whole)
     assert ODD not in snapshot.jobs
 
 

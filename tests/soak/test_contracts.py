@@ -37,7 +37,7 @@ def job(
         kind="Pod",
         namespace="ns",
         name="p",
-        uid=WorkloadKey(uid),
+        key=WorkloadKey(uid),
         pods=(PodUid(uid),),
         cause=cause,
     )

@@ -41,7 +41,8 @@ class Identity:
     """The workload's kind: `Pod`, `Job`, `JobSet` …"""
     namespace: str
     name: str
-    uid: WorkloadKey
+    key: WorkloadKey
+    """Its `Membership.key`; called `uid` in the JSON."""
     pods: tuple[PodUid, ...]
     """Its members; a gang's are in rank order. A replacement takes over a member's entry before it
     is pinned."""
@@ -194,7 +195,7 @@ def encode(identity: Identity) -> str:
         "kind": identity.kind,
         "namespace": identity.namespace,
         "name": identity.name,
-        "uid": identity.uid,
+        "uid": identity.key,
         "pods": identity.pods,
     }
     if identity.failed:
@@ -274,7 +275,7 @@ def _identity(document: Mapping[str, object], cluster: ClusterId) -> Identity:
         kind=str(texts["kind"]),
         namespace=str(texts["namespace"]),
         name=str(texts["name"]),
-        uid=WorkloadKey(str(texts["uid"])),
+        key=WorkloadKey(str(texts["uid"])),
         pods=tuple(PodUid(pod) for pod in pods),
         failed={PodUid(pod): str(how) for pod, how in failed.items()}
         if isinstance(failed, dict)

@@ -123,7 +123,7 @@ def spec(
             kind=KIND,
             namespace="",
             name=kube_node.name,
-            uid=key(kube_node),
+            key=key(kube_node),
             pods=(),
         ),
         name=NAME,

@@ -199,7 +199,7 @@ def _identity(pod: Pod, gang: Workload | None, defaults: Defaults) -> Identity:
         kind=gang.kind if gang else "Pod",
         namespace=pod.namespace,
         name=gang.name if gang else pod.name,
-        uid=gang.uid if gang else alone_key(pod.uid),
+        key=gang.key if gang else alone_key(pod.uid),
         pods=tuple(member.uid for member in gang.members) if gang else (pod.uid,),
     )
 

@@ -101,7 +101,7 @@ def filler(cpus: int) -> Job:
         kind=fillers.KIND,
         namespace="",
         name="k1",
-        uid=WorkloadKey("uid-k1"),
+        key=WorkloadKey("uid-k1"),
         pods=(),
     )
     return Job(

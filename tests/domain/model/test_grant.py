@@ -15,7 +15,7 @@ WHOSE = Identity(
     kind="Pod",
     namespace="ns",
     name="train",
-    uid=WorkloadKey("u"),
+    key=WorkloadKey("u"),
     pods=(PodUid("u"),),
 )
 SMALL = Grant(

@@ -15,7 +15,7 @@ IDENTITY = Identity(
     kind="Pod",
     namespace="team-a",
     name="train",
-    uid=WorkloadKey("u-1"),
+    key=WorkloadKey("u-1"),
     pods=(PodUid("u-1"),),
 )
 
@@ -64,7 +64,7 @@ def test_the_form_is_plain_ascii_on_one_line(identity: Identity) -> None:
 def test_a_thousand_pods_fit() -> None:
     pods = tuple(PodUid(f"6f1c9c5e-0f7e-4b62-9a3e-{index:012}") for index in range(1000))
     identity = Identity(
-        cluster=ClusterId("c"), kind="Job", namespace="n", name="n", uid=WorkloadKey("u"), pods=pods
+        cluster=ClusterId("c"), kind="Job", namespace="n", name="n", key=WorkloadKey("u"), pods=pods
     )
 
     assert len(placeholder.encode(identity)) < 40_000

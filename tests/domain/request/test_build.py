@@ -72,7 +72,7 @@ def test_an_ordinary_pod_becomes_a_job_of_the_configured_user() -> None:
             kind="Pod",
             namespace="team-a",
             name="train",
-            uid=WorkloadKey("u-1"),
+            key=WorkloadKey("u-1"),
             pods=(pod.uid,),
         ),
         name="train",

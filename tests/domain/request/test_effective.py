@@ -199,7 +199,7 @@ def identity(*pods: str, qos: str) -> Identity:
         kind="pod-group",
         namespace="team-a",
         name="ring",
-        uid=WorkloadKey("pod-group/team-a/ring"),
+        key=WorkloadKey("pod-group/team-a/ring"),
         pods=tuple(map(PodUid, pods)),
         frozen=frozen,
     )

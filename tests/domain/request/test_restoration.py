@@ -18,7 +18,7 @@ WHOSE = Identity(
     kind="JobSet",
     namespace="ns",
     name="train",
-    uid=WorkloadKey("w"),
+    key=WorkloadKey("w"),
     pods=(),
 )
 GRANT = Grant(

@@ -17,7 +17,7 @@ WHOSE = Identity(
     kind="Job",
     namespace="ns",
     name="n",
-    uid=WorkloadKey("u"),
+    key=WorkloadKey("u"),
     pods=(),
     frozen=FROZEN,
 )
