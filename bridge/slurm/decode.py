@@ -10,7 +10,7 @@ from typing import Final
 
 from bridge.domain import hostlist
 from bridge.domain.ids import ClusterId, JobId, Sluid, SlurmNode, WorkloadKey
-from bridge.domain.model import allocation, grant, placeholder
+from bridge.domain.model import allocation, grant, identities
 from bridge.domain.model.allocation import Component, TaskSize
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
@@ -154,8 +154,8 @@ def _job(read: Lenient[wire.Job]) -> SlurmJob | Stranger:
     if EXTERNAL_JOB not in wired.flags:
         return stranger
     try:
-        identity = placeholder.decode(wired.admin_comment)
-    except placeholder.UnreadableIdentityError as error:
+        identity = identities.decode(wired.admin_comment)
+    except identities.UnreadableIdentityError as error:
         return replace(
             stranger, unreadable=str(error), cluster=error.cluster, workload=error.workload
         )

@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from bridge.domain.ids import ClusterId, JobId, WorkloadKey
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
-from bridge.domain.model.placeholder import Identity
 from bridge.domain.observation.clocks import ClockReading
 from bridge.slurm import decode, jobs, wire
 from bridge.slurm.client import SlurmClient

@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 
 from bridge.domain.ids import JobId, Sluid, SlurmNode, WorkloadKey
-from bridge.domain.model import placeholder
+from bridge.domain.model import identities
+from bridge.domain.model.identities import Changes, Identity, PlaceholderSpec
 from bridge.domain.model.jobs import JobPhase, SlurmJob
-from bridge.domain.model.placeholder import Changes, Identity, PlaceholderSpec
 from bridge.slurm import decode, encode, lenient, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger
@@ -232,7 +232,7 @@ async def amend_identity(
         "job.set_identity",
         "POST",
         f"/job/{job_id}",
-        body={"admin_comment": placeholder.encode(identity)},
+        body={"admin_comment": identities.encode(identity)},
         answer=wire.Answer,
     )
 
@@ -263,7 +263,7 @@ async def set_time_limit(
     recorded = (None, None) if minutes == true_min else (true_min, minutes)
     identity = replace(held.identity, limit_min=recorded[0], extended_min=recorded[1])
     body = {
-        "admin_comment": placeholder.encode(identity),
+        "admin_comment": identities.encode(identity),
         "time_limit": {"set": True, "infinite": False, "number": minutes},
     }
     for id_ in reversed(held.ids):  # leader last: its record implies all others are done

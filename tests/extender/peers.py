@@ -10,9 +10,9 @@ from typing import Any
 from typing_extensions import override
 
 from bridge.domain.ids import ClusterId, JobId
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.objects import KubeObject
-from bridge.domain.model.placeholder import Identity
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.candidates import Pool
 from bridge.domain.request.rules import Policy

@@ -7,7 +7,7 @@ import pytest
 
 from bridge.domain import names
 from bridge.domain.ids import PodUid, WorkloadKey
-from bridge.domain.model.placeholder import Identity
+from bridge.domain.model.identities import Identity
 from sandbox.api import ApiError
 from tests import faults
 from tests.fault_bench import FaultBench

@@ -8,9 +8,9 @@ import pytest
 
 from bridge.domain.ids import JobId, SlurmNode
 from bridge.domain.lifecycle.actions import Outcome
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.nodes import SlurmNodeSpec
-from bridge.domain.model.placeholder import Identity
 from bridge.slurm import complete, jobs, nodes
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import Controller, ControllerHosts

@@ -10,8 +10,8 @@ import pytest
 
 from bridge.domain.ids import ClusterId, JobId
 from bridge.domain.lifecycle.actions import Outcome
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobEnd, JobPhase
-from bridge.domain.model.placeholder import Identity
 from bridge.slurm import complete, encode, jobs, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import ControllerHosts

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.domain.ids import ClusterId, JobId, Sluid
-from bridge.domain.model import placeholder
+from bridge.domain.model import identities
 from bridge.domain.model.jobs import JobPhase
 from bridge.slurm import accounting, jobs, lenient, nodes, queue, wire
 from bridge.slurm.client import SlurmClient
@@ -48,7 +48,7 @@ def job(number: JobId, **changes: bytes) -> bytes:
         "job_state": ["PENDING"],
         "step_id": {"sluid": f"s{number}"},
         "flags": ["EXTERNAL_JOB"] if whose else [],
-        "admin_comment": placeholder.encode(whose) if whose else "",
+        "admin_comment": identities.encode(whose) if whose else "",
         "priority": {"set": True, "infinite": False, "number": 1},
     }
     members = {name: json.dumps(value).encode() for name, value in plain.items()} | changes
@@ -224,7 +224,7 @@ def test_an_identity_of_a_newer_version_still_says_whose_it_is() -> None:
 
 
 def test_an_odd_job_of_another_cluster_is_a_stranger() -> None:
-    abroad = placeholder.encode(identity("odd", cluster=ClusterId("another")))
+    abroad = identities.encode(identity("odd", cluster=ClusterId("another")))
     odd = job(ODD, admin_comment=json.dumps(abroad).encode(), nodes=b'"n[1-"')
     snapshot = Reader(Server({ODD: odd})).read()
 

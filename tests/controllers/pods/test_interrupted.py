@@ -8,7 +8,7 @@ from bridge.domain import names
 from bridge.domain.lifecycle.actions import Restore
 from bridge.domain.model import grant
 from bridge.domain.model.grant import Grant
-from bridge.domain.model.placeholder import Identity, decode
+from bridge.domain.model.identities import Identity, decode
 from bridge.process.metrics import Metrics
 from tests.controllers.leader import Outset
 from tests.controllers.situations import (

@@ -8,7 +8,7 @@ import pytest
 from bridge.domain.ids import ClusterId, PodUid, SlurmNode, WorkloadKey
 from bridge.domain.model import grant
 from bridge.domain.model.grant import Grant
-from bridge.domain.model.placeholder import Identity
+from bridge.domain.model.identities import Identity
 
 WHOSE = Identity(
     cluster=ClusterId("c"),
