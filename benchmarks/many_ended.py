@@ -23,8 +23,9 @@ from bridge.domain.lifecycle import breaker
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.actions import Evict
 from bridge.domain.lifecycle.decision import Deadlines, Facts
-from bridge.domain.model.identities import Identity, PlaceholderSpec
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import SlurmJob
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Container, ContainerState, Phase, Pod
 from bridge.domain.observation.pace import Pace
 from bridge.domain.observation.view import Past

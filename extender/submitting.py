@@ -10,8 +10,9 @@ from bridge.domain.ids import PodUid, WorkloadKey, alone_key
 from bridge.domain.lifecycle.actions import Resize, Submit
 from bridge.domain.lifecycle.decision import SubmitRefusal
 from bridge.domain.lifecycle.refusals import Refusals
-from bridge.domain.model.identities import Identity, PlaceholderSpec
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import SlurmJob
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
 from bridge.domain.request import attribution, overrides, revision
 from bridge.domain.request.build import Defaults

@@ -34,8 +34,8 @@ from bridge.commands.output import Format, FormatOption
 from bridge.domain import caps, names
 from bridge.domain.faults import Refused
 from bridge.domain.ids import PodUid
-from bridge.domain.model.identities import PlaceholderSpec
 from bridge.domain.model.objects import KubeObject, Reference
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
 from bridge.domain.request import candidates, expected, manifests
 from bridge.domain.request.attribution import Provenance

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Final
 
 from bridge.domain.model import identities
-from bridge.domain.model.identities import Changes, PlaceholderSpec
 from bridge.domain.model.nodes import SlurmNodeSpec
+from bridge.domain.model.placeholder import Changes, PlaceholderSpec
 from bridge.domain.request import notation
 
 WORKING_DIRECTORY: Final = "/"

@@ -13,8 +13,9 @@ import msgspec
 
 from bridge.domain.ids import JobId, Sluid, SlurmNode, WorkloadKey
 from bridge.domain.model import identities
-from bridge.domain.model.identities import Changes, Identity, PlaceholderSpec
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
+from bridge.domain.model.placeholder import Changes, PlaceholderSpec
 from bridge.slurm import decode, encode, lenient, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger

@@ -13,9 +13,9 @@ import structlog
 from bridge.domain.ids import ClusterId, SlurmNode, WorkloadKey
 from bridge.domain.lifecycle.actions import Cancel
 from bridge.domain.model import demand, nodes
-from bridge.domain.model.identities import PlaceholderSpec
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import BoundPod
 from bridge.domain.nodes import fillers
 from bridge.domain.nodes.book import Unknown

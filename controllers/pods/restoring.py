@@ -7,8 +7,8 @@ from bridge.domain.lifecycle.actions import Restore
 from bridge.domain.lifecycle.decision import SubmitRefusal
 from bridge.domain.lifecycle.refusals import Refusals
 from bridge.domain.model import nodes
-from bridge.domain.model.identities import PlaceholderSpec
 from bridge.domain.model.nodes import KubeNodeFacts
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
 from bridge.domain.request import restoration
 from bridge.kube.cache import Cache

@@ -46,7 +46,7 @@ TERMS: Mapping[str, str] = {
     "member": "bridge.domain.gang.members.Member",
     "orphan": "bridge.domain.lifecycle.orphans",
     "parked node": "bridge.domain.nodes.parking",
-    "placeholder": "bridge.domain.model.identities",
+    "placeholder": "bridge.domain.model.placeholder",
     "policy, rule": "bridge.domain.request.rules",
     "rank": "bridge.domain.names.RANK_ANNOTATION",
     "release": "bridge.domain.lifecycle.actions.Release",

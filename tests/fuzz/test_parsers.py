@@ -20,6 +20,7 @@ from bridge.domain import hostlist, names, quantities
 from bridge.domain.ids import ClusterId, JobId, PodUid, SlurmNode, WorkloadKey
 from bridge.domain.model import grant, identities
 from bridge.domain.model.identities import Frozen, Identity, UnreadableIdentityError
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.request import overrides, rules
 from bridge.process import policy_file as runtime_policy
 from bridge.settings import sources
@@ -337,7 +338,7 @@ _JOB = {
     "group_name": "g",
     "exit_code": {"return_code": {"set": True, "number": 1}, "signal": {"id": {"number": 2}}},
 }
-_SPEC = identities.PlaceholderSpec(
+_SPEC = PlaceholderSpec(
     identity=_IDENTITY,
     name="x",
     user="u",

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from bridge.domain.ids import alone_key
 from bridge.domain.lifecycle.actions import Resize, Restore, Submit
 from bridge.domain.lifecycle.decision import Actor, Deadlines, Fit
-from bridge.domain.model.identities import Identity, PlaceholderSpec
+from bridge.domain.model.identities import Identity
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.pace import Pace
 from bridge.domain.workloads import claims, membership

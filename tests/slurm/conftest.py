@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 import pytest
 
 from bridge.domain.ids import JobId
-from bridge.domain.model.identities import PlaceholderSpec
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import Controller, ControllerHosts

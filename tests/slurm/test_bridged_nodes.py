@@ -11,8 +11,8 @@ import pytest
 from bridge.domain import names
 from bridge.domain.ids import SlurmNode
 from bridge.domain.model import demand
-from bridge.domain.model.identities import PlaceholderSpec
 from bridge.domain.model.jobs import JobPhase
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
 from bridge.domain.nodes import registration
 from bridge.domain.nodes import spec as node_spec

@@ -9,8 +9,9 @@ import pytest
 from bridge.domain.ids import JobId, Sluid, SlurmNode
 from bridge.domain.lifecycle.rules import time_limits
 from bridge.domain.model.grant import Grant
-from bridge.domain.model.identities import Identity, PlaceholderSpec
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.request import restoration
 from bridge.slurm import encode, jobs, lenient, wire
 from bridge.slurm.client import SlurmClient

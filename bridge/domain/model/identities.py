@@ -1,13 +1,12 @@
-"""The placeholder: what we request from Slurm for a workload, and the identity it carries.
+"""The identity that a placeholder carries: whose it is, stored in the job's `admin_comment`.
 
-The identity is stored as versioned JSON. Within a version fields are only added, so readers ignore
-the ones they do not know; every version has `cluster`.
+It is versioned JSON. Within a version fields are only added, so readers ignore the ones they do not
+know; every version has `cluster`.
 """
 
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 
 from bridge.domain.ids import ClusterId, PodUid, SlurmNode, WorkloadKey
 
@@ -70,59 +69,6 @@ class Identity:
     """None if the version that wrote the identity did not know this field."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlaceholderSpec:
-    """A job submission, in Slurm's terms. Empty strings and None mean Slurm's defaults."""
-
-    identity: Identity
-    name: str
-    user: str
-    """The Slurm user (name or uid) that the job runs as."""
-    group: str
-    """Always sent with the user: otherwise Slurm takes the submitter's group (root's)."""
-    partition: str = ""
-    account: str = ""
-    qos: str = ""
-    reservation: str = ""
-    wckey: str = ""
-    nodes_min: int | None = 1
-    nodes_max: int | None = 1
-    """None: as many as Slurm likes; tasks may share a node."""
-    tasks: int = 1
-    """One for each pod."""
-    cpus_per_task: int
-    memory_mib_per_node: int | None = None
-    """One of the two is set, and never 0: Slurm reads 0 as the whole node. This one suits a single
-    task."""
-    memory_mib_per_cpu: int | None = None
-    """With several tasks: each has its memory, however many of them share a node."""
-    gres_per_node: str = ""
-    """`gres/gpu:a100:2,gres/shard:1`."""
-    gres_per_task: str = ""
-    """The same, with several tasks."""
-    time_limit_min: int | None = None
-    exclusive: bool = False
-    constraints: str = ""
-    """A feature expression; legal label characters go in verbatim."""
-    required_nodes: tuple[SlurmNode, ...] = ()
-    is_laid_out: bool = False
-    """True if `required_nodes` names each node once for every task that belongs there."""
-    excluded_nodes: tuple[SlurmNode, ...] = ()
-    licenses: str = ""
-    priority: int | None = None
-    nice: int | None = None
-    hold: bool = False
-    begin_at: datetime | None = None
-    deadline_at: datetime | None = None
-    dependency: str = ""
-    switches: str = ""
-    comment: str = ""
-    mcs_label: str = ""
-    extra: Mapping[str, str] = field(default_factory=dict)
-    also: tuple["PlaceholderSpec", ...] = ()
-    """Further components, if tasks differ in size: together they are a heterogeneous job."""
-
-
 def enlist(identity: Identity, *, pods: Sequence[PodUid], alive: Collection[PodUid]) -> Identity:
     """Add members; each takes the entry of one that is gone, which drops how that one failed.
 
@@ -150,23 +96,6 @@ def record(identity: Identity, *, pod: PodUid, how: str) -> Identity:
     if pod not in identity.pods:
         return identity
     return replace(identity, failed={**identity.failed, pod: how})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
-    """What a waiting placeholder should request instead; None leaves a field unchanged."""
-
-    nodes: int | None = None
-    tasks: int | None = None
-    cpus: int | None = None
-    """In total: Slurm does not derive it from a changed number of tasks."""
-    cpus_per_task: int | None = None
-    memory_mib_per_node: int | None = None
-    memory_mib_per_cpu: int | None = None
-    """Sent again when the number of tasks changes, or Slurm keeps counting the memory of the old
-    number."""
-    time_limit_min: int | None = None
-    qos: str | None = None
 
 
 class UnreadableIdentityError(ValueError):

@@ -15,7 +15,8 @@ from bridge.domain.faults import Fault, Refused
 from bridge.domain.ids import ClusterId, SlurmNode, alone_key
 from bridge.domain.model import demand
 from bridge.domain.model.demand import Demand
-from bridge.domain.model.identities import Identity, PlaceholderSpec
+from bridge.domain.model.identities import Identity
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
 from bridge.domain.request import candidates, overrides
 from bridge.domain.request.candidates import Pool

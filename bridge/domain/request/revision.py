@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from bridge.domain.ids import JobId
 from bridge.domain.model.allocation import TaskSize
-from bridge.domain.model.identities import Changes, PlaceholderSpec
 from bridge.domain.model.jobs import SlurmJob
+from bridge.domain.model.placeholder import Changes, PlaceholderSpec
 
 
 def changes(spec: PlaceholderSpec, job: SlurmJob) -> Mapping[JobId, Changes] | None:

@@ -9,7 +9,8 @@ import pytest
 from bridge.domain import names
 from bridge.domain.faults import Fault
 from bridge.domain.ids import SlurmNode, WorkloadKey
-from bridge.domain.model.identities import Identity, PlaceholderSpec
+from bridge.domain.model.identities import Identity
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
 from bridge.domain.request import build, candidates, overrides
 from bridge.domain.request.build import Defaults
