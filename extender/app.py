@@ -16,7 +16,7 @@ from fastapi import FastAPI, Request, Response
 from bridge.domain.admission import binding as placement
 from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model.pods import Pod
-from bridge.kube import errors, writes
+from bridge.kube import errors, objects, writes
 from bridge.kube.client import KubeClient
 from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
@@ -93,7 +93,7 @@ async def _bind(kube: KubeClient, lookup: Lookup, args: wire.BindingArgs) -> Pod
     pod = lookup(PodUid(args.PodUID))
     try:
         if placement.refuse_binding(pod, args.Node):
-            pod = await writes.get_pod(kube, args.PodNamespace, args.PodName)
+            pod = await objects.get_pod(kube, args.PodNamespace, args.PodName)
             pod = pod if pod.uid == args.PodUID else None
         refusal = placement.refuse_binding(pod, args.Node)
         if pod is None or refusal:

@@ -13,7 +13,7 @@ from bridge.commands.output import Format
 from bridge.domain import names
 from bridge.domain.diagnosis import why
 from bridge.domain.diagnosis.why import Diagnosis, Situation, Stage
-from bridge.kube import objects, writes
+from bridge.kube import objects
 from bridge.kube.errors import Forbidden
 
 WAITS = 3
@@ -40,7 +40,7 @@ def command(
 
 
 async def _ask(opened: Access, namespace: str, name: str, release: str) -> Diagnosis:
-    pod = await writes.get_pod(opened.kube, namespace, name)
+    pod = await objects.get_pod(opened.kube, namespace, name)
     try:
         labels = (await objects.get_namespace(opened.kube, namespace)).labels
     except (

@@ -21,7 +21,7 @@ from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import membership
 from bridge.kube import errors as kube_errors
-from bridge.kube import objects, writes
+from bridge.kube import lists, objects
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
 from bridge.process import liveness
@@ -206,11 +206,11 @@ class Orphans:
         gone: set[PodUid] = set()
         for job in suspected:
             if job.identity.kind != membership.POD:  # named after its group, not a pod
-                alive = await writes.pod_uids(self._kube, job.identity.namespace)
+                alive = await lists.pod_uids(self._kube, job.identity.namespace)
                 gone.update(uid for uid in job.identity.pods if uid not in alive)
                 continue
             try:
-                pod = await writes.get_pod(self._kube, job.identity.namespace, job.identity.name)
+                pod = await objects.get_pod(self._kube, job.identity.namespace, job.identity.name)
             except kube_errors.NotFound:
                 gone.update(job.identity.pods)
             else:
