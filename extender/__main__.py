@@ -45,7 +45,7 @@ async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> No
             configured.extender.key_file,
             configured.extender.client_ca_file or None,
         )
-        program.metrics.watch_certificate(lambda: tls.expires_at)
+        program.metrics.certificates.watch(lambda: tls.expires_at)
         program.health.register("certificate", lambda: tls.fault(program.clock.now()))
         extender = app.create(
             kube=program.kube,

@@ -51,11 +51,11 @@ def create(
         try:
             pod, nodes = wire.filter_args(await request.body())
         except wire.MalformedRequest as error:
-            metrics.extender_call("filter", "malformed", time.perf_counter() - began)
+            metrics.extender.call("filter", "malformed", time.perf_counter() - began)
             return _reply(wire.filter_result((), {}, str(error)))
         verdict = placement.filter_nodes(pod, nodes)
         outcome = "found" if verdict.nodes else "refused"
-        metrics.extender_call("filter", outcome, time.perf_counter() - began)
+        metrics.extender.call("filter", outcome, time.perf_counter() - began)
         return _reply(wire.filter_result(verdict.nodes, verdict.refused))
 
     async def bind(request: Request) -> Response:
@@ -64,10 +64,10 @@ def create(
             binding = _bind(kube, lookup, wire.binding_args(await request.body()))
             pod = await (binding if home is None else _at(home, binding))
         except (wire.MalformedRequest, _RefusedError) as no:
-            metrics.extender_call("bind", "refused", time.perf_counter() - began)
+            metrics.extender.call("bind", "refused", time.perf_counter() - began)
             return _reply(wire.binding_result(str(no)))
-        metrics.extender_call("bind", "bound", time.perf_counter() - began)
-        metrics.bound(pod.waiting_time(clock.now()).total_seconds())
+        metrics.extender.call("bind", "bound", time.perf_counter() - began)
+        metrics.pods.bound(pod.waiting_time(clock.now()).total_seconds())
         return _reply(wire.binding_result())
 
     app = FastAPI(title="slurm-bridge extender", docs_url=None, redoc_url=None, openapi_url=None)

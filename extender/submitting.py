@@ -99,7 +99,7 @@ class Submitter:
             self._discovery.note_submitted(job_id, spec.identity)
             self._submitted[key] = spec.identity
             self._refusals.clear(key)
-            self._metrics.submitted(pod.waiting_time(self._clock.now()).total_seconds())
+            self._metrics.pods.submitted(pod.waiting_time(self._clock.now()).total_seconds())
             _log.info("placeholder.submitted", job_id=job_id)
         finally:
             self._placeholders.wrote(key, may_still_happen=may_still_happen)

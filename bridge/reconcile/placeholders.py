@@ -77,8 +77,8 @@ class Placeholders:
         self._reasons = Turns(first_per_s=pace.first_reasons_per_s, after_s=pace.reasons_after_s)
         self._limits = Round()
         self._is_clock_off = False
-        metrics.watch_snapshot_age(self._age_s)
-        metrics.watch_clock(self._skew_s)
+        metrics.slurm.watch_snapshot_age(self._age_s)
+        metrics.slurm.watch_clock(self._skew_s)
 
     # -- what reconcilers ask and say -------------------------------------------------------------
 
@@ -227,8 +227,8 @@ class Placeholders:
         before, self._snapshot = self._snapshot, snapshot
         if before is None or before.jobs is not snapshot.jobs:
             phases = Counter(job.phase for job in snapshot.jobs.values())
-            self._metrics.placeholders({phase.value: phases[phase] for phase in JobPhase})
-        self._metrics.waiting(
+            self._metrics.placeholders.count({phase.value: phases[phase] for phase in JobPhase})
+        self._metrics.placeholders.waiting(
             Counter(reasons.condition_reason(job.reason) for job in self._waiting())
         )
         # A workload that wrote or asked after this reading began waits for the next one.

@@ -149,14 +149,14 @@ class Orphans:
         why = orphans.why_held(self._last, live=live, strange_lately=len(self._strange))
         before, self._held = self._held, why and f"{why}; {self._advice()}"
         held = len(self._last.orphans) + self._last.strange_suspects if why else 0
-        self._metrics.orphans_held_back(held)
+        self._metrics.placeholders.orphans_held_back(held)
         if not why:
             return
         if not before:
             _log.error("orphans.held_back", what=why, advice=self._advice())
         if await self._is_allowed():
             self._held = ""
-            self._metrics.orphans_held_back(0)
+            self._metrics.placeholders.orphans_held_back(0)
 
     async def _is_allowed(self) -> bool:
         namespace = await objects.get_namespace(self._kube, self._namespace)
@@ -221,5 +221,5 @@ class Orphans:
         """Cancel by sluid, which names no other job; without one, wait until the job has been read."""
         if orphan.sluid is not None:
             await jobs.cancel(self._slurm, orphan.sluid)
-            self._metrics.orphan_cancelled()
+            self._metrics.placeholders.orphan_cancelled()
             _log.warning("orphan.cancelled", job_id=orphan.job_id)
