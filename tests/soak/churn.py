@@ -140,6 +140,7 @@ async def live(
             group.create_task(fields.tend(over))
             group.create_task(watch())
             storm = group.create_task(weather.changeable(over, _BETWEEN_FAULTS_S))
+            besides = group.create_task(weather.besides(over, _BETWEEN_FAULTS_S))
             if hang_every_s:
                 group.create_task(weather.standing_still(over, hang_every_s))
             for number in range(_RESIDENTS):
@@ -152,7 +153,9 @@ async def live(
             await _come(fields, dice, pace, group, until=1)
             result.took_s = time.monotonic() - pace.began_s
             over.set()
+            await besides
             await storm
+            await weather.calm()
         say("calm; both worlds are compared")
         await fields.settle(_SETTLES_WITHIN_S)
         result.over = await _memory(bench.sandbox)

@@ -84,12 +84,15 @@ async def live(
         async with asyncio.TaskGroup() as group:
             group.create_task(field.tend(over))
             storm = group.create_task(weather.changeable(over, (0.2, 1.5)))
+            besides = group.create_task(weather.besides(over, (0.2, 1.5)))
             creating = [group.create_task(_later(field, at, life)) for at, life in plans]
             for task in creating:
                 await task
             await asyncio.sleep(dice.uniform(1, 4))
             over.set()
+            await besides
             await storm
+            await weather.calm()
         await field.settle(SETTLES_WITHIN_S)
         await field.clear(SETTLES_WITHIN_S)
         await field.audit()

@@ -90,8 +90,6 @@ class Weather:
         kinds: list[Kind] = [self.network, self.network, self.network, self.frozen, self.cut]
         kinds += [self.pause, self.restart, self.kill]
         kinds += [] if self.is_gentle else [self.kill_ours] * 2
-        kinds += [self.clock] * 2 if self._sets_clocks else []
-        kinds += [self.flood] if self._flood else []
         kind = self._dice.choice(kinds)
         self.kinds.append(_NAMES[kind.__name__])
         try:
@@ -118,6 +116,23 @@ class Weather:
                 return
             self.story.append(await self.hang())
             self.kinds.append(_NAMES["hang"])
+
+    async def besides(self, stop: asyncio.Event, pause_s: tuple[float, float]) -> None:
+        """Let clocks jump and another tenant flood, whatever else goes wrong, until told to stop."""
+        kinds: list[Kind] = [self.clock] if self._sets_clocks else []
+        kinds += [self.flood] if self._flood else []
+        async with asyncio.TaskGroup() as group:
+            for kind in kinds:
+                group.create_task(self._again_and_again(kind, stop, pause_s))
+
+    async def _again_and_again(
+        self, kind: Kind, stop: asyncio.Event, pause_s: tuple[float, float]
+    ) -> None:
+        while not stop.is_set():
+            self.story.append(await kind())
+            self.kinds.append(_NAMES[kind.__name__])
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), self._dice.uniform(*pause_s))
 
     async def calm(self) -> None:
         """Undo all that lasts."""
