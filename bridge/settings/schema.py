@@ -71,8 +71,9 @@ class PolicySection(Section):
     creator_annotation: str = Field(
         "",
         pattern=r"^([A-Za-z0-9][-A-Za-z0-9_./]{0,316})?$",
-        description="Annotation in which the cluster records who created an object; empty: none. "
-        "Anyone who can forge it can impersonate anyone.",
+        description="Annotation in which the cluster records who created an object, and with .owner "
+        "appended, the uid of its controller then; empty: none. Anyone who can forge them can "
+        "impersonate anyone.",
     )
     reserved_users: Annotated[tuple[str, ...], BeforeValidator(settings_values.split)] = Field(
         RESERVED,

@@ -377,6 +377,7 @@ def test_policies_speak_of_the_keys_of_the_domain(chart: Rendered) -> None:
             names.GRANT_ANNOTATION,
             names.WHEN_LOST_ANNOTATION,
             names.REQUESTER_ANNOTATION,
+            names.OWNER_ANNOTATION,
         ),
         "elsewhere": (names.GATE, names.FINALIZER, names.ENABLED_LABEL),
         "taint": (names.MANAGED_NODE_TAINT,),
@@ -393,6 +394,7 @@ def test_keys_of_ours_are_frozen() -> None:
         names.ENABLED_LABEL,
         names.REQUESTER_ANNOTATION,
         names.RULES_ANNOTATION,
+        names.OWNER_ANNOTATION,
     )
 
     assert all(key.startswith(names.FROZEN_PREFIXES) for key in ours)
