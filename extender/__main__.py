@@ -21,6 +21,7 @@ from bridge.reconcile.program import Program, opened
 from bridge.settings import configuration, request_defaults
 from bridge.settings.configuration import Sources
 from bridge.settings.schema import Settings
+from bridge.slurm import operators
 from extender import app
 from extender.gathering import Gatherer
 from extender.nodes import Bridged
@@ -108,6 +109,7 @@ async def place(
             policy=lambda: policy_file.current,
             owners=owners,
             bridged=bridged,
+            slurm_user=lambda: operators.slurm_user(program.slurm),
             clock=program.clock,
         ),
         defaults=request_defaults.of(program.settings, program.cluster),

@@ -154,6 +154,11 @@ class Stage:
     submitter: Submitter
 
 
+async def slurm_user() -> str:
+    """SlurmUser, as slurmrestd tells it."""
+    return "slurmy"
+
+
 def stage(policy: Callable[[], Policy], defaults: Defaults, pool: Pool) -> Stage:
     clock = VirtualClock()
     slurmrestd, cluster, namespaces, readings = (
@@ -168,6 +173,7 @@ def stage(policy: Callable[[], Policy], defaults: Defaults, pool: Pool) -> Stage
         policy=policy,
         owners=Owners(cluster, clock),
         bridged=Nodes(pool),
+        slurm_user=slurm_user,
         clock=clock,
     )
     submitter = Submitter(

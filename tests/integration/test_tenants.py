@@ -315,8 +315,8 @@ def test_nobody_is_somebody_else_by_editing_the_owners_of_a_controllers_job(
 ) -> None:
     """A Job that its CronJob's controller made is Mallory's to edit: here she gave it to Alice's."""
     physics = tenants.physics
-    uid = make_job(physics, "victim", tenants.alice, annotations={CREATOR: ALICE})
-    victim = {"apiVersion": "batch/v1", "kind": "Job", "name": "victim", "uid": uid}
+    uid = make_job(physics, "alices", tenants.alice, annotations={CREATOR: ALICE})
+    victim = {"apiVersion": "batch/v1", "kind": "Job", "name": "alices", "uid": uid}
 
     def made_by_a_controller(name: str, recorded_owner: str) -> str:
         make_job(
@@ -388,6 +388,25 @@ def test_the_suggested_policy_records_creators_and_owners(tenants: Tenants) -> N
         assert "UserId=alice(" in physics.scontrol("show", "job", str(job.id))
     finally:
         tenants.alice.delete(f"{path}/hers")
+
+
+def test_nobody_is_slurms_own_user(tenants: Tenants) -> None:
+    """Whatever the administrator reserves: who SlurmUser is, Slurm says itself."""
+    is_operator = r"SlurmUser\s*=\s*(\w+)\("
+    (slurm_user,) = re.findall(is_operator, tenants.physics.scontrol("show", "config"))
+    rule = {"name": "each", "user": "{user}", "account": {"default": "kubernetes"}}
+    with person(tenants.sandbox, tenants.physics.namespace, slurm_user) as mallory:
+        tenants.files.put({"rules": [rule], "reserved_users": ["nobody"]})
+        try:
+            uid = tenants.physics.submit("grows", by=mallory)
+            told = tenants.physics.await_pod(
+                "grows", lambda pod: condition(pod).get("reason") == "SubmitRefused"
+            )
+        finally:
+            tenants.files.put(policy(tenants.physics.namespace))
+
+    assert f"makes '{slurm_user}' the Slurm user" in condition(told)["message"]
+    assert [] == tenants.physics.jobs(uid)
 
 
 def test_an_owner_that_is_edited_later_raises_nothing(tenants: Tenants, elsewhere: Worlds) -> None:

@@ -30,6 +30,8 @@ class Provenance:
     """The controllers above each pod, nearest first, as far as they can be read."""
     namespace_labels: Mapping[str, str] = field(default_factory=dict)
     """{} if the policy does not ask for them."""
+    slurm_user: str = ""
+    """Slurm's own user; "" if Slurm cannot tell. No template may result in it."""
 
     def above(self, pod: Pod) -> Sequence[KubeObject]:
         """Return the pod's controllers, nearest first."""
@@ -75,7 +77,9 @@ def _permitted(
         has_selector=bool(pod.node_selector), has_terms=bool(pod.node_terms)
     )
     ask = Ask(overrides=asked, deadline_s=pod.deadline_s, node_choices=choices)
-    return permit.decide(rule, ask, requester=requester, namespace=pod.namespace)
+    return permit.decide(
+        rule, ask, requester=requester, namespace=pod.namespace, operator=provenance.slurm_user
+    )
 
 
 def _creator(pod: Pod, owners: Iterable[KubeObject], policy: Policy) -> str:
