@@ -95,6 +95,14 @@ class PlacementSection(Section):
     default_time_limit_min: Annotated[Count | None, BeforeValidator(settings_values.null)] = Field(
         None, description="Time limit of a pod that sets none; null: the partition's."
     )
+    required_limits: Annotated[
+        tuple[Literal["cpu", "memory", "ephemeral-storage"], ...],
+        BeforeValidator(settings_values.split),
+    ] = Field(
+        (),
+        description="Resources for which every container needs a limit that equals its request; "
+        "others may use more than Slurm gave them.",
+    )
     allowed_fields: Annotated[tuple[OptionalField, ...], BeforeValidator(settings_values.split)] = (
         Field(
             (),

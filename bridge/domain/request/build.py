@@ -54,6 +54,8 @@ class Defaults:
 
     The keys are the names of `overrides.FIELDS`.
     """
+    required_limits: tuple[str, ...] = ()
+    """Resources of which no container may use more than it requests (`demand.LIMITABLE`)."""
     caps: Caps = DEFAULT
     """How much of everything a pod may have."""
 
@@ -188,6 +190,7 @@ def faults(
     tasks: the number of pods the placeholder is for; None at CREATE, where it is not yet known.
     """
     return (
+        *_unlimited(wanted, defaults),
         *_too_little(wanted, asked, defaults),
         *_contradictions(asked, tasks),
     )
@@ -202,6 +205,17 @@ def _identity(pod: Pod, gang: Workload | None, defaults: Defaults) -> Identity:
         uid=gang.uid if gang else alone_key(pod.uid),
         pods=tuple(member.uid for member in gang.members) if gang else (pod.uid,),
     )
+
+
+def _unlimited(wanted: Demand, defaults: Defaults) -> Iterator[Fault]:
+    for name in defaults.required_limits:
+        if name in wanted.unlimited:
+            yield Fault(
+                f"spec.containers[*].resources.limits[{name}]",
+                "expected a limit that equals the request, in each container or for the whole pod: "
+                "without it, the pod may use what Slurm gives to others "
+                "(setting placement.required_limits)",
+            )
 
 
 def _too_little(wanted: Demand, asked: Overrides, defaults: Defaults) -> Iterator[Fault]:

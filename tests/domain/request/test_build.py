@@ -267,6 +267,16 @@ def test_contradictions_are_faults(asked: dict[str, Any], fault: str) -> None:
     assert [fault] == faults(make.pod(), **asked)
 
 
+def test_limits_may_be_required() -> None:
+    strict = replace(DEFAULTS, required_limits=("memory",))
+    may_use_more = replace(demands(), unlimited=("cpu", "memory"))
+
+    assert () == build.faults(may_use_more, Overrides(), DEFAULTS)
+    (fault,) = build.faults(may_use_more, Overrides(), strict)
+    assert "spec.containers[*].resources.limits[memory]" == fault.path
+    assert () == build.faults(replace(demands(), unlimited=("cpu",)), Overrides(), strict)
+
+
 def test_every_fault_is_told_at_once() -> None:
     pod = make.pod(node_selector={"zone": "nowhere"})
 
