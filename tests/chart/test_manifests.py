@@ -381,6 +381,7 @@ def test_policies_speak_of_the_keys_of_the_domain(chart: Rendered) -> None:
         ),
         "elsewhere": (names.GATE, names.FINALIZER, names.ENABLED_LABEL),
         "taint": (names.MANAGED_NODE_TAINT,),
+        "nodes": (names.EXTERNAL_NODE_LABEL, names.HYBRID_NODE_LABEL),
     }.items():
         expressions = json.dumps(policies[f"slurm-bridge-{policy}"]["spec"])
         assert [f"'{key}'" in expressions for key in keys] == [True] * len(keys)
