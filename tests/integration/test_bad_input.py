@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-import yaml
 
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
@@ -169,34 +168,3 @@ def test_refused_submits_back_off(worlds: Worlds, full_sandbox: Sandbox) -> None
         uid = worlds.submit(f"well-{number}", annotations=played(seconds=1))
         worlds.await_accounted(uid)
     assert 2 <= refusals() <= 5
-
-
-@pytest.fixture
-def strict_webhook(full_sandbox: Sandbox) -> Iterator[None]:
-    """The webhook requires limits for CPUs and memory."""
-    file = full_sandbox.instance.bridge / "webhook" / "config.yaml"
-    before = file.read_text()
-    settings = yaml.safe_load(before)
-    placement = {**settings.get("placement", {}), "required_limits": ["cpu", "memory"]}
-    file.write_text(yaml.safe_dump({**settings, "placement": placement}))
-    full_sandbox.restart("webhook")
-    yield
-    file.write_text(before)
-    full_sandbox.restart("webhook")
-
-
-@pytest.mark.usefixtures("strict_webhook")
-def test_a_pod_that_may_use_more_than_slurm_gives_it_is_refused(worlds: Worlds) -> None:
-    """Where the administrator requires limits."""
-
-    def containers(**limits: str) -> list[dict[str, object]]:
-        requests = {"cpu": "1", "memory": "64Mi"}
-        return [{**container(), "resources": {"requests": requests, "limits": limits}}]
-
-    with pytest.raises(ApiError) as refused:
-        worlds.submit("greedy", containers=containers(cpu="1", memory="30Gi"))
-    worlds.submit("modest", containers=containers(cpu="1", memory="64Mi"))
-
-    assert "spec.containers[*].resources.limits[memory]: expected a limit" in refused.value.message
-    assert "limits[cpu]" not in refused.value.message
-    worlds.await_phase("modest", "Running")
