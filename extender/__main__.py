@@ -9,6 +9,7 @@ from bridge.domain.lifecycle.actions import Restore
 from bridge.domain.lifecycle.decision import Deadlines, WhenFull
 from bridge.domain.model.pods import Pod
 from bridge.kube.objects import Objects
+from bridge.kube.volumes import Volumes
 from bridge.leading.lease import Accession
 from bridge.process import apart, lifetime, logging
 from bridge.process.lifetime import Service
@@ -28,6 +29,7 @@ from extender.nodes import Bridged
 from extender.owners import Owners
 from extender.side import Placement
 from extender.submitting import Submitter
+from extender.volumes import ClaimReader
 
 
 def main() -> int:
@@ -109,6 +111,7 @@ async def place(
             policy=lambda: policy_file.current,
             owners=owners,
             bridged=bridged,
+            claims=ClaimReader(Volumes(program.kube)),
             slurm_user=lambda: operators.slurm_user(program.slurm),
             clock=program.clock,
         ),

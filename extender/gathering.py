@@ -20,6 +20,7 @@ from bridge.kube.client import KubeClient
 from bridge.process.clock import Clock
 from extender.nodes import Bridged
 from extender.owners import Owners
+from extender.volumes import ClaimReader
 
 _REMEMBERED_S = 30.0
 _REMEMBERED = 4096
@@ -36,6 +37,7 @@ class Gatherer:
         policy: Callable[[], Policy],
         owners: Owners,
         bridged: Bridged,
+        claims: ClaimReader,
         slurm_user: Callable[[], Awaitable[str]],
         clock: Clock,
     ) -> None:
@@ -44,6 +46,7 @@ class Gatherer:
         self._policy = policy
         self._owners = owners
         self._bridged = bridged
+        self._claims = claims
         self._clock = clock
         self._read_slurm_user = slurm_user
         self._slurm_user: tuple[float, str] | None = None
@@ -66,7 +69,7 @@ class Gatherer:
             avoid: nodes that Kubernetes recently could not use for it.
 
         Raises:
-            KubeError: an owner or the namespace could not be read.
+            KubeError: an owner, the namespace or a volume could not be read.
             SlurmError: Slurm's nodes could not be read.
         """
         policy = self._policy()
@@ -80,6 +83,7 @@ class Gatherer:
             policy=policy,
             pool=await self._bridged.pool(),
             avoid=avoid,
+            claims={pod.uid: await self._claims.claims(pod) for pod in members if pod.claims},
         )
 
     async def standing(self, pod: Pod) -> tuple[Provenance, Policy]:

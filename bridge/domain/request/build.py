@@ -17,6 +17,7 @@ from bridge.domain.model import demand
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.placeholder import Identity, PlaceholderSpec
 from bridge.domain.model.pods import Pod
+from bridge.domain.model.volumes import Reach
 from bridge.domain.request import candidates, overrides
 from bridge.domain.request.candidates import Pool
 from bridge.domain.request.overrides import Overrides
@@ -68,6 +69,7 @@ def placeholder(
     *,
     permit: Permit,
     avoid: Sequence[SlurmNode] = (),
+    reaches: tuple[Reach, ...] = (),
     gang: Workload | None = None,
 ) -> PlaceholderSpec | Refused:
     """Build the placeholder of a workload, or return everything that is wrong with the request.
@@ -79,6 +81,7 @@ def placeholder(
         pool: the bridged nodes.
         permit: what the policy has made of the request.
         avoid: nodes that Kubernetes has just been unable to use.
+        reaches: from where the workload's volumes can be used.
         gang: the workload; None if the pod is alone.
     """
     kinds = gang.kinds() if gang else ((pod, 1),)
@@ -88,8 +91,11 @@ def placeholder(
         found.append(_apart(gang.shared_label, len(kinds)))
     is_on_one_node = gang is not None and gang.shared_label == _HOSTNAME
     components: list[PlaceholderSpec] = []
+    unseen = candidates.Unseen(counted=defaults.gpu_resources.keys(), reaches=reaches)
     for like, tasks in kinds:
-        where = candidates.choose(like, pool, constraints=asked.constraints or "", avoid=avoid)
+        where = candidates.choose(
+            like, pool, constraints=asked.constraints or "", avoid=avoid, unseen=unseen
+        )
         if gang is not None:
             where = candidates.of_several(
                 where,
