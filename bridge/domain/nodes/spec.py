@@ -18,6 +18,9 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.:/-]+")
 _LARGEST_WEIGHT = 2**32 - 2
 """`man slurm.conf`, "Weight"."""
 
+_MOST_DEVICES = 4096
+"""A kubelet says how many devices its node has, and each is a word in the node's GresConf."""
+
 _SHOWN = 80
 """The number of characters of a faulty value to show."""
 
@@ -153,6 +156,7 @@ def _gres(name: str, count: int) -> tuple[str, str]:
 
     The files are names for counting; nothing opens them.
     """
+    count = min(count, _MOST_DEVICES)
     kind, _, model = name.partition(":")
     files = ",".join(f"file={kind}-{index}" for index in range(count))
     return (

@@ -124,10 +124,11 @@ def test_what_it_was_submitted_with_counts_before_what_owners_say_now() -> None:
 
 def test_the_job_belongs_to_the_creator_of_the_nearest_owner_that_no_controller_made() -> None:
     policy = replace(POLICY, creator_annotation=CREATOR, controllers=Patterns([CONTROLLER]))
-    job, jobset = owner("Job", {CREATOR: CONTROLLER}), owner("JobSet", {CREATOR: "bob"})
-    by_a_controller = pod(by=CONTROLLER)
+    job = owner("Job", {CREATOR: CONTROLLER, f"{CREATOR}.owner": "uid-JobSet"})
+    jobset = owner("JobSet", {CREATOR: "bob"})
 
-    def user(*owners: KubeObject) -> str:
+    def user(*owners: KubeObject, at_create: str = "uid-Job") -> str:
+        by_a_controller = pod(by=CONTROLLER, said={names.OWNER_ANNOTATION: at_create})
         rules = (replace(RULE, user="{user}", user_table={"bob": "bob", CONTROLLER: "nobody"}),)
         found = gathered(by_a_controller, owners=owners, policy=replace(policy, rules=rules))
         return spec(found).user
@@ -135,6 +136,10 @@ def test_the_job_belongs_to_the_creator_of_the_nearest_owner_that_no_controller_
     assert "bob" == user(job, jobset)
     assert "nobody" == user(job)
     assert "nobody" == user()
+    edited_later = owner("Job", {CREATOR: CONTROLLER, f"{CREATOR}.owner": "uid-other"})
+    assert "nobody" == user(edited_later, jobset)
+    assert "nobody" == user(owner("Job", {CREATOR: CONTROLLER}), jobset)
+    assert "nobody" == user(jobset, at_create="uid-Job")  # adopted
 
 
 def test_nobody_without_a_rule_gets_a_job() -> None:
