@@ -19,6 +19,7 @@ from bridge.commands.access import (
 )
 from bridge.commands.examine_kube import KubeExaminer
 from bridge.commands.output import Format, FormatOption
+from bridge.domain import names
 from bridge.domain.diagnosis.doctor import between, findings, kube, slurm
 from bridge.domain.diagnosis.doctor.between import BothFacts
 from bridge.domain.diagnosis.doctor.findings import Finding, Severity
@@ -36,7 +37,7 @@ _STYLES = {
 
 def command(
     *,
-    release_namespace: ReleaseNamespace = "slurm-bridge",
+    release_namespace: ReleaseNamespace = names.RELEASE_NAMESPACE,
     form: FormatOption = Format.TABLE,
     kubeconfig: Kubeconfig = "",
     slurm_url: SlurmUrl = "",

@@ -29,9 +29,10 @@ from bridge.commands.access import (
     SlurmUrl,
     Way,
 )
-from bridge.commands.installation import Installation
+from bridge.commands.installation import Installation, excluded_namespaces
 from bridge.commands.output import Format, FormatOption
 from bridge.domain import caps, names
+from bridge.domain.diagnosis import namespaces
 from bridge.domain.faults import Refused
 from bridge.domain.ids import PodUid
 from bridge.domain.model.objects import KubeObject, Reference
@@ -84,7 +85,7 @@ def command(
     file: Annotated[str, typer.Argument(help="Manifest to explain; - reads standard input.")],
     *,
     namespace: Namespace = "",
-    release_namespace: ReleaseNamespace = "slurm-bridge",
+    release_namespace: ReleaseNamespace = names.RELEASE_NAMESPACE,
     form: FormatOption = Format.TABLE,
     kubeconfig: Kubeconfig = "",
     slurm_url: SlurmUrl = "",
@@ -126,7 +127,9 @@ async def _explain(
     opened: Access, documents: Sequence[dict[str, Any]], namespace: str, release: str
 ) -> Sequence[Explained]:
     installed = await Installation.read(opened.kube, release)
-    return await _Explainer(opened, installed, documents).explain(namespace)
+    excluded = await excluded_namespaces(opened.kube, release)
+    explainer = _Explainer(opened, installed, documents, release=release, excluded=excluded)
+    return await explainer.explain(namespace)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,10 +156,18 @@ class _Explainer:
     """Gathers once what is needed to assemble the jobs."""
 
     def __init__(
-        self, opened: Access, installed: Installation, documents: Sequence[dict[str, Any]]
+        self,
+        opened: Access,
+        installed: Installation,
+        documents: Sequence[dict[str, Any]],
+        *,
+        release: str,
+        excluded: frozenset[str],
     ) -> None:
         self._opened = opened
         self._installed = installed
+        self._release = release
+        self._excluded = excluded
         self._objects = Objects(opened.kube)
         self._documents = documents
         self._declared: dict[Reference, KubeObject | None] = {}
@@ -194,7 +205,7 @@ class _Explainer:
         pods = expected.pods(template, made)
         note = "" if pods else "makes no pods"
         if not made.is_gated:
-            note = f"not scheduled by Slurm: namespace {namespace} is not labelled {names.ENABLED_LABEL}=true"
+            note = f"not scheduled by Slurm: {self._why_not(namespace)}"
         members = [(await self._membership(pod, template.owners), pod) for pod in pods]
         for member, pod in members:
             self._owners[pod.uid] = template.owners
@@ -204,6 +215,11 @@ class _Explainer:
             members=members,
             answer=Explained(where=where, note=note) if note else None,
         )
+
+    def _why_not(self, namespace: str) -> str:
+        if namespace in self._excluded:
+            return namespaces.no_effect(namespace, release=self._release)
+        return f"namespace {namespace} is not labelled {names.ENABLED_LABEL}=true"
 
     async def _dry_run(self, template: Template, namespace: str) -> Pod:
         body = {

@@ -31,7 +31,7 @@ def command(
     pod: Annotated[str, typer.Argument(help="Name, or NAMESPACE/NAME.")],
     *,
     namespace: Namespace = "",
-    release_namespace: ReleaseNamespace = "slurm-bridge",
+    release_namespace: ReleaseNamespace = names.RELEASE_NAMESPACE,
     form: FormatOption = Format.TABLE,
     kubeconfig: Kubeconfig = "",
     slurm_url: SlurmUrl = "",
@@ -62,6 +62,9 @@ async def _ask(opened: Access, namespace: str, name: str, release: str) -> Diagn
             pod=pod,
             now=datetime.now(UTC),  # noqa: TID251  # a person runs a command now
             namespace_is_selected=labels.get(names.ENABLED_LABEL) == "true",
+            release=release,
+            namespace_is_excluded=namespace
+            in await installation.excluded_namespaces(opened.kube, release),
             queue=await opened.queue(),
             scheduler_name=await installation.scheduler_name(opened.kube, release)
             or names.SCHEDULER_NAME,
