@@ -171,7 +171,7 @@ class _Explainer:
         self._objects = Objects(opened.kube)
         self._documents = documents
         self._declared: dict[Reference, KubeObject | None] = {}
-        """The PodGroups that were looked up."""
+        """The PodGroups and Workloads that were looked up."""
         self._owners: dict[PodUid, Sequence[KubeObject]] = {}
         self._gangs: dict[str, list[tuple[Membership, Pod]]] = {}
         """The pods of all templates, by workload."""
@@ -242,13 +242,24 @@ class _Explainer:
         group = member.declared_by
         if member.kind != pod_group.KIND or group is None:
             return member
-        if group not in self._declared:
-            self._declared[group] = await self._pod_group(group)
-        declared = self._declared[group]
+        declared = await self._declaring(group)
         is_served = declared is not None or await self._serves(group)
         return claims.settled(member, pod, declared, is_served=is_served)
 
-    async def _pod_group(self, group: Reference) -> KubeObject | None:
+    async def _declaring(self, group: Reference) -> KubeObject | None:
+        if group not in self._declared:
+            self._declared[group] = await self._look_up(group)
+        return self._declared[group]
+
+    async def _groups(self, pod: Pod) -> Sequence[KubeObject]:
+        """Return the PodGroup that the pod names, and the Workload behind it."""
+        named = claims.declaring(pod)
+        group = await self._declaring(named) if named is not None else None
+        behind = pod_group.workload_of(group) if group is not None else None
+        workload_ = await self._declaring(behind) if behind is not None else None
+        return [each for each in (group, workload_) if each is not None]
+
+    async def _look_up(self, group: Reference) -> KubeObject | None:
         for document in self._documents:
             found = manifests.read(document)
             where = found.namespace or group.namespace
@@ -290,7 +301,11 @@ class _Explainer:
         gathered = Gathered(
             members=members,
             gang=gang,
-            provenance=Provenance(owners=self._owners, namespace_labels=labels),
+            provenance=Provenance(
+                owners=self._owners,
+                groups={each.uid: await self._groups(each) for each in members},
+                namespace_labels=labels,
+            ),
             policy=site.policy,
             pool=site.pool,
         )
