@@ -56,7 +56,7 @@ class Kubernetes(Section):
     )
     request_timeout_s: Seconds = Field(10, description="Time-out of one request, except watches.")
     namespace: str = Field(
-        "slurm-bridge",
+        names.RELEASE_NAMESPACE,
         pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$",
         description="The namespace slurm-bridge itself runs in; it holds the leases.",
     )

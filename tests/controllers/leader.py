@@ -30,7 +30,7 @@ from tests.make.slurm_nodes import Node
 from tests.make.trouble import Trouble
 from tests.virtual_time import VirtualClock
 
-NAMESPACE = "slurm-bridge"
+NAMESPACE = "slurm-bridge-system"
 
 LISTED_AFTER_S = 1.0
 """Later than the watch has told of what was there at the beginning."""
