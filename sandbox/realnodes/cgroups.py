@@ -100,11 +100,15 @@ def create(here: Layout, name: str) -> None:
 def freeze(here: Layout, name: str, *, frozen: bool) -> None:
     """Suspend every process of a group and below, or let them go on."""
     if here.version == 1:
-        (point,) = (p for options, p in here.hierarchies.items() if "freezer" in options.split(","))
-        (point / name / "freezer.state").write_text("FROZEN" if frozen else "THAWED")
+        freezers = (p for opts, p in here.hierarchies.items() if "freezer" in opts.split(","))
+        files = {
+            point / name / "freezer.state": "FROZEN" if frozen else "THAWED" for point in freezers
+        }
     else:
-        (point,) = here.hierarchies.values()
-        (point / name / "cgroup.freeze").write_text("1" if frozen else "0")
+        points = here.hierarchies.values()
+        files = {point / name / "cgroup.freeze": "1" if frozen else "0" for point in points}
+    for file, word in files.items():
+        file.write_text(word)
 
 
 def names(here: Layout, sandbox: str = "") -> set[str]:
