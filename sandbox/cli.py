@@ -63,6 +63,9 @@ def up(
         int,
         typer.Option(min=0, max=MOST_NODES, help="Nodes with real containers; needs root."),
     ] = 0,
+    real_memory_mib: Annotated[
+        int, typer.Option(min=512, help="Memory of a real node, MiB.")
+    ] = _SHAPE.real_memory_mib,
     real_gpus: Annotated[int, typer.Option(min=0, help="Fake GPUs of each real node.")] = 0,
     real_network: Annotated[
         str, typer.Option(help="The /16 of the real nodes.", show_default="a free one")
@@ -99,6 +102,7 @@ def up(
         bridge=bridge and kubernetes and slurm,
         hybrid=hybrid and slurm,
         real_nodes=real_nodes if kubernetes else 0,
+        real_memory_mib=real_memory_mib,
         real_gpus=real_gpus,
         real_network=real_network,
         audit=audit,

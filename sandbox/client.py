@@ -279,7 +279,7 @@ def flags(options: Options) -> tuple[str, ...]:
     switches = ("kubernetes", "slurm", "accounting", "bridge", "hybrid", "hurried", "audit")
     numbers = (
         *("nodes", "plain_nodes", "node_cpus", "node_memory_mib", "node_gpus"),
-        *("real_nodes", "real_gpus"),
+        *("real_nodes", "real_memory_mib", "real_gpus"),
     )
     return (
         *(f"--{name}" if getattr(options, name) else f"--no-{name}" for name in switches),

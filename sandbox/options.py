@@ -23,6 +23,8 @@ class Options:
     """KWOK nodes that Slurm does not know: plain-0 …"""
     real_nodes: int = 0
     """Nodes with a real kubelet and real containers, labelled for Slurm: real-0 …; they need root."""
+    real_memory_mib: int = 2048
+    """What a real node's kubelet takes for its machine's memory; its processors are this machine's."""
     real_gpus: int = 0
     """Fake GPUs of each real node, from a device plugin; counted as nvidia.com/gpu."""
     real_network: str = ""

@@ -149,6 +149,7 @@ def _box(
             "HOME_FOLDER": str(home(instance, name)),
             "IMAGES": str(image_folder(instance)),
             "NAME": name,
+            "MEMORY_KIB": str(instance.options.real_memory_mib * 1024),
             "CABLE": network.cable(index),
             "BRIDGE": network.bridge,
             "CGROUPS": " ".join(map(str, layout.groups(group))),

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Become a node in a box: join its cgroups, then build its root in namespaces of its own and hand over to init.sh.
-# Variables: TREE (read-only root), HOME_FOLDER (the node's, on a real disk), PROGRAMS (kubelet …), IMAGES, NAME, CABLE, BRIDGE, GROUPS (cgroup folders)
+# Variables: TREE (read-only root), HOME_FOLDER (the node's, on a real disk), PROGRAMS (kubelet …), IMAGES, NAME, MEMORY_KIB, CABLE, BRIDGE, CGROUPS (folders)
 set -e
 if [ "$1" != inside ]; then
   for group in $CGROUPS; do echo 0 > "$group/cgroup.procs"; done
@@ -26,6 +26,9 @@ mount -t mqueue mqueue $R/dev/mqueue
 ln -s pts/ptmx $R/dev/ptmx; ln -s /proc/self/fd $R/dev/fd
 ln -s fd/0 $R/dev/stdin; ln -s fd/1 $R/dev/stdout; ln -s fd/2 $R/dev/stderr
 mount -t tmpfs -o mode=755 run $R/run
+# The kubelet takes what /proc/meminfo says for its machine's memory.
+sed -E "s/^(MemTotal|MemFree|MemAvailable):.*/\1: $MEMORY_KIB kB/" /proc/meminfo > $R/run/meminfo
+mount --bind $R/run/meminfo $R/proc/meminfo
 # containerd's overlays need a disk that is not an overlay itself
 mount --bind disk/containerd $R/var/lib/containerd
 mount --bind disk/kubelet $R/var/lib/kubelet

@@ -15,11 +15,13 @@ CALM = {"memory.available": "100Mi", "nodefs.available": "512Mi", "imagefs.avail
 """When a kubelet evicts pods, unless `sandbox node pressure` says otherwise."""
 PRESSURES: Mapping[str, Mapping[str, str]] = {
     "none": {},
-    "memory": {"memory.available": "99.9%"},
+    "memory": {},
     "disk": {"nodefs.available": "99.9%"},
     "pid": {"pid.available": "99.99%"},
 }
-"""What a kind of pressure changes: the kubelet is content with nothing less than everything."""
+"""What a kind of pressure changes in that. Memory is really used up; of disk and process ids the
+kubelet is content with nothing less than everything.
+"""
 _ACCOUNTS = "root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534::/:/bin/sh\n"
 _GROUP = "root:x:0:\ntty:x:5:\nnogroup:x:65534:\n"
 
@@ -59,6 +61,12 @@ def kubelet(pressure: str = "none") -> dict[str, object]:
         "evictionHard": {**CALM, **PRESSURES[pressure]},
         "evictionPressureTransitionPeriod": "10s",  # default: five minutes
     }
+
+
+def ballast_mib(memory_mib: int, used_mib: int) -> int:
+    """Return how much more must be used of a node's memory for its kubelet to evict pods."""
+    left = int(CALM["memory.available"].removesuffix("Mi")) // 2
+    return max(0, memory_mib - used_mib - left)
 
 
 def proxy(network: Network) -> dict[str, object]:

@@ -8,17 +8,27 @@ from sandbox.errors import SandboxError
 from sandbox.instance import Instance
 from sandbox.realnodes import box, configuration
 
+_BALLAST = "/dev/shm/ballast"  # noqa: S108  # the node's own
+_CONFIGURATION = "etc/kubernetes/kubelet.json"
 DAEMONS = ("containerd", "kubelet", "kube-proxy", "fake-gpus")
 _TIMEOUT_S = 60.0
 _ENV = ("PATH=/opt/node:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "TERM=dumb")
 
 
-def run(init: int, *command: str, timeout_s: float = _TIMEOUT_S) -> str:
+def run(init: int, *command: str, timeout_s: float = _TIMEOUT_S, into: str = "") -> str:
     """Run a command in the namespaces of a node's process 1; return what it prints.
+
+    Args:
+        init: process 1 of the node, as the host numbers it.
+        command: the program and its arguments.
+        timeout_s: when to give up.
+        into: a file of the node that takes the output instead.
 
     Raises:
         SandboxError: its exit code is not 0; contains both outputs.
     """
+    if into:
+        command = ("sh", "-c", 'exec "$@" > "$0"', into, *command)
     spaces = ("--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup", "--root", "--wd=/")
     done = subprocess.run(
         ("/usr/bin/nsenter", "--target", str(init), *spaces, "env", "-i", *_ENV, *command),
@@ -58,10 +68,10 @@ def hold(init: int, daemon: str, *, held: bool) -> None:
 
 
 def press(instance: Instance, init: int, name: str, kind: str) -> None:
-    """Put a node under pressure of a kind, or relieve it with `none`: its kubelet restarts.
+    """Put a node under pressure of a kind, or relieve it with `none`.
 
-    The kubelet then finds less than it insists on, whatever there is: it sets the condition and the
-    taint and evicts pods as it would on a full machine, at no cost to this one.
+    Memory is filled until the kubelet's threshold is crossed. For disk and process ids the threshold
+    is raised instead, at no cost to this machine: the kubelet restarts for it.
 
     Raises:
         SandboxError: there is no such kind, or the kubelet does not run.
@@ -69,10 +79,33 @@ def press(instance: Instance, init: int, name: str, kind: str) -> None:
     if kind not in configuration.PRESSURES:
         known = ", ".join(configuration.PRESSURES)
         raise SandboxError(f"no pressure {kind!r}; there are {known}")
+    root = Path(f"/proc/{init}/root")
+    run(init, "rm", "-f", _BALLAST)
+    if kind == "memory":
+        mib = configuration.ballast_mib(instance.options.real_memory_mib, used_mib(root))
+        run(init, "head", "-c", f"{mib}M", "/dev/zero", into=_BALLAST)
     content = json.dumps(configuration.kubelet(kind), indent=1)
-    for etc in (box.home(instance, name) / "etc", _root_of(init) / "etc"):
-        (etc / "kubernetes" / "kubelet.json").write_text(content)
+    if content == (root / _CONFIGURATION).read_text():
+        return
+    for etc in (root / "etc", box.home(instance, name) / "etc"):
+        (etc / Path(_CONFIGURATION).relative_to("etc")).write_text(content)
     end(init, "kubelet", signal="TERM")
+
+
+def used_mib(root: Path) -> int:
+    """Return what a node uses of its memory as its kubelet counts it, file caches left out.
+
+    Args:
+        root: the node's file system.
+    """
+    first = root / "sys" / "fs" / "cgroup" / "memory"
+    if first.is_dir():
+        usage, word = first / "memory.usage_in_bytes", "total_inactive_file"
+    else:
+        usage, word = first.with_name("memory.current"), "inactive_file"
+    pairs = (line.split() for line in usage.with_name("memory.stat").read_text().splitlines())
+    idle = next(int(number) for key, number in pairs if key == word)
+    return (int(usage.read_text()) - idle) >> 20
 
 
 def load(init: int, image: Path) -> None:
@@ -83,7 +116,3 @@ def load(init: int, image: Path) -> None:
     """
     inside = f"/opt/images/{image.name}"
     run(init, "ctr", "-n", "k8s.io", "images", "import", "--local", inside)
-
-
-def _root_of(init: int) -> Path:
-    return Path(f"/proc/{init}/root")

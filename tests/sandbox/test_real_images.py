@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.errors import SandboxError
-from sandbox.realnodes import configuration, images
+from sandbox.realnodes import images
 from sandbox.realnodes.images import Image
 
 
@@ -71,7 +71,7 @@ def test_the_same_files_make_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_a_missing_folder_is_told(tmp_path: Path) -> None:
-    with pytest.raises(SandboxError, match="no folder .*/none to make an image from"):
+    with pytest.raises(SandboxError, match=r"no folder .*/none to make an image from"):
         images.layer_of_folder(tmp_path / "none")
 
 
@@ -87,16 +87,3 @@ def test_the_shells_image_has_its_commands_and_a_tmp_for_all(tmp_path: Path) -> 
     assert members["bin/sh"].linkname == "busybox"
     assert members["bin/busybox"].isreg()
     assert members["tmp"].mode == 0o1777
-
-
-def test_pressure_changes_only_what_the_kubelet_insists_on() -> None:
-    calm, pressed = configuration.kubelet(), configuration.kubelet("memory")
-
-    assert calm["evictionHard"] == configuration.CALM
-    assert pressed["evictionHard"] == {**configuration.CALM, "memory.available": "99.9%"}
-    assert {**calm, "evictionHard": 0} == {**pressed, "evictionHard": 0}
-
-
-def test_containerd_is_told_not_to_lower_a_score_it_may_not() -> None:
-    assert "restrict_oom_score_adj = true" in configuration.containerd(may_lower_oom_score=False)
-    assert "restrict_oom_score_adj = false" in configuration.containerd(may_lower_oom_score=True)

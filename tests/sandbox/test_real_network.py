@@ -30,7 +30,7 @@ def test_the_first_range_that_nothing_overlaps_is_chosen() -> None:
 
 def test_a_wider_route_takes_every_range_in_it() -> None:
     assert network.choose([IPv4Network("10.128.0.0/10")]) == IPv4Network("10.192.0.0/16")
-    with pytest.raises(SandboxError, match="routes every range .* --real-network"):
+    with pytest.raises(SandboxError, match=r"routes every range .* --real-network"):
         network.choose([IPv4Network("10.0.0.0/8")])
 
 
