@@ -208,7 +208,12 @@ class NodeController:
             named_by=await self._named_by(name) if is_leaving else (),
             hold=self._holdings.hold(kube_node, slurm_node),
             refusal=self._refusal(name),
+            reason_age=self._age(slurm_node),
         )
+
+    def _age(self, slurm_node: SlurmNodeFacts | None) -> timedelta | None:
+        said_at = slurm_node.reason_at if slurm_node is not None else None
+        return None if said_at is None else self._clock.now() - said_at
 
     async def _named_by(self, name: SlurmNode) -> tuple[SlurmJob, ...] | None:
         since = self._leaving_since.setdefault(name, self._clock.monotonic())

@@ -6,7 +6,7 @@ containers made of the SIGTERM.
 """
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from bridge.domain import names, numbers
 from bridge.domain.lifecycle.actions import Cause, Outcome
@@ -14,8 +14,8 @@ from bridge.domain.model.placeholder import Identity
 from bridge.domain.model.pods import Container, ContainerState, Phase, Pod
 
 NO_EXIT_CODE = 255
-"""For a failed pod without a failed container (Evicted, NodeLost, DeadlineExceeded before the start
-…)."""
+"""For a pod that failed as a whole (Evicted, DeadlineExceeded, NodeLost …), or without a failed
+container."""
 
 _STOPPED_BY = (15, 9)
 """SIGTERM, and SIGKILL at the end of the grace period."""
@@ -23,19 +23,21 @@ _LETS_GO_WITHIN = timedelta(seconds=60)
 """How long after its containers' end a kubelet may take to delete a pod for good: a second or two,
 more if the API server was away."""
 
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _MAX_SIGNAL = 64  # SIGRTMAX; Slurm gives 127 and 253 meanings of their own
 
 
 def of(pod: Pod) -> Outcome:
-    """Return a terminal pod's outcome: that of its first failed container in spec order.
+    """Return a terminal pod's outcome: that of the container that failed first.
 
     Init containers are included. Sidecars are terminated once the others are done, so theirs counts
-    only if nothing else failed.
+    only if nothing else failed. Within the same second, the order is the spec's. A pod with a reason
+    of its own was ended by its kubelet, whose SIGKILL its containers report then.
     """
     if pod.phase is Phase.SUCCEEDED:
         return Outcome()
-    failed = sorted(filter(_has_failed, pod.containers), key=lambda c: c.restartable_init)
-    if not failed:
+    failed = sorted(filter(_has_failed, pod.containers), key=_when_failed)
+    if pod.reason or not failed:
         return Outcome(exit_code=NO_EXIT_CODE)
     first = failed[0]
     if first.reason == "OOMKilled":
@@ -144,6 +146,11 @@ def _has_failed(container: Container) -> bool:
     return container.state is ContainerState.TERMINATED and bool(
         container.exit_code or container.signal
     )
+
+
+def _when_failed(container: Container) -> tuple[bool, datetime]:
+    """Return what sorts failed containers; one without a time counts as the first."""
+    return container.restartable_init, container.finished_at or _LONG_AGO
 
 
 def _signal(container: Container) -> int:

@@ -15,6 +15,7 @@ our own drain are recognised by the state.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 
 from bridge.domain import names
 from bridge.domain.model.nodes import KubeNodeFacts, NodeCondition, SlurmNodeFacts
@@ -36,6 +37,8 @@ class NodeRules:
 
     drain_conditions: frozenset[str] = frozenset()
     """Types of node conditions that drain the node while they are True."""
+    device_patience: timedelta = timedelta(minutes=5)
+    """How long devices may be missing before the node is re-created without them."""
     cordons: bool = False
     """Whether a node that is out of service in Slurm is cordoned in Kubernetes."""
 
