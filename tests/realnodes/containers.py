@@ -26,22 +26,30 @@ class Containers:
         *scripts: str,
         node: str = "",
         limits: Mapping[str, str] | None = None,
+        host_folder: str = "",
         **spec: object,
     ) -> None:
-        """Create a pod with one container for each script: c0, c1 …"""
+        """Create a pod with a container for each script, named c0 and so on.
+
+        A folder of the node appears as /host in each.
+        """
         pinned = {"nodeSelector": {"kubernetes.io/hostname": node}} if node else {}
+        volumes = [{"name": "host", "hostPath": {"path": host_folder}}] * bool(host_folder)
+        mounts = [{"name": "host", "mountPath": "/host"}] * bool(host_folder)
         body = {
             "metadata": {"name": name},
             "spec": {
                 "restartPolicy": "Never",
                 "terminationGracePeriodSeconds": 2,
                 **pinned,
+                "volumes": volumes,
                 "containers": [
                     {
                         "name": f"c{number}",
                         "image": "busybox",
                         "imagePullPolicy": "IfNotPresent",
                         "command": ["sh", "-c", script],
+                        "volumeMounts": mounts,
                         "resources": {"limits": dict(limits or {})},
                     }
                     for number, script in enumerate(scripts)

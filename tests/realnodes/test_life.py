@@ -75,6 +75,7 @@ def test_the_next_sandbox_finds_and_removes_what_a_killed_one_left(folder: Path)
     with state_folder() as other, Sandbox.up(other, NODES_ONLY):
         assert left_of(folder) == []
         assert left_of(other)
+    killed.down()
 
 
 def _is_running(folder: Path) -> bool:

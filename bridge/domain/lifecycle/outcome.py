@@ -23,6 +23,7 @@ _LETS_GO_WITHIN = timedelta(seconds=60)
 """How long after its containers' end a kubelet may take to delete a pod for good: a second or two,
 more if the API server was away."""
 
+_LOST_REASONS = frozenset({"Unknown", "ContainerStatusUnknown"})
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _MAX_SIGNAL = 64  # SIGRTMAX; Slurm gives 127 and 253 meanings of their own
 
@@ -46,6 +47,22 @@ def of(pod: Pod) -> Outcome:
         return Outcome(signal=number)
     code = first.exit_code or 0
     return Outcome(exit_code=code if code in range(1, 256) else NO_EXIT_CODE)
+
+
+def lost_with_node(pod: Pod) -> bool:
+    """Check whether its machine took the pod down: a reboot, or a runtime that forgot it.
+
+    The kubelet then finds containers that it started and nobody runs (`Unknown` from containerd,
+    `ContainerStatusUnknown` from the kubelet itself). Restarted ones are no end.
+    """
+    lost = (_is_lost(container) for container in pod.containers)
+    return pod.phase is Phase.FAILED and not pod.reason and any(lost)
+
+
+def lost_at(pod: Pod) -> datetime | None:
+    """Return when the kubelet noticed that the pod went with its machine, None if it does not say."""
+    times = [c.finished_at for c in pod.containers if _is_lost(c) and c.finished_at is not None]
+    return max(times, default=None)
 
 
 def in_words(outcome: Outcome) -> str:
@@ -146,6 +163,10 @@ def _has_failed(container: Container) -> bool:
     return container.state is ContainerState.TERMINATED and bool(
         container.exit_code or container.signal
     )
+
+
+def _is_lost(container: Container) -> bool:
+    return container.state is ContainerState.TERMINATED and container.reason in _LOST_REASONS
 
 
 def _when_failed(container: Container) -> tuple[bool, datetime]:

@@ -72,6 +72,8 @@ class Node:
     `demand.total`)."""
     is_given_up: bool = False
     """It has pods of ours, and Kubernetes is deleting all of them."""
+    is_crashed: bool = False
+    """It had pods of ours, and all of them were lost with the machine."""
     named_by: tuple[SlurmJob, ...] | None = ()
     """Live placeholders of ours that name it, as required or as excluded; None if not certain
     yet."""
@@ -233,7 +235,13 @@ def _keep_in_step(
             return _replace(slurm_node, grown)
     is_refused = node.refusal is not None and node.refusal.spec == wanted
     changes = () if is_refused else tuple(drift.changes(slurm_node, wanted))
-    state = node_state.to_slurm(kube_node, slurm_node, is_given_up=node.is_given_up, policy=policy)
+    state = node_state.to_slurm(
+        kube_node,
+        slurm_node,
+        is_given_up=node.is_given_up,
+        is_crashed=node.is_crashed,
+        policy=policy,
+    )
     reasons = [*(["its description changed"] if changes else []), state.reason]
     return NodeDecision(
         actions=(*changes, *state.actions),
