@@ -260,6 +260,7 @@ def registration_settings(program: Program) -> registration.NodeSettings:
         policy=node_state.NodeRules(
             drain_conditions=frozenset(controllers.drain_conditions),
             cordons=controllers.cordon_drained_nodes,
+            device_patience=timedelta(seconds=controllers.device_patience_s),
         ),
         scheduler_name=program.settings.scheduler_name,
         taint_effect=controllers.taint_effect,

@@ -72,6 +72,8 @@ class Node:
     `demand.total`)."""
     is_given_up: bool = False
     """It has pods of ours, and Kubernetes is deleting all of them."""
+    is_crashed: bool = False
+    """It had pods of ours, and all of them were lost with the machine."""
     named_by: tuple[SlurmJob, ...] | None = ()
     """Live placeholders of ours that name it, as required or as excluded; None if not certain
     yet."""
@@ -79,6 +81,8 @@ class Node:
     """Whether Slurm holds the node for the pods that run there."""
     refusal: NodeRefusal | None = None
     """Slurm's latest refusal."""
+    reason_age: timedelta | None = None
+    """How long ago the reason of its drain was given; None if Slurm does not tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +226,8 @@ def _keep_in_step(
     is_down = "DOWN" in slurm_node.states
     # A node that others took out of service, or a lost one, takes no jobs; a re-created one would.
     if not is_down and not node_state.is_by_others(slurm_node):
+        if waiting := _await_devices(node, slurm_node, wanted, policy):
+            return waiting
         if shrunk := drift.must_shrink(slurm_node, wanted):
             return _replace(slurm_node, shrunk)
         is_idle = not node_state.unavailable(kube_node, policy) and not slurm_node.is_busy
@@ -229,13 +235,38 @@ def _keep_in_step(
             return _replace(slurm_node, grown)
     is_refused = node.refusal is not None and node.refusal.spec == wanted
     changes = () if is_refused else tuple(drift.changes(slurm_node, wanted))
-    state = node_state.to_slurm(kube_node, slurm_node, is_given_up=node.is_given_up, policy=policy)
+    state = node_state.to_slurm(
+        kube_node,
+        slurm_node,
+        is_given_up=node.is_given_up,
+        is_crashed=node.is_crashed,
+        policy=policy,
+    )
     reasons = [*(["its description changed"] if changes else []), state.reason]
     return NodeDecision(
         actions=(*changes, *state.actions),
         reason=", ".join(filter(None, reasons)) or "in step",
         wanted=wanted,
     )
+
+
+def _await_devices(
+    node: Node, slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec, policy: NodeRules
+) -> NodeDecision | None:
+    """Drain a node while devices are missing; None if none are, or it was in vain for too long.
+
+    The drain's own time tells how long: nothing has to be kept, and a new leader knows it too.
+    """
+    why = drift.devices_missing(slurm_node, wanted)
+    if not why:
+        return None
+    drain = Drain(slurm_node=slurm_node.name, reason=REASON_PREFIX + why)
+    if "DRAIN" not in slurm_node.states or slurm_node.reason != drain.reason:
+        return NodeDecision(actions=(drain,), reason=why, again=policy.device_patience)
+    left = policy.device_patience - (node.reason_age or policy.device_patience)
+    if left <= timedelta():
+        return None
+    return NodeDecision(reason=f"{why}; waiting for them", again=left)
 
 
 def _keep_for_pods(
