@@ -16,14 +16,14 @@ from bridge.domain.nodes.actions import (
     NodeAction,
 )
 from controllers.nodes.actuator import NodeHands
-from tests.controllers.leader import Outset
-from tests.controllers.situations import (
+from tests.make.apiserver import Manifest
+from tests.make.leader import Outset
+from tests.make.manifests import CLUSTER, GATED, job, kube_node, pod
+from tests.make.situations import (
     Situation,
     check_that_every_write_may_fail,
     lived_through,
 )
-from tests.make.apiserver import Manifest
-from tests.make.manifests import CLUSTER, GATED, job, kube_node, pod
 from tests.make.slurm import Job
 from tests.make.slurm_nodes import Node
 from tests.make.trouble import Fault, Trouble
