@@ -151,7 +151,7 @@ SITUATIONS = [
                 )
             ],
             [Node(name="k1", features=(*MARKS, "gpu"), address="10.9.9.9")],
-            settings={"node_features": "zone"},
+            settings={"controllers": {"node_features": "zone"}},
         ),
     ),
     Situation("it has grown", lambda: outset([in_step(cpus=8)], [slurm_node()])),
@@ -178,7 +178,7 @@ SITUATIONS = [
         lambda: outset(
             [in_step()],
             [slurm_node("k1", "DRAIN", reason="by hand")],
-            settings={"cordon_drained_nodes": True},
+            settings={"controllers": {"cordon_drained_nodes": True}},
         ),
     ),
     Situation(
@@ -192,7 +192,7 @@ SITUATIONS = [
                 )
             ],
             [slurm_node()],
-            settings={"cordon_drained_nodes": True},
+            settings={"controllers": {"cordon_drained_nodes": True}},
         ),
     ),
     Situation(
