@@ -37,8 +37,8 @@ from bridge.domain.nodes.actions import (
     Undrain,
     Withdraw,
 )
+from bridge.domain.nodes.decision import Node, NodeDecision, NodeRefusal, NodeSettings
 from bridge.domain.nodes.hold import Hold
-from bridge.domain.nodes.registration import Node, NodeDecision, NodeRefusal, NodeSettings
 from bridge.domain.nodes.spec import Publishing
 from tests.make import lives
 from tests.make import placing as build
