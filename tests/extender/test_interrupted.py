@@ -43,6 +43,8 @@ from tests.virtual_time import EPOCH
 FROZEN = Frozen(requester="alice", rule="slurm.user", user="someone", account="")
 MARK = nodes.cluster_feature(CLUSTER)
 ONLY_THERE: Manifest = {**GATED, "nodeSelector": {"zone": "a"}}
+UNHURRIED = {"poll_interval_s": 2, "idle_poll_interval_s": 4}
+SOMEONE = {"slurm": {"user": "someone", "group": "people"}}
 BY_TEAM = {
     "rules": [
         {
@@ -74,9 +76,7 @@ def outset(
         objects=[kube_node("s1", labels=zone), *others, *pods],
         jobs=jobs,
         nodes=[Node(name="s1", features=(MARK,))],
-        settings={"slurm": {"user": "someone", "group": "people"}}
-        if settings is None
-        else settings,
+        settings={"placement": UNHURRIED, **(SOMEONE if settings is None else settings)},
         body=placing,
     )
 
