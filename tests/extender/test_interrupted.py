@@ -102,7 +102,7 @@ def somebody_elses(cpus: int) -> Manifest:
 
 
 def ring_that_runs() -> Job:
-    return running(1, "a", "b", "c", ring=True, tasks=3, memory_mib=1024)
+    return running(1, "a", "b", ring=True, tasks=2, memory_mib=1024)
 
 
 def team() -> Manifest:
@@ -137,26 +137,26 @@ SITUATIONS: Mapping[Situation, set[type[Action]]] = {
     ): {Cancel, Submit, Tell},
     Situation(
         "a gang gets its node",
-        lambda: outset([asking(member(name, 3), 1) for name in "abc"], [ring_that_runs()]),
+        lambda: outset([asking(member(name, 2), 1) for name in "ab"], [ring_that_runs()]),
     ): {Assign},
     Situation(
         "a gang gets a node that has room for each, but not for all beside each other",
         lambda: outset(
-            [asking(member(name, 3), 1) for name in "abc"], [ring_that_runs()], somebody_elses(2)
+            [asking(member(name, 2), 1) for name in "ab"], [ring_that_runs()], somebody_elses(3)
         ),
     ): {Cancel, Submit, Tell},
     Situation(
         "a member joins a gang that waits",
         lambda: outset(
-            [member(name, 3) for name in "abc"],
-            [of_alice(job(1, "a", "b", ring=True, tasks=2))],
+            [member(name, 2) for name in "ab"],
+            [of_alice(job(1, "a", ring=True, tasks=1))],
         ),
     ): {Enlist, Resize, Submit, Tell},
     Situation(
         "a member may not join a gang that waits",
         lambda: outset(
-            [member(name, 2) for name in "abc"],
-            [job(1, "a", "b", ring=True, tasks=2)],
+            [member(name, 1) for name in "ab"],
+            [job(1, "a", ring=True, tasks=1)],
         ),
     ): {Submit, Tell},
 }
