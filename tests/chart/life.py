@@ -1,13 +1,9 @@
-"""A whole life of the bridge, and what its parts ask of the API server meanwhile."""
+"""A whole life of the bridge, in which every right of its roles is used."""
 
-import json
 import ssl
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import httpx
 
@@ -21,23 +17,35 @@ from sandbox.client import Sandbox
 from sandbox.options import Options
 from tests.chart.policed import OUTSIDE, apply, make_namespaces
 from tests.chart.rendering import Manifest, render
+from tests.chart.rights import (
+    BUILT_IN,
+    Rule,
+    asked,
+)
 from tests.integration.tampering import tear
+from tests.integration.volumes import a_volume, mounted
 from tests.integration.worlds import Worlds, condition, container, played
 from tests.servers import wait_until
 
 SIGNER = "signer-slurm-bridge"
 """A second release, in the namespace of that name, whose controllers sign certificates: the sandbox brings its own."""
+
+
 _POLICY = (
     "policy.rules=[{name: labelled, match: {namespace_labels: {"
     f'{names.ENABLED_LABEL}: "true"'
     "}}, user: kubernetes, group: kubernetes}]"
 )
+
+
 OPTIONS = Options(
     accounting=True,
     audit=True,
     feature_gates=("GenericWorkload", "GangScheduling"),
     settings=("controllers.eviction_share=0.1", "controllers.eviction_always=1", _POLICY),
 )
+
+
 IN_TREE: Mapping[tuple[str, str, str], Manifest] = {
     ("scheduling.k8s.io", "v1alpha2", "podgroups"): {"schedulingPolicy": {"basic": {}}},
     ("scheduling.k8s.io", "v1alpha2", "workloads"): {
@@ -45,64 +53,9 @@ IN_TREE: Mapping[tuple[str, str, str], Manifest] = {
     },
 }
 """Kinds of owners that no controller of Kubernetes makes pods for."""
-BUILT_IN = {"", "apps", "batch", "events.k8s.io", "scheduling.k8s.io"}
-"""API groups that Kubernetes itself serves: for kinds of others this test defines what they need."""
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
-    """A request that was allowed, and by which role."""
-
-    role: str
-    """`ClusterRole slurm-bridge-extender`."""
-    verb: str
-    group: str
-    resource: str
-    name: str
-    namespace: str
-    user: str
-    groups: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A rule of a role of ours."""
-
-    role: str
-    namespace: str
-    """"" for a ClusterRole."""
-    number: int
-    body: Mapping[str, Any]
-
-    def rights(self) -> Iterator[tuple[str, str, str]]:
-        """Each verb, group and resource."""
-        for group in self.body["apiGroups"]:
-            for resource in self.body["resources"]:
-                for verb in self.body["verbs"]:
-                    yield verb, group, resource
-
-    def covers(self, use: Use) -> bool:
-        """Whether it was this rule's right."""
-        asked = (use.verb, use.group, use.resource)
-        named = self.body.get("resourceNames")
-        return self.role == use.role and asked in self.rights() and (not named or use.name in named)
-
-
-def _rules(manifests: Iterable[Manifest]) -> Sequence[Rule]:
-    return [
-        Rule(
-            role=f"{role['kind']} {role['metadata']['name']}",
-            namespace=role["metadata"].get("namespace", ""),
-            number=number,
-            body=rule,
-        )
-        for role in manifests
-        if role["kind"] in {"Role", "ClusterRole"}
-        for number, rule in enumerate(role["rules"])
-    ]
-
-
-def _signs(rule: Rule) -> bool:
+def signs(rule: Rule) -> bool:
     """The signer's other rules are those of the sandbox's release under other names."""
     return (
         rule.role.endswith("-certificates")
@@ -110,7 +63,7 @@ def _signs(rule: Rule) -> bool:
     )
 
 
-def _signer(helm: Path) -> list[Manifest]:
+def signer(helm: Path) -> list[Manifest]:
     nowhere = {
         "matchLabels": {names.ENABLED_LABEL: None},
         "matchExpressions": [{"key": "nobody", "operator": "Exists"}],
@@ -170,6 +123,24 @@ def own_pods(worlds: Worlds) -> None:
         worlds.await_phase(pod, "Running", "Succeeded")
     for label in ("app=deployed", "job-name=now", "a=b"):
         worlds.await_one_pod(label, lambda pod: pod["status"]["phase"] == "Running")
+
+
+def use_volumes(worlds: Worlds) -> None:
+    """A pod whose one claim has a volume, and whose other claim waits for it."""
+    waiting = {"provisioner": "example.test/none", "volumeBindingMode": "WaitForFirstConsumer"}
+    classes = "/apis/storage.k8s.io/v1/storageclasses"
+    worlds.sandbox.admin.create(classes, {"metadata": {"name": "waiting"}, **waiting})
+    claim = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Mi"}},
+        "storageClassName": "waiting",
+    }
+    path = f"{worlds.path}/persistentvolumeclaims"
+    worlds.sandbox.admin.create(path, {"metadata": {"name": "new"}, "spec": claim})
+    with a_volume(worlds, "old"):
+        held = {f"{names.REQUEST_PREFIX}hold": "true"}
+        volumes = [mounted("old"), mounted("new")]
+        worlds.await_live(worlds.submit("stores", volumes=volumes, annotations=held))
 
 
 def definition(group: str, plural: str) -> Manifest:
@@ -266,7 +237,7 @@ def hold_back(worlds: Worlds) -> None:
 async def sign(sandbox: Sandbox, helm: Path) -> None:
     """Certificates signed and published with the token of the second release's controllers."""
     make_namespaces(sandbox, {SIGNER: {}})
-    apply(sandbox, _signer(helm))
+    apply(sandbox, signer(helm))
     account = f"/api/v1/namespaces/{SIGNER}/serviceaccounts/{SIGNER}-controllers/token"
     token = sandbox.instance.kube / "signer"
     token.write_text(sandbox.admin.create(account, {})["status"]["token"])
@@ -293,67 +264,3 @@ async def sign(sandbox: Sandbox, helm: Path) -> None:
         signing = Certificates(kube, issued, clock=SystemClock(), metrics=Metrics("controllers"))
         while await signing.look():
             pass
-
-
-def asked(sandbox: Sandbox) -> Sequence[Use]:
-    """What the service accounts were allowed; nothing may have been refused."""
-    uses = set()
-    for line in sandbox.instance.audit_log.read_text().splitlines():
-        try:
-            event = json.loads(line)
-        except ValueError:
-            continue  # the last line is being written
-        said, what = event.get("annotations", {}), event.get("objectRef", {})
-        if event["user"]["username"].endswith("-scheduler") and "resource" not in what:
-            continue
-        assert "allow" == said["authorization.k8s.io/decision"], event
-        by = said["authorization.k8s.io/reason"].partition(" of ")[2].partition(" to ")[0]
-        resource = "/".join(filter(None, (what.get("resource"), what.get("subresource"))))
-        uses.add(
-            Use(
-                role=by.replace('"', ""),
-                verb=event["verb"],
-                group=what.get("apiGroup", ""),
-                resource=resource,
-                name=what.get("name", ""),
-                namespace=what.get("namespace", ""),
-                user=event["user"]["username"],
-                groups=tuple(event["user"]["groups"]),
-            )
-        )
-    return sorted(uses, key=repr)
-
-
-def are_refused(sandbox: Sandbox, uses: Iterable[Use]) -> bool:
-    """Whether all of it would be."""
-    return not any(is_allowed(sandbox, use) for use in uses)
-
-
-def is_allowed(sandbox: Sandbox, use: Use) -> bool:
-    """What the API server's authorizer says of the same request, now."""
-    resource, _, subresource = use.resource.partition("/")
-    attributes = {
-        "verb": use.verb,
-        "group": use.group,
-        "resource": resource,
-        "subresource": subresource,
-        "name": use.name,
-        "namespace": use.namespace,
-    }
-    spec = {"resourceAttributes": attributes, "user": use.user, "groups": list(use.groups)}
-    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-    return bool(sandbox.admin.create(path, {"spec": spec})["status"]["allowed"])
-
-
-@contextmanager
-def taken_away(sandbox: Sandbox, rule: Rule) -> Iterator[None]:
-    """Leave the rule out of its role for a while."""
-    kind, _, name = rule.role.partition(" ")
-    where = f"namespaces/{rule.namespace}/" if rule.namespace else ""
-    path = f"/apis/rbac.authorization.k8s.io/v1/{where}{kind.lower()}s/{name}"
-    before = sandbox.admin.get(path)["rules"]
-    sandbox.admin.patch(path, {"rules": [one for one in before if one != rule.body]})
-    try:
-        yield
-    finally:
-        sandbox.admin.patch(path, {"rules": before})

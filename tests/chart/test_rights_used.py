@@ -17,20 +17,23 @@ from bridge.domain import names
 from sandbox.client import Sandbox
 from tests.chart.life import (
     OPTIONS,
-    Rule,
-    Use,
-    _rules,
-    _signer,
-    _signs,
-    are_refused,
-    asked,
     bind_an_unknown_pod,
     hold_back,
-    is_allowed,
     live,
     lose_a_pod,
     own_pods,
     sign,
+    signer,
+    signs,
+    use_volumes,
+)
+from tests.chart.rights import (
+    Rule,
+    Use,
+    are_refused,
+    asked,
+    is_allowed,
+    rules_in,
     taken_away,
 )
 from tests.integration.worlds import PATIENCE_S, Worlds
@@ -47,9 +50,9 @@ def sandbox() -> Iterator[Sandbox]:
 def rules(sandbox: Sandbox, helm: Path) -> Sequence[Rule]:
     """Those of the sandbox's release, and of the one that signs."""
     manifests = yaml.safe_load_all((sandbox.instance.bridge / "manifests.yaml").read_text())
-    ours, signing = _rules(filter(None, manifests)), _rules(_signer(helm))
+    ours, signing = rules_in(filter(None, manifests)), rules_in(signer(helm))
     known = [rule.body for rule in ours]
-    return [*ours, *(rule for rule in signing if _signs(rule) and rule.body not in known)]
+    return [*ours, *(rule for rule in signing if signs(rule) and rule.body not in known)]
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +62,7 @@ def lived(sandbox: Sandbox, helm: Path) -> Sequence[Use]:
         worlds = Worlds(sandbox, namespace)
         live(worlds)
         own_pods(worlds)
+        use_volumes(worlds)
         lose_a_pod(worlds)
         bind_an_unknown_pod(worlds)
         hold_back(worlds)

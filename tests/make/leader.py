@@ -21,6 +21,7 @@ from bridge.reconcile.informers import Mirror
 from bridge.reconcile.program import Program
 from bridge.reconcile.set_aside import SetAside
 from bridge.settings.schema import Settings
+from bridge.slurm.tls import ClientTls
 from controllers.__main__ import control
 from tests.make.apiserver import ApiServer, Manifest
 from tests.make.manifests import CLUSTER, told
@@ -29,7 +30,7 @@ from tests.make.slurm_nodes import Node
 from tests.make.trouble import Trouble
 from tests.virtual_time import VirtualClock
 
-NAMESPACE = "slurm-bridge"
+NAMESPACE = "slurm-bridge-system"
 
 LISTED_AFTER_S = 1.0
 """Later than the watch has told of what was there at the beginning."""
@@ -104,6 +105,7 @@ class Leader:
             kube=self.api,  # type: ignore[arg-type]  # all that is called
             lease_kube=self.api,  # type: ignore[arg-type]
             slurm=self.slurm,  # type: ignore[arg-type]
+            slurm_tls=ClientTls(),
             cluster=CLUSTER,
             metrics=metrics,
             health=self.health,

@@ -16,7 +16,7 @@ from bridge.domain.nodes.actions import (
     SetCondition,
     SetFeatures,
 )
-from bridge.domain.nodes.registration import Node, NodeDecision, NodeSettings
+from bridge.domain.nodes.decision import Node, NodeDecision, NodeSettings
 from bridge.domain.nodes.spec import Publishing
 from tests.make import placing as build
 from tests.make.placing import MARK
@@ -26,14 +26,28 @@ PUBLISHING = Publishing(
     node_features=("topology.kubernetes.io/*", "disk"),
     gpu_resources={"nvidia.com/gpu": "gpu:a100"},
 )
+
+
 SETTINGS = NodeSettings(publishing=PUBLISHING)
+
+
 NO_DAEMONS = demand.total([])
+
+
 TAINT = Taint(key=names.MANAGED_NODE_TAINT, value=names.SCHEDULER_NAME, effect="NoSchedule")
+
+
 TAINTED: dict[str, Any] = {"taints": (TAINT,)}
+
+
 NAME = SlurmNode("k1")
+
+
 PARKED = SlurmNodeSpec(
     name=NAME, address="", cpus=8, memory_mib=1, features=(MARK, names.PARKED_FEATURE)
 )
+
+
 BUSY: dict[str, Any] = {"alloc_cpus": 2, "states": frozenset({"MIXED", "EXTERNAL"})}
 
 

@@ -30,6 +30,7 @@ from bridge.settings.schema import LeaderElection, Settings
 from bridge.settings.slurm import Slurm
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import LostReply, Unavailable
+from bridge.slurm.tls import ClientTls
 from bridge.slurm.transport import Reply, Transport
 from controllers import __main__ as controllers
 from extender import __main__ as extender
@@ -37,8 +38,14 @@ from tests import virtual_time
 from tests.virtual_time import VirtualClock
 
 TEN_MINUTES_S = 600.0
+
+
 REQUEST_TIMEOUT_S = 10.0
+
+
 NOTED = {"creationTimestamp": "2026-01-01T00:00:00Z", "resourceVersion": "1", "uid": "u-1"}
+
+
 POD = {
     "metadata": {**NOTED, "name": "waits", "namespace": "ns"},
     "spec": {
@@ -192,6 +199,7 @@ class Bridge:
                 connections=8,
                 on_call=program._sign_of_life(metrics.slurm.call),
             ),
+            slurm_tls=ClientTls(),
             cluster=ClusterId("c"),
             metrics=metrics,
             health=Health(),

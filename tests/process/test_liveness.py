@@ -26,6 +26,8 @@ from tests.process.sick_peers import (
 from tests.virtual_time import VirtualClock
 
 PROGRAMS = pytest.mark.parametrize("name", ["extender", "controllers"])
+
+
 ELECTIONS = pytest.mark.parametrize(
     "election",
     [pytest.param(HURRIED, id="hurried"), pytest.param(LeaderElection(), id="default")],
