@@ -129,6 +129,7 @@ async def place(
         accession=accession,
         leads_since=program.clock.now(),
         gpu_resources=program.settings.controllers.gpu_resources,
+        clock=program.clock,
     )
     policy = Deadlines(
         tell_after=timedelta(seconds=placement.tell_after_s),

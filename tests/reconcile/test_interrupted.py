@@ -34,7 +34,7 @@ from bridge.domain.lifecycle.actions import (
     Wait,
 )
 from bridge.domain.lifecycle.decision import Actor
-from bridge.kube.times import rfc3339
+from bridge.kube.wire import rfc3339
 from bridge.process.metrics import Metrics
 from tests import virtual_time
 from tests.make.apiserver import Manifest
