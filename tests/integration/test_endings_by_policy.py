@@ -14,7 +14,15 @@ from sandbox.options import Options
 from tests.integration.policed import policed
 from tests.integration.slurm_users import run_as
 from tests.integration.volumes import a_volume, mounted, only_on, volume_of
-from tests.integration.worlds import Manifest, Worlds, condition, container, job_id, played
+from tests.integration.worlds import (
+    HOST_PORT,
+    Manifest,
+    Worlds,
+    condition,
+    container,
+    job_id,
+    played,
+)
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 
 _OPTIONS = Options(
@@ -77,6 +85,62 @@ def test_a_pod_that_cannot_be_bound_gives_its_allocation_back(
     assert "PersistentVolume" in condition(evicted, "DisruptionTarget")["message"]
     assert "SlurmBindDeadline" == condition(evicted, "DisruptionTarget")["reason"]
     assert "CANCELLED" == here.await_accounted(uid).state
+
+
+def test_pods_that_cannot_be_bound_teach_their_successors(here: Worlds) -> None:
+    """Somebody else uses their volume, which may be used by one pod only: kube-scheduler alone knows."""
+    with a_volume(here, "one", mode="ReadWriteOncePod"):
+        here.submit("first", volumes=[mounted("one")])
+        here.await_phase("first", "Running")
+        labels = {"app": "second"}
+        template = {"containers": [container()], "volumes": [mounted("one")]}
+        here.sandbox.admin.create(
+            f"/apis/apps/v1/namespaces/{here.namespace}/replicasets",
+            {
+                "metadata": {"name": "second"},
+                "spec": {
+                    "replicas": 1,
+                    "selector": {"matchLabels": labels},
+                    "template": {"metadata": {"labels": labels}, "spec": template},
+                },
+            },
+        )
+
+        held = here.await_one_pod(
+            "app=second", lambda pod: condition(pod).get("reason") == "BindHeld"
+        )
+        here.sandbox.kubectl("-n", here.namespace, "delete", "replicaset", "second")
+
+    assert "(on node-" in condition(held)["message"]
+    assert [] == here.jobs(held["metadata"]["uid"])
+    seconds = [job for job in here.queue() if job.identity and "second-" in job.identity.name]
+    tried = sorted(seconds, key=lambda job: job.id)
+    assert ["CANCELLED"] * 3 == [job.state for job in tried]
+    assert {"node-0", "node-1"} == {job.nodes for job in tried[:2]}
+
+
+def test_a_pod_that_fits_nowhere_is_held_after_six_jobs(here: Worlds) -> None:
+    squatters = [f"squatter-{number}" for number in range(2)]
+    with fresh_namespace(here.sandbox, labels={}) as name:
+        elsewhere = Worlds(here.sandbox, name)
+        for number, squatter in enumerate(squatters):
+            elsewhere.submit(
+                squatter,
+                containers=[{**container("100m"), **HOST_PORT}],
+                tolerations=[{"key": names.MANAGED_NODE_TAINT, "operator": "Exists"}],
+                nodeSelector={"kubernetes.io/hostname": f"node-{number}"},
+            )
+            elsewhere.await_phase(squatter, "Running")
+        uid = here.submit("hopeless", containers=[{**container(), **HOST_PORT}])
+
+        held = here.await_pod(
+            "hopeless", lambda pod: condition(pod).get("reason") == "NodeMisfitHeld", 120
+        )
+        elsewhere.clear()
+
+    assert "none is submitted for an hour" in condition(held)["message"]
+    assert 6 == len(here.jobs(uid))
+    assert [] == here.live(uid)
 
 
 @pytest.mark.ending("never-looked-at")
