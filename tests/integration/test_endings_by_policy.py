@@ -292,7 +292,13 @@ def evictions_allowed(sandbox: Sandbox) -> Iterator[None]:
         yield
     finally:
         sandbox.kubectl(*annotate, f"{permission.partition('=')[0]}-")
-        sandbox.restart("controllers")  # it asks again only while it holds something back
+        # Withdrawn while nothing is held back: it is heard all the same.
+        wait_until(lambda: is_heard(sandbox, "evictions.permission_ended"), 30, sandbox=sandbox)
+
+
+def is_heard(sandbox: Sandbox, event: str) -> bool:
+    """Whether the controllers' log has the event."""
+    return event in sandbox.instance.log("controllers").read_text()
 
 
 def await_readiness(sandbox: Sandbox, status: int, says: str) -> None:
