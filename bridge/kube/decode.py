@@ -104,6 +104,7 @@ def kube_object(body: Json, api_version: str = "", kind: str = "") -> KubeObject
         annotations=meta.annotations,
         owner=_owner(meta),
         is_deleting=meta.deletion_timestamp is not None,
+        size_bytes=len(bytes(body)),
     )
 
 
