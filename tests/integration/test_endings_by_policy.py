@@ -11,6 +11,7 @@ from bridge.domain.lifecycle.actions import Cause
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from tests.integration import gang_pods
 from tests.integration.policed import policed
 from tests.integration.slurm_users import run_as
 from tests.integration.volumes import a_volume, mounted, only_on, volume_of
@@ -167,8 +168,8 @@ def test_pods_and_jobs_outlive_a_kube_scheduler_that_is_away(
 
 
 @contextmanager
-def refusing_pins(here: Worlds) -> Iterator[None]:
-    """Somebody's admission policy refuses our pin in this namespace, and annotation `probe`."""
+def refusing_pins(here: Worlds, *, spared: str = "") -> Iterator[None]:
+    """Somebody's admission policy refuses our pin of all but one pod in this namespace, and annotation `probe`."""
     meta = {"name": f"nobody-pins-{here.namespace}"}
     only_here = {"matchLabels": {"kubernetes.io/metadata.name": here.namespace}}
     rule = {
@@ -178,7 +179,8 @@ def refusing_pins(here: Worlds) -> Iterator[None]:
         "resources": ["pods"],
     }
     keys = f"['probe', '{names.NODE_ANNOTATION}']"
-    expression = f"!object.metadata.?annotations.orValue({{}}).exists(k, k in {keys})"
+    pinned = f"object.metadata.?annotations.orValue({{}}).exists(k, k in {keys})"
+    expression = f"object.metadata.name == '{spared}' || !{pinned}"
     spec = {
         "matchConstraints": {"resourceRules": [rule]},
         "validations": [{"expression": expression, "message": "nobody pins here"}],
@@ -210,6 +212,18 @@ def refusing_pins(here: Worlds) -> Iterator[None]:
     finally:
         admin.delete(f"{there}ybindings/{meta['name']}")
         admin.delete(f"{there}ies/{meta['name']}")
+
+
+def test_a_gang_waits_for_the_one_that_cannot_be_pinned_and_says_so(here: Worlds) -> None:
+    with refusing_pins(here, spared="a"):
+        for name in ("a", "b"):
+            gang_pods.submit(here, name, group="ring", size=2)
+        here.await_phase("a", "Running")
+        told = here.await_pod("b", lambda pod: condition(pod).get("reason") == "GangMemberUnplaced")
+        assert "nobody pins here" in condition(told)["message"]
+        assert 1 == len(here.live(gang_pods.uid_of(here, "ring")))
+
+    here.await_phase("b", "Running")
 
 
 def test_a_pod_that_cannot_be_pinned_gives_its_allocation_back_and_is_told(here: Worlds) -> None:

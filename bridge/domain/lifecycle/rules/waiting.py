@@ -157,8 +157,8 @@ def tell_unplaced(case: Case) -> Decision:
 
 def _misfit(case: JobCase, why: str) -> Decision:
     job = case.job
-    text = f"Slurm job {job.id} got node {', '.join(job.nodes)}, but {why}: looking for another"
-    tell = Tell(job_id=job.id, reason="NodeMisfit", message=text)
+    text = f"Slurm job {job.id} got node {', '.join(job.nodes)}, but {why}"
+    tell = Tell(job_id=job.id, reason="NodeMisfit", message=f"{text}: looking for another")
     return do(text, cancel_of(job, OwnCause.MISFIT), tell)
 
 
