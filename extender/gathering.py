@@ -8,7 +8,7 @@ Owners, namespace labels, Slurm's nodes.
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from bridge.domain.ids import SlurmNode
-from bridge.domain.model.placeholder import Identity
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.pods import Pod
 from bridge.domain.request import attribution
 from bridge.domain.request.attribution import Provenance
@@ -100,6 +100,7 @@ class Gatherer:
     async def _provenance(self, namespace: str, pods: Sequence[Pod], policy: Policy) -> Provenance:
         return Provenance(
             owners={pod.uid: await self._owners.chain(pod) for pod in pods},
+            groups={pod.uid: await self._owners.groups(pod) for pod in pods},
             namespace_labels=await self._labels_of(namespace) if policy.asks_for_labels else {},
             slurm_user=await self._operator(),
         )

@@ -10,8 +10,9 @@ from bridge.domain.ids import JobId, PodUid, WorkloadKey, alone_key
 from bridge.domain.lifecycle.actions import Resize, Submit
 from bridge.domain.lifecycle.decision import SubmitRefusal
 from bridge.domain.lifecycle.refusals import Refusals, SharedRefusals
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import SlurmJob
-from bridge.domain.model.placeholder import Identity, PlaceholderSpec
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
 from bridge.domain.request import attribution, overrides, revision
 from bridge.domain.request.build import Defaults
@@ -58,9 +59,9 @@ class Submitter:
         self._submitted: dict[WorkloadKey, Identity] = {}
         """Each workload's last submit: Slurm may have forgotten that job by the next time."""
 
-    def refusal(self, uid: WorkloadKey) -> SubmitRefusal | None:
+    def refusal(self, key: WorkloadKey) -> SubmitRefusal | None:
         """Return why the workload's last submits were refused; None since one was accepted."""
-        return self._refusals.get(uid)
+        return self._refusals.get(key)
 
     def retry(self, pod: PodUid) -> None:
         """Forget the refusal of a pod's workload.
@@ -69,10 +70,10 @@ class Submitter:
         """
         self._refusals.clear_for(pod)
 
-    def forget(self, uid: WorkloadKey) -> None:
+    def forget(self, key: WorkloadKey) -> None:
         """Forget a workload that has been placed, or is gone."""
-        self._refusals.clear(uid)
-        self._submitted.pop(uid, None)
+        self._refusals.clear(key)
+        self._submitted.pop(key, None)
 
     async def submit(self, pod: Pod, action: Submit) -> None:
         """Submit a placeholder, or remember why not.
@@ -82,31 +83,31 @@ class Submitter:
             KubeError, SlurmError: it was not submitted.
         """
         may_still_happen = False
-        uid = _key(pod, action)
+        key = _key(pod, action)
         try:
             spec = await self._effective(pod, action)
             if isinstance(spec, Refused):
-                self._refuse(uid, _members(pod, action), spec.text)
+                self._refuse(key, _members(pod, action), spec.text)
                 return
             async with self._slots:
                 # Looked up here: others like it may have been refused while it waited for its turn.
                 if told := self._shared.get(spec, self._placeholders.now()):
-                    self._refuse(uid, _members(pod, action), told)
+                    self._refuse(key, _members(pod, action), told)
                     return
                 job_id = await self._ask(spec)
         except errors.LostReply:
             may_still_happen = True
             raise
         except errors.Rejected as refusal:
-            self._refuse(uid, _members(pod, action), refusal.words)
+            self._refuse(key, _members(pod, action), refusal.words)
         else:
             self._discovery.note_submitted(job_id, spec.identity)
-            self._submitted[uid] = spec.identity
-            self._refusals.clear(uid)
-            self._metrics.submitted(pod.waiting_time(self._clock.now()).total_seconds())
+            self._submitted[key] = spec.identity
+            self._refusals.clear(key)
+            self._metrics.pods.submitted(pod.waiting_time(self._clock.now()).total_seconds())
             _log.info("placeholder.submitted", job_id=job_id)
         finally:
-            self._placeholders.wrote(uid, may_still_happen=may_still_happen)
+            self._placeholders.wrote(key, may_still_happen=may_still_happen)
 
     async def _ask(self, spec: PlaceholderSpec) -> JobId:
         try:
@@ -166,19 +167,19 @@ class Submitter:
         return (granted.user, granted.account) == (frozen.user, frozen.account)
 
     async def _effective(self, pod: Pod, action: Submit) -> PlaceholderSpec | Refused:
-        uid = _key(pod, action)
-        kept = [self._submitted[uid]] if uid in self._submitted else []
+        key = _key(pod, action)
+        kept = [self._submitted[key]] if key in self._submitted else []
         gathered = await self._gatherer.request(
             _members(pod, action),
             gang=action.gang,
-            submitted=(*kept, *(job.identity for job in self._placeholders.of(uid))),
+            submitted=(*kept, *(job.identity for job in self._placeholders.of(key))),
             avoid=tuple(action.avoid),
         )
         return effective(gathered, self._defaults)
 
-    def _refuse(self, uid: WorkloadKey, members: Sequence[Pod], text: str) -> None:
+    def _refuse(self, key: WorkloadKey, members: Sequence[Pod], text: str) -> None:
         refusal = self._refusals.add(
-            uid, text, at=self._placeholders.now(), members=(member.uid for member in members)
+            key, text, at=self._placeholders.now(), members=(member.uid for member in members)
         )
         _log.warning("placeholder.refused", text=refusal.text, attempts=refusal.attempts)
 
@@ -189,4 +190,4 @@ def _members(pod: Pod, action: Submit) -> tuple[Pod, ...]:
 
 
 def _key(pod: Pod, action: Submit) -> WorkloadKey:
-    return action.gang.uid if action.gang else alone_key(pod.uid)
+    return action.gang.key if action.gang else alone_key(pod.uid)

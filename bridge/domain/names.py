@@ -11,6 +11,10 @@ DEFAULT_SCHEDULER_NAME = "default-scheduler"
 """The API server's default for `spec.schedulerName`, set before admission when the user wrote
 nothing."""
 
+RELEASE_NAMESPACE = "slurm-bridge-system"
+"""Where slurm-bridge itself is installed by default. Not `slurm-bridge`: users of SchedMD's bridge
+keep their workloads there."""
+
 ENABLED_LABEL = "slurm-bridge.dev/enabled"
 """Namespace label, set to "true" by an administrator: Slurm places the pods created here."""
 

@@ -56,7 +56,7 @@ class Kubernetes(Section):
     )
     request_timeout_s: Seconds = Field(10, description="Time-out of one request, except watches.")
     namespace: str = Field(
-        "slurm-bridge",
+        names.RELEASE_NAMESPACE,
         pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$",
         description="The namespace slurm-bridge itself runs in; it holds the leases.",
     )
@@ -238,7 +238,12 @@ class Controllers(Section):
         5, description="Interval between readings of Slurm's nodes while nothing changes."
     )
     drain_conditions: Annotated[tuple[str, ...], BeforeValidator(settings_values.split)] = Field(
-        (), description="Types of node conditions that drain the node in Slurm while they are True."
+        ("DiskPressure", "MemoryPressure", "NetworkUnavailable", "PIDPressure"),
+        description="Types of node conditions that drain the node in Slurm while they are True.",
+    )
+    device_patience_s: Seconds = Field(
+        300,
+        description="How long a node may have fewer devices than Slurm has GRES before it is made anew there; it is drained meanwhile.",
     )
     cordon_drained_nodes: bool = Field(
         default=False,

@@ -184,7 +184,7 @@ class Bridge:
                 cast("aiohttp.ClientSession", self.api),
                 cast("Credentials", user),
                 request_timeout_s=REQUEST_TIMEOUT_S,
-                on_call=program._sign_of_life(metrics.kube_call),
+                on_call=program._sign_of_life(metrics.kube.call),
             )
 
         self.program = Program(
@@ -195,7 +195,7 @@ class Bridge:
             slurm=SlurmClient(
                 cast("Transport", self.slurm),
                 connections=8,
-                on_call=program._sign_of_life(metrics.slurm_call),
+                on_call=program._sign_of_life(metrics.slurm.call),
             ),
             slurm_tls=ClientTls(),
             cluster=ClusterId("c"),

@@ -87,7 +87,7 @@ class SharedRefusals:
         Who asked last may ask again whenever its own back-off is over.
         """
         last = self._last.get(_likeness(spec))
-        if last is None or last.by == spec.identity.uid:
+        if last is None or last.by == spec.identity.key:
             return None
         is_old = not backoff.left(last.attempts, last.at, now, first=_FIRST, cap=_LONGEST)
         return None if is_old else last.text
@@ -97,7 +97,7 @@ class SharedRefusals:
         like = _likeness(spec)
         before = self._last.pop(like, None)
         attempts = before.attempts + 1 if before else 1
-        self._last[like] = _SharedRefusal(text, spec.identity.uid, attempts, now)
+        self._last[like] = _SharedRefusal(text, spec.identity.key, attempts, now)
         while len(self._last) > _MOST_SHARED:
             self._last.popitem(last=False)
 

@@ -28,6 +28,9 @@ class Provenance:
 
     owners: Mapping[PodUid, Sequence[KubeObject]] = field(default_factory=dict)
     """The controllers above each pod, nearest first, as far as they can be read."""
+    groups: Mapping[PodUid, Sequence[KubeObject]] = field(default_factory=dict)
+    """The PodGroup that each pod names, and the Workload behind it. They state a request, but make
+    nobody the creator of a pod: anybody in the namespace can name them."""
     namespace_labels: Mapping[str, str] = field(default_factory=dict)
     """{} if the policy does not ask for them."""
     slurm_user: str = ""

@@ -175,7 +175,8 @@ def choose(
             "Slurm that suit it otherwise"
         )
     by_name = [nodes.slurm_name(kube_node) for kube_node in suitable]
-    left = [name for name in by_name if name not in avoid]
+    avoided = frozenset(avoid)
+    left = [name for name in by_name if name not in avoided]
     return Candidates(constraints=constraints, required_nodes=tuple(sorted(left or by_name)))
 
 

@@ -11,7 +11,8 @@ from bridge.domain import caps, names, numbers
 from bridge.domain.faults import Fault, Refused, bounded
 from bridge.domain.ids import PodUid, SlurmNode
 from bridge.domain.model import volumes
-from bridge.domain.model.placeholder import Frozen, Identity, PlaceholderSpec
+from bridge.domain.model.identities import Frozen, Identity
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
 from bridge.domain.model.volumes import Claims
 from bridge.domain.request import attribution, build, overrides
@@ -124,14 +125,17 @@ def _said(gathered: Gathered, defaults: Defaults) -> Texts | Refused:
     """
     if gathered.former is not None:
         return gathered.former
-    above = {
-        owner.uid: owner for pod in gathered.members for owner in gathered.provenance.above(pod)
+    from_ = gathered.provenance
+    sources = {
+        source.uid: source
+        for pod in gathered.members
+        for source in (*from_.above(pod), *from_.groups.get(pod.uid, ()))
     }
-    by_owner = {uid: overrides.requests(owner.annotations) for uid, owner in above.items()}
+    by_source = {uid: overrides.requests(source.annotations) for uid, source in sources.items()}
     first, *others = gathered.members
-    texts = _says(first, gathered.provenance, by_owner, defaults)
+    texts = _says(first, gathered.provenance, by_source, defaults)
     for member in others:
-        if _says(member, gathered.provenance, by_owner, defaults) != texts:
+        if _says(member, gathered.provenance, by_source, defaults) != texts:
             path = f"metadata.annotations[{names.REQUEST_PREFIX}…]"
             words = (
                 f"all pods of a gang must ask for the same; {first.name} and {member.name} do not"
@@ -141,15 +145,21 @@ def _said(gathered: Gathered, defaults: Defaults) -> Texts | Refused:
 
 
 def _says(
-    pod: Pod, provenance: Provenance, by_owner: Mapping[str, Texts], defaults: Defaults
+    pod: Pod, provenance: Provenance, by_source: Mapping[str, Texts], defaults: Defaults
 ) -> Texts:
-    """Merge what the pod asks for over its owners', nearest owner first, over its priority class's.
+    """Merge all that is asked for: what comes later takes precedence.
 
-    by_owner: what each owner asks for, by its uid; the pods of a gang share their owners.
+    The priority class, the PodGroup, the owners from the root down, the Workload, the pod. Without
+    the pod, that is the order of SchedMD's bridge.
+
+    by_source: what each of them asks for, by its uid; the pods of a gang share them.
     """
+    group, *workload = provenance.groups.get(pod.uid) or (None,)
+    sources = [*([group] if group else []), *reversed(provenance.above(pod)), *workload]
     texts = dict(defaults.priority_classes.get(pod.priority_class, {}))
-    for owner in reversed(provenance.above(pod)):
-        texts |= by_owner[owner.uid]
+    for source in sources:
+        if source is not None:
+            texts |= by_source[source.uid]
     return texts | overrides.requests(pod.annotations)
 
 
