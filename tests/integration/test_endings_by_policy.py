@@ -223,8 +223,6 @@ def test_a_gang_waits_for_the_one_that_cannot_be_pinned_and_says_so(here: Worlds
         assert "nobody pins here" in condition(told)["message"]
         assert 1 == len(here.live(gang_pods.uid_of(here, "ring")))
 
-    here.await_phase("b", "Running")
-
 
 def test_a_pod_that_cannot_be_pinned_gives_its_allocation_back_and_is_told(here: Worlds) -> None:
     with refusing_pins(here):

@@ -58,6 +58,8 @@ class PinRefusal:
     job_id: JobId
     """The placeholder the pod would have been placed by."""
     since: datetime
+    tried_at: datetime
+    """The last attempt."""
     text: str
 
 

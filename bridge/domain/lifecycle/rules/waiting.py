@@ -37,6 +37,9 @@ _MOST_UNBOUND = 3
 """How many pods of a controller may be evicted because they cannot be bound; each holds its nodes
 until the bind deadline."""
 
+_PIN_AGAIN = timedelta(minutes=2)
+"""Longer than the work queue ever waits between two attempts."""
+
 _MISFIT_HELD = "NodeMisfitHeld"
 _HELD_FOR = timedelta(hours=1)
 _HELD_RETRY = timedelta(minutes=1)
@@ -213,6 +216,9 @@ def _why_unpinnable(case: JobCase) -> str:
     if refusal is None or refusal.job_id != case.job.id:
         return ""
     if case.facts.now - refusal.since < case.policy.bind_deadline:
+        return ""
+    # A gang's placeholder stays for the others: what was in the way may have gone meanwhile.
+    if case.facts.now - refusal.tried_at >= max(case.policy.bind_deadline, _PIN_AGAIN):
         return ""
     return f"the API server refuses to give it to the pod ({refusal.text})"
 
