@@ -104,6 +104,7 @@ async def place(
         accession=accession,
         leads_since=program.clock.now(),
         gpu_resources=program.settings.controllers.gpu_resources,
+        clock=program.clock,
     )
     loop = term.loop(
         side,

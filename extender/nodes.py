@@ -6,6 +6,7 @@ Where a pod may go, and whether it fits.
 import asyncio
 
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
+from bridge.domain.model import nodes
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import NOBODY, BoundPod, Neighbours, Pod
@@ -70,6 +71,11 @@ class Bridged:
     def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
         """Return the Kubernetes node with this Slurm name; None if there is none."""
         return self._by_name.behind(slurm_node)
+
+    def slurm_node(self, kube_node: KubeNode) -> SlurmNode | None:
+        """Return the Slurm name of a Kubernetes node; None if there is no such node."""
+        found = self._kube_nodes.get(kube_node)
+        return nodes.slurm_name(found) if found else None
 
     def check(self, pod: Pod, kube_node: KubeNode, beside: Neighbours = NOBODY) -> fit.FitResult:
         """Check whether Kubernetes can take the pod there, beside others about to get that node."""

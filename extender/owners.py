@@ -4,9 +4,6 @@ Objects are read on demand and cached briefly, so nothing is watched: a kind may
 time. An edit of a live owner is seen when the cache entry expires.
 """
 
-from collections import OrderedDict
-from typing import TypeVar
-
 import structlog
 
 from bridge.domain.model.objects import KubeObject, Reference
@@ -17,16 +14,13 @@ from bridge.domain.workloads.membership import Membership
 from bridge.kube import errors
 from bridge.kube.objects import Objects
 from bridge.process.clock import Clock
+from extender.memory import Memory
 
 _log = structlog.get_logger(__name__)
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 _DEEPEST = 5
 """Pod → ReplicaSet → Deployment, pod → Job → JobSet → …: deeper chains are a loop."""
 
-_REMEMBERED = 4096
 _REMEMBERED_S = 30.0
 _SIZE_REMEMBERED_S = 2.0
 """A gang's members arrive within a moment, and each asks for the size."""
@@ -38,9 +32,9 @@ class Owners:
     def __init__(self, objects: Objects, clock: Clock) -> None:
         self._objects = objects
         self._clock = clock
-        self._known: OrderedDict[tuple[str, Owner], tuple[float, KubeObject | None]] = OrderedDict()
+        self._known: Memory[tuple[str, Owner]] = Memory(_REMEMBERED_S)
         """By namespace and the whole reference: a pod may name any uid as its owner's."""
-        self._sizes: OrderedDict[Reference, tuple[float, KubeObject | None]] = OrderedDict()
+        self._sizes: Memory[Reference] = Memory(_SIZE_REMEMBERED_S)
 
     async def membership(self, pod: Pod) -> Membership:
         """Return which workload a pod belongs to.
@@ -105,13 +99,13 @@ class Owners:
 
     async def _remembered(self, group: Reference) -> KubeObject | None:
         now = self._clock.monotonic()
-        if group in self._sizes and now - self._sizes[group][0] < _SIZE_REMEMBERED_S:
-            return self._sizes[group][1]
+        if self._sizes.has(group, now):
+            return self._sizes.get(group)
         try:
             found = await self._get(group)
         except errors.Forbidden:
             found = None
-        _remember(self._sizes, group, (now, found))
+        self._sizes.put(group, found, now)
         return found
 
     async def _get(self, group: Reference) -> KubeObject | None:
@@ -125,8 +119,8 @@ class Owners:
     async def _read(self, owner: Owner, namespace: str) -> KubeObject | None:
         now = self._clock.monotonic()
         key = (namespace, owner)
-        if key in self._known and now - self._known[key][0] < _REMEMBERED_S:
-            return self._known[key][1]
+        if self._known.has(key, now):
+            return self._known.get(key)
         try:
             found = await self._objects.get(owner.api_version, owner.kind, namespace, owner.name)
         except (errors.NotFound, errors.Forbidden) as error:
@@ -134,12 +128,5 @@ class Owners:
             found = None
         if found is not None and found.uid != owner.uid:
             found = None  # re-created under the same name: not the one that created this pod
-        _remember(self._known, key, (now, found))
+        self._known.put(key, found, now)
         return found
-
-
-def _remember(memory: OrderedDict[K, V], key: K, value: V) -> None:
-    memory[key] = value
-    memory.move_to_end(key)
-    while len(memory) > _REMEMBERED:
-        memory.popitem(last=False)

@@ -8,17 +8,21 @@ from datetime import UTC, datetime, timedelta
 
 from bridge.domain import names
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode, WorkloadKey, alone_key
+from bridge.domain.lifecycle.actions import Cause
 from bridge.domain.lifecycle.decision import Actor, Facts
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import NOBODY, Neighbours, Pod
+from bridge.domain.observation.unbindable import Unbindable
 from bridge.domain.observation.view import Past, View
 from bridge.domain.request import fit
 from bridge.domain.workloads import claims, membership
 from bridge.domain.workloads.membership import Membership
 from bridge.kube.cache import Cache
+from bridge.kube.patches import DISRUPTION_TARGET
 from bridge.leading.lease import Accession
+from bridge.process.clock import Clock
 from bridge.reconcile.placeholders import Placeholders
 from extender.nodes import Bridged
 from extender.owners import Owners
@@ -46,6 +50,7 @@ class Placement:
         accession: Accession,
         leads_since: datetime,
         gpu_resources: Mapping[str, str],
+        clock: Clock,
     ) -> None:
         """gpu_resources: Kubernetes resource name → GRES name."""
         self._bridged = bridged
@@ -55,6 +60,8 @@ class Placement:
         self._accession = accession
         self._leads_since = leads_since.astimezone(UTC)
         self._gpu_resources = gpu_resources
+        self._unbindable = Unbindable()
+        self._clock = clock
         pods.subscribe(self._changed)
 
     def membership(self, pod: Pod) -> Membership | None:
@@ -121,6 +128,7 @@ class Placement:
             if running
             else "",
             refusal=self._submitter.refusal(key),
+            unbound=self._unbindable.lately(pod.owner.uid, now) if pod.owner else (),
         )
 
     def forget(self, key: WorkloadKey) -> None:
@@ -133,12 +141,26 @@ class Placement:
     def _changed(self, old: Pod | None, new: Pod | None) -> None:
         """Retry when the pod's request was edited.
 
-        Note a pod's end, after which Slurm may start jobs.
+        Note a pod's end, after which Slurm may start jobs, and where one could not be bound.
         """
         if old and new and _asks(old) != _asks(new):
             self._submitter.retry(new.uid)
         if old and old.is_bound and not old.is_terminal and (new is None or new.is_terminal):
             self._placeholders.stir()
+        if new and _is_unbound(new) and not (old and _is_unbound(old)):
+            self._note_unbound(new)
+
+    def _note_unbound(self, pod: Pod) -> None:
+        """Remember for its controller's next pods that it could not be bound there."""
+        node = self._bridged.slurm_node(pod.assigned_node) if pod.assigned_node else None
+        if pod.owner and node:
+            self._unbindable.note(pod.owner.uid, node, self._clock.now())
+
+
+def _is_unbound(pod: Pod) -> bool:
+    """Check whether it is evicted because kube-scheduler could not bind it."""
+    said = pod.condition(DISRUPTION_TARGET)
+    return said is not None and said.reason == Cause.NOT_BOUND.value
 
 
 def _asks(pod: Pod) -> dict[str, str]:

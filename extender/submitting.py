@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import structlog
 
 from bridge.domain.faults import Refused
-from bridge.domain.ids import PodUid, WorkloadKey, alone_key
+from bridge.domain.ids import JobId, PodUid, WorkloadKey, alone_key
 from bridge.domain.lifecycle.actions import Resize, Submit
 from bridge.domain.lifecycle.decision import SubmitRefusal
-from bridge.domain.lifecycle.refusals import Refusals
+from bridge.domain.lifecycle.refusals import Refusals, SharedRefusals
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.placeholder import PlaceholderSpec
@@ -55,6 +55,7 @@ class Submitter:
         self._clock = clock
         self._metrics = metrics
         self._refusals: Refusals[WorkloadKey] = Refusals()
+        self._shared = SharedRefusals()
         self._submitted: dict[WorkloadKey, Identity] = {}
         """Each workload's last submit: Slurm may have forgotten that job by the next time."""
 
@@ -89,7 +90,11 @@ class Submitter:
                 self._refuse(key, _members(pod, action), spec.text)
                 return
             async with self._slots:
-                job_id = await jobs.submit(self._slurm, spec)
+                # Looked up here: others like it may have been refused while it waited for its turn.
+                if told := self._shared.get(spec, self._placeholders.now()):
+                    self._refuse(key, _members(pod, action), told)
+                    return
+                job_id = await self._ask(spec)
         except errors.LostReply:
             may_still_happen = True
             raise
@@ -103,6 +108,15 @@ class Submitter:
             _log.info("placeholder.submitted", job_id=job_id)
         finally:
             self._placeholders.wrote(key, may_still_happen=may_still_happen)
+
+    async def _ask(self, spec: PlaceholderSpec) -> JobId:
+        try:
+            job_id = await jobs.submit(self._slurm, spec)
+        except errors.Rejected as refusal:
+            self._shared.refused(spec, refusal.words, self._placeholders.now())
+            raise
+        self._shared.accepted(spec)
+        return job_id
 
     async def resize(self, pod: Pod, action: Resize) -> bool:
         """Change a pending placeholder to what its gang needs now.

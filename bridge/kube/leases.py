@@ -8,7 +8,7 @@ import msgspec
 from bridge.domain.model.leases import LeaseRecord
 from bridge.kube import decode, errors, paths, wire
 from bridge.kube.client import KubeClient
-from bridge.kube.times import rfc3339
+from bridge.kube.wire import rfc3339
 
 _lease = msgspec.json.Decoder(wire.Lease)
 

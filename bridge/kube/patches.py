@@ -27,7 +27,7 @@ from bridge.domain.model import json_patch
 from bridge.domain.model.json_patch import Operation
 from bridge.domain.model.nodes import KubeNodeFacts, NodeCondition, Taint
 from bridge.domain.model.pods import NodeTerm, Phase, Pod
-from bridge.kube.times import rfc3339
+from bridge.kube.wire import rfc3339
 
 DISRUPTION_TARGET = "DisruptionTarget"
 """The pod condition that a Job's podFailurePolicy checks, KEP-3329."""

@@ -3,8 +3,8 @@
 import msgspec
 
 from bridge.domain.model.pods import NodeTerm, Requirement
-from bridge.domain.model.volumes import Claim, Reach, StorageClass
-from bridge.kube import decode, node_terms, paths, wire
+from bridge.domain.model.volumes import Reach, StorageClass, VolumeClaim
+from bridge.kube import decode, paths, wire
 from bridge.kube.client import KubeClient
 
 _MOST_TERMS = 64
@@ -57,7 +57,7 @@ class Volumes:
     def __init__(self, client: KubeClient) -> None:
         self._client = client
 
-    async def claim(self, namespace: str, name: str) -> Claim:
+    async def claim(self, namespace: str, name: str) -> VolumeClaim:
         """Return a claim.
 
         Raises:
@@ -67,7 +67,9 @@ class Volumes:
         where = paths.collection("v1", "persistentvolumeclaims", namespace) + paths.of(name)
         body = await self._client.request("GET", where)
         spec = decode.decoded(_claims, f"claim {namespace}/{name}", body).spec
-        return Claim(name=name, volume=spec.volume_name, storage_class=spec.storage_class_name)
+        return VolumeClaim(
+            name=name, volume=spec.volume_name, storage_class=spec.storage_class_name
+        )
 
     async def reach(self, volume: str) -> Reach:
         """Return from where a volume can be used; () means from anywhere.
@@ -80,7 +82,7 @@ class Volumes:
         body = await self._client.request("GET", where)
         affinity = decode.decoded(_volumes, f"volume {volume}", body).spec.node_affinity
         terms = affinity.required.node_selector_terms if affinity and affinity.required else []
-        return node_terms.read(terms) if len(terms) <= _MOST_TERMS else ()
+        return decode.node_terms(terms) if len(terms) <= _MOST_TERMS else ()
 
     async def storage_class(self, name: str) -> StorageClass:
         """Return a storage class.

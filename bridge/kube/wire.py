@@ -5,7 +5,7 @@ Private to `bridge.kube`; `bridge.kube.decode` turns it into domain values. The 
 does not track the structs: they form no cycles and are short-lived.
 """
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -363,3 +363,8 @@ class Bookmark(Struct):
     """The object of a BOOKMARK event: only a version."""
 
     metadata: ListMetadata
+
+
+def rfc3339(moment: datetime) -> str:
+    """Format an aware datetime for both `Time` and `MicroTime`, which requires all six digits."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -3,7 +3,7 @@
 Check whether too many pods would go at once, and read the operator's permission.
 
 The permission is an annotation on slurm-bridge's own namespace, read only while something is held
-back.
+back, or may go because of it: it can be withdrawn.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ _NAMED = 5
 """How many users a message names."""
 
 LISTEN_S = 5.0
-"""Interval between reads of the namespace while something is held back."""
+"""Interval between reads of the namespace while its word matters."""
 
 
 class Breaker:
@@ -98,7 +98,7 @@ class Breaker:
         return f"{self._what(self._held)}; {self._advice()}{self._misheard}"
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Read the operator's permission while something is held back, until told to stop."""
+        """Read the operator's permission while it matters, until told to stop."""
         await liveness.run("breaker", self._listen_forever(), stop)
 
     async def _listen_forever(self) -> None:
@@ -106,15 +106,22 @@ class Breaker:
             liveness.turned(LISTEN_S)
             await self._clock.sleep(LISTEN_S)
             self._count()
-            if self._held is not None:
+            if self._held is not None or self._is_allowed:
                 await self.listen()
+
+    @property
+    def _is_allowed(self) -> bool:
+        return self._allowed_until is not None and self._clock.now() < self._allowed_until
 
     async def listen(self) -> None:
         """Read the operator's permission once."""
         try:
             namespace = await objects.get_namespace(self._kube, self._namespace)
             word = namespace.annotations.get(names.EVICT_UNTIL_ANNOTATION)
+            was_allowed = self._is_allowed
             self._allowed_until = breaker.evict_until(word) if word else None
+            if was_allowed and not self._is_allowed:
+                _log.warning("evictions.permission_ended")
             self._misheard = ""
         except (KubeError, ValueError) as error:
             self._misheard = f" (the annotation could not be read: {error})"
@@ -135,8 +142,7 @@ class Breaker:
 
     def _set(self, tallies: Mapping[str, Tally]) -> None:
         too_much = breaker.held(tallies, self._limits)
-        is_allowed = self._allowed_until is not None and self._clock.now() < self._allowed_until
-        before, self._held = self._held, too_much if not is_allowed else None
+        before, self._held = self._held, too_much if not self._is_allowed else None
         self._metrics.pods.evictions_held_back(self._held.tally.bereft if self._held else 0)
         if self._held and (before is None or before.users != self._held.users):
             _log.error("evictions.held_back", what=self._what(self._held), advice=self._advice())

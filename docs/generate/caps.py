@@ -33,6 +33,7 @@ _AFTER = """
 | a DELETE's grace period, and that of pods from before there were caps | while the pod's Slurm job runs, it counts as at most `caps.grace_s` when the job's time limit is extended. When the job has ended or reached its time limit, slurm-bridge shortens the pod's grace period to `caps.grace_s`, with the Event `GraceShortened`; evictions by slurm-bridge use no longer one |
 | a pod that was created while no webhook answered, or before there were caps | it is not submitted: condition `SubmitRefused` with the same faults |
 | a gang whose controller declares its size (a Job, a PodGroup …) | it is not submitted: condition `PodGroupInvalid` |
+| how many pods a namespace has, waiting ones too | the webhook has no rights in Kubernetes, so it counts nothing. Set a ResourceQuota with `count/pods` in each bridged namespace: the API server then refuses further pods by name and number. In memory, a waiting pod of ordinary size takes some five kilobytes of each leader |
 | a pod beyond the largest values | what is beyond them is not even kept in memory; the pod is not submitted either |
 """
 

@@ -23,7 +23,7 @@ from bridge.domain.lifecycle.actions import (
 )
 from bridge.domain.model import identities, nodes
 from bridge.domain.model.identities import Frozen
-from bridge.kube.times import rfc3339
+from bridge.kube.wire import rfc3339
 from bridge.leading.lease import Accession
 from bridge.process.metrics.pods import PodMetrics
 from bridge.process.policy_file import PolicyFile

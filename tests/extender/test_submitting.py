@@ -96,6 +96,26 @@ async def test_slurms_refusals_are_counted_until_it_accepts(around: Stage) -> No
     assert [(POD.uid, False)] * 3 == around.readings.writes
 
 
+async def test_of_many_hopeless_pods_one_asks_for_all(around: Stage) -> None:
+    """Slurm is asked again by whoever asked before, or after a while; an acceptance counts for all."""
+    alike = [replace(POD, uid=PodUid(f"u-{number}"), name=f"p-{number}") for number in range(100)]
+    larger = replace(POD, uid=PodUid("large"), demand=make.demands("2"))
+    around.slurmrestd.answers = [rejected("At the limit"), rejected("Too large"), accepted(7)]
+
+    for pod in alike:
+        await around.submitter.submit(pod, SUBMIT)
+    await around.submitter.submit(larger, SUBMIT)
+
+    assert ["p-0", "train"] == words(around.slurmrestd.submitted, "name")
+    told = [around.submitter.refusal(alone_key(pod.uid)) for pod in alike]
+    assert {("At the limit", 1)} == {(each.text, each.attempts) for each in told if each}
+    assert all(told)
+    await around.submitter.submit(alike[0], SUBMIT)
+    around.slurmrestd.answers = [accepted(8)]
+    await around.submitter.submit(alike[1], SUBMIT)
+    assert ["p-0", "train", "p-0", "p-1"] == words(around.slurmrestd.submitted, "name")
+
+
 async def test_what_cannot_be_submitted_is_refused_before_slurm_hears_of_it(around: Stage) -> None:
     asks = {f"{names.REQUEST_PREFIX}timelimit": "soon", f"{names.REQUEST_PREFIX}colour": "blue"}
     odd = replace(POD, annotations=asks)

@@ -11,10 +11,19 @@ from bridge.domain.lifecycle.actions import Cause
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from tests.integration import gang_pods
 from tests.integration.policed import policed
 from tests.integration.slurm_users import run_as
 from tests.integration.volumes import a_volume, mounted, only_on, volume_of
-from tests.integration.worlds import Manifest, Worlds, condition, container, job_id, played
+from tests.integration.worlds import (
+    HOST_PORT,
+    Manifest,
+    Worlds,
+    condition,
+    container,
+    job_id,
+    played,
+)
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 
 _OPTIONS = Options(
@@ -79,6 +88,62 @@ def test_a_pod_that_cannot_be_bound_gives_its_allocation_back(
     assert "CANCELLED" == here.await_accounted(uid).state
 
 
+def test_pods_that_cannot_be_bound_teach_their_successors(here: Worlds) -> None:
+    """Somebody else uses their volume, which may be used by one pod only: kube-scheduler alone knows."""
+    with a_volume(here, "one", mode="ReadWriteOncePod"):
+        here.submit("first", volumes=[mounted("one")])
+        here.await_phase("first", "Running")
+        labels = {"app": "second"}
+        template = {"containers": [container()], "volumes": [mounted("one")]}
+        here.sandbox.admin.create(
+            f"/apis/apps/v1/namespaces/{here.namespace}/replicasets",
+            {
+                "metadata": {"name": "second"},
+                "spec": {
+                    "replicas": 1,
+                    "selector": {"matchLabels": labels},
+                    "template": {"metadata": {"labels": labels}, "spec": template},
+                },
+            },
+        )
+
+        held = here.await_one_pod(
+            "app=second", lambda pod: condition(pod).get("reason") == "BindHeld"
+        )
+        here.sandbox.kubectl("-n", here.namespace, "delete", "replicaset", "second")
+
+    assert "(on node-" in condition(held)["message"]
+    assert [] == here.jobs(held["metadata"]["uid"])
+    seconds = [job for job in here.queue() if job.identity and "second-" in job.identity.name]
+    tried = sorted(seconds, key=lambda job: job.id)
+    assert ["CANCELLED"] * 3 == [job.state for job in tried]
+    assert {"node-0", "node-1"} == {job.nodes for job in tried[:2]}
+
+
+def test_a_pod_that_fits_nowhere_is_held_after_six_jobs(here: Worlds) -> None:
+    squatters = [f"squatter-{number}" for number in range(2)]
+    with fresh_namespace(here.sandbox, labels={}) as name:
+        elsewhere = Worlds(here.sandbox, name)
+        for number, squatter in enumerate(squatters):
+            elsewhere.submit(
+                squatter,
+                containers=[{**container("100m"), **HOST_PORT}],
+                tolerations=[{"key": names.MANAGED_NODE_TAINT, "operator": "Exists"}],
+                nodeSelector={"kubernetes.io/hostname": f"node-{number}"},
+            )
+            elsewhere.await_phase(squatter, "Running")
+        uid = here.submit("hopeless", containers=[{**container(), **HOST_PORT}])
+
+        held = here.await_pod(
+            "hopeless", lambda pod: condition(pod).get("reason") == "NodeMisfitHeld", 120
+        )
+        elsewhere.clear()
+
+    assert "none is submitted for an hour" in condition(held)["message"]
+    assert 6 == len(here.jobs(uid))
+    assert [] == here.live(uid)
+
+
 @pytest.mark.ending("never-looked-at")
 def test_pods_and_jobs_outlive_a_kube_scheduler_that_is_away(
     here: Worlds, sandbox: Sandbox
@@ -103,8 +168,8 @@ def test_pods_and_jobs_outlive_a_kube_scheduler_that_is_away(
 
 
 @contextmanager
-def refusing_pins(here: Worlds) -> Iterator[None]:
-    """Somebody's admission policy refuses our pin in this namespace, and annotation `probe`."""
+def refusing_pins(here: Worlds, *, spared: str = "") -> Iterator[None]:
+    """Somebody's admission policy refuses our pin of all but one pod in this namespace, and annotation `probe`."""
     meta = {"name": f"nobody-pins-{here.namespace}"}
     only_here = {"matchLabels": {"kubernetes.io/metadata.name": here.namespace}}
     rule = {
@@ -114,7 +179,8 @@ def refusing_pins(here: Worlds) -> Iterator[None]:
         "resources": ["pods"],
     }
     keys = f"['probe', '{names.NODE_ANNOTATION}']"
-    expression = f"!object.metadata.?annotations.orValue({{}}).exists(k, k in {keys})"
+    pinned = f"object.metadata.?annotations.orValue({{}}).exists(k, k in {keys})"
+    expression = f"object.metadata.name == '{spared}' || !{pinned}"
     spec = {
         "matchConstraints": {"resourceRules": [rule]},
         "validations": [{"expression": expression, "message": "nobody pins here"}],
@@ -146,6 +212,16 @@ def refusing_pins(here: Worlds) -> Iterator[None]:
     finally:
         admin.delete(f"{there}ybindings/{meta['name']}")
         admin.delete(f"{there}ies/{meta['name']}")
+
+
+def test_a_gang_waits_for_the_one_that_cannot_be_pinned_and_says_so(here: Worlds) -> None:
+    with refusing_pins(here, spared="a"):
+        for name in ("a", "b"):
+            gang_pods.submit(here, name, group="ring", size=2)
+        here.await_phase("a", "Running")
+        told = here.await_pod("b", lambda pod: condition(pod).get("reason") == "GangMemberUnplaced")
+        assert "nobody pins here" in condition(told)["message"]
+        assert 1 == len(here.live(gang_pods.uid_of(here, "ring")))
 
 
 def test_a_pod_that_cannot_be_pinned_gives_its_allocation_back_and_is_told(here: Worlds) -> None:
@@ -228,7 +304,13 @@ def evictions_allowed(sandbox: Sandbox) -> Iterator[None]:
         yield
     finally:
         sandbox.kubectl(*annotate, f"{permission.partition('=')[0]}-")
-        sandbox.restart("controllers")  # it asks again only while it holds something back
+        # Withdrawn while nothing is held back: it is heard all the same.
+        wait_until(lambda: is_heard(sandbox, "evictions.permission_ended"), 30, sandbox=sandbox)
+
+
+def is_heard(sandbox: Sandbox, event: str) -> bool:
+    """Whether the controllers' log has the event."""
+    return event in sandbox.instance.log("controllers").read_text()
 
 
 def await_readiness(sandbox: Sandbox, status: int, says: str) -> None:

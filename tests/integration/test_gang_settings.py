@@ -128,7 +128,7 @@ def _submit_saying(worlds: Worlds, word: str) -> str:
     notes = {names.POD_GROUP_SIZE_ANNOTATION: "2", names.WHEN_FULL_ANNOTATION: word}
     metadata = {"name": "c", "labels": labels, "annotations": notes}
     spec = {
-        "containers": [{"name": "main", "image": "example.test/image"}],
+        "containers": [container()],
         "restartPolicy": "Never",
     }
     body = {"metadata": metadata, "spec": spec}

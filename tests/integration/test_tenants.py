@@ -209,6 +209,32 @@ def test_a_refusal_is_reported_in_slurms_words(tenants: Tenants) -> None:
     assert [] == tenants.chemistry.jobs(uid)
 
 
+def test_of_pods_that_are_refused_alike_one_asks_slurm_for_all(tenants: Tenants) -> None:
+    rejected = 'slurm_bridge_slurm_requests_total{operation="job.submit",outcome="rejected"}'
+    limit = ("-i", "modify", "account", "chemistry", "set")
+    pods = [f"alike-{number}" for number in range(16)]
+    tenants.sandbox.run("sacctmgr", *limit, "GrpSubmitJobs=0")
+    try:
+        tenants.chemistry.submit("first", by=tenants.bob)
+        tenants.chemistry.await_pod("first", is_refused)
+        before = tenants.files.metric("extender", rejected)
+        for name in pods:
+            tenants.chemistry.submit(name, by=tenants.bob)
+        for name in pods:
+            tenants.chemistry.await_pod(name, is_refused)
+        asked = tenants.files.metric("extender", rejected) - before
+    finally:
+        tenants.sandbox.run("sacctmgr", *limit, "GrpSubmitJobs=-1")
+
+    assert asked < len(pods)
+    tenants.chemistry.await_phase(pods[0], "Running")
+
+
+def is_refused(pod: dict[str, Any]) -> bool:
+    """Whether Slurm has refused its job."""
+    return condition(pod).get("reason") == "SubmitRefused"
+
+
 @pytest.fixture
 def recorded(tenants: Tenants) -> Iterator[None]:
     """The rule by groups does not hold: what is recorded of a creator is the name alone."""

@@ -24,10 +24,12 @@ def volume_of(worlds: Worlds, name: str) -> str:
 
 
 @contextmanager
-def a_volume(worlds: Worlds, name: str, host: str = "") -> Iterator[None]:
+def a_volume(
+    worlds: Worlds, name: str, host: str = "", *, mode: str = "ReadWriteOnce"
+) -> Iterator[None]:
     """A claim, and the volume it is bound to: on one host, or anywhere."""
     size = {"storage": "1Mi"}
-    common = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
+    common = {"accessModes": [mode], "storageClassName": ""}
     volume = {
         **common,
         **(only_on(host) if host else {}),

@@ -74,6 +74,10 @@ SICK: Mapping[str, Mapping[str, str | None]] = {
     },
     "SlurmBridgeOrphans": {"slurm_bridge_orphans_cancelled_total": "0x55 1x10"},
     "SlurmBridgeOrphansHeldBack": {"slurm_bridge_orphans_held_back": "24x60"},
+    "SlurmBridgeOtherPods": {
+        'slurm_bridge_other_pods{namespace="kube-system"}': "9x60",
+        'slurm_bridge_other_pods{namespace="intruder"}': "0x30 1x30",
+    },
     "SlurmBridgeClock": {'slurm_bridge_clock_skew_seconds{instance="c"}': "-3600x60"},
     "SlurmBridgePodsNotBound": {'slurm_bridge_pods{row="placed"}': "3x60"},
     "SlurmBridgeCertificateExpires": {

@@ -83,11 +83,12 @@ def ended_by_others(
 def ended_for_unused_slots(
     members: Sequence[Member], answers: Mapping[PodUid, Decision], policy: Deadlines, now: datetime
 ) -> dict[PodUid, Decision]:
-    """Evict a gang whose slots are kept for too long for members that were never created.
+    """Evict a gang whose slots are kept for too long for members that were never placed.
 
     Some controllers create some members only when others run. A member is added to the
     placeholder's identity before it is placed, so a placeholder that names fewer members than it
-    has slots still waits for some. Slots of members that were there and are gone do not count.
+    has slots still waits for some. Slots of members that were there and are gone do not count, but
+    those of members that have been there for as long and cannot be placed do.
     """
     came: defaultdict[JobId, set[PodUid]] = defaultdict(set)
     for member in members:
@@ -95,13 +96,20 @@ def ended_for_unused_slots(
             if member.job.id not in came:
                 came[member.job.id].update(member.job.identity.pods)
             came[member.job.id].add(member.pod.uid)
+    late = {
+        member.pod.uid
+        for member in members
+        if member.row is Row.GATED
+        and policy.kept_slots_deadline is not None
+        and now - member.pod.created_at > policy.kept_slots_deadline
+    }
     is_fresh = all(member.is_fresh for member in members)
     ended: dict[PodUid, Decision] = {}
     for member in members:
         job, own = member.job, answers.get(member.pod.uid)
         if own is None or job is None or member.row not in (Row.PLACED, Row.BOUND):
             continue
-        absent = job.tasks - len(came[job.id])
+        absent = job.tasks - len(came[job.id] - late)
         began, deadline = job.started_at, policy.kept_slots_deadline
         if absent <= 0 or job.phase is not JobPhase.RUNNING or began is None or deadline is None:
             continue
@@ -114,7 +122,7 @@ def ended_for_unused_slots(
         elif is_fresh:
             text = (
                 f"{absent} of the {job.tasks} slots of Slurm job {job.id} were kept for "
-                f"{deadline.total_seconds():g} s for pods of its gang that did not come"
+                f"{deadline.total_seconds():g} s for pods of its gang that did not come, or could not be placed"
             )
             evict = Evict(cause=Cause.INCOMPLETE, message=text)
             ended[member.pod.uid] = Decision(actions=(evict,), reason=text)

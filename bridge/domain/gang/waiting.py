@@ -103,13 +103,30 @@ def _assigning(
 def _joining(
     own: Mapping[PodUid, Decision], waiting: Sequence[Member], around: Around
 ) -> dict[PodUid, Decision]:
-    """Assign once all are in the placeholder's identity; no newcomer cancels a running one."""
-    answers = _held(own, Cancel, "the gang's placeholder runs: another member finds no room yet")
+    """Assign once all are in the placeholder's identity; no newcomer cancels a running one.
+
+    One that finds no room, or whose pin is refused, says why. Its slot is not kept for ever
+    (`endings.ended_for_unused_slots`).
+    """
+    answers = {
+        member.pod.uid: _unplaced(member, own[member.pod.uid], around)
+        if has(own[member.pod.uid], Cancel)
+        else own[member.pod.uid]
+        for member in waiting
+    }
     assigned = [member for member in waiting if has(answers[member.pod.uid], Assign)]
     if enlist := _enlist(assigned, around):
         first = answers[enlist.pods[0]]
         answers[enlist.pods[0]] = replace(first, actions=(enlist, *first.actions))
     return answers
+
+
+def _unplaced(member: Member, decision: Decision, around: Around) -> Decision:
+    """Wait; after a moment Tell what keeps the member from joining the others."""
+    text = f"the other pods of its gang run, and this one cannot join them: {decision.reason}"
+    if member.dwelt < around.policy.tell_after:
+        return wait(text, retry=_SOON)
+    return tell(member.pod, "GangMemberUnplaced", text, retry=_SOON)
 
 
 def _updating(waiting: Sequence[Member], around: Around, job: SlurmJob) -> Decision | None:

@@ -8,6 +8,7 @@ from bridge.domain.caps import DEFAULT, Caps
 from bridge.domain.ids import JobId, KubeNode, SlurmNode
 from bridge.domain.lifecycle.actions import Action
 from bridge.domain.model.pods import Pod
+from bridge.domain.observation.unbindable import Unbound
 from bridge.domain.observation.view import View
 
 
@@ -57,6 +58,8 @@ class PinRefusal:
     job_id: JobId
     """The placeholder the pod would have been placed by."""
     since: datetime
+    tried_at: datetime
+    """The last attempt."""
     text: str
 
 
@@ -90,6 +93,8 @@ class Facts:
     """The circuit breaker is open: too many pods would be evicted at once on Slurm's word."""
     refusal: SubmitRefusal | None = None
     """Set from a refused submit until the next accepted one."""
+    unbound: tuple[Unbound, ...] = ()
+    """Pods of the same controller that kube-scheduler could not bind lately."""
     pin_refusal: PinRefusal | None = None
     """Set since the API server has refused the pin."""
 

@@ -33,9 +33,9 @@ class Pins:
         text = shortened(text, _LONGEST_BYTES)
         before = self._refused.get(pod)
         if before is not None and before.job_id == assign.job_id:
-            self._refused[pod] = replace(before, text=text)
+            self._refused[pod] = replace(before, text=text, tried_at=at)
         else:
-            self._refused[pod] = PinRefusal(job_id=assign.job_id, since=at, text=text)
+            self._refused[pod] = PinRefusal(job_id=assign.job_id, since=at, tried_at=at, text=text)
 
     def forget(self, pod: PodUid) -> None:
         """Forget a pod that is gone or has been placed."""

@@ -1,12 +1,16 @@
 """Refused submits, counted until one is accepted; a new leader has none and simply tries again."""
 
-from collections.abc import Iterable
-from datetime import datetime
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
+from bridge.domain import backoff
 from bridge.domain.faults import shortened
-from bridge.domain.ids import PodUid
+from bridge.domain.ids import PodUid, WorkloadKey
 from bridge.domain.lifecycle.decision import SubmitRefusal
+from bridge.domain.model.placeholder import PlaceholderSpec
 
 K = TypeVar("K")
 
@@ -47,3 +51,63 @@ class Refusals(Generic[K]):
         """Forget the refusals of a submit that was for this pod."""
         if (key := self._of.get(pod)) is not None:
             self.clear(key)
+
+
+_FIRST, _LONGEST = timedelta(seconds=1), timedelta(seconds=10)
+"""How long a refusal stands for others. Not longer: when a limit has room again, one of very many
+should be submitted soon."""
+
+_MOST_SHARED = 1024
+
+_OWN = frozenset({"identity", "name", "comment", "extra", "also"})
+"""What Slurm does not look at when it accepts or refuses a job; `also` is compared separately."""
+
+
+@dataclass(frozen=True, slots=True)
+class _SharedRefusal:
+    text: str
+    by: WorkloadKey
+    attempts: int
+    at: datetime
+
+
+class SharedRefusals:
+    """Slurm's answers to requests of which many are alike: one asks for all of them.
+
+    Ten thousand pods beyond a limit would otherwise each ask again every five minutes, which is 33
+    submits a second.
+    """
+
+    def __init__(self) -> None:
+        self._last: OrderedDict[Hashable, _SharedRefusal] = OrderedDict()
+
+    def get(self, spec: PlaceholderSpec, now: datetime) -> str | None:
+        """Return what Slurm has just answered to a request like this; None: ask.
+
+        Who asked last may ask again whenever its own back-off is over.
+        """
+        last = self._last.get(_likeness(spec))
+        if last is None or last.by == spec.identity.key:
+            return None
+        is_old = not backoff.left(last.attempts, last.at, now, first=_FIRST, cap=_LONGEST)
+        return None if is_old else last.text
+
+    def refused(self, spec: PlaceholderSpec, text: str, now: datetime) -> None:
+        """Note Slurm's refusal."""
+        like = _likeness(spec)
+        before = self._last.pop(like, None)
+        attempts = before.attempts + 1 if before else 1
+        self._last[like] = _SharedRefusal(text, spec.identity.key, attempts, now)
+        while len(self._last) > _MOST_SHARED:
+            self._last.popitem(last=False)
+
+    def accepted(self, spec: PlaceholderSpec) -> None:
+        """Note that Slurm has accepted such a request."""
+        self._last.pop(_likeness(spec), None)
+
+
+def _likeness(spec: PlaceholderSpec) -> Hashable:
+    return (
+        tuple(getattr(spec, each.name) for each in fields(spec) if each.name not in _OWN),
+        tuple(map(_likeness, spec.also)),
+    )

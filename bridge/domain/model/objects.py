@@ -30,6 +30,8 @@ class KubeObject:
     spec: Mapping[str, Any] = field(default_factory=dict)
     """As the API server has it; {} if only the metadata was requested."""
     status: Mapping[str, Any] = field(default_factory=dict)
+    size_bytes: int = 0
+    """Of its JSON as it was read, for whoever remembers it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from bridge.domain.model import nodes
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts, Taint
 from bridge.domain.model.pods import Pod, Requirement
 from bridge.domain.model.volumes import Reach
-from bridge.domain.request import capacity, notation, selection
+from bridge.domain.request import fit, notation, selection
 
 TRANSIENT_TAINTS = "node.kubernetes.io/"
 """Taints with this prefix come and go with a node's condition; a job may wait longer than they
@@ -147,7 +147,7 @@ def choose(
     lacking = {
         node.kube.name: why
         for node in among.nodes.values()
-        if (why := capacity.lacking(pod, node.kube, unseen.counted))
+        if (why := fit.lacking(pod, node.kube, unseen.counted))
     }
     if (
         not lacking

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 from bridge.domain import caps, names, numbers
 from bridge.domain.faults import Fault, Refused, bounded
 from bridge.domain.ids import PodUid, SlurmNode
+from bridge.domain.model import volumes
 from bridge.domain.model.identities import Frozen, Identity
 from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
 from bridge.domain.model.volumes import Claims
-from bridge.domain.request import attribution, build, overrides, volumes
+from bridge.domain.request import attribution, build, overrides
 from bridge.domain.request.attribution import Provenance
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.candidates import Pool

@@ -105,6 +105,24 @@ def shortfall(pod: Pod, job: SlurmJob, slot: int, gpu_resources: Mapping[str, st
     return f"it has {missing} that the pod requests" if missing else ""
 
 
+def lacking(pod: Pod, kube_node: KubeNodeFacts, counted: Container[str]) -> str:
+    """Return what the node never has enough of, in words; "" if it may hold the pod.
+
+    Slurm counts CPUs, memory and GRES. Whatever else a pod requests must at least be allocatable on
+    a node, or Slurm would start its job there again and again. What other pods take of it changes,
+    and is for `check`.
+
+    counted: extended resources that Slurm counts itself.
+    """
+    wanted, allocatable = pod.demand, kube_node.allocatable
+    if wanted.ephemeral_storage_bytes > allocatable.ephemeral_storage_bytes:
+        return f"{quantities.mebibytes(wanted.ephemeral_storage_bytes)}Mi of ephemeral-storage"
+    for name, count in sorted(wanted.extended.items()):
+        if name not in counted and count > allocatable.extended.get(name, 0):
+            return f"{count} {name}"
+    return "room for a pod" if wanted.pods > allocatable.pods else ""
+
+
 def _node_problem(pod: Pod, kube_node: KubeNodeFacts) -> str:
     """Return what keeps the pod off the node even after other pods leave."""
     if kube_node.is_deleting:

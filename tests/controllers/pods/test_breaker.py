@@ -1,6 +1,7 @@
 """The breaker of the controllers, over the product's own caches and readings. In virtual time."""
 
 import asyncio
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -18,7 +19,7 @@ from bridge.process.metrics import Metrics
 from bridge.reconcile.placeholders import Placeholders
 from bridge.settings.schema import Controllers
 from bridge.slurm.discovery import Snapshot
-from controllers.pods.breaker import Breaker
+from controllers.pods.breaker import LISTEN_S, Breaker
 from tests import virtual_time
 from tests.make import lives as build
 from tests.virtual_time import VirtualClock
@@ -132,3 +133,60 @@ def test_a_gang_whose_job_was_cancelled_is_counted_pod_by_pod() -> None:
 
 def test_a_gang_whose_job_cannot_be_read_has_not_lost_it() -> None:
     assert health(None) is None
+
+
+class OwnNamespace:
+    """The API server, as far as the operator's word is read there."""
+
+    def __init__(self) -> None:
+        self.word: str | None = None
+
+    async def request(self, *_: object, **__: object) -> bytes:
+        notes = {} if self.word is None else {names.EVICT_UNTIL_ANNOTATION: self.word}
+        metadata = {
+            "name": "slurm-bridge",
+            "uid": "u",
+            "resourceVersion": "1",
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "annotations": notes,
+        }
+        return json.dumps({"metadata": metadata}).encode()
+
+
+def test_a_permission_that_is_withdrawn_is_heard() -> None:
+    """Although nothing is held back while it is in force."""
+
+    async def main(clock: VirtualClock) -> list[bool]:
+        gang, namespace = members(clock), OwnNamespace()
+        ended = placeholder(gang, build.ended(JobEnd.CANCELLED))
+        metrics = Metrics("controllers")
+        placeholders = Placeholders(
+            Slurm(clock, {GANG: (ended,)}),  # type: ignore[arg-type]  # all that is asked of it
+            pace=PACE,
+            clock=clock,
+            metrics=metrics,
+        )
+        pods = Cache(PODS)
+        for pod in gang:
+            pods.put(pod)
+        breaker = Breaker(
+            LIMITS,
+            pods=pods,
+            placeholders=placeholders,
+            kube=namespace,  # type: ignore[arg-type]  # all that is asked of it
+            namespace="slurm-bridge",
+            clock=clock,
+            metrics=metrics,
+        )
+        stop, held = asyncio.Event(), []
+        async with asyncio.TaskGroup() as group:
+            group.create_task(placeholders.run(stop, wake=lambda _: None))
+            group.create_task(breaker.run(stop))
+            for word in (None, (clock.now() + timedelta(hours=1)).isoformat(), None):
+                namespace.word = word
+                await clock.sleep(2 * LISTEN_S)
+                held.append(breaker.holds(gang[0]))
+            stop.set()
+        return held
+
+    assert [True, False, True] == virtual_time.run(main)

@@ -144,7 +144,13 @@ def test_a_replacement_waits_until_the_old_containers_are_gone() -> None:
 def test_a_placeholder_that_runs_is_not_cancelled_for_a_newcomer_that_does_not_fit() -> None:
     new = waiting("d")
     pods = [running("a", 0), running("c", 2), new]
-    assert {} == decided(pods, job(JobPhase.RUNNING, A, B, C), misfits=(new,))
+    its = job(JobPhase.RUNNING, A, B, C)
+    assert {} == decided(pods, its, misfits=(new,))
+    ((name, (tell,)),) = decided(pods, its, misfits=(new,), dwelt=timedelta(minutes=1)).items()
+    assert isinstance(tell, Tell)
+    assert ("d", "GangMemberUnplaced") == (name, tell.reason)
+    assert "this one cannot join them: Slurm job" in tell.message
+    assert "looking for another" not in tell.message
 
 
 def test_nobody_joins_a_gang_whose_members_are_all_going() -> None:

@@ -229,6 +229,19 @@ def test_a_gang_whose_slots_stay_empty_ends_with_all_its_pods() -> None:
         assert "1 of the 3 slots of Slurm job 7 were kept for 600 s" in evict.message
 
 
+def test_so_does_one_whose_last_member_cannot_be_placed() -> None:
+    """Its pin is refused, or there is no room for it: it has a name in the placeholder, and no node."""
+    early = replace(C, created_at=BEGAN - timedelta(seconds=1))
+    replaced = replace(C, created_at=BEGAN + timedelta(minutes=5))
+
+    assert {"a", "b"} == {
+        name
+        for name, its in ended_after(LIMIT, *FULL[:2], early, there=RUNS).items()
+        if its.actions
+    }
+    assert {} == ended_after(LIMIT, *FULL[:2], replaced, there=RUNS)
+
+
 def test_until_then_it_is_looked_at_when_its_time_is_over() -> None:
     (decision,) = ended_after(LIMIT - timedelta(seconds=7), FULL[0]).values()
     assert ((), timedelta(seconds=7)) == (decision.actions, decision.retry_after)

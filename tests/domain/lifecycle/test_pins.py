@@ -29,8 +29,12 @@ def waiting(refusal: PinRefusal | None) -> Facts:
     return replace(facts, kube_node=build.KUBE_NODE, fit=Fit.FITS, pin_refusal=refusal)
 
 
-def refused(ago: timedelta, job_id: JobId = build.JOB_ID) -> PinRefusal:
-    return PinRefusal(job_id=job_id, since=NOW - ago, text="too many operations")
+def refused(
+    ago: timedelta, job_id: JobId = build.JOB_ID, tried: timedelta = timedelta(seconds=60)
+) -> PinRefusal:
+    return PinRefusal(
+        job_id=job_id, since=NOW - ago, tried_at=NOW - tried, text="too many operations"
+    )
 
 
 @pytest.mark.parametrize(
@@ -39,6 +43,10 @@ def refused(ago: timedelta, job_id: JobId = build.JOB_ID) -> PinRefusal:
         pytest.param(None, id="nobody refuses it"),
         pytest.param(refused(DEADLINE - timedelta(seconds=1)), id="not for long"),
         pytest.param(refused(2 * DEADLINE, JobId(1)), id="an earlier job's pin"),
+        pytest.param(
+            refused(2 * DEADLINE, tried=max(DEADLINE, timedelta(minutes=2))),
+            id="not tried for a while: a gang keeps its placeholder",
+        ),
     ],
 )
 def test_a_pod_is_pinned_again_and_again(refusal: PinRefusal | None) -> None:
@@ -64,8 +72,9 @@ def test_the_first_refusal_of_each_job_counts() -> None:
     first = pins.get(UID)
     pins.refused(UID, replace(PIN, actions=(replace(ASSIGN, job_id=JobId(1)),)), "new", NOW)
 
-    assert PinRefusal(job_id=build.JOB_ID, since=NOW, text="two") == first
-    assert PinRefusal(job_id=JobId(1), since=NOW, text="new") == pins.get(UID)
+    later = NOW + timedelta(seconds=9)
+    assert PinRefusal(job_id=build.JOB_ID, since=NOW, tried_at=later, text="two") == first
+    assert PinRefusal(job_id=JobId(1), since=NOW, tried_at=NOW, text="new") == pins.get(UID)
     pins.forget(UID)
     assert pins.get(UID) is None
 

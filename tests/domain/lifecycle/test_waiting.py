@@ -20,6 +20,7 @@ from bridge.domain.lifecycle.actions import (
 from bridge.domain.lifecycle.decision import Decision, Facts, Fit, SubmitRefusal
 from bridge.domain.model.jobs import JobEnd, SlurmJob
 from bridge.domain.model.pods import Pod
+from bridge.domain.observation.unbindable import Unbound
 from tests.make import lives as build
 from tests.make.lives import actions, decide, only_tell, told
 
@@ -137,6 +138,32 @@ class TestSubmitting:
         assert tell.reason == "GrantHeld"
         pod = told(facts.pod, tell)
         assert (Wait(),) == actions(build.facts(pod)), "Slurm has forgotten them meanwhile"
+
+    def test_submits_no_more_for_an_hour_after_six_misfits_and_says_so(self) -> None:
+        ends = [build.ended(number=number, cause=OwnCause.MISFIT) for number in range(4711, 4717)]
+        long_ago = NOW - timedelta(minutes=10)
+        ends = [replace(each, started_at=long_ago) for each in ends]
+
+        assert (Submit(),) == actions(build.facts(build.gated(), *ends[:5]))
+        facts = build.facts(build.gated(), *ends)
+        tell = only_tell(facts)
+
+        assert tell.reason == "NodeMisfitHeld"
+        pod = told(facts.pod, tell)
+        forgotten = build.facts(pod)
+        assert (Wait(),) == actions(replace(forgotten, since=NOW - timedelta(minutes=59)))
+        assert (Submit(),) == actions(replace(forgotten, since=NOW - timedelta(minutes=61)))
+
+    def test_avoids_nodes_to_which_its_controllers_pods_could_not_be_bound(self) -> None:
+        lately = tuple(Unbound(SlurmNode(f"s{n}"), NOW - timedelta(minutes=20)) for n in (1, 2, 3))
+        facts = build.facts(build.gated())
+
+        twice = replace(facts, unbound=lately[:2])
+        assert (Submit(avoid=(SlurmNode("s1"), SlurmNode("s2"))),) == actions(twice)
+        tell = only_tell(replace(facts, unbound=lately))
+
+        assert tell.reason == "BindHeld"
+        assert "on s1, s2, s3" in tell.message
 
     def test_backs_off_longer_with_every_placeholder_that_ended(self) -> None:
         ends = tuple(

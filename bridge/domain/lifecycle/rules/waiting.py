@@ -14,6 +14,7 @@ from bridge.domain.lifecycle.waiting_reasons import NOT_LOOKED_AT
 from bridge.domain.model import grant
 from bridge.domain.model.jobs import JobEnd
 from bridge.domain.model.pods import Pod
+from bridge.domain.observation import unbindable
 
 SUBMITTED_AGAIN_AFTER = frozenset({JobEnd.NODE_FAIL, JobEnd.PREEMPTED, JobEnd.BOOT_FAIL})
 """Ends that nobody meant for the pod: a waiting one is submitted again."""
@@ -28,6 +29,21 @@ _MOST_SHRUNK = 3
 """How many placeholders with less than the pod takes Slurm may start before none is submitted any
 more. Counted among those that Slurm still knows."""
 
+_MOST_MISFITS = 6
+"""How many placeholders may get unsuitable nodes, counted among those that Slurm still knows: the
+back-off has grown to half a minute by then."""
+
+_MOST_UNBOUND = 3
+"""How many pods of a controller may be evicted because they cannot be bound; each holds its nodes
+until the bind deadline."""
+
+_PIN_AGAIN = timedelta(minutes=2)
+"""Longer than the work queue ever waits between two attempts."""
+
+_MISFIT_HELD = "NodeMisfitHeld"
+_HELD_FOR = timedelta(hours=1)
+_HELD_RETRY = timedelta(minutes=1)
+
 _GRANT_HELD = "GrantHeld"
 """The condition's reason while none is submitted; it stays when Slurm has forgotten the jobs."""
 
@@ -35,7 +51,9 @@ _GRANT_HELD = "GrantHeld"
 def submit(case: Case) -> Decision:
     """Submit, when no other gate is on and the back-off is over.
 
-    If the last three were changed while they waited and got less than the pod takes: Tell.
+    If the last three were changed while they waited and got less than the pod takes: Tell. If the
+    last six got nodes that cannot take it, or the last three of its controller's pods could not be
+    bound: Tell, for an hour.
     """
     pod = case.pod
     if pod.has_foreign_gate:
@@ -54,6 +72,8 @@ def submit(case: Case) -> Decision:
             "the pod requests: none is submitted any more; delete the pod and create it again"
         )
         return say(case, _GRANT_HELD, text)
+    if held := _held_for_its_nodes(case):
+        return held
     if remaining := backoff_left(case):
         return _back_off(case, remaining)
     avoid = _nodes_to_avoid(case)
@@ -140,8 +160,8 @@ def tell_unplaced(case: Case) -> Decision:
 
 def _misfit(case: JobCase, why: str) -> Decision:
     job = case.job
-    text = f"Slurm job {job.id} got node {', '.join(job.nodes)}, but {why}: looking for another"
-    tell = Tell(job_id=job.id, reason="NodeMisfit", message=text)
+    text = f"Slurm job {job.id} got node {', '.join(job.nodes)}, but {why}"
+    tell = Tell(job_id=job.id, reason="NodeMisfit", message=f"{text}: looking for another")
     return do(text, cancel_of(job, OwnCause.MISFIT), tell)
 
 
@@ -161,12 +181,44 @@ def _was_shrunk_too_often(case: Case) -> bool:
     return len(shrunk) >= _MOST_SHRUNK or (said is not None and said.reason == _GRANT_HELD)
 
 
+def _held_for_its_nodes(case: Case) -> Decision | None:
+    """Return what to tell a pod that Slurm would only start and cancel again; None if it may try.
+
+    Each try takes nodes from others for a moment, and leaves a job in the accounting.
+    """
+    facts = case.facts
+    said = case.pod.condition(names.ALLOCATED_CONDITION)
+    misfits = [job for job in facts.view.ended if job.identity.cause == OwnCause.MISFIT]
+    was_held = said is not None and said.reason == _MISFIT_HELD
+    if len(misfits) >= _MOST_MISFITS or (was_held and case.dwelt < _HELD_FOR):
+        text = (
+            f"{_MOST_MISFITS} Slurm jobs in a row got nodes that Kubernetes cannot use for the pod: "
+            "none is submitted for an hour; see the events of the pod for what is missing there, "
+            "or delete the pod and create it again"
+        )
+        retry = max(_HELD_FOR - case.dwelt, _HELD_RETRY)
+        return say(case, _MISFIT_HELD, text, retry=retry)
+    if len(facts.unbound) >= _MOST_UNBOUND:
+        where = ", ".join(dict.fromkeys(each.node for each in facts.unbound))
+        text = (
+            f"kube-scheduler could not bind the last {len(facts.unbound)} pods of the same "
+            f"controller (on {where}): none is submitted for an hour; see the events of the "
+            "evicted pods for the reason"
+        )
+        again_at = facts.unbound[-_MOST_UNBOUND].at + unbindable.LASTS
+        return say(case, "BindHeld", text, retry=max(again_at - facts.now, _HELD_RETRY))
+    return None
+
+
 def _why_unpinnable(case: JobCase) -> str:
     """Return why the pod cannot be pinned although it fits; "" as long as trying is worth it."""
     refusal = case.facts.pin_refusal
     if refusal is None or refusal.job_id != case.job.id:
         return ""
     if case.facts.now - refusal.since < case.policy.bind_deadline:
+        return ""
+    # A gang's placeholder stays for the others: what was in the way may have gone meanwhile.
+    if case.facts.now - refusal.tried_at >= max(case.policy.bind_deadline, _PIN_AGAIN):
         return ""
     return f"the API server refuses to give it to the pod ({refusal.text})"
 
@@ -218,7 +270,8 @@ def _nodes_to_avoid(case: Case) -> tuple[SlurmNode, ...]:
     oldest = case.facts.now - case.policy.avoid_node
     return tuple(
         sorted(
-            {
+            {each.node for each in case.facts.unbound}
+            | {
                 node
                 for job in case.facts.view.ended
                 if job.identity.cause == OwnCause.MISFIT

@@ -1,0 +1,28 @@
+"""What is remembered of pods that could not be bound."""
+
+from datetime import UTC, datetime, timedelta
+
+from bridge.domain.ids import SlurmNode
+from bridge.domain.observation.unbindable import LASTS, Unbindable, Unbound
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+NODE = SlurmNode("s1")
+
+
+def test_evictions_are_remembered_for_their_controller_and_an_hour() -> None:
+    known = Unbindable()
+    known.note("job", NODE, NOW)
+
+    assert (Unbound(NODE, NOW),) == known.lately("job", NOW + LASTS - timedelta(seconds=1))
+    assert () == known.lately("job", NOW + LASTS)
+    assert () == known.lately("other", NOW)
+
+
+def test_no_number_of_controllers_or_evictions_costs_much() -> None:
+    known = Unbindable()
+    for number in range(10_000):
+        known.note(f"job-{number}", NODE, NOW)
+        known.note("job", NODE, NOW)
+
+    assert len(known.lately("job", NOW)) <= 16
+    assert () == known.lately("job-0", NOW)
