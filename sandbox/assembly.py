@@ -55,6 +55,7 @@ def assemble(instance: Instance, programs: dict[AssetName, Asset], now: datetime
         parts += kubernetes.parts(instance, asset.bin)
         parts.append(kwok.part(instance, asset.bin))
         (instance.bin / "kubectl").symlink_to(asset.bin / "kubectl")
+        environment.write_plugin(instance)
     if options.workloads:
         workloads.prepare(instance, now)
         parts += workloads.parts(instance, programs[AssetName.WORKLOADS])
