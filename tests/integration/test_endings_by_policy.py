@@ -264,6 +264,10 @@ def await_readiness(sandbox: Sandbox, status: int, says: str) -> None:
     wait_until(says_so, 60, sandbox=sandbox)
 
 
+@pytest.mark.attack(
+    "cancel one's own jobs and keep the pods, so that the circuit breaker keeps everybody's",
+    "it counts for each Slurm user",
+)
 def test_one_users_cancelled_jobs_keep_nobody_elses_pods(here: Worlds, sandbox: Sandbox) -> None:
     sandbox.run("sacctmgr", "-i", "add", "account", "physics")
     sandbox.run("sacctmgr", "-i", "add", "user", "alice", "account=physics")
