@@ -2,7 +2,7 @@
 
 import typer
 
-from bridge.commands import doctor, explain, nodes, queue, why
+from bridge.commands import doctor, explain, nodes, queue, takeover, why
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -15,6 +15,7 @@ app.command("queue")(queue.command)
 app.command("nodes")(nodes.command)
 app.command("explain")(explain.command)
 app.command("doctor")(doctor.command)
+app.command("take-over")(takeover.command)
 
 
 def main() -> None:
