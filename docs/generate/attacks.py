@@ -1,12 +1,12 @@
 """Write the list of attacks in `docs/security.md` from the tests that try them: page in, page out.
 
-A test, or a case of one (`pytest.param`), carries `pytest.mark.attack(attack, why it fails)`. Only
-the sources are read. Text outside the marks of the page is kept (`make docs`).
+A test carries `pytest.mark.attack(attack, why it fails)`, and so does a case that
+`tests.attacks.attack` makes. Only the sources are read. Text outside the marks of the page is kept (`make docs`).
 """
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeGuard
@@ -50,23 +50,20 @@ def render(page: str, root: Path = ROOT) -> str:
 
 def _marked(decorator: ast.expr, test: str) -> Iterator[Attack]:
     if _is_call(decorator, "pytest.mark.attack"):
-        yield _attack(decorator, test)
+        yield _attack(decorator.args, test)
         return
     for call in ast.walk(decorator):
-        if not _is_call(call, "pytest.param"):
-            continue
-        named = {each.arg: each.value for each in call.keywords}
-        marks = named.get("marks")
-        if marks is not None and _is_call(marks, "pytest.mark.attack"):
-            yield _attack(marks, f"{test}[{ast.literal_eval(named['id'])}]")
+        if _is_call(call, "attack"):
+            case = ast.literal_eval(call.args[0])
+            yield _attack(call.args[1:3], f"{test}[{case}]")
 
 
 def _is_call(node: ast.AST, name: str) -> TypeGuard[ast.Call]:
     return isinstance(node, ast.Call) and ast.unparse(node.func) == name
 
 
-def _attack(mark: ast.Call, test: str) -> Attack:
-    what, why = (ast.literal_eval(argument) for argument in mark.args)
+def _attack(texts: Sequence[ast.expr], test: str) -> Attack:
+    what, why = map(ast.literal_eval, texts)
     return Attack(what=what, why=why, test=test)
 
 
