@@ -136,6 +136,8 @@ def test_a_forced_deletion_leaves_no_job_behind(worlds: Worlds, alice: Api) -> N
         ("gres", "gpu:1 --exclusive"),
         ("gres", "gpu:1\n"),
         ("gres", "gpu:-1"),
+        ("gres", "gpu:3,gpu:1"),
+        ("gres", "gpu:2,gpu:a100:2"),
         ("licenses", "matlab:1\x00"),
         ("dependency", "afterok:1\nafterany:2"),
         ("dependency", "expand:1"),

@@ -46,7 +46,8 @@ class Scene:
     def tried(self, method: str, path: str, body: object = None, kind: str = "merge") -> str:
         """What is said against it; `{ns}` in the path is her namespace."""
         path = path.replace("{ns}", self.worlds.path).replace("{hers}", self.hers)
-        return refusal(self.alice, method, path, body, f"{kind}-patch+json")
+        form = "yaml" if kind == "apply" else "json"
+        return refusal(self.alice, method, path, body, f"{kind}-patch+{form}")
 
 
 @pytest.fixture(scope="module")
@@ -156,11 +157,11 @@ def unharmed(scene: Scene) -> Iterator[None]:
         attack(
             "resize",
             "grow a running pod by its subresource resize",
-            "policy `resize`",
+            "role, and policy `resize`",
             "{hers}/resize",
             {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "4"}}}]}},
             "strategic-merge",
-            "denied",
+            ROLE.format("patch"),
         ),
         attack(
             "another job's owner",
@@ -180,11 +181,11 @@ def unharmed(scene: Scene) -> Iterator[None]:
         attack(
             "metadata by ephemeralcontainers",
             "change labels through the subresource ephemeralcontainers",
-            "the API server takes nothing but the containers from there",
+            "role, and the API server takes nothing but the containers from there",
             "{hers}/ephemeralcontainers",
             {"metadata": {"labels": {names.JOB_ID_LABEL: "1"}}},
             "strategic-merge",
-            "",
+            ROLE.format("patch"),
         ),
         attack(
             "the status",
@@ -275,7 +276,6 @@ def test_an_ordinary_user_changes_nothing_of_ours(
     said = scene.tried("PATCH", path, body, kind)
 
     assert words in said
-    assert bool(words) == bool(said)
 
 
 @pytest.mark.parametrize(
@@ -375,7 +375,7 @@ def test_nobody_is_somebody_else(scene: Scene, full_sandbox: Sandbox, who: str) 
     name = () if who.startswith("--as=") else ("--as=alice",)
 
     with pytest.raises(SandboxError, match="cannot impersonate resource"):
-        full_sandbox.kubectl(f"--kubeconfig={alice}", who, *name, "get", "pods", "-A")
+        full_sandbox.kubectl(f"--kubeconfig={alice}", who, *name, "get", "--raw", "/api/v1/pods")
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ class Stage:
 def stage(full_sandbox: Sandbox) -> Iterator[Stage]:
     with fresh_namespace(full_sandbox, labels={names.ENABLED_LABEL: "true"}) as name:
         worlds = Worlds(full_sandbox, name)
-        uid = worlds.submit("victim")
+        uid = worlds.submit("victim", annotations={f"{names.REQUEST_PREFIX}timelimit": "60"})
         worlds.await_phase("victim", "Running")
         job = worlds.await_live(uid, lambda job: job.state == "RUNNING")
         yield Stage(worlds, uid, job, record_of(worlds, job.id))
@@ -127,13 +127,6 @@ def unharmed(stage: Stage) -> Iterator[None]:
             "scontrol update jobid={job} admincomment={}",
         ),
         attack(
-            "suspend",
-            "suspend one's own placeholder: Slurm would look for a slurmd",
-            "Slurm lets only operators",
-            OWNER,
-            "scontrol suspend {job}",
-        ),
-        attack(
             "requeue",
             "requeue one's own running placeholder, and keep the pod",
             "Slurm does not requeue external jobs",
@@ -153,20 +146,6 @@ def unharmed(stage: Stage) -> Iterator[None]:
             "Slurm lets only operators",
             OWNER,
             "scontrol update jobid={job} priority=4000000000",
-        ),
-        attack(
-            "a step",
-            "run a program in another's placeholder by `srun --jobid`",
-            "Slurm refuses",
-            BOB,
-            "srun --jobid={job} --overlap true",
-        ),
-        attack(
-            "a step of one's own",
-            "run a program beside one's own pod by `srun --jobid`",
-            "external jobs have no steps",
-            OWNER,
-            "srun --jobid={job} --overlap true",
         ),
         attack(
             "drain",

@@ -38,6 +38,10 @@ def caller(sandbox: Sandbox, pair: tuple[Path, Path] | None = None) -> Iterator[
         yield client
 
 
+def tls(sandbox: Sandbox, service: str) -> str:
+    return f"https://127.0.0.1:{sandbox.instance.ports[service]}"
+
+
 def issued(folder: Path, signer: str, sandbox: Sandbox) -> tuple[Path, Path]:
     """A client certificate that the extender should not trust."""
     if signer == "the webhook's":
@@ -75,13 +79,14 @@ def test_the_extender_answers_kube_scheduler_only(
     pair = issued(tmp_path, signer, full_sandbox)
 
     with caller(full_sandbox, pair) as client, pytest.raises(httpx.TransportError):
-        client.post(f"{full_sandbox.instance.url('extender')}/v1/{verb}", json={})
+        client.post(f"{tls(full_sandbox, 'extender')}/v1/{verb}", json={})
 
 
 @pytest.mark.attack(
     "speak an old version of TLS to the webhook or the extender",
     "1.2 is the least",
 )
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion")
 @pytest.mark.parametrize("service", ["webhook", "extender"])
 def test_no_old_tls(full_sandbox: Sandbox, service: str) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -91,7 +96,10 @@ def test_no_old_tls(full_sandbox: Sandbox, service: str) -> None:
     context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
 
     port = full_sandbox.instance.ports[service]
-    with socket.create_connection(("127.0.0.1", port), 10) as raw, pytest.raises((ssl.SSLError, ConnectionError)):
+    with (
+        socket.create_connection(("127.0.0.1", port), 10) as raw,
+        pytest.raises((ssl.SSLError, ConnectionError)),
+    ):
         context.wrap_socket(raw)
 
 
@@ -136,7 +144,7 @@ def test_no_plain_http(full_sandbox: Sandbox, service: str) -> None:
 )
 def test_the_webhook_has_nothing_else(full_sandbox: Sandbox, method: str, path: str) -> None:
     with caller(full_sandbox) as client:
-        answer = client.request(method, f"{full_sandbox.instance.url('webhook')}{path}")
+        answer = client.request(method, f"{tls(full_sandbox, 'webhook')}{path}")
 
     assert answer.status_code in (404, 405)
     assert "root:" not in answer.text
@@ -150,7 +158,7 @@ def test_a_review_of_a_strangers_is_answered_and_forgotten(full_sandbox: Sandbox
     token = full_sandbox.token_file.read_text().strip()
 
     with caller(full_sandbox) as client:
-        answer = client.post(f"{full_sandbox.instance.url('webhook')}/mutate", json=REVIEW)
+        answer = client.post(f"{tls(full_sandbox, 'webhook')}/mutate", json=REVIEW)
 
     assert answer.is_success
     assert {"uid", "allowed"} <= answer.json()["response"].keys()

@@ -11,9 +11,18 @@ from bridge.domain.lifecycle.actions import Cause
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from tests.integration.machines import repaired
 from tests.integration.policed import policed
 from tests.integration.slurm_users import run_as
-from tests.integration.worlds import Manifest, Worlds, condition, container, job_id, played
+from tests.integration.worlds import (
+    Manifest,
+    Worlds,
+    condition,
+    container,
+    is_released,
+    job_id,
+    played,
+)
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 
 _OPTIONS = Options(
@@ -23,7 +32,7 @@ _OPTIONS = Options(
     settings=(
         "controllers.start_deadline_s=5",
         "placement.bind_deadline_s=5",
-        "controllers.suspended=evict",
+        "controllers.suspended=keep",
         "controllers.eviction_share=0.5",
         "controllers.eviction_always=2",
     ),
@@ -181,17 +190,35 @@ def test_a_pod_that_cannot_be_pinned_gives_its_allocation_back_and_is_told(here:
     here.await_phase("refused", "Running")
 
 
-@pytest.mark.ending("suspended-evict")
-def test_a_suspended_pod_goes_where_the_settings_say_so(here: Worlds) -> None:
+@pytest.mark.ending("suspended")
+def test_a_suspended_pod_runs_on_and_is_told_so_until_it_is_resumed(here: Worlds) -> None:
     uid = here.submit("suspended")
-    here.await_phase("suspended", "Running")
+    node = here.await_phase("suspended", "Running")["spec"]["nodeName"]
+    job = here.live(uid)[0]
+    with repaired(here, node):
+        here.scontrol("suspend", str(job.id))
+        told = here.await_pod("suspended", lambda pod: condition(pod).get("reason") == "Suspended")
+        assert ("False", "Running") == (condition(told)["status"], told["status"]["phase"])
+        assert "deletionTimestamp" not in told["metadata"]
 
-    here.scontrol("suspend", str(here.live(uid)[0].id))
+        here.scontrol("resume", str(job.id))
+        here.await_pod("suspended", lambda pod: condition(pod).get("status") == "True")
+        assert [(job.id, "RUNNING")] == [(one.id, one.state) for one in here.jobs(uid)]
 
-    evicted = here.await_eviction("suspended")
-    assert "SlurmSuspended" == condition(evicted, "DisruptionTarget")["reason"]
-    here.await_gone("suspended")
-    assert "CANCELLED" == here.await_accounted(uid).state
+        here.delete("suspended")
+        assert "CANCELLED" == here.await_accounted(uid).state
+
+
+def test_a_pod_that_ends_while_it_is_suspended_ends_as_it_did(here: Worlds) -> None:
+    uid = here.submit("ends", annotations=played(seconds=4, exit_code=3))
+    node = here.await_phase("ends", "Running")["spec"]["nodeName"]
+    with repaired(here, node):
+        here.scontrol("suspend", str(here.live(uid)[0].id))
+
+        here.await_pod("ends", is_released)
+
+        ended = here.await_accounted(uid)
+        assert ("FAILED", "3:0") == (ended.state, ended.exit_code)
 
 
 @pytest.mark.ending("too-many")
