@@ -13,8 +13,9 @@ import msgspec
 import typer
 
 from bridge.commands import access, output, takeover_patches
-from bridge.commands.access import Access, Kubeconfig, SlurmTokenFile, SlurmUrl, Way
-from bridge.commands.output import Format, FormatOption, TableColumn
+from bridge.commands.access import Access
+from bridge.commands.options import FormatOption, Way
+from bridge.commands.output import Format, TableColumn
 from bridge.domain import names
 from bridge.domain.diagnosis import takeover
 from bridge.domain.diagnosis.takeover import CancelJob, Leave, LetGo, Step, TakeOver
@@ -55,6 +56,7 @@ class TakeOverRow:
 
 def command(
     *,
+    way: Way,
     yes: Annotated[
         bool, typer.Option("--yes", help="Do it; otherwise only show what would be done.")
     ] = False,
@@ -70,12 +72,8 @@ def command(
         ),
     ] = "",
     form: FormatOption = Format.TABLE,
-    kubeconfig: Kubeconfig = "",
-    slurm_url: SlurmUrl = "",
-    slurm_token_file: SlurmTokenFile = "",
 ) -> None:
     """Take over running pods and their jobs from SchedMD's slurm-bridge, after it was stopped."""
-    way = Way(kubeconfig=kubeconfig, slurm_url=slurm_url, slurm_token_file=slurm_token_file)
     found = access.run(way, lambda opened: _Taker(opened, scheduler_name).run(cluster_id, yes=yes))
     output.table(found, COLUMNS, form, nothing="nothing of SchedMD's slurm-bridge is there")
     if found and not yes:

@@ -85,6 +85,10 @@ RULES_ANNOTATION = "slurm-bridge.dev/policy-rules"
 """Pod annotation, like `REQUESTER_ANNOTATION`: the policy rules that match its requester, separated
 by commas."""
 
+OWNER_ANNOTATION = "slurm-bridge.dev/owner"
+"""Pod annotation, like `REQUESTER_ANNOTATION`: the uid of the controller that owned the pod at
+CREATE. A pod may be released and adopted by another one later."""
+
 CANCEL_ORPHANS_UNTIL_ANNOTATION = "slurm-bridge.dev/cancel-orphans-until"
 """Annotation of slurm-bridge's own namespace: until this moment (RFC 3339), placeholders without
 pods are cancelled however many there are."""

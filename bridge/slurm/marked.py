@@ -3,8 +3,8 @@
 from bridge.domain import hostlist
 from bridge.domain.diagnosis.takeover import MarkedJob
 from bridge.domain.ids import JobId, Sluid, SlurmNode
-from bridge.domain.model import placeholder
-from bridge.domain.model.placeholder import Identity
+from bridge.domain.model import identities
+from bridge.domain.model.identities import Identity
 from bridge.slurm import decode, jobs, lenient, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import EXTERNAL_JOB
@@ -50,7 +50,7 @@ async def take_over(client: SlurmClient, id_: JobId, *, comment: str, identity: 
         NotFound: it is gone, has ended, or its `admin_comment` has changed.
         SlurmError: it was not written.
     """
-    written = placeholder.encode(identity)
+    written = identities.encode(identity)
     held = await _unchanged(client, id_, comment)
     if held.admin_comment != written:
         await client.call(

@@ -378,9 +378,11 @@ def test_policies_speak_of_the_keys_of_the_domain(chart: Rendered) -> None:
             names.GRANT_ANNOTATION,
             names.WHEN_LOST_ANNOTATION,
             names.REQUESTER_ANNOTATION,
+            names.OWNER_ANNOTATION,
         ),
         "elsewhere": (names.GATE, names.FINALIZER, names.ENABLED_LABEL),
         "taint": (names.MANAGED_NODE_TAINT,),
+        "nodes": (names.EXTERNAL_NODE_LABEL, names.HYBRID_NODE_LABEL),
     }.items():
         expressions = json.dumps(policies[f"slurm-bridge-{policy}"]["spec"])
         assert [f"'{key}'" in expressions for key in keys] == [True] * len(keys)
@@ -409,6 +411,7 @@ def test_keys_of_ours_are_frozen() -> None:
         names.ENABLED_LABEL,
         names.REQUESTER_ANNOTATION,
         names.RULES_ANNOTATION,
+        names.OWNER_ANNOTATION,
     )
 
     assert all(key.startswith(names.FROZEN_PREFIXES) for key in ours)

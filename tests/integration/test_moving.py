@@ -165,7 +165,7 @@ def test_what_runs_under_schedmds_bridge_is_ours_without_a_restart(
     worlds.await_gone("single")
     for name in ("left", "right"):
         worlds.set_status(name, terminated())
-    uid = (ours[gang].identity or fail()).uid
+    uid = (ours[gang].identity or fail()).key
     assert (gang, "COMPLETED") == over(worlds, uid)
     # What waited is created again by its controller, and is placed.
     worlds.delete("waits")

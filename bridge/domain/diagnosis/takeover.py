@@ -22,10 +22,10 @@ from bridge.domain.ids import (
     alone_key,
 )
 from bridge.domain.lifecycle.actions import Place
-from bridge.domain.model import placeholder
+from bridge.domain.model import identities
+from bridge.domain.model.identities import Identity, UnreadableIdentityError
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts, slurm_name
-from bridge.domain.model.placeholder import Identity, UnreadableIdentityError
 from bridge.domain.model.pods import Pod
 
 _CREATE_AGAIN = "delete the pod: its controller creates it again"
@@ -198,7 +198,7 @@ def _marked(job: MarkedJob) -> frozenset[str]:
 
 def _identity(job: MarkedJob, cluster: ClusterId) -> Identity | None:
     try:
-        found = placeholder.decode(job.admin_comment)
+        found = identities.decode(job.admin_comment)
     except UnreadableIdentityError:
         return None
     return found if found is not None and found.cluster == cluster and job.is_external else None
@@ -243,7 +243,7 @@ def _new_identity(
         kind=owner.kind if owner else "Pod",
         namespace=first.namespace,
         name=owner.name if owner else first.name,
-        uid=WorkloadKey(f"taken-over/{job.sluid or job.id}") if is_gang else alone_key(first.uid),
+        key=WorkloadKey(f"taken-over/{job.sluid or job.id}") if is_gang else alone_key(first.uid),
         pods=tuple(pod.uid for pod in pods),
     )
 
@@ -255,7 +255,7 @@ def _taken(
     in_slurm: Mapping[KubeNode, SlurmNode],
 ) -> TakeOver:
     ordered = _by_node(job, pods, in_slurm)
-    is_alone = [identity.uid] == [alone_key(uid) for uid in identity.pods]
+    is_alone = [identity.key] == [alone_key(uid) for uid in identity.pods]
     kube_nodes = dict.fromkeys(pod.kube_node for pod in ordered if pod.kube_node is not None)
     return TakeOver(
         job_id=job.id,
@@ -266,7 +266,7 @@ def _taken(
             None
             if is_alone
             else Place(
-                workload=identity.uid,
+                workload=identity.key,
                 rank=identity.pods.index(pod.uid),
                 world_size=len(identity.pods),
                 nodelist=tuple(kube_nodes),

@@ -23,6 +23,9 @@ MOST_DEVICES = 1024
 _LARGEST_WEIGHT = 2**32 - 2
 """`man slurm.conf`, "Weight"."""
 
+_MOST_DEVICES = 4096
+"""A kubelet says how many devices its node has, and each is a word in the node's GresConf."""
+
 _SHOWN = 80
 """The number of characters of a faulty value to show."""
 
@@ -124,6 +127,18 @@ def plain_gres(text: str) -> str:
     return ",".join(sorted(filter(None, re.sub(r"\([^)]*\)", "", text).split(","))))
 
 
+def counted(gres: str) -> dict[str, int]:
+    """Return the count of each GRES: `gpu:a100:4` has 4 of `gpu:a100`, `gpu` has one."""
+    counts = {}
+    for each in filter(None, plain_gres(gres).split(",")):
+        name, _, count = each.rpartition(":")
+        if count.isdecimal():
+            counts[name] = int(count)
+        else:
+            counts[each] = 1
+    return counts
+
+
 def topology_parts(text: str) -> frozenset[str]:
     """Return the parts of `topo-switch:s1,topo-block:b1`; their order does not matter."""
     return frozenset(filter(None, map(str.strip, text.split(","))))
@@ -162,14 +177,15 @@ def _gres(counts: Mapping[str, int]) -> tuple[str, str]:
     """
     records = []
     used: Counter[str] = Counter()
-    for name, count in sorted(counts.items()):
+    bounded = {name: min(count, _MOST_DEVICES) for name, count in sorted(counts.items())}
+    for name, count in bounded.items():
         kind, _, model = name.partition(":")
         first = used[kind]
         used[kind] += count
         files = ",".join(f"file={kind}-{index}" for index in range(first, first + count))
         model = f"type={model}," if model else ""
         records.append(f"count={count},name={kind},{model}{files}")
-    listed = ",".join(f"{name}:{count}" for name, count in sorted(counts.items()))
+    listed = ",".join(f"{name}:{count}" for name, count in bounded.items())
     return listed, "+".join(records)
 
 

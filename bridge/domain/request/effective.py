@@ -5,14 +5,16 @@ the same function, so it shows the job that the extender would submit.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from bridge.domain import caps, names, numbers
 from bridge.domain.faults import Fault, Refused, bounded
-from bridge.domain.ids import SlurmNode
-from bridge.domain.model.placeholder import Frozen, Identity, PlaceholderSpec
+from bridge.domain.ids import PodUid, SlurmNode
+from bridge.domain.model.identities import Frozen, Identity
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
-from bridge.domain.request import attribution, build, overrides
+from bridge.domain.model.volumes import Claims
+from bridge.domain.request import attribution, build, overrides, volumes
 from bridge.domain.request.attribution import Provenance
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.candidates import Pool
@@ -42,6 +44,8 @@ class Gathered:
     """The bridged nodes."""
     avoid: tuple[SlurmNode, ...] = ()
     """Nodes that Kubernetes has just been unable to use."""
+    claims: Mapping[PodUid, Claims] = field(default_factory=dict)
+    """What is known of the claims of each member that has some."""
 
 
 def former(submitted: Iterable[Identity], members: Sequence[Pod]) -> Texts | None:
@@ -76,6 +80,9 @@ def effective(gathered: Gathered, defaults: Defaults) -> PlaceholderSpec | Refus
     """Build the placeholder of a workload, or return what is wrong with the request."""
     if over := bounded(_oversized(gathered.members, defaults)):
         return Refused(over)
+    claims = [gathered.claims.get(member.uid, ()) for member in gathered.members]
+    if unusable := bounded(fault for each in claims for fault in volumes.faults(each)):
+        return Refused(unusable)
     texts = _said(gathered, defaults)
     if isinstance(texts, Refused):
         return texts
@@ -94,6 +101,7 @@ def effective(gathered: Gathered, defaults: Defaults) -> PlaceholderSpec | Refus
         gathered.pool,
         permit=permit,
         avoid=gathered.avoid,
+        reaches=volumes.in_common(claims),
         gang=gathered.gang,
     )
     if isinstance(spec, Refused):

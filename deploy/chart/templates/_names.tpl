@@ -19,6 +19,7 @@
 {{- end }}
 {{- define "slurm-bridge.requesterAnnotation" -}}slurm-bridge.dev/requester{{- end }}
 {{- define "slurm-bridge.rulesAnnotation" -}}slurm-bridge.dev/policy-rules{{- end }}
+{{- define "slurm-bridge.ownerAnnotation" -}}slurm-bridge.dev/owner{{- end }}
 {{- define "slurm-bridge.managedNodeTaint" -}}slinky.slurm.net/managed-node{{- end }}
 
 {{/*

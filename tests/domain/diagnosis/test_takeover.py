@@ -8,7 +8,7 @@ from bridge.domain import names
 from bridge.domain.diagnosis import takeover
 from bridge.domain.diagnosis.takeover import CancelJob, Leave, LetGo, MarkedJob, Step, TakeOver
 from bridge.domain.ids import ClusterId, JobId, KubeNode, PodUid, Sluid, SlurmNode, alone_key
-from bridge.domain.model import placeholder
+from bridge.domain.model import identities
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.model.pods import Phase, Pod
@@ -68,7 +68,7 @@ def test_a_running_pod_is_taken_over_by_its_uid() -> None:
         step.identity.namespace,
         step.identity.name,
     )
-    assert (CLUSTER, alone_key(POD.uid)) == (step.identity.cluster, step.identity.uid)
+    assert (CLUSTER, alone_key(POD.uid)) == (step.identity.cluster, step.identity.key)
     assert (POD.uid,) == step.identity.pods
     assert (None,) == step.places
 
@@ -77,7 +77,7 @@ def test_what_was_taken_over_by_half_is_finished() -> None:
     (first,) = decided(POD)
     assert isinstance(first, TakeOver)
 
-    written = replace(JOB, admin_comment=placeholder.encode(first.identity))
+    written = replace(JOB, admin_comment=identities.encode(first.identity))
     (again,) = decided(POD, job=written)
 
     assert isinstance(again, TakeOver)
@@ -89,7 +89,7 @@ def test_the_pods_of_one_job_are_a_gang_in_the_order_of_its_nodes() -> None:
 
     assert isinstance(step, TakeOver)
     assert (OTHER, POD) == step.pods
-    assert "taken-over/sABC" == step.identity.uid
+    assert "taken-over/sABC" == step.identity.key
     assert [(0, 2, ("k2", "k1")), (1, 2, ("k2", "k1"))] == [
         (place.rank, place.world_size, place.nodelist) for place in step.places if place
     ]

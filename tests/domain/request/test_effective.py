@@ -8,8 +8,9 @@ from bridge.domain import names
 from bridge.domain.caps import Sizes
 from bridge.domain.faults import Refused
 from bridge.domain.ids import PodUid, SlurmNode, WorkloadKey
+from bridge.domain.model.identities import Frozen, Identity
 from bridge.domain.model.objects import KubeObject
-from bridge.domain.model.placeholder import Frozen, Identity, PlaceholderSpec
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
 from bridge.domain.request import candidates
 from bridge.domain.request.attribution import Provenance
@@ -147,10 +148,11 @@ def test_what_it_was_submitted_with_counts_before_what_owners_say_now() -> None:
 
 def test_the_job_belongs_to_the_creator_of_the_nearest_owner_that_no_controller_made() -> None:
     policy = replace(POLICY, creator_annotation=CREATOR, controllers=Patterns([CONTROLLER]))
-    job, jobset = owner("Job", {CREATOR: CONTROLLER}), owner("JobSet", {CREATOR: "bob"})
-    by_a_controller = pod(by=CONTROLLER)
+    job = owner("Job", {CREATOR: CONTROLLER, f"{CREATOR}.owner": "uid-JobSet"})
+    jobset = owner("JobSet", {CREATOR: "bob"})
 
-    def user(*owners: KubeObject) -> str:
+    def user(*owners: KubeObject, at_create: str = "uid-Job") -> str:
+        by_a_controller = pod(by=CONTROLLER, said={names.OWNER_ANNOTATION: at_create})
         rules = (replace(RULE, user="{user}", user_table={"bob": "bob", CONTROLLER: "nobody"}),)
         found = gathered(by_a_controller, owners=owners, policy=replace(policy, rules=rules))
         return spec(found).user
@@ -158,6 +160,10 @@ def test_the_job_belongs_to_the_creator_of_the_nearest_owner_that_no_controller_
     assert "bob" == user(job, jobset)
     assert "nobody" == user(job)
     assert "nobody" == user()
+    edited_later = owner("Job", {CREATOR: CONTROLLER, f"{CREATOR}.owner": "uid-other"})
+    assert "nobody" == user(edited_later, jobset)
+    assert "nobody" == user(owner("Job", {CREATOR: CONTROLLER}), jobset)
+    assert "nobody" == user(jobset, at_create="uid-Job")  # adopted
 
 
 def test_nobody_without_a_rule_gets_a_job() -> None:
@@ -223,7 +229,7 @@ def identity(*pods: str, qos: str) -> Identity:
         kind="pod-group",
         namespace="team-a",
         name="ring",
-        uid=WorkloadKey("pod-group/team-a/ring"),
+        key=WorkloadKey("pod-group/team-a/ring"),
         pods=tuple(map(PodUid, pods)),
         frozen=frozen,
     )
