@@ -79,7 +79,7 @@ PODS = "/api/v1/namespaces/default/pods"
             "scheduler",
             "PATCH",
             f"{PODS}/hers",
-            {"metadata": {"labels": {names.JOB_ID_LABEL: "1"}}},
+            {"metadata": {"labels": {names.JOB_ID_LABEL: "999999"}}},
         ),
     ],
 )

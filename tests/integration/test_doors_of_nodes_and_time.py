@@ -136,7 +136,7 @@ def test_a_kubelet_changes_nothing_of_ours(
 ) -> None:
     uid = worlds.submit("hers")
     pod = worlds.await_phase("hers", "Running")
-    body = {"metadata": {"labels": {names.JOB_ID_LABEL: "1"}}}
+    body = {"metadata": {"labels": {names.JOB_ID_LABEL: "999999"}}}
 
     with kubelet(worlds.sandbox, pod["spec"]["nodeName"]) as api:
         said = refusal(
