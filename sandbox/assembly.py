@@ -71,6 +71,7 @@ def assemble(
         parts += kubernetes.parts(instance, asset.bin)
         parts.append(kwok.part(instance, asset.bin))
         (instance.bin / "kubectl").symlink_to(asset.bin / "kubectl")
+        environment.write_plugin(instance)
     if options.workloads:
         workloads.prepare(instance, now)
         parts += workloads.parts(instance, programs[AssetName.WORKLOADS])

@@ -2,7 +2,10 @@
 
 import os
 import shlex
+import sys
+from pathlib import Path
 
+import bridge
 from sandbox import slurm_rest
 from sandbox.instance import Instance, write_private
 
@@ -31,6 +34,16 @@ def write(instance: Instance) -> None:
     lines = [f"export {name}={shlex.quote(value)}" for name, value in variables(instance).items()]
     lines.append(f"export PATH={shlex.quote(str(instance.bin))}:$PATH")
     write_private(instance.env_file, "".join(f"{line}\n" for line in lines))
+
+
+def write_plugin(instance: Instance) -> None:
+    """Put `kubectl-slurm` beside kubectl: the plugin of this very checkout."""
+    code = "from bridge.commands.plugin import main; main()"
+    command = shlex.join(("exec", sys.executable, "-c", code))
+    where = shlex.quote(str(Path(bridge.__file__).parents[1]))
+    path = instance.bin / "kubectl-slurm"
+    path.write_text(f'#!/bin/sh\nexport PYTHONPATH={where}\n{command} "$@"\n')
+    path.chmod(0o755)
 
 
 def for_commands(instance: Instance) -> dict[str, str]:

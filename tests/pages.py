@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,9 +33,9 @@ class Block:
 
 
 def blocks(page: str) -> Sequence[Block]:
-    """The code blocks of a page of `docs/`, in order."""
-    found = re.findall(r"(?ms)^```(\w*)\n(.*?)^```$", (DOCS / page).read_text())
-    return [Block(language, text) for language, text in found]
+    """The code blocks of a page of `docs/`, in order; those of a list are indented."""
+    found = re.findall(r"(?ms)^( *)```(\w*)\n(.*?)^\1```$", (DOCS / page).read_text())
+    return [Block(language, textwrap.dedent(text)) for _, language, text in found]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

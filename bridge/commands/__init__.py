@@ -1,4 +1,4 @@
 """Commands for people: `slurm-bridge why`, `queue`, `nodes` …, also as `kubectl slurm …`.
 
-They only read.
+They only read, except `take-over`.
 """

@@ -2,7 +2,7 @@
 
 import typer
 
-from bridge.commands import doctor, explain, nodes, queue, why
+from bridge.commands import doctor, explain, nodes, queue, takeover, why
 from bridge.commands.options import reaches_both
 
 app = typer.Typer(
@@ -17,6 +17,7 @@ for name, command in (
     ("nodes", nodes.command),
     ("explain", explain.command),
     ("doctor", doctor.command),
+    ("take-over", takeover.command),
 ):
     app.command(name)(reaches_both(command))
 

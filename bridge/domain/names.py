@@ -50,6 +50,9 @@ GATE = "slurm-bridge.dev/placement"
 FINALIZER = "slurm-bridge.dev/placeholder"
 """Pod finalizer: a placeholder may exist."""
 
+SCHEDMDS_FINALIZER = "scheduler.slinky.slurm.net/finalizer"
+"""Pod finalizer of SchedMD's slurm-bridge; ours takes its place when a pod is taken over."""
+
 ALLOCATED_CONDITION = "slurm-bridge.dev/Allocated"
 """Pod condition. False: the reason is Slurm's, in CamelCase. True: the message names job and
 node."""

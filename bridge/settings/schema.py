@@ -221,7 +221,9 @@ class Controllers(Section):
         20, description="Number of pods that may be evicted at once regardless of that share."
     )
     suspended: Literal["keep", "evict"] = Field(
-        "keep", description="What happens to the pods of a suspended placeholder."
+        "evict",
+        description="What happens to the pods of a suspended placeholder. A job's own user may suspend it: with keep, its pods "
+        "compute on without being charged, and their time limit stands still.",
     )
     node_features: Annotated[tuple[str, ...], BeforeValidator(settings_values.split)] = Field(
         (), description="Node label keys published as Slurm features; wildcards * and ?."

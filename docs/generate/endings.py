@@ -216,10 +216,14 @@ ENDINGS: Sequence[Ending] = (
         dying=_facts(_deleted(_NEVER_STARTED, Cause.NOT_STARTED), _JOB),
         over=_facts(_deleted(_ended(_STOPPED), Cause.NOT_STARTED), _JOB),
     ),
-    Ending(key="suspended", cause="suspended by an administrator", seen=_facts(_BOUND, _PAUSED)),
+    Ending(
+        key="suspended",
+        cause="suspended, with `controllers.suspended: keep`",
+        seen=_facts(_BOUND, _PAUSED),
+    ),
     Ending(
         key="suspended-evict",
-        cause="the same with `controllers.suspended: evict`",
+        cause="suspended (`scontrol suspend`), by an administrator or the job's user",
         seen=_facts(_BOUND, _PAUSED),
         dying=_facts(_deleted(_BOUND), _PAUSED),
         over=_facts(_deleted(_ended(_STOPPED)), _PAUSED),

@@ -131,6 +131,34 @@ def test_nothing_is_left_when_it_is_taken_away(sandbox: Sandbox, walked: dict[st
     wait_until(lambda: not left(), 60, sandbox=sandbox)
 
 
+def test_a_release_in_namespace_slurm_bridge_is_moved_as_the_page_says(
+    sandbox: Sandbox, reader: Reader, walked: dict[str, str]
+) -> None:
+    """A second one is refused in words before."""
+    move = pages.blocks("migration.md")[-1].commands()
+    (pause,) = (block for block in pages.blocks("migration.md") if block.language == "yaml")
+    (reader.folder / "pause.yaml").write_text(pause.text)
+    there = "/api/v1/namespaces/slurm-bridge-system"
+    assert walked
+    reader.types("kubectl delete namespace slurm-bridge-system")
+    install = "helm install slurm-bridge deploy/chart -n {} -f my-values.yaml 2>&1"
+    reader.types("kubectl create namespace slurm-bridge")
+    reader.types("kubectl -n slurm-bridge create secret generic slurm-token --from-file=token")
+    assert "Slurm places no pods of this namespace" in reader.types(install.format("slurm-bridge"))
+
+    second = install.format("slurm-bridge-system --create-namespace")
+    refused = replace(reader, expected={second: 1}).types(second)
+
+    assert "slurm-bridge is installed in namespace slurm-bridge already" in refused
+    assert "docs/migration.md says how" in refused
+    reader.types("kubectl delete namespace slurm-bridge-system --ignore-not-found")
+    for command in move:
+        reader.types(command)
+    assert sandbox.admin.get(f"{there}/secrets/slurm-token")["data"]["token"]
+    assert sandbox.admin.get(f"{there}/configmaps/slurm-bridge-config")
+    reader.types("helm uninstall slurm-bridge -n slurm-bridge-system")
+
+
 def test_the_pages_slurm_conf_is_the_one_all_tests_run_with(sandbox: Sandbox) -> None:
     (page,) = (block for block in pages.blocks(PAGE) if not block.language)
     ours = sandbox.slurm_conf.read_text()

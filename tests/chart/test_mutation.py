@@ -178,6 +178,10 @@ def _named(body: Manifest) -> Manifest:
     return {**body, "metadata": {"name": "again", **present}}
 
 
+@pytest.mark.attack(
+    "claim another rule where no webhook mutates",
+    "the mutating policy removes it",
+)
 def test_rules_are_found_by_nobody_but_us(cluster: Cluster) -> None:
     forged = annotated(**{names.RULES_ANNOTATION: "admins", "mine": "stays"})
 

@@ -92,6 +92,10 @@ def test_ordinary_pod_is_created(cluster: Cluster) -> None:
     assert refusal(cluster.user(), "POST", pods(cluster.other), pod(ours=False)) == ""
 
 
+@pytest.mark.attack(
+    "remove the gate or the finalizer, write job id or node, as cluster administrator",
+    "policy `keys` applies to all but break glass",
+)
 @pytest.mark.parametrize(
     ("change", "because"),
     [
@@ -126,6 +130,10 @@ GROUP = "scheduling.x-k8s.io/pod-group"
 OURS_TO_BE = "slurm-bridge.dev/identity"
 
 
+@pytest.mark.attack(
+    "change the request, the requester or the group after CREATE",
+    "policy `keys`",
+)
 @pytest.mark.parametrize(
     ("field", "key"),
     [
@@ -176,6 +184,10 @@ def test_a_pod_that_slurm_refuses_may_be_mended(cluster: Cluster) -> None:
         )
 
 
+@pytest.mark.attack(
+    "give a pod another owner after CREATE",
+    "policy `keys`",
+)
 def test_a_pod_gets_no_other_owner(cluster: Cluster, waiting: str) -> None:
     path = pods(cluster.bridged, waiting)
     adopted = {"metadata": owned_by("ReplicaSet")}
@@ -218,6 +230,10 @@ def test_released_pod_keeps_its_job_id(cluster: Cluster) -> None:
     assert names.JOB_ID_LABEL in refusal(cluster.user(), "PATCH", path, victim)
 
 
+@pytest.mark.attack(
+    "change labels and annotations of a pod through pods/status",
+    "policy `keys`",
+)
 def test_keys_are_safe_from_status_writes_too(cluster: Cluster, assigned: str) -> None:
     path = pods(cluster.bridged, assigned, "status")
     change = {"metadata": {"labels": {names.JOB_ID_LABEL: "7"}}}
@@ -255,6 +271,10 @@ def test_ordinary_edits_are_free(cluster: Cluster, waiting: str, change: object)
     assert refusal(cluster.user(), "PATCH", path, change) == ""
 
 
+@pytest.mark.attack(
+    "run work in an ephemeral container",
+    "it has no resources of its own, and is allowed",
+)
 def test_debugging_eviction_and_deletion_are_free(cluster: Cluster, assigned: str) -> None:
     alice, path = cluster.user(), pods(cluster.bridged, assigned)
     debug = {"spec": {"ephemeralContainers": [{"name": "d", "image": "example.test/debug"}]}}
@@ -269,6 +289,10 @@ def test_debugging_eviction_and_deletion_are_free(cluster: Cluster, assigned: st
     assert refusal(alice, "DELETE", path, None) == ""
 
 
+@pytest.mark.attack(
+    "grow a pod after Slurm has given it its share",
+    "policy `resize`",
+)
 def test_our_pod_cannot_be_resized(cluster: Cluster, assigned: str) -> None:
     stranger = cluster.create(pod("resized", ours=False), namespace=cluster.other)
     resources = {"requests": {"cpu": "2"}, "limits": {"cpu": "2"}}
@@ -282,6 +306,10 @@ def test_our_pod_cannot_be_resized(cluster: Cluster, assigned: str) -> None:
     assert "cannot be resized" not in resize(cluster.other, stranger)
 
 
+@pytest.mark.attack(
+    "bind with another scheduler, or the legacy way",
+    "policy `binding`",
+)
 @pytest.mark.parametrize(
     ("who", "because"),
     [

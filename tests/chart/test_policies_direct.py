@@ -66,6 +66,10 @@ def daemon(**spec: Any) -> Manifest:
     return pod(ours=False, metadata={"ownerReferences": [owner]}, spec=spec)
 
 
+@pytest.mark.attack(
+    "name a node from elsewhere, plainly or with a critical priority",
+    "policy `direct`",
+)
 @pytest.mark.parametrize(
     ("spec", "because"),
     [
@@ -84,12 +88,20 @@ def test_from_elsewhere_nobody_gets_there_past_slurm(
     assert because in refusal(cluster.known(who), "POST", pods(cluster.other), body)
 
 
+@pytest.mark.attack(
+    "have others thrown out for a critical pod that Slurm places",
+    "policy `direct`",
+)
 def test_nor_by_a_critical_pod_of_a_bridged_namespace(cluster: Cluster) -> None:
     body = pod(spec={**TOLERANT, **CRITICAL})
 
     assert "spec.priorityClassName" in refusal(cluster.user(), "POST", pods(cluster.bridged), body)
 
 
+@pytest.mark.attack(
+    "add the toleration to a critical pod later",
+    "policy `direct`",
+)
 def test_nor_by_a_toleration_that_a_critical_pod_gets_later(cluster: Cluster) -> None:
     name = cluster.create(pod("critical", ours=False, spec=CRITICAL), namespace=cluster.other)
     tolerate = [{"op": "add", "path": "/spec/tolerations/-", "value": {"operator": "Exists"}}]
@@ -99,6 +111,10 @@ def test_nor_by_a_toleration_that_a_critical_pod_gets_later(cluster: Cluster) ->
     assert "spec.priorityClassName" in refused
 
 
+@pytest.mark.attack(
+    "create a DaemonSet that tolerates the taint, in any namespace",
+    "policies `daemonsets` and `direct`",
+)
 @pytest.mark.parametrize("where", ["other", "bridged"])
 @pytest.mark.parametrize("spec", [TOLERANT, OURS])
 def test_nor_by_a_daemon_set(cluster: Cluster, where: str, spec: Manifest) -> None:

@@ -93,6 +93,10 @@ def cluster(control_plane: Sandbox, helm: Path) -> Iterator[Cluster]:
         control_plane.admin.delete(f"/api/v1/namespaces/{namespace}")
 
 
+@pytest.mark.attack(
+    "make pods of an unselected namespace ours",
+    "policy `elsewhere`",
+)
 @pytest.mark.parametrize(
     "body",
     [
@@ -127,6 +131,10 @@ def test_other_tolerations_are_nobodys_business(cluster: Cluster) -> None:
     assert cluster.warnings(pod(spec=TOLERATES_ALL), cluster.bridged) == ""
 
 
+@pytest.mark.attack(
+    "tolerate the taint of Slurm's nodes from elsewhere",
+    "policy `taint`, if it is set to refuse",
+)
 def test_toleration_of_our_taint_is_refused_by_setting(cluster: Cluster) -> None:
     root = cluster.user("root", "system:masters", BREAK_GLASS)
     kept = cluster.create(

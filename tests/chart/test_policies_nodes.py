@@ -39,6 +39,10 @@ ANNOTATIONS = (
 )
 
 
+@pytest.mark.attack(
+    "take another node's name in Slurm, or enter partitions, with a node's own credentials",
+    "policy `nodes`",
+)
 def test_a_kubelet_does_not_say_what_its_node_is_in_slurm(kubelet: Cluster) -> None:
     by = kubelet.user(f"system:node:{NODE}", "system:nodes")
 

@@ -36,6 +36,10 @@ def cluster(control_plane: Sandbox, helm: Path) -> Iterator[Cluster]:
         yield cluster
 
 
+@pytest.mark.attack(
+    "keep the kubelet from reporting a pod's end, by 40 000 labels",
+    "[caps](caps.md); policy `keys` compares labels only if one has changed",
+)
 def test_the_status_of_a_pod_with_very_many_labels_can_be_written(cluster: Cluster) -> None:
     """Else the kubelet could never report its end."""
     root = cluster.user("root", "system:masters", BREAK_GLASS)

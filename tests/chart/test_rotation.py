@@ -202,6 +202,10 @@ def shake_hands(cluster: Cluster, replicas: dict[str, Addresses], seen: Seen) ->
         seen.served.append((kind, str(shown.serial_number)))
 
 
+@pytest.mark.attack(
+    "wait until a certificate is replaced",
+    "both CAs are published before one signs",
+)
 async def test_everything_is_replaced_under_load_without_one_failed_admission(
     cluster: Cluster, tmp_path: Path
 ) -> None:

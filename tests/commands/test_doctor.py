@@ -343,19 +343,16 @@ def test_drained_nodes_and_closed_partitions(doctor: Doctor, sandbox: Sandbox) -
     assert "state=up" in found["partition's state"]["fix"]
 
 
-def test_preemption_that_takes_nodes_out_of_service(doctor: Doctor, sandbox: Sandbox) -> None:
-    sandbox.run("sacctmgr", "-i", "add", "qos", "patient", "GraceTime=60", "PreemptMode=suspend")
+def test_a_grace_time_that_takes_nodes_out_of_service(doctor: Doctor, sandbox: Sandbox) -> None:
+    change = ("scontrol", "update", "partition=slurm-bridge")
+    sandbox.run(*change, "GraceTime=60")
     try:
         found = doctor()
     finally:
-        sandbox.run("sacctmgr", "-i", "delete", "qos", "patient")
+        sandbox.run(*change, "GraceTime=0")
 
-    assert ("warning", "fault") == (
-        found["GraceTime"]["verdict"],
-        found["PreemptMode"]["verdict"],
-    )
-    assert "QOS patient has GraceTime=60" in found["GraceTime"]["found"]
-    assert "QOS patient has PreemptMode=SUSPEND" in found["PreemptMode"]["found"]
+    assert "warning" == found["GraceTime"]["verdict"]
+    assert "partition slurm-bridge has GraceTime=60" in found["GraceTime"]["found"]
 
 
 def test_slurm_conf_that_makes_it_slow_or_untrue(doctor: Doctor, sandbox: Sandbox) -> None:

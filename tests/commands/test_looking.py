@@ -1,5 +1,6 @@
 """`why`, `queue` and `nodes` on real clusters."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -108,3 +109,20 @@ def test_nodes_shows_what_does_not_fit_together(
         assert "labelled, but Slurm has no such node" in run("nodes").stdout
     finally:
         full_sandbox.admin.delete("/api/v1/nodes/nowhere")
+
+
+def test_the_doctor_knows_how_a_qos_is_preempted(full_sandbox: Sandbox, run: Run) -> None:
+    add = ("sacctmgr", "-i", "add", "qos", "patient")
+    full_sandbox.run(*add, "GraceTime=60", "PreemptMode=suspend")
+    try:
+        told = json.loads(run("doctor", "-o", "json").stdout)
+    finally:
+        full_sandbox.run("sacctmgr", "-i", "delete", "qos", "patient")
+
+    found = {each["check"]: each for each in told}
+    assert ("warning", "fault") == (
+        found["GraceTime"]["verdict"],
+        found["PreemptMode"]["verdict"],
+    )
+    assert "QOS patient has GraceTime=60" in found["GraceTime"]["found"]
+    assert "QOS patient has PreemptMode=SUSPEND" in found["PreemptMode"]["found"]

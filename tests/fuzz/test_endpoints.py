@@ -196,6 +196,10 @@ def ask_extender(control_plane: Sandbox) -> Iterator[Call]:
 REVIEWS = [json.loads(recorded(name)) for name in ("pod", "rich-pod", "pod-of-a-job", "update")]
 
 
+@pytest.mark.attack(
+    "send any bytes, deep or wrong JSON to the webhook",
+    "parsed by schema; 5000 inputs",
+)
 @pytest.mark.parametrize("path", ["/mutate", "/validate"])
 @FUZZED
 @given(body=bodies(*REVIEWS))
@@ -216,6 +220,10 @@ def test_the_webhook_answers_whatever_it_is_sent(ask_webhook: Call, path: str, b
 BODIES = {"/v1/filter": bodies(FILTER_ARGS), "/v1/bind": bodies(BINDING_ARGS)}
 
 
+@pytest.mark.attack(
+    "send any bytes, deep or wrong JSON to the extender",
+    "parsed by schema; 5000 inputs",
+)
 @pytest.mark.parametrize("path", BODIES)
 @FUZZED
 @given(data=st.data())

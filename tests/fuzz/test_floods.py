@@ -55,6 +55,10 @@ def still_works(webhook: Webhook) -> bool:
     return bool(webhook.review("/mutate", recorded("pod"))["allowed"])
 
 
+@pytest.mark.attack(
+    "send huge bodies, one after another",
+    "8 MiB",
+)
 def test_long_bodies_are_refused_one_after_another(flooded: Webhook) -> None:
     before = resident_bytes(flooded)
     for _ in range(20):
@@ -65,6 +69,10 @@ def test_long_bodies_are_refused_one_after_another(flooded: Webhook) -> None:
     assert still_works(flooded)
 
 
+@pytest.mark.attack(
+    "send many bodies that never end",
+    "a shared budget; small bodies pass",
+)
 def test_many_halves_of_long_bodies_hold_no_more_than_all_may(flooded: Webhook) -> None:
     before = resident_bytes(flooded)
     half = serve.BODY_LIMIT_BYTES - 1
@@ -82,6 +90,10 @@ def test_many_halves_of_long_bodies_hold_no_more_than_all_may(flooded: Webhook) 
         assert still_works(flooded)
 
 
+@pytest.mark.attack(
+    "send endless heads, keep silent connections",
+    "64 KiB, 30 s",
+)
 def test_heads_without_end_and_silence_cost_next_to_nothing(flooded: Webhook) -> None:
     before = resident_bytes(flooded)
     with ExitStack() as stack:
@@ -94,6 +106,10 @@ def test_heads_without_end_and_silence_cost_next_to_nothing(flooded: Webhook) ->
         assert resident_bytes(flooded) - before < GROWTH
 
 
+@pytest.mark.attack(
+    "send two lengths, chunked and length, other header tricks",
+    "refused by the parser",
+)
 @pytest.mark.parametrize(
     "sent",
     [
@@ -119,6 +135,10 @@ def test_odd_heads_are_answered_or_cut(flooded: Webhook, sent: bytes) -> None:
     assert "Traceback" not in flooded.log
 
 
+@pytest.mark.attack(
+    "get secrets or noise into the log",
+    "input is not repeated",
+)
 def test_the_log_does_not_repeat_what_was_sent(flooded: Webhook, tmp_path: Path) -> None:
     marker = b"do-not-repeat-me"
     flooded.post("/mutate", b'{"apiVersion": {"' + marker + b'": 1}}' + b" " * 100_000)

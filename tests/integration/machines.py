@@ -12,6 +12,7 @@ import httpx
 from bridge.domain import names
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
+from tests.integration.worlds import Worlds
 from tests.servers import wait_until
 
 PATIENCE_S = 60.0
@@ -185,3 +186,29 @@ def a_machine(
     )
     yield machine
     sandbox.kubectl("delete", "node", machine.name, "--ignore-not-found")
+
+
+@contextmanager
+def repaired(worlds: Worlds, node: str) -> Iterator[None]:
+    """Suspending signals a slurmd that is not there, which spoils an external node for good: it is made anew afterwards."""
+    try:
+        yield
+    finally:
+        worlds.clear()
+        wait_until(
+            lambda: not [job for job in worlds.queue() if job.nodes == node and job.is_live],
+            30,
+            sandbox=worlds.sandbox,
+        )
+        worlds.scontrol("delete", f"NodeName={node}")
+        wait_until(lambda: _is_up(worlds, node), 30, sandbox=worlds.sandbox)
+
+
+def _is_up(worlds: Worlds, node: str) -> bool:
+    """Registered by the node controller again."""
+    shown: dict[str, Any] = {}
+    lines = worlds.sandbox.run("sinfo", "-h", "-N", "-o", "%N %t").splitlines()
+    for line in lines:
+        name, state = line.split()
+        shown[name] = state
+    return shown.get(node) in ("idle", "mix", "alloc")

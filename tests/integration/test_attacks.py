@@ -43,6 +43,10 @@ def record_of(worlds: Worlds, job: int) -> str:
     return lines.strip()
 
 
+@pytest.mark.attack(
+    "put a victim's job id on one's own pod and delete the pod",
+    "our labels cannot be written; and even if they could, a job is identified by its own record and SLUID",
+)
 def test_a_forged_label_cancels_nobodys_job(worlds: Worlds, full_sandbox: Sandbox) -> None:
     """Even where somebody may write it: what ends a job is the record in Slurm, not what a pod says."""
     victim = worlds.submit("victim")
@@ -67,6 +71,10 @@ def test_a_forged_label_cancels_nobodys_job(worlds: Worlds, full_sandbox: Sandbo
     assert "Running" == worlds.await_pod("victim", bool)["status"]["phase"]
 
 
+@pytest.mark.attack(
+    "copy a victim's record into one's own job's comment or name",
+    "only `admin_comment` is read",
+)
 def test_an_identity_in_a_comment_is_none(worlds: Worlds, alice: Api) -> None:
     victim = worlds.submit("victim")
     job = worlds.await_live(victim, lambda job: job.state == "RUNNING")
@@ -83,6 +91,10 @@ def test_an_identity_in_a_comment_is_none(worlds: Worlds, alice: Api) -> None:
     assert [job.id] == [live.id for live in worlds.live(victim)]
 
 
+@pytest.mark.attack(
+    "report one's own pod as failed, to free its job",
+    "role",
+)
 def test_a_forged_status_frees_nothing(worlds: Worlds, alice: Api) -> None:
     uid = worlds.submit("hers", by=alice)
     job = worlds.await_live(uid, lambda job: job.state == "RUNNING")
@@ -95,6 +107,10 @@ def test_a_forged_status_frees_nothing(worlds: Worlds, alice: Api) -> None:
     assert [job.id] == [live.id for live in worlds.live(uid)]
 
 
+@pytest.mark.attack(
+    "force deletion, to leave a job behind",
+    "the finalizer",
+)
 def test_a_forced_deletion_leaves_no_job_behind(worlds: Worlds, alice: Api) -> None:
     uid = worlds.submit("hers", by=alice)
     worlds.await_phase("hers", "Running")
@@ -105,6 +121,10 @@ def test_a_forced_deletion_leaves_no_job_behind(worlds: Worlds, alice: Api) -> N
     wait_until(lambda: not worlds.live(uid), PATIENCE_S, sandbox=worlds.sandbox)
 
 
+@pytest.mark.attack(
+    "smuggle options, lines, operators or control characters into Slurm's strings",
+    "each field has a strict form",
+)
 @pytest.mark.parametrize(
     ("field", "text"),
     [
@@ -116,6 +136,8 @@ def test_a_forced_deletion_leaves_no_job_behind(worlds: Worlds, alice: Api) -> N
         ("gres", "gpu:1 --exclusive"),
         ("gres", "gpu:1\n"),
         ("gres", "gpu:-1"),
+        ("gres", "gpu:3,gpu:1"),
+        ("gres", "gpu:2,gpu:a100:2"),
         ("licenses", "matlab:1\x00"),
         ("dependency", "afterok:1\nafterany:2"),
         ("dependency", "expand:1"),
@@ -144,6 +166,10 @@ def test_nothing_is_smuggled_into_slurms_strings(
     assert worlds.pod("smuggler") is None
 
 
+@pytest.mark.attack(
+    "write annotations of hundreds of kilobytes",
+    "length limits, short answers",
+)
 def test_a_huge_annotation_is_refused_in_few_words(worlds: Worlds, alice: Api) -> None:
     with pytest.raises(ApiError) as refused:
         worlds.submit("huge", annotations=asking(comment="x" * 200_000), by=alice)
@@ -152,6 +178,10 @@ def test_a_huge_annotation_is_refused_in_few_words(worlds: Worlds, alice: Api) -
     assert len(refused.value.message) < 1000
 
 
+@pytest.mark.attack(
+    "use letters of other scripts",
+    "they are data like any other",
+)
 def test_letters_of_the_world_reach_slurm_unharmed(worlds: Worlds, alice: Api) -> None:
     name = "訓練 λ=0.1 “naïve” ☃"
     uid = worlds.submit("worldly", annotations=asking(job_name=name, hold="true"), by=alice)
@@ -161,12 +191,20 @@ def test_letters_of_the_world_reach_slurm_unharmed(worlds: Worlds, alice: Api) -
     assert name == shown.strip()
 
 
+@pytest.mark.attack(
+    "use the webhook's account",
+    "it has no rights",
+)
 def test_the_webhooks_account_may_do_nothing(worlds: Worlds, full_sandbox: Sandbox) -> None:
     with Api(chart.credentials(full_sandbox.instance, "webhook")) as account:
         for path in (f"{worlds.path}/pods", f"/api/v1/namespaces/{chart.NAMESPACE}/secrets"):
             assert "cannot list resource" in refusal(account, "GET", path)
 
 
+@pytest.mark.attack(
+    "use our accounts to read Secrets",
+    "no such right, except four by name",
+)
 @pytest.mark.parametrize("component", ["extender", "controllers", "scheduler"])
 def test_no_account_of_ours_reads_other_peoples_secrets(
     worlds: Worlds, full_sandbox: Sandbox, component: str
@@ -177,6 +215,10 @@ def test_no_account_of_ours_reads_other_peoples_secrets(
             assert "cannot list resource" in refusal(account, "GET", path)
 
 
+@pytest.mark.attack(
+    "ask the extender to bind",
+    "client certificate required",
+)
 def test_a_stranger_cannot_ask_the_extender(full_sandbox: Sandbox) -> None:
     bridge = full_sandbox.instance.bridge
     context = ssl.create_default_context(cafile=bridge / "serving-ca.crt")
@@ -193,6 +235,10 @@ def test_a_stranger_cannot_ask_the_extender(full_sandbox: Sandbox) -> None:
             client.post(f"{url}/v1/bind", json=body)
 
 
+@pytest.mark.attack(
+    "wait until the token, a certificate or our processes are gone",
+    "they renew; protection needs none of them",
+)
 def test_an_expired_token_is_replaced_without_a_restart_and_nothing_secret_is_said(
     worlds: Worlds, full_sandbox: Sandbox
 ) -> None:
@@ -229,6 +275,10 @@ def test_an_expired_token_is_replaced_without_a_restart_and_nothing_secret_is_sa
     assert [] == [text for text in said if re.search(r"PRIVATE KEY|eyJ[\w-]{20,}\.", text)]
 
 
+@pytest.mark.attack(
+    "wait until our processes are gone",
+    "policies live in the API server",
+)
 def test_nobody_of_ours_is_needed_for_protection_nor_in_the_way(
     worlds: Worlds, elsewhere: Worlds, alice: Api, full_sandbox: Sandbox
 ) -> None:

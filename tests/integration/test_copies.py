@@ -5,6 +5,8 @@ Of the copy's controllers only the orphan collector runs here, among real peers:
 
 import asyncio
 
+import pytest
+
 from bridge.process import lifetime
 from bridge.process.lifetime import Service
 from bridge.reconcile.informers import Mirror
@@ -58,6 +60,10 @@ async def looked_for_orphans(kube: Sandbox, slurm: Sandbox, cluster_id: str) -> 
     return health
 
 
+@pytest.mark.attack(
+    "start a copy of the cluster from a backup of etcd, beside the original",
+    "jobs of more than three pods that were never seen are cancelled only on an operator's word",
+)
 def test_a_copy_of_the_cluster_ends_none_of_its_jobs(
     control_plane: Sandbox, full_sandbox: Sandbox, worlds: Worlds
 ) -> None:

@@ -12,6 +12,7 @@ from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from sandbox.options import Options
 from tests.integration import gang_pods
+from tests.integration.machines import repaired
 from tests.integration.policed import policed
 from tests.integration.slurm_users import run_as
 from tests.integration.volumes import a_volume, mounted, only_on, volume_of
@@ -21,6 +22,7 @@ from tests.integration.worlds import (
     Worlds,
     condition,
     container,
+    is_released,
     job_id,
     played,
 )
@@ -33,7 +35,7 @@ _OPTIONS = Options(
     settings=(
         "controllers.start_deadline_s=5",
         "placement.bind_deadline_s=5",
-        "controllers.suspended=evict",
+        "controllers.suspended=keep",
         "controllers.eviction_share=0.5",
         "controllers.eviction_always=2",
     ),
@@ -88,6 +90,10 @@ def test_a_pod_that_cannot_be_bound_gives_its_allocation_back(
     assert "CANCELLED" == here.await_accounted(uid).state
 
 
+@pytest.mark.attack(
+    "mount a volume that only kube-scheduler knows to be in use, so that jobs start and are cancelled without end",
+    "after three evictions the controller's next pod is held for an hour",
+)
 def test_pods_that_cannot_be_bound_teach_their_successors(here: Worlds) -> None:
     """Somebody else uses their volume, which may be used by one pod only: kube-scheduler alone knows."""
     with a_volume(here, "one", mode="ReadWriteOncePod"):
@@ -120,6 +126,10 @@ def test_pods_that_cannot_be_bound_teach_their_successors(here: Worlds) -> None:
     assert {"node-0", "node-1"} == {job.nodes for job in tried[:2]}
 
 
+@pytest.mark.attack(
+    "ask for a host port that is taken on every node, so that jobs start and are cancelled without end",
+    "after six jobs none is submitted for an hour",
+)
 def test_a_pod_that_fits_nowhere_is_held_after_six_jobs(here: Worlds) -> None:
     squatters = [f"squatter-{number}" for number in range(2)]
     with fresh_namespace(here.sandbox, labels={}) as name:
@@ -237,17 +247,35 @@ def test_a_pod_that_cannot_be_pinned_gives_its_allocation_back_and_is_told(here:
     here.await_phase("refused", "Running")
 
 
-@pytest.mark.ending("suspended-evict")
-def test_a_suspended_pod_goes_where_the_settings_say_so(here: Worlds) -> None:
+@pytest.mark.ending("suspended")
+def test_a_suspended_pod_runs_on_and_is_told_so_until_it_is_resumed(here: Worlds) -> None:
     uid = here.submit("suspended")
-    here.await_phase("suspended", "Running")
+    node = here.await_phase("suspended", "Running")["spec"]["nodeName"]
+    job = here.live(uid)[0]
+    with repaired(here, node):
+        here.scontrol("suspend", str(job.id))
+        told = here.await_pod("suspended", lambda pod: condition(pod).get("reason") == "Suspended")
+        assert ("False", "Running") == (condition(told)["status"], told["status"]["phase"])
+        assert "deletionTimestamp" not in told["metadata"]
 
-    here.scontrol("suspend", str(here.live(uid)[0].id))
+        here.scontrol("resume", str(job.id))
+        here.await_pod("suspended", lambda pod: condition(pod).get("status") == "True")
+        assert [(job.id, "RUNNING")] == [(one.id, one.state) for one in here.jobs(uid)]
 
-    evicted = here.await_eviction("suspended")
-    assert "SlurmSuspended" == condition(evicted, "DisruptionTarget")["reason"]
-    here.await_gone("suspended")
-    assert "CANCELLED" == here.await_accounted(uid).state
+        here.delete("suspended")
+        assert "CANCELLED" == here.await_accounted(uid).state
+
+
+def test_a_pod_that_ends_while_it_is_suspended_ends_as_it_did(here: Worlds) -> None:
+    uid = here.submit("ends", annotations=played(seconds=4, exit_code=3))
+    node = here.await_phase("ends", "Running")["spec"]["nodeName"]
+    with repaired(here, node):
+        here.scontrol("suspend", str(here.live(uid)[0].id))
+
+        here.await_pod("ends", is_released)
+
+        ended = here.await_accounted(uid)
+        assert ("FAILED", "3:0") == (ended.state, ended.exit_code)
 
 
 @pytest.mark.ending("too-many")
@@ -326,6 +354,10 @@ def await_readiness(sandbox: Sandbox, status: int, says: str) -> None:
     wait_until(says_so, 60, sandbox=sandbox)
 
 
+@pytest.mark.attack(
+    "cancel one's own jobs and keep the pods, so that the circuit breaker keeps everybody's",
+    "it counts for each Slurm user",
+)
 def test_one_users_cancelled_jobs_keep_nobody_elses_pods(here: Worlds, sandbox: Sandbox) -> None:
     sandbox.run("sacctmgr", "-i", "add", "account", "physics")
     sandbox.run("sacctmgr", "-i", "add", "user", "alice", "account=physics")

@@ -7,8 +7,9 @@ import pytest
 
 from bridge.domain.lifecycle.actions import Cause
 from sandbox.client import Sandbox
+from tests.integration.machines import repaired
+from tests.integration.slurm_users import run_as
 from tests.integration.worlds import (
-    Manifest,
     Worlds,
     condition,
     is_gated,
@@ -16,7 +17,6 @@ from tests.integration.worlds import (
     job_manifest,
     played,
 )
-from tests.servers import wait_until
 
 _HELD = {"slurmjob.slinky.slurm.net/hold": "true"}
 _URGENT = "urgent"
@@ -64,37 +64,24 @@ def test_a_pod_whose_slurm_node_fails_is_evicted(worlds: Worlds) -> None:
     assert "NODE_FAIL" == worlds.await_accounted(uid).state
 
 
-@pytest.mark.ending("suspended")
-def test_a_suspended_pod_runs_on_and_is_told_so_until_it_is_resumed(worlds: Worlds) -> None:
+@pytest.mark.attack(
+    "suspend one's own running job, so that its pod computes on without a limit and without being charged",
+    "the pod is evicted (`controllers.suspended`)",
+)
+@pytest.mark.ending("suspended-evict")
+def test_a_suspended_pod_is_evicted(worlds: Worlds) -> None:
+    """Slurm lets a job's own user suspend it."""
     uid = worlds.submit("suspended")
     node = worlds.await_phase("suspended", "Running")["spec"]["nodeName"]
-    job = worlds.live(uid)[0]
     with repaired(worlds, node):
-        worlds.scontrol("suspend", str(job.id))
-        told = worlds.await_pod(
-            "suspended", lambda pod: condition(pod).get("reason") == "Suspended"
-        )
-        assert ("False", "Running") == (condition(told)["status"], told["status"]["phase"])
-        assert "deletionTimestamp" not in told["metadata"]
+        job = str(worlds.live(uid)[0].id)
+        user = worlds.sandbox.run("squeue", "--noheader", "-j", job, "-O", "UserName").strip()
+        run_as(worlds.sandbox, user, "scontrol", "suspend", job)
 
-        worlds.scontrol("resume", str(job.id))
-        worlds.await_pod("suspended", lambda pod: condition(pod).get("status") == "True")
-        assert [(job.id, "RUNNING")] == [(one.id, one.state) for one in worlds.jobs(uid)]
-
-        worlds.delete("suspended")
+        evicted = worlds.await_eviction("suspended")
+        assert "SlurmSuspended" == condition(evicted, "DisruptionTarget")["reason"]
+        worlds.await_gone("suspended")
         assert "CANCELLED" == worlds.await_accounted(uid).state
-
-
-def test_a_pod_that_ends_while_it_is_suspended_ends_as_it_did(worlds: Worlds) -> None:
-    uid = worlds.submit("ends", annotations=played(seconds=4, exit_code=3))
-    node = worlds.await_phase("ends", "Running")["spec"]["nodeName"]
-    with repaired(worlds, node):
-        worlds.scontrol("suspend", str(worlds.live(uid)[0].id))
-
-        worlds.await_pod("ends", is_released)
-
-        ended = worlds.await_accounted(uid)
-        assert ("FAILED", "3:0") == (ended.state, ended.exit_code)
 
 
 @pytest.mark.ending("held")
@@ -126,29 +113,3 @@ def slurm_node(worlds: Worlds, node: str, state: str) -> Iterator[None]:
         yield
     finally:
         worlds.scontrol("update", f"NodeName={node}", "State=RESUME")
-
-
-@contextmanager
-def repaired(worlds: Worlds, node: str) -> Iterator[None]:
-    """Suspending signals a slurmd that is not there, which spoils an external node for good: it is made anew afterwards."""
-    try:
-        yield
-    finally:
-        worlds.clear()
-        wait_until(
-            lambda: not [job for job in worlds.queue() if job.nodes == node and job.is_live],
-            30,
-            sandbox=worlds.sandbox,
-        )
-        worlds.scontrol("delete", f"NodeName={node}")
-        wait_until(lambda: _is_up(worlds, node), 30, sandbox=worlds.sandbox)
-
-
-def _is_up(worlds: Worlds, node: str) -> bool:
-    """Registered by the node controller again."""
-    shown: Manifest = {}
-    lines = worlds.sandbox.run("sinfo", "-h", "-N", "-o", "%N %t").splitlines()
-    for line in lines:
-        name, state = line.split()
-        shown[name] = state
-    return shown.get(node) in ("idle", "mix", "alloc")

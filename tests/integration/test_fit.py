@@ -1,5 +1,7 @@
 """Slurm picks a node that Kubernetes cannot take: the pod ends up elsewhere, and nobody has to go for it."""
 
+import pytest
+
 from bridge.domain import names
 from bridge.domain.lifecycle.actions import OwnCause
 from tests.integration.volumes import a_resource, a_volume, mounted
@@ -75,6 +77,10 @@ def test_a_pod_goes_where_its_volume_is(worlds: Worlds) -> None:
     assert [] == worlds.jobs(lost)
 
 
+@pytest.mark.attack(
+    "ask for what no node has, so that jobs start and are cancelled without end",
+    "such a pod is not submitted",
+)
 def test_a_pod_goes_where_there_is_what_slurm_does_not_count(worlds: Worlds) -> None:
     """And not to Slurm at all, if no node could ever hold it."""
 

@@ -48,6 +48,10 @@ def alice(worlds: Worlds, full_sandbox: Sandbox) -> Iterator[Api]:
         yield api
 
 
+@pytest.mark.attack(
+    "set nodeName or another scheduler, imitate a DaemonSet's or mirror pod",
+    "policy `bypass` goes by the requester",
+)
 @pytest.mark.parametrize(
     ("metadata", "spec"),
     [
@@ -72,6 +76,10 @@ def test_a_pod_that_would_get_round_slurm_is_refused(
     assert worlds.pod("forged") is None
 
 
+@pytest.mark.attack(
+    "remove the gate or the finalizer; write job id or node; bind by hand",
+    "policy `keys`, role",
+)
 def test_a_pod_that_waits_cannot_be_helped_along(worlds: Worlds, alice: Api) -> None:
     uid = worlds.submit("waits", annotations=_HELD, by=alice)
     job = worlds.await_live(uid)
@@ -133,6 +141,10 @@ def daemon_set() -> Manifest:
     }
 
 
+@pytest.mark.attack(
+    "create a DaemonSet that tolerates the taint, with the real DaemonSet controller",
+    "policy `daemonsets`",
+)
 def test_a_daemon_set_does_not_get_round_slurm(worlds: Worlds, alice: Api) -> None:
     path = f"/apis/apps/v1/namespaces/{worlds.namespace}/daemonsets"
 
@@ -206,6 +218,10 @@ def test_a_pod_older_than_the_label_runs_on_is_updated_and_goes(
         elsewhere.await_gone(name)
 
 
+@pytest.mark.attack(
+    "remove the namespace's label",
+    "pods are recognised by what they carry",
+)
 def test_a_namespace_that_loses_its_label_unprotects_and_loses_nobody(
     worlds: Worlds, full_sandbox: Sandbox
 ) -> None:

@@ -174,6 +174,10 @@ def test_an_active_deadline_is_the_time_limit(here: Worlds) -> None:
     assert "00:10:00" == shown(here, pod["metadata"]["uid"])["TimeLimit"]
 
 
+@pytest.mark.attack(
+    "use more of a node than Slurm gave",
+    "limits that equal the requests, if the administrator requires them (`placement.required_limits`)",
+)
 def test_a_pod_that_may_use_more_than_slurm_gives_it_is_refused(here: Worlds) -> None:
     """Here the administrator requires limits on memory."""
     requests = {"cpu": "1", "memory": "64Mi"}

@@ -1,6 +1,7 @@
 """Labelled Kubernetes nodes are Slurm's to hand out, as big as what is left of them, for as long as both sides want that."""
 
 import httpx
+import pytest
 
 from bridge.domain import names
 from sandbox.api import Api
@@ -28,6 +29,10 @@ def test_a_labelled_node_is_registered_as_big_as_what_daemons_leave_of_it(
     assert [names.MANAGED_NODE_TAINT] == machine.taints()
 
 
+@pytest.mark.attack(
+    "make Slurm start and cancel jobs without end by a pod on its node that it does not know, or have the node drained",
+    "fillers hold what such pods take; they drain no node in use",
+)
 def test_what_gets_to_a_node_past_slurm_is_held_back_and_drains_nothing(
     machine: Machine, worlds: Worlds, elsewhere: Worlds
 ) -> None:

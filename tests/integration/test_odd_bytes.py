@@ -24,6 +24,10 @@ def odd_job(full_sandbox: Sandbox) -> Iterator[int]:
     full_sandbox.run("scancel", "--quiet", str(found))
 
 
+@pytest.mark.attack(
+    "give a job a name with bytes that are not text, as any Slurm user",
+    "flags and `admin_comment` say whose job it is; odd bytes elsewhere are replaced",
+)
 def test_pods_are_placed_and_completed_beside_a_strangers_job_with_an_odd_name(
     worlds: Worlds, request: pytest.FixtureRequest, full_sandbox: Sandbox
 ) -> None:
@@ -47,6 +51,10 @@ def test_pods_are_placed_and_completed_beside_a_strangers_job_with_an_odd_name(
         worlds.await_pod(name, is_released)
 
 
+@pytest.mark.attack(
+    "give the job of one's own pod a name with bytes that are not text",
+    "flags and `admin_comment` say whose job it is; odd bytes elsewhere are replaced",
+)
 def test_a_placeholder_that_its_user_gives_an_odd_name_is_handled_as_ever(
     worlds: Worlds, full_sandbox: Sandbox
 ) -> None:

@@ -59,6 +59,10 @@ def nobody_ends(full_sandbox: Sandbox) -> Iterator[None]:
         assert b'"crashed"' not in text
 
 
+@pytest.mark.attack(
+    "delete a pod with a grace period of centuries",
+    "clamped when read; one object affects only itself",
+)
 @pytest.mark.parametrize("grace_s", [10**12, 2**62, 2**63 - 1])
 def test_a_delete_with_a_grace_of_centuries_stops_nobody(
     worlds: Worlds, others: Worlds, alice: Api, grace_s: int
@@ -80,6 +84,10 @@ def test_a_delete_with_a_grace_of_centuries_stops_nobody(
     let_go(worlds, alice)
 
 
+@pytest.mark.attack(
+    "delete one's own pod with a grace period of years, to keep its job or its node",
+    "cap `caps.grace_s`: the job is extended by no more, and the grace period is shortened when the job is over",
+)
 def test_a_delete_with_a_grace_of_years_keeps_neither_the_job_nor_the_node(
     worlds: Worlds, full_sandbox: Sandbox, alice: Api
 ) -> None:
@@ -103,6 +111,10 @@ def test_a_delete_with_a_grace_of_years_keeps_neither_the_job_nor_the_node(
     let_go(worlds, alice)
 
 
+@pytest.mark.attack(
+    "give a pod too much of anything: grace period, gang, annotations, labels, affinity, host ports, tolerations, bytes",
+    "[caps](caps.md), at CREATE",
+)
 def test_a_pod_with_too_much_of_everything_is_refused_with_all_faults(
     worlds: Worlds, alice: Api
 ) -> None:
@@ -117,6 +129,10 @@ def test_a_pod_with_too_much_of_everything_is_refused_with_all_faults(
     assert len(message) < faults.LONGEST_TEXT + 200
 
 
+@pytest.mark.attack(
+    "write a rank of 5000 digits",
+    "policy `bypass`; numbers are bounded when read",
+)
 def test_a_rank_of_5000_digits_stops_nobody(
     worlds: Worlds, others: Worlds, full_sandbox: Sandbox
 ) -> None:
@@ -139,6 +155,10 @@ def test_a_rank_of_5000_digits_stops_nobody(
     worlds.await_gone("odd")
 
 
+@pytest.mark.attack(
+    "write a group size of 5000 digits",
+    "numbers are bounded when read",
+)
 def test_a_group_size_of_5000_digits_is_told(worlds: Worlds, alice: Api) -> None:
     alice.create(
         f"{worlds.path}/pods",
@@ -160,6 +180,10 @@ def test_a_group_size_of_5000_digits_is_told(worlds: Worlds, alice: Api) -> None
     assert len(message) < 500
 
 
+@pytest.mark.attack(
+    "put 5000 request annotations on a pod",
+    "counted before they are looked at",
+)
 def test_a_pod_with_5000_unknown_fields_is_refused_in_few_words(worlds: Worlds, alice: Api) -> None:
     log = worlds.sandbox.instance.log("webhook")
     before = log.stat().st_size
@@ -172,6 +196,10 @@ def test_a_pod_with_5000_unknown_fields_is_refused_in_few_words(worlds: Worlds, 
     assert log.stat().st_size - before < 20_000
 
 
+@pytest.mark.attack(
+    "put 5000 request annotations on a Job, which the webhook does not see",
+    "counted before they are looked at, once for each version of the Job",
+)
 def test_a_job_with_5000_unknown_fields_is_told_and_others_are_served(
     worlds: Worlds, others: Worlds, alice: Api
 ) -> None:

@@ -52,6 +52,10 @@ def test_not_even_the_administrator_creates_a_pod_there(full_sandbox: Sandbox) -
         full_sandbox.admin.create(f"/api/v1/namespaces/{NAMESPACE}/pods", body)
 
 
+@pytest.mark.attack(
+    "use the controllers' account to create pods",
+    "a dry run in one namespace only",
+)
 def test_the_controllers_create_pods_nowhere_else(worlds: Worlds, full_sandbox: Sandbox) -> None:
     body = {"metadata": {"name": "theirs"}, "spec": {"containers": [container()]}}
     with Api(chart.credentials(full_sandbox.instance, "controllers")) as controllers:

@@ -27,6 +27,10 @@ def shrink(sandbox: Sandbox, user: str, job: int, *changes: str) -> None:
     run_as(sandbox, user, "scontrol", "release", str(job))
 
 
+@pytest.mark.attack(
+    "make one's own waiting job smaller with `scontrol`, and run the pod at full size",
+    "what Slurm granted is compared with what the pod takes before it is placed",
+)
 def test_a_waiting_job_that_its_user_made_smaller_never_gets_its_pod(
     worlds: Worlds, full_sandbox: Sandbox, user: str
 ) -> None:
@@ -47,6 +51,10 @@ def test_a_waiting_job_that_its_user_made_smaller_never_gets_its_pod(
     assert uid == running["metadata"]["uid"]
 
 
+@pytest.mark.attack(
+    "make one's own waiting job smaller again and again",
+    "after three times nothing is submitted any more",
+)
 def test_after_three_times_nothing_is_submitted_any_more(
     worlds: Worlds, full_sandbox: Sandbox, user: str
 ) -> None:
@@ -64,6 +72,10 @@ def test_after_three_times_nothing_is_submitted_any_more(
     wait_until(lambda: not worlds.live(uid), PATIENCE_S, sandbox=full_sandbox)
 
 
+@pytest.mark.attack(
+    "make one's own running gang smaller, and keep its pods on the nodes",
+    "pods on nodes that the job gave up are evicted",
+)
 @pytest.mark.ending("released")
 def test_pods_on_nodes_that_a_running_gang_gave_up_are_evicted(
     worlds: Worlds, full_sandbox: Sandbox, user: str

@@ -114,6 +114,10 @@ def test_what_is_allowed_reaches_slurm(tenants: Tenants) -> None:
         assert expected in shown
 
 
+@pytest.mark.attack(
+    "ask for somebody else's account, a QOS, a priority",
+    "policy rules, in the webhook and before each submit",
+)
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
@@ -137,6 +141,10 @@ def test_more_is_refused_at_create_with_what_is_allowed(
     assert tenants.physics.pod("greedy") is None
 
 
+@pytest.mark.attack(
+    "impersonate somebody by annotation",
+    "the webhook overwrites it from the authenticated request",
+)
 def test_nobody_is_somebody_else_by_an_annotation(tenants: Tenants) -> None:
     """What is written there is written over; later nobody can change it."""
     forged = {names.REQUESTER_ANNOTATION: BOB, names.RULES_ANNOTATION: "chemistry"}
@@ -209,6 +217,10 @@ def test_a_refusal_is_reported_in_slurms_words(tenants: Tenants) -> None:
     assert [] == tenants.chemistry.jobs(uid)
 
 
+@pytest.mark.attack(
+    "create very many pods that Slurm refuses",
+    "one asks for all that are alike",
+)
 def test_of_pods_that_are_refused_alike_one_asks_slurm_for_all(tenants: Tenants) -> None:
     rejected = 'slurm_bridge_slurm_requests_total{operation="job.submit",outcome="rejected"}'
     limit = ("-i", "modify", "account", "chemistry", "set")
@@ -258,6 +270,10 @@ def test_a_controllers_pod_is_its_owners_creators(tenants: Tenants) -> None:
     assert "kubernetes|kubernetes|kubernetes" == owner(tenants.sandbox, anyones["uid"], physics)
 
 
+@pytest.mark.attack(
+    "claim somebody's owner, and with it its creator, at CREATE",
+    "the owner's uid, and who may be its controller, are checked",
+)
 @pytest.mark.usefixtures("recorded")
 def test_nobody_is_somebody_else_by_writing_owners(tenants: Tenants) -> None:
     """A Job of Mallory's that says that one of Alice's owns it makes pods of Mallory's."""
@@ -277,6 +293,10 @@ def test_nobody_is_somebody_else_by_writing_owners(tenants: Tenants) -> None:
     assert "kubernetes|kubernetes|kubernetes" == owner(tenants.sandbox, forged, physics)
 
 
+@pytest.mark.attack(
+    "become somebody by giving a controller's Job to that person's CronJob later",
+    "only owners recorded at CREATE count",
+)
 @pytest.mark.usefixtures("recorded")
 def test_nobody_is_somebody_else_by_editing_the_owners_of_a_controllers_job(
     tenants: Tenants,
@@ -358,6 +378,10 @@ def test_the_suggested_policy_records_creators_and_owners(tenants: Tenants) -> N
         tenants.alice.delete(f"{path}/hers")
 
 
+@pytest.mark.attack(
+    "make a template result in SlurmUser",
+    "the extender asks Slurm who that is",
+)
 def test_nobody_is_slurms_own_user(tenants: Tenants) -> None:
     """Whatever the administrator reserves: who SlurmUser is, Slurm says itself."""
     is_operator = r"SlurmUser\s*=\s*(\w+)\("
@@ -377,6 +401,10 @@ def test_nobody_is_slurms_own_user(tenants: Tenants) -> None:
     assert [] == tenants.physics.jobs(uid)
 
 
+@pytest.mark.attack(
+    "raise a request by editing an owner later",
+    "the request is frozen in the job's record",
+)
 def test_an_owner_that_is_edited_later_raises_nothing(tenants: Tenants, elsewhere: Worlds) -> None:
     """Slurm gets the same request again, though its first answer was of no use and the owner asks for more by now."""
     chemistry = tenants.chemistry

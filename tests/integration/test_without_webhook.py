@@ -115,6 +115,10 @@ def can_list(api: Api, worlds: Worlds) -> bool:
         return False
 
 
+@pytest.mark.attack(
+    "write a rank of 5000 digits while the webhook is down",
+    "policy `bypass` alone",
+)
 def test_what_is_written_at_the_pin_is_refused_by_the_policies_alone(
     nobody: Worlds, full_sandbox: Sandbox
 ) -> None:
@@ -126,6 +130,10 @@ def test_what_is_written_at_the_pin_is_refused_by_the_policies_alone(
             assert f"metadata.annotations[{annotation}]: leave it out" in refused.value.message
 
 
+@pytest.mark.attack(
+    "give a pod too much of anything while the webhook is down",
+    "the same caps, before each submit",
+)
 def test_pods_are_taken_by_nobody_and_placed_later(nobody: Worlds, full_sandbox: Sandbox) -> None:
     uid = nobody.submit("patient", annotations=played(seconds=1))
     nobody.submit("faulty", annotations={f"{REQUEST_PREFIX}timelimit": "soon"})

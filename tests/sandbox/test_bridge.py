@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 
 import httpx
 
@@ -50,6 +51,20 @@ def test_a_service_that_died_is_started_again_even_if_it_is_told_to_hang_meanwhi
     full_sandbox.resume("webhook")
 
     wait_until(lambda: full_sandbox.status()["webhook"].state == "up", 60, sandbox=full_sandbox)
+
+
+def test_kubectl_finds_our_plugin_with_what_env_exports(full_sandbox: Sandbox) -> None:
+    sourced = f". {full_sandbox.instance.env_file} && cd / && kubectl slurm nodes"
+    done = subprocess.run(
+        ("/bin/sh", "-c", sourced),
+        env={"PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert 0 == done.returncode, done.stderr
+    assert "node-0" in done.stdout
 
 
 def test_an_ordinary_pod_in_an_unlabelled_namespace_runs_and_ends(full_sandbox: Sandbox) -> None:

@@ -20,7 +20,7 @@ class Cause(enum.Enum):
     TIME_LIMIT = "SlurmTimeLimit"
     """The pod's own doing: no DisruptionTarget, it counts as a failure."""
     SUSPENDED = "SlurmSuspended"
-    """An administrator suspended it, and the settings say that its pods go then."""
+    """Its user or an administrator suspended it, and the settings say that its pods go then."""
     DEADLINE = "SlurmDeadline"
     NOT_BOUND = "SlurmBindDeadline"
     """kube-scheduler did not bind it in time although Slurm holds its node."""

@@ -46,7 +46,7 @@ def decide(node: Node, settings: NodeSettings) -> NodeDecision:
         return _leave_alone(kube_node, slurm_node)
     if kube_node is None or not nodes.is_wanted(kube_node):
         return _take_out(node, settings)
-    if faults := node_spec.faults(kube_node):
+    if faults := node_spec.faults(kube_node, settings.publishing):
         text = told(faults)
         return _cannot(kube_node, slurm_node, "InvalidAnnotation", text)
     if nodes.is_hybrid(kube_node):

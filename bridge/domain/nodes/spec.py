@@ -1,6 +1,7 @@
 """Describe a Kubernetes node for Slurm: what is left of it beside the pods that belong to it."""
 
 import fnmatch
+import ipaddress
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,6 +16,9 @@ from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSp
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.:/-]+")
 """One word of node_conf, which cannot start another key."""
+
+MOST_DEVICES = 1024
+"""Of one kind on a node: each is named in GresConf, and a kubelet may report any number."""
 
 _LARGEST_WEIGHT = 2**32 - 2
 """`man slurm.conf`, "Weight"."""
@@ -39,9 +43,11 @@ class Publishing:
     """Labels that name the GPU type, for GRES `gpu` without one; the first that a node has is used."""
 
 
-def faults(kube_node: KubeNodeFacts) -> tuple[Fault, ...]:
-    """Return what an administrator wrote on the node that Slurm cannot take."""
+def faults(kube_node: KubeNodeFacts, publishing: Publishing) -> tuple[Fault, ...]:
+    """Return what stands on the node that Slurm cannot take."""
     return (
+        *_address(kube_node),
+        *_devices(kube_node, publishing),
         *_words(kube_node, names.PARTITIONS_ANNOTATION),
         *_words(kube_node, names.TOPOLOGY_ANNOTATION),
         *_number(kube_node, names.WEIGHT_ANNOTATION, least=0, most=_LARGEST_WEIGHT),
@@ -181,6 +187,27 @@ def _gres(counts: Mapping[str, int]) -> tuple[str, str]:
         records.append(f"count={count},name={kind},{model}{files}")
     listed = ",".join(f"{name}:{count}" for name, count in bounded.items())
     return listed, "+".join(records)
+
+
+def _address(kube_node: KubeNodeFacts) -> Iterator[Fault]:
+    """Yield a fault if it is a name: slurmctld would look it up, for up to 10 s, at every job start."""
+    try:
+        ipaddress.ip_address(kube_node.internal_ip or "::")
+    except ValueError:
+        yield Fault(
+            path="status.addresses[InternalIP]",
+            message=f"expected an IP address, found {kube_node.internal_ip[:_SHOWN]!r}",
+        )
+
+
+def _devices(kube_node: KubeNodeFacts, publishing: Publishing) -> Iterator[Fault]:
+    for resource in publishing.gpu_resources:
+        count = kube_node.allocatable.extended.get(resource, 0)
+        if count > MOST_DEVICES:
+            yield Fault(
+                path=f"status.allocatable[{resource}]",
+                message=f"expected at most {MOST_DEVICES} devices, found {count}",
+            )
 
 
 def _words(kube_node: KubeNodeFacts, key: str) -> Iterator[Fault]:

@@ -1,6 +1,7 @@
 """Keeping Slurm's nodes in step with Kubernetes': what is done at one look, and where repeated looks lead."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -8,7 +9,12 @@ from bridge.domain import names
 from bridge.domain.ids import KubeNode, SlurmNode
 from bridge.domain.model import demand, nodes
 from bridge.domain.model.demand import Demand
-from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeSpec, Taint
+from bridge.domain.model.nodes import (
+    Allocatable,
+    KubeNodeFacts,
+    SlurmNodeSpec,
+    Taint,
+)
 from bridge.domain.nodes import registration
 from bridge.domain.nodes import spec as node_spec
 from bridge.domain.nodes import state as node_state
@@ -261,6 +267,29 @@ def test_the_type_of_gpus_comes_from_the_nodes_labels(
 
     found = node_spec.spec(build.kube_node(gpus=2, labels=labels), NO_DAEMONS, publishing)
     assert gres == found.gres
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        pytest.param(
+            {"internal_ip": "extra.example"},
+            "status.addresses[InternalIP]: expected an IP address, found 'extra.example'",
+            id="a name",
+        ),
+        pytest.param(
+            {"allocatable": Allocatable(extended={"nvidia.com/gpu": 10**9})},
+            "status.allocatable[nvidia.com/gpu]: expected at most 1024 devices, found 1000000000",
+            id="a billion devices",
+        ),
+    ],
+)
+def test_what_no_kubelet_should_report_is_said_on_the_node(
+    change: dict[str, Any], words: str
+) -> None:
+    _, reason, message = told(replace(build.kube_node(), **change), None)
+
+    assert ("InvalidAnnotation", words) == (reason, message)
 
 
 @pytest.mark.parametrize("weight", ["", "-1", "many", "4294967295", "1 State=DOWN"])

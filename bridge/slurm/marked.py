@@ -1,0 +1,80 @@
+"""Jobs that SchedMD's bridge has marked: read one as it is, write our identity into it, cancel it."""
+
+from bridge.domain import hostlist
+from bridge.domain.diagnosis.takeover import MarkedJob
+from bridge.domain.ids import JobId, Sluid, SlurmNode
+from bridge.domain.model import identities
+from bridge.domain.model.identities import Identity
+from bridge.slurm import decode, jobs, lenient, wire
+from bridge.slurm.client import SlurmClient
+from bridge.slurm.decode import EXTERNAL_JOB
+from bridge.slurm.errors import Malformed, NotFound
+
+
+async def read(client: SlurmClient, id_: JobId) -> MarkedJob | None:
+    """Return the job; None if Slurm does not know it (any more).
+
+    Raises:
+        SlurmError: it could not be read.
+    """
+    operation = "job.get_marked"
+    try:
+        answer = await client.call(operation, "GET", f"/job/{id_}", answer=wire.Jobs)
+    except NotFound:
+        return None
+    try:
+        found = [lenient.one(raw, wire.Job).value for raw in answer.jobs or ()]
+        (job,) = (each for each in found if each.job_id == id_)
+        return MarkedJob(
+            id=id_,
+            sluid=Sluid(job.step_id.sluid) if job.step_id.sluid else None,
+            phase=decode.phase_of(frozenset(job.job_state)),
+            is_external=EXTERNAL_JOB in job.flags,
+            admin_comment=job.admin_comment,
+            nodes=tuple(map(SlurmNode, hostlist.expand(job.nodes))),
+        )
+    except (ValueError, *lenient.UNDECODABLE) as error:
+        raise Malformed(operation, f"job {id_}: {error}") from error
+
+
+async def take_over(client: SlurmClient, id_: JobId, *, comment: str, identity: Identity) -> None:
+    """Write our identity into a job; write nothing if it is there already.
+
+    Args:
+        client: with a token of root or SlurmUser.
+        id_: the job.
+        comment: what its `admin_comment` was when that was decided.
+        identity: to write.
+
+    Raises:
+        NotFound: it is gone, has ended, or its `admin_comment` has changed.
+        SlurmError: it was not written.
+    """
+    written = identities.encode(identity)
+    held = await _unchanged(client, id_, comment)
+    if held.admin_comment != written:
+        await client.call(
+            "job.take_over",
+            "POST",
+            f"/job/{id_}",
+            body={"admin_comment": written},
+            answer=wire.Answer,
+        )
+
+
+async def cancel(client: SlurmClient, id_: JobId, *, comment: str) -> None:
+    """Cancel a job that still has the `admin_comment` it was judged by.
+
+    Raises:
+        NotFound: it is gone, or its `admin_comment` has changed.
+        SlurmError: it may not have been cancelled; repeating is harmless.
+    """
+    held = await _unchanged(client, id_, comment)
+    await jobs.cancel(client, held.sluid or id_)
+
+
+async def _unchanged(client: SlurmClient, id_: JobId, comment: str) -> MarkedJob:
+    held = await read(client, id_)
+    if held is None or held.admin_comment != comment:
+        raise NotFound("job.take_over", f"job {id_} is gone, or has changed: look again")
+    return held
