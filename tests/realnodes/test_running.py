@@ -39,7 +39,7 @@ def test_pods_of_two_nodes_reach_each_other_and_the_api_server(
     serve = "echo pong > /tmp/index.html; exec httpd -f -p 80 -h /tmp"
     containers.create("server", serve, node="real-0")
     address = containers.runs("server")["status"]["podIP"]
-    ask = f"until wget -q -O - http://{address}/; do sleep 0.2; done; nc -z 10.0.0.1 443"
+    ask = f"until wget -q -O - http://{address}/; do sleep 0.2; done; wget -q -O - --no-check-certificate https://10.0.0.1/version"
 
     containers.create("client", ask, node="real-1", activeDeadlineSeconds=30)
 

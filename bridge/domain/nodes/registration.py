@@ -225,7 +225,8 @@ def _keep_in_step(
     policy = settings.policy
     is_down = "DOWN" in slurm_node.states
     # A node that others took out of service, or a lost one, takes no jobs; a re-created one would.
-    if not is_down and not node_state.is_by_others(slurm_node):
+    # A crashed node is declared lost first: it comes back without its devices for a while.
+    if not is_down and not node.is_crashed and not node_state.is_by_others(slurm_node):
         if waiting := _await_devices(node, slurm_node, wanted, policy):
             return waiting
         if shrunk := drift.must_shrink(slurm_node, wanted):

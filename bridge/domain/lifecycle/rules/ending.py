@@ -11,7 +11,6 @@ from bridge.domain.lifecycle.rules.cases import Case, JobCase
 from bridge.domain.lifecycle.rules.limits import extend, limit_of, time_out
 from bridge.domain.model.jobs import SlurmJob
 
-
 NODE_FAILS_WITHIN = timedelta(seconds=15)
 """Afterwards a pod that was lost with its machine counts as failed: others of the node live on, and
 DOWN would end their jobs too."""
