@@ -183,7 +183,7 @@ class Bridge:
                 cast("aiohttp.ClientSession", self.api),
                 cast("Credentials", user),
                 request_timeout_s=REQUEST_TIMEOUT_S,
-                on_call=program._sign_of_life(metrics.kube_call),
+                on_call=program._sign_of_life(metrics.kube.call),
             )
 
         self.program = Program(
@@ -194,7 +194,7 @@ class Bridge:
             slurm=SlurmClient(
                 cast("Transport", self.slurm),
                 connections=8,
-                on_call=program._sign_of_life(metrics.slurm_call),
+                on_call=program._sign_of_life(metrics.slurm.call),
             ),
             cluster=ClusterId("c"),
             metrics=metrics,
