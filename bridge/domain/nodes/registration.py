@@ -6,18 +6,17 @@ cluster's mark are ever touched. The mark is a feature, because a feature is cre
 and survives a restart of slurmctld. `bridge.domain.nodes.state` decides whether a node takes work.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from bridge.domain import names
 from bridge.domain.faults import told
-from bridge.domain.ids import KubeNode, SlurmNode
+from bridge.domain.ids import KubeNode
 from bridge.domain.model import demand, nodes
 from bridge.domain.model.demand import Demand
-from bridge.domain.model.jobs import JobPhase, SlurmJob
+from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec
-from bridge.domain.nodes import drift, parking, signs
+from bridge.domain.nodes import drift, leaving, parking, signs
 from bridge.domain.nodes import spec as node_spec
 from bridge.domain.nodes import state as node_state
 from bridge.domain.nodes.actions import (
@@ -25,10 +24,8 @@ from bridge.domain.nodes.actions import (
     Delete,
     Drain,
     NodeAction,
-    Rename,
     SetFeatures,
     Undrain,
-    Withdraw,
 )
 from bridge.domain.nodes.hold import Hold
 from bridge.domain.nodes.spec import Publishing
@@ -227,8 +224,9 @@ def _keep_in_step(
     # A node that others took out of service, or a lost one, takes no jobs; a re-created one would.
     # A crashed node is declared lost first: it comes back without its devices for a while.
     if not is_down and not node.is_crashed and not node_state.is_by_others(slurm_node):
-        if waiting := _await_devices(node, slurm_node, wanted, policy):
-            return waiting
+        patience = policy.device_patience
+        if wait := drift.missing_devices(slurm_node, wanted, node.reason_age, patience):
+            return NodeDecision(actions=wait.drain, reason=wait.why, again=wait.left)
         if shrunk := drift.must_shrink(slurm_node, wanted):
             return _replace(slurm_node, shrunk)
         is_idle = not node_state.unavailable(kube_node, policy) and not slurm_node.is_busy
@@ -249,25 +247,6 @@ def _keep_in_step(
         reason=", ".join(filter(None, reasons)) or "in step",
         wanted=wanted,
     )
-
-
-def _await_devices(
-    node: Node, slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec, policy: NodeRules
-) -> NodeDecision | None:
-    """Drain a node while devices are missing; None if none are, or it was in vain for too long.
-
-    The drain's own time tells how long: nothing has to be kept, and a new leader knows it too.
-    """
-    why = drift.devices_missing(slurm_node, wanted)
-    if not why:
-        return None
-    drain = Drain(slurm_node=slurm_node.name, reason=REASON_PREFIX + why)
-    if "DRAIN" not in slurm_node.states or slurm_node.reason != drain.reason:
-        return NodeDecision(actions=(drain,), reason=why, again=policy.device_patience)
-    left = policy.device_patience - (node.reason_age or policy.device_patience)
-    if left <= timedelta():
-        return None
-    return NodeDecision(reason=f"{why}; waiting for them", again=left)
 
 
 def _keep_for_pods(
@@ -344,7 +323,7 @@ def _take_out(node: Node, settings: NodeSettings) -> NodeDecision:
         return NodeDecision(actions=drain, reason=text, again=SOON)
     # Slurm refuses any update of a job that names a deleted node (2018), and a running job keeps
     # its lists.
-    if rewritten := tuple(_without(slurm_node.name, node.named_by)):
+    if rewritten := tuple(leaving.without(slurm_node.name, node.named_by)):
         text = f"{why}, waiting jobs name it"
         return NodeDecision(actions=(*drain, *rewritten), reason=text, again=SOON)
     if node.named_by:
@@ -383,23 +362,6 @@ def _replace(slurm_node: SlurmNodeFacts, why: str) -> NodeDecision:
         return NodeDecision(actions=drain, reason=f"{why}, its jobs finish first")
     delete = Delete(slurm_node=slurm_node.name)
     return NodeDecision(actions=(*drain, delete), reason=why, again=timedelta())
-
-
-def _without(name: SlurmNode, jobs: tuple[SlurmJob, ...]) -> Iterator[Rename | Withdraw]:
-    """Yield what removes a node from the lists of waiting placeholders."""
-    for job in jobs:
-        if job.phase is not JobPhase.WAITING:
-            continue
-        required = tuple(node for node in job.required_nodes if node != name)
-        if job.required_nodes and not required:
-            yield Withdraw(job_id=job.id, sluid=job.sluid)
-        else:
-            yield Rename(
-                job_id=job.id,
-                sluid=job.sluid,
-                required_nodes=required,
-                excluded_nodes=tuple(node for node in job.excluded_nodes if node != name),
-            )
 
 
 def _with_kube_side(
