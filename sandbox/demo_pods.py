@@ -22,11 +22,11 @@ def _real(document: dict[str, Any]) -> dict[str, Any]:
     name = document["metadata"]["name"]
     seconds = int(said.get(f"{_MARK}run-seconds", _FOREVER_S))
     code = int(said.get(f"{_MARK}exit-code", 0))
+    stop = int(said.get(f"{_MARK}stop-seconds", 0))
     for container in pod["spec"]["containers"]:
-        # A shell in front ends at once when it is asked to, unlike a `sleep` of its own.
-        script = (
-            f"trap exit TERM; echo {name} runs on $NODE; sleep {seconds} & wait $!; exit {code}"
-        )
+        # A shell in front hears that it should end, which a `sleep` as process 1 does not.
+        trap = f"trap 'sleep {stop}; exit' TERM"
+        script = f"{trap}; echo {name} runs on $NODE; sleep {seconds} & wait $!; exit {code}"
         container["command"] = ["sh", "-c", script]
         container["imagePullPolicy"] = "IfNotPresent"
         container["env"] = [

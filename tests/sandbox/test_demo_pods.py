@@ -23,6 +23,7 @@ def test_every_pod_keeps_its_name_and_ends_as_its_annotations_say() -> None:
     assert "sleep 5 &" in scripts["oops"]
     assert scripts["oops"].endswith("exit 3")
     assert "sleep 3600 &" in scripts["endless"]
+    assert scripts["endless"].startswith("trap 'sleep 5; exit' TERM;")
     assert scripts["small"].endswith("exit 0")
 
 
