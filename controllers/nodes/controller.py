@@ -24,7 +24,7 @@ from bridge.domain.model.pods import BoundPod, Pod
 from bridge.domain.nodes import registration
 from bridge.domain.nodes.actions import Create, SetCondition, SetTaint
 from bridge.domain.nodes.book import Unknown
-from bridge.domain.nodes.registration import Node, NodeDecision, NodeRefusal
+from bridge.domain.nodes.decision import Node, NodeDecision, NodeRefusal, NodeSettings
 from bridge.domain.oddities import About, Oddities
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
@@ -82,7 +82,7 @@ class NodeController:
         bound: Cache[BoundPod],
         queue: WorkQueue[SlurmNode],
         naming: Naming,
-        settings: registration.NodeSettings,
+        settings: NodeSettings,
         holdings: Holdings,
         interval_s: float,
         reporter: Reporter,

@@ -29,7 +29,7 @@ from bridge.domain.nodes.actions import (
     Uncordon,
     Undrain,
 )
-from bridge.domain.nodes.registration import Node, NodeSettings
+from bridge.domain.nodes.decision import Node, NodeSettings
 from bridge.domain.nodes.spec import Publishing
 from bridge.domain.nodes.state import NodeRules
 

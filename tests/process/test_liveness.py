@@ -32,6 +32,7 @@ from bridge.settings.schema import RENEW_JITTER, LeaderElection, Settings
 from bridge.settings.slurm import Slurm
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import LostReply, Unavailable
+from bridge.slurm.tls import ClientTls
 from bridge.slurm.transport import Reply, Transport
 from controllers import __main__ as controllers
 from extender import __main__ as extender
@@ -196,6 +197,7 @@ class Bridge:
                 connections=8,
                 on_call=program._sign_of_life(metrics.slurm.call),
             ),
+            slurm_tls=ClientTls(),
             cluster=ClusterId("c"),
             metrics=metrics,
             health=Health(),

@@ -6,17 +6,17 @@ cluster's mark are ever touched. The mark is a feature, because a feature is cre
 and survives a restart of slurmctld. `bridge.domain.nodes.state` decides whether a node takes work.
 """
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 
 from bridge.domain import names
 from bridge.domain.faults import told
-from bridge.domain.ids import KubeNode
-from bridge.domain.model import demand, nodes
-from bridge.domain.model.demand import Demand
-from bridge.domain.model.jobs import SlurmJob
+from bridge.domain.ids import KubeNode, SlurmNode
+from bridge.domain.model import nodes
+from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec
-from bridge.domain.nodes import drift, leaving, parking, signs
+from bridge.domain.nodes import drift, parking, signs
 from bridge.domain.nodes import spec as node_spec
 from bridge.domain.nodes import state as node_state
 from bridge.domain.nodes.actions import (
@@ -24,74 +24,19 @@ from bridge.domain.nodes.actions import (
     Delete,
     Drain,
     NodeAction,
+    Rename,
     SetFeatures,
     Undrain,
+    Withdraw,
 )
+from bridge.domain.nodes.decision import Node, NodeDecision, NodeRefusal, NodeSettings
 from bridge.domain.nodes.hold import Hold
-from bridge.domain.nodes.spec import Publishing
-from bridge.domain.nodes.state import REASON_PREFIX, NodeRules
+from bridge.domain.nodes.state import REASON_PREFIX
 
 SOON = timedelta(seconds=1)
 LATER = timedelta(seconds=30)
 
 _LOST = "pods run here whose jobs Slurm has lost"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeSettings:
-    """The administrator's settings."""
-
-    publishing: Publishing
-    policy: NodeRules = field(default_factory=NodeRules)
-    scheduler_name: str = names.SCHEDULER_NAME
-    taint_effect: str = "NoSchedule"
-    """"" means no taint."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeRefusal:
-    """Slurm refused a node as described."""
-
-    spec: SlurmNodeSpec
-    words: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """One node as both sides have it now."""
-
-    kube_node: KubeNodeFacts | None
-    """None if no Kubernetes node stands behind this Slurm node."""
-    slurm_node: SlurmNodeFacts | None
-    """None if Slurm has no node of that name."""
-    daemons: Demand = field(default_factory=lambda: demand.total([]))
-    """The total demand of the pods that belong to the node (DaemonSets', static ones;
-    `demand.total`)."""
-    is_given_up: bool = False
-    """It has pods of ours, and Kubernetes is deleting all of them."""
-    is_crashed: bool = False
-    """It had pods of ours, and all of them were lost with the machine."""
-    named_by: tuple[SlurmJob, ...] | None = ()
-    """Live placeholders of ours that name it, as required or as excluded; None if not certain
-    yet."""
-    hold: Hold = Hold.HELD
-    """Whether Slurm holds the node for the pods that run there."""
-    refusal: NodeRefusal | None = None
-    """Slurm's latest refusal."""
-    reason_age: timedelta | None = None
-    """How long ago the reason of its drain was given; None if Slurm does not tell."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeDecision:
-    """The actions for one node, in order, and the reason in one sentence."""
-
-    actions: tuple[NodeAction, ...] = ()
-    reason: str
-    wanted: SlurmNodeSpec | None = None
-    """The description that the actions lead to; Slurm may refuse it."""
-    again: timedelta | None = None
-    """When to look again if no event will announce what the node is waiting for."""
 
 
 def decide(node: Node, settings: NodeSettings) -> NodeDecision:
@@ -323,7 +268,7 @@ def _take_out(node: Node, settings: NodeSettings) -> NodeDecision:
         return NodeDecision(actions=drain, reason=text, again=SOON)
     # Slurm refuses any update of a job that names a deleted node (2018), and a running job keeps
     # its lists.
-    if rewritten := tuple(leaving.without(slurm_node.name, node.named_by)):
+    if rewritten := tuple(_without(slurm_node.name, node.named_by)):
         text = f"{why}, waiting jobs name it"
         return NodeDecision(actions=(*drain, *rewritten), reason=text, again=SOON)
     if node.named_by:
@@ -362,6 +307,23 @@ def _replace(slurm_node: SlurmNodeFacts, why: str) -> NodeDecision:
         return NodeDecision(actions=drain, reason=f"{why}, its jobs finish first")
     delete = Delete(slurm_node=slurm_node.name)
     return NodeDecision(actions=(*drain, delete), reason=why, again=timedelta())
+
+
+def _without(name: SlurmNode, jobs: tuple[SlurmJob, ...]) -> Iterator[Rename | Withdraw]:
+    """Yield what removes a node from the lists of waiting placeholders."""
+    for job in jobs:
+        if job.phase is not JobPhase.WAITING:
+            continue
+        required = tuple(node for node in job.required_nodes if node != name)
+        if job.required_nodes and not required:
+            yield Withdraw(job_id=job.id, sluid=job.sluid)
+        else:
+            yield Rename(
+                job_id=job.id,
+                sluid=job.sluid,
+                required_nodes=required,
+                excluded_nodes=tuple(node for node in job.excluded_nodes if node != name),
+            )
 
 
 def _with_kube_side(

@@ -38,8 +38,8 @@ from bridge.domain.nodes.actions import (
     Undrain,
     Withdraw,
 )
+from bridge.domain.nodes.decision import Node, NodeDecision, NodeRefusal, NodeSettings
 from bridge.domain.nodes.hold import Hold
-from bridge.domain.nodes.registration import Node, NodeDecision, NodeRefusal, NodeSettings
 from bridge.domain.nodes.spec import Publishing
 from tests.make import lives
 from tests.make import placing as build
@@ -160,6 +160,28 @@ def test_a_gres_without_type_has_none_in_its_files() -> None:
     spec = node_spec.spec(build.kube_node(gpus=1), NO_DAEMONS, publishing)
 
     assert ("gpu:1", "count=1,name=gpu,file=gpu-0") == (spec.gres, spec.gres_conf)
+
+
+def test_several_kinds_of_gres_are_records_of_one_node() -> None:
+    """MIG slices and whole GPUs of one machine: files are counted through, so that none is named twice."""
+    resources = {"nvidia.com/gpu": "gpu", "nvidia.com/mig-1g.10gb": "gpu:1g.10gb", "x/nic": "nic"}
+    publishing = replace(
+        PUBLISHING, gpu_resources=resources, gpu_type_labels=("nvidia.com/gpu.product",)
+    )
+    kube_node = build.kube_node(labels={"nvidia.com/gpu.product": "A100"})
+    extended = {"nvidia.com/gpu": 1, "nvidia.com/mig-1g.10gb": 2, "x/nic": 1}
+    kube_node = replace(kube_node, allocatable=replace(kube_node.allocatable, extended=extended))
+
+    spec = node_spec.spec(kube_node, NO_DAEMONS, publishing)
+
+    assert "gpu:1g.10gb:2,gpu:a100:1,nic:1" == spec.gres
+    assert spec.gres_conf.split("+") == [
+        "count=2,name=gpu,type=1g.10gb,file=gpu-0,file=gpu-1",
+        "count=1,name=gpu,type=a100,file=gpu-2",
+        "count=1,name=nic,file=nic-0",
+    ]
+    shown = "gpu:a100:1(S:0),gpu:1g.10gb:2(S:0),nic:1"
+    assert spec.gres == node_spec.plain_gres(shown)
 
 
 def test_slurms_name_may_be_another() -> None:
