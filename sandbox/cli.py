@@ -3,7 +3,6 @@
 A Kubernetes and a Slurm cluster of plain processes, with the bridge between them.
 """
 
-import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from sandbox import assets, running
+from sandbox import assets, machine, running
 from sandbox.assembly import needed
 from sandbox.assets import Absent, Asset, AssetName
 from sandbox.client import Sandbox
@@ -20,8 +19,6 @@ from sandbox.errors import SandboxError
 from sandbox.instance import Instance
 from sandbox.nodecli import image, node
 from sandbox.options import Options
-from sandbox.realnodes import check as realnodes_check
-from sandbox.realnodes.check import Finding
 from sandbox.realnodes.network import MOST_NODES
 from sandbox.words import State, plainly
 from sandbox.workloads import NAMES as WORKLOADS
@@ -138,7 +135,7 @@ def check(
     """Tell whether this machine can run real nodes, and what to do if not; start nothing."""
     options = Options(real_nodes=real_nodes, real_network=real_network)
     with plainly():
-        found = _findings(state, options)
+        found = machine.findings(state, options)
     for finding in found:
         typer.echo(f"{'FAULT' if finding.stops else 'note'}: {finding.what}\n  {finding.remedy}")
     if any(finding.stops for finding in found):
@@ -250,20 +247,8 @@ def clean(names: Names = None) -> None:
             typer.echo(f"removed {removed.path}, {removed.bytes >> 20} MiB")
 
 
-def _findings(state: Path, options: Options) -> tuple[Finding, ...]:
-    facts = realnodes_check.gather(
-        state.absolute(),
-        nodes=options.real_nodes,
-        wanted_network=options.real_network,
-        assets=assets.where(needed(options)),
-        environ=os.environ,
-        is_alive=running.is_running,
-    )
-    return realnodes_check.findings(facts)
-
-
 def _check_machine(state: Path, options: Options) -> None:
-    faults = [finding for finding in _findings(state, options) if finding.stops]
+    faults = [finding for finding in machine.findings(state, options) if finding.stops]
     if faults:
         raise SandboxError(
             "no real nodes on this machine:"

@@ -167,15 +167,23 @@ class Sandbox:
             if self.status()[node].pid is not None:
                 inside.load(self._init(node), copy)
 
-    def _init(self, node: str) -> int:
-        """Return process 1 of a real node, as the host numbers it."""
+    def real(self, node: str) -> str:
+        """Return the name of a real node as it is.
+
+        Raises:
+            SandboxError: there is no such node.
+        """
         known = self.instance.options.real_node_names
         if node not in known:
             raise SandboxError(
                 f"no real node {node!r} in this sandbox; it has"
                 f" {', '.join(known) or 'none: start it with --real-nodes 2'}"
             )
-        pid = self.status()[node].pid
+        return node
+
+    def _init(self, node: str) -> int:
+        """Return process 1 of a real node, as the host numbers it."""
+        pid = self.status()[self.real(node)].pid
         if pid is None:
             raise SandboxError(f"{node} is down: 'slurm-bridge sandbox start {node}'")
         return box.init_of(pid)

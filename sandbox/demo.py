@@ -1,5 +1,7 @@
 """`slurm-bridge demo`: the main use case on real parts, as a story.
 
+On a machine that can run real nodes, its containers are real ones, too.
+
 Exits with 0 only if every pod ended as expected.
 """
 
@@ -9,9 +11,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+import yaml
 
 from bridge.domain import names
+from sandbox import machine
 from sandbox.client import Sandbox
+from sandbox.demo_pods import on_real_nodes
 from sandbox.demo_screen import Screen, Source
 from sandbox.errors import SandboxError
 from sandbox.options import Options
@@ -21,6 +26,7 @@ MANIFEST = Path(__file__).with_name("demo.yaml")
 DEADLINE_S = 90.0
 
 _SHAPE = Options(accounting=True, nodes=2)
+_REAL_SHAPE = Options(accounting=True, nodes=0, real_nodes=2, real_gpus=4)
 _PLAIN = ("small", "wide", "gpu")
 _SWEEPS = 3
 _QUEUE = ("squeue", "--format", "%.5i %.12j %.2t %.5M %R")
@@ -36,8 +42,9 @@ def run(
     folder = Path(tempfile.mkdtemp(prefix="slurm-bridge-demo-"))
     folder.chmod(0o755)
     try:
-        screen.chapter("A Kubernetes cluster and a Slurm cluster, on this machine")
-        sandbox = Sandbox.up(folder, _SHAPE, outlives_us=keep, progress=screen.say)
+        shape, why = _choose(folder)
+        screen.chapter("A Kubernetes cluster and a Slurm cluster, on this machine", why)
+        sandbox = Sandbox.up(folder, shape, outlives_us=keep, progress=screen.say)
     except SandboxError as error:
         shutil.rmtree(folder, ignore_errors=True)
         screen.complain(f"error: {error}")
@@ -57,6 +64,14 @@ def run(
     raise typer.Exit(1 if faults else 0)
 
 
+def _choose(folder: Path) -> tuple[Options, str]:
+    """Return the shape of the sandbox, and which nodes that means: real ones where they can run."""
+    faults = [finding for finding in machine.findings(folder, _REAL_SHAPE) if finding.stops]
+    if faults:
+        return _SHAPE, f"Its nodes are simulated: {faults[0].what}."
+    return _REAL_SHAPE, "Its nodes have real kubelets, and run real containers."
+
+
 class _Story:
     """The chapters, in order."""
 
@@ -73,15 +88,28 @@ class _Story:
         """Tell the whole story; return what did not go as expected."""
         self._label()
         self._screen.chapter("Ordinary pods and a Job, submitted as usual")
+        manifest = self._manifest()
         self._screen.command(
-            f"kubectl -n {NAMESPACE} apply -f {MANIFEST.parent.name}/{MANIFEST.name}",
-            self._kubectl("apply", "--filename", str(MANIFEST)),
+            f"kubectl -n {NAMESPACE} apply -f {manifest.parent.name}/{manifest.name}",
+            self._kubectl("apply", "--filename", str(manifest)),
         )
         if fault := self._run_all():
             return [fault, self._sandbox.log_tails()]
+        if self._sandbox.instance.options.real_nodes:
+            self._screen.chapter("What a container said")
+            self._do("kubectl", "-n", NAMESPACE, "logs", "small")
         self._screen.chapter("What Slurm remembers")
         self._do(*_SACCT)
         return self._faults()
+
+    def _manifest(self) -> Path:
+        """Return the pods' manifest; for real nodes, one with commands."""
+        if not self._sandbox.instance.options.real_nodes:
+            return MANIFEST
+        pods = on_real_nodes(list(yaml.safe_load_all(MANIFEST.read_text())))
+        path = self._sandbox.instance.root / MANIFEST.name
+        path.write_text(yaml.safe_dump_all(pods, sort_keys=False))
+        return path
 
     def _label(self) -> None:
         self._screen.chapter(

@@ -25,14 +25,16 @@ KINDS = ", ".join(configuration.PRESSURES)
 def kill(name: NodeName, *, state: State) -> None:
     """Cut its power: everything on it is gone at once, its disk stays."""
     with plainly():
-        Sandbox(state).stop(name, signal="KILL")
+        sandbox = Sandbox(state)
+        sandbox.stop(sandbox.real(name), signal="KILL")
 
 
 @node.command()
 def reboot(name: NodeName, *, state: State) -> None:
     """Cut its power and start it again; return when its kubelet answers."""
     with plainly():
-        Sandbox(state).restart(name, signal="KILL")
+        sandbox = Sandbox(state)
+        sandbox.restart(sandbox.real(name), signal="KILL")
 
 
 @node.command()

@@ -84,6 +84,17 @@ def layout() -> Layout:
     return found
 
 
+def joined(here: Layout, text: str) -> tuple[Path, ...]:
+    """Return the folders of the groups that a process is in, from its `/proc/PID/cgroup`."""
+    paths = {}
+    for line in text.splitlines():
+        _, controllers, path = line.split(":", 2)
+        paths[controllers] = path.lstrip("/")
+    return tuple(
+        point / paths[options] for options, point in here.hierarchies.items() if options in paths
+    )
+
+
 def create(here: Layout, name: str) -> None:
     """Create a group in every hierarchy, ready to take processes; it may exist."""
     if here.version == 2:  # noqa: PLR2004  # the version

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sandbox.errors import SandboxError
 from sandbox.instance import Instance
-from sandbox.realnodes import box, configuration
+from sandbox.realnodes import box, cgroups, configuration
 
 _BALLAST = "/dev/shm/ballast"  # noqa: S108  # the node's own
 _CONFIGURATION = "etc/kubernetes/kubelet.json"
@@ -29,9 +29,25 @@ def run(init: int, *command: str, timeout_s: float = _TIMEOUT_S, into: str = "")
     """
     if into:
         command = ("sh", "-c", 'exec "$@" > "$0"', into, *command)
+    groups = cgroups.joined(cgroups.layout(), Path(f"/proc/{init}/cgroup").read_text())
+    # What it uses counts as the node's: nsenter enters namespaces, not groups.
+    join = 'for group in $0; do echo 0 > "$group/cgroup.procs"; done; exec "$@"'
     spaces = ("--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup", "--root", "--wd=/")
     done = subprocess.run(
-        ("/usr/bin/nsenter", "--target", str(init), *spaces, "env", "-i", *_ENV, *command),
+        (
+            "/bin/sh",
+            "-c",
+            join,
+            " ".join(map(str, groups)),
+            "nsenter",
+            "--target",
+            str(init),
+            *spaces,
+            "env",
+            "-i",
+            *_ENV,
+            *command,
+        ),
         capture_output=True,
         text=True,
         check=False,

@@ -43,17 +43,12 @@ class Network:
     @property
     def bridge(self) -> str:
         """The bridge's name."""
-        return f"{_PREFIX}{self.id}"
+        return bridge_of(self.id)
 
     @property
     def gateway(self) -> str:
         """The host's address on the bridge."""
         return str(self.range[1])
-
-    @property
-    def pods(self) -> IPv4Network:
-        """A range that holds the pods of all nodes."""
-        return self.range
 
     def cable(self, index: int) -> str:
         """Return the host's end of a node's cable."""
@@ -75,6 +70,11 @@ class Network:
     def save(self, root: Path) -> None:
         """Keep the network for `load`."""
         (root / _FILE).write_text(json.dumps(str(self.range)))
+
+
+def bridge_of(identity: str) -> str:
+    """Return the name of the bridge of the sandbox with this id."""
+    return f"{_PREFIX}{identity}"
 
 
 def identify(root: Path) -> str:

@@ -68,10 +68,11 @@ def release(root: Path, ip: Path | None = None) -> None:
         SandboxError: something of it cannot be removed.
     """
     name = network.identify(root)
+    bridge = network.bridge_of(name)  # by its name: it may have died before its alias was written
     here = cgroups.read(Path("/proc/self/mountinfo").read_text())
     groups = cgroups.names(here, f"{name}-") if here is not None else set()
-    bridges = [bridge for bridge, folder in network.bridges().items() if folder == root]
-    _remove(Remains(bridges=tuple(bridges), groups=tuple(sorted(groups))), ip)
+    bridges = (bridge,) if (network.INTERFACES / bridge).exists() else ()
+    _remove(Remains(bridges=bridges, groups=tuple(sorted(groups))), ip)
 
 
 def _remove(left: Remains, ip: Path | None) -> None:

@@ -4,18 +4,15 @@ Who breaks a node puts it back. Without root, or on a machine that cannot run th
 skipped and say why.
 """
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bridge.domain import names
-from sandbox import assets, running
-from sandbox.assembly import needed
+from sandbox import machine
 from sandbox.client import Sandbox
 from sandbox.options import Options
-from sandbox.realnodes import check
 from tests.realnodes.containers import Containers
 from tests.servers import fresh_namespace, running_sandbox
 
@@ -25,15 +22,8 @@ OPTIONS = Options(accounting=True, nodes=0, plain_nodes=1, real_nodes=2, real_gp
 @pytest.fixture(scope="session")
 def able() -> None:
     """Skip unless this machine can run real nodes."""
-    facts = check.gather(
-        Path("/var/tmp"),  # noqa: S108  # any disk
-        nodes=OPTIONS.real_nodes,
-        wanted_network="",
-        assets=assets.where(needed(OPTIONS)),
-        environ=os.environ,
-        is_alive=running.is_running,
-    )
-    faults = [finding.what for finding in check.findings(facts) if finding.stops]
+    found = machine.findings(Path("/var/tmp"), OPTIONS)  # noqa: S108  # any disk
+    faults = [finding.what for finding in found if finding.stops]
     if faults:
         pytest.skip("; ".join(faults))
 

@@ -21,20 +21,40 @@ def test_a_paused_node_does_not_answer_until_it_goes_on(real: Sandbox) -> None:
     assert real.on_node("real-1", "uname", "-n") == "real-1\n"
 
 
-def test_a_reboot_ends_every_container_and_keeps_the_disk(
+def test_a_reboot_is_the_nodes_failure_and_keeps_the_disk(
     real: Sandbox, containers: Containers
 ) -> None:
-    containers.create("doomed", "sleep 600", node="real-0")
-    containers.runs("doomed")
+    for name in ("doomed", "too"):
+        containers.create(name, "sleep 600", node="real-0")
+    for name in ("doomed", "too"):
+        containers.runs(name)
     real.on_node("real-0", "touch", "/var/lib/kubelet/kept")
 
     real.restart("real-0", signal="KILL")
 
     ended = containers.ends("doomed")
     assert ended["status"]["containerStatuses"][0]["state"]["terminated"]["reason"] == "Unknown"
+    assert containers.accounted("doomed")[0] == containers.accounted("too")[0] == "NODE_FAIL"
     assert real.on_node("real-0", "ls", "/var/lib/kubelet/kept")
     containers.create("after", "exit 0", node="real-0")
     assert containers.ends("after")["status"]["phase"] == "Succeeded"
+
+
+def test_a_pod_that_its_kubelet_restarts_keeps_its_job_over_a_reboot(
+    real: Sandbox, containers: Containers
+) -> None:
+    containers.create("stays", "sleep 600", node="real-0", restartPolicy="Always")
+    containers.runs("stays")
+
+    real.restart("real-0", signal="KILL")
+
+    def runs_again() -> bool:
+        (status,) = containers.get("stays")["status"]["containerStatuses"]
+        return status["restartCount"] == 1 and "running" in status["state"]
+
+    wait_until(runs_again, 60, sandbox=real)
+    state = real.run("squeue", "-h", "-o", "%T", "-j", containers.job_of("stays")).strip()
+    assert state == "RUNNING"
 
 
 def test_switching_a_node_off_asks_its_containers_to_end(

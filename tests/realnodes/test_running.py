@@ -1,6 +1,13 @@
 """A pod that Slurm placed runs in a real container, and both systems tell the truth about it."""
 
+import shutil
+from pathlib import Path
+
+from sandbox import assets
+from sandbox.assets import Asset, AssetName
 from sandbox.client import Sandbox
+from sandbox.realnodes import images
+from sandbox.realnodes.images import Image
 from tests.realnodes.containers import Containers
 from tests.servers import wait_until
 
@@ -39,7 +46,7 @@ def test_pods_of_two_nodes_reach_each_other_and_the_api_server(
     serve = "echo pong > /tmp/index.html; exec httpd -f -p 80 -h /tmp"
     containers.create("server", serve, node="real-0")
     address = containers.runs("server")["status"]["podIP"]
-    ask = f"until wget -q -O - http://{address}/; do sleep 0.2; done; nc -z 10.0.0.1 443"
+    ask = f"until wget -q -O - http://{address}/; do sleep 0.2; done; wget -q -O - --no-check-certificate https://10.0.0.1/version"
 
     containers.create("client", ask, node="real-1", activeDeadlineSeconds=30)
 
@@ -90,3 +97,26 @@ def _kubelet_answers(real: Sandbox) -> bool:
     except Exception:  # noqa: BLE001  # not yet
         return False
     return True
+
+
+def test_an_image_made_of_a_folder_runs_on_every_node(
+    real: Sandbox, containers: Containers, tmp_path: Path
+) -> None:
+    node = assets.where([AssetName.NODE])[AssetName.NODE]
+    assert isinstance(node, Asset)
+    assert node.root is not None
+    (tmp_path / "files" / "bin").mkdir(parents=True)
+    shutil.copy(node.root / "usr" / "bin" / "busybox", tmp_path / "files" / "bin" / "sh")
+    image = Image(name=images.full_name("local/tool:1"), entrypoint=("/bin/sh", "-c"), user="65534")
+    made = tmp_path / "tool.tar"
+    images.archive(made, image, images.layer_of_folder(tmp_path / "files"))
+
+    real.load_image(made)
+
+    for name in real.instance.options.real_node_names:
+        ours = {"name": "c0", "image": "local/tool:1", "args": ["exit 4"]}
+        once = {**ours, "imagePullPolicy": "Never"}
+        containers.create(f"made-{name}", node=name, containers=[once])
+    for name in real.instance.options.real_node_names:
+        containers.ends(f"made-{name}")
+        assert ("FAILED", "4:0") == containers.accounted(f"made-{name}")

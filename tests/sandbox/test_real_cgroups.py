@@ -45,6 +45,17 @@ def test_a_machine_without_cgroups_has_no_layout() -> None:
     assert cgroups.read("22 1 0:20 / / rw - ext4 /dev/vda rw\n") is None
 
 
+def test_the_groups_of_a_process_are_found_in_either_version() -> None:
+    first = Layout(version=1, hierarchies={"cpu,cpuacct": Path("/c"), "name=systemd": Path("/s")})
+    second = Layout(version=2, hierarchies={"": Path("/u")})
+
+    assert cgroups.joined(first, "4:cpu,cpuacct:/a/b\n1:name=systemd:/\n0::/\n") == (
+        Path("/c/a/b"),
+        Path("/s"),
+    )
+    assert cgroups.joined(second, "0::/a\n") == (Path("/u/a"),)
+
+
 @pytest.fixture
 def first(tmp_path: Path) -> Layout:
     for name in ("cpuset", "freezer"):

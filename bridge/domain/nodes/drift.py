@@ -1,10 +1,20 @@
 """Compare a node in Slurm with its desired description, and find what Slurm can change in place."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
 
 from bridge.domain.model.nodes import SlurmNodeFacts, SlurmNodeSpec
 from bridge.domain.nodes import spec as node_spec
-from bridge.domain.nodes.actions import NodeAction, SetAddress, SetFeatures, SetTopology, SetWeight
+from bridge.domain.nodes.actions import (
+    Drain,
+    NodeAction,
+    SetAddress,
+    SetFeatures,
+    SetTopology,
+    SetWeight,
+)
+from bridge.domain.nodes.state import REASON_PREFIX
 
 
 def changes(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> Iterator[NodeAction]:
@@ -42,17 +52,45 @@ def must_shrink(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> str:
     return ""
 
 
-def devices_missing(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> str:
-    """Explain which devices Slurm has and Kubernetes has not; "" if none.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceWait:
+    """A node waits for its devices, drained."""
 
-    Whenever a kubelet or its device plugin restarts, the count is 0 for some seconds.
+    why: str
+    drain: tuple[Drain, ...]
+    """What is still to be done; nothing if it is drained for just that."""
+    left: timedelta
+    """How much longer it waits."""
+
+
+def missing_devices(
+    slurm_node: SlurmNodeFacts,
+    wanted: SlurmNodeSpec,
+    reason_age: timedelta | None,
+    patience: timedelta,
+) -> DeviceWait | None:
+    """Return the wait for devices that Slurm has and Kubernetes has not; None if that is no matter.
+
+    Whenever a kubelet or its device plugin restarts, their count is 0 for some seconds. The drain's
+    own time tells how long the wait has been: nothing has to be kept, and a new leader knows it too.
+
+    Args:
+        slurm_node: the node in Slurm.
+        wanted: what it should be there.
+        reason_age: how long ago the reason of its drain was given; None if Slurm does not tell.
+        patience: how long to wait, before the node is made anew without them.
     """
-    had = node_spec.counted(slurm_node.gres)
     has = node_spec.counted(wanted.gres)
-    if any(has.get(name, 0) < count for name, count in had.items()):
-        there = wanted.gres or "none"
-        return f"devices are missing: Slurm has {slurm_node.gres}, Kubernetes has {there}"
-    return ""
+    had = node_spec.counted(slurm_node.gres)
+    if all(has.get(name, 0) >= count for name, count in had.items()):
+        return None
+    there = wanted.gres or "none"
+    why = f"devices are missing: Slurm has {slurm_node.gres}, Kubernetes has {there}"
+    drain = Drain(slurm_node=slurm_node.name, reason=f"{REASON_PREFIX}{why}")
+    if "DRAIN" not in slurm_node.states or slurm_node.reason != drain.reason:
+        return DeviceWait(why=why, drain=(drain,), left=patience)
+    left = patience - (reason_age or patience)
+    return DeviceWait(why=f"{why}; waiting", drain=(), left=left) if left > timedelta() else None
 
 
 def may_grow(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> str:

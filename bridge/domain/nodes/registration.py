@@ -31,7 +31,7 @@ from bridge.domain.nodes.actions import (
 )
 from bridge.domain.nodes.decision import Node, NodeDecision, NodeRefusal, NodeSettings
 from bridge.domain.nodes.hold import Hold
-from bridge.domain.nodes.state import REASON_PREFIX, NodeRules
+from bridge.domain.nodes.state import REASON_PREFIX
 
 SOON = timedelta(seconds=1)
 LATER = timedelta(seconds=30)
@@ -167,9 +167,11 @@ def _keep_in_step(
     policy = settings.policy
     is_down = "DOWN" in slurm_node.states
     # A node that others took out of service, or a lost one, takes no jobs; a re-created one would.
-    if not is_down and not node_state.is_by_others(slurm_node):
-        if waiting := _await_devices(node, slurm_node, wanted, policy):
-            return waiting
+    # A crashed node is declared lost first: it comes back without its devices for a while.
+    if not is_down and not node.is_crashed and not node_state.is_by_others(slurm_node):
+        patience = policy.device_patience
+        if wait := drift.missing_devices(slurm_node, wanted, node.reason_age, patience):
+            return NodeDecision(actions=wait.drain, reason=wait.why, again=wait.left)
         if shrunk := drift.must_shrink(slurm_node, wanted):
             return _replace(slurm_node, shrunk)
         is_idle = not node_state.unavailable(kube_node, policy) and not slurm_node.is_busy
@@ -190,25 +192,6 @@ def _keep_in_step(
         reason=", ".join(filter(None, reasons)) or "in step",
         wanted=wanted,
     )
-
-
-def _await_devices(
-    node: Node, slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec, policy: NodeRules
-) -> NodeDecision | None:
-    """Drain a node while devices are missing; None if none are, or it was in vain for too long.
-
-    The drain's own time tells how long: nothing has to be kept, and a new leader knows it too.
-    """
-    why = drift.devices_missing(slurm_node, wanted)
-    if not why:
-        return None
-    drain = Drain(slurm_node=slurm_node.name, reason=REASON_PREFIX + why)
-    if "DRAIN" not in slurm_node.states or slurm_node.reason != drain.reason:
-        return NodeDecision(actions=(drain,), reason=why, again=policy.device_patience)
-    left = policy.device_patience - (node.reason_age or policy.device_patience)
-    if left <= timedelta():
-        return None
-    return NodeDecision(reason=f"{why}; waiting for them", again=left)
 
 
 def _keep_for_pods(

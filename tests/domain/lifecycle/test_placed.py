@@ -20,6 +20,7 @@ from bridge.domain.lifecycle.actions import (
     Wait,
 )
 from bridge.domain.lifecycle.decision import Facts
+from bridge.domain.lifecycle.rules.ending import NODE_FAILS_WITHIN
 from bridge.domain.model.jobs import JobEnd
 from bridge.domain.model.pods import Condition, Container, Phase, Pod
 from bridge.domain.observation.view import Evidence
@@ -248,6 +249,29 @@ class TestEnding:
         (action,) = actions(facts)
 
         assert isinstance(action, Cancel)
+
+    def test_a_pod_that_crashed_with_its_machine_waits_for_slurm_to_end_its_job(self) -> None:
+        crashed = build.exited(255, reason="Unknown", at=NOW - 5 * SECOND)
+        facts = build.facts(replace(build.failed(), containers=(crashed,)), build.job())
+
+        decision = decide(facts)
+
+        assert (Wait(),) == decision.actions
+        assert decision.retry_after == NODE_FAILS_WITHIN - 5 * SECOND
+        assert (Release(),) == actions(
+            replace(facts, view=build.view(build.ended(JobEnd.NODE_FAIL)))
+        )
+
+    @pytest.mark.parametrize("ago", [NODE_FAILS_WITHIN, -SECOND], ids=["too long", "in the future"])
+    def test_it_failed_if_others_of_its_node_live_on(self, ago: timedelta) -> None:
+        """DOWN would end their jobs too; a clock that is ahead must not hold the job for long."""
+        crashed = build.exited(255, reason="Unknown", at=NOW - ago)
+        facts = build.facts(replace(build.failed(), containers=(crashed,)), build.job())
+
+        (action,) = actions(facts)
+
+        assert isinstance(action, Complete)
+        assert Outcome(exit_code=255) == action.outcome
 
     def test_the_outcome_is_told_in_words(self) -> None:
         assert "exit code 3" in decide(build.facts(build.failed(3), build.job())).reason

@@ -15,6 +15,7 @@ from bridge.domain.nodes import state as node_state
 from bridge.domain.nodes.actions import (
     Create,
     Delete,
+    Down,
     Drain,
     NodeAction,
     RemoveTaint,
@@ -97,6 +98,11 @@ class TestMissingDevices:
         bare = build.kube_node(**TAINTED)
 
         assert [Delete(slurm_node=NAME)] == decided(bare, self.waiting(), reason_age=self.PATIENCE)
+
+    def test_a_node_that_crashed_is_declared_so_before_its_devices_are_waited_for(self) -> None:
+        (down,) = decided(build.kube_node(**TAINTED), self.HAD, is_crashed=True)
+
+        assert isinstance(down, Down)
 
     def test_when_their_number_changes_the_wait_begins_again(self) -> None:
         (drain,) = decided(
