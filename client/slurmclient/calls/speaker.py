@@ -53,8 +53,13 @@ class Speaker:
         Returns:
             The objects; None if nothing has changed since the query's `update_time`.
         """
-        body = await self.caller.call(operation, path, query, user=self.user, is_checked=False)
-        return answers.listing(operation, body, key, kind) if body else None
+        return await self.caller.perform(
+            operation,
+            path,
+            query,
+            user=self.user,
+            read=lambda body: answers.listing(operation, body, key, kind),
+        )
 
     async def read_all(
         self,
