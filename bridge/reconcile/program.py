@@ -38,7 +38,7 @@ from bridge.reconcile.set_aside import SetAside
 from bridge.settings.schema import Settings
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import Controller, ControllerHosts
-from bridge.slurm.tls import ClientTls
+from slurmclient import Tls
 
 _CONNECTIONS = 64
 _LEASE_CONNECTIONS = 2
@@ -165,7 +165,7 @@ async def opened(name: str, settings: Settings) -> AsyncIterator[Program]:
     slurm = SlurmClient.open(
         settings.slurm.url,
         token_file=settings.slurm.token_file,
-        tls=ClientTls(
+        tls=Tls(
             ca_file=settings.slurm.ca_file,
             cert_file=settings.slurm.cert_file,
             key_file=settings.slurm.key_file,

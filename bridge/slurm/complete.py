@@ -136,13 +136,13 @@ async def complete(
         Unauthorized: the token does not belong to the job's owner, SlurmUser or root.
         SlurmError: classified by `bridge.slurm.errors`.
     """
-    protocol = protocol_for((await client.dialect()).release)
+    protocol = protocol_for((await client.dialect()).release_number)
     with client.observed(OPERATION):
-        token = client.token.read()
+        token = await client.token.token()
         try:
             code = await controllers.ask(message(protocol, token, job_id, outcome, sluid))
         except Unauthorized:
-            if (renewed := client.token.read(again=True)) == token:
+            if (renewed := await client.token.token(refused=token)) == token:
                 raise
             code = await controllers.ask(message(protocol, renewed, job_id, outcome, sluid))
         return _ending(code, job_id)

@@ -16,7 +16,7 @@ from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.nodes import SlurmNodeFacts
 from bridge.slurm import granted, wire
-from bridge.slurm.lenient import Lenient
+from slurmclient.wire.reading import Decoded
 
 EXTERNAL_JOB: Final = "EXTERNAL_JOB"
 
@@ -68,7 +68,7 @@ class Stranger:
     """What else could not be decoded, as a message; "" if nothing."""
 
 
-def job(read: Lenient[wire.Job], *also: Lenient[wire.Job]) -> SlurmJob | Stranger:
+def job(read: Decoded[wire.Job], *also: Decoded[wire.Job]) -> SlurmJob | Stranger:
     """Reduce a job to what decisions need; tell placeholders (of any cluster) from strangers.
 
     Args:
@@ -144,13 +144,13 @@ def component_states(offset: int, states: Iterable[str]) -> frozenset[str]:
     return frozenset(states) if not offset else frozenset(f"{offset}:{each}" for each in states)
 
 
-def _job(read: Lenient[wire.Job]) -> SlurmJob | Stranger:
+def _job(read: Decoded[wire.Job]) -> SlurmJob | Stranger:
     wired = read.value
     id_ = JobId(wired.job_id)
     sluid = Sluid(wired.step_id.sluid) if wired.step_id.sluid else None
-    stranger = Stranger(id=id_, sluid=sluid, odd=read.odd)
+    stranger = Stranger(id=id_, sluid=sluid, odd=read.why)
     if read.left_out & _WHOSE:
-        return replace(stranger, unreadable=read.odd)
+        return replace(stranger, unreadable=read.why)
     if EXTERNAL_JOB not in wired.flags:
         return stranger
     try:
@@ -163,7 +163,7 @@ def _job(read: Lenient[wire.Job]) -> SlurmJob | Stranger:
         return stranger
     set_aside = replace(stranger, cluster=identity.cluster, workload=identity.uid)
     if read.left_out - _FOR_THE_GRANT:
-        return replace(set_aside, unreadable=read.odd)
+        return replace(set_aside, unreadable=read.why)
     states = frozenset(wired.job_state)
     try:
         phase = phase_of(states)

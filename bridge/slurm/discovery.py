@@ -219,7 +219,7 @@ class Discovery:
         from the slurmctld we know.
         """
         asked_s = self._clock()
-        answer = await self._client.call("diag", "GET", "/diag/", answer=wire.Diagnosis)
+        answer = await self._client.call("diag", "slurm_get_diag", answer=wire.Diagnosis)
         if (told := decode.moment(answer.statistics.req_time)) is not None:
             self.slurms_time = ClockReading(told=told, asked_s=asked_s, answered_s=self._clock())
         start = answer.statistics.req_time_start.positive or 0

@@ -27,7 +27,9 @@ from bridge.settings.schema import ENV_PREFIX, Settings
 from bridge.slurm import jobs, nodes
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import SlurmError
-from bridge.slurm.transport import Reply, Transport
+from slurmclient import TokenFile
+from slurmclient.transport.exchange import Reply, Request
+from slurmclient.transport.failover import Transport
 
 INPUTS = 10_000
 AT_ONCE = 10
@@ -379,8 +381,8 @@ class _Answering(Transport):
         self.status, self.body = 200, b""
 
     @override
-    async def exchange(self, operation: str, *_: Any, **__: Any) -> Reply:
-        if operation == "ping":
+    async def exchange(self, request: Request) -> Reply:
+        if request.operation == "slurm_get_ping":
             return Reply(status=200, body=json.dumps(_PING).encode())
         return Reply(status=self.status, body=self.body)
 
@@ -396,7 +398,12 @@ def answering() -> _Answering:
 
 @pytest.fixture(scope="module")
 def client(answering: _Answering) -> SlurmClient:
-    return SlurmClient(answering, connections=1, on_call=lambda _operation, _s, _outcome: None)
+    return SlurmClient(
+        answering,
+        token=TokenFile("nowhere"),
+        connections=1,
+        on_call=lambda _operation, _s, _outcome: None,
+    )
 
 
 @pytest.fixture(scope="module")

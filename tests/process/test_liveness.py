@@ -31,10 +31,11 @@ from bridge.reconcile.set_aside import SetAside
 from bridge.settings.schema import RENEW_JITTER, LeaderElection, Settings
 from bridge.settings.slurm import Slurm
 from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import LostReply, Unavailable
-from bridge.slurm.transport import Reply, Transport
 from controllers import __main__ as controllers
 from extender import __main__ as extender
+from slurmclient import LostReply, TokenFile, Unavailable
+from slurmclient.transport.exchange import Reply, Request
+from slurmclient.transport.failover import Transport
 from tests import virtual_time
 from tests.leading.lease_world import HURRIED
 from tests.make.peers import serving, talk
@@ -144,9 +145,9 @@ class FakeSlurmrestd:
 
     def __init__(self) -> None:
         self.mood = Mood.UP
-        self.token = SimpleNamespace(read=lambda **_: "token", expires_at=None)
 
-    async def exchange(self, operation: str, _method: str, path: str, **_: object) -> Reply:
+    async def exchange(self, request: Request) -> Reply:
+        operation, path = request.operation, request.path
         match self.mood:
             case Mood.AWAY:
                 raise Unavailable(operation, "cannot reach slurmrestd")
@@ -193,6 +194,7 @@ class Bridge:
             lease_kube=kube(),
             slurm=SlurmClient(
                 cast("Transport", self.slurm),
+                token=TokenFile("nowhere"),
                 connections=8,
                 on_call=program._sign_of_life(metrics.slurm_call),
             ),

@@ -18,6 +18,7 @@ from bridge.slurm.complete import ControllerHosts
 from bridge.slurm.discovery import Discovery, Snapshot
 from bridge.slurm.errors import LostReply, SlurmError
 from sandbox.client import Sandbox
+from slurmclient.wire.reading import Answer
 from tests import faults
 from tests.faults import Proxy
 from tests.servers import until
@@ -45,7 +46,7 @@ async def watching(proxy: Proxy, slurm: Sandbox, client: SlurmClient) -> AsyncIt
     """
     end_s = time.monotonic() + DEADLINE_S
     while not (
-        await client.call("diag", "GET", "/diag/", answer=wire.Diagnosis)
+        await client.call("diag", "slurm_get_diag", answer=wire.Diagnosis)
     ).statistics.req_time_start.positive:
         assert time.monotonic() < end_s
         await asyncio.sleep(POLL_S)
@@ -241,7 +242,9 @@ async def test_our_own_submit_is_known_at_once_and_looked_at_when_it_starts(
     assert (JobPhase.WAITING, None, whose) == (waiting.phase, waiting.sluid, waiting.identity)
     assert 0 == proxy.count("GET", LOOK)
 
-    await client.call("t", "POST", f"/job/{job_id}", body={"hold": False}, answer=wire.Answer)
+    await client.call(
+        "t", "slurm_post_job", {"job_id": job_id}, body={"hold": False}, answer=Answer
+    )
     running = (await refresh_until_phase(discovery, whose, JobPhase.RUNNING)).jobs[job_id]
     assert 1 == len(running.nodes)
     assert running.sluid

@@ -12,12 +12,14 @@ from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.placeholder import Identity, PlaceholderSpec
 from bridge.domain.request import restoration
-from bridge.slurm import encode, jobs, lenient, wire
+from bridge.slurm import encode, jobs, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger
 from bridge.slurm.errors import LostReply, Malformed, NotFound, Rejected
 from bridge.slurm.jobs import Ending
 from sandbox.client import Sandbox
+from slurmclient.wire import reading
+from slurmclient.wire.reading import Answer
 from tests import faults
 from tests.faults import Proxy
 from tests.slurm.conftest import Submit
@@ -308,7 +310,7 @@ async def test_a_body_that_is_no_object_is_refused(client: SlurmClient) -> None:
     bodies: list[object] = [[], {}]
     for body in bodies:
         with pytest.raises(Rejected):
-            await client.call("job.submit", "POST", "/job/submit", body=body, answer=wire.Answer)
+            await client.call("job.submit", "slurm_post_job_submit", body=body, answer=Answer)
 
 
 @pytest.mark.parametrize(
@@ -450,9 +452,12 @@ async def test_a_heterogeneous_placeholder_is_one_job(client: SlurmClient, submi
 
     await jobs.set_time_limit(client, job, minutes=90, true_min=60, expected_min=60)
     changed = [
-        await client.call("job.get", "GET", f"/job/{id_}", answer=wire.Jobs) for id_ in job.ids
+        await client.call("job.get", "slurm_get_job", {"job_id": id_}, answer=wire.Jobs)
+        for id_ in job.ids
     ]
-    shown = [lenient.one(raw, wire.Job).value for answer in changed for raw in answer.jobs or ()]
+    shown = [
+        reading.decode(bytes(raw), wire.Job) for answer in changed for raw in answer.jobs or ()
+    ]
     assert {90} == {each.time_limit.positive for each in shown}
 
     await jobs.cancel(client, JobId(job.id + 1))

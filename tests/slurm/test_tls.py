@@ -12,8 +12,9 @@ import pytest
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import LostReply, SlurmError, Unavailable
-from bridge.slurm.tls import RELOAD_AFTER_S, ClientTls, UnusableTls
 from sandbox.client import Sandbox
+from slurmclient import Tls, UnusableTls
+from slurmclient.transport.tls import RELOAD_AFTER_S
 from tests.make.certificates import Authority
 
 
@@ -59,15 +60,15 @@ class Files:
     def trust(self, authority: Authority) -> None:
         Path(self.ca_file).write_bytes(authority.certificate)
 
-    def tls(self, *, shows_certificate: bool = True) -> ClientTls:
+    def tls(self, *, shows_certificate: bool = True) -> Tls:
         if not shows_certificate:
-            return ClientTls(ca_file=self.ca_file)
-        return ClientTls(ca_file=self.ca_file, cert_file=self.cert_file, key_file=self.key_file)
+            return Tls(ca_file=self.ca_file)
+        return Tls(ca_file=self.ca_file, cert_file=self.cert_file, key_file=self.key_file)
 
 
-async def ask(url: str, slurm: Sandbox, tls: ClientTls | None) -> tuple[int, int]:
+async def ask(url: str, slurm: Sandbox, tls: Tls | None) -> tuple[int, int]:
     async with SlurmClient.open(url, token_file=slurm.token_file, tls=tls) as client:
-        return (await client.dialect()).release
+        return (await client.dialect()).release_number
 
 
 @pytest.fixture
@@ -118,7 +119,7 @@ async def test_renewed_files_are_used_without_a_restart(
         with pytest.raises(SlurmError):
             await client.dialect()
 
-        assert (await client.dialect()).release >= (25, 5)
+        assert (await client.dialect()).release_number >= (25, 5)
 
 
 async def test_a_removed_ca_is_not_trusted_any_more(
@@ -126,7 +127,7 @@ async def test_a_removed_ca_is_not_trusted_any_more(
 ) -> None:
     now_s = 0.0
     files = Files(tmp_path, authority)
-    tls = ClientTls(
+    tls = Tls(
         ca_file=files.ca_file,
         cert_file=files.cert_file,
         key_file=files.key_file,

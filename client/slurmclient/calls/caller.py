@@ -4,10 +4,10 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import aiohttp
+from msgspec import Struct
 
 from slurmclient.api.operation import VERSIONS, Operation, Value, parser
 from slurmclient.api.operations import OPERATIONS
@@ -25,8 +25,7 @@ _FIRST_DELAY_S: Final = 0.2
 """The delay before the second attempt; it doubles with each further one, with jitter."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
+class _Wanted(Struct, frozen=True, kw_only=True):
     """An operation with its arguments, independent of the API version."""
 
     operation: Operation
@@ -34,13 +33,14 @@ class _Wanted:
     query: Mapping[str, Value]
     body: bytes | None
     user: str
+    may_repeat: bool
 
     @property
     def is_conditional(self) -> bool:
         """Whether the answer may be that nothing has changed (HTTP 304)."""
         return self.query.get("update_time") is not None
 
-    def request(self, dialect: Dialect) -> Request:
+    def request(self, dialect: Dialect, *, resends: bool = False) -> Request:
         """Return the request in the server's version; raise like `Operation.target`."""
         target, pairs = self.operation.target(dialect.version, self.path, self.query)
         return Request(
@@ -50,6 +50,7 @@ class _Wanted:
             query=pairs,
             content=self.body,
             user=self.user,
+            is_resent=resends and self.may_repeat,
         )
 
 
@@ -68,6 +69,7 @@ class Caller:
         attempts: int,
         observe: Observe,
         versions: Sequence[int] = VERSIONS,
+        resends: bool = False,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         """Create a caller; nothing is sent.
@@ -78,6 +80,8 @@ class Caller:
             attempts: The maximum number of attempts for one call.
             observe: Returns what surrounds each call, retries included, once it has a connection.
             versions: The API versions to speak, the preferred one first: 45 for v0.0.45.
+            resends: Send a read again at once if its connection breaks, in addition to the attempts:
+                a restarted slurmrestd leaves old connections behind.
             jitter: Returns a random number in [0, 1) that spreads retries.
         """
         self.transport = transport
@@ -85,6 +89,7 @@ class Caller:
         self._attempts = attempts
         self._versions = tuple(versions)
         self._observe = observe
+        self._resends = resends
         self._jitter = jitter
         self._dialect: Dialect | None = None
         self._negotiating = asyncio.Lock()
@@ -131,6 +136,7 @@ class Caller:
         read: Callable[[bytes], T],
         user: str = "",
         label: str = "",
+        is_repeatable: bool = False,
     ) -> T | None:
         """Perform an operation and read its answer; the arguments are those of `call`.
 
@@ -143,12 +149,19 @@ class Caller:
                 `answers.checked` and `answers.listing` do.
             user: The user to act as.
             label: What to call the operation towards `observe`; "" for its name.
+            is_repeatable: Treat it like a read although it changes something: twice is once.
 
         Returns:
             What was read; None if nothing has changed since the query's `update_time` (HTTP 304).
         """
+        operation = OPERATIONS[name]
         wanted = _Wanted(
-            operation=OPERATIONS[name], path=path or {}, query=query or {}, body=body, user=user
+            operation=operation,
+            path=path or {},
+            query=query or {},
+            body=body,
+            user=user,
+            may_repeat=is_repeatable or not operation.mutates,
         )
         async with self._slots:
             with self._observe(label or name):
@@ -164,7 +177,14 @@ class Caller:
             SlurmError: As `slurmclient.errors` classifies it.
             TypeError: If the operation has no such query parameter.
         """
-        wanted = _Wanted(operation=OPERATIONS[name], path={}, query=query, body=None, user=user)
+        wanted = _Wanted(
+            operation=OPERATIONS[name],
+            path={},
+            query=query,
+            body=None,
+            user=user,
+            may_repeat=True,
+        )
         async with self._slots:
             with self._observe(name):
                 dialect = await self._dialect_for(wanted.operation)
@@ -205,7 +225,7 @@ class Caller:
                 return await self._perform_once(wanted, read)
             except Unavailable as error:
                 is_lost = isinstance(error, LostReply)
-                if number == self._attempts or (is_lost and wanted.operation.mutates):
+                if number == self._attempts or (is_lost and not wanted.may_repeat):
                     raise
             await asyncio.sleep(_FIRST_DELAY_S * 2 ** (number - 1) * (0.5 + self._jitter()))
         raise AssertionError("the last attempt returns or raises")
@@ -225,7 +245,8 @@ class Caller:
     async def _exchange(self, wanted: _Wanted) -> Reply:
         dialect = await self._dialect_for(wanted.operation)
         for _ in self._versions:
-            reply = await self.transport.exchange(wanted.request(dialect))
+            request = wanted.request(dialect, resends=self._resends)
+            reply = await self.transport.exchange(request)
             if not reply.is_unknown_path:
                 return reply
             dialect = await self._renegotiated(wanted.operation, dialect)

@@ -65,7 +65,7 @@ async def negotiate(transport: Transport, versions: Sequence[int]) -> Dialect:
     """
     for version in versions:
         path = f"/slurm/{parser(version)}/ping/"
-        ping = Request(operation="slurm_get_ping", method="GET", path=path)
+        ping = Request(operation="slurm_get_ping", method="GET", path=path, is_resent=True)
         reply = await transport.exchange(ping)
         if not reply.is_unknown_path:
             slurm = _answer(transport, ping.operation, reply, _Ping).meta.slurm
@@ -86,7 +86,7 @@ async def negotiate(transport: Transport, versions: Sequence[int]) -> Dialect:
 
 async def _offered(transport: Transport) -> set[str]:
     """Return the API versions in slurmrestd's own specification."""
-    question = Request(operation="openapi", method="GET", path="/openapi/v3")
+    question = Request(operation="openapi", method="GET", path="/openapi/v3", is_resent=True)
     reply = await transport.exchange(question)
     paths = _answer(transport, question.operation, reply, _Paths).paths
     return {path.split("/")[2] for path in paths if path.startswith("/slurm/v")}

@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlencode, urlsplit
 
 import aiohttp
+from msgspec import Struct
 from yarl import URL
 
 from slurmclient.errors import LostReply, Malformed, Unavailable
@@ -26,8 +26,7 @@ _NOT_CONNECTED: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(Struct, frozen=True, kw_only=True):
     """A request, ready to be sent."""
 
     operation: str
@@ -38,10 +37,11 @@ class Request:
     content: bytes | None = None
     user: str = ""
     """The user to act as, by name or uid; "" for the token's own."""
+    is_resent: bool = False
+    """Whether to send it again at once if the connection breaks before an answer; not a POST."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class Reply(Struct, frozen=True, kw_only=True):
     """A complete answer with any status."""
 
     status: int
@@ -97,22 +97,29 @@ class Server:
         # For messages, so without the password that a URL may contain.
         self.address = url if is_unix else f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         self._timeout_s = timeout_s
-        self._session = aiohttp.ClientSession(
-            connector=connector(limit=connections, socket=parts.path if is_unix else ""),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers={"User-Agent": user_agent},
+        self._pool = connector(limit=connections, socket=parts.path if is_unix else "")
+        self._resending, self._sending_once = (
+            aiohttp.ClientSession(
+                connector=self._pool,
+                connector_owner=False,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                headers={"User-Agent": user_agent},
+            )
+            for _ in range(2)
         )
         # Half of the deadline, so that a failure to connect is not taken for a lost reply.
         self._whole = aiohttp.ClientTimeout(total=None, sock_connect=timeout_s / 2)
         self._each_piece = aiohttp.ClientTimeout(
             total=None, sock_connect=timeout_s / 2, sock_read=timeout_s
         )
-        # aiohttp would repeat a GET or DELETE whose connection breaks; some of Slurm's mutate.
-        self._session._retry_connection = False  # noqa: SLF001  # no public way
+        # aiohttp sends a GET or DELETE again if its connection breaks; some of Slurm's mutate.
+        self._sending_once._retry_connection = False  # noqa: SLF001  # no public way
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._session.close()
+        for session in (self._resending, self._sending_once):
+            await session.close()
+        await self._pool.close()
 
     async def send(
         self, request: Request, headers: dict[str, str], *, most_bytes: int
@@ -153,7 +160,8 @@ class Server:
         self, request: Request, headers: dict[str, str], limits: aiohttp.ClientTimeout
     ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         query = f"?{urlencode(request.query)}" if request.query else ""
-        return self._session.request(
+        session = self._resending if request.is_resent else self._sending_once
+        return session.request(
             request.method,
             URL(f"{self._base}{request.path}{query}", encoded=True),
             data=request.content,
@@ -185,7 +193,7 @@ async def bounded(operation: str, response: aiohttp.ClientResponse, most_bytes: 
     """
     pieces: list[bytes] = []
     length = 0
-    async for piece in response.content.iter_any():
+    while piece := await response.content.readany():
         length += len(piece)
         if length > most_bytes:
             raise Malformed(

@@ -56,23 +56,32 @@ class Odd(Struct, frozen=True):
 class Decoded(Struct, Generic[T], frozen=True):
     """One object, as far as it could be decoded."""
 
-    value: T | None
-    """The object; None if it is unreadable, or lacks a required field."""
+    value: T
     odd: tuple[Odd, ...] = ()
-    """The fields that could not be decoded, and why the object could not."""
+    """The fields that could not be decoded and keep their defaults."""
     repaired: str = ""
     """Why bytes had to be replaced; "" if none had."""
 
     @property
     def left_out(self) -> frozenset[str]:
-        """The names of the fields that could not be decoded and keep their defaults."""
+        """The names of the fields that could not be decoded."""
         return frozenset(one.field for one in self.odd)
 
     @property
     def why(self) -> str:
         """What is wrong with the object, as a message; "" if nothing is."""
-        wrong = "; ".join(f"{one.field}: {one.why}" if one.field else one.why for one in self.odd)
-        return wrong or self.repaired
+        return _words(self.odd) or self.repaired
+
+
+class Unreadable(Struct, frozen=True):
+    """An object that is none, or lacks a required field."""
+
+    odd: tuple[Odd, ...]
+
+    @property
+    def why(self) -> str:
+        """What is wrong with the object, as a message."""
+        return _words(self.odd)
 
 
 class Listing(list[T]):
@@ -160,10 +169,12 @@ def one(body: bytes, kind: type[T], index: int = 0) -> tuple[T | None, tuple[Odd
         The object and its invalid fields; None instead of an object without a required field.
     """
     found = lenient(body, kind, index)
-    return found.value, found.odd
+    return (None if isinstance(found, Unreadable) else found.value), found.odd
 
 
-def lenient(body: bytes, kind: type[T], index: int = 0, *, is_null_odd: bool = False) -> Decoded[T]:
+def lenient(
+    body: bytes, kind: type[T], index: int = 0, *, is_null_odd: bool = False
+) -> Decoded[T] | Unreadable:
     """Decode an object as `one` does, and say what was wrong with it.
 
     Args:
@@ -184,7 +195,7 @@ def lenient(body: bytes, kind: type[T], index: int = 0, *, is_null_odd: bool = F
     try:
         fields = decode(clean, dict[str, Raw])
     except UNREADABLE as error:
-        return Decoded(None, (Odd(index, "", str(error)),))
+        return Unreadable((Odd(index, "", str(error)),))
     return _by_fields(fields, kind, index, is_null_odd=is_null_odd)
 
 
@@ -195,7 +206,7 @@ def repaired(body: bytes) -> bytes:
 
 def _by_fields(
     fields: Mapping[str, Raw], kind: type[T], index: int, *, is_null_odd: bool
-) -> Decoded[T]:
+) -> Decoded[T] | Unreadable:
     odd = []
     good = {}
     for name, wire_name, type_ in _fields(cast("Any", kind)):
@@ -209,7 +220,11 @@ def _by_fields(
     try:
         return Decoded(kind(**good), tuple(odd))
     except TypeError as error:  # a field without a default is missing
-        return Decoded(None, (*odd, Odd(index, "", str(error))))
+        return Unreadable((*odd, Odd(index, "", str(error))))
+
+
+def _words(odd: Iterable[Odd]) -> str:
+    return "; ".join(f"{one.field}: {one.why}" if one.field else one.why for one in odd)
 
 
 @functools.lru_cache(maxsize=512)
