@@ -68,10 +68,8 @@ def test_the_lines_of_the_readme_submit_watch_and_cancel_a_job(
 
 def test_without_the_extra_the_command_says_which_one_to_install(empty_venv: Path) -> None:
     done = run(empty_venv, None, "slurmc", "list", "jobs")
-    assert (1, "slurmc needs the extra 'cli': pip install 'slurm-client[cli]'\n") == (
-        done.returncode,
-        done.stderr,
-    )
+    words = "slurmc needs the extra 'cli': pip install './client[cli]' in the repository"
+    assert (1, f"{words} (slurm-client is on no package index)\n") == (done.returncode, done.stderr)
 
 
 def test_the_library_needs_two_packages_only() -> None:
@@ -91,6 +89,31 @@ def test_nothing_takes_the_client_from_an_index() -> None:
     """Until it is published there, anybody could claim its name."""
     for file in ("pyproject.toml", "requirements.txt", "requirements-dev.txt"):
         assert not re.search(r"^\W*slurm-client\b", (ROOT / file).read_text(), re.MULTILINE), file
+    listed = ("git", "ls-files", "--cached", "--others", "--exclude-standard")
+    files = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    told = [
+        file
+        for file in files.splitlines()
+        if file != str(Path(__file__).relative_to(ROOT))
+        and (ROOT / file).suffix in {"", ".md", ".py", ".sh", ".toml", ".yaml", ".yml"}
+        and (ROOT / file).is_file()
+        and re.search(
+            r"\binstall\b[^\n|]*[\s'\"](slurm-client|slurmclient)\b", (ROOT / file).read_text()
+        )
+    ]
+    assert [] == told
+
+
+def test_the_bridge_without_the_client_says_what_to_run() -> None:
+    """Its metadata cannot name slurm-client: pip would look for it on an index."""
+    for name in ("slurm_bridge", "kubectl_slurm"):
+        lines = f"import sys; sys.modules['slurmclient'] = None\nfrom bridge import entry; entry.{name}()"
+        done = subprocess.run(
+            (sys.executable, "-c", lines), capture_output=True, text=True, check=False, timeout=60
+        )
+        assert 1 == done.returncode
+        assert "pip install ./client" in done.stderr
+        assert 1 == len(done.stderr.splitlines())
 
 
 def test_with_the_extra_the_command_submits_watches_and_cancels(
