@@ -45,7 +45,7 @@ async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> No
             configured.extender.key_file,
             configured.extender.client_ca_file or None,
         )
-        program.metrics.watch_certificate(lambda: tls.expires_at)
+        program.metrics.certificates.watch(lambda: tls.expires_at)
         program.health.register("certificate", lambda: tls.fault(program.clock.now()))
         extender = app.create(
             kube=program.kube,
@@ -89,7 +89,47 @@ async def place(
         idle_s=placement.idle_poll_interval_s,
         submits=True,
     )
-    bridged = Bridged(
+    bridged = bridged_of(term)
+    owners = Owners(Objects(program.kube), program.clock)
+    submitter = submitter_of(term, policy_file, owners, bridged)
+    side = Placement(
+        pods=mirror.pods,
+        owners=owners,
+        placeholders=term.placeholders,
+        bridged=bridged,
+        submitter=submitter,
+        accession=accession,
+        leads_since=program.clock.now(),
+        gpu_resources=program.settings.controllers.gpu_resources,
+    )
+    loop = term.loop(
+        side,
+        deadlines(program.settings),
+        submit=submitter.submit,
+        resize=submitter.resize,
+        restore=restore_nothing,
+    )
+    await term.run(loop, stop, workers=placement.workers)
+
+
+def deadlines(settings: Settings) -> Deadlines:
+    """Return how long pods that wait for their nodes may take for what."""
+    placement = settings.placement
+    return Deadlines(
+        tell_after=timedelta(seconds=placement.tell_after_s),
+        incomplete_after=timedelta(seconds=placement.incomplete_after_s),
+        avoid_node=timedelta(seconds=placement.avoid_node_s),
+        bind_deadline=timedelta(seconds=placement.bind_deadline_s),
+        when_full=WhenFull(placement.when_full),
+        poll_interval=timedelta(seconds=placement.poll_interval_s),
+        caps=settings.caps.values,
+    )
+
+
+def bridged_of(term: Leadership) -> Bridged:
+    """Return what knows the nodes of both systems and what room they have."""
+    program, mirror = term.program, term.mirror
+    return Bridged(
         program.slurm,
         cluster=program.cluster,
         pods=mirror.pods,
@@ -98,8 +138,14 @@ async def place(
         placeholders=term.placeholders,
         clock=program.clock,
     )
-    owners = Owners(Objects(program.kube), program.clock)
-    submitter = Submitter(
+
+
+def submitter_of(
+    term: Leadership, policy_file: PolicyFile, owners: Owners, bridged: Bridged
+) -> Submitter:
+    """Return what submits placeholders as the policy in force allows."""
+    program = term.program
+    return Submitter(
         program.slurm,
         discovery=term.discovery,
         placeholders=term.placeholders,
@@ -111,33 +157,10 @@ async def place(
             clock=program.clock,
         ),
         defaults=request_defaults.of(program.settings, program.cluster),
-        concurrency=placement.submit_concurrency,
+        concurrency=program.settings.placement.submit_concurrency,
         clock=program.clock,
         metrics=program.metrics,
     )
-    side = Placement(
-        pods=mirror.pods,
-        owners=owners,
-        placeholders=term.placeholders,
-        bridged=bridged,
-        submitter=submitter,
-        accession=accession,
-        leads_since=program.clock.now(),
-        gpu_resources=program.settings.controllers.gpu_resources,
-    )
-    policy = Deadlines(
-        tell_after=timedelta(seconds=placement.tell_after_s),
-        incomplete_after=timedelta(seconds=placement.incomplete_after_s),
-        avoid_node=timedelta(seconds=placement.avoid_node_s),
-        bind_deadline=timedelta(seconds=placement.bind_deadline_s),
-        when_full=WhenFull(placement.when_full),
-        poll_interval=timedelta(seconds=placement.poll_interval_s),
-        caps=program.settings.caps.values,
-    )
-    loop = term.loop(
-        side, policy, submit=submitter.submit, resize=submitter.resize, restore=restore_nothing
-    )
-    await term.run(loop, stop, workers=placement.workers)
 
 
 async def restore_nothing(pod: Pod, _action: Restore) -> None:

@@ -8,7 +8,7 @@ Owners, namespace labels, Slurm's nodes.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from bridge.domain.ids import SlurmNode
-from bridge.domain.model.placeholder import Identity
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.pods import Pod
 from bridge.domain.request import attribution
 from bridge.domain.request.attribution import Provenance

@@ -88,7 +88,7 @@ class Bridged:
         Slurm has given its room away, and the controllers will evict it.
         """
         job = self._placeholders.job(pod.job_id) if pod.is_bound and pod.job_id else None
-        return job is not None and job.identity.uid == pod.workload and job.phase is JobPhase.ENDED
+        return job is not None and job.identity.key == pod.workload and job.phase is JobPhase.ENDED
 
     def _edited(self, old: KubeNodeFacts | None, new: KubeNodeFacts | None) -> None:
         """Rebuild the pool if a node was added, removed or edited."""

@@ -20,17 +20,10 @@ import yaml
 from rich.text import Text
 
 from bridge.commands import access, output
-from bridge.commands.access import (
-    Access,
-    Kubeconfig,
-    Namespace,
-    ReleaseNamespace,
-    SlurmTokenFile,
-    SlurmUrl,
-    Way,
-)
+from bridge.commands.access import Access
 from bridge.commands.installation import Installation
-from bridge.commands.output import Format, FormatOption
+from bridge.commands.options import FormatOption, Namespace, ReleaseNamespace, Way
+from bridge.commands.output import Format
 from bridge.domain import caps, names
 from bridge.domain.faults import Refused
 from bridge.domain.ids import PodUid
@@ -83,15 +76,12 @@ class Explained:
 def command(
     file: Annotated[str, typer.Argument(help="Manifest to explain; - reads standard input.")],
     *,
+    way: Way,
     namespace: Namespace = "",
     release_namespace: ReleaseNamespace = "slurm-bridge",
     form: FormatOption = Format.TABLE,
-    kubeconfig: Kubeconfig = "",
-    slurm_url: SlurmUrl = "",
-    slurm_token_file: SlurmTokenFile = "",
 ) -> None:
     """Show what a manifest would become in Slurm and what is wrong with it. Creates nothing."""
-    way = Way(kubeconfig=kubeconfig, slurm_url=slurm_url, slurm_token_file=slurm_token_file)
     documents = _documents(file)
     where = namespace or way.namespace
     explained = access.run(

@@ -105,7 +105,7 @@ class Program:
     def token_part(self) -> Service:
         """Report when the Slurm token expires, and warn well in advance."""
         slurm = self.settings.slurm
-        self.metrics.watch_token(lambda: self.slurm.token.expires_at)
+        self.metrics.slurm.watch_token(lambda: self.slurm.token.expires_at)
         watch = TokenWatch(
             lambda: self.slurm.token.expires_at,
             warning=timedelta(seconds=slurm.token_warning_s),
@@ -159,7 +159,7 @@ async def opened(name: str, settings: Settings) -> AsyncIterator[Program]:
             request_timeout_s=settings.kubernetes.request_timeout_s,
             user_agent=f"slurm-bridge-{name}/{__version__}",
             connections=connections,
-            on_call=_sign_of_life(metrics.kube_call),
+            on_call=_sign_of_life(metrics.kube.call),
         )
 
     slurm = SlurmClient.open(
@@ -172,7 +172,7 @@ async def opened(name: str, settings: Settings) -> AsyncIterator[Program]:
         ),
         connections=settings.slurm.connections,
         request_timeout_s=settings.slurm.request_timeout_s,
-        on_call=_sign_of_life(metrics.slurm_call),
+        on_call=_sign_of_life(metrics.slurm.call),
     )
     alive = Liveness(clock.monotonic, bound_s=longest_silence_s(settings))
     async with (

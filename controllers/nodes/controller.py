@@ -280,7 +280,7 @@ class NodeController:
             if nodes.is_wanted(node)
         )
         states = (condition.reason if condition else "NotRegistered" for condition in said)
-        self._metrics.nodes(Counter(states))
+        self._metrics.nodes.count(Counter(states))
         wanted = [node.name for node in self._cache.values() if nodes.is_wanted(node)]
         there = (pod for name in wanted for pod in self._others_on.get(name))
-        self._metrics.other_pods(others.counted(there))
+        self._metrics.nodes.other_pods(others.counted(there))

@@ -10,9 +10,9 @@ from typing import Any
 from typing_extensions import override
 
 from bridge.domain.ids import ClusterId, JobId
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.objects import KubeObject
-from bridge.domain.model.placeholder import Identity
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.candidates import Pool
 from bridge.domain.request.rules import Policy
@@ -120,7 +120,7 @@ class Readings(Placeholders):
 
     def show(self, identity: Identity, job_id: int = 7) -> SlurmJob:
         job = SlurmJob(id=JobId(job_id), sluid=None, phase=JobPhase.WAITING, identity=identity)
-        self.shown[identity.uid].append(job)
+        self.shown[identity.key].append(job)
         return job
 
     @override

@@ -9,8 +9,8 @@ import pytest
 from bridge.domain import names
 from bridge.domain.ids import PodUid, alone_key
 from bridge.domain.lifecycle.actions import Submit
+from bridge.domain.model.identities import Identity, decode
 from bridge.domain.model.objects import KubeObject
-from bridge.domain.model.placeholder import Identity, decode
 from bridge.domain.model.pods import Owner, Pod
 from bridge.domain.request import candidates
 from bridge.domain.request.build import Defaults

@@ -184,7 +184,7 @@ class Bridge:
                 cast("aiohttp.ClientSession", self.api),
                 cast("Credentials", user),
                 request_timeout_s=REQUEST_TIMEOUT_S,
-                on_call=program._sign_of_life(metrics.kube_call),
+                on_call=program._sign_of_life(metrics.kube.call),
             )
 
         self.program = Program(
@@ -196,7 +196,7 @@ class Bridge:
                 cast("Transport", self.slurm),
                 token=TokenFile("nowhere"),
                 connections=8,
-                on_call=program._sign_of_life(metrics.slurm_call),
+                on_call=program._sign_of_life(metrics.slurm.call),
             ),
             cluster=ClusterId("c"),
             metrics=metrics,

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from bridge.domain import names, numbers
 from bridge.domain.lifecycle.actions import Cause, Outcome
-from bridge.domain.model.placeholder import Identity
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.pods import Container, ContainerState, Phase, Pod
 
 NO_EXIT_CODE = 255

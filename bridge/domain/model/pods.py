@@ -12,7 +12,7 @@ from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid, WorkloadKey, alone
 from bridge.domain.model import grant
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.grant import Grant
-from bridge.domain.model.placeholder import Identity
+from bridge.domain.model.identities import Identity
 from bridge.domain.oddities import About
 
 

@@ -17,9 +17,10 @@ from bridge.domain import quantities
 from bridge.domain.ids import ClusterId, WorkloadKey
 from bridge.domain.lifecycle.actions import Cancel
 from bridge.domain.model.demand import Demand
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
-from bridge.domain.model.placeholder import Identity, PlaceholderSpec
+from bridge.domain.model.placeholder import PlaceholderSpec
 
 KIND = "Node"
 """The workload kind in a filler's identity. Its uid is the Kubernetes node's, and it has no
@@ -123,7 +124,7 @@ def spec(
             kind=KIND,
             namespace="",
             name=kube_node.name,
-            uid=key(kube_node),
+            key=key(kube_node),
             pods=(),
         ),
         name=NAME,

@@ -15,7 +15,8 @@ from bridge.domain.faults import Fault, Refused
 from bridge.domain.ids import ClusterId, SlurmNode, alone_key
 from bridge.domain.model import demand
 from bridge.domain.model.demand import Demand
-from bridge.domain.model.placeholder import Identity, PlaceholderSpec
+from bridge.domain.model.identities import Identity
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
 from bridge.domain.request import candidates, overrides
 from bridge.domain.request.candidates import Pool
@@ -199,7 +200,7 @@ def _identity(pod: Pod, gang: Workload | None, defaults: Defaults) -> Identity:
         kind=gang.kind if gang else "Pod",
         namespace=pod.namespace,
         name=gang.name if gang else pod.name,
-        uid=gang.uid if gang else alone_key(pod.uid),
+        key=gang.key if gang else alone_key(pod.uid),
         pods=tuple(member.uid for member in gang.members) if gang else (pod.uid,),
     )
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from bridge.domain import caps, names, numbers
 from bridge.domain.faults import Fault, Refused, bounded
 from bridge.domain.ids import SlurmNode
-from bridge.domain.model.placeholder import Frozen, Identity, PlaceholderSpec
+from bridge.domain.model.identities import Frozen, Identity
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
 from bridge.domain.request import attribution, build, overrides
 from bridge.domain.request.attribution import Provenance

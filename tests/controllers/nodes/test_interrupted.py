@@ -9,8 +9,8 @@ import pytest
 
 from bridge.domain import names
 from bridge.domain.ids import WorkloadKey
-from bridge.domain.model import nodes, placeholder
-from bridge.domain.model.placeholder import Identity
+from bridge.domain.model import identities, nodes
+from bridge.domain.model.identities import Identity
 from bridge.domain.nodes import fillers, state
 from bridge.domain.nodes.actions import (
     NodeAction,
@@ -101,12 +101,12 @@ def filler(cpus: int) -> Job:
         kind=fillers.KIND,
         namespace="",
         name="k1",
-        uid=WorkloadKey("uid-k1"),
+        key=WorkloadKey("uid-k1"),
         pods=(),
     )
     return Job(
         id=1,
-        comment=placeholder.encode(identity),
+        comment=identities.encode(identity),
         state="RUNNING",
         nodes="k1",
         required=["k1"],

@@ -8,8 +8,8 @@ from bridge.domain import names
 from bridge.domain.lifecycle.actions import Restore
 from bridge.domain.model import grant
 from bridge.domain.model.grant import Grant
-from bridge.domain.model.placeholder import Identity, decode
-from bridge.process.metrics import Metrics
+from bridge.domain.model.identities import Identity, decode
+from bridge.process.metrics.pods import PodMetrics
 from tests.controllers.leader import Outset
 from tests.controllers.situations import (
     Situation,
@@ -103,7 +103,7 @@ def test_what_is_lost_is_restored_once_on_the_node_of_its_pods(
     there: Situation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: set[str] = set()
-    monkeypatch.setattr(Metrics, "decided", lambda _, action: done.add(action))
+    monkeypatch.setattr(PodMetrics, "decided", lambda _, action: done.add(action))
     leader = lived_through(there, Trouble())
     (restored,) = leader.slurm.jobs.values()
     assert ("RUNNING", "k1") == (restored.state, restored.nodes)

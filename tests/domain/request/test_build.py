@@ -9,7 +9,8 @@ import pytest
 from bridge.domain import names
 from bridge.domain.faults import Fault
 from bridge.domain.ids import SlurmNode, WorkloadKey
-from bridge.domain.model.placeholder import Identity, PlaceholderSpec
+from bridge.domain.model.identities import Identity
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
 from bridge.domain.request import build, candidates, overrides
 from bridge.domain.request.build import Defaults
@@ -72,7 +73,7 @@ def test_an_ordinary_pod_becomes_a_job_of_the_configured_user() -> None:
             kind="Pod",
             namespace="team-a",
             name="train",
-            uid=WorkloadKey("u-1"),
+            key=WorkloadKey("u-1"),
             pods=(pod.uid,),
         ),
         name="train",

@@ -8,8 +8,9 @@ from bridge.domain import names
 from bridge.domain.caps import Sizes
 from bridge.domain.faults import Refused
 from bridge.domain.ids import PodUid, SlurmNode, WorkloadKey
+from bridge.domain.model.identities import Frozen, Identity
 from bridge.domain.model.objects import KubeObject
-from bridge.domain.model.placeholder import Frozen, Identity, PlaceholderSpec
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
 from bridge.domain.request import candidates
 from bridge.domain.request.attribution import Provenance
@@ -199,7 +200,7 @@ def identity(*pods: str, qos: str) -> Identity:
         kind="pod-group",
         namespace="team-a",
         name="ring",
-        uid=WorkloadKey("pod-group/team-a/ring"),
+        key=WorkloadKey("pod-group/team-a/ring"),
         pods=tuple(map(PodUid, pods)),
         frozen=frozen,
     )
