@@ -178,7 +178,13 @@ class SlurmClient:
             Unauthorized: it does not accept our token.
             Unavailable: it did not respond, or its response was malformed.
         """
-        try:
+        with self.translated("ping"):
             return await self._caller.dialect()
+
+    @contextmanager
+    def translated(self, label: str) -> Iterator[None]:
+        """Translate the errors of slurm-client in a block that is not a call."""
+        try:
+            yield
         except slurmclient.SlurmError as error:
-            raise translated("ping", error) from error
+            raise translated(label, error) from error

@@ -230,21 +230,6 @@ def end_of(states: frozenset[str]) -> JobEnd | None:
     return next((end for end in JobEnd if end.value in states), None)
 
 
-def job_id(text: str) -> tuple[JobId, int] | None:
-    """Parse an id of `/jobs/state/`.
-
-    It is `7`, or `21+1` for component 1 of the heterogeneous job 20. Return the job's id (the
-    leader's for a heterogeneous job) and the component's offset. Return None for a task of an array
-    (`7_3`): external jobs cannot be arrays (error 2081), so those are strangers for certain.
-    """
-    if text.isascii() and text.isdecimal():
-        return JobId(int(text)), 0
-    number, _, offset = text.partition("+")
-    if not all(each.isascii() and each.isdecimal() for each in (number, offset or "0")):
-        return None
-    return JobId(int(number) - int(offset or 0)), int(offset or 0)
-
-
 def node(wired: wire.Node) -> SlurmNodeFacts:
     """Reduce a node to what decisions need."""
     return SlurmNodeFacts(

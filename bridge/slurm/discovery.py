@@ -27,6 +27,7 @@ from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger
 from bridge.slurm.errors import Malformed, NotFound, SlurmError
 from bridge.slurm.jobs import JobListing
+from slurmclient.watching.in_turn import in_turn
 
 _TRUSTED_S = 10.0
 """How long ids are trusted without that check, while every reading repeats the one before."""
@@ -283,17 +284,10 @@ class Discovery:
 
     async def _look_at(self, ids: Iterable[JobId], seen: Mapping[JobId, frozenset[str]]) -> bool:
         """Fetch jobs concurrently; return False if one was gone or has to be fetched again."""
-        queue = iter(ids)
-
-        async def take() -> bool:
-            return all([await self._look(id_, seen.get(id_)) for id_ in queue])
-
-        try:
-            async with asyncio.TaskGroup() as group:
-                takers = [group.create_task(take()) for _ in range(self._concurrency)]
-        except ExceptionGroup as failures:  # the first suffices: all concern the same server
-            raise failures.exceptions[0] from None
-        return all(taker.result() for taker in takers)
+        found = await in_turn(
+            ids, lambda id_: self._look(id_, seen.get(id_)), at_a_time=self._concurrency
+        )
+        return all(found.values())
 
     async def _look(self, id_: JobId, states: frozenset[str] | None) -> bool:
         try:

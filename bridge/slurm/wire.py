@@ -31,22 +31,6 @@ class Number(Struct, frozen=True):
 NONE = Number()
 
 
-class JobState(Struct, frozen=True):
-    """`job_id` is a string: `7`, `21+1` (component of a het job) or `7_3` (task of an array)."""
-
-    job_id: str
-    state: list[str]
-
-
-class States(Answer, frozen=True):
-    """GET /jobs/state/; `jobs` is a list of `JobState` or null.
-
-    It is not decoded here because most responses repeat the last one.
-    """
-
-    jobs: msgspec.Raw = msgspec.Raw(b"null")
-
-
 class StepId(Struct, frozen=True):
     """The id of a job's step; since v0.0.44."""
 

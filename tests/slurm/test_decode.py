@@ -161,25 +161,6 @@ def test_a_marked_job_that_makes_no_sense_is_a_stranger_who_says_why(
     assert CLUSTER == job.cluster
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("7", (7, 0)),
-        ("20+0", (20, 0)),
-        ("21+1", (20, 1)),
-        ("7_3", None),
-        ("7_*", None),
-        ("", None),
-        ("7+", (7, 0)),
-        ("7+x", None),
-    ],
-)
-def test_ids_of_the_state_list_are_jobs_or_het_components_but_no_array_tasks(
-    text: str, found: tuple[int, int] | None
-) -> None:
-    assert found == decode.job_id(text)
-
-
 def component(offset: int, **changes: Any) -> Decoded[wire.Job]:
     plain: dict[str, object] = {
         "job_id": 7 + offset,

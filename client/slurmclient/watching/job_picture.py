@@ -5,20 +5,21 @@ limit, is seen at the job's next change of state, at the next full listing (ever
 once if this client made it.
 """
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Raw
 
-from slurmclient.calls import answers
 from slurmclient.calls.speaker import Speaker
 from slurmclient.errors import NotFound
+from slurmclient.watching import states
 from slurmclient.watching.events import Event, Restarted, V
-from slurmclient.watching.identity import Identity, State, by_base, is_alive
+from slurmclient.watching.identity import Identity, is_alive
+from slurmclient.watching.in_turn import in_turn
 from slurmclient.watching.picture import Clock, Picture
+from slurmclient.watching.states import State, States
 from slurmclient.wire import reading
-from slurmclient.wire.reading import Model
+from slurmclient.wire.reading import Answer, Model
 from slurmclient.wire.values import Time
 
 _AT_A_TIME: Final = 4
@@ -32,7 +33,7 @@ class _Statistics(Model, frozen=True):
     req_time_start: Time = None
 
 
-class _Diagnosis(Model, frozen=True):
+class _Diagnosis(Answer, frozen=True):
     statistics: _Statistics = _Statistics()
 
 
@@ -46,6 +47,8 @@ class JobPicture(Picture[V]):
         self._resync_at = 0.0
         self._states: Mapping[str, Sequence[State]] = {}
         """By base: the states at the last look that read the jobs."""
+        self._listed: States | None = None
+        """The list that these states come from; None if some of them are missing."""
         self._members: dict[str, dict[str, object]] = {}
         """By base: the ids of its jobs, with `Identity.name` of each."""
         self._has_looked = False
@@ -58,8 +61,9 @@ class JobPicture(Picture[V]):
     async def look(self) -> list[Event[V]]:
         """Read all states, and the jobs whose state has changed."""
         began = self._clock()
-        listed = await self._speaker.read_all("slurm_get_jobs_state", "jobs", State)
-        states = by_base(listed)
+        listed = await states.read(self._speaker, self._listed)
+        is_repeated = listed is self._listed
+        now = self._states if is_repeated else states.by_base(listed.listed)
         # Ask after reading the states: if slurmctld has not restarted by now, they are its own.
         started = await self._read_start()
         is_same = started is not None and started == self._started
@@ -70,12 +74,13 @@ class JobPicture(Picture[V]):
             self._started = started
             self._resync_at = began + self._resync_s
         else:
-            events = await self._look_at_changed(states, began)
+            events = [] if is_repeated else await self._look_at_changed(now, began)
         # A job read by itself meanwhile may be older than its state here: read it again next time.
         self._forget_notes(began)
-        for base in self._noted:
-            states.pop(base, None)
-        self._states = states
+        self._states, self._listed = now, listed
+        if self._noted:
+            self._states = {base: one for base, one in now.items() if base not in self._noted}
+            self._listed = None
         return events
 
     async def look_at(self, name: str) -> list[Event[V]]:
@@ -88,9 +93,8 @@ class JobPicture(Picture[V]):
         return self._take(base, found)
 
     async def _read_start(self) -> Time:
-        operation = "slurm_get_diag"
-        body = await self._speaker.caller.call(operation, user=self._speaker.user)
-        return answers.parsed(operation, body, _Diagnosis).statistics.req_time_start
+        diagnosis = await self._speaker.read_answer("slurm_get_diag", _Diagnosis)
+        return diagnosis.statistics.req_time_start
 
     async def _list_all(self, began: float, *, may_be_others: bool) -> list[Event[V]]:
         """List all jobs; if they may be others with the same ids, check for a restart."""
@@ -107,35 +111,25 @@ class JobPicture(Picture[V]):
         return events
 
     async def _look_at_changed(
-        self, states: Mapping[str, Sequence[State]], began: float
+        self, now: Mapping[str, Sequence[State]], began: float
     ) -> list[Event[V]]:
-        changed = [base for base, state in states.items() if self._states.get(base) != state]
-        if len(changed) > max(_MANY, len(states) // _SHARE):
+        changed = [base for base, state in now.items() if self._states.get(base) != state]
+        if len(changed) > max(_MANY, len(now) // _SHARE):
             return await self._list_all(began, may_be_others=False)
         events = await self._look_at_each(changed, began)
-        for base in sorted(self._members.keys() - states.keys()):
+        for base in sorted(self._members.keys() - now.keys()):
             if not self._is_noted_since(base, began):
                 events += self._take(base, [])
         return events
 
-    async def _look_at_each(self, bases: Iterable[str], began: float) -> list[Event[V]]:
+    async def _look_at_each(self, bases: Sequence[str], began: float) -> list[Event[V]]:
         """Read jobs, a few concurrently; return the events in the order of the bases."""
-        slots = asyncio.Semaphore(_AT_A_TIME)
-
-        async def read(base: str) -> list[tuple[Identity, V]]:
-            async with slots:
-                return await self._read(base)
-
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = {base: group.create_task(read(base)) for base in bases}
-        except ExceptionGroup as failures:  # one server, so the first failure explains the others
-            raise failures.exceptions[0] from None
+        found = await in_turn(bases, self._read, at_a_time=_AT_A_TIME)
         return [
             event
-            for base, task in tasks.items()
+            for base in bases
             if not self._is_noted_since(base, began)
-            for event in self._take(base, task.result())
+            for event in self._take(base, found[base])
         ]
 
     async def _read(self, base: str) -> list[tuple[Identity, V]]:

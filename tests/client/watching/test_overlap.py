@@ -37,6 +37,10 @@ class Interrupted:
         await self._interrupt(operation)
         return await self._speaker.read_all(operation, *rest, **more)
 
+    async def read_answer(self, operation: str, *rest: Any) -> Any:
+        await self._interrupt(operation)
+        return await self._speaker.read_answer(operation, *rest)
+
     async def _interrupt(self, operation: str) -> None:
         if act := self.before.pop(operation, None):
             await act()
