@@ -6,7 +6,7 @@ once if this client made it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, Generic, NamedTuple
 
 from msgspec import Raw
 
@@ -19,7 +19,7 @@ from slurmclient.watching.in_turn import in_turn
 from slurmclient.watching.picture import Clock, Picture
 from slurmclient.watching.states import State, States
 from slurmclient.wire import reading
-from slurmclient.wire.reading import Answer, Model
+from slurmclient.wire.reading import Answer, Decoded, Model, Unreadable
 from slurmclient.wire.values import Time
 
 _AT_A_TIME: Final = 4
@@ -35,6 +35,17 @@ class _Statistics(Model, frozen=True):
 
 class _Diagnosis(Answer, frozen=True):
     statistics: _Statistics = _Statistics()
+
+
+class _Job(NamedTuple, Generic[V]):
+    identity: Identity
+    read: Decoded[V] | Unreadable
+
+
+class _Jobs(NamedTuple, Generic[V]):
+    jobs: list[_Job[V]]
+    is_partial: bool
+    """There were others, whose ids could not be decoded."""
 
 
 class JobPicture(Picture[V]):
@@ -87,10 +98,10 @@ class JobPicture(Picture[V]):
         """Read one job, with all that belongs to the same array or heterogeneous job."""
         base = name.partition("_")[0].partition("+")[0]
         found = await self._read(base)
-        if found:  # the name may be a sluid, or the id of a component
-            base = found[0][0].base
+        for one in found.jobs:  # the name may be a sluid, or the id of a component
+            base = one.identity.base
         self._noted[base] = self._clock()
-        return self._take(base, found)
+        return self._take(base, found.jobs, is_partial=found.is_partial)
 
     async def _read_start(self) -> Time:
         diagnosis = await self._speaker.read_answer("slurm_get_diag", _Diagnosis)
@@ -99,15 +110,18 @@ class JobPicture(Picture[V]):
     async def _list_all(self, began: float, *, may_be_others: bool) -> list[Event[V]]:
         """List all jobs; if they may be others with the same ids, check for a restart."""
         listed = await self._speaker.read_all("slurm_get_jobs", "jobs", Raw)  # type: ignore[type-var]  # Raw is no struct
-        found: dict[str, list[tuple[Identity, V]]] = {}
-        for identity, job in _identified(listed, self._kind):
-            found.setdefault(identity.base, []).append((identity, job))
+        read = self._identified(listed)
+        found: dict[str, list[_Job[V]]] = {}
+        for one in read.jobs:
+            found.setdefault(one.identity.base, []).append(one)
         events: list[Event[V]] = []
         if may_be_others and self._has_lost_state(found):
             events.append(Restarted())
         for base in [*found, *(base for base in self._members if base not in found)]:
             if not self._is_noted_since(base, began):
-                events += self._take(base, found.get(base, []))
+                events += self._take(base, found.get(base, []), is_partial=read.is_partial)
+        if not read.is_partial:
+            self.odd.pop("", None)
         return events
 
     async def _look_at_changed(
@@ -129,46 +143,63 @@ class JobPicture(Picture[V]):
             event
             for base in bases
             if not self._is_noted_since(base, began)
-            for event in self._take(base, found[base])
+            for event in self._take(base, found[base].jobs, is_partial=found[base].is_partial)
         ]
 
-    async def _read(self, base: str) -> list[tuple[Identity, V]]:
+    async def _read(self, base: str) -> "_Jobs[V]":
         try:
             listed = await self._speaker.read_all("slurm_get_job", "jobs", Raw, {"job_id": base})  # type: ignore[type-var]  # Raw is no struct
         except NotFound:
-            return []
-        return list(_identified(listed, self._kind))
+            return _Jobs([], is_partial=False)
+        return self._identified(listed)
 
-    def _take(self, base: str, jobs: list[tuple[Identity, V]]) -> list[Event[V]]:
-        """Store all jobs of a base; one that is another job now is deleted and added."""
+    def _identified(self, listed: Iterable[Raw]) -> "_Jobs[V]":
+        jobs: list[_Job[V]] = []
+        is_partial = False
+        for index, raw in enumerate(listed):
+            body = bytes(raw)
+            identity = reading.lenient(body, Identity, index)
+            if isinstance(identity, Unreadable):
+                is_partial = True
+                self._set_aside("", identity.why)
+            else:
+                read = reading.lenient(body, self._kind, index)
+                jobs.append(_Job(identity.value, read))
+        return _Jobs(jobs, is_partial=is_partial)
+
+    def _take(
+        self, base: str, jobs: "Iterable[_Job[V]]", *, is_partial: bool = False
+    ) -> list[Event[V]]:
+        """Store all jobs of a base; one that is another job now is deleted and added.
+
+        Args:
+            base: The base.
+            jobs: Its jobs.
+            is_partial: There were jobs whose ids could not be decoded; they may be those that lack.
+        """
         before = self._members.pop(base, {})
-        now = {str(identity.job_id): identity.name for identity, _ in jobs}
+        now = {str(one.identity.job_id): one.identity.name for one in jobs}
         events: list[Event[V]] = []
         for key, name in before.items():
-            if now.get(key) != name:
+            if is_partial and key not in now:
+                now[key] = name
+            elif now.get(key) != name:
                 events += self._put(key, None)
-        for identity, job in jobs:
-            events += self._put(str(identity.job_id), job)
+        for one in jobs:
+            events += self._store(str(one.identity.job_id), one.read)
         if now:
             self._members[base] = now
         return events
 
-    def _has_lost_state(self, found: Mapping[str, list[tuple[Identity, V]]]) -> bool:
+    def _has_lost_state(self, found: "Mapping[str, list[_Job[V]]]") -> bool:
         """Check whether slurmctld reused an id, or lacks a job that had not ended."""
         return any(self._is_another(base, jobs) for base, jobs in found.items()) or any(
             base not in found and is_alive(self._states.get(base, ())) for base in self._members
         )
 
-    def _is_another(self, base: str, jobs: list[tuple[Identity, V]]) -> bool:
+    def _is_another(self, base: str, jobs: "list[_Job[V]]") -> bool:
         known = self._members.get(base, {})
         return any(
-            known.get(str(identity.job_id), identity.name) != identity.name for identity, _ in jobs
+            known.get(str(one.identity.job_id), one.identity.name) != one.identity.name
+            for one in jobs
         )
-
-
-def _identified(listed: Iterable[Raw], kind: type[V]) -> Iterable[tuple[Identity, V]]:
-    for index, raw in enumerate(listed):
-        identity, _ = reading.one(bytes(raw), Identity, index)
-        job, _ = reading.one(bytes(raw), kind, index)
-        if identity is not None and job is not None:
-            yield identity, job
