@@ -11,8 +11,8 @@ from bridge.domain.lifecycle.actions import Resize, Submit
 from bridge.domain.lifecycle.breaker import Limits
 from bridge.domain.lifecycle.decision import Deadlines
 from bridge.domain.model.pods import Pod
-from bridge.domain.nodes import registration
 from bridge.domain.nodes import state as node_state
+from bridge.domain.nodes.decision import NodeSettings
 from bridge.domain.nodes.spec import Publishing
 from bridge.domain.observation.binding import Bindings
 from bridge.leading.lease import Accession
@@ -247,10 +247,10 @@ async def place_nothing(pod: Pod, _action: Submit | Resize) -> NoReturn:
     raise AssertionError(f"the controllers were asked to place {pod.full_name}")
 
 
-def registration_settings(program: Program) -> registration.NodeSettings:
+def registration_settings(program: Program) -> NodeSettings:
     """Return how the administrator wants nodes to appear in Slurm."""
     controllers = program.settings.controllers
-    return registration.NodeSettings(
+    return NodeSettings(
         publishing=Publishing(
             cluster=program.cluster,
             node_features=controllers.node_features,
@@ -260,6 +260,7 @@ def registration_settings(program: Program) -> registration.NodeSettings:
         policy=node_state.NodeRules(
             drain_conditions=frozenset(controllers.drain_conditions),
             cordons=controllers.cordon_drained_nodes,
+            device_patience=timedelta(seconds=controllers.device_patience_s),
         ),
         scheduler_name=program.settings.scheduler_name,
         taint_effect=controllers.taint_effect,

@@ -9,6 +9,7 @@ from bridge.domain.lifecycle.actions import Restore
 from bridge.domain.lifecycle.decision import Deadlines, WhenFull
 from bridge.domain.model.pods import Pod
 from bridge.kube.objects import Objects
+from bridge.kube.volumes import Volumes
 from bridge.leading.lease import Accession
 from bridge.process import apart, lifetime, logging
 from bridge.process.lifetime import Service
@@ -21,12 +22,14 @@ from bridge.reconcile.program import Program, opened
 from bridge.settings import configuration, request_defaults
 from bridge.settings.configuration import Sources
 from bridge.settings.schema import Settings
+from bridge.slurm import operators
 from extender import app
 from extender.gathering import Gatherer
 from extender.nodes import Bridged
 from extender.owners import Owners
 from extender.side import Placement
 from extender.submitting import Submitter
+from extender.volumes import ClaimReader
 
 
 def main() -> int:
@@ -154,6 +157,8 @@ def submitter_of(
             policy=lambda: policy_file.current,
             owners=owners,
             bridged=bridged,
+            claims=ClaimReader(Volumes(program.kube)),
+            slurm_user=lambda: operators.slurm_user(program.slurm),
             clock=program.clock,
         ),
         defaults=request_defaults.of(program.settings, program.cluster),

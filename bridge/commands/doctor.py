@@ -13,6 +13,7 @@ from bridge.commands.access import Access
 from bridge.commands.examine_kube import KubeExaminer
 from bridge.commands.options import FormatOption, ReleaseNamespace, Way
 from bridge.commands.output import Format
+from bridge.domain import names
 from bridge.domain.diagnosis.doctor import between, findings, kube, slurm
 from bridge.domain.diagnosis.doctor.between import BothFacts
 from bridge.domain.diagnosis.doctor.findings import Finding, Severity
@@ -31,7 +32,7 @@ _STYLES = {
 def command(
     *,
     way: Way,
-    release_namespace: ReleaseNamespace = "slurm-bridge",
+    release_namespace: ReleaseNamespace = names.RELEASE_NAMESPACE,
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Find what is wrong with the installation and how to fix it. Changes nothing."""

@@ -46,7 +46,7 @@ def command(
         bool, typer.Option("--all-namespaces", "-A", help="Show all namespaces.")
     ] = False,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Until Ctrl-C.")] = False,
-    release_namespace: ReleaseNamespace = "slurm-bridge",
+    release_namespace: ReleaseNamespace = names.RELEASE_NAMESPACE,
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Show workloads and their placeholders: pending ones first, in Slurm's order."""

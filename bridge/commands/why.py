@@ -25,7 +25,7 @@ def command(
     *,
     way: Way,
     namespace: Namespace = "",
-    release_namespace: ReleaseNamespace = "slurm-bridge",
+    release_namespace: ReleaseNamespace = names.RELEASE_NAMESPACE,
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Show why a pod waits, who is ahead of it and what can be done."""
@@ -52,6 +52,9 @@ async def _ask(opened: Access, namespace: str, name: str, release: str) -> Diagn
             pod=pod,
             now=datetime.now(UTC),  # noqa: TID251  # a person runs a command now
             namespace_is_selected=labels.get(names.ENABLED_LABEL) == "true",
+            release=release,
+            namespace_is_excluded=namespace
+            in await installation.excluded_namespaces(opened.kube, release),
             queue=await opened.queue(),
             scheduler_name=await installation.scheduler_name(opened.kube, release)
             or names.SCHEDULER_NAME,

@@ -8,6 +8,7 @@ side owns a pod; what else has to be gathered, each program provides through its
 """
 
 import asyncio
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -21,7 +22,7 @@ from bridge.domain.ids import JobId, PodUid, WorkloadKey
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.decision import Actor, Deadlines, Decision, Facts
 from bridge.domain.lifecycle.pins import Pins
-from bridge.domain.model.objects import KubeObject
+from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Past
 from bridge.domain.oddities import UNHEARD, About, Oddities
@@ -124,16 +125,20 @@ class PodLoop:
         if (joined := self._members.key(PodUid(key))) not in (None, key):
             self._queue.add(joined)  # one member has news
             return None
-        if not self._members.is_ours(key):
+        if not (mine := self._members.mine(key)):
             return None
-        self._meet(key)
+        self._meet(key, mine)
         bind_contextvars(workload=key)
         return await self._decide(key)
 
     async def _decide(self, key: WorkloadKey) -> timedelta | None:
         """Gather what is known of a workload's pods, decide, and act."""
-        declared = await self._ask(key)
+        member = self._members.of(key)[0][0]
+        declared = await self._side.declared(member) if member.is_gang else None
         claims = Claims(self._members.of(key), self._placeholders.of(key))
+        if await self._have_asked(key, claims.joining()):
+            self._queue.add(key)  # the answers change who is a member
+            return None
         mine = [pod for pod in claims.pods if self._members.is_mine(pod)]
         if not mine:
             return None
@@ -156,25 +161,23 @@ class PodLoop:
 
     # -- gather -----------------------------------------------------------------------------------
 
-    async def _ask(self, key: WorkloadKey) -> KubeObject | None:
-        """Fetch what no cache holds for a gang: its size, and whether newcomers may join.
+    async def _have_asked(self, key: WorkloadKey, joining: Iterable[tuple[Pod, SlurmJob]]) -> bool:
+        """Ask which newcomers may join a placeholder, and set the others apart.
 
-        Set the others apart.
+        Return False if there was nothing to ask.
         """
-        member = self._members.of(key)[0][0]
-        if not member.is_gang:
-            return None
-        declared = await self._side.declared(member)
-        claims = Claims(self._members.of(key), self._placeholders.of(key))
-        for pod, job in list(claims.joining()):
-            if not self._members.is_mine(pod) or pod.uid in self._admitted:
-                continue
+        newcomers = [
+            (pod, job)
+            for pod, job in joining
+            if self._members.is_mine(pod) and pod.uid not in self._admitted
+        ]
+        for pod, job in newcomers:
             if await self._side.admits(pod, job):
                 self._admitted.add(pod.uid)
                 self._read(key, job.id)  # it may have been made smaller while it ran
             else:
                 self._set_apart(pod)
-        return declared
+        return bool(newcomers)
 
     def _sight(self, pod: Pod, key: WorkloadKey, claims: Claims, now: datetime) -> Sight:
         view = self._placeholders.view(pod, key, claims.of(pod))
@@ -242,12 +245,12 @@ class PodLoop:
         Return False if it is not a workload of its own.
         """
         pod = self._pods.get(key)
-        if pod is None or not self._members.is_mine(pod) or self._members.is_resolved(pod):
+        if pod is None or self._members.is_resolved(pod):
             return True
         member = await self._side.resolve(pod)
         pod = self._pods.get(key)
-        if pod is None or not self._members.is_mine(pod):
-            return True
+        if pod is None or self._members.is_resolved(pod):
+            return True  # it is gone, or has its node
         self._members.settle(pod, member)
         if member.key == key:
             return True
@@ -277,7 +280,7 @@ class PodLoop:
             self._departed.setdefault(key, set()).add(old.uid)
         if new is not None and is_mine and lifecycle.is_at_rest(new):
             if not was_mine:
-                self._meet(key)
+                self._meet(key, self._members.mine(key))
             self._queue.add_after(key, _REST_S)
         elif self._members.is_ours(key):
             self._queue.add(key)
@@ -294,9 +297,9 @@ class PodLoop:
         else:
             self._queue.add(key)
 
-    def _meet(self, key: WorkloadKey) -> None:
+    def _meet(self, key: WorkloadKey, mine: Sequence[Pod]) -> None:
         """Start tracking a workload."""
-        pasts = {self._side.past(pod) for pod in self._members.mine(key)}
+        pasts = {self._side.past(pod) for pod in mine}
         self._placeholders.meet(key, next(past for past in _WORST_FIRST if past in pasts))
 
     def _let_go(self, key: WorkloadKey) -> None:

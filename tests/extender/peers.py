@@ -19,6 +19,7 @@ from bridge.domain.request.rules import Policy
 from bridge.kube import errors as kube_errors
 from bridge.kube.client import KubeClient
 from bridge.kube.objects import Objects
+from bridge.kube.volumes import Volumes
 from bridge.process.metrics import Metrics
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm.client import SlurmClient
@@ -27,6 +28,7 @@ from extender.gathering import Gatherer
 from extender.nodes import Bridged
 from extender.owners import Owners
 from extender.submitting import Submitter
+from extender.volumes import ClaimReader
 from slurmclient import TokenFile
 from slurmclient.transport.exchange import Reply, Request
 from slurmclient.transport.failover import Transport
@@ -158,6 +160,11 @@ class Stage:
     submitter: Submitter
 
 
+async def slurm_user() -> str:
+    """SlurmUser, as slurmrestd tells it."""
+    return "slurmy"
+
+
 def stage(policy: Callable[[], Policy], defaults: Defaults, pool: Pool) -> Stage:
     clock = VirtualClock()
     slurmrestd, cluster, namespaces, readings = (
@@ -174,6 +181,8 @@ def stage(policy: Callable[[], Policy], defaults: Defaults, pool: Pool) -> Stage
         policy=policy,
         owners=Owners(cluster, clock),
         bridged=Nodes(pool),
+        claims=ClaimReader(Volumes(namespaces)),
+        slurm_user=slurm_user,
         clock=clock,
     )
     submitter = Submitter(

@@ -54,9 +54,9 @@ class Job:
 
 
 def container(cpus: str = "1", memory: str = "64Mi", name: str = "main") -> Manifest:
-    """One that asks for so much."""
-    requests = {"cpu": cpus, "memory": memory}
-    return {"name": name, "image": "example.test/image", "resources": {"requests": requests}}
+    """One that asks for so much, and takes no more memory."""
+    resources = {"requests": {"cpu": cpus, "memory": memory}, "limits": {"memory": memory}}
+    return {"name": name, "image": "example.test/image", "resources": resources}
 
 
 HOST_PORT = {"ports": [{"containerPort": 8080, "hostPort": 8080}]}

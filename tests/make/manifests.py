@@ -124,7 +124,7 @@ def kube_node(
         "spec": spec,
         "status": {
             "conditions": [ready, *(conditions or [])],
-            "allocatable": {"cpu": str(cpus), "memory": "4Gi"},
+            "allocatable": {"cpu": str(cpus), "memory": "4Gi", "pods": "110"},
             "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}],
         },
     }

@@ -33,7 +33,7 @@ from bridge.settings.slurm import Slurm
 from bridge.slurm.client import SlurmClient
 from controllers import __main__ as controllers
 from extender import __main__ as extender
-from slurmclient import LostReply, TokenFile, Unavailable
+from slurmclient import LostReply, Tls, TokenFile, Unavailable
 from slurmclient.transport.exchange import Reply, Request
 from slurmclient.transport.failover import Transport
 from tests import virtual_time
@@ -198,6 +198,7 @@ class Bridge:
                 connections=8,
                 on_call=program._sign_of_life(metrics.slurm.call),
             ),
+            slurm_tls=Tls(),
             cluster=ClusterId("c"),
             metrics=metrics,
             health=Health(),

@@ -138,6 +138,8 @@ class Pod:
     tolerations: tuple[Toleration, ...] = ()
     host_ports: tuple[tuple[str, int, str], ...] = ()
     """(protocol, port, host IP) of every port taken on the node."""
+    claims: tuple[str, ...] = ()
+    """The PersistentVolumeClaims it uses, by name."""
     kube_node: KubeNode | None = None
     """`spec.nodeName`: set once bound."""
     phase: Phase = Phase.PENDING

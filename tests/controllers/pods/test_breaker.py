@@ -104,7 +104,7 @@ def health(job: SlurmJob | None) -> str | None:
             pods=pods,
             placeholders=placeholders,
             kube=None,  # type: ignore[arg-type]  # nobody listens for the operator's word
-            namespace="slurm-bridge",
+            namespace="slurm-bridge-system",
             clock=clock,
             metrics=metrics,
         )

@@ -10,14 +10,14 @@ from bridge.domain.model import grant
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.identities import Identity, decode
 from bridge.process.metrics.pods import PodMetrics
-from tests.controllers.leader import Outset
-from tests.controllers.situations import (
+from tests.make.apiserver import Manifest
+from tests.make.leader import Outset
+from tests.make.manifests import GATED, in_ring, job, kube_node, placed, pod, running
+from tests.make.situations import (
     Situation,
     check_that_every_write_may_fail,
     lived_through,
 )
-from tests.make.apiserver import Manifest
-from tests.make.manifests import GATED, in_ring, job, kube_node, placed, pod, running
 from tests.make.slurm import Job
 from tests.make.slurm_nodes import Node
 from tests.make.trouble import Fault, Trouble
