@@ -10,7 +10,7 @@ from slurmclient import Added, Client, Model, Modified
 from slurmclient.fake import FakeSlurm
 from slurmclient.watching.job_picture import JobPicture
 from slurmclient.watching.named_picture import NamedPicture
-from tests.client.watching.test_overlap import ticks
+from tests.client.looking import ticks
 
 NODES: Any = {
     "lists": "slurm_get_nodes",
