@@ -21,6 +21,7 @@ COPY --from=dependencies /opt/venv /opt/venv
 WORKDIR /app
 COPY LICENSE ./
 COPY bridge bridge
+COPY client/slurmclient slurmclient
 COPY webhook webhook
 COPY extender extender
 COPY controllers controllers

@@ -46,7 +46,8 @@ def _service(instance: Instance, rendered: Rendered, name: str, *, needs: tuple[
 
 def _module_path() -> str:
     """Return where the services find our packages, installed or not, and our own search path."""
-    return os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
+    ours = (str(_ROOT), str(_ROOT / "client"))
+    return os.pathsep.join(filter(None, (*ours, os.environ.get("PYTHONPATH"))))
 
 
 def _configure(instance: Instance, rendered: Rendered, name: str) -> None:

@@ -157,7 +157,7 @@ REMOVALS = [
     ),
     Removal(
         name="bytes that JSON does not allow",
-        file="bridge/slurm/lenient.py",
+        file="client/slurmclient/wire/reading.py",
         before='.decode(errors="replace").encode()',
         after=".decode().encode()",
         test="tests/integration/test_odd_bytes.py::test_pods_are_placed_and_completed_beside_a_strangers_job_with_an_odd_name",

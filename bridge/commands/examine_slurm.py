@@ -10,7 +10,7 @@ from bridge.domain.observation import clocks
 from bridge.slurm import inspection, nodes
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import SlurmError, TooOld, Unauthorized, Unavailable
-from bridge.slurm.token import expires_at
+from slurmclient.transport.jwt import expires_at
 
 
 async def examine(
@@ -35,7 +35,7 @@ async def examine(
     if client is None:
         return facts, None
     try:
-        release = (await client.dialect()).release
+        release = (await client.dialect()).release_number
         facts = replace(facts, trouble=None, words="", release=release)
         # A ping succeeds with any token; a request that slurmctld itself answers proves that the
         # token is good.

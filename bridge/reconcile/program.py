@@ -38,7 +38,7 @@ from bridge.reconcile.set_aside import SetAside
 from bridge.settings.schema import Settings
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import Controller, ControllerHosts
-from bridge.slurm.tls import ClientTls
+from slurmclient import Tls
 
 _CONNECTIONS = 64
 _LEASE_CONNECTIONS = 2
@@ -60,7 +60,7 @@ class Program:
     lease_kube: KubeClient
     """The API server over separate connections: bulk writes must not delay a lease renewal."""
     slurm: SlurmClient
-    slurm_tls: ClientTls
+    slurm_tls: Tls
     cluster: ClusterId
     metrics: Metrics
     health: Health
@@ -168,7 +168,7 @@ async def opened(name: str, settings: Settings) -> AsyncIterator[Program]:
             on_call=_sign_of_life(metrics.kube.call),
         )
 
-    slurm_tls = ClientTls(
+    slurm_tls = Tls(
         ca_file=settings.slurm.ca_file,
         cert_file=settings.slurm.cert_file,
         key_file=settings.slurm.key_file,

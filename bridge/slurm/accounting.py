@@ -22,7 +22,7 @@ async def record(client: SlurmClient, ref: JobId | Sluid) -> AccountedJob | None
         SlurmError: the record could not be read; always, if there is no slurmdbd.
     """
     answer = await client.call(
-        "accounting.job", "GET", f"/job/{ref}", plugin="slurmdb", answer=wire.AccountedJobs
+        "accounting.job", "slurmdb_get_job", {"job_id": ref}, answer=wire.AccountedJobs
     )
     if answer.jobs is None:
         raise Malformed("accounting.job", "the response has no list of jobs")
@@ -37,7 +37,7 @@ async def backlog(client: SlurmClient) -> int:
     Raises:
         SlurmError: it could not be read.
     """
-    answer = await client.call("diag", "GET", "/diag/", answer=wire.Diagnosis)
+    answer = await client.call("diag", "slurm_get_diag", answer=wire.Diagnosis)
     return answer.statistics.dbd_agent_queue_size
 
 
@@ -48,7 +48,7 @@ async def numbering(client: SlurmClient) -> Numbering:
         TooOld: the server lacks data parser v0.0.45, which introduced this.
         SlurmError: it could not be read.
     """
-    answer = await client.call("conf", "GET", "/conf", answer=wire.Configuration)
+    answer = await client.call("conf", "slurm_get_conf", answer=wire.Configuration)
     next_id, last_id = answer.slurm_conf_meta.next_job_id.positive, answer.slurm_conf.last_job_id
     if next_id is None or not last_id:
         raise Malformed("conf", "the response does not give the range of job ids")

@@ -1,66 +1,57 @@
-"""The client shared by this package: API version, limit on concurrent calls, decoded responses."""
+"""The client shared by this package: slurm-client with the bridge's labels, errors and token.
 
-import asyncio
+Connections, fail-over, API versions and what an answer means are `slurmclient`'s. This module turns
+its errors into the bridge's, and reports calls under the bridge's names.
+"""
+
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self, TypeVar
 
-import aiohttp
 import msgspec
 
-from bridge.slurm import lenient, wire
-from bridge.slurm.connection import Connector
-from bridge.slurm.errors import (
-    LostReply,
-    Malformed,
-    Rejected,
-    SlurmError,
-    TooOld,
-    Unavailable,
-    classify,
-)
-from bridge.slurm.tls import ClientTls
-from bridge.slurm.token import TokenFile
-from bridge.slurm.transport import Reply, Transport
+import slurmclient
+from bridge.slurm.errors import Malformed, SlurmError, Unavailable, translated
+from slurmclient import Dialect, Tls, TokenFile
+from slurmclient.api.operation import Value
+from slurmclient.calls import answers
+from slurmclient.calls.caller import Caller
+from slurmclient.transport.failover import Transport
+from slurmclient.wire.reading import Answer
 
-PARSERS: Final = ("v0.0.45", "v0.0.44", "v0.0.43")
+VERSIONS: Final = (45, 44, 43)
 """The API versions ("data parsers") we support, newest first: Slurm 26.05, 25.11 and 25.05."""
-
-OK: Final = 200
-NOT_MODIFIED: Final = 304
 
 OnCall = Callable[[str, float, str], None]
 """Called after every call with its operation (`job.submit`), its duration in seconds and its
 outcome (`ok`, an error's `outcome`, `cancelled`)."""
 
-A = TypeVar("A", bound=wire.Answer)
-S = TypeVar("S", bound=msgspec.Struct)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dialect:
-    """API version and release of the server."""
-
-    parser: str
-    release: tuple[int, int]
-    """Release of slurmrestd, (26, 5); slurmctld's is the same or newer."""
+A = TypeVar("A", bound=Answer)
 
 
 class SlurmClient:
     """Client of slurmrestd, or of several for the same Slurm.
 
-    It retries only after a rejected token; whether anything else may be retried is for the caller
-    to decide.
+    It retries only after a rejected token, and reads once if a connection breaks; whether anything
+    else may be retried is for the caller to decide.
     """
 
-    def __init__(self, transport: Transport, *, connections: int, on_call: OnCall) -> None:
-        self._transport = transport
-        self._slots = asyncio.Semaphore(connections)
+    def __init__(
+        self, transport: Transport, *, token: TokenFile, connections: int, on_call: OnCall
+    ) -> None:
+        self.token = token
+        """The token, for callers that talk to slurmctld directly."""
         self._on_call = on_call
-        self._dialect: Dialect | None = None
+        self._caller = Caller(
+            transport,
+            connections=connections,
+            attempts=1,
+            observe=self.observed,
+            versions=VERSIONS,
+            resends=True,
+        )
 
     @classmethod
     @asynccontextmanager
@@ -69,7 +60,7 @@ class SlurmClient:
         urls: str | Sequence[str],
         *,
         token_file: Path | str,
-        tls: ClientTls | None = None,
+        tls: Tls | None = None,
         connections: int = 8,
         request_timeout_s: float = 10,
         on_call: OnCall = lambda _operation, _seconds, _outcome: None,
@@ -85,102 +76,99 @@ class SlurmClient:
                 connections for all its clients and never closes an idle one.
             request_timeout_s: For one call, without that wait.
             on_call: Called after every call.
+
+        Raises:
+            Unavailable: a URL is none.
         """
-        trust = tls or ClientTls()
-
-        async with aiohttp.ClientSession(
-            connector=Connector(limit=connections),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers={"User-Agent": "slurm-bridge"},
-        ) as session:
+        token = TokenFile(token_file)
+        try:
             transport = Transport(
-                session,
                 (urls,) if isinstance(urls, str) else urls,
-                TokenFile(Path(token_file)),
-                trust,
+                token,
+                tls,
+                connections=connections,
                 timeout_s=request_timeout_s,
+                user_agent="slurm-bridge",
             )
-            yield cls(transport, connections=connections, on_call=on_call)
-
-    @property
-    def token(self) -> TokenFile:
-        """The token, for callers that talk to slurmctld directly."""
-        return self._transport.token
+        except ValueError as error:
+            raise Unavailable("connect", f"cannot reach slurmrestd: {error}") from error
+        try:
+            yield cls(transport, token=token, connections=connections, on_call=on_call)
+        finally:
+            await transport.close()
 
     async def call(
         self,
+        label: str,
         operation: str,
-        method: str,
-        path: str,
+        path: Mapping[str, str | int] | None = None,
         *,
         answer: type[A],
-        params: Sequence[tuple[str, str]] = (),
+        query: Mapping[str, Value] | None = None,
         body: object = None,
-        plugin: str = "slurm",
         user: str = "",
+        is_repeatable: bool = False,
     ) -> A:
         """Call slurmrestd and return the response if its status is 200 and it has no `errors`.
 
         Args:
-            operation: For metrics and messages: `job.submit`.
-            method: GET, POST or DELETE.
-            path: Below the API version: `/job/submit`.
+            label: For metrics and messages: `job.submit`.
+            operation: By slurmrestd's name: `slurm_post_job_submit`.
+            path: The parameters of its path.
             answer: Type to decode the body as.
-            params: The query; keys may repeat.
+            query: The parameters of its query; a list repeats one.
             body: Sent as JSON.
-            plugin: `slurm` for slurmctld, `slurmdb` for slurmdbd.
             user: User to impersonate, by name or uid; "": the token's own user.
+            is_repeatable: Send a change again at once if the connection breaks: twice is once.
 
         Raises:
             SlurmError: classified by `bridge.slurm.errors`.
         """
-        content = None if body is None else msgspec.json.encode(body)
-        async with self._slots:
-            with self.observed(operation):
-                reply = await self._ask(
-                    operation,
-                    method,
-                    f"/{plugin}/{{}}{path}",
-                    params=params,
-                    content=content,
-                    user=user,
-                )
-                return self._read(operation, reply, answer)
+        found = await self._caller.perform(
+            operation,
+            path,
+            query,
+            None if body is None else msgspec.json.encode(body),
+            read=lambda received: answers.checked(operation, received, answer),
+            user=user,
+            label=label,
+            is_repeatable=is_repeatable,
+        )
+        if found is None:
+            raise Malformed(label, "the response says only that nothing has changed", status=304)
+        return found
 
     async def call_if_changed(
-        self, operation: str, path: str, *, since: int, answer: type[A]
+        self, label: str, operation: str, *, since: int, answer: type[A]
     ) -> A | None:
-        """GET what has changed since a time of slurmctld's clock, in seconds; None if nothing has.
+        """Read what has changed since a time of slurmctld's clock, in seconds; None if nothing has.
 
         Otherwise like `call`.
         """
-        async with self._slots:
-            with self.observed(operation):
-                reply = await self._ask(
-                    operation,
-                    "GET",
-                    f"/slurm/{{}}{path}",
-                    params=[("update_time", str(since))],
-                    content=None,
-                    user="",
-                )
-                if reply.status == NOT_MODIFIED:
-                    return None
-                return self._read(operation, reply, answer)
+        return await self._caller.perform(
+            operation,
+            query={"update_time": since},
+            read=lambda received: answers.checked(operation, received, answer),
+            label=label,
+        )
 
     @contextmanager
-    def observed(self, operation: str) -> Iterator[None]:
-        """Report duration and outcome of the block to `on_call`."""
+    def observed(self, label: str) -> Iterator[None]:
+        """Report duration and outcome of the block to `on_call`; translate its errors."""
         began = time.perf_counter()  # uvloop's own clock has a resolution of 1 ms
         outcome = "cancelled"
         try:
             yield
             outcome = "ok"
+        except slurmclient.SlurmError as error:
+            ours = translated(label, error)
+            outcome = ours.outcome
+            raise ours from error
         except SlurmError as error:
             outcome = error.outcome
             raise
         finally:
-            self._on_call(operation, time.perf_counter() - began, outcome)
+            self._on_call(label, time.perf_counter() - began, outcome)
 
     async def dialect(self) -> Dialect:
         """Return the server's dialect, negotiated at the first successful call and then cached.
@@ -190,107 +178,13 @@ class SlurmClient:
             Unauthorized: it does not accept our token.
             Unavailable: it did not respond, or its response was malformed.
         """
-        if self._dialect is None:
-            try:
-                self._dialect = await self._negotiate()
-            except (LostReply, Malformed) as error:
-                # Whatever happened to the ping, the caller's request has not been sent.
-                raise Unavailable(error.operation, error.words, status=error.status) from error
-        return self._dialect
+        with self.translated("ping"):
+            return await self._caller.dialect()
 
-    def _read(self, operation: str, reply: Reply, answer: type[A]) -> A:
-        read = self._whole(operation, reply, answer)
-        if read.errors:
-            raise _refusal(operation, reply.status, read)
-        return read
-
-    def _whole(self, operation: str, reply: Reply, kind: type[S]) -> S:
-        """Decode a successful response; if the server cannot give one, ask another next time."""
+    @contextmanager
+    def translated(self, label: str) -> Iterator[None]:
+        """Translate the errors of slurm-client in a block that is not a call."""
         try:
-            _refuse_unless_ok(operation, reply)
-            return _decode(operation, reply, kind)
-        except (Unavailable, Malformed):
-            self._transport.avoid(reply.server)
-            raise
-
-    async def _ask(
-        self,
-        operation: str,
-        method: str,
-        path: str,
-        *,
-        params: Sequence[tuple[str, str]],
-        content: bytes | None,
-        user: str,
-    ) -> Reply:
-        dialect = await self.dialect()
-        for _ in PARSERS:
-            reply = await self._transport.exchange(
-                operation,
-                method,
-                path.format(dialect.parser),
-                params=params,
-                content=content,
-                user=user,
-            )
-            if not reply.is_unknown_path:
-                return reply
-            # slurmrestd may have been replaced by a release with other API versions.
-            spoken = dialect
-            if self._dialect is spoken:
-                self._dialect = None
-            dialect = await self.dialect()
-            if dialect.parser == spoken.parser:
-                break
-        raise TooOld(
-            operation,
-            f"slurmrestd {dialect.release[0]}.{dialect.release[1]:02} has no {method}"
-            f" {path.format(dialect.parser)}: a newer Slurm is needed",
-        )
-
-    async def _negotiate(self) -> Dialect:
-        for parser in PARSERS:
-            reply = await self._transport.exchange("ping", "GET", f"/slurm/{parser}/ping/")
-            if not reply.is_unknown_path:
-                version = self._whole("ping", reply, wire.Ping).meta.slurm.version
-                return Dialect(parser=parser, release=(int(version.major), int(version.minor)))
-        reply = await self._transport.exchange("openapi", "GET", "/openapi/v3")
-        paths = self._whole("openapi", reply, wire.Paths).paths
-        offered = {path.split("/")[2] for path in paths if path.startswith("/slurm/v")}
-        raise TooOld(
-            "ping",
-            f"slurmrestd offers {', '.join(sorted(offered)) or 'no Slurm API'}, slurm-bridge"
-            f" supports {', '.join(PARSERS)}: it needs Slurm 25.05 or newer",
-        )
-
-
-def _refuse_unless_ok(operation: str, reply: Reply) -> None:
-    if reply.status == OK:
-        return
-    try:
-        answer = lenient.whole(reply.body, wire.Answer)
-    except lenient.UNDECODABLE:
-        # Plain text of slurmrestd or a proxy's error page; the classification ignores the text.
-        words = reply.body[:200].decode(errors="replace").strip() or "no body"
-        raise classify(reply.status, None)(operation, words, status=reply.status) from None
-    raise _refusal(operation, reply.status, answer)
-
-
-def _refusal(operation: str, status: int, answer: wire.Answer) -> SlurmError:
-    problem = answer.errors[0] if answer.errors else None
-    number = problem.error_number if problem else None
-    words = (problem.error or problem.description) if problem else "no reason given"
-    error = classify(status, number)(operation, words, status=status, error_number=number)
-    if isinstance(error, Rejected):
-        error.job_id = answer.job_id
-    return error
-
-
-def _decode(operation: str, reply: Reply, kind: type[S]) -> S:
-    try:
-        return lenient.whole(reply.body, kind)
-    except lenient.UNDECODABLE as error:
-        start = reply.body[:80].decode(errors="replace")
-        raise Malformed(
-            operation, f"{error}, in a response that starts {start!r}", status=reply.status
-        ) from error
+            yield
+        except slurmclient.SlurmError as error:
+            raise translated(label, error) from error

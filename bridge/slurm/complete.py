@@ -39,7 +39,7 @@ from bridge.slurm.errors import (
     classify,
 )
 from bridge.slurm.jobs import Ending
-from bridge.slurm.tls import ClientTls
+from slurmclient import Tls
 
 REQUEST_COMPLETE_JOB_ALLOCATION: Final = 5017
 RESPONSE_SLURM_RC: Final = 8001
@@ -77,7 +77,7 @@ class Controller:
     port: int = 6817
     timeout_s: float = 10
     """For the connection, and again for the response."""
-    tls: ClientTls | None = None
+    tls: Tls | None = None
     """None: the message, with our token, is sent in clear."""
 
     @override
@@ -139,13 +139,13 @@ async def complete(
         Unauthorized: the token does not belong to the job's owner, SlurmUser or root.
         SlurmError: classified by `bridge.slurm.errors`.
     """
-    protocol = protocol_for((await client.dialect()).release)
+    protocol = protocol_for((await client.dialect()).release_number)
     with client.observed(OPERATION):
-        token = client.token.read()
+        token = await client.token.token()
         try:
             code = await controllers.ask(message(protocol, token, job_id, outcome, sluid))
         except Unauthorized:
-            if (renewed := client.token.read(again=True)) == token:
+            if (renewed := await client.token.token(refused=token)) == token:
                 raise
             code = await controllers.ask(message(protocol, renewed, job_id, outcome, sluid))
         return _ending(code, job_id)

@@ -16,7 +16,7 @@ from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.nodes import SlurmNodeFacts
 from bridge.slurm import granted, wire
-from bridge.slurm.lenient import Lenient
+from slurmclient.wire.reading import Decoded
 
 EXTERNAL_JOB: Final = "EXTERNAL_JOB"
 
@@ -68,7 +68,7 @@ class Stranger:
     """What else could not be decoded, as a message; "" if nothing."""
 
 
-def job(read: Lenient[wire.Job], *also: Lenient[wire.Job]) -> SlurmJob | Stranger:
+def job(read: Decoded[wire.Job], *also: Decoded[wire.Job]) -> SlurmJob | Stranger:
     """Reduce a job to what decisions need; tell placeholders (of any cluster) from strangers.
 
     Args:
@@ -144,13 +144,13 @@ def component_states(offset: int, states: Iterable[str]) -> frozenset[str]:
     return frozenset(states) if not offset else frozenset(f"{offset}:{each}" for each in states)
 
 
-def _job(read: Lenient[wire.Job]) -> SlurmJob | Stranger:
+def _job(read: Decoded[wire.Job]) -> SlurmJob | Stranger:
     wired = read.value
     id_ = JobId(wired.job_id)
     sluid = Sluid(wired.step_id.sluid) if wired.step_id.sluid else None
-    stranger = Stranger(id=id_, sluid=sluid, odd=read.odd)
+    stranger = Stranger(id=id_, sluid=sluid, odd=read.why)
     if read.left_out & _WHOSE:
-        return replace(stranger, unreadable=read.odd)
+        return replace(stranger, unreadable=read.why)
     if EXTERNAL_JOB not in wired.flags:
         return stranger
     try:
@@ -163,7 +163,7 @@ def _job(read: Lenient[wire.Job]) -> SlurmJob | Stranger:
         return stranger
     set_aside = replace(stranger, cluster=identity.cluster, workload=identity.key)
     if read.left_out - _FOR_THE_GRANT:
-        return replace(set_aside, unreadable=read.odd)
+        return replace(set_aside, unreadable=read.why)
     states = frozenset(wired.job_state)
     try:
         phase = phase_of(states)
@@ -228,21 +228,6 @@ def phase_of(states: frozenset[str]) -> JobPhase:
 def end_of(states: frozenset[str]) -> JobEnd | None:
     """Return how a job ended; None if it has not."""
     return next((end for end in JobEnd if end.value in states), None)
-
-
-def job_id(text: str) -> tuple[JobId, int] | None:
-    """Parse an id of `/jobs/state/`.
-
-    It is `7`, or `21+1` for component 1 of the heterogeneous job 20. Return the job's id (the
-    leader's for a heterogeneous job) and the component's offset. Return None for a task of an array
-    (`7_3`): external jobs cannot be arrays (error 2081), so those are strangers for certain.
-    """
-    if text.isascii() and text.isdecimal():
-        return JobId(int(text)), 0
-    number, _, offset = text.partition("+")
-    if not all(each.isascii() and each.isdecimal() for each in (number, offset or "0")):
-        return None
-    return JobId(int(number) - int(offset or 0)), int(offset or 0)
 
 
 def node(wired: wire.Node) -> SlurmNodeFacts:

@@ -27,6 +27,7 @@ from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger
 from bridge.slurm.errors import Malformed, NotFound, SlurmError
 from bridge.slurm.jobs import JobListing
+from slurmclient.watching.in_turn import in_turn
 
 _TRUSTED_S = 10.0
 """How long ids are trusted without that check, while every reading repeats the one before."""
@@ -219,7 +220,7 @@ class Discovery:
         from the slurmctld we know.
         """
         asked_s = self._clock()
-        answer = await self._client.call("diag", "GET", "/diag/", answer=wire.Diagnosis)
+        answer = await self._client.call("diag", "slurm_get_diag", answer=wire.Diagnosis)
         if (told := decode.moment(answer.statistics.req_time)) is not None:
             self.slurms_time = ClockReading(told=told, asked_s=asked_s, answered_s=self._clock())
         start = answer.statistics.req_time_start.positive or 0
@@ -283,17 +284,10 @@ class Discovery:
 
     async def _look_at(self, ids: Iterable[JobId], seen: Mapping[JobId, frozenset[str]]) -> bool:
         """Fetch jobs concurrently; return False if one was gone or has to be fetched again."""
-        queue = iter(ids)
-
-        async def take() -> bool:
-            return all([await self._look(id_, seen.get(id_)) for id_ in queue])
-
-        try:
-            async with asyncio.TaskGroup() as group:
-                takers = [group.create_task(take()) for _ in range(self._concurrency)]
-        except ExceptionGroup as failures:  # the first suffices: all concern the same server
-            raise failures.exceptions[0] from None
-        return all(taker.result() for taker in takers)
+        found = await in_turn(
+            ids, lambda id_: self._look(id_, seen.get(id_)), at_a_time=self._concurrency
+        )
+        return all(found.values())
 
     async def _look(self, id_: JobId, states: frozenset[str] | None) -> bool:
         try:

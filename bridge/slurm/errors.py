@@ -10,15 +10,19 @@ SlurmError
 ├── Malformed            the response violates its own schema
 └── TooOld               the server offers none of the API versions we support
 
-HTTP statuses alone are misleading (each of these is tested against the real slurmrestd): an expired
-token is 511, a DELETE while slurmctld is down is 403, an unknown flag is 500 although the job was
-submitted, an unknown node is 200 with `errors`. Numbers: slurm/slurm_errno.h.
+slurm-client says what an answer means (`slurmclient.errors`); this module says what that means to
+the bridge. To the bridge an error is a rejection in more cases: an unknown partition or account, a
+missing permission and a job in the wrong state are what the requester is told, and only a job or
+node that does not exist is `NotFound`. Numbers: slurm/slurm_errno.h.
 """
 
 from http import HTTPStatus
 from typing import Final
 
+import slurmclient
 from bridge.domain.errors import PeerError
+from slurmclient.errors import STANDBY
+from slurmclient.errors import classify as understood
 
 GENERIC: Final = -1
 AUTHENTICATION: Final = 1007
@@ -26,15 +30,11 @@ NODES_BUSY: Final = 2016
 INVALID_JOB_ID: Final = 2017
 INVALID_NODE_NAME: Final = 2018
 ALREADY_DONE: Final = 2021
-IN_STANDBY: Final = (2027, 2131)
-"""A backup slurmctld that is not in charge; the second names another host to ask."""
+IN_STANDBY: Final = tuple(sorted(STANDBY))
+"""A backup slurmctld that is not in charge."""
 JOB_NOT_PENDING: Final = 2073
 JOB_FINISHED: Final = 2084
 NODE_EXISTS: Final = 2168
-NO_CONNECTION: Final = 1800
-"""slurmrestd could not even connect to slurmctld."""
-COMMUNICATION: Final = (range(1000, 1026), range(1800, 1900), range(5000, 5100))
-"""Communication between daemons; most can occur after slurmctld has received the message."""
 
 
 class SlurmError(PeerError):
@@ -120,6 +120,20 @@ class TooOld(SlurmError):
     outcome = "too_old"
 
 
+_KINDS: Final = (
+    (slurmclient.LostReply, LostReply),
+    (slurmclient.Unavailable, Unavailable),
+    (slurmclient.Unauthorized, Unauthorized),
+    (slurmclient.Rejected, Rejected),
+    (slurmclient.Malformed, Malformed),
+    (slurmclient.TooOld, TooOld),
+)
+"""slurm-client's errors and ours; the first that fits counts."""
+
+_LABELS: Final = {"slurm_get_ping": "ping", "openapi": "openapi", "token": "token.read"}
+"""What goes before a call and may fail in its place."""
+
+
 def classify(status: int | None, error_number: int | None) -> type[SlurmError]:
     """Return the error class for a response other than plain success.
 
@@ -127,23 +141,36 @@ def classify(status: int | None, error_number: int | None) -> type[SlurmError]:
         status: HTTP status; None if slurmctld itself responded.
         error_number: Of the first error in the response; None if it has none, or is not Slurm's.
     """
-    if status in (401, 511) or error_number == AUTHENTICATION:
-        return Unauthorized
-    if error_number == NO_CONNECTION:
-        return Unavailable
-    if _is_without_answer(status, error_number):
-        return LostReply
-    if error_number is None:
-        return Malformed
-    if status == HTTPStatus.NOT_FOUND or error_number == INVALID_JOB_ID:
+    return _kind(understood("", status, error_number), status, error_number)
+
+
+def translated(label: str, error: slurmclient.SlurmError) -> SlurmError:
+    """Return the bridge's error for one of slurm-client's.
+
+    Args:
+        label: The call: `job.submit`.
+        error: What slurm-client raised.
+    """
+    problem = error.problems[0] if error.problems else None
+    words = (problem.error or problem.description) if problem else error.words
+    kind = _kind(type(error), error.status, error.error_number)
+    if kind is TooOld and error.operation == "slurm_get_ping":
+        words = f"{words}: slurm-bridge needs Slurm 25.05 or newer"
+    ours = kind(
+        _LABELS.get(error.operation, label),
+        words,
+        status=error.status,
+        error_number=error.error_number,
+    )
+    if isinstance(ours, Rejected) and isinstance(error, slurmclient.Rejected):
+        ours.job_id = error.job_id
+    return ours
+
+
+def _kind(
+    kind: type[slurmclient.SlurmError], status: int | None, error_number: int | None
+) -> type[SlurmError]:
+    is_missing = status == HTTPStatus.NOT_FOUND or error_number == INVALID_JOB_ID
+    if issubclass(kind, slurmclient.NotFound) and is_missing:
         return NotFound
-    return Rejected
-
-
-def _is_without_answer(status: int | None, error_number: int | None) -> bool:
-    """Check whether slurmctld did not respond, or is on standby."""
-    if status in (502, 503, 504) or error_number in IN_STANDBY:
-        return True
-    if (status, error_number) in ((500, GENERIC), (500, None), (403, 1)):
-        return True
-    return any(error_number in numbers for numbers in COMMUNICATION)
+    return next(ours for theirs, ours in _KINDS if issubclass(kind, theirs))

@@ -10,13 +10,14 @@ from bridge.domain.diagnosis.doctor.slurm import Conf, Partition, Preemption
 from bridge.slurm import wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import SlurmError, TooOld
+from slurmclient.wire.reading import Answer
 
 
 class _Pinged(Struct, frozen=True):
     responding: bool = False
 
 
-class _Ping(wire.Answer, frozen=True):
+class _Ping(Answer, frozen=True):
     pings: list[_Pinged] | None = None
 
 
@@ -24,7 +25,7 @@ class _Time(Struct, frozen=True):
     req_time: wire.Number = wire.NONE
 
 
-class _Diagnosis(wire.Answer, frozen=True):
+class _Diagnosis(Answer, frozen=True):
     statistics: _Time = _Time()
 
 
@@ -45,7 +46,7 @@ class _Partition(Struct, frozen=True):
     flags: list[str] = []
 
 
-class _Partitions(wire.Answer, frozen=True):
+class _Partitions(Answer, frozen=True):
     partitions: list[_Partition] | None = None
 
 
@@ -73,29 +74,29 @@ class _Qos(Struct, frozen=True):
     preempt: _Preempt = _Preempt()
 
 
-class _QosList(wire.Answer, frozen=True):
+class _QosList(Answer, frozen=True):
     qos: list[_Qos] | None = None
 
 
-class _ConfAnswer(wire.Answer, frozen=True):
+class _ConfAnswer(Answer, frozen=True):
     slurm_conf: dict[str, Any] | None = None
 
 
 async def controller_responds(client: SlurmClient) -> bool:
     """Check whether slurmctld or one of its backups responds to slurmrestd."""
-    answer = await client.call("ping", "GET", "/ping/", answer=_Ping)
+    answer = await client.call("ping", "slurm_get_ping", answer=_Ping)
     return any(ping.responding for ping in answer.pings or ())
 
 
 async def time_s(client: SlurmClient) -> float | None:
     """Return slurmctld's clock as Unix time in whole seconds; None if it is not given."""
-    answer = await client.call("diag", "GET", "/diag/", answer=_Diagnosis)
+    answer = await client.call("diag", "slurm_get_diag", answer=_Diagnosis)
     return answer.statistics.req_time.positive
 
 
 async def partitions(client: SlurmClient) -> tuple[Partition, ...]:
     """Return all partitions."""
-    answer = await client.call("partition.list", "GET", "/partitions/", answer=_Partitions)
+    answer = await client.call("partition.list", "slurm_get_partitions", answer=_Partitions)
     return tuple(
         Partition(
             name=one.name,
@@ -111,7 +112,7 @@ async def partitions(client: SlurmClient) -> tuple[Partition, ...]:
 async def qos(client: SlurmClient) -> Mapping[str, Preemption] | None:
     """Return how jobs of each QOS are preempted; None if slurmdbd does not answer."""
     try:
-        answer = await client.call("qos.list", "GET", "/qos/", plugin="slurmdb", answer=_QosList)
+        answer = await client.call("qos.list", "slurmdb_get_qos", answer=_QosList)
     except SlurmError:
         return None
     return {
@@ -123,7 +124,7 @@ async def qos(client: SlurmClient) -> Mapping[str, Preemption] | None:
 async def conf(client: SlurmClient) -> Conf | None:
     """Return slurmctld's running configuration; None if slurmrestd cannot tell (before 26.05)."""
     try:
-        answer = await client.call("conf", "GET", "/conf", answer=_ConfAnswer)
+        answer = await client.call("conf", "slurm_get_conf", answer=_ConfAnswer)
         read = msgspec.convert(answer.slurm_conf or {}, _Conf)
     except (TooOld, msgspec.ValidationError):
         return None

@@ -9,14 +9,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-import msgspec
-
 from bridge.domain.ids import JobId, Sluid, SlurmNode, WorkloadKey
 from bridge.domain.model import identities
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.placeholder import Changes, PlaceholderSpec
-from bridge.slurm import decode, encode, lenient, wire
+from bridge.slurm import decode, encode, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger
 from bridge.slurm.errors import (
@@ -27,20 +25,21 @@ from bridge.slurm.errors import (
     NotFound,
     Rejected,
 )
-from bridge.slurm.lenient import Lenient
+from slurmclient.watching import states as slurm_states
+from slurmclient.watching.states import States, StatesAnswer
+from slurmclient.wire import reading
+from slurmclient.wire.reading import Answer, Decoded, Unreadable
 
 BATCH: Final = 1000
 """Ids per /jobs/state/ request: the cost grows faster than linearly, and a URL of 119 kB is
 rejected."""
-
-_states = msgspec.json.Decoder(list[wire.JobState] | None)
 
 
 @dataclass(frozen=True, slots=True)
 class JobListing:
     """Base states and flags of all jobs, as Slurm listed them."""
 
-    body: bytes
+    told: States
     states: Mapping[JobId, frozenset[str]]
 
 
@@ -65,7 +64,7 @@ async def submit(client: SlurmClient, spec: PlaceholderSpec) -> JobId:
     operation = "job.submit"
     try:
         answer = await client.call(
-            operation, "POST", "/job/submit", body=encode.submission(spec), answer=wire.Answer
+            operation, "slurm_post_job_submit", body=encode.submission(spec), answer=Answer
         )
     except Rejected as refusal:
         # slurmrestd may report an error (an unknown flag: HTTP 500) and still submit the job.
@@ -88,13 +87,13 @@ async def job(client: SlurmClient, ref: JobId | Sluid) -> SlurmJob | Stranger:
         SlurmError: it could not be read.
     """
     # SHOW_ALL omits the per-core detail, up to 300 kB, which is needed only if tasks share nodes.
-    found = decode.job(*await _job(client, ref, [("flags", "ALL")]))
+    found = decode.job(*await _job(client, ref, {"flags": "ALL"}))
     is_shared = (
         isinstance(found, SlurmJob)
         and found.phase is JobPhase.RUNNING
         and not all(part.shares for part in found.components)
     )
-    return decode.job(*await _job(client, ref, [])) if is_shared else found
+    return decode.job(*await _job(client, ref, {})) if is_shared else found
 
 
 async def verified(
@@ -128,14 +127,18 @@ async def verified(
 
 
 async def _job(
-    client: SlurmClient, ref: JobId | Sluid, params: Sequence[tuple[str, str]]
-) -> list[Lenient[wire.Job]]:
+    client: SlurmClient, ref: JobId | Sluid, query: Mapping[str, str]
+) -> list[Decoded[wire.Job]]:
     """Return the job, followed by the further components in order if it leads any."""
-    answer = await client.call("job.get", "GET", f"/job/{ref}", params=params, answer=wire.Jobs)
-    try:
-        found = [lenient.one(raw, wire.Job) for raw in answer.jobs or ()]
-    except lenient.UNDECODABLE as error:
-        raise Malformed("job.get", f"job {ref}: {error}") from error
+    answer = await client.call(
+        "job.get", "slurm_get_job", {"job_id": ref}, query=query, answer=wire.Jobs
+    )
+    found: list[Decoded[wire.Job]] = []
+    for raw in answer.jobs or ():
+        read = reading.lenient(bytes(raw), wire.Job, is_null_odd=True)
+        if isinstance(read, Unreadable):
+            raise Malformed("job.get", f"job {ref}: {read.why}")
+        found.append(read)
     for each in found:  # the response for a het leader includes its components
         wired = each.value
         if ref in (wired.job_id, wired.step_id.sluid):
@@ -151,8 +154,8 @@ async def listing(client: SlurmClient, *, before: JobListing | None = None) -> J
 
     10 000 jobs are 380 kB: 0.1 ms to compare, 15 ms to decode. Tasks of arrays are omitted.
     """
-    body = await _listed(client, ())
-    return before if before and before.body == body else JobListing(body, _read_states(body))
+    told = await _listed(client, None, before.told if before else None)
+    return before if before and before.told is told else JobListing(told, _by_id(told))
 
 
 async def states(client: SlurmClient, ids: Collection[JobId]) -> Mapping[JobId, frozenset[str]]:
@@ -164,7 +167,7 @@ async def states(client: SlurmClient, ids: Collection[JobId]) -> Mapping[JobId, 
     wanted = sorted(ids)
     for start in range(0, len(wanted), BATCH):
         batch = wanted[start : start + BATCH]
-        found |= _read_states(await _listed(client, [("job_id", str(id_)) for id_ in batch]))
+        found |= _by_id(await _listed(client, batch, None))
     return found
 
 
@@ -177,7 +180,9 @@ async def cancel(client: SlurmClient, ref: JobId | Sluid) -> Ending:
         LostReply: it may have been cancelled; a retry is harmless.
         SlurmError: it was not cancelled.
     """
-    answer = await client.call("job.cancel", "DELETE", f"/job/{ref}", answer=wire.Killed)
+    answer = await client.call(
+        "job.cancel", "slurm_delete_job", {"job_id": ref}, answer=wire.Killed, is_repeatable=True
+    )
     for status in answer.status or ():
         match status.error.code:
             case 0:
@@ -231,10 +236,10 @@ async def amend_identity(
         return
     await client.call(
         "job.set_identity",
-        "POST",
-        f"/job/{job_id}",
+        "slurm_post_job",
+        {"job_id": job_id},
         body={"admin_comment": identities.encode(identity)},
-        answer=wire.Answer,
+        answer=Answer,
     )
 
 
@@ -268,7 +273,7 @@ async def set_time_limit(
         "time_limit": {"set": True, "infinite": False, "number": minutes},
     }
     for id_ in reversed(held.ids):  # leader last: its record implies all others are done
-        await client.call(operation, "POST", f"/job/{id_}", body=body, answer=wire.Answer)
+        await client.call(operation, "slurm_post_job", {"job_id": id_}, body=body, answer=Answer)
     return True
 
 
@@ -294,7 +299,9 @@ async def set_node_lists(
         "required_nodes": required or [""],
         "excluded_nodes": excluded or [""],
     }
-    await client.call("job.set_node_lists", "POST", f"/job/{job_id}", body=body, answer=wire.Answer)
+    await client.call(
+        "job.set_node_lists", "slurm_post_job", {"job_id": job_id}, body=body, answer=Answer
+    )
 
 
 async def update_as_user(
@@ -324,10 +331,10 @@ async def update_as_user(
         raise Rejected(operation, f"job {held.id} does not record its user: it cannot be changed")
     await client.call(
         operation,
-        "POST",
-        f"/job/{component or held.id}",
+        "slurm_post_job",
+        {"job_id": component or held.id},
         body=encode.changes(changes),
-        answer=wire.Answer,
+        answer=Answer,
         user=held.identity.frozen.user,
     )
 
@@ -349,28 +356,26 @@ async def _held(
     )
 
 
-async def _listed(client: SlurmClient, params: Sequence[tuple[str, str]]) -> bytes:
+async def _listed(
+    client: SlurmClient, ids: Sequence[JobId] | None, before: States | None
+) -> States:
+    label = "job.states"
     answer = await client.call(
-        "job.states", "GET", "/jobs/state/", params=params, answer=wire.States
+        label, slurm_states.OPERATION, query={"job_id": ids}, answer=StatesAnswer
     )
-    return bytes(answer.jobs)
+    with client.translated(label):
+        return slurm_states.told(answer, before)
 
 
-def _read_states(body: bytes) -> dict[JobId, frozenset[str]]:
-    try:
-        listed = _states.decode(body)
-    except lenient.UNDECODABLE as error:
-        raise Malformed("job.states", str(error)) from error
-    if listed is None:
-        raise Malformed("job.states", "the response has no list of jobs")
+def _by_id(told: States) -> dict[JobId, frozenset[str]]:
     states: dict[JobId, frozenset[str]] = {}
-    for each in listed:
-        if (found := decode.job_id(each.job_id)) is not None:
-            id_, offset = found
+    for each in told.listed:
+        if (found := slurm_states.component(each.job_id)) is not None:
+            id_, offset = JobId(found[0]), found[1]
             state = decode.component_states(offset, each.state)
             states[id_] = states[id_] | state if id_ in states else state
     return states
 
 
-def _remarks(answer: wire.Answer) -> str:
+def _remarks(answer: Answer) -> str:
     return "; ".join(remark.description for remark in answer.warnings or ())

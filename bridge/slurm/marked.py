@@ -5,10 +5,12 @@ from bridge.domain.diagnosis.takeover import MarkedJob
 from bridge.domain.ids import JobId, Sluid, SlurmNode
 from bridge.domain.model import identities
 from bridge.domain.model.identities import Identity
-from bridge.slurm import decode, jobs, lenient, wire
+from bridge.slurm import decode, jobs, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import EXTERNAL_JOB
 from bridge.slurm.errors import Malformed, NotFound
+from slurmclient.wire import reading
+from slurmclient.wire.reading import Answer, Unreadable
 
 
 async def read(client: SlurmClient, id_: JobId) -> MarkedJob | None:
@@ -19,12 +21,16 @@ async def read(client: SlurmClient, id_: JobId) -> MarkedJob | None:
     """
     operation = "job.get_marked"
     try:
-        answer = await client.call(operation, "GET", f"/job/{id_}", answer=wire.Jobs)
+        answer = await client.call(operation, "slurm_get_job", {"job_id": id_}, answer=wire.Jobs)
     except NotFound:
         return None
     try:
-        found = [lenient.one(raw, wire.Job).value for raw in answer.jobs or ()]
-        (job,) = (each for each in found if each.job_id == id_)
+        (job,) = (
+            read.value
+            for raw in answer.jobs or ()
+            if not isinstance(read := reading.lenient(bytes(raw), wire.Job), Unreadable)
+            and read.value.job_id == id_
+        )
         return MarkedJob(
             id=id_,
             sluid=Sluid(job.step_id.sluid) if job.step_id.sluid else None,
@@ -33,7 +39,7 @@ async def read(client: SlurmClient, id_: JobId) -> MarkedJob | None:
             admin_comment=job.admin_comment,
             nodes=tuple(map(SlurmNode, hostlist.expand(job.nodes))),
         )
-    except (ValueError, *lenient.UNDECODABLE) as error:
+    except ValueError as error:
         raise Malformed(operation, f"job {id_}: {error}") from error
 
 
@@ -55,10 +61,10 @@ async def take_over(client: SlurmClient, id_: JobId, *, comment: str, identity: 
     if held.admin_comment != written:
         await client.call(
             "job.take_over",
-            "POST",
-            f"/job/{id_}",
+            "slurm_post_job",
+            {"job_id": id_},
             body={"admin_comment": written},
-            answer=wire.Answer,
+            answer=Answer,
         )
 
 

@@ -24,6 +24,7 @@ from bridge.slurm.errors import (
     Rejected,
     Unavailable,
 )
+from slurmclient.wire.reading import Answer
 
 
 class Creation(enum.Enum):
@@ -65,10 +66,10 @@ async def renewed(client: SlurmClient, before: NodeListing | None) -> NodeListin
     missed. A clock that is set back would hide changes.
     """
     if before is None or not before.as_of:
-        answer = await client.call("node.list", "GET", "/nodes/", answer=wire.Nodes)
+        answer = await client.call("node.list", "slurm_get_nodes", answer=wire.Nodes)
     else:
         changed = await client.call_if_changed(
-            "node.list", "/nodes/", since=before.as_of, answer=wire.Nodes
+            "node.list", "slurm_get_nodes", since=before.as_of, answer=wire.Nodes
         )
         if changed is None:
             return before
@@ -87,7 +88,9 @@ async def node(client: SlurmClient, name: SlurmNode) -> SlurmNodeFacts:
     """
     operation = "node.get"
     try:
-        answer = await client.call(operation, "GET", f"/node/{name}", answer=wire.Nodes)
+        answer = await client.call(
+            operation, "slurm_get_node", {"node_name": name}, answer=wire.Nodes
+        )
     except Rejected as refusal:
         if refusal.error_number == 0:  # HTTP 200 with error 0 means an unknown name
             raise NotFound(operation, f"Slurm has no node {name}") from refusal
@@ -111,7 +114,7 @@ async def create(client: SlurmClient, spec: SlurmNodeSpec) -> Creation:
     operation = "node.create"
     body = {"node_conf": encode.node_conf(spec)}
     try:
-        await client.call(operation, "POST", "/new/node/", body=body, answer=wire.Answer)
+        await client.call(operation, "slurm_post_new_node", body=body, answer=Answer)
     except Rejected as refusal:
         if refusal.error_number == NODE_EXISTS:
             return Creation.EXISTS
@@ -132,7 +135,13 @@ async def delete(client: SlurmClient, name: SlurmNode) -> Deletion:
     never be updated again.
     """
     try:
-        await client.call("node.delete", "DELETE", f"/node/{name}", answer=wire.Answer)
+        await client.call(
+            "node.delete",
+            "slurm_delete_node",
+            {"node_name": name},
+            answer=Answer,
+            is_repeatable=True,
+        )
     except Rejected as refusal:
         match refusal.error_number:
             case number if number == NODES_BUSY:
@@ -202,7 +211,9 @@ async def _update(
     client: SlurmClient, operation: str, name: SlurmNode, changes: Mapping[str, object]
 ) -> None:
     try:
-        await client.call(operation, "POST", f"/node/{name}", body=changes, answer=wire.Answer)
+        await client.call(
+            operation, "slurm_post_node", {"node_name": name}, body=changes, answer=Answer
+        )
     except Rejected as refusal:
         if refusal.error_number == INVALID_NODE_NAME:
             raise NotFound(

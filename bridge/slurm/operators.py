@@ -15,7 +15,7 @@ async def slurm_user(client: SlurmClient) -> str:
         SlurmError: it could not be read.
     """
     try:
-        answer = await client.call("conf", "GET", "/conf", answer=wire.Configuration)
+        answer = await client.call("conf", "slurm_get_conf", answer=wire.Configuration)
     except TooOld:
         return ""
     except SlurmError as error:

@@ -10,9 +10,11 @@ from bridge.domain.diagnosis.queue import QueuedJob
 from bridge.domain.ids import JobId, SlurmNode
 from bridge.domain.model import identities
 from bridge.domain.model.identities import Identity
-from bridge.slurm import decode, lenient, wire
+from bridge.slurm import decode, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import Malformed
+from slurmclient.wire import reading
+from slurmclient.wire.reading import Answer, Unreadable
 
 
 class _Job(Struct, frozen=True):
@@ -37,8 +39,8 @@ class _Job(Struct, frozen=True):
     end_time: wire.Number = wire.NONE
 
 
-class _Jobs(wire.Answer, frozen=True):
-    """GET /jobs/; each of `jobs` is a `_Job`, decoded one by one (`bridge.slurm.lenient`)."""
+class _Jobs(Answer, frozen=True):
+    """GET /jobs/; each of `jobs` is a `_Job`, decoded one by one."""
 
     jobs: list[msgspec.Raw] | None = None
 
@@ -56,14 +58,18 @@ async def listing(
     Raises:
         SlurmError: it could not be read.
     """
-    answer = await client.call("job.list", "GET", "/jobs/", answer=_Jobs)
+    answer = await client.call("job.list", "slurm_get_jobs", answer=_Jobs)
     if answer.jobs is None:
         raise Malformed("job.list", "the response has no list of jobs")
     queued: list[QueuedJob] = []
     for raw in answer.jobs:
+        read = reading.lenient(bytes(raw), _Job)
+        if isinstance(read, Unreadable):
+            on_unreadable(read.why)
+            continue
         try:
-            queued.append(_queued(lenient.one(raw, _Job).value))
-        except (Malformed, *lenient.UNDECODABLE) as error:
+            queued.append(_queued(read.value))
+        except Malformed as error:
             on_unreadable(str(error))
     return tuple(queued)
 

@@ -7,6 +7,7 @@ Everything that programs need is here, in `slurmclient.models` (the objects of S
 from importlib.metadata import PackageNotFoundError, version
 
 from slurmclient.calls.dialect import Dialect
+from slurmclient.calls.streaming import Stream
 from slurmclient.client import Client
 from slurmclient.errors import (
     Conflict,
@@ -55,6 +56,7 @@ __all__ = [
     "Rejected",
     "Restarted",
     "SlurmError",
+    "Stream",
     "Submitted",
     "Time",
     "Tls",

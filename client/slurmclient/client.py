@@ -10,14 +10,15 @@ from typing import Final, Self
 from slurmclient.accounting.database import Database
 from slurmclient.api.operation import VERSIONS, parser
 from slurmclient.api.raw import Raw
-from slurmclient.calls.caller import Caller, OnCall
+from slurmclient.calls.caller import Caller
 from slurmclient.calls.dialect import Dialect
+from slurmclient.calls.observing import OnCall, reporting
 from slurmclient.calls.speaker import Outcome, Speaker
 from slurmclient.models import Config, ControllerPing, NodeResources, Statistics
 from slurmclient.resources.cluster import Licenses, Nodes, Partitions, Reservations, Shares
 from slurmclient.resources.jobs import Jobs
 from slurmclient.transport import tokens
-from slurmclient.transport.failover import Transport
+from slurmclient.transport.failover import MOST_BYTES, Transport
 from slurmclient.transport.tls import Tls
 from slurmclient.transport.tokens import TokenSource
 from slurmclient.wire.reading import Listing
@@ -53,11 +54,13 @@ class Client:
         url: str | Sequence[str],
         *,
         token: str | TokenSource | None = None,
-        api: str = _AUTO,
+        api: str | Sequence[str] = _AUTO,
         tls: Tls | None = None,
         timeout_s: float = 30,
         connections: int = 8,
         attempts: int = 3,
+        most_bytes: int = MOST_BYTES,
+        user_agent: str = "slurm-client",
         on_call: OnCall = _no_report,
     ) -> None:
         """Create a client; nothing is sent, so Slurm may be down.
@@ -67,8 +70,8 @@ class Client:
                 `unix:///run/slurmrestd.socket`; several for fail-over.
             token: A JWT or its source: `TokenFile`, `TokenCommand`, `JwtKey`. None if slurmrestd
                 identifies you by other means, such as `rest_auth/local`.
-            api: `auto` for the newest version of the API that both sides speak, or one version, such
-                as `v0.0.44`.
+            api: `auto` for the newest version of the API that both sides speak; one version, such
+                as `v0.0.44`; or several, the preferred one first.
             tls: Certificates for https; by default the system's CAs are trusted and no certificate
                 is presented.
             timeout_s: The deadline for one exchange.
@@ -76,25 +79,31 @@ class Client:
                 connections for all its clients and never closes an idle one.
             attempts: The maximum number of attempts for a read while Slurm cannot answer. A change
                 is repeated only if it was not sent.
+            most_bytes: The longest answer to take, 1 GiB by default; longer ones are `Malformed`.
+                `iter` takes answers of any length, and objects of up to 64 MiB.
+            user_agent: Your program's name, for the logs of a proxy.
             on_call: Called after every call with the operation, its seconds, and its outcome: `ok`,
                 an error's `outcome` or `cancelled`.
 
         Raises:
             ValueError: If there is no URL, the version is unknown, or a number is below 1.
         """
-        if attempts < 1 or connections < 1:
+        if min(attempts, connections, most_bytes) < 1:
             raise ValueError(
-                f"expected at least 1 attempt and 1 connection, got {attempts} and {connections}"
+                "expected at least 1 attempt, 1 connection and 1 byte, got"
+                f" {attempts}, {connections} and {most_bytes}"
             )
         self._urls = (url,) if isinstance(url, str) else tuple(url)
         if not self._urls:
             raise ValueError("expected the URL of at least one slurmrestd")
         self._token = tokens.source(token)
-        self._pinned = _pinned(api)
+        self._versions = _versions(api)
         self._tls = tls
         self._timeout_s = timeout_s
         self._connections = connections
         self._attempts = attempts
+        self._most_bytes = most_bytes
+        self._user_agent = user_agent
         self._on_call = on_call
         self._open: Speaker | None = None
 
@@ -137,13 +146,15 @@ class Client:
             self._tls,
             connections=self._connections,
             timeout_s=self._timeout_s,
+            user_agent=self._user_agent,
+            most_bytes=self._most_bytes,
         )
         caller = Caller(
             transport,
             connections=self._connections,
             attempts=self._attempts,
-            pinned=self._pinned,
-            on_call=self._on_call,
+            versions=self._versions,
+            observe=reporting(self._on_call),
         )
         self._open = Speaker(caller=caller, user="")
         return self
@@ -257,10 +268,11 @@ class Client:
         return outcome
 
 
-def _pinned(api: str) -> int | None:
+def _versions(api: str | Sequence[str]) -> Sequence[int]:
     if api == _AUTO:
-        return None
+        return VERSIONS
     known = {parser(version): version for version in VERSIONS}
-    if api not in known:
+    chosen = (api,) if isinstance(api, str) else tuple(api)
+    if not chosen or not known.keys() >= set(chosen):
         raise ValueError(f"api: expected {_AUTO} or one of {', '.join(known)}, got {api!r}")
-    return known[api]
+    return [known[one] for one in chosen]

@@ -30,6 +30,9 @@ DATABASE: Final = frozenset({7000, 7008})
 TOKEN: Final = frozenset({1007, 9008, *range(6000, 6012)})
 """Authentication failures: an expired token, one of another cluster, one of another user."""
 
+STANDBY: Final = frozenset({2027, 2131})
+"""A backup slurmctld that is not in charge; the second names another host to ask."""
+
 NO_SUCH: Final = frozenset({2000, 2017, 2018, 2045, 2053, 2066, 7104})
 """No such partition, job, node, account, reservation, QOS or cluster."""
 
@@ -198,10 +201,10 @@ def classify(operation: str, status: int | None, number: int | None) -> type[Slu
             return Unauthorized
         case _, 1800:
             return Unavailable  # slurmrestd could not connect to slurmctld at all
-        case _, int() if number in DATABASE:
+        case _, int() if number in DATABASE | STANDBY:
             return LostReply
-        case (502 | 503 | 504, _) | (500, -1 | None) | (403, 1) | (_, 2027):
-            return LostReply  # slurmctld does not answer, or is on standby
+        case (502 | 503 | 504, _) | (500, -1 | None) | (403, 1):
+            return LostReply  # slurmctld does not answer
         case _, int() if any(number in numbers for numbers in COMMUNICATION):
             return LostReply
         case (_, 0) if operation in SINGULAR:

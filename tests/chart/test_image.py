@@ -1,6 +1,9 @@
 """The Dockerfile, read: there is no Docker where the tests run."""
 
 import re
+import shutil
+import subprocess
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -69,8 +72,28 @@ def test_every_program_of_the_chart_is_inside(stages: list[Stage], chart: Render
     }
 
     assert stages[1].all("ENTRYPOINT") == ['["python", "-m"]']
-    assert programs | {"bridge", "LICENSE"} == copied
+    assert programs | {"bridge", "client/slurmclient", "LICENSE"} == copied
     assert [source for source in copied if not (ROOT / source).exists()] == []
+
+
+def test_the_programs_find_all_of_our_modules_inside(stages: list[Stage], tmp_path: Path) -> None:
+    for line in stages[1].all("COPY"):
+        source, _, target = line.partition(" ")
+        if (ROOT / source).is_dir():
+            shutil.copytree(ROOT / source, tmp_path / target)
+    programs = "import controllers.__main__, extender.__main__, webhook.__main__"
+    ours = "{'bridge', 'controllers', 'extender', 'slurmclient', 'webhook'}"
+    files = f"[m.__file__ for n, m in sys.modules.items() if n.partition('.')[0] in {ours}]"
+    found = subprocess.run(
+        (sys.executable, "-c", f"import sys\n{programs}\nprint(*{files}, sep='\\n')"),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+
+    assert [] == [file for file in found.stdout.split() if not file.startswith(str(tmp_path))]
 
 
 def test_what_is_copied_is_sent_to_the_builder(stages: list[Stage]) -> None:

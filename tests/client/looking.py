@@ -1,6 +1,7 @@
-"""Waiting until Slurm has done something."""
+"""Waiting until Slurm has done something, and a clock."""
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -16,3 +17,9 @@ async def eventually(condition: Callable[[], Awaitable[T]], deadline_s: float = 
         assert loop.time() < end_s, f"still {answer!r} after {deadline_s} s"
         await asyncio.sleep(_POLL_S)
     return answer
+
+
+def ticks() -> Callable[[], float]:
+    """Return a clock that moves on at each reading, so that no two moments are the same."""
+    counted = itertools.count(1)
+    return lambda: float(next(counted))

@@ -27,6 +27,7 @@ from slurmclient.errors import (
         pytest.param(403, 1, LostReply, id="slurmctld is down, a cancel"),
         pytest.param(502, 7000, LostReply, id="slurmdbd is down"),
         pytest.param(200, 2027, LostReply, id="slurmctld is on standby"),
+        pytest.param(200, 2131, LostReply, id="slurmctld is on standby, and names another host"),
         pytest.param(404, 2017, NotFound, id="no such job"),
         pytest.param(422, 2000, NotFound, id="no such partition"),
         pytest.param(422, 2010, Forbidden, id="not this user's"),

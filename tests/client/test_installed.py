@@ -16,6 +16,7 @@ from slurmclient import sync
 from tests.servers import is_offline
 
 ROOT = Path(__file__).parents[2]
+SOURCES = {".ci", ".github", "bridge", "client", "deploy", "docs", "sandbox", "tests"}
 README = (ROOT / "client" / "README.md").read_text()
 
 
@@ -68,10 +69,8 @@ def test_the_lines_of_the_readme_submit_watch_and_cancel_a_job(
 
 def test_without_the_extra_the_command_says_which_one_to_install(empty_venv: Path) -> None:
     done = run(empty_venv, None, "slurmc", "list", "jobs")
-    assert (1, "slurmc needs the extra 'cli': pip install 'slurm-client[cli]'\n") == (
-        done.returncode,
-        done.stderr,
-    )
+    words = "slurmc needs the extra 'cli': pip install './client[cli]' in the repository"
+    assert (1, f"{words} (slurm-client is on no package index)\n") == (done.returncode, done.stderr)
 
 
 def test_the_library_needs_two_packages_only() -> None:
@@ -91,6 +90,29 @@ def test_nothing_takes_the_client_from_an_index() -> None:
     """Until it is published there, anybody could claim its name."""
     for file in ("pyproject.toml", "requirements.txt", "requirements-dev.txt"):
         assert not re.search(r"^\W*slurm-client\b", (ROOT / file).read_text(), re.MULTILINE), file
+    folders = [one for one in ROOT.iterdir() if one.is_dir() and one.name in SOURCES]
+    files = [one for one in ROOT.iterdir() if one.is_file()]
+    files += [one for folder in folders for one in folder.rglob("*") if one.is_file()]
+    told = [
+        str(file.relative_to(ROOT))
+        for file in files
+        if file != Path(__file__)
+        and file.suffix in {"", ".md", ".py", ".sh", ".toml", ".yaml", ".yml"}
+        and re.search(r"\binstall\b[^\n|]*[\s'\"](slurm-client|slurmclient)\b", file.read_text())
+    ]
+    assert [] == told
+
+
+def test_the_bridge_without_the_client_says_what_to_run() -> None:
+    """Its metadata cannot name slurm-client: pip would look for it on an index."""
+    for name in ("slurm_bridge", "kubectl_slurm"):
+        lines = f"import sys; sys.modules['slurmclient'] = None\nfrom bridge import entry; entry.{name}()"
+        done = subprocess.run(
+            (sys.executable, "-c", lines), capture_output=True, text=True, check=False, timeout=60
+        )
+        assert 1 == done.returncode
+        assert "pip install ./client" in done.stderr
+        assert 1 == len(done.stderr.splitlines())
 
 
 def test_with_the_extra_the_command_submits_watches_and_cancels(

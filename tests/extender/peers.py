@@ -24,12 +24,14 @@ from bridge.process.metrics import Metrics
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.discovery import Discovery
-from bridge.slurm.transport import Reply, Transport
 from extender.gathering import Gatherer
 from extender.nodes import Bridged
 from extender.owners import Owners
 from extender.submitting import Submitter
 from extender.volumes import ClaimReader
+from slurmclient import TokenFile
+from slurmclient.transport.exchange import Reply, Request
+from slurmclient.transport.failover import Transport
 from tests.virtual_time import VirtualClock
 
 PING = {"meta": {"slurm": {"version": {"major": "26", "minor": "5"}}}, "errors": []}
@@ -43,13 +45,15 @@ class Slurmrestd(Transport):
         self.submitted: list[dict[str, Any]] = []
 
     @override
-    async def exchange(
-        self, operation: str, method: str, path: str, *, content: bytes | None = None, **_: object
-    ) -> Reply:
-        if path.endswith("/ping/"):
+    def avoid(self, server: int) -> None:
+        """There is no other."""
+
+    @override
+    async def exchange(self, request: Request) -> Reply:
+        if request.path.endswith("/ping/"):
             return reply(PING)
-        assert ("job.submit", "POST") == (operation, method)
-        self.submitted.append(json.loads(content or b"{}")["job"])
+        assert ("slurm_post_job_submit", "POST") == (request.operation, request.method)
+        self.submitted.append(json.loads(request.content or b"{}")["job"])
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -169,7 +173,9 @@ def stage(policy: Callable[[], Policy], defaults: Defaults, pool: Pool) -> Stage
         Namespaces(),
         Readings(clock),
     )
-    slurm = SlurmClient(slurmrestd, connections=1, on_call=lambda *_: None)
+    slurm = SlurmClient(
+        slurmrestd, token=TokenFile("nowhere"), connections=1, on_call=lambda *_: None
+    )
     gatherer = Gatherer(
         namespaces,
         policy=policy,

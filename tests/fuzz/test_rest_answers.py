@@ -15,7 +15,9 @@ from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.slurm import jobs, nodes
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import SlurmError
-from bridge.slurm.transport import Reply, Transport
+from slurmclient import TokenFile
+from slurmclient.transport.exchange import Reply, Request
+from slurmclient.transport.failover import Transport
 from tests.fuzz.inputs import COMMENT, IDENTITY, batches, document, fuzzed
 
 _JOB = {
@@ -78,8 +80,8 @@ class _Answering(Transport):
         self.status, self.body = 200, b""
 
     @override
-    async def exchange(self, operation: str, *_: Any, **__: Any) -> Reply:
-        if operation == "ping":
+    async def exchange(self, request: Request) -> Reply:
+        if request.operation == "slurm_get_ping":
             return Reply(status=200, body=json.dumps(_PING).encode())
         return Reply(status=self.status, body=self.body)
 
@@ -95,7 +97,12 @@ def answering() -> _Answering:
 
 @pytest.fixture(scope="module")
 def client(answering: _Answering) -> SlurmClient:
-    return SlurmClient(answering, connections=1, on_call=lambda _operation, _s, _outcome: None)
+    return SlurmClient(
+        answering,
+        token=TokenFile("nowhere"),
+        connections=1,
+        on_call=lambda _operation, _s, _outcome: None,
+    )
 
 
 @pytest.fixture(scope="module")

@@ -21,8 +21,8 @@ from bridge.reconcile.informers import Mirror
 from bridge.reconcile.program import Program
 from bridge.reconcile.set_aside import SetAside
 from bridge.settings.schema import Settings
-from bridge.slurm.tls import ClientTls
 from controllers.__main__ import control
+from slurmclient import Tls
 from tests.make.apiserver import ApiServer, Manifest
 from tests.make.manifests import CLUSTER, told
 from tests.make.slurm import Job, Slurm
@@ -105,7 +105,7 @@ class Leader:
             kube=self.api,  # type: ignore[arg-type]  # all that is called
             lease_kube=self.api,  # type: ignore[arg-type]
             slurm=self.slurm,  # type: ignore[arg-type]
-            slurm_tls=ClientTls(),
+            slurm_tls=Tls(),
             cluster=CLUSTER,
             metrics=metrics,
             health=self.health,

@@ -7,7 +7,7 @@ how answers are read, is the product's own.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -15,12 +15,15 @@ import msgspec
 
 from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model.jobs import SlurmJob
-from bridge.slurm import errors, wire
+from bridge.slurm import errors
+from slurmclient.api.operations import OPERATIONS
+from slurmclient.wire.reading import Answer
 from tests.make.slurm_nodes import Node, Nodes
 from tests.make.trouble import Fault, Trouble
 
-A = TypeVar("A", bound=wire.Answer)
+A = TypeVar("A", bound=Answer)
 
+VERSION = 45
 ENDED = ("CANCELLED", "COMPLETED", "FAILED", "NODE_FAIL", "TIMEOUT")
 
 
@@ -95,25 +98,27 @@ class Slurm:
 
     async def call(
         self,
+        label: str,
         operation: str,
-        method: str,
-        path: str,
+        path: Mapping[str, str | int] | None = None,
         *,
         answer: type[A],
-        params: Sequence[tuple[str, str]] = (),
+        query: Mapping[str, object] | None = None,
         body: Any = None,
-        plugin: str = "slurm",
         user: str = "",
+        is_repeatable: bool = False,
     ) -> A:
-        del params, plugin, user
+        del query, user, is_repeatable
         await asyncio.sleep(0)
+        method = OPERATIONS[operation].method
+        where = OPERATIONS[operation].target(VERSION, path or {}, {})[0].partition(f".{VERSION}")[2]
         if method == "GET":
-            found = self._read(operation, path)
+            found = self._read(label, where)
         else:
             found = self._trouble.write(
-                f"{method} {path}",
-                lambda: self._write(operation, method, path, body),
-                fail=lambda fault: _failure(operation, fault),
+                f"{method} {where}",
+                lambda: self._write(label, method, where, body),
+                fail=lambda fault: _failure(label, fault),
             )
         return msgspec.json.decode(msgspec.json.encode(found), type=answer)
 

@@ -29,11 +29,11 @@ from bridge.reconcile.set_aside import SetAside
 from bridge.settings.schema import LeaderElection, Settings
 from bridge.settings.slurm import Slurm
 from bridge.slurm.client import SlurmClient
-from bridge.slurm.errors import LostReply, Unavailable
-from bridge.slurm.tls import ClientTls
-from bridge.slurm.transport import Reply, Transport
 from controllers import __main__ as controllers
 from extender import __main__ as extender
+from slurmclient import LostReply, Tls, TokenFile, Unavailable
+from slurmclient.transport.exchange import Reply, Request
+from slurmclient.transport.failover import Transport
 from tests import virtual_time
 from tests.virtual_time import VirtualClock
 
@@ -147,9 +147,9 @@ class FakeSlurmrestd:
 
     def __init__(self) -> None:
         self.mood = Mood.UP
-        self.token = SimpleNamespace(read=lambda **_: "token", expires_at=None)
 
-    async def exchange(self, operation: str, _method: str, path: str, **_: object) -> Reply:
+    async def exchange(self, request: Request) -> Reply:
+        operation, path = request.operation, request.path
         match self.mood:
             case Mood.AWAY:
                 raise Unavailable(operation, "cannot reach slurmrestd")
@@ -196,10 +196,11 @@ class Bridge:
             lease_kube=kube(),
             slurm=SlurmClient(
                 cast("Transport", self.slurm),
+                token=TokenFile("nowhere"),
                 connections=8,
                 on_call=program._sign_of_life(metrics.slurm.call),
             ),
-            slurm_tls=ClientTls(),
+            slurm_tls=Tls(),
             cluster=ClusterId("c"),
             metrics=metrics,
             health=Health(),

@@ -11,7 +11,7 @@ from bridge.process.health import Health
 from bridge.process.liveness import Liveness
 from bridge.process.metrics import Metrics
 from bridge.settings.schema import RENEW_JITTER, LeaderElection
-from bridge.slurm.transport import Reply
+from slurmclient.transport.exchange import Reply
 from tests import virtual_time
 from tests.leading.lease_world import HURRIED
 from tests.make.peers import serving, talk

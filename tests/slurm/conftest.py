@@ -74,7 +74,7 @@ async def watching(proxy: Proxy, slurm: Sandbox, client: SlurmClient) -> AsyncIt
     """
     end_s = time.monotonic() + DEADLINE_S
     while not (
-        await client.call("diag", "GET", "/diag/", answer=wire.Diagnosis)
+        await client.call("diag", "slurm_get_diag", answer=wire.Diagnosis)
     ).statistics.req_time_start.positive:
         assert time.monotonic() < end_s
         await asyncio.sleep(POLL_S)

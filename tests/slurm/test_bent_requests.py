@@ -6,10 +6,11 @@ import pytest
 
 from bridge.domain.ids import JobId
 from bridge.domain.model.jobs import SlurmJob
-from bridge.slurm import encode, jobs, wire
+from bridge.slurm import encode, jobs
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import LostReply, Malformed, Rejected
 from sandbox.client import Sandbox
+from slurmclient.wire.reading import Answer
 from tests import faults
 from tests.faults import Proxy
 from tests.slurm.conftest import Submit
@@ -70,7 +71,7 @@ async def test_a_body_that_is_no_object_is_refused(client: SlurmClient) -> None:
     bodies: list[object] = [[], {}]
     for body in bodies:
         with pytest.raises(Rejected):
-            await client.call("job.submit", "POST", "/job/submit", body=body, answer=wire.Answer)
+            await client.call("job.submit", "slurm_post_job_submit", body=body, answer=Answer)
 
 
 @pytest.mark.parametrize(

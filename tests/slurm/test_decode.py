@@ -4,16 +4,16 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
 import pytest
 
 from bridge.domain.ids import JobId, Sluid
 from bridge.domain.model import identities
 from bridge.domain.model.allocation import TaskGrant
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
-from bridge.slurm import decode, lenient, wire
+from bridge.slurm import decode, wire
 from bridge.slurm.decode import Stranger
-from bridge.slurm.lenient import Lenient
+from slurmclient.wire import reading
+from slurmclient.wire.reading import Decoded
 from tests.slurm.placeholders import CLUSTER, identity
 
 WHOSE = identity("3e9f")
@@ -21,6 +21,12 @@ WHOSE = identity("3e9f")
 
 def number(value: float, *, given: bool = True, infinite: bool = False) -> dict[str, object]:
     return {"set": given, "infinite": infinite, "number": value}
+
+
+def told(fields: dict[str, object]) -> Decoded[wire.Job]:
+    found = reading.lenient(json.dumps(fields).encode(), wire.Job, is_null_odd=True)
+    assert isinstance(found, Decoded)
+    return found
 
 
 def read(**changes: Any) -> SlurmJob | Stranger:
@@ -38,7 +44,7 @@ def read(**changes: Any) -> SlurmJob | Stranger:
         "end_time": number(1_795_256_823),
         "time_limit": number(60),
     }
-    return decode.job(lenient.one(msgspec.Raw(json.dumps({**plain, **changes}).encode()), wire.Job))
+    return decode.job(told({**plain, **changes}))
 
 
 def placeholder_of(**changes: Any) -> SlurmJob:
@@ -155,26 +161,7 @@ def test_a_marked_job_that_makes_no_sense_is_a_stranger_who_says_why(
     assert CLUSTER == job.cluster
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("7", (7, 0)),
-        ("20+0", (20, 0)),
-        ("21+1", (20, 1)),
-        ("7_3", None),
-        ("7_*", None),
-        ("", None),
-        ("7+", (7, 0)),
-        ("7+x", None),
-    ],
-)
-def test_ids_of_the_state_list_are_jobs_or_het_components_but_no_array_tasks(
-    text: str, found: tuple[int, int] | None
-) -> None:
-    assert found == decode.job_id(text)
-
-
-def component(offset: int, **changes: Any) -> Lenient[wire.Job]:
+def component(offset: int, **changes: Any) -> Decoded[wire.Job]:
     plain: dict[str, object] = {
         "job_id": 7 + offset,
         "job_state": ["RUNNING"],
@@ -186,7 +173,7 @@ def component(offset: int, **changes: Any) -> Lenient[wire.Job]:
         "het_job_id": number(7),
         "het_job_offset": number(offset),
     }
-    return lenient.one(msgspec.Raw(json.dumps({**plain, **changes}).encode()), wire.Job)
+    return told({**plain, **changes})
 
 
 def test_a_heterogeneous_job_is_one_job() -> None:

@@ -9,11 +9,12 @@ import pytest
 from bridge.domain.ids import ClusterId, JobId
 from bridge.domain.lifecycle.actions import Outcome
 from bridge.domain.model.jobs import JobEnd, JobPhase
-from bridge.slurm import complete, jobs, wire
+from bridge.slurm import complete, jobs
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import ControllerHosts
 from bridge.slurm.discovery import Discovery
 from sandbox.client import Sandbox
+from slurmclient.wire.reading import Answer
 from tests import faults
 from tests.faults import Proxy
 from tests.servers import until
@@ -194,7 +195,9 @@ async def test_our_own_submit_is_known_at_once_and_looked_at_when_it_starts(
     assert (JobPhase.WAITING, None, whose) == (waiting.phase, waiting.sluid, waiting.identity)
     assert 0 == proxy.count("GET", LOOK)
 
-    await client.call("t", "POST", f"/job/{job_id}", body={"hold": False}, answer=wire.Answer)
+    await client.call(
+        "t", "slurm_post_job", {"job_id": job_id}, body={"hold": False}, answer=Answer
+    )
     running = (await refresh_until_phase(discovery, whose, JobPhase.RUNNING)).jobs[job_id]
     assert 1 == len(running.nodes)
     assert running.sluid

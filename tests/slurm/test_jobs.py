@@ -10,12 +10,13 @@ from bridge.domain.ids import JobId, Sluid, SlurmNode
 from bridge.domain.lifecycle.rules import time_limits
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
-from bridge.slurm import jobs, lenient, wire
+from bridge.slurm import jobs, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger
 from bridge.slurm.errors import NotFound, Rejected
 from bridge.slurm.jobs import Ending
 from sandbox.client import Sandbox
+from slurmclient.wire import reading
 from tests.faults import Proxy
 from tests.slurm.conftest import Submit
 from tests.slurm.placeholders import USER, identity, in_phase, spec
@@ -242,9 +243,12 @@ async def test_a_heterogeneous_placeholder_is_one_job(client: SlurmClient, submi
 
     await jobs.set_time_limit(client, job, minutes=90, true_min=60, expected_min=60)
     changed = [
-        await client.call("job.get", "GET", f"/job/{id_}", answer=wire.Jobs) for id_ in job.ids
+        await client.call("job.get", "slurm_get_job", {"job_id": id_}, answer=wire.Jobs)
+        for id_ in job.ids
     ]
-    shown = [lenient.one(raw, wire.Job).value for answer in changed for raw in answer.jobs or ()]
+    shown = [
+        reading.decode(bytes(raw), wire.Job) for answer in changed for raw in answer.jobs or ()
+    ]
     assert {90} == {each.time_limit.positive for each in shown}
 
     await jobs.cancel(client, JobId(job.id + 1))

@@ -16,8 +16,9 @@ from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import Controller, ControllerHosts, complete
 from bridge.slurm.errors import LostReply, SlurmError, Unavailable
 from bridge.slurm.jobs import Ending
-from bridge.slurm.tls import RELOAD_AFTER_S, ClientTls, UnusableTls
 from sandbox.client import Sandbox
+from slurmclient import Tls, UnusableTls
+from slurmclient.transport.tls import RELOAD_AFTER_S
 from tests.make.certificates import Authority
 from tests.slurm.conftest import Submit
 from tests.slurm.placeholders import in_phase, spec
@@ -65,15 +66,15 @@ class Files:
     def trust(self, authority: Authority) -> None:
         Path(self.ca_file).write_bytes(authority.certificate)
 
-    def tls(self, *, shows_certificate: bool = True) -> ClientTls:
+    def tls(self, *, shows_certificate: bool = True) -> Tls:
         if not shows_certificate:
-            return ClientTls(ca_file=self.ca_file)
-        return ClientTls(ca_file=self.ca_file, cert_file=self.cert_file, key_file=self.key_file)
+            return Tls(ca_file=self.ca_file)
+        return Tls(ca_file=self.ca_file, cert_file=self.cert_file, key_file=self.key_file)
 
 
-async def ask(url: str, slurm: Sandbox, tls: ClientTls | None) -> tuple[int, int]:
+async def ask(url: str, slurm: Sandbox, tls: Tls | None) -> tuple[int, int]:
     async with SlurmClient.open(url, token_file=slurm.token_file, tls=tls) as client:
-        return (await client.dialect()).release
+        return (await client.dialect()).release_number
 
 
 @pytest.fixture
@@ -124,7 +125,7 @@ async def test_renewed_files_are_used_without_a_restart(
         with pytest.raises(SlurmError):
             await client.dialect()
 
-        assert (await client.dialect()).release >= (25, 5)
+        assert (await client.dialect()).release_number >= (25, 5)
 
 
 async def test_a_removed_ca_is_not_trusted_any_more(
@@ -132,7 +133,7 @@ async def test_a_removed_ca_is_not_trusted_any_more(
 ) -> None:
     now_s = 0.0
     files = Files(tmp_path, authority)
-    tls = ClientTls(
+    tls = Tls(
         ca_file=files.ca_file,
         cert_file=files.cert_file,
         key_file=files.key_file,
@@ -174,12 +175,12 @@ async def test_how_a_job_ended_is_told_to_slurmctld_over_tls_too(
     async with front(f"tcp://127.0.0.1:{slurm.slurmctld_port}", authority, tmp_path) as url:
         port = urlsplit(url).port or 0
 
-        async def told(tls: ClientTls) -> Ending:
+        async def told(tls: Tls) -> Ending:
             hosts = ControllerHosts(Controller(host="127.0.0.1", port=port, tls=tls))
             return await complete(client, hosts, running.id, Outcome(), sluid=running.sluid)
 
         (tmp_path / "system.crt").write_bytes(Authority("another").certificate)
         with pytest.raises(Unavailable, match="certificate verify failed"):
-            await told(ClientTls(ca_file=str(tmp_path / "system.crt")))
+            await told(Tls(ca_file=str(tmp_path / "system.crt")))
         assert Ending.ENDED is await told(files.tls())
     assert JobEnd.COMPLETED is (await in_phase(client, running.id, JobPhase.ENDED)).end

@@ -1,5 +1,6 @@
 """The accounting of jobs (sacct(1))."""
 
+import logging
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from typing import Any, Final, overload
@@ -17,6 +18,7 @@ from slurmclient.wire.reading import Listing, Model
 from slurmclient.wire.values import Time
 
 _STORES_COMMENTS: Final = "job_comment"
+_log: Final = logging.getLogger("slurmclient")
 
 
 class _Times(Model, frozen=True):
@@ -85,6 +87,9 @@ class AccountedJobs(Collection[AccountedJob]):
         while begins < end:
             ends = min(begins + window, end)
             found = await self.list(as_=kind, start_time=begins, end_time=ends, **query)
+            for odd in found.odd:
+                if not odd.field:
+                    _log.warning("a record of %s to %s is left out: %s", begins, ends, odd.why)
             # A job that outlives a window is in the next one too; one that does not cannot reappear.
             now = {_identity(one) for one in found}
             for one in found:

@@ -1,22 +1,37 @@
 """Turning answers into lists, or into the errors they stand for."""
 
 import contextlib
+from typing import NoReturn, TypeVar
 
 from slurmclient.errors import Malformed, Problem, Rejected, SlurmError, classify
 from slurmclient.transport.exchange import OK, Reply
 from slurmclient.wire import reading
 from slurmclient.wire.reading import Answer, Listing, T
 
+A = TypeVar("A", bound=Answer)
 
-def check(operation: str, reply: Reply) -> None:
-    """Raise the `errors` of an answer with status 200.
+
+def read(operation: str, reply: Reply, kind: type[A]) -> A:
+    """Decode the body of an answer with any status.
+
+    Raises:
+        SlurmError: If its status is not 200, it has `errors`, or it is not one of slurmrestd's.
+    """
+    if reply.status != OK:
+        refuse(operation, reply)
+    return checked(operation, reply.body, kind)
+
+
+def checked(operation: str, body: bytes, kind: type[A]) -> A:
+    """Decode the body of an answer with status 200, and raise its `errors`.
 
     Raises:
         SlurmError: If there are errors, or the answer is not one of slurmrestd's.
     """
-    answer = parsed(operation, reply.body, Answer)
+    answer = parsed(operation, body, kind)
     if answer.errors:
-        raise refusal(operation, reply.status, answer)
+        raise refusal(operation, OK, answer)
+    return answer
 
 
 def listing(operation: str, body: bytes, key: str, kind: type[T]) -> Listing[T]:
@@ -40,15 +55,15 @@ def listing(operation: str, body: bytes, key: str, kind: type[T]) -> Listing[T]:
     return found
 
 
-def refuse(operation: str, reply: Reply) -> None:
+def refuse(operation: str, reply: Reply) -> NoReturn:
     """Raise the error that an answer with another status than 200 stands for.
 
     Raises:
         SlurmError: Always.
     """
     try:
-        answer = reading.decode(reply.body, Answer)
-    except reading.UNREADABLE:
+        answer = parsed(operation, reply.body, Answer)
+    except Malformed:
         # Plain text of slurmrestd's or the page of a proxy: only the status classifies it.
         words = reply.body[:200].decode(errors="replace").strip() or "no body"
         kind = classify(operation, reply.status, None)
@@ -88,7 +103,7 @@ def refused(operation: str, number: int, words: str) -> SlurmError:
 
 
 def parsed(operation: str, body: bytes, kind: type[T]) -> T:
-    """Decode the body of an answer with status 200; bytes that are not UTF-8 become U+FFFD.
+    """Decode the body of an answer with status 200; bytes that JSON does not allow are replaced.
 
     Raises:
         Malformed: If it does not decode all the same.
@@ -97,9 +112,9 @@ def parsed(operation: str, body: bytes, kind: type[T]) -> T:
         return reading.decode(body, kind)
     except reading.UNREADABLE as error:
         with contextlib.suppress(*reading.UNREADABLE):
-            return reading.decode(body.decode(errors="replace").encode(), kind)
+            return reading.decode(reading.repaired(body), kind)
         raise Malformed(operation, _unexpected(body, error), status=OK) from error
 
 
 def _unexpected(body: bytes, error: Exception) -> str:
-    return f"{error}, in an answer that starts {body[:80].decode(errors='replace')!r}"
+    return f"{error}, in a response that starts {body[:80].decode(errors='replace')!r}"

@@ -2,34 +2,30 @@
 
 import asyncio
 import random
-import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Final, TypeVar
 
 import aiohttp
+from msgspec import Struct
 
 from slurmclient.api.operation import VERSIONS, Operation, Value, parser
 from slurmclient.api.operations import OPERATIONS
 from slurmclient.calls import answers
 from slurmclient.calls.dialect import Dialect, negotiate
-from slurmclient.errors import LostReply, Malformed, SlurmError, TooOld, Unavailable
+from slurmclient.calls.observing import Observe
+from slurmclient.errors import LostReply, Malformed, TooOld, Unavailable
 from slurmclient.transport.exchange import NOT_MODIFIED, OK, Reply, Request
 from slurmclient.transport.failover import Transport
+from slurmclient.wire.reading import Answer
+
+T = TypeVar("T")
 
 _FIRST_DELAY_S: Final = 0.2
 """The delay before the second attempt; it doubles with each further one, with jitter."""
 
-OnCall: TypeAlias = Callable[[str, float, str], None]
-"""Called after every call with the operation, its seconds, and its outcome.
 
-The outcome is `ok`, an error's `outcome` or `cancelled`.
-"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
+class _Wanted(Struct, frozen=True, kw_only=True):
     """An operation with its arguments, independent of the API version."""
 
     operation: Operation
@@ -37,8 +33,14 @@ class _Wanted:
     query: Mapping[str, Value]
     body: bytes | None
     user: str
+    may_repeat: bool
 
-    def request(self, dialect: Dialect) -> Request:
+    @property
+    def is_conditional(self) -> bool:
+        """Whether the answer may be that nothing has changed (HTTP 304)."""
+        return self.query.get("update_time") is not None
+
+    def request(self, dialect: Dialect, *, resends: bool = False) -> Request:
         """Return the request in the server's version; raise like `Operation.target`."""
         target, pairs = self.operation.target(dialect.version, self.path, self.query)
         return Request(
@@ -48,6 +50,7 @@ class _Wanted:
             query=pairs,
             content=self.body,
             user=self.user,
+            is_resent=resends and self.may_repeat,
         )
 
 
@@ -64,8 +67,9 @@ class Caller:
         *,
         connections: int,
         attempts: int,
-        pinned: int | None,
-        on_call: OnCall,
+        observe: Observe,
+        versions: Sequence[int] = VERSIONS,
+        resends: bool = False,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         """Create a caller; nothing is sent.
@@ -74,15 +78,18 @@ class Caller:
             transport: Sends the requests.
             connections: The maximum number of concurrent calls.
             attempts: The maximum number of attempts for one call.
-            pinned: The only API version to speak, 45 for v0.0.45; None to negotiate.
-            on_call: Called after every call.
+            observe: Returns what surrounds each call, retries included, once it has a connection.
+            versions: The API versions to speak, the preferred one first: 45 for v0.0.45.
+            resends: Send a read again at once if its connection breaks, in addition to the attempts:
+                a restarted slurmrestd leaves old connections behind.
             jitter: Returns a random number in [0, 1) that spreads retries.
         """
         self.transport = transport
         self._slots = asyncio.Semaphore(connections)
         self._attempts = attempts
-        self._versions = VERSIONS if pinned is None else (pinned,)
-        self._on_call = on_call
+        self._versions = tuple(versions)
+        self._observe = observe
+        self._resends = resends
         self._jitter = jitter
         self._dialect: Dialect | None = None
         self._negotiating = asyncio.Lock()
@@ -95,7 +102,6 @@ class Caller:
         body: bytes | None = None,
         *,
         user: str = "",
-        is_checked: bool = True,
     ) -> bytes:
         """Perform an operation and return the body of its answer.
 
@@ -105,8 +111,6 @@ class Caller:
             query: The parameters of its query, by their names in the table of operations.
             body: The request's JSON.
             user: The user to act as, by name or uid; "" for the token's own.
-            is_checked: False if the caller looks for the answer's `errors` itself while decoding,
-                as `answers.listing` does.
 
         Returns:
             JSON; empty if nothing has changed since the query's `update_time` (HTTP 304).
@@ -115,12 +119,53 @@ class Caller:
             SlurmError: As `slurmclient.errors` classifies it.
             TypeError: If the operation has no such query parameter.
         """
+
+        def read(answer: bytes) -> bytes:
+            answers.checked(name, answer, Answer)
+            return answer
+
+        return await self.perform(name, path, query, body, user=user, read=read) or b""
+
+    async def perform(
+        self,
+        name: str,
+        path: Mapping[str, str | int] | None = None,
+        query: Mapping[str, Value] | None = None,
+        body: bytes | None = None,
+        *,
+        read: Callable[[bytes], T],
+        user: str = "",
+        label: str = "",
+        is_repeatable: bool = False,
+    ) -> T | None:
+        """Perform an operation and read its answer; the arguments are those of `call`.
+
+        Args:
+            name: The operation.
+            path: The parameters of its path.
+            query: The parameters of its query.
+            body: The request's JSON.
+            read: Returns what an answer with status 200 says, or raises its `errors`, as
+                `answers.checked` and `answers.listing` do.
+            user: The user to act as.
+            label: What to call the operation towards `observe`; "" for its name.
+            is_repeatable: Treat it like a read although it changes something: twice is once.
+
+        Returns:
+            What was read; None if nothing has changed since the query's `update_time` (HTTP 304).
+        """
+        operation = OPERATIONS[name]
         wanted = _Wanted(
-            operation=OPERATIONS[name], path=path or {}, query=query or {}, body=body, user=user
+            operation=operation,
+            path=path or {},
+            query=query or {},
+            body=body,
+            user=user,
+            may_repeat=is_repeatable or not operation.mutates,
         )
         async with self._slots:
-            with self._observed(name):
-                return await self._call_with_retries(wanted, is_checked=is_checked)
+            with self._observe(label or name):
+                return await self._perform_with_retries(wanted, read)
 
     @asynccontextmanager
     async def stream(
@@ -132,19 +177,27 @@ class Caller:
             SlurmError: As `slurmclient.errors` classifies it.
             TypeError: If the operation has no such query parameter.
         """
-        wanted = _Wanted(operation=OPERATIONS[name], path={}, query=query, body=None, user=user)
+        wanted = _Wanted(
+            operation=OPERATIONS[name],
+            path={},
+            query=query,
+            body=None,
+            user=user,
+            may_repeat=True,
+        )
         async with self._slots:
-            with self._observed(name):
-                dialect = await self.dialect()
-                for _ in VERSIONS:
+            with self._observe(name):
+                dialect = await self._dialect_for(wanted.operation)
+                for _ in self._versions:
                     async with self.transport.open(wanted.request(dialect)) as response:
                         if response.status == OK:
                             yield response
                             return
-                        reply = Reply(status=response.status, body=await response.read())
+                        body = await self.transport.rest(name, response)
+                        reply = Reply(status=response.status, body=body)
                     if not reply.is_unknown_path:
                         answers.refuse(name, reply)
-                    dialect = await self._renegotiate(wanted.operation, dialect)
+                    dialect = await self._renegotiated(wanted.operation, dialect)
                 raise _unsteady(name)
 
     async def dialect(self) -> Dialect:
@@ -166,67 +219,69 @@ class Caller:
                     raise Unavailable(error.operation, error.words, status=error.status) from error
             return self._dialect
 
-    async def _call_with_retries(self, wanted: _Wanted, *, is_checked: bool) -> bytes:
+    async def _perform_with_retries(self, wanted: _Wanted, read: Callable[[bytes], T]) -> T | None:
         for number in range(1, self._attempts + 1):
             try:
-                return await self._call_once(wanted, is_checked=is_checked)
+                return await self._perform_once(wanted, read)
             except Unavailable as error:
                 is_lost = isinstance(error, LostReply)
-                if number == self._attempts or (is_lost and wanted.operation.mutates):
+                if number == self._attempts or (is_lost and not wanted.may_repeat):
                     raise
             await asyncio.sleep(_FIRST_DELAY_S * 2 ** (number - 1) * (0.5 + self._jitter()))
         raise AssertionError("the last attempt returns or raises")
 
-    async def _call_once(self, wanted: _Wanted, *, is_checked: bool) -> bytes:
-        name = wanted.operation.name
+    async def _perform_once(self, wanted: _Wanted, read: Callable[[bytes], T]) -> T | None:
         reply = await self._exchange(wanted)
-        if reply.status == NOT_MODIFIED:
-            return b""
-        if reply.status != OK:
-            answers.refuse(name, reply)
-        if is_checked:
-            answers.check(name, reply)
-        return reply.body
+        if reply.status == NOT_MODIFIED and wanted.is_conditional:
+            return None
+        try:
+            if reply.status != OK:
+                answers.refuse(wanted.operation.name, reply)
+            return read(reply.body)
+        except (Unavailable, Malformed):
+            self.transport.avoid(reply.server)
+            raise
 
     async def _exchange(self, wanted: _Wanted) -> Reply:
-        dialect = await self.dialect()
-        for _ in VERSIONS:
-            reply = await self.transport.exchange(wanted.request(dialect))
+        dialect = await self._dialect_for(wanted.operation)
+        for _ in self._versions:
+            request = wanted.request(dialect, resends=self._resends)
+            reply = await self.transport.exchange(request)
             if not reply.is_unknown_path:
                 return reply
-            dialect = await self._renegotiate(wanted.operation, dialect)
+            dialect = await self._renegotiated(wanted.operation, dialect)
         raise _unsteady(wanted.operation.name)
 
-    async def _renegotiate(self, operation: Operation, spoken: Dialect) -> Dialect:
+    async def _dialect_for(self, operation: Operation) -> Dialect:
+        """Return the version in use; negotiate it again if the operation needs a newer one.
+
+        Raises:
+            TooOld: If the server's newest version lacks the operation.
+        """
+        dialect = await self.dialect()
+        if dialect.version < operation.since <= max(self._versions):
+            self._forget(dialect)
+            dialect = await self.dialect()
+        if dialect.version < operation.since:
+            raise _lacking(operation, dialect, f" ({parser(operation.since)})")
+        return dialect
+
+    async def _renegotiated(self, operation: Operation, spoken: Dialect) -> Dialect:
         """Negotiate again after an unknown path: slurmrestd may have been upgraded meanwhile.
 
         Raises:
             TooOld: If it still speaks the same version, which then has no such path.
         """
-        if self._dialect is spoken:
-            self._dialect = None
+        self._forget(spoken)
         dialect = await self.dialect()
         if dialect.version == spoken.version:
-            where = operation.path.format_map(_Placeholders(dialect.version))
-            raise TooOld(
-                operation.name,
-                f"slurmrestd {dialect.release} has no {operation.method} {where}; load the plugin"
-                " that serves it (slurmrestd -s), or use a newer Slurm",
-            )
+            raise _lacking(operation, dialect, ", or the plugin that serves it (slurmrestd -s)")
         return dialect
 
-    @contextmanager
-    def _observed(self, operation: str) -> Iterator[None]:
-        began = time.perf_counter()
-        outcome = "cancelled"
-        try:
-            yield
-            outcome = "ok"
-        except SlurmError as error:
-            outcome = error.outcome
-            raise
-        finally:
-            self._on_call(operation, time.perf_counter() - began, outcome)
+    def _forget(self, spoken: Dialect) -> None:
+        """Negotiate next time, unless that has been done meanwhile."""
+        if self._dialect is spoken:
+            self._dialect = None
 
 
 class _Placeholders(dict[str, str]):
@@ -237,6 +292,14 @@ class _Placeholders(dict[str, str]):
 
     def __missing__(self, key: str) -> str:
         return f"{{{key}}}"
+
+
+def _lacking(operation: Operation, dialect: Dialect, what: str) -> TooOld:
+    where = operation.path.format_map(_Placeholders(dialect.version))
+    return TooOld(
+        operation.name,
+        f"slurmrestd {dialect.release} has no {operation.method} {where}: a newer Slurm is needed{what}",
+    )
 
 
 def _unsteady(operation: str) -> TooOld:

@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
 from slurmclient.api.operation import parser
 from slurmclient.calls import answers
-from slurmclient.errors import TooOld
-from slurmclient.transport.exchange import OK, Request
+from slurmclient.calls.answers import A
+from slurmclient.errors import Malformed, TooOld, Unavailable
+from slurmclient.transport.exchange import Reply, Request
 from slurmclient.transport.failover import Transport
+from slurmclient.wire.reading import Answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,25 +22,33 @@ class Dialect:
     version: int
     """The version's last number: 45 is v0.0.45."""
     release: str
-    """slurmrestd's release, such as 26.05.5."""
+    """slurmrestd's release, such as 26.05.5; slurmctld's is the same or newer."""
+    release_number: tuple[int, int]
+    """The first two parts of the release: (26, 5)."""
     cluster: str
     """The name of the cluster."""
 
 
+class _Version(Struct, frozen=True):
+    major: Annotated[str, Meta(pattern="^[0-9]{1,4}$")]
+    minor: Annotated[str, Meta(pattern="^[0-9]{1,4}$")]
+
+
 class _Slurm(Struct, frozen=True):
+    version: _Version
     release: str = ""
     cluster: str = ""
 
 
 class _Meta(Struct, frozen=True):
-    slurm: _Slurm = _Slurm()
+    slurm: _Slurm
 
 
-class _Ping(Struct, frozen=True):
-    meta: _Meta = _Meta()
+class _Ping(Answer, frozen=True, kw_only=True):
+    meta: _Meta
 
 
-class _Paths(Struct, frozen=True):
+class _Paths(Answer, frozen=True, kw_only=True):
     paths: dict[str, Raw]
 
 
@@ -54,13 +65,17 @@ async def negotiate(transport: Transport, versions: Sequence[int]) -> Dialect:
     """
     for version in versions:
         path = f"/slurm/{parser(version)}/ping/"
-        ping = Request(operation="slurm_get_ping", method="GET", path=path)
+        ping = Request(operation="slurm_get_ping", method="GET", path=path, is_resent=True)
         reply = await transport.exchange(ping)
         if not reply.is_unknown_path:
-            if reply.status != OK:
-                answers.refuse(ping.operation, reply)
-            slurm = answers.parsed(ping.operation, reply.body, _Ping).meta.slurm
-            return Dialect(version=version, release=slurm.release, cluster=slurm.cluster)
+            slurm = _answer(transport, ping.operation, reply, _Ping).meta.slurm
+            number = int(slurm.version.major), int(slurm.version.minor)
+            return Dialect(
+                version=version,
+                release=slurm.release or f"{number[0]}.{number[1]:02}",
+                release_number=number,
+                cluster=slurm.cluster,
+            )
     offered = await _offered(transport)
     raise TooOld(
         "slurm_get_ping",
@@ -71,9 +86,15 @@ async def negotiate(transport: Transport, versions: Sequence[int]) -> Dialect:
 
 async def _offered(transport: Transport) -> set[str]:
     """Return the API versions in slurmrestd's own specification."""
-    question = Request(operation="openapi", method="GET", path="/openapi/v3")
+    question = Request(operation="openapi", method="GET", path="/openapi/v3", is_resent=True)
     reply = await transport.exchange(question)
-    if reply.status != OK:
-        answers.refuse(question.operation, reply)
-    paths = answers.parsed(question.operation, reply.body, _Paths).paths
+    paths = _answer(transport, question.operation, reply, _Paths).paths
     return {path.split("/")[2] for path in paths if path.startswith("/slurm/v")}
+
+
+def _answer(transport: Transport, operation: str, reply: Reply, kind: type[A]) -> A:
+    try:
+        return answers.read(operation, reply, kind)
+    except (Unavailable, Malformed):
+        transport.avoid(reply.server)
+        raise

@@ -9,6 +9,7 @@ from msgspec import Raw, Struct
 
 from slurmclient.api.operation import Value
 from slurmclient.calls import answers
+from slurmclient.calls.answers import A
 from slurmclient.calls.caller import Caller
 from slurmclient.errors import Malformed, NotFound, Remark
 from slurmclient.wire import reading, writing
@@ -53,8 +54,22 @@ class Speaker:
         Returns:
             The objects; None if nothing has changed since the query's `update_time`.
         """
-        body = await self.caller.call(operation, path, query, user=self.user, is_checked=False)
-        return answers.listing(operation, body, key, kind) if body else None
+        return await self.caller.perform(
+            operation,
+            path,
+            query,
+            user=self.user,
+            read=lambda body: answers.listing(operation, body, key, kind),
+        )
+
+    async def read_answer(self, operation: str, kind: type[A]) -> A:
+        """Read a whole answer into a struct that is derived from `Answer`."""
+        found = await self.caller.perform(
+            operation, user=self.user, read=lambda body: answers.checked(operation, body, kind)
+        )
+        if found is None:
+            raise Malformed(operation, "the answer to an unconditional read has no body")
+        return found
 
     async def read_all(
         self,

@@ -1,6 +1,7 @@
 """Reading the objects of a long list while the answer arrives."""
 
-from collections.abc import AsyncIterator, Mapping
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -11,46 +12,93 @@ from slurmclient.calls.caller import Caller
 from slurmclient.errors import Malformed
 from slurmclient.transport.exchange import OK
 from slurmclient.wire import reading
+from slurmclient.wire.reading import Odd
 from slurmclient.wire.splitting import Splitter
 
 _PIECE: Final = 1 << 18
 """Bytes to take from the connection at a time."""
+_MOST_ODD: Final = 1000
+_log: Final = logging.getLogger("slurmclient")
 
 
-async def objects(
-    caller: Caller,
-    operation: str,
-    key: str,
-    kind: type[reading.T],
-    query: Mapping[str, Value],
-    *,
-    user: str,
-) -> AsyncIterator[reading.T]:
-    """Yield the objects of a list one by one.
+class Stream(AsyncIterator[reading.T]):
+    """The objects of a list, one by one.
 
-    An invalid field keeps its default; an object without a required field is left out.
-
-    Args:
-        caller: Performs the operation.
-        operation: The operation that lists the objects.
-        key: The list's name in the answer.
-        kind: The type of the objects.
-        query: Query parameters by their names in the table of operations.
-        user: The user to act as; "" for the token's own.
-
-    Raises:
-        SlurmError: As `slurmclient.errors` classifies it. An answer that is incomplete, or has
-            `errors` after its list, raises after its objects were yielded.
+    An answer that is incomplete, or has `errors` after its list, raises after its objects were
+    yielded.
     """
-    splitter = Splitter(operation, key)
-    index = 0
-    async with caller.stream(operation, query, user=user) as response:
-        async for piece in response.content.iter_chunked(_PIECE):
-            for found in splitter.feed(piece):
-                item, _ = reading.one(found, kind, index)
-                index += 1
-                if item is not None:
-                    yield item
+
+    def __init__(
+        self,
+        caller: Caller,
+        operation: str,
+        key: str,
+        kind: type[reading.T],
+        query: Mapping[str, Value],
+        *,
+        user: str,
+    ) -> None:
+        """Send nothing yet.
+
+        Args:
+            caller: Performs the operation.
+            operation: The operation that lists the objects.
+            key: The list's name in the answer.
+            kind: The type of the objects.
+            query: Query parameters by their names in the table of operations.
+            user: The user to act as; "" for the token's own.
+        """
+        self.odd: list[Odd] = []
+        """The fields and objects that could not be decoded so far, the first 1000 of them."""
+        self.left_out = 0
+        """How many objects were left out so far; a warning is logged about them in the end."""
+        self._operation = operation
+        self._index = 0
+        self._objects = self._read(caller, key, kind, query, user)
+
+    async def __anext__(self) -> reading.T:
+        return await anext(self._objects)
+
+    async def aclose(self) -> None:
+        """Stop reading."""
+        await self._objects.aclose()
+
+    async def _read(
+        self,
+        caller: Caller,
+        key: str,
+        kind: type[reading.T],
+        query: Mapping[str, Value],
+        user: str,
+    ) -> AsyncGenerator[reading.T, None]:
+        splitter = Splitter(self._operation, key)
+        try:
+            async with caller.stream(self._operation, query, user=user) as response:
+                async for piece in response.content.iter_chunked(_PIECE):
+                    for found in self._decoded(splitter.feed(piece), kind):
+                        yield found
+        finally:
+            if self.left_out:
+                first = next(one for one in self.odd if not one.field)
+                _log.warning(
+                    "%s: %d objects are left out; the first is number %d: %s",
+                    *(self._operation, self.left_out, first.index, first.why),
+                )
+        _check_around(self._operation, splitter)
+
+    def _decoded(self, bodies: Iterable[bytes], kind: type[reading.T]) -> Iterator[reading.T]:
+        for body in bodies:
+            item, odd = reading.one(body, kind, self._index)
+            self._index += 1
+            if len(self.odd) < _MOST_ODD or (item is None and not self.left_out):
+                self.odd += odd
+            if item is None:
+                self.left_out += 1
+            else:
+                yield item
+
+
+def _check_around(operation: str, splitter: Splitter) -> None:
     if splitter.before:
         envelope = splitter.before + (splitter.rest if splitter.is_done else b"")
     else:
@@ -65,7 +113,7 @@ def _check(operation: str, envelope: bytes) -> None:
         SlurmError: If there are errors, or the answer is incomplete.
     """
     try:
-        answer = reading.decode(envelope.decode(errors="replace").encode(), reading.Answer)
+        answer = reading.decode(reading.repaired(envelope), reading.Answer)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise Malformed(operation, f"the answer is incomplete: {error}") from error
     if answer.errors:

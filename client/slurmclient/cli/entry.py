@@ -10,5 +10,8 @@ def main() -> None:
     except ImportError as error:
         if error.name not in {"typer", "rich"}:
             raise
-        sys.exit("slurmc needs the extra 'cli': pip install 'slurm-client[cli]'")
+        sys.exit(
+            "slurmc needs the extra 'cli': pip install './client[cli]' in the repository"
+            " (slurm-client is on no package index)"
+        )
     commands.run()

@@ -1,14 +1,13 @@
 """Objects of one kind: `list`, `iter`, and `get` by name."""
 
-from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Any, Generic, TypeVar, overload
 
 from msgspec import Struct
 
 from slurmclient.api.operation import Value
-from slurmclient.calls import streaming
 from slurmclient.calls.speaker import Outcome, Speaker, V
+from slurmclient.calls.streaming import Stream
 from slurmclient.wire.reading import Listing
 
 M = TypeVar("M", bound=Struct)
@@ -62,20 +61,21 @@ class Collection(Generic[M]):
         return await self._speaker.read_all(self._lists, self._key, as_ or self._kind, query=query)
 
     @overload
-    def iter(self, **query: Value) -> AsyncIterator[M]: ...
+    def iter(self, **query: Value) -> Stream[M]: ...
     @overload
-    def iter(self, *, as_: type[V], **query: Value) -> AsyncIterator[V]: ...
+    def iter(self, *, as_: type[V], **query: Value) -> Stream[V]: ...
     def iter(self, *, as_: Any = None, **query: Value) -> Any:
         """Yield all objects while the answer arrives, so that it is never in memory as a whole.
 
-        An object without a required field is left out. An answer that turns out to be incomplete
-        raises after the objects that did arrive.
+        An object without a required field is left out: the stream's `left_out` counts them, `odd`
+        says why, and a warning is logged. An answer that turns out to be incomplete raises after
+        the objects that did arrive.
 
         Args:
             as_: As of `list`.
             query: As of `list`.
         """
-        return streaming.objects(
+        return Stream(
             self._speaker.caller,
             self._lists,
             self._key,

@@ -8,7 +8,6 @@ both. Therefore these connections drop everything after the first answer.
 
 import asyncio
 import functools
-import ssl
 import sys
 from typing import Any, Final
 
@@ -36,18 +35,15 @@ class FirstAnswer(ResponseHandler):
         super().data_received(self._answer.take(data))
 
 
-def connector(*, limit: int, tls: ssl.SSLContext | None, socket: str = "") -> aiohttp.BaseConnector:
+def connector(*, limit: int, socket: str = "") -> aiohttp.BaseConnector:
     """Return a pool of such connections.
 
     Args:
         limit: The maximum number of connections.
-        tls: The context for https; None for aiohttp's default.
         socket: The path of a unix socket; "" for TCP.
     """
     pool: aiohttp.BaseConnector = (
-        aiohttp.UnixConnector(socket, limit=limit)
-        if socket
-        else aiohttp.TCPConnector(limit=limit, ssl=tls if tls is not None else True)
+        aiohttp.UnixConnector(socket, limit=limit) if socket else aiohttp.TCPConnector(limit=limit)
     )
     # aiohttp has no public way to choose the protocol. The tests fail if this stops working.
     factory = functools.partial(FirstAnswer, loop=asyncio.get_running_loop())

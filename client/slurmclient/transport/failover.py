@@ -1,23 +1,28 @@
 """Sending requests to the first of several servers that can be reached, with a token."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from typing import Final
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Final, TypeVar
 
 import aiohttp
 
 from slurmclient.errors import LostReply, Unavailable
-from slurmclient.transport.exchange import Reply, Request, Server, check_url
+from slurmclient.transport.exchange import Reply, Request, Server, bounded, check_url
 from slurmclient.transport.jwt import user_of
 from slurmclient.transport.tls import Tls
 from slurmclient.transport.tokens import TokenSource
 
+T = TypeVar("T")
+
 REFUSED_TOKEN: Final = (401, 511)
 """The statuses of a refused token: slurmrestd's own, and slurmctld's (such as for an expired one)."""
 
+MOST_BYTES: Final = 1 << 30
+"""The longest answer to take: 200 000 jobs with all their fields."""
+
 
 class Transport:
-    """Sends requests to the first server that can be reached."""
+    """Sends requests without interpreting them."""
 
     def __init__(
         self,
@@ -27,6 +32,8 @@ class Transport:
         *,
         connections: int,
         timeout_s: float,
+        user_agent: str = "slurm-client",
+        most_bytes: int = MOST_BYTES,
     ) -> None:
         """Create the connection pools; nothing is sent.
 
@@ -36,6 +43,8 @@ class Transport:
             tls: Certificates for https; None to trust the system's CAs.
             connections: The maximum number of connections to each server.
             timeout_s: The deadline for one exchange.
+            user_agent: The program's name, for the logs of a proxy.
+            most_bytes: The longest answer to take; a streamed one has no limit.
 
         Raises:
             ValueError: If a URL has another form than `Server` expects.
@@ -43,11 +52,13 @@ class Transport:
         for url in urls:  # before a pool is open that nobody would close
             check_url(url)
         self._token = token
+        self._most_bytes = most_bytes
         self._servers = [
-            Server(url, tls, connections=connections, timeout_s=timeout_s) for url in urls
+            Server(url, tls, connections=connections, timeout_s=timeout_s, user_agent=user_agent)
+            for url in urls
         ]
-        self._preferred = 0
-        """The index of the server to try first."""
+        self._current = 0
+        """The index of the server that is used until it fails."""
 
     async def close(self) -> None:
         """Close all connections."""
@@ -65,63 +76,89 @@ class Transport:
     async def exchange(self, request: Request) -> Reply:
         """Send a request and read its answer.
 
-        Raises:
-            Unauthorized: If there is no token to send.
-            Unavailable: If the request was sent to no server.
-            LostReply: If it was sent and no complete answer came back.
-        """
-        async with self.open(request, is_streamed=False) as response:
-            return Reply(status=response.status, body=await response.read())
-
-    @asynccontextmanager
-    async def open(
-        self, request: Request, *, is_streamed: bool = True
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send a request; the block reads the answer.
-
-        A refused token is replaced once, if the source has another one by then. With `is_streamed`
-        the deadline applies to each piece of the answer.
+        It goes to the server that answered last, and to the others in turn while none can be
+        reached. What may have been sent is never sent to another. A refused token is replaced once,
+        if the source has another one by then.
 
         Raises:
             Unauthorized: If there is no token to send.
             Unavailable: If the request was sent to no server.
             LostReply: If it was sent and no complete answer came back.
+            Malformed: If the answer is too long.
         """
-        refused = ""
-        for _ in range(2):
-            token = await self._token.token(refused=refused) if self._token else ""
-            async with self._reached(
-                request, _headers(request, token), is_streamed=is_streamed
-            ) as response:
-                if not refused and response.status in REFUSED_TOKEN and self._token:
-                    refused = token
-                    if await self._token.token(refused=refused) != refused:
-                        continue
-                yield response
-                return
+
+        async def send(index: int, headers: dict[str, str]) -> Reply:
+            server = self._servers[index]
+            status, body = await server.send(request, headers, most_bytes=self._most_bytes)
+            return Reply(status=status, body=body, server=index)
+
+        token = await self._token.token() if self._token else ""
+        reply = await self._reach(request, token, send)
+        if reply.status in REFUSED_TOKEN and (renewed := await self._other_than(token)):
+            reply = await self._reach(request, renewed, send)
+        return reply
 
     @asynccontextmanager
-    async def _reached(
-        self, request: Request, headers: dict[str, str], *, is_streamed: bool
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Try each server once; prefer the one that answers, or the one after a lost reply."""
-        count = len(self._servers)
-        first = self._preferred
-        for number in range(count):
-            index = (first + number) % count
+    async def open(self, request: Request) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Send a request as `exchange` does; the block reads the answer piece by piece.
+
+        The deadline applies to each piece of the answer. The block may also raise `LostReply`.
+        """
+        async with AsyncExitStack() as opened:
+            used = self._current
+
+            async def send(index: int, headers: dict[str, str]) -> aiohttp.ClientResponse:
+                nonlocal used
+                used = index
+                return await opened.enter_async_context(self._servers[index].open(request, headers))
+
+            token = await self._token.token() if self._token else ""
+            response = await self._reach(request, token, send)
+            if response.status in REFUSED_TOKEN and (renewed := await self._other_than(token)):
+                response = await self._reach(request, renewed, send)
             try:
-                async with self._servers[index].exchange(
-                    request, headers, is_streamed=is_streamed
-                ) as response:
-                    self._preferred = index
-                    yield response
-                    return
-            except LostReply:
-                self._preferred = (index + 1) % count
+                yield response
+            except (aiohttp.ClientError, OSError):
+                self.avoid(used)  # the server's own context says what it means
                 raise
-            except Unavailable:
-                if number == count - 1:
+
+    async def rest(self, operation: str, response: aiohttp.ClientResponse) -> bytes:
+        """Read all of an opened answer.
+
+        Raises:
+            Malformed: If it is too long.
+        """
+        return await bounded(operation, response, self._most_bytes)
+
+    def avoid(self, server: int) -> None:
+        """Send the next requests to another server, unless that is decided already."""
+        if server == self._current:
+            self._current = (server + 1) % len(self._servers)
+
+    async def _other_than(self, refused: str) -> str:
+        """Return another token than the refused one; "" if there is none."""
+        other = await self._token.token(refused=refused) if self._token else ""
+        return "" if other == refused else other
+
+    async def _reach(
+        self, request: Request, token: str, send: Callable[[int, dict[str, str]], Awaitable[T]]
+    ) -> T:
+        """Send a request to the first server that can be reached."""
+        headers = _headers(request, token)
+        failures: list[Unavailable] = []
+        first = self._current
+        for number in range(len(self._servers)):
+            index = (first + number) % len(self._servers)
+            try:
+                return await send(index, headers)
+            except Unavailable as error:
+                self.avoid(index)
+                if isinstance(error, LostReply):
                     raise
+                failures.append(error)
+        if len(failures) == 1:
+            raise failures[0]
+        raise Unavailable(request.operation, "; ".join(each.words for each in failures))
 
 
 def _headers(request: Request, token: str) -> dict[str, str]:

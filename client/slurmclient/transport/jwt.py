@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import hmac
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -22,11 +23,11 @@ def mint(key: bytes, *, user: str, now_s: int, lifetime_s: int) -> str:
     return f"{signed}.{_base64(hmac.new(key, signed.encode(), hashlib.sha256).digest())}"
 
 
-def expires_at(token: str) -> float | None:
-    """Return when a token expires, in seconds since 1970; None if it does not say, or is no token."""
+def expires_at(token: str) -> datetime | None:
+    """Return when a token expires, in UTC; None if it does not say, or is no token."""
     try:
-        return float(_claims(token)["exp"])
-    except (ValueError, KeyError, TypeError, RecursionError):
+        return datetime.fromtimestamp(int(_claims(token)["exp"]), UTC)
+    except (ValueError, KeyError, TypeError, OverflowError, OSError, RecursionError):
         return None
 
 

@@ -1,7 +1,13 @@
-"""TLS to slurmrestd or to a proxy in front of it."""
+"""TLS to slurmrestd or to a proxy in front of it: the CAs to trust, and our certificate."""
 
 import contextlib
 import ssl
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+RELOAD_AFTER_S: Final = 60.0
 
 
 class UnusableTls(Exception):
@@ -9,40 +15,67 @@ class UnusableTls(Exception):
 
 
 class Tls:
-    """A TLS context whose files are read again after a failed connection, as they may be renewed."""
+    """A TLS context that follows its files: they may be renewed, and a CA may be removed.
 
-    def __init__(self, *, ca_file: str = "", cert_file: str = "", key_file: str = "") -> None:
+    The files are read again when a connection fails, and once a minute.
+    """
+
+    def __init__(
+        self,
+        *,
+        ca_file: str = "",
+        cert_file: str = "",
+        key_file: str = "",
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Load the files, all of them PEM.
 
         Args:
             ca_file: The CAs to trust; "" for the system's.
             cert_file: The certificate chain to present to a server that asks for one; "" for none.
             key_file: The certificate's key, not encrypted.
+            monotonic: Returns seconds.
 
         Raises:
             UnusableTls: If a file cannot be read, or a certificate does not match its key.
         """
         self._ca_file = ca_file
         self._pair = (cert_file, key_file) if cert_file else None
+        self._monotonic = monotonic
+        self._loaded_at = monotonic()
         try:
-            self.context = ssl.create_default_context(cafile=ca_file or None)
-            # Python 3.13 turned it on by default; it rejects CAs without a key identifier.
-            self.context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-            self._load()
+            self._files = self._content()
+            self._context = self._made()
         except (OSError, ssl.SSLError) as error:
             raise UnusableTls(
-                f"TLS to slurmrestd: expected a CA in {ca_file or '(the system)'}, a certificate in"
-                f" {cert_file or '(none)'} and its unencrypted key in {key_file or '(none)'}, all"
-                f" PEM: {error}"
+                f"TLS towards slurmrestd: expected a CA in {ca_file or '(the system)'} and"
+                f" certificate and key, PEM, not encrypted, in {cert_file or '(none)'} and"
+                f" {key_file or '(none)'}: {error}"
             ) from error
 
-    def reload(self) -> None:
-        """Load the files again for future connections; keep the old ones if that fails."""
-        with contextlib.suppress(OSError, ssl.SSLError):
-            self._load()
+    @property
+    def context(self) -> ssl.SSLContext:
+        """The context for new connections; another one after the files have changed."""
+        if self._monotonic() - self._loaded_at >= RELOAD_AFTER_S:
+            self.reload()
+        return self._context
 
-    def _load(self) -> None:
-        if self._ca_file:
-            self.context.load_verify_locations(self._ca_file)
+    def reload(self) -> None:
+        """Read the files again for future connections; keep the old ones if that fails."""
+        self._loaded_at = self._monotonic()
+        with contextlib.suppress(OSError, ssl.SSLError):
+            if (found := self._content()) != self._files:
+                self._context = self._made()
+                self._files = found
+
+    def _content(self) -> tuple[bytes, ...]:
+        names = (self._ca_file, *(self._pair or ()))
+        return tuple(Path(name).read_bytes() for name in names if name)
+
+    def _made(self) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=self._ca_file or None)
+        # Python 3.13 turned it on by default; it rejects CAs without a key identifier.
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         if self._pair:
-            self.context.load_cert_chain(*self._pair, password=lambda: "")
+            context.load_cert_chain(*self._pair, password=lambda: "")
+        return context

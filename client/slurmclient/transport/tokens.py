@@ -8,6 +8,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -62,16 +63,27 @@ class TokenFile:
         Raises:
             Unauthorized: If the file cannot be read, or is empty.
         """
+        return self._read(again=bool(refused))
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """When the token in the file expires; None if it does not say, or there is no token."""
+        try:
+            return expires_at(self._read(again=False))
+        except Unauthorized:
+            return None
+
+    def _read(self, *, again: bool) -> str:
         try:
             status = self._path.stat()
             version = (status.st_ino, status.st_mtime_ns, status.st_size)
-            if refused or version != self._version:
+            if again or version != self._version:
                 self._text = bare(self._path.read_text(encoding="ascii"))
                 self._version = version
         except (OSError, UnicodeDecodeError) as error:
             raise Unauthorized("token", f"cannot read {self._path}: {error}") from error
         if not self._text:
-            raise Unauthorized("token", f"expected a Slurm JWT in {self._path}, which is empty")
+            raise Unauthorized("token", f"{self._path} is empty, a Slurm JWT is expected")
         return self._text
 
 
@@ -104,7 +116,8 @@ class TokenCommand:
             if self._text == refused or self._clock() >= self._renew_at:
                 self._text = bare(await self._run())
                 now = self._clock()
-                end = expires_at(self._text) or now + _ASSUMED_LIFETIME_S
+                told = expires_at(self._text)
+                end = told.timestamp() if told else now + _ASSUMED_LIFETIME_S
                 self._renew_at = now + (end - now) * _RENEWED_AT
             return self._text
 

@@ -78,6 +78,15 @@ class Cache(Generic[V]):
         return list(self._indexes[index].get(value, {}).values())
 
     @property
+    def odd(self) -> Mapping[str, str]:
+        """What is wrong with objects that cannot be decoded, or not all of them, by key.
+
+        An object that cannot be decoded at all keeps its last version, if there was one. The key is
+        "" if not even the object's key could be decoded.
+        """
+        return self._picture.odd
+
+    @property
     def age_s(self) -> float | None:
         """The seconds since the last successful look began; None if there was none."""
         return None if self._looked_at is None else self._clock() - self._looked_at

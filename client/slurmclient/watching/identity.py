@@ -5,18 +5,11 @@ from typing import Final
 
 from msgspec import Struct
 
+from slurmclient.watching.states import State
 from slurmclient.wire.reading import Model
 from slurmclient.wire.values import Number, Time
 
 _ALIVE: Final = frozenset({"PENDING", "RUNNING", "SUSPENDED"})
-
-
-class State(Struct, frozen=True, gc=False):
-    """An entry of `GET /jobs/state/`."""
-
-    job_id: str
-    """`7`, `7_3` for a task of an array, `7+1` for a component of a heterogeneous job."""
-    state: tuple[str, ...] = ()
 
 
 class _StepId(Struct, frozen=True):
@@ -46,27 +39,6 @@ class Identity(Model, frozen=True):
         return self.step_id.sluid or self.submit_time
 
 
-def by_base(listed: Iterable[State]) -> dict[str, tuple[State, ...]]:
-    """Group the states of jobs by the array or heterogeneous job that they belong to."""
-    found: dict[str, tuple[State, ...]] = {}
-    parts: dict[str, list[State]] = {}
-    for one in listed:
-        if one.job_id.isdecimal():  # most jobs: thousands a look
-            found[one.job_id] = (one,)
-        else:
-            parts.setdefault(_base(one.job_id), []).append(one)
-    for base, several in parts.items():
-        found[base] = (*found.get(base, ()), *several)
-    return found
-
-
 def is_alive(states: Iterable[State]) -> bool:
     """Check whether one of these jobs had not ended."""
     return any(not _ALIVE.isdisjoint(one.state) for one in states)
-
-
-def _base(job_id: str) -> str:
-    leader, plus, offset = job_id.partition("+")
-    if plus and offset.isdecimal() and leader.isdecimal():
-        return str(int(leader) - int(offset))  # 6+1 is job 6, a component of 5
-    return leader.partition("_")[0]

@@ -5,20 +5,21 @@ limit, is seen at the job's next change of state, at the next full listing (ever
 once if this client made it.
 """
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, Generic, NamedTuple
 
 from msgspec import Raw
 
-from slurmclient.calls import answers
 from slurmclient.calls.speaker import Speaker
 from slurmclient.errors import NotFound
+from slurmclient.watching import states
 from slurmclient.watching.events import Event, Restarted, V
-from slurmclient.watching.identity import Identity, State, by_base, is_alive
+from slurmclient.watching.identity import Identity, is_alive
+from slurmclient.watching.in_turn import in_turn
 from slurmclient.watching.picture import Clock, Picture
+from slurmclient.watching.states import State, States
 from slurmclient.wire import reading
-from slurmclient.wire.reading import Model
+from slurmclient.wire.reading import Answer, Decoded, Model, Unreadable
 from slurmclient.wire.values import Time
 
 _AT_A_TIME: Final = 4
@@ -32,8 +33,19 @@ class _Statistics(Model, frozen=True):
     req_time_start: Time = None
 
 
-class _Diagnosis(Model, frozen=True):
+class _Diagnosis(Answer, frozen=True):
     statistics: _Statistics = _Statistics()
+
+
+class _Job(NamedTuple, Generic[V]):
+    identity: Identity
+    read: Decoded[V] | Unreadable
+
+
+class _Jobs(NamedTuple, Generic[V]):
+    jobs: list[_Job[V]]
+    is_partial: bool
+    """There were others, whose ids could not be decoded."""
 
 
 class JobPicture(Picture[V]):
@@ -46,6 +58,8 @@ class JobPicture(Picture[V]):
         self._resync_at = 0.0
         self._states: Mapping[str, Sequence[State]] = {}
         """By base: the states at the last look that read the jobs."""
+        self._listed: States | None = None
+        """The list that these states come from; None if some of them are missing."""
         self._members: dict[str, dict[str, object]] = {}
         """By base: the ids of its jobs, with `Identity.name` of each."""
         self._has_looked = False
@@ -58,8 +72,9 @@ class JobPicture(Picture[V]):
     async def look(self) -> list[Event[V]]:
         """Read all states, and the jobs whose state has changed."""
         began = self._clock()
-        listed = await self._speaker.read_all("slurm_get_jobs_state", "jobs", State)
-        states = by_base(listed)
+        listed = await states.read(self._speaker, self._listed)
+        is_repeated = listed is self._listed
+        now = self._states if is_repeated else states.by_base(listed.listed)
         # Ask after reading the states: if slurmctld has not restarted by now, they are its own.
         started = await self._read_start()
         is_same = started is not None and started == self._started
@@ -70,111 +85,121 @@ class JobPicture(Picture[V]):
             self._started = started
             self._resync_at = began + self._resync_s
         else:
-            events = await self._look_at_changed(states, began)
+            events = [] if is_repeated else await self._look_at_changed(now, began)
         # A job read by itself meanwhile may be older than its state here: read it again next time.
         self._forget_notes(began)
-        for base in self._noted:
-            states.pop(base, None)
-        self._states = states
+        self._states, self._listed = now, listed
+        if self._noted:
+            self._states = {base: one for base, one in now.items() if base not in self._noted}
+            self._listed = None
         return events
 
     async def look_at(self, name: str) -> list[Event[V]]:
         """Read one job, with all that belongs to the same array or heterogeneous job."""
         base = name.partition("_")[0].partition("+")[0]
         found = await self._read(base)
-        if found:  # the name may be a sluid, or the id of a component
-            base = found[0][0].base
+        for one in found.jobs:  # the name may be a sluid, or the id of a component
+            base = one.identity.base
         self._noted[base] = self._clock()
-        return self._take(base, found)
+        return self._take(base, found.jobs, is_partial=found.is_partial)
 
     async def _read_start(self) -> Time:
-        operation = "slurm_get_diag"
-        body = await self._speaker.caller.call(operation, user=self._speaker.user)
-        return answers.parsed(operation, body, _Diagnosis).statistics.req_time_start
+        diagnosis = await self._speaker.read_answer("slurm_get_diag", _Diagnosis)
+        return diagnosis.statistics.req_time_start
 
     async def _list_all(self, began: float, *, may_be_others: bool) -> list[Event[V]]:
         """List all jobs; if they may be others with the same ids, check for a restart."""
         listed = await self._speaker.read_all("slurm_get_jobs", "jobs", Raw)  # type: ignore[type-var]  # Raw is no struct
-        found: dict[str, list[tuple[Identity, V]]] = {}
-        for identity, job in _identified(listed, self._kind):
-            found.setdefault(identity.base, []).append((identity, job))
+        read = self._identified(listed)
+        found: dict[str, list[_Job[V]]] = {}
+        for one in read.jobs:
+            found.setdefault(one.identity.base, []).append(one)
         events: list[Event[V]] = []
         if may_be_others and self._has_lost_state(found):
             events.append(Restarted())
         for base in [*found, *(base for base in self._members if base not in found)]:
             if not self._is_noted_since(base, began):
-                events += self._take(base, found.get(base, []))
+                events += self._take(base, found.get(base, []), is_partial=read.is_partial)
+        if not read.is_partial:
+            self.odd.pop("", None)
         return events
 
     async def _look_at_changed(
-        self, states: Mapping[str, Sequence[State]], began: float
+        self, now: Mapping[str, Sequence[State]], began: float
     ) -> list[Event[V]]:
-        changed = [base for base, state in states.items() if self._states.get(base) != state]
-        if len(changed) > max(_MANY, len(states) // _SHARE):
+        changed = [base for base, state in now.items() if self._states.get(base) != state]
+        if len(changed) > max(_MANY, len(now) // _SHARE):
             return await self._list_all(began, may_be_others=False)
         events = await self._look_at_each(changed, began)
-        for base in sorted(self._members.keys() - states.keys()):
+        for base in sorted(self._members.keys() - now.keys()):
             if not self._is_noted_since(base, began):
                 events += self._take(base, [])
         return events
 
-    async def _look_at_each(self, bases: Iterable[str], began: float) -> list[Event[V]]:
+    async def _look_at_each(self, bases: Sequence[str], began: float) -> list[Event[V]]:
         """Read jobs, a few concurrently; return the events in the order of the bases."""
-        slots = asyncio.Semaphore(_AT_A_TIME)
-
-        async def read(base: str) -> list[tuple[Identity, V]]:
-            async with slots:
-                return await self._read(base)
-
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = {base: group.create_task(read(base)) for base in bases}
-        except ExceptionGroup as failures:  # one server, so the first failure explains the others
-            raise failures.exceptions[0] from None
+        found = await in_turn(bases, self._read, at_a_time=_AT_A_TIME)
         return [
             event
-            for base, task in tasks.items()
+            for base in bases
             if not self._is_noted_since(base, began)
-            for event in self._take(base, task.result())
+            for event in self._take(base, found[base].jobs, is_partial=found[base].is_partial)
         ]
 
-    async def _read(self, base: str) -> list[tuple[Identity, V]]:
+    async def _read(self, base: str) -> "_Jobs[V]":
         try:
             listed = await self._speaker.read_all("slurm_get_job", "jobs", Raw, {"job_id": base})  # type: ignore[type-var]  # Raw is no struct
         except NotFound:
-            return []
-        return list(_identified(listed, self._kind))
+            return _Jobs([], is_partial=False)
+        return self._identified(listed)
 
-    def _take(self, base: str, jobs: list[tuple[Identity, V]]) -> list[Event[V]]:
-        """Store all jobs of a base; one that is another job now is deleted and added."""
+    def _identified(self, listed: Iterable[Raw]) -> "_Jobs[V]":
+        jobs: list[_Job[V]] = []
+        is_partial = False
+        for index, raw in enumerate(listed):
+            body = bytes(raw)
+            identity = reading.lenient(body, Identity, index)
+            if isinstance(identity, Unreadable):
+                is_partial = True
+                self._set_aside("", identity.why)
+            else:
+                read = reading.lenient(body, self._kind, index)
+                jobs.append(_Job(identity.value, read))
+        return _Jobs(jobs, is_partial=is_partial)
+
+    def _take(
+        self, base: str, jobs: "Iterable[_Job[V]]", *, is_partial: bool = False
+    ) -> list[Event[V]]:
+        """Store all jobs of a base; one that is another job now is deleted and added.
+
+        Args:
+            base: The base.
+            jobs: Its jobs.
+            is_partial: There were jobs whose ids could not be decoded; they may be those that lack.
+        """
         before = self._members.pop(base, {})
-        now = {str(identity.job_id): identity.name for identity, _ in jobs}
+        now = {str(one.identity.job_id): one.identity.name for one in jobs}
         events: list[Event[V]] = []
         for key, name in before.items():
-            if now.get(key) != name:
+            if is_partial and key not in now:
+                now[key] = name
+            elif now.get(key) != name:
                 events += self._put(key, None)
-        for identity, job in jobs:
-            events += self._put(str(identity.job_id), job)
+        for one in jobs:
+            events += self._store(str(one.identity.job_id), one.read)
         if now:
             self._members[base] = now
         return events
 
-    def _has_lost_state(self, found: Mapping[str, list[tuple[Identity, V]]]) -> bool:
+    def _has_lost_state(self, found: "Mapping[str, list[_Job[V]]]") -> bool:
         """Check whether slurmctld reused an id, or lacks a job that had not ended."""
         return any(self._is_another(base, jobs) for base, jobs in found.items()) or any(
             base not in found and is_alive(self._states.get(base, ())) for base in self._members
         )
 
-    def _is_another(self, base: str, jobs: list[tuple[Identity, V]]) -> bool:
+    def _is_another(self, base: str, jobs: "list[_Job[V]]") -> bool:
         known = self._members.get(base, {})
         return any(
-            known.get(str(identity.job_id), identity.name) != identity.name for identity, _ in jobs
+            known.get(str(one.identity.job_id), one.identity.name) != one.identity.name
+            for one in jobs
         )
-
-
-def _identified(listed: Iterable[Raw], kind: type[V]) -> Iterable[tuple[Identity, V]]:
-    for index, raw in enumerate(listed):
-        identity, _ = reading.one(bytes(raw), Identity, index)
-        job, _ = reading.one(bytes(raw), kind, index)
-        if identity is not None and job is not None:
-            yield identity, job

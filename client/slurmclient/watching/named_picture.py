@@ -9,6 +9,7 @@ from slurmclient.errors import NotFound
 from slurmclient.watching.events import Event, V
 from slurmclient.watching.picture import Clock, Picture
 from slurmclient.wire import reading
+from slurmclient.wire.reading import Decoded, Unreadable
 from slurmclient.wire.values import Time
 
 
@@ -45,15 +46,32 @@ class NamedPicture(Picture[V]):
         listed = await self._speaker.read(self._lists, self._key, Raw, query=query)  # type: ignore[type-var]  # Raw is no struct
         if listed is None:
             return []
-        found = dict(_named(listed, self._kind))
-        keys = [*found, *(key for key in self.objects if key not in found)]
+        found, is_partial = self._named(listed)
+        gone = () if is_partial else (key for key in self.objects if key not in found)
+        keys = [*found, *gone]
         noted = {key for key in keys if self._is_noted_since(key, began)}
         if not noted:  # or else one of them may have changed again since: list again next time
             self._since = listed.updated_at
         self._forget_notes(began)
         return [
-            event for key in keys if key not in noted for event in self._put(key, found.get(key))
+            event
+            for key in keys
+            if key not in noted
+            for event in (self._store(key, found[key]) if key in found else self._put(key, None))
         ]
+
+    def _named(self, listed: Iterable[Raw]) -> tuple[dict[str, Decoded[V] | Unreadable], bool]:
+        """Return the objects by name, and whether there are others whose names are unreadable."""
+        found: dict[str, Decoded[V] | Unreadable] = {}
+        self.odd.pop("", None)
+        for index, raw in enumerate(listed):
+            body = bytes(raw)
+            named = reading.lenient(body, _Named, index)
+            if isinstance(named, Unreadable):
+                self._set_aside("", named.why)
+            else:
+                found[named.value.name] = reading.lenient(body, self._kind, index)
+        return found, "" in self.odd
 
     async def look_at(self, name: str) -> list[Event[V]]:
         """Read one object."""
@@ -65,11 +83,3 @@ class NamedPicture(Picture[V]):
             found = None
         self._noted[name] = self._clock()
         return list(self._put(name, found))
-
-
-def _named(listed: Iterable[Raw], kind: type[V]) -> Iterable[tuple[str, V]]:
-    for index, raw in enumerate(listed):
-        named, _ = reading.one(bytes(raw), _Named, index)
-        found, _ = reading.one(bytes(raw), kind, index)
-        if named is not None and found is not None:
-            yield named.name, found

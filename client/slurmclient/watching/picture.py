@@ -1,11 +1,15 @@
 """A picture: the objects of one kind as they were last seen, and how to look again."""
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Generic, TypeAlias
+from typing import Final, Generic, TypeAlias
 
 from slurmclient.calls.speaker import Speaker
 from slurmclient.watching.events import Added, Deleted, Event, Modified, V
+from slurmclient.wire.reading import Decoded, Unreadable
+
+_log: Final = logging.getLogger("slurmclient")
 
 Clock: TypeAlias = Callable[[], float]
 """Returns monotonic seconds."""
@@ -26,6 +30,12 @@ class Picture(ABC, Generic[V]):
         self._kind = kind
         self._clock = clock
         self.objects: dict[str, V] = {}
+        self.odd: dict[str, str] = {}
+        """What is wrong with objects that cannot be decoded, or not all of them, by key.
+
+        An object that cannot be decoded at all keeps its last version, if there was one. The key is
+        "" if not even the object's key could be decoded.
+        """
         self._noted: dict[str, float] = {}
         """When each object was last read by itself; a look begun earlier must not overwrite it."""
 
@@ -45,10 +55,28 @@ class Picture(ABC, Generic[V]):
             SlurmError: If the look failed.
         """
 
+    def _store(self, key: str, read: Decoded[V] | Unreadable) -> Iterable[Event[V]]:
+        """Store what was read of an object; yield the change, if it is one."""
+        if isinstance(read, Unreadable):
+            self._set_aside(key, read.why)
+            return ()
+        if read.odd:
+            self.odd[key] = read.why
+        else:
+            self.odd.pop(key, None)
+        return self._put(key, read.value)
+
+    def _set_aside(self, key: str, why: str) -> None:
+        """Note that an object cannot be decoded; say so once."""
+        if key not in self.odd:
+            _log.warning("%s %s is set aside: %s", self._kind.__name__, key or "without a key", why)
+        self.odd[key] = why
+
     def _put(self, key: str, new: V | None) -> Iterable[Event[V]]:
         """Store an object's new version, None if it is gone; yield the change, if it is one."""
         old = self.objects.get(key)
         if new is None:
+            self.odd.pop(key, None)
             if old is not None:
                 del self.objects[key]
                 yield Deleted(old)

@@ -2,14 +2,16 @@
 
 If an answer does not decode as a whole, its objects are decoded one by one. If an object does not
 decode, its fields are decoded one by one: an invalid field keeps its default and is reported in
-`Listing.odd`. Slurm accepts any bytes in a job's name; those that are not UTF-8 become U+FFFD.
+`Listing.odd`. Slurm stores whatever bytes its users supply, in a job's name for example, and
+slurmrestd writes them into its JSON unchanged. Those that are not UTF-8 become U+FFFD, and control
+characters become spaces.
 """
 
 import contextlib
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 import msgspec
 from msgspec import Raw, Struct
@@ -22,6 +24,9 @@ T = TypeVar("T")
 UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What decoding raises, whatever the input."""
 _NOTHING: Final[tuple["Odd", ...]] = ()
+_NO_CONTROLS: Final = bytes(max(byte, ord(" ")) for byte in range(256))
+"""Maps control characters to spaces: JSON allows none in a string, and between values a space will
+do."""
 
 
 class Model(Struct, frozen=True, gc=False):
@@ -46,6 +51,37 @@ class Odd(Struct, frozen=True):
     field: str
     """The field's name; "" if the whole object is unreadable and left out of the listing."""
     why: str
+
+
+class Decoded(Struct, Generic[T], frozen=True):
+    """One object, as far as it could be decoded."""
+
+    value: T
+    odd: tuple[Odd, ...] = ()
+    """The fields that could not be decoded and keep their defaults."""
+    repaired: str = ""
+    """Why bytes had to be replaced; "" if none had."""
+
+    @property
+    def left_out(self) -> frozenset[str]:
+        """The names of the fields that could not be decoded."""
+        return frozenset(one.field for one in self.odd)
+
+    @property
+    def why(self) -> str:
+        """What is wrong with the object, as a message; "" if nothing is."""
+        return _words(self.odd) or self.repaired
+
+
+class Unreadable(Struct, frozen=True):
+    """An object that is none, or lacks a required field."""
+
+    odd: tuple[Odd, ...]
+
+    @property
+    def why(self) -> str:
+        """What is wrong with the object, as a message."""
+        return _words(self.odd)
 
 
 class Listing(list[T]):
@@ -96,15 +132,6 @@ def decode(body: bytes, kind: type[T]) -> T:
     return cast("T", _decoder(cast("Any", kind)).decode(body))
 
 
-def convert(value: object, kind: type[T]) -> T:
-    """Convert parsed JSON into a type.
-
-    Raises:
-        msgspec.ValidationError: If it does not match the type.
-    """
-    return msgspec.convert(value, kind, dec_hook=dec_hook)
-
-
 def listing(body: bytes, key: str, kind: type[T]) -> tuple[Listing[T], Answer]:
     """Decode an answer's list, and the fields that any answer may have.
 
@@ -121,7 +148,7 @@ def listing(body: bytes, key: str, kind: type[T]) -> tuple[Listing[T], Answer]:
         found = _decoder(_envelope(key, cast("Any", kind))).decode(body)
         items, odd = found.items, _NOTHING
     except UNREADABLE:
-        found = _decoder(_envelope(key, Raw)).decode(body.decode(errors="replace").encode())
+        found = _decoder(_envelope(key, Raw)).decode(repaired(body))
         read = [one(bytes(raw), kind, index) for index, raw in enumerate(found.items or ())]
         items = [item for item, _ in read if item is not None]
         odd = tuple(odd for _, odds in read for odd in odds)
@@ -141,34 +168,63 @@ def one(body: bytes, kind: type[T], index: int = 0) -> tuple[T | None, tuple[Odd
     Returns:
         The object and its invalid fields; None instead of an object without a required field.
     """
-    with contextlib.suppress(*UNREADABLE):
-        return decode(body, kind), ()
-    clean = body.decode(errors="replace").encode()
-    with contextlib.suppress(*UNREADABLE):
-        return decode(clean, kind), ()
+    found = lenient(body, kind, index)
+    return (None if isinstance(found, Unreadable) else found.value), found.odd
+
+
+def lenient(
+    body: bytes, kind: type[T], index: int = 0, *, is_null_odd: bool = False
+) -> Decoded[T] | Unreadable:
+    """Decode an object as `one` does, and say what was wrong with it.
+
+    Args:
+        body: The object's JSON.
+        kind: The type to decode into.
+        index: The object's position in its list, for `Odd.index`.
+        is_null_odd: Report null in a field that does not allow it. Otherwise the field keeps its
+            default silently, because slurmrestd writes null for an empty list or object.
+    """
     try:
-        fields = msgspec.json.decode(clean)
+        return Decoded(decode(body, kind))
     except UNREADABLE as error:
-        return None, (Odd(index, "", str(error)),)
-    return _by_fields(fields, kind, index)
+        why = str(error)
+    clean = repaired(body)
+    if clean != body:
+        with contextlib.suppress(*UNREADABLE):
+            return Decoded(decode(clean, kind), repaired=why)
+    try:
+        fields = decode(clean, dict[str, Raw])
+    except UNREADABLE as error:
+        return Unreadable((Odd(index, "", str(error)),))
+    return _by_fields(fields, kind, index, is_null_odd=is_null_odd)
 
 
-def _by_fields(fields: object, kind: type[T], index: int) -> tuple[T | None, tuple[Odd, ...]]:
-    if not isinstance(fields, dict):
-        return None, (Odd(index, "", f"expected an object, got {type(fields).__name__}"),)
+def repaired(body: bytes) -> bytes:
+    """Replace the bytes that JSON does not allow."""
+    return body.translate(_NO_CONTROLS).decode(errors="replace").encode()
+
+
+def _by_fields(
+    fields: Mapping[str, Raw], kind: type[T], index: int, *, is_null_odd: bool
+) -> Decoded[T] | Unreadable:
     odd = []
     good = {}
     for name, wire_name, type_ in _fields(cast("Any", kind)):
-        if fields.get(wire_name) is None:  # slurmrestd writes null for an empty list or object
+        raw = bytes(fields.get(wire_name, b""))
+        if not raw or (raw == b"null" and not is_null_odd):
             continue
         try:
-            good[name] = convert(fields[wire_name], type_)
+            good[name] = decode(raw, type_)
         except UNREADABLE as error:
             odd.append(Odd(index, name, str(error)))
     try:
-        return kind(**good), tuple(odd)
+        return Decoded(kind(**good), tuple(odd))
     except TypeError as error:  # a field without a default is missing
-        return None, (*odd, Odd(index, "", str(error)))
+        return Unreadable((*odd, Odd(index, "", str(error))))
+
+
+def _words(odd: Iterable[Odd]) -> str:
+    return "; ".join(f"{one.field}: {one.why}" if one.field else one.why for one in odd)
 
 
 @functools.lru_cache(maxsize=512)

@@ -89,7 +89,9 @@ async def test_what_a_version_lacks_is_refused_before_anything_is_sent(
     proxy: Proxy, slurm_accounting: Sandbox
 ) -> None:
     async with Client(proxy.url, token=slurm_accounting.token(), api="v0.0.42") as old:
-        with pytest.raises(TooOld, match=r"needs v0\.0\.45, the server speaks v0\.0\.42"):
+        with pytest.raises(
+            TooOld, match=r"has no GET /slurm/v0\.0\.42/conf: a newer Slurm is needed \(v0\.0\.45"
+        ):
             await old.conf()
     assert ["GET /slurm/v0.0.42/ping/"] == list(proxy.requests)
 
@@ -154,7 +156,7 @@ async def test_an_answer_that_takes_too_long_is_lost(
     async with Client(proxy.url, token=token, timeout_s=2, attempts=1) as hurried:
         await hurried.ping()
         proxy.inject(faults.slow(9), "GET", "/nodes/")
-        with pytest.raises(LostReply, match=r"no answer .* in 2 s"):
+        with pytest.raises(LostReply, match=r"no response .* within 2 s"):
             await hurried.nodes.list()
 
 

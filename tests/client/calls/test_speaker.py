@@ -32,7 +32,7 @@ async def client(fake: FakeSlurm) -> AsyncIterator[Client]:
     ("jobs", "expected"),
     [
         pytest.param([{"job_id": 7}], (Malformed, "cannot decode '7': .*name"), id="a field lacks"),
-        pytest.param([5], (Malformed, "cannot decode '7': expected an object"), id="no object"),
+        pytest.param([5], (Malformed, "cannot decode '7': Expected `object`"), id="no object"),
         pytest.param([], (NotFound, "there is no '7'"), id="nothing"),
         pytest.param(None, (NotFound, "there is no '7'"), id="null"),
     ],
@@ -61,5 +61,5 @@ async def test_statistics_that_are_not_there_are_not_zeros(
 def test_bytes_that_are_not_utf_8_do_not_hide_the_answer_to_a_change() -> None:
     body = b'{"job_id": 7, "warnings": [{"description": "a\xffb"}]}'
     assert 7 == answers.parsed("slurm_post_job_submit", body, Answer).job_id
-    with pytest.raises(Malformed, match="in an answer that starts '<html>"):
+    with pytest.raises(Malformed, match="in a response that starts '<html>"):
         answers.parsed("slurm_post_job_submit", b"<html>", Answer)

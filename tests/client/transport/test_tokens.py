@@ -2,6 +2,7 @@
 
 import os
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,11 @@ import pytest
 from slurmclient.errors import Unauthorized
 from slurmclient.transport import jwt, tokens
 from slurmclient.transport.tokens import JwtKey, Token, TokenCommand, TokenFile
+
+
+def end_of(token: str) -> float | None:
+    end = jwt.expires_at(token)
+    return end.timestamp() if end else None
 
 
 async def test_a_file_is_read_again_when_it_changes(tmp_path: Path) -> None:
@@ -19,6 +25,16 @@ async def test_a_file_is_read_again_when_it_changes(tmp_path: Path) -> None:
     (tmp_path / "new").write_text("two")
     os.replace(tmp_path / "new", file)  # noqa: PTH105  # the call that renewers make
     assert "two" == await source.token()
+
+
+async def test_a_file_says_when_its_token_expires(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    source = TokenFile(file)
+    assert source.expires_at is None
+    file.write_text(jwt.mint(b"k", user="root", now_s=0, lifetime_s=50))
+    assert datetime(1970, 1, 1, 0, 0, 50, tzinfo=UTC) == source.expires_at
+    file.write_text("no token")
+    assert source.expires_at is None
 
 
 @pytest.mark.parametrize("content", [None, ""])
@@ -34,12 +50,12 @@ async def test_a_key_mints_a_token_for_its_user_and_renews_it_before_its_end() -
     now = [1_000_000.0]
     source = JwtKey(b"k" * 32, user="alice", lifetime_s=100, clock=lambda: now[0])
     first = await source.token()
-    assert 1_000_100 == jwt.expires_at(first)
+    assert 1_000_100 == end_of(first)
     now[0] += 79
     assert first == await source.token()
     now[0] += 2
     second = await source.token()
-    assert 1_000_181 == jwt.expires_at(second)
+    assert 1_000_181 == end_of(second)
     now[0] += 1
     assert second != await source.token(refused=second)
 

@@ -1,28 +1,8 @@
-"""Which states belong together, and what tells a job from another one with its id."""
+"""What tells a job from another one with its id."""
 
-from slurmclient.watching.identity import Identity, State, by_base, is_alive
+from slurmclient.watching.identity import Identity, is_alive
+from slurmclient.watching.states import State
 from slurmclient.wire import reading
-
-
-def states(*ids: str) -> list[State]:
-    return [State(job_id=id_, state=("PENDING",)) for id_ in ids]
-
-
-def test_tasks_of_arrays_and_components_of_heterogeneous_jobs_are_grouped() -> None:
-    found = by_base(states("7", "8_1", "9", "8_2", "12+0", "13+1", "8_[3-5]"))
-    assert {
-        "7": ["7"],
-        "8": ["8_1", "8_2", "8_[3-5]"],
-        "9": ["9"],
-        "12": ["12+0", "13+1"],
-    } == {base: [one.job_id for one in group] for base, group in found.items()}
-
-
-def test_an_array_that_is_listed_beside_its_tasks_is_one_group() -> None:
-    assert {"8": ("8", "8_1")} == {
-        base: tuple(one.job_id for one in group)
-        for base, group in by_base(states("8_1", "8")).items()
-    }
 
 
 def test_a_job_is_alive_until_it_has_ended() -> None:

@@ -1,6 +1,5 @@
 """A read of one object while a look is under way: whatever changes in between is seen."""
 
-import itertools
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -10,6 +9,7 @@ from slurmclient.fake import FakeSlurm
 from slurmclient.watching.job_picture import JobPicture
 from slurmclient.watching.named_picture import NamedPicture
 from tests.client.conftest import Row
+from tests.client.looking import ticks
 
 
 class NodeRow(Model, frozen=True):
@@ -37,15 +37,13 @@ class Interrupted:
         await self._interrupt(operation)
         return await self._speaker.read_all(operation, *rest, **more)
 
+    async def read_answer(self, operation: str, *rest: Any) -> Any:
+        await self._interrupt(operation)
+        return await self._speaker.read_answer(operation, *rest)
+
     async def _interrupt(self, operation: str) -> None:
         if act := self.before.pop(operation, None):
             await act()
-
-
-def ticks() -> Callable[[], float]:
-    """A clock that moves on at each reading, so that no two moments are the same."""
-    counted = itertools.count(1)
-    return lambda: float(next(counted))
 
 
 async def test_a_node_that_changes_again_before_the_list_is_made() -> None:

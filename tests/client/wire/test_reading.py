@@ -13,7 +13,7 @@ from slurmclient.calls import answers
 from slurmclient.errors import Malformed, NotFound, Rejected, SlurmError
 from slurmclient.models import Job
 from slurmclient.wire import reading, writing
-from slurmclient.wire.reading import Model, Odd
+from slurmclient.wire.reading import Decoded, Model, Odd
 from slurmclient.wire.values import Number, Time
 
 
@@ -67,6 +67,25 @@ def test_a_byte_that_is_not_utf_8_costs_only_itself() -> None:
     assert ["a\ufffdb", "ok"] == [one.name for one in found]
 
 
+def test_a_control_character_costs_only_itself() -> None:
+    found = rows(b'{"jobs": [{"job_id": 1, "name": "a\x01b"}, {"job_id": 2, "name": "ok"}]}')
+    assert ["a b", "ok"] == [one.name for one in found]
+
+
+def test_what_was_wrong_with_an_object_is_told() -> None:
+    whole = reading.lenient(b'{"job_id": 1, "name": "a"}', Row)
+    repaired = reading.lenient(b'{"job_id": 1, "name": "\xff"}', Row)
+    odd = reading.lenient(b'{"job_id": 1, "name": 5, "flags": null}', Row, is_null_odd=True)
+    assert isinstance(whole, Decoded)
+    assert isinstance(repaired, Decoded)
+    assert isinstance(odd, Decoded)
+    assert ("", frozenset()) == (whole.why, whole.left_out)
+    assert ("\ufffd", frozenset()) == (repaired.value.name, repaired.left_out)
+    assert "utf-8" in repaired.why.lower()
+    assert {"name", "flags"} == odd.left_out
+    assert odd.why.startswith("name: Expected `str`, got `int`; flags: ")
+
+
 def test_a_time_out_of_range_costs_only_itself() -> None:
     found = rows(
         b'{"jobs": [{"job_id": 1, "name": "a", "start_time": {"set": true, "number": 99999999999999}}]}'
@@ -84,7 +103,7 @@ def test_errors_of_an_answer_that_is_200_are_errors() -> None:
 
 def test_a_list_that_is_null_is_empty_and_a_page_of_a_proxy_is_malformed() -> None:
     assert [] == rows(b'{"jobs": null}')
-    with pytest.raises(Malformed, match="an answer that starts '<html>"):
+    with pytest.raises(Malformed, match="a response that starts '<html>"):
         rows(b"<html>")
 
 

@@ -1,0 +1,33 @@
+"""The entry points of `slurm-bridge` and `kubectl slurm`."""
+
+import sys
+from typing import NoReturn
+
+
+def slurm_bridge() -> None:
+    """Run `slurm-bridge`, or say what is not installed."""
+    try:
+        from bridge import cli  # noqa: PLC0415  # it imports slurm-client
+    except ModuleNotFoundError as error:
+        _explain(error)
+    cli.main()
+
+
+def kubectl_slurm() -> None:
+    """Run `kubectl slurm`, or say what is not installed."""
+    try:
+        from bridge.commands import plugin  # noqa: PLC0415  # it imports slurm-client
+    except ModuleNotFoundError as error:
+        _explain(error)
+    plugin.main()
+
+
+def _explain(error: ModuleNotFoundError) -> NoReturn:
+    # pyproject.toml cannot name slurm-client: pip would take it from an index, where anybody may
+    # claim the name.
+    if str(error.name).partition(".")[0] != "slurmclient":
+        raise error
+    sys.exit(
+        "slurm-bridge needs slurm-client, which is in its repository and on no package index: run"
+        " 'pip install ./client' there"
+    )

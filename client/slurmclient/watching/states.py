@@ -1,0 +1,98 @@
+"""The states of all jobs (`GET /jobs/state/`): cheap to read, and cheaper if nothing has changed.
+
+A state is 38 bytes, a job 5 kB. Most answers repeat the last one byte for byte, so an answer is only
+decoded if it differs: with 10 000 jobs, comparing takes 0.1 ms and decoding 10 ms.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Raw, Struct
+
+from slurmclient.calls.speaker import Speaker
+from slurmclient.errors import Malformed
+from slurmclient.wire import reading
+from slurmclient.wire.reading import Answer
+
+OPERATION: Final = "slurm_get_jobs_state"
+
+
+class State(Struct, frozen=True, gc=False):
+    """An entry of the list."""
+
+    job_id: str
+    """`7`, `7_3` for a task of an array, `7+1` for a component of a heterogeneous job."""
+    state: tuple[str, ...] = ()
+
+
+class StatesAnswer(Answer, frozen=True):
+    """The answer, its list undecoded; null if there are no jobs."""
+
+    jobs: Raw = Raw(b"")
+
+
+class States(Struct, frozen=True):
+    """The states that one answer lists; the same object as before if nothing has changed."""
+
+    body: bytes
+    listed: tuple[State, ...]
+
+
+def told(answer: StatesAnswer, before: States | None) -> States:
+    """Return what an answer lists; `before` itself if it is the same.
+
+    Raises:
+        Malformed: If the answer has no list of states.
+    """
+    body = bytes(answer.jobs)
+    if before is not None and before.body == body:
+        return before
+    try:
+        return States(body, reading.decode(body, tuple[State, ...]))
+    except reading.UNREADABLE as error:
+        raise Malformed(OPERATION, f"expected a list of states: {error}") from error
+
+
+async def read(speaker: Speaker, before: States | None) -> States:
+    """Read the states of all jobs; return `before` itself if nothing has changed.
+
+    Raises:
+        SlurmError: As `slurmclient.errors` classifies it.
+    """
+    return told(await speaker.read_answer(OPERATION, StatesAnswer), before)
+
+
+def component(job_id: str) -> tuple[int, int] | None:
+    """Return a job's id, and its offset among the components of a heterogeneous job.
+
+    The id is the leader's: `21+1` is component 1 of job 20. The offset of any other job is 0.
+
+    Returns:
+        None for a task of an array, or what is no id.
+    """
+    if job_id.isascii() and job_id.isdecimal():
+        return int(job_id), 0
+    number, _, offset = job_id.partition("+")
+    if not all(part.isascii() and part.isdecimal() for part in (number, offset or "0")):
+        return None
+    return int(number) - int(offset or 0), int(offset or 0)
+
+
+def by_base(listed: Iterable[State]) -> dict[str, tuple[State, ...]]:
+    """Group the states of jobs by the array or heterogeneous job that they belong to."""
+    found: dict[str, tuple[State, ...]] = {}
+    parts: dict[str, list[State]] = {}
+    for one in listed:
+        if one.job_id.isdecimal():  # most jobs: thousands a look
+            found[one.job_id] = (one,)
+        else:
+            parts.setdefault(_base(one.job_id), []).append(one)
+    for base, several in parts.items():
+        found[base] = (*found.get(base, ()), *several)
+    return found
+
+
+def _base(job_id: str) -> str:
+    if whose := component(job_id):
+        return str(whose[0])
+    return job_id.partition("+")[0].partition("_")[0]
