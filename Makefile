@@ -67,6 +67,7 @@ docs: venv
 	$(BIN)/python -m docs.generate.caps > docs/caps.md
 	$(BIN)/python -m docs.generate.glossary > docs/glossary.md
 	$(BIN)/python -m docs.generate.metrics > docs/metrics.md
+	$(BIN)/python -m docs.generate.exporter > docs/exporter-metrics.md
 	$(BIN)/python -m docs.generate.dashboard
 	$(BIN)/python -m docs.generate.schema
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from slurmexporter.jobtable.table import JobTable, by_base
 from slurmexporter.jobtable.tally import Tally
-from slurmexporter.readings.job import Job, elapsed_s
+from slurmexporter.readings.job import Job, elapsed_s, task_count
 from tests.exporter.records import job
 
 WHERE = ("main", "physics")
@@ -134,12 +134,28 @@ def test_the_tasks_of_an_array_count_one_by_one(table: JobTable) -> None:
         table.tally.starts,
     )
     table.compare({**states, "7_1": frozenset({"RUNNING"})})
+    waiting = job(7, "PENDING", array_task_string="0,2", **array)
     table.take("7", [waiting, task(1)], expected=table.expected("7"), began_s=1010)
     assert ([2, 1], {WHERE: 3}, {WHERE: 1}) == (
         [one.tasks for one in table.jobs()],
         table.tally.submits,
         table.tally.starts,
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("7", 1), ("1-5,7", 6), ("0-99999%5", 100_000), ("10-20:5", 3), ("1,3,...", 0), ("5-1", 0)],
+)
+def test_tasks_are_counted_by_their_list(text: str, count: int) -> None:
+    assert count == task_count(text)
+
+
+def test_tasks_whose_list_is_cut_off_are_counted_by_their_states(table: JobTable) -> None:
+    array = {"array_job_id": {"set": True, "number": 7}, "array_task_string": "0,2,..."}
+    table.compare({f"7_{number}": frozenset({"PENDING"}) for number in range(0, 10, 2)})
+    table.take("7", [job(7, "PENDING", **array)], expected=table.expected("7"), began_s=950)
+    assert [5] == [one.tasks for one in table.jobs()]
 
 
 def test_a_job_whose_state_changed_while_it_was_read_is_read_again(table: JobTable) -> None:

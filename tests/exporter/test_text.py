@@ -2,13 +2,14 @@
 
 import gzip
 import math
+import zlib
 
 import pytest
 
 from slurmexporter.readings import tres
 from slurmexporter.text.budget import OTHER, Admission, largest
 from slurmexporter.text.family import Family, Histogram
-from slurmexporter.text.rendering import number, render
+from slurmexporter.text.rendering import joined, number, render, zipped
 from tests.exporter.records import samples
 
 GAUGE = Family("a", "gauge", "An a.", ("b",))
@@ -17,7 +18,14 @@ GAUGE = Family("a", "gauge", "An a.", ("b",))
 def test_a_family_has_one_head_and_escaped_labels() -> None:
     page = render([(GAUGE, [(('x"\n\\',), 1), (("y",), 2.5)])], max_series=10)
     assert b'# HELP a An a.\n# TYPE a gauge\na{b="x\\"\\n\\\\"} 1\na{b="y"} 2.5\n' == page.plain
-    assert page.plain == gzip.decompress(page.zipped)
+
+
+def test_compressed_parts_join_to_one_compressed_page() -> None:
+    parts = [render([(GAUGE, [((str(n),), n)])], max_series=10) for n in range(3)]
+    stream = zlib.decompressobj(wbits=31)
+    assert joined(parts) == stream.decompress(zipped(parts))
+    assert (True, b"") == (stream.eof, stream.unused_data), "clients read one member only"
+    assert b"" == gzip.decompress(zipped([]))
 
 
 def test_a_family_without_samples_is_left_out() -> None:

@@ -23,6 +23,7 @@ _JITTER: Final = 0.05
 """The share of an interval by which a pause varies, so that sources do not ask in step."""
 _LIST_S: Final = 120.0
 """How long a reading may take; listing all jobs of a large cluster takes many seconds."""
+_NO_ANSWER: Final = frozenset({"unavailable", "lost_reply", "timeout"})
 _ORDER: Final = ("controllers", "partitions", "scheduler", "nodes", "jobs")
 """Sources that the first reading begins with."""
 
@@ -112,7 +113,7 @@ class Collector:
         reading, is_read = await self._guarded(source, self._reads[source])
         seconds = self._clock() - began_s
         if source == "scheduler":
-            self._adapt(reading, seconds if is_read else None)
+            self._adapt(reading, seconds, is_read=is_read)
         if source == "controllers":
             self._journal.is_slurmrestd_up = is_read
         if is_read:
@@ -140,12 +141,14 @@ class Collector:
         self._journal.collected(source, self._clock() - began_s, outcome, error)
         return reading, outcome == "ok"
 
-    def _adapt(self, reading: object, seconds: float | None) -> None:
+    def _adapt(self, reading: object, seconds: float, *, is_read: bool) -> None:
+        self._journal.is_slurmctld_up = is_read
+        is_refused = not is_read and self._journal.last_outcome["scheduler"] not in _NO_ANSWER
         threads = reading.server_thread_count if isinstance(reading, Statistics) else 0
         before = self.pace.factor
         most = self._settings.max_backoff
-        self.pace = adapted(self.pace, seconds=seconds, threads=threads, most=most)
-        self._journal.is_slurmctld_up = seconds is not None
+        look_s = seconds if is_read or is_refused else None
+        self.pace = adapted(self.pace, seconds=look_s, threads=threads, most=most)
         if self.pace.factor != before:
             _LOG.info("asking at %g times the interval: %s", self.pace.factor, self.pace.reason)
 

@@ -163,9 +163,10 @@ def shares(picture: Picture, limits: Limits) -> Iterable[Metric]:
             if value is not None:
                 out.add(family, value, *who)
         for usage in one.tres.usage:
-            out.add(USAGE, usage.value, *who, usage.name)
+            if usage.value:
+                out.add(USAGE, usage.value, *who, usage.name)
         for running in one.tres.run_seconds:
-            if running.value is not None:
+            if running.value:
                 out.add(RUNNING, running.value, *who, running.name)
     return out
 

@@ -191,8 +191,9 @@ def _is_another(old: Job | None, new: Job) -> bool:
 
 
 def _with_tasks(jobs: Sequence[Job], entry: Entry | None) -> Sequence[Job]:
-    """Give the record of an array's tasks that have not started their number."""
-    if not isinstance(entry, Mapping) or "_" not in next(iter(entry)):
+    """Give the waiting tasks of an array their number where their record does not say it."""
+    if all(job.tasks for job in jobs):
         return jobs
-    rest = max(1, len(entry) - sum(1 for job in jobs if job.key))
-    return [job if job.key else replace(job, tasks=rest) for job in jobs]
+    entries = len(entry) if isinstance(entry, Mapping) else 0
+    rest = max(1, entries - sum(1 for job in jobs if job.key))
+    return [job if job.tasks else replace(job, tasks=rest) for job in jobs]

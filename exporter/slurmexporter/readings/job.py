@@ -1,6 +1,7 @@
 """Jobs: the fields that are decoded, and one record of Slurm's as a value."""
 
 import math
+import re
 from typing import Final
 
 from msgspec import Struct
@@ -10,6 +11,7 @@ from slurmexporter.readings import tres
 from slurmexporter.readings.states import ENDED, JOB_STATES, base_state
 
 _MINUTE_S: Final = 60.0
+_TASKS: Final = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?")
 
 
 class _Sluid(Struct, frozen=True, gc=False):
@@ -25,6 +27,7 @@ class JobView(Model, frozen=True):
     job_id: int
     array_job_id: Number = None
     array_task_id: Number = None
+    array_task_string: str = ""
     het_job_id: Number = None
     step_id: _Sluid = _Sluid()
     name: str = ""
@@ -100,6 +103,7 @@ class Job(Struct, frozen=True):
     """Infinite without a limit."""
     restarts: int
     tasks: int = 1
+    """0 if Slurm does not say how many."""
 
     @property
     def has_ended(self) -> bool:
@@ -157,6 +161,7 @@ def job_of(view: JobView) -> Job:
         ran_before_s=_seconds(view.pre_sus_time),
         limit_s=math.inf if view.time_limit is None else view.time_limit * _MINUTE_S,
         restarts=view.restart_cnt,
+        tasks=task_count(view.array_task_string) if view.array_task_string else 1,
     )
 
 
@@ -175,6 +180,24 @@ def elapsed_s(job: Job, now_s: float) -> float:
     if job.suspended_s:
         return max(0.0, job.ran_before_s + until_s - job.suspended_s)
     return max(0.0, until_s - job.start_s)
+
+
+def task_count(text: str) -> int:
+    """Return the number of tasks in a list such as `1-5,7,10-20:5%3`.
+
+    Returns:
+        0 if the list is cut off (`…,...`), or makes no sense.
+    """
+    count = 0
+    for part in text.partition("%")[0].split(","):
+        match = _TASKS.fullmatch(part)
+        if match is None:
+            return 0
+        first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
+        if not step or last < first:
+            return 0
+        count += (last - first) // step + 1
+    return count
 
 
 def _key(view: JobView, base: int) -> str:

@@ -1,6 +1,5 @@
 """The HTTP server: pages of metrics, health, and an index."""
 
-import gzip
 import html
 import time
 from collections.abc import Awaitable, Callable
@@ -15,10 +14,9 @@ from slurmexporter.families import catalogue
 from slurmexporter.serving.pages import Pages
 from slurmexporter.serving.self_page import self_metrics
 from slurmexporter.settings import Settings
-from slurmexporter.text.rendering import CONTENT_TYPE, Rendered, render
+from slurmexporter.text.rendering import CONTENT_TYPE, Rendered, joined, render, zipped
 
 _Handler = Callable[[web.Request], Awaitable[web.Response]]
-_COMPRESSION: Final = 1
 _MOST: Final = 10_000
 """More series than the exporter's own page can have."""
 
@@ -71,7 +69,7 @@ class Server:
 
     async def text(self, name: str) -> bytes:
         """Return a page as text."""
-        return b"".join(part.plain for part in await self._parts(name))
+        return joined(await self._parts(name))
 
     def _metrics(self, name: str) -> _Handler:
         async def answer(request: web.Request) -> web.Response:
@@ -80,10 +78,9 @@ class Server:
             headers = {"Content-Type": CONTENT_TYPE, "Vary": "Accept-Encoding"}
             if "gzip" in request.headers.get("Accept-Encoding", ""):
                 headers["Content-Encoding"] = "gzip"
-                # Compressed pieces one after the other are one compressed page (RFC 1952, 2.2).
-                body = b"".join(part.zipped for part in parts) or gzip.compress(b"", _COMPRESSION)
+                body = zipped(parts)
             else:
-                body = b"".join(part.plain for part in parts)
+                body = joined(parts)
             self._journal.scrapes += 1
             self._journal.scrape_s += time.perf_counter() - began_s
             return web.Response(body=body, headers=headers)

@@ -1,17 +1,22 @@
 """Prometheus' text format 0.0.4, rendered once and kept as bytes."""
 
-import gzip
 import math
 import re
-from collections.abc import Iterable
+import struct
+import zlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from slurmexporter.text.family import Family, Histogram, Metric, Value
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-_COMPRESSION: Final = 1
-"""gzip's fastest level: text of metrics shrinks to a tenth even so."""
+_FASTEST: Final = 1
+"""zlib's fastest level: text of metrics shrinks to a tenth even so."""
+_RAW: Final = -zlib.MAX_WBITS
+_GZIP_HEAD: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+_LAST_BLOCK: Final = b"\x03\x00"
+"""An empty block of deflate's that ends the stream (RFC 1951)."""
 _EXACT: Final = 1e15
 """Below this a float has all digits of an integer."""
 _SPECIAL: Final = re.compile(r'[\\"\n]')
@@ -20,10 +25,10 @@ _ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """Metrics as bytes, plain and compressed, which can be concatenated with others."""
+    """Metrics as bytes, plain and as blocks of deflate's, to be concatenated with others."""
 
     plain: bytes = b""
-    zipped: bytes = b""
+    deflated: bytes = b""
     series: int = 0
     dropped: int = 0
     """Series left out because there were more than the budget allows."""
@@ -51,9 +56,28 @@ def render(metrics: Iterable[Metric], *, max_series: int, extra: str = "") -> Re
             lines.append(_sample(family, _labels(family.labels, values, extra), value))
             series += 1
     plain = "".join(lines).encode(errors="replace")
-    return Rendered(
-        plain, gzip.compress(plain, _COMPRESSION, mtime=0) if plain else b"", series, dropped
-    )
+    return Rendered(plain, _deflated(plain), series, dropped)
+
+
+def joined(parts: Iterable[Rendered]) -> bytes:
+    """Return a page in plain text."""
+    return b"".join(part.plain for part in parts)
+
+
+def zipped(parts: Sequence[Rendered]) -> bytes:
+    """Return a page compressed (RFC 1952); only its checksum is computed anew."""
+    checksum = size = 0
+    for part in parts:
+        checksum = zlib.crc32(part.plain, checksum)
+        size += len(part.plain)
+    tail = struct.pack("<II", checksum, size & 0xFFFFFFFF)
+    return b"".join((_GZIP_HEAD, *(part.deflated for part in parts), _LAST_BLOCK, tail))
+
+
+def _deflated(plain: bytes) -> bytes:
+    """Compress without an end, so that other blocks can follow."""
+    stream = zlib.compressobj(_FASTEST, zlib.DEFLATED, _RAW)
+    return stream.compress(plain) + stream.flush(zlib.Z_FULL_FLUSH)
 
 
 def number(value: float) -> str:

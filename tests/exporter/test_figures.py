@@ -1,0 +1,491 @@
+"""Every family of the four name sets against squeue, sinfo, sdiag, sshare and sacct on a seeded queue.
+
+A family is equal to what a command says, or it is listed below with the reason why it cannot be.
+"""
+
+import re
+import subprocess
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import pytest
+
+from sandbox.client import Sandbox
+from slurmclient import Client
+from slurmexporter.families import catalogue, scheduler_figures
+from slurmexporter.readings.states import JOB_FLAGS
+from tests.exporter import commands_say
+from tests.exporter.commands_say import MIB, SinfoRow, SqueueRow
+from tests.exporter.conftest import command, environment, running_exporter
+from tests.exporter.records import samples
+from tests.servers import until
+
+Labels = tuple[tuple[str, str], ...]
+Expected = Mapping[Labels, float]
+Group = tuple[Labels, Sequence[Any]]
+
+MOVES: Final = re.compile(
+    r"_(last|mean|max|sum|cycle|depth|queue|table|exit|rpc|thread|agent|timestamp|backfill|bf|sched)"
+)
+"""Figures of the schedulers that change from second to second, between sdiag and us."""
+_STATES: Final = {
+    "bootfail": "BOOT_FAIL", "nodefail": "NODE_FAIL", "node_failed": "NODE_FAIL",
+    "node_fail": "NODE_FAIL", "outofmemory": "OUT_OF_MEMORY",
+}  # fmt: skip
+_NOT_QUEUED: Final = {
+    "completing", "configuring", "powerupnode", "powerup_node", "stageout", "expediting",
+    "fed_requeued", "requeued", "resizing", "revoked", "signaling",
+}  # fmt: skip
+"""Flags of jobs; none of the seeded jobs has one."""
+
+
+class Seen:
+    """What the commands say of the seeded queue."""
+
+    def __init__(self, cluster: Sandbox) -> None:
+        self.jobs = commands_say.squeue(cluster)
+        self.nodes = commands_say.sinfo(cluster)
+        self.partitions = commands_say.partitions(cluster)
+
+    def by(self, label: str) -> Iterable[Group]:
+        match label:
+            case "partition":
+                return [
+                    ((("partition", name),), [j for j in self.jobs if name in j.partitions])
+                    for name in self.partitions
+                ]
+            case "account":
+                names = sorted({job.account for job in self.jobs})
+                return [
+                    ((("account", name),), [j for j in self.jobs if j.account == name])
+                    for name in names
+                ]
+            case "user" | "username":
+                names = sorted({job.user for job in self.jobs})
+                return [
+                    (((label, name),), [j for j in self.jobs if j.user == name]) for name in names
+                ]
+            case "qos":
+                names = sorted({job.qos for job in self.jobs})
+                return [
+                    ((("qos", name),), [j for j in self.jobs if j.qos == name]) for name in names
+                ]
+            case _:
+                return [((), self.jobs)]
+
+    def nodes_by(self, label: str) -> Iterable[Group]:
+        if label == "partition":
+            return [
+                ((("partition", name),), [n for n in self.nodes if name in n.partitions])
+                for name in self.partitions
+            ]
+        if label == "node":
+            return [((("node", node.name),), [node]) for node in self.nodes]
+        return [((), self.nodes)]
+
+
+@pytest.fixture
+async def queue(cluster: Sandbox, slurm: Client) -> AsyncIterator[Seen]:
+    """Running, waiting, held, dependent, ended jobs; an array; a drained node."""
+    small = {"minimum_nodes": 1, "memory_per_node": {"set": True, "number": 100}}
+
+    async def submit(client: Client, **fields: Any) -> int:
+        answer = await client.jobs.submit(
+            flags=["EXTERNAL_JOB"], **{"name": "t", **small, **fields}
+        )
+        return answer.job_id
+
+    alice = slurm.as_user("alice")
+    await slurm.nodes.drain("node-3", "fan")
+    first = await submit(slurm, tres_per_node="gres/gpu:2", time_limit=30)
+    await submit(alice, cpus_per_task=3, licenses="matlab:3")
+    await submit(alice, partition="slurm-bridge,second", hold=True, minimum_nodes=2)
+    await submit(slurm, dependency=f"afterok:{first}")
+    await slurm.jobs.submit("#!/bin/sh\n", name="array", array="0-4", hold=True, **small)  # type: ignore[arg-type]  # a field of any name
+    await slurm.jobs.cancel(await submit(slurm, hold=True))
+    await until(lambda: _running(cluster) >= 2, 60, sandbox=cluster)
+    yield Seen(cluster)
+    await slurm.nodes.resume("node-3")
+
+
+def _running(cluster: Sandbox) -> int:
+    return sum(job.state == "RUNNING" for job in commands_say.squeue(cluster))
+
+
+def page(cluster: Sandbox, names: str) -> Mapping[str, Mapping[Labels, float]]:
+    done = subprocess.run(
+        command("--once", f"--names={names}"),
+        env=environment(cluster),
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    return samples(done.stdout)
+
+
+def job_figure(suffix: str, jobs: Sequence[SqueueRow], *, arrays_are_one: bool) -> float | None:
+    """What squeue says of jobs, by the suffix of a family; None if it does not say that."""
+    counted = list({job.array: job for job in jobs}.values()) if arrays_are_one else jobs
+    holding = [job for job in jobs if job.holds]
+    simple: dict[str, Callable[[], float]] = {
+        "": lambda: len(counted),
+        "hold": lambda: sum(job.is_held for job in counted),
+        "started": lambda: sum(job.state != "PENDING" for job in counted),
+        "finished": lambda: sum(job.state not in {"PENDING", "RUNNING", "SUSPENDED"} for job in counted),
+        "cpus_alloc": lambda: sum(job.tres.get("cpu", 0) for job in holding),
+        "cpus_running": lambda: sum(job.tres.get("cpu", 0) for job in holding),
+        "gpus_alloc": lambda: sum(job.tres.get("gres/gpu", 0) for job in holding),
+        "memory_alloc": lambda: sum(job.tres.get("mem", 0) for job in holding),
+        "memory_alloc_bytes": lambda: sum(job.tres.get("mem", 0) for job in holding),
+        "nodes_alloc": lambda: sum(job.tres.get("node", 0) for job in holding),
+        "pending_dependency": lambda: sum(
+            job.has_dependency and job.state == "PENDING" for job in counted
+        ),
+        "wait_part_node_limit": lambda: sum(job.reason == "PartitionNodeLimit" for job in counted),
+    }  # fmt: skip
+    waiting = [job for job in jobs if job.state == "PENDING"]
+    able = [job for job in waiting if not job.is_held]
+    for name, ones in (("", waiting), ("_nohold", able)):
+        simple[f"max_job_nodes{name}"] = lambda ones=ones: max((j.nodes for j in ones), default=0)  # type: ignore[misc]  # bound here
+        simple[f"min_job_nodes{name}"] = lambda ones=ones: min((j.nodes for j in ones), default=0)  # type: ignore[misc]  # bound here
+    simple["pending_maxnodecount"] = simple["max_job_nodes_nohold"]
+    if suffix in simple:
+        return simple[suffix]()
+    if suffix in _NOT_QUEUED:
+        return 0
+    state = _STATES.get(suffix, suffix.upper())
+    known = {
+        "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "PENDING", "PREEMPTED", "RUNNING",
+        "SUSPENDED", "TIMEOUT", *_STATES.values(),
+    }  # fmt: skip
+    return sum(job.state == state for job in counted) if state in known else None
+
+
+_WORDS: Final = {
+    "alloc": "allocated", "cg": "completing", "maint": "maint", "maintenance": "maint", "resv": "reserved",
+    "mix": "mixed", "err": "error", "comp": "completing", "no_resp": "not_responding",
+    "noresp": "not_responding", "notresponding": "not_responding", "reboot_req": "reboot_requested",
+    "rebootrequested": "reboot_requested", "dyn_future": "dynamic_future", "dyn_normal": "dynamic_norm",
+}  # fmt: skip
+
+
+def node_figure(suffix: str, nodes: Sequence[SinfoRow]) -> float | None:
+    """What sinfo says of nodes, by the suffix of a family; None if it does not say that."""
+    busy = [node for node in nodes if node.states & {"allocated", "mixed"}]
+    sizes: dict[str, Callable[[SinfoRow], float]] = {
+        "": lambda _: 1,
+        "cpus": lambda node: node.cpus,
+        "cpus_effective": lambda node: node.cpus,
+        "cpus_efctv": lambda node: node.cpus,
+        "cpus_alloc": lambda node: node.allocated,
+        "memory_bytes": lambda node: node.memory,
+        "mem_tot": lambda node: node.memory,
+        "mem_avail": lambda node: node.memory,
+        "memory_effective_bytes": lambda node: node.memory,
+        "mem_alloc": lambda node: node.allocated_memory,
+        "memory_alloc_bytes": lambda node: node.allocated_memory,
+        "gpus": lambda node: node.gpus,
+        "gpus_alloc": lambda node: node.allocated_gpus,
+        # `sinfo` calls the CPUs of a drained node other; slurmctld and slurm-exporter do not.
+        "cpus_idle": lambda node: node.cpus - node.allocated,
+    }
+    if suffix in sizes:
+        return sum(map(sizes[suffix], nodes))
+    if suffix in {"memory_free_bytes", "mem_free"}:
+        return 0  # no slurmd on these nodes reports any
+    if suffix == "drained":
+        return sum("drain" in node.states and node not in busy for node in nodes)
+    if suffix == "draining":
+        return sum("drain" in node.states and node in busy for node in nodes)
+    word = _WORDS.get(suffix, suffix)
+    return sum(word in node.states for node in nodes)
+
+
+def of_jobs(name: str, seen: Seen, *, arrays_are_one: bool, label: str = "") -> Expected | None:
+    """What squeue says of a family whose name is that of slurm-exporter or slurmctld."""
+    match = re.fullmatch(r"slurm_(?:(user|account|partition)_)?jobs(?:_(.+?))?(?:_total)?", name)
+    if not match:
+        return None
+    suffix = "" if match[2] in {None, "total"} else match[2]
+    label = {"user": label or "username"}.get(match[1], match[1])
+    found = {}
+    for labels, jobs in seen.by(label):
+        if label == "username" and arrays_are_one:
+            ids = {job.user_id for job in jobs}
+            labels = (("userid", ids.pop()), *labels)  # noqa: PLW2901  # that is what it is
+        figure = job_figure(suffix, jobs, arrays_are_one=arrays_are_one)
+        if figure is None:
+            return None
+        found[labels] = figure
+    return found
+
+
+def of_nodes(name: str, seen: Seen) -> Expected | None:
+    """What sinfo says of a family whose name is that of slurm-exporter or slurmctld."""
+    if name == "slurm_partitions":
+        return {(): len(seen.partitions)}
+    match = re.fullmatch(
+        r"slurm_(partition_nodes|partition|nodes|node)(?:_(.+?))?(?:_total)?", name
+    )
+    if not match:
+        return None
+    label = {"partition_nodes": "partition", "partition": "partition", "node": "node"}.get(
+        match[1], ""
+    )
+    suffix = "" if match[2] in {None, "total", "nodes"} else match[2]
+    found = {}
+    for labels, nodes in seen.nodes_by(label):
+        figure = node_figure(suffix, nodes)
+        if figure is None:
+            return None
+        found[labels] = figure
+    return found
+
+
+def differences(
+    found: Mapping[str, Mapping[Labels, float]],
+    names: Iterable[str],
+    expected: Callable[[str], Expected | None],
+    *,
+    unsaid: Iterable[str] = (),
+) -> Mapping[str, object]:
+    """The families that are not what the commands say, or of which they say nothing."""
+    wrong: dict[str, object] = {}
+    for name in names:
+        if name in unsaid:
+            continue
+        says = expected(name)
+        if says is None:
+            wrong[name] = "no command says it"
+        elif dict(found.get(name, {})) != dict(says):
+            wrong[name] = {"ours": dict(found.get(name, {})), "the command's": dict(says)}
+    return wrong
+
+
+def statistics(
+    names: Mapping[str, str], cluster: Sandbox, read: Callable[[], Any]
+) -> Mapping[str, object]:
+    """The figures that lie outside of what sdiag says before and after."""
+    before = commands_say.sdiag(cluster)
+    found = read()
+    after = commands_say.sdiag(cluster)
+    wrong = {}
+    for name, path in names.items():
+        low, high = (_at(one, path) for one in (before, after))
+        unit = 1e-6 if name.endswith(("_seconds", "_seconds_total")) else 1
+        ours = found[name][()] / unit
+        if MOVES.search(name):
+            continue
+        if not min(low, high) - 0.5 <= ours <= max(low, high) + 0.5:
+            wrong[name] = (low, ours, high)
+    return wrong
+
+
+def _at(found: Any, path: str) -> float:
+    for part in path.split("."):
+        found = found[part]
+    return float(found["number"] if isinstance(found, dict) else found)
+
+
+async def test_the_families_of_slurm_exporter(cluster: Sandbox, queue: Seen) -> None:
+    pages = []
+
+    def read() -> Any:
+        pages.append(page(cluster, "slinky"))
+        return pages[-1]
+
+    assert {} == statistics(scheduler_figures.SLINKY, cluster, read)
+    names = [one.name for part in catalogue.NAMES["slinky"] for one in part.families]
+    assert 185 == len(names)
+    assert set(names) == pages[0].keys(), "all of them are served"
+    rest = set(names) - scheduler_figures.SLINKY.keys()
+
+    def expected(name: str) -> Expected | None:
+        return of_jobs(name, queue, arrays_are_one=True) or of_nodes(name, queue)
+
+    assert {} == differences(pages[0], sorted(rest), expected)
+
+
+async def test_the_families_of_slurmctld(cluster: Sandbox, queue: Seen) -> None:
+    pages = []
+
+    def read() -> Any:
+        pages.append(page(cluster, "native"))
+        return pages[-1]
+
+    assert {} == statistics(scheduler_figures.NATIVE, cluster, read)
+    names = [one.name for part in catalogue.NAMES["native"] for one in part.families]
+    assert set(names) == pages[0].keys(), "all of them are served"
+    rest = set(names) - scheduler_figures.NATIVE.keys()
+
+    def expected(name: str) -> Expected | None:
+        return of_jobs(name, queue, arrays_are_one=False) or of_nodes(name, queue)
+
+    assert {} == differences(pages[0], sorted(rest), expected)
+
+
+async def test_the_families_of_vpenso(cluster: Sandbox, queue: Seen) -> None:
+    found = page(cluster, "vpenso")
+    names = [one.name for part in catalogue.NAMES["vpenso"] for one in part.families]
+    assert set(names) == found.keys(), "all of them are served"
+    unsaid = {name for name in names if name.startswith("slurm_scheduler_")}
+
+    def expected(name: str) -> Expected | None:
+        if match := re.fullmatch(r"slurm_(account|user)_(?:jobs_)?(\w+)", name):
+            if match[2] == "fairshare":
+                return None
+            groups = queue.by(match[1])
+            return {
+                labels: job_figure(match[2], jobs, arrays_are_one=False) or 0
+                for labels, jobs in groups
+            }
+        if match := re.fullmatch(r"slurm_queue_(\w+)", name):
+            return {(): job_figure(match[1], queue.jobs, arrays_are_one=False) or 0}
+        if name == "slurm_partition_jobs_pending":
+            return of_jobs(name, queue, arrays_are_one=False)
+        if match := re.fullmatch(r"slurm_(?:partition_)?(c|g)pus_(\w+)", name):
+            label = "partition" if "partition" in name else ""
+            figure = _gpus if match[1] == "g" else _cpus
+            return {labels: figure(match[2], nodes) for labels, nodes in queue.nodes_by(label)}
+        if match := re.fullmatch(r"slurm_node_(cpu|mem)_(\w+)", name):
+            return {_status(node): _node(match[1], match[2], node) for node in queue.nodes}
+        if match := re.fullmatch(r"slurm_nodes_(\w+)", name):
+            apart = {"drain", "maint", "reserved", "fail"}
+            plain = [node for node in queue.nodes if not node.states & apart]
+            nodes = plain if match[1] in {"alloc", "idle", "mix"} else queue.nodes
+            return {(): node_figure(match[1], nodes) or 0}
+        return None
+
+    assert {} == differences(found, names, expected, unsaid={*unsaid, "slurm_account_fairshare"})
+    shares = commands_say.sshare(cluster)
+    assert {account for account, user in shares if not user} == {
+        dict(labels)["account"] for labels in found["slurm_account_fairshare"]
+    }
+
+
+def _cpus(what: str, nodes: Sequence[SinfoRow]) -> float:
+    column = {"alloc": "allocated", "allocated": "allocated", "total": "cpus"}.get(what, what)
+    return float(sum(getattr(node, column) for node in nodes))
+
+
+def _gpus(what: str, nodes: Sequence[SinfoRow]) -> float:
+    total, used = sum(n.gpus for n in nodes), sum(n.allocated_gpus for n in nodes)
+    figures = {"total": total, "alloc": used, "idle": total - used, "utilization": used / total}
+    return figures[what]
+
+
+def _node(kind: str, what: str, node: SinfoRow) -> float:
+    if kind == "cpu":
+        return _cpus(what, [node])
+    return (node.memory if what == "total" else node.allocated_memory) // MIB
+
+
+def _status(node: SinfoRow) -> Labels:
+    if "drain" in node.states:
+        status = "draining" if node.states & {"allocated", "mixed"} else "drained"
+    else:
+        (status,) = node.states & {"allocated", "mixed", "idle"}
+    return ("node", node.name), ("status", status)
+
+
+async def test_the_own_families(cluster: Sandbox, queue: Seen) -> None:
+    found = page(cluster, "own")
+
+    def by_state(label: str) -> Expected:
+        return {
+            tuple(sorted((*labels, ("state", state)))): sum(j.state == state for j in jobs)
+            for labels, jobs in queue.by(label)
+            for state in {job.state for job in jobs}
+        }
+
+    def amounts(label: str, resource: str) -> Expected:
+        column = {"cpus": "cpu", "gpus": "gres/gpu", "memory_bytes": "mem", "nodes": "node"}[
+            resource
+        ]
+        return {
+            labels: sum(job.tres.get(column, 0) for job in jobs if job.holds)
+            for labels, jobs in queue.by(label)
+        }
+
+    for label, prefix in (
+        ("", ""),
+        ("partition", "partition_"),
+        ("account", "account_"),
+        ("user", "user_"),
+        ("qos", "qos_"),
+    ):
+        ours = {labels: n for labels, n in found[f"slurm_{prefix}jobs_by_state"].items() if n}
+        assert by_state(label) == ours, prefix
+        for resource in ("cpus", "gpus", "memory_bytes", "nodes"):
+            name = f"slurm_{prefix.replace('partition_', '')}allocated_{resource}"
+            if prefix:
+                assert amounts(label, resource) == found[name], name
+
+
+async def test_what_waits_and_what_nodes_have(cluster: Sandbox, queue: Seen) -> None:
+    found = page(cluster, "own")
+    reasons: dict[Labels, float] = {}
+    for (where,), jobs in queue.by("partition"):
+        for job in jobs:
+            if job.state == "PENDING":
+                why = (where, ("reason", job.reason))
+                reasons[why] = reasons.get(why, 0) + 1
+    assert reasons == found["slurm_pending_jobs"]
+    assert {(): sum(job.is_held for job in queue.jobs)} == found["slurm_jobs_held"]
+    assert all(not n for flag, n in found["slurm_jobs_by_flag"].items() if flag[0][1] in JOB_FLAGS)
+    assert {(("license", "matlab"),): 3.0} == found["slurm_license_used"]
+    assert {(("license", "matlab"),): 10.0} == found["slurm_license_total"]
+    drained = {(("node", "node-3"), ("reason", "fan"), ("user", "root")): 1.0}
+    assert drained == found["slurm_node_reason_info"]
+    key: Labels
+    for node in queue.nodes:
+        key = (("node", node.name),)
+        assert (node.cpus, node.allocated, node.memory, node.allocated_memory) == tuple(
+            found[f"slurm_node_{name}"][key]
+            for name in ("cpu_size", "cpu_allocated", "memory_size_bytes", "memory_allocated_bytes")
+        )
+    up = {dict(labels)["partition"]: n for labels, n in found["slurm_partition_up"].items()}
+    assert {"slurm-bridge": 1, "second": 1, "third": 0} == up
+    for (account, user), row in commands_say.sshare(cluster).items():
+        key = tuple(sorted({"account": account, "user": user, "partition": ""}.items()))
+        if row["NormShares"]:
+            assert float(row["NormShares"]) == pytest.approx(
+                found["slurm_share_norm"][key], abs=1e-5
+            )
+
+
+async def test_the_counters_are_what_sacct_says(cluster: Sandbox, slurm: Client, port: int) -> None:
+    small = {"minimum_nodes": 1, "memory_per_node": {"set": True, "number": 100}}
+    with running_exporter(cluster, port=port) as exporter:
+        jobs = [
+            (await slurm.jobs.submit(flags=["EXTERNAL_JOB"], cpus_per_task=n, **small)).job_id  # type: ignore[arg-type]  # a field of any name
+            for n in (1, 2, 3)
+        ]
+        running = {"state": "RUNNING"}
+        exporter.until(lambda: exporter.value("slurm_jobs_by_state", **running) == 3)
+        exporter.until(
+            lambda: (
+                (
+                    exporter.value(
+                        "slurm_allocated_cpu_seconds_total",
+                        partition="slurm-bridge",
+                        account="root",
+                    )
+                    or 0
+                )
+                > 8
+            )
+        )
+        await slurm.jobs.cancel_many(*jobs)
+        where = {"partition": "slurm-bridge", "account": "root"}
+        ended = {**where, "state": "CANCELLED"}
+        exporter.until(lambda: exporter.value("slurm_job_ends_total", **ended) == 3)
+
+        def records() -> Sequence[Mapping[str, str]]:
+            found = [row for row in commands_say.sacct(cluster) if row["JobID"] in map(str, jobs)]
+            return found if all(row["End"] != "Unknown" for row in found) else []
+
+        exporter.until(lambda: len(records()) == 3)
+        assert sum(float(row["CPUTimeRAW"]) for row in records()) == exporter.value(
+            "slurm_allocated_cpu_seconds_total", **where
+        )
