@@ -42,8 +42,6 @@ class Settings:
     """The most waiting jobs to read each second for their reasons; 0 for none."""
     full_list_max: int = 20_000
     """The most jobs to list as a whole, as at the start; more are read one by one."""
-    states_max: int = 250_000
-    """The most states of jobs to keep; with more, nothing is said about jobs."""
     max_backoff: float = 4.0
     """By how much to ask less often while slurmctld is slow."""
     max_series: int = 100_000

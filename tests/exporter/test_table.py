@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slurmexporter.collecting.jobs import lists_instead
 from slurmexporter.jobtable.table import JobTable, by_base
 from slurmexporter.jobtable.tally import Tally
 from slurmexporter.readings.job import Job, elapsed_s, task_count
@@ -205,3 +206,10 @@ def test_parts_belong_to_their_array_or_heterogeneous_job() -> None:
     ids = ("7", "8_1", "8_2", "12+0", "13+1")
     found = by_base({one: frozenset({"PENDING"}) for one in ids})
     assert {"7", "8", "12"} == found.keys()
+
+
+def test_large_arrays_are_listed_and_many_jobs_are_not() -> None:
+    assert not lists_instead(job(number) for number in range(1, 10_000))
+    waiting = job(7, "PENDING", array_task_string="0-99999")
+    assert lists_instead([waiting, *(job(number) for number in range(8, 1000))])
+    assert not lists_instead([])

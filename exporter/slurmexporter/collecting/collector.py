@@ -10,7 +10,7 @@ from typing import Final
 from slurmclient import Client, SlurmError
 from slurmclient.models import Statistics
 from slurmexporter.collecting.efficiency import EfficiencyCollector
-from slurmexporter.collecting.jobs import JobCollector, TooManyJobs
+from slurmexporter.collecting.jobs import JobCollector
 from slurmexporter.collecting.journal import Journal
 from slurmexporter.collecting.latest import Latest
 from slurmexporter.collecting.pace import Pace, adapted
@@ -94,6 +94,8 @@ class Collector:
             if await self._collect(source):
                 await self._on_news()
             every_s = self._settings.every_s(source) * self.pace.factor
+            if source == "jobs":
+                every_s = max(every_s, self._jobs.pause_s)
             every_s *= 1 + _JITTER * (self._jitter() - 0.5)
             await asyncio.sleep(max(0.0, every_s - (self._clock() - began_s)))
 
@@ -129,8 +131,6 @@ class Collector:
                 reading = await read()
         except SlurmError as failure:
             outcome, error = failure.outcome, str(failure)
-        except TooManyJobs as failure:
-            outcome, error = "too_many", str(failure)
         except TimeoutError:
             outcome, error = "timeout", f"the reading took more than {_LIST_S:g} s"
         except Exception as failure:  # noqa: BLE001  # whatever is odd in one source costs that source only

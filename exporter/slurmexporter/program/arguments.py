@@ -72,7 +72,6 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Command:
         look_rate=given.look_rate,
         reason_rate=given.reason_rate,
         full_list_max=given.full_list_max,
-        states_max=given.states_max,
         max_backoff=given.max_backoff,
         max_series=given.max_series,
         job_info=given.job_info,
@@ -213,13 +212,6 @@ def _parser() -> argparse.ArgumentParser:
         default=default.full_list_max,
         metavar="N",
         help="list all jobs at the start if there are at most so many (default: 20000)",
-    )
-    slurm.add_argument(
-        "--states-max",
-        type=_count,
-        default=default.states_max,
-        metavar="N",
-        help="say nothing about jobs if there are more, tasks of arrays counted (default: 250000)",
     )
     slurm.add_argument(
         "--max-backoff",
