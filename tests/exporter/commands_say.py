@@ -13,7 +13,7 @@ _JOB_COLUMNS = (
     "NumNodes", "tres-alloc", "Dependency", "QOS",
 )  # fmt: skip
 _NODE_COLUMNS = (
-    "NodeHost", "StateComplete", "CPUsState", "Memory", "AllocMem", "Gres", "GresUsed", "Partition",
+    "NodeHost", "StateComplete", "CPUsState", "Memory", "AllocMem", "Gres", "GresUsed", "PartitionName",
 )  # fmt: skip
 _WIDTH = 120
 _UNITS = {"K": 1 << 10, "M": MIB, "G": 1 << 30, "T": 1 << 40}

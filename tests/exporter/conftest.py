@@ -134,8 +134,7 @@ async def slurm(cluster: Sandbox) -> AsyncIterator[Client]:
     token = TokenFile(cluster.token_file)
     async with Client(cluster.slurmrestd_url, token=token) as opened:
         yield opened
-        jobs = await opened.jobs.states()
-        if alive := {
-            one.partition("_")[0] for one, state in jobs.items() if state & {"PENDING", "RUNNING"}
-        }:
+        jobs = await opened.jobs.list()
+        alive = {job.job_id for job in jobs if job.job_state & {"PENDING", "RUNNING"}}
+        if alive:
             await opened.jobs.cancel_many(*alive)

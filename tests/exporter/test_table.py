@@ -181,9 +181,10 @@ def test_the_seconds_of_a_run_do_not_depend_on_when_it_is_looked_at(
     table = JobTable(Tally(top_accounts=10))
     read(table, 990, job(7, "PENDING"))
     for now_s in sorted(looks):
-        read(table, now_s, job(7) if now_s < end_s else job(7, "COMPLETED", end_time=end_s))
-    read(table, 2001, job(7, "COMPLETED", end_time=end_s))
-    assert table.tally.cpu_s.get(WHERE, 0) == pytest.approx(4 * (end_s - 1000))
+        has_ended = now_s >= end_s
+        read(table, now_s, job(7, "COMPLETED", end_time=int(end_s)) if has_ended else job(7))
+    read(table, 2001, job(7, "COMPLETED", end_time=int(end_s)))
+    assert 4 * (int(end_s) - 1000) == table.tally.cpu_s.get(WHERE, 0)
 
 
 def test_suspended_time_does_not_count() -> None:

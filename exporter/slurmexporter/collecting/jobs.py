@@ -97,6 +97,7 @@ class JobCollector:
                 # A large array may just have come. If slurmctld hangs, the list fails as well.
                 self._is_listing = True
         if self._is_listing:
+            await self._check_start()
             await self._list_all(is_whole=True)
         self._journal.degrade(LARGE_ARRAYS, holds=self._is_listing)
         self._journal.degrade(OVER_BUDGET, holds=unread > _FEW and not self._first)
@@ -137,7 +138,10 @@ class JobCollector:
 
     async def _check_start(self) -> None:
         """Distrust the table if slurmctld has restarted: ids may be other jobs' now."""
-        started = (await self._slurm.diag()).req_time_start
+        statistics = await self._slurm.diag()
+        started = statistics.req_time_start
+        if statistics.req_time is not None:
+            self.table.skew_s = statistics.req_time.timestamp() - self._wall()
         if self._started is not None and started != self._started:
             self.table.distrust()
             self._needs_list = True

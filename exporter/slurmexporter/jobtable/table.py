@@ -4,6 +4,7 @@ Each job's runs are credited with the seconds that they have held their resource
 before it was read for the first time is credited only if the job is newer than the table.
 """
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
@@ -40,6 +41,8 @@ class JobTable:
 
     def __init__(self, tally: Tally) -> None:
         self.tally = tally
+        self.skew_s = 0.0
+        """How much slurmctld's clock is ahead of ours, at least."""
         self.rows: dict[str, tuple[Job, ...]] = {}
         self._runs: dict[tuple[str, str], _Run] = {}
         self._entries: dict[str, Entry] = {}
@@ -153,7 +156,8 @@ class JobTable:
     def _credit(self, job: Job, now_s: float, *, is_first: bool) -> None:
         if not job.has_started:
             return
-        ran_s = elapsed_s(job, now_s)
+        # Slurm cuts moments to seconds: a job that runs now will not have ended before this one.
+        ran_s = elapsed_s(job, math.floor(now_s + self.skew_s))
         run = self._runs.get((job.base, job.key))
         if run is None or run.start_s != job.start_s:
             run = self._runs[job.base, job.key] = _Run(job.start_s, ran_s if is_first else 0.0)
