@@ -112,9 +112,9 @@ def _running(cluster: Sandbox) -> int:
     return sum(job.state == "RUNNING" for job in commands_say.squeue(cluster))
 
 
-def page(cluster: Sandbox, names: str) -> Mapping[str, Mapping[Labels, float]]:
+def page(cluster: Sandbox, names: str, *more: str) -> Mapping[str, Mapping[Labels, float]]:
     done = subprocess.run(
-        command("--once", f"--names={names}"),
+        command("--once", f"--names={names}", *more),
         env=environment(cluster),
         capture_output=True,
         check=True,
@@ -452,6 +452,36 @@ async def test_what_waits_and_what_nodes_have(cluster: Sandbox, queue: Seen) -> 
             assert float(row["NormShares"]) == pytest.approx(
                 found["slurm_share_norm"][key], abs=1e-5
             )
+
+
+@pytest.mark.parametrize("api", ["v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"])
+async def test_each_version_of_the_api_says_the_same(
+    cluster: Sandbox, queue: Seen, api: str
+) -> None:
+    def stable(found: Mapping[str, Mapping[Labels, float]]) -> Mapping[str, object]:
+        names = [one.name for part in catalogue.NAMES["native"][:3] for one in part.families]
+        return {name: found[name] for name in names}
+
+    assert queue.jobs
+    assert stable(page(cluster, "native")) == stable(page(cluster, "native", f"--api={api}"))
+
+
+def test_the_check_says_what_works(cluster: Sandbox) -> None:
+    def check(**environ: str) -> tuple[int, str]:
+        done = subprocess.run(
+            command("--check"),
+            env={**environment(cluster), **environ},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        return done.returncode, done.stdout
+
+    code, said = check()
+    assert (0, True) == (code, "nodes: 4 read" in said), said
+    code, said = check(SLURM_JWT="nonsense")
+    assert (1, "FAIL") == (code, said[:4])
 
 
 async def test_the_counters_are_what_sacct_says(cluster: Sandbox, slurm: Client, port: int) -> None:
