@@ -69,6 +69,7 @@ docs: venv
 	$(BIN)/python -m docs.generate.metrics > docs/metrics.md
 	$(BIN)/python -m docs.generate.exporter > docs/exporter-metrics.md
 	$(BIN)/python -m docs.generate.dashboard
+	$(BIN)/python -m docs.generate.exporter_dashboards
 	$(BIN)/python -m docs.generate.schema
 
 # Build the documentation as a site in ./site; preview it while you write: make site SITE=serve
