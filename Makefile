@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := bridge webhook extender controllers sandbox benchmarks client exporter deploy docs tests
 
-.PHONY: venv demo test test-fast coverage test-long check soak bench fmt docs site manifests lock clean
+.PHONY: venv demo test test-fast coverage test-long test-real check soak bench fmt docs site manifests lock clean
 
 venv: .venv/ready
 
@@ -40,6 +40,10 @@ bench: venv
 # Take each peer away for ten minutes, on real servers (docs/reliability.md). For a first impression: OUTAGE_S=60 make test-long
 test-long: venv
 	$(BIN)/pytest -m long $(PYTEST_ARGS)
+
+# Everything on real kubelets with real containers (docs/development.md); needs root.
+test-real: venv
+	$(BIN)/pytest -m "not long" tests/realnodes $(PYTEST_ARGS)
 
 # Inject random faults for an hour, on real servers (docs/reliability.md): make soak SOAK_ARGS="--minutes 5 --histories 20"
 soak: venv

@@ -140,14 +140,19 @@ class Pods:
         notes = {f"{PLAYED}/{key}": value for key, value in (played or {}).items()}
         labels = {names.POD_GROUP_LABEL: group} if group else {}
         notes |= {names.POD_GROUP_SIZE_ANNOTATION: str(count)} if group else {}
-        bodies = {name: _manifest(name, cpus, memory_mib, labels, notes) for name in named}
+        await self.create_as(
+            {name: _manifest(name, cpus, memory_mib, labels, notes) for name in named}
+        )
+        return named
+
+    async def create_as(self, bodies: Mapping[str, object]) -> None:
+        """Create pods from manifests of one's own, by name, as fast as they are accepted."""
 
         async def create(name: str) -> None:
             self._moments[Moment.SENT][name] = time.perf_counter()
             await self._kube.request("POST", self._path, body=bodies[name])
 
-        await _all(create, named)
-        return named
+        await _all(create, bodies)
 
     async def end(self, named: Collection[str]) -> None:
         """Let their containers end with exit code 0, as soon as KWOK notices."""

@@ -23,8 +23,9 @@ from bridge.domain.lifecycle import breaker
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.actions import Evict
 from bridge.domain.lifecycle.decision import Deadlines, Facts
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import SlurmJob
-from bridge.domain.model.placeholder import Identity, PlaceholderSpec
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Container, ContainerState, Phase, Pod
 from bridge.domain.observation.pace import Pace
 from bridge.domain.observation.view import Past
@@ -179,7 +180,7 @@ async def _controllers(slurm: SlurmClient, count: int) -> AsyncIterator[_Control
     clock = SystemClock()
     discovery = Discovery(slurm, _CLUSTER, clock=clock.monotonic)
     first = await discovery.refresh()
-    pods = {job.identity.uid: _pod(job) for job in first.jobs.values()}
+    pods = {job.identity.key: _pod(job) for job in first.jobs.values()}
     if len(pods) != count:
         raise RuntimeError(f"{len(pods)} of {count} jobs are found again")
     placeholders = Placeholders(discovery, pace=_pace(), clock=clock, metrics=Metrics("benchmark"))
@@ -217,7 +218,7 @@ def _spec(number: int) -> PlaceholderSpec:
         kind="Pod",
         namespace="ns",
         name=f"p{number}",
-        uid=alone_key(uid),
+        key=alone_key(uid),
         pods=(uid,),
     )
     user = nss.JOB_USER.name
@@ -236,7 +237,7 @@ def _pod(job: SlurmJob) -> Pod:
     now = SystemClock().now()
     node = KubeNode(job.nodes[0])
     return Pod(
-        uid=PodUid(job.identity.uid),
+        uid=PodUid(job.identity.key),
         namespace=job.identity.namespace,
         name=job.identity.name,
         created_at=now,

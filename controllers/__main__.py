@@ -11,8 +11,8 @@ from bridge.domain.lifecycle.actions import Resize, Submit
 from bridge.domain.lifecycle.breaker import Limits
 from bridge.domain.lifecycle.decision import Deadlines
 from bridge.domain.model.pods import Pod
-from bridge.domain.nodes import registration
 from bridge.domain.nodes import state as node_state
+from bridge.domain.nodes.decision import NodeSettings
 from bridge.domain.nodes.spec import Publishing
 from bridge.domain.observation.binding import Bindings
 from bridge.leading.lease import Accession
@@ -87,58 +87,13 @@ async def control(
 ) -> None:
     """Run the controllers while this process leads."""
     await mirror.synced()
-    placement, controllers = program.settings.placement, program.settings.controllers
+    controllers = program.settings.controllers
     poll_s = controllers.poll_interval_s
     term = Leadership(program, mirror, busy_s=poll_s, idle_s=poll_s, submits=False)
-    policy = Deadlines(
-        bind_deadline=timedelta(seconds=placement.bind_deadline_s),
-        start_deadline=timedelta(seconds=controllers.start_deadline_s),
-        kept_slots_deadline=None
-        if controllers.kept_slots_deadline_s is None
-        else timedelta(seconds=controllers.kept_slots_deadline_s),
-        restore_deadline=timedelta(seconds=controllers.restore_deadline_s),
-        overtime=timedelta(minutes=program.settings.slurm.over_time_limit_min),
-        evict_suspended=controllers.suspended == "evict",
-        tell_after=timedelta(seconds=placement.tell_after_s),
-        poll_interval=timedelta(seconds=poll_s),
-        caps=program.settings.caps.values,
-    )
-    breaker = Breaker(
-        Limits(share=controllers.eviction_share, always=controllers.eviction_always),
-        pods=mirror.pods,
-        placeholders=term.placeholders,
-        kube=program.kube,
-        namespace=program.settings.kubernetes.namespace,
-        clock=program.clock,
-        metrics=program.metrics,
-    )
-    program.health.register("evictions", breaker.health)
+    breaker = breaker_of(term)
     inquiry = Inquiry(program.slurm, clock=program.clock, wake=term.wake)
-    restorer = Restorer(
-        program.slurm,
-        discovery=term.discovery,
-        placeholders=term.placeholders,
-        pods=mirror.pods,
-        kube_nodes=mirror.kube_nodes,
-        inquiry=inquiry,
-        clock=program.clock,
-    )
-    nodes = NodeController(
-        kube=program.kube,
-        slurm=program.slurm,
-        kube_nodes=mirror.kube_nodes,
-        pods=mirror.pods,
-        bound=mirror.bound,
-        queue=WorkQueue[SlurmNode](rng=program.rng),
-        naming=partial(naming, program.slurm, term.placeholders),
-        settings=registration_settings(program),
-        holdings=Holdings(mirror.pods, term.placeholders, inquiry, restorer),
-        interval_s=controllers.node_interval_s,
-        reporter=program.reporter,
-        clock=program.clock,
-        metrics=program.metrics,
-        set_aside=program.set_aside,
-    )
+    restorer = restorer_of(term, inquiry)
+    nodes = nodes_of(term, Holdings(mirror.pods, term.placeholders, inquiry, restorer))
     bindings = Bindings()
     watch_bindings(mirror, bindings, program.clock)
     side = Endings(
@@ -153,37 +108,119 @@ async def control(
     )
     wake_with_nodes(mirror, term.wake)
     endings = term.loop(
-        side, policy, submit=place_nothing, resize=place_nothing, restore=restorer.restore
+        side,
+        deadlines(program.settings),
+        submit=place_nothing,
+        resize=place_nothing,
+        restore=restorer.restore,
     )
+    async with asyncio.TaskGroup() as group:
+        group.create_task(fillers_of(term, nodes).run(stop))
+        group.create_task(term.run(endings, stop, workers=controllers.workers))
+        group.create_task(inquiry.run(stop))
+        group.create_task(nodes.run(stop))
+        group.create_task(orphans_of(term).run(stop))
+        group.create_task(breaker.run(stop))
+
+
+def deadlines(settings: Settings) -> Deadlines:
+    """Return how long pods that have their nodes may take for what."""
+    placement, controllers = settings.placement, settings.controllers
+    kept_slots_s = controllers.kept_slots_deadline_s
+    return Deadlines(
+        bind_deadline=timedelta(seconds=placement.bind_deadline_s),
+        start_deadline=timedelta(seconds=controllers.start_deadline_s),
+        kept_slots_deadline=None if kept_slots_s is None else timedelta(seconds=kept_slots_s),
+        restore_deadline=timedelta(seconds=controllers.restore_deadline_s),
+        overtime=timedelta(minutes=settings.slurm.over_time_limit_min),
+        evict_suspended=controllers.suspended == "evict",
+        tell_after=timedelta(seconds=placement.tell_after_s),
+        poll_interval=timedelta(seconds=controllers.poll_interval_s),
+        caps=settings.caps.values,
+    )
+
+
+def breaker_of(term: Leadership) -> Breaker:
+    """Return what holds evictions back if too many pods lost their placeholder at once."""
+    program, controllers = term.program, term.program.settings.controllers
+    breaker = Breaker(
+        Limits(share=controllers.eviction_share, always=controllers.eviction_always),
+        pods=term.mirror.pods,
+        placeholders=term.placeholders,
+        kube=program.kube,
+        namespace=program.settings.kubernetes.namespace,
+        clock=program.clock,
+        metrics=program.metrics,
+    )
+    program.health.register("evictions", breaker.health)
+    return breaker
+
+
+def restorer_of(term: Leadership, inquiry: Inquiry) -> Restorer:
+    """Return what requests again what Slurm has lost."""
+    return Restorer(
+        term.program.slurm,
+        discovery=term.discovery,
+        placeholders=term.placeholders,
+        pods=term.mirror.pods,
+        kube_nodes=term.mirror.kube_nodes,
+        inquiry=inquiry,
+        clock=term.program.clock,
+    )
+
+
+def nodes_of(term: Leadership, holdings: Holdings) -> NodeController:
+    """Return what keeps the nodes of both systems in step."""
+    program, mirror = term.program, term.mirror
+    return NodeController(
+        kube=program.kube,
+        slurm=program.slurm,
+        kube_nodes=mirror.kube_nodes,
+        pods=mirror.pods,
+        bound=mirror.bound,
+        queue=WorkQueue[SlurmNode](rng=program.rng),
+        naming=partial(naming, program.slurm, term.placeholders),
+        settings=registration_settings(program),
+        holdings=holdings,
+        interval_s=program.settings.controllers.node_interval_s,
+        reporter=program.reporter,
+        clock=program.clock,
+        metrics=program.metrics,
+        set_aside=program.set_aside,
+    )
+
+
+def orphans_of(term: Leadership) -> Orphans:
+    """Return what cancels placeholders whose pods are gone."""
+    program = term.program
     orphans = Orphans(
         kube=program.kube,
         slurm=program.slurm,
         cluster=program.cluster,
         namespace=program.settings.kubernetes.namespace,
-        pods=mirror.pods,
+        pods=term.mirror.pods,
         placeholders=term.placeholders,
-        interval_s=controllers.orphan_interval_s,
+        interval_s=program.settings.controllers.orphan_interval_s,
         clock=program.clock,
         metrics=program.metrics,
     )
     program.health.register("orphans", orphans.health)
-    fillers = Fillers(
+    return orphans
+
+
+def fillers_of(term: Leadership, nodes: NodeController) -> Fillers:
+    """Return what tells Slurm of the pods on its nodes that it did not place."""
+    program, mirror = term.program, term.mirror
+    return Fillers(
         slurm=program.slurm,
         cluster=program.cluster,
         kube_nodes=mirror.kube_nodes,
         bound=mirror.bound,
         placeholders=term.placeholders,
         slurm_node=nodes.slurm_node,
-        quiet_s=placement.quiet_period_s,
+        quiet_s=program.settings.placement.quiet_period_s,
         clock=program.clock,
     )
-    async with asyncio.TaskGroup() as group:
-        group.create_task(fillers.run(stop))
-        group.create_task(term.run(endings, stop, workers=controllers.workers))
-        group.create_task(inquiry.run(stop))
-        group.create_task(nodes.run(stop))
-        group.create_task(orphans.run(stop))
-        group.create_task(breaker.run(stop))
 
 
 def certificates_of(program: Program) -> Certificates | None:
@@ -210,10 +247,10 @@ async def place_nothing(pod: Pod, _action: Submit | Resize) -> NoReturn:
     raise AssertionError(f"the controllers were asked to place {pod.full_name}")
 
 
-def registration_settings(program: Program) -> registration.NodeSettings:
+def registration_settings(program: Program) -> NodeSettings:
     """Return how the administrator wants nodes to appear in Slurm."""
     controllers = program.settings.controllers
-    return registration.NodeSettings(
+    return NodeSettings(
         publishing=Publishing(
             cluster=program.cluster,
             node_features=controllers.node_features,
@@ -223,6 +260,7 @@ def registration_settings(program: Program) -> registration.NodeSettings:
         policy=node_state.NodeRules(
             drain_conditions=frozenset(controllers.drain_conditions),
             cordons=controllers.cordon_drained_nodes,
+            device_patience=timedelta(seconds=controllers.device_patience_s),
         ),
         scheduler_name=program.settings.scheduler_name,
         taint_effect=controllers.taint_effect,

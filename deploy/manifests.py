@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from bridge.domain import names
 from bridge.domain.workloads import kinds
 from sandbox import assets
 
@@ -23,8 +24,8 @@ _KINDS = re.compile(r"(?<=^  workloadKinds:\n)(?: {4}.*\n)+", re.MULTILINE)
 _HEAD = """\
 # The chart with deploy/manifests/values.yaml, for Kubernetes 1.30 and newer. Generated: make manifests
 #
-#   kubectl create namespace slurm-bridge
-#   kubectl -n slurm-bridge create secret generic slurm-token --from-file=token=./token
+#   kubectl create namespace slurm-bridge-system
+#   kubectl -n slurm-bridge-system create secret generic slurm-token --from-file=token=./token
 #   kubectl apply --server-side -f slurm-bridge.yaml
 #
 # after the two images and slurm.url in the ConfigMap have been set to yours.
@@ -49,7 +50,7 @@ def chart_values(text: str) -> str:
 def rendered(helm: str) -> str:
     """The file's text."""
     chart = str(DEPLOY / "chart")
-    command = (helm, "template", "slurm-bridge", chart, "--namespace", "slurm-bridge")
+    command = (helm, "template", "slurm-bridge", chart, "--namespace", names.RELEASE_NAMESPACE)
     done = subprocess.run(
         (*command, "--values", str(VALUES), "--kube-version", "1.30.0"),
         capture_output=True,

@@ -9,6 +9,7 @@ from bridge.domain.lifecycle.actions import Restore
 from bridge.domain.lifecycle.decision import Deadlines, WhenFull
 from bridge.domain.model.pods import Pod
 from bridge.kube.objects import Objects
+from bridge.kube.volumes import Volumes
 from bridge.leading.lease import Accession
 from bridge.process import apart, lifetime, logging
 from bridge.process.lifetime import Service
@@ -21,12 +22,14 @@ from bridge.reconcile.program import Program, opened
 from bridge.settings import configuration, request_defaults
 from bridge.settings.configuration import Sources
 from bridge.settings.schema import Settings
+from bridge.slurm import operators
 from extender import app
 from extender.gathering import Gatherer
 from extender.nodes import Bridged
 from extender.owners import Owners
 from extender.side import Placement
 from extender.submitting import Submitter
+from extender.volumes import ClaimReader
 
 
 def main() -> int:
@@ -45,7 +48,7 @@ async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> No
             configured.extender.key_file,
             configured.extender.client_ca_file or None,
         )
-        program.metrics.watch_certificate(lambda: tls.expires_at)
+        program.metrics.certificates.watch(lambda: tls.expires_at)
         program.health.register("certificate", lambda: tls.fault(program.clock.now()))
         extender = app.create(
             kube=program.kube,
@@ -89,32 +92,9 @@ async def place(
         idle_s=placement.idle_poll_interval_s,
         submits=True,
     )
-    bridged = Bridged(
-        program.slurm,
-        cluster=program.cluster,
-        pods=mirror.pods,
-        kube_nodes=mirror.kube_nodes,
-        bound=mirror.bound,
-        placeholders=term.placeholders,
-        clock=program.clock,
-    )
+    bridged = bridged_of(term)
     owners = Owners(Objects(program.kube), program.clock)
-    submitter = Submitter(
-        program.slurm,
-        discovery=term.discovery,
-        placeholders=term.placeholders,
-        gatherer=Gatherer(
-            program.kube,
-            policy=lambda: policy_file.current,
-            owners=owners,
-            bridged=bridged,
-            clock=program.clock,
-        ),
-        defaults=request_defaults.of(program.settings, program.cluster),
-        concurrency=placement.submit_concurrency,
-        clock=program.clock,
-        metrics=program.metrics,
-    )
+    submitter = submitter_of(term, policy_file, owners, bridged)
     side = Placement(
         pods=mirror.pods,
         owners=owners,
@@ -125,19 +105,67 @@ async def place(
         leads_since=program.clock.now(),
         gpu_resources=program.settings.controllers.gpu_resources,
     )
-    policy = Deadlines(
+    loop = term.loop(
+        side,
+        deadlines(program.settings),
+        submit=submitter.submit,
+        resize=submitter.resize,
+        restore=restore_nothing,
+    )
+    await term.run(loop, stop, workers=placement.workers)
+
+
+def deadlines(settings: Settings) -> Deadlines:
+    """Return how long pods that wait for their nodes may take for what."""
+    placement = settings.placement
+    return Deadlines(
         tell_after=timedelta(seconds=placement.tell_after_s),
         incomplete_after=timedelta(seconds=placement.incomplete_after_s),
         avoid_node=timedelta(seconds=placement.avoid_node_s),
         bind_deadline=timedelta(seconds=placement.bind_deadline_s),
         when_full=WhenFull(placement.when_full),
         poll_interval=timedelta(seconds=placement.poll_interval_s),
-        caps=program.settings.caps.values,
+        caps=settings.caps.values,
     )
-    loop = term.loop(
-        side, policy, submit=submitter.submit, resize=submitter.resize, restore=restore_nothing
+
+
+def bridged_of(term: Leadership) -> Bridged:
+    """Return what knows the nodes of both systems and what room they have."""
+    program, mirror = term.program, term.mirror
+    return Bridged(
+        program.slurm,
+        cluster=program.cluster,
+        pods=mirror.pods,
+        kube_nodes=mirror.kube_nodes,
+        bound=mirror.bound,
+        placeholders=term.placeholders,
+        clock=program.clock,
     )
-    await term.run(loop, stop, workers=placement.workers)
+
+
+def submitter_of(
+    term: Leadership, policy_file: PolicyFile, owners: Owners, bridged: Bridged
+) -> Submitter:
+    """Return what submits placeholders as the policy in force allows."""
+    program = term.program
+    return Submitter(
+        program.slurm,
+        discovery=term.discovery,
+        placeholders=term.placeholders,
+        gatherer=Gatherer(
+            program.kube,
+            policy=lambda: policy_file.current,
+            owners=owners,
+            bridged=bridged,
+            claims=ClaimReader(Volumes(program.kube)),
+            slurm_user=lambda: operators.slurm_user(program.slurm),
+            clock=program.clock,
+        ),
+        defaults=request_defaults.of(program.settings, program.cluster),
+        concurrency=program.settings.placement.submit_concurrency,
+        clock=program.clock,
+        metrics=program.metrics,
+    )
 
 
 async def restore_nothing(pod: Pod, _action: Restore) -> None:

@@ -16,7 +16,7 @@ from fastapi import FastAPI, Request, Response
 from bridge.domain.admission import binding as placement
 from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model.pods import Pod
-from bridge.kube import errors, writes
+from bridge.kube import errors, objects, writes
 from bridge.kube.client import KubeClient
 from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
@@ -51,11 +51,11 @@ def create(
         try:
             pod, nodes = wire.filter_args(await request.body())
         except wire.MalformedRequest as error:
-            metrics.extender_call("filter", "malformed", time.perf_counter() - began)
+            metrics.extender.call("filter", "malformed", time.perf_counter() - began)
             return _reply(wire.filter_result((), {}, str(error)))
         verdict = placement.filter_nodes(pod, nodes)
         outcome = "found" if verdict.nodes else "refused"
-        metrics.extender_call("filter", outcome, time.perf_counter() - began)
+        metrics.extender.call("filter", outcome, time.perf_counter() - began)
         return _reply(wire.filter_result(verdict.nodes, verdict.refused))
 
     async def bind(request: Request) -> Response:
@@ -64,10 +64,10 @@ def create(
             binding = _bind(kube, lookup, wire.binding_args(await request.body()))
             pod = await (binding if home is None else _at(home, binding))
         except (wire.MalformedRequest, _RefusedError) as no:
-            metrics.extender_call("bind", "refused", time.perf_counter() - began)
+            metrics.extender.call("bind", "refused", time.perf_counter() - began)
             return _reply(wire.binding_result(str(no)))
-        metrics.extender_call("bind", "bound", time.perf_counter() - began)
-        metrics.bound(pod.waiting_time(clock.now()).total_seconds())
+        metrics.extender.call("bind", "bound", time.perf_counter() - began)
+        metrics.pods.bound(pod.waiting_time(clock.now()).total_seconds())
         return _reply(wire.binding_result())
 
     app = FastAPI(title="slurm-bridge extender", docs_url=None, redoc_url=None, openapi_url=None)
@@ -93,7 +93,7 @@ async def _bind(kube: KubeClient, lookup: Lookup, args: wire.BindingArgs) -> Pod
     pod = lookup(PodUid(args.PodUID))
     try:
         if placement.refuse_binding(pod, args.Node):
-            pod = await writes.get_pod(kube, args.PodNamespace, args.PodName)
+            pod = await objects.get_pod(kube, args.PodNamespace, args.PodName)
             pod = pod if pod.uid == args.PodUID else None
         refusal = placement.refuse_binding(pod, args.Node)
         if pod is None or refusal:

@@ -5,10 +5,10 @@ Owners, namespace labels, Slurm's nodes.
 `bridge.domain.request.effective` defines whose owners matter, and decides on everything at once.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from bridge.domain.ids import SlurmNode
-from bridge.domain.model.placeholder import Identity
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.pods import Pod
 from bridge.domain.request import attribution
 from bridge.domain.request.attribution import Provenance
@@ -20,9 +20,11 @@ from bridge.kube.client import KubeClient
 from bridge.process.clock import Clock
 from extender.nodes import Bridged
 from extender.owners import Owners
+from extender.volumes import ClaimReader
 
 _REMEMBERED_S = 30.0
 _REMEMBERED = 4096
+_OPERATOR_REMEMBERED_S = 600.0
 
 
 class Gatherer:
@@ -35,13 +37,19 @@ class Gatherer:
         policy: Callable[[], Policy],
         owners: Owners,
         bridged: Bridged,
+        claims: ClaimReader,
+        slurm_user: Callable[[], Awaitable[str]],
         clock: Clock,
     ) -> None:
+        """slurm_user: reads the name of Slurm's own user, which no template may result in."""
         self._kube = kube
         self._policy = policy
         self._owners = owners
         self._bridged = bridged
+        self._claims = claims
         self._clock = clock
+        self._read_slurm_user = slurm_user
+        self._slurm_user: tuple[float, str] | None = None
         self._labels: dict[str, tuple[float, Mapping[str, str]]] = {}
 
     async def request(
@@ -61,7 +69,7 @@ class Gatherer:
             avoid: nodes that Kubernetes recently could not use for it.
 
         Raises:
-            KubeError: an owner or the namespace could not be read.
+            KubeError: an owner, the namespace or a volume could not be read.
             SlurmError: Slurm's nodes could not be read.
         """
         policy = self._policy()
@@ -75,6 +83,7 @@ class Gatherer:
             policy=policy,
             pool=await self._bridged.pool(),
             avoid=avoid,
+            claims={pod.uid: await self._claims.claims(pod) for pod in members if pod.claims},
         )
 
     async def standing(self, pod: Pod) -> tuple[Provenance, Policy]:
@@ -82,6 +91,7 @@ class Gatherer:
 
         Raises:
             KubeError: an owner or the namespace could not be read.
+            SlurmError: SlurmUser's name could not be read.
         """
         policy = self._policy()
         read = [pod] if policy.acts_for_others(attribution.maker(pod)) else []
@@ -90,8 +100,17 @@ class Gatherer:
     async def _provenance(self, namespace: str, pods: Sequence[Pod], policy: Policy) -> Provenance:
         return Provenance(
             owners={pod.uid: await self._owners.chain(pod) for pod in pods},
+            groups={pod.uid: await self._owners.groups(pod) for pod in pods},
             namespace_labels=await self._labels_of(namespace) if policy.asks_for_labels else {},
+            slurm_user=await self._operator(),
         )
+
+    async def _operator(self) -> str:
+        """Return the name of SlurmUser; slurmctld reads it when it starts."""
+        now = self._clock.monotonic()
+        if self._slurm_user is None or now - self._slurm_user[0] > _OPERATOR_REMEMBERED_S:
+            self._slurm_user = (now, await self._read_slurm_user())
+        return self._slurm_user[1]
 
     async def _labels_of(self, namespace: str) -> Mapping[str, str]:
         now = self._clock.monotonic()

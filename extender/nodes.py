@@ -4,7 +4,7 @@ Where a pod may go, and whether it fits.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
 from bridge.domain.model.jobs import JobPhase
@@ -88,7 +88,7 @@ class Bridged:
         Slurm has given its room away, and the controllers will evict it.
         """
         job = self._placeholders.job(pod.job_id) if pod.is_bound and pod.job_id else None
-        return job is not None and job.identity.uid == pod.workload and job.phase is JobPhase.ENDED
+        return job is not None and job.identity.key == pod.workload and job.phase is JobPhase.ENDED
 
     def _edited(self, old: KubeNodeFacts | None, new: KubeNodeFacts | None) -> None:
         """Rebuild the pool if a node was added, removed or edited."""
@@ -96,6 +96,6 @@ class Bridged:
             self._pool = None
 
 
-def _of_interest(node: KubeNodeFacts | None) -> tuple[Mapping[str, str], object] | None:
+def _of_interest(node: KubeNodeFacts | None) -> tuple[object, ...] | None:
     """Return what the pool depends on, which excludes the heartbeat."""
-    return (node.labels, node.taints) if node else None
+    return (node.labels, node.taints, node.allocatable) if node else None

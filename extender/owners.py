@@ -12,6 +12,7 @@ import structlog
 from bridge.domain.model.objects import KubeObject, Reference
 from bridge.domain.model.pods import Owner, Pod
 from bridge.domain.workloads import claims
+from bridge.domain.workloads.kinds import pod_group
 from bridge.domain.workloads.membership import Membership
 from bridge.kube import errors
 from bridge.kube.objects import Objects
@@ -68,18 +69,21 @@ class Owners:
         Raises:
             KubeError: the API server could not be asked.
         """
-        group = member.declared_by
+        return None if member.declared_by is None else await self._remembered(member.declared_by)
+
+    async def groups(self, pod: Pod) -> list[KubeObject]:
+        """Return the PodGroup that the pod names, and the Workload behind it, as far as they are readable.
+
+        Raises:
+            KubeError: the API server could not be asked.
+        """
+        named = claims.declaring(pod)
+        group = await self._remembered(named) if named is not None else None
         if group is None:
-            return None
-        now = self._clock.monotonic()
-        if group in self._sizes and now - self._sizes[group][0] < _SIZE_REMEMBERED_S:
-            return self._sizes[group][1]
-        try:
-            found = await self._get(group)
-        except errors.Forbidden:
-            found = None
-        _remember(self._sizes, group, (now, found))
-        return found
+            return []
+        behind = pod_group.workload_of(group)
+        workload = await self._remembered(behind) if behind is not None else None
+        return [group, workload] if workload is not None else [group]
 
     async def chain(self, pod: Pod) -> list[KubeObject]:
         """List the controllers above the pod, nearest first.
@@ -98,6 +102,17 @@ class Owners:
             chain.append(found)
             owner = found.owner
         return chain
+
+    async def _remembered(self, group: Reference) -> KubeObject | None:
+        now = self._clock.monotonic()
+        if group in self._sizes and now - self._sizes[group][0] < _SIZE_REMEMBERED_S:
+            return self._sizes[group][1]
+        try:
+            found = await self._get(group)
+        except errors.Forbidden:
+            found = None
+        _remember(self._sizes, group, (now, found))
+        return found
 
     async def _get(self, group: Reference) -> KubeObject | None:
         try:

@@ -95,7 +95,7 @@ class Placement:
         pod: Pod,
         view: View,
         *,
-        uid: WorkloadKey,
+        key: WorkloadKey,
         now: datetime,
         since: datetime,
         seat: Seat | None = None,
@@ -120,12 +120,12 @@ class Placement:
             shortfall=fit.shortfall(pod, running[0], seat.slot if seat else 0, self._gpu_resources)
             if running
             else "",
-            refusal=self._submitter.refusal(uid),
+            refusal=self._submitter.refusal(key),
         )
 
-    def forget(self, uid: WorkloadKey) -> None:
+    def forget(self, key: WorkloadKey) -> None:
         """Forget a workload that has been placed or is gone."""
-        self._submitter.forget(uid)
+        self._submitter.forget(key)
 
     def forget_pod(self, uid: PodUid) -> None:
         """Do nothing: no pod is remembered."""

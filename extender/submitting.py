@@ -10,8 +10,9 @@ from bridge.domain.ids import PodUid, WorkloadKey, alone_key
 from bridge.domain.lifecycle.actions import Resize, Submit
 from bridge.domain.lifecycle.decision import SubmitRefusal
 from bridge.domain.lifecycle.refusals import Refusals
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import SlurmJob
-from bridge.domain.model.placeholder import Identity, PlaceholderSpec
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
 from bridge.domain.request import attribution, overrides, revision
 from bridge.domain.request.build import Defaults
@@ -57,9 +58,9 @@ class Submitter:
         self._submitted: dict[WorkloadKey, Identity] = {}
         """Each workload's last submit: Slurm may have forgotten that job by the next time."""
 
-    def refusal(self, uid: WorkloadKey) -> SubmitRefusal | None:
+    def refusal(self, key: WorkloadKey) -> SubmitRefusal | None:
         """Return why the workload's last submits were refused; None since one was accepted."""
-        return self._refusals.get(uid)
+        return self._refusals.get(key)
 
     def retry(self, pod: PodUid) -> None:
         """Forget the refusal of a pod's workload.
@@ -68,10 +69,10 @@ class Submitter:
         """
         self._refusals.clear_for(pod)
 
-    def forget(self, uid: WorkloadKey) -> None:
+    def forget(self, key: WorkloadKey) -> None:
         """Forget a workload that has been placed, or is gone."""
-        self._refusals.clear(uid)
-        self._submitted.pop(uid, None)
+        self._refusals.clear(key)
+        self._submitted.pop(key, None)
 
     async def submit(self, pod: Pod, action: Submit) -> None:
         """Submit a placeholder, or remember why not.
@@ -81,11 +82,11 @@ class Submitter:
             KubeError, SlurmError: it was not submitted.
         """
         may_still_happen = False
-        uid = _key(pod, action)
+        key = _key(pod, action)
         try:
             spec = await self._effective(pod, action)
             if isinstance(spec, Refused):
-                self._refuse(uid, _members(pod, action), spec.text)
+                self._refuse(key, _members(pod, action), spec.text)
                 return
             async with self._slots:
                 job_id = await jobs.submit(self._slurm, spec)
@@ -93,15 +94,15 @@ class Submitter:
             may_still_happen = True
             raise
         except errors.Rejected as refusal:
-            self._refuse(uid, _members(pod, action), refusal.words)
+            self._refuse(key, _members(pod, action), refusal.words)
         else:
             self._discovery.note_submitted(job_id, spec.identity)
-            self._submitted[uid] = spec.identity
-            self._refusals.clear(uid)
-            self._metrics.submitted(pod.waiting_time(self._clock.now()).total_seconds())
+            self._submitted[key] = spec.identity
+            self._refusals.clear(key)
+            self._metrics.pods.submitted(pod.waiting_time(self._clock.now()).total_seconds())
             _log.info("placeholder.submitted", job_id=job_id)
         finally:
-            self._placeholders.wrote(uid, may_still_happen=may_still_happen)
+            self._placeholders.wrote(key, may_still_happen=may_still_happen)
 
     async def resize(self, pod: Pod, action: Resize) -> bool:
         """Change a pending placeholder to what its gang needs now.
@@ -152,19 +153,19 @@ class Submitter:
         return (granted.user, granted.account) == (frozen.user, frozen.account)
 
     async def _effective(self, pod: Pod, action: Submit) -> PlaceholderSpec | Refused:
-        uid = _key(pod, action)
-        kept = [self._submitted[uid]] if uid in self._submitted else []
+        key = _key(pod, action)
+        kept = [self._submitted[key]] if key in self._submitted else []
         gathered = await self._gatherer.request(
             _members(pod, action),
             gang=action.gang,
-            submitted=(*kept, *(job.identity for job in self._placeholders.of(uid))),
+            submitted=(*kept, *(job.identity for job in self._placeholders.of(key))),
             avoid=tuple(action.avoid),
         )
         return effective(gathered, self._defaults)
 
-    def _refuse(self, uid: WorkloadKey, members: Sequence[Pod], text: str) -> None:
+    def _refuse(self, key: WorkloadKey, members: Sequence[Pod], text: str) -> None:
         refusal = self._refusals.add(
-            uid, text, at=self._placeholders.now(), members=(member.uid for member in members)
+            key, text, at=self._placeholders.now(), members=(member.uid for member in members)
         )
         _log.warning("placeholder.refused", text=refusal.text, attempts=refusal.attempts)
 
@@ -175,4 +176,4 @@ def _members(pod: Pod, action: Submit) -> tuple[Pod, ...]:
 
 
 def _key(pod: Pod, action: Submit) -> WorkloadKey:
-    return action.gang.uid if action.gang else alone_key(pod.uid)
+    return action.gang.key if action.gang else alone_key(pod.uid)

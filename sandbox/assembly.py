@@ -18,6 +18,8 @@ from sandbox.assets import Asset, AssetName
 from sandbox.instance import Instance
 from sandbox.options import Options
 from sandbox.part import Part
+from sandbox.realnodes import box
+from sandbox.realnodes.network import Network
 
 
 def needed(options: Options) -> tuple[AssetName, ...]:
@@ -31,11 +33,25 @@ def needed(options: Options) -> tuple[AssetName, ...]:
         names.append(AssetName.WORKLOADS)
     if options.bridge:
         names.append(AssetName.HELM)
+    if options.real_nodes:
+        names.append(AssetName.NODE)
     return tuple(names)
 
 
-def assemble(instance: Instance, programs: dict[AssetName, Asset], now: datetime) -> Sequence[Part]:
-    """Write every file the parts read; return the parts, ready to start."""
+def assemble(
+    instance: Instance,
+    programs: dict[AssetName, Asset],
+    now: datetime,
+    network: Network | None = None,
+) -> Sequence[Part]:
+    """Write every file the parts read; return the parts, ready to start.
+
+    Args:
+        instance: the sandbox.
+        programs: what `needed` names.
+        now: certificates and tokens are valid from then.
+        network: of the real nodes, if there are any.
+    """
     options = instance.options
     parts: list[Part] = []
     if options.slurm:
@@ -51,7 +67,7 @@ def assemble(instance: Instance, programs: dict[AssetName, Asset], now: datetime
             parts.append(slurmd.part(instance, asset))
     if options.kubernetes:
         asset = programs[AssetName.KUBE]
-        kubernetes.prepare(instance, now)
+        kubernetes.prepare(instance, now, (network.gateway,) if network else ())
         parts += kubernetes.parts(instance, asset.bin)
         parts.append(kwok.part(instance, asset.bin))
         (instance.bin / "kubectl").symlink_to(asset.bin / "kubectl")
@@ -63,5 +79,9 @@ def assemble(instance: Instance, programs: dict[AssetName, Asset], now: datetime
         chart.prepare(instance, now)
         rendered = chart.render(instance, slurm.job_user(programs[AssetName.SLURM]))
         parts += services.parts(instance, programs[AssetName.KUBE].bin, rendered)
+    if network is not None:
+        kube, node = programs[AssetName.KUBE], programs[AssetName.NODE]
+        box.prepare(instance, kube, node, network, now)
+        parts += box.parts(instance, kube, node, network)
     environment.write(instance)
     return parts

@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from bridge.domain import names
 from sandbox import identity, kubeconfig, kubernetes, nss, pki, slurm_conf
 from sandbox.api import Api
 from sandbox.errors import SandboxError
@@ -23,7 +24,7 @@ from sandbox.identity import Identity
 from sandbox.instance import Instance, make_folder, write_private
 
 CHART = Path(__file__).parents[1] / "deploy" / "chart"
-NAMESPACE = "slurm-bridge"
+NAMESPACE = names.RELEASE_NAMESPACE
 RELEASE = "slurm-bridge"
 _TIMEOUT_S = 60
 _HURRIED: dict[str, dict[str, float]] = {

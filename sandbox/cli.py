@@ -3,10 +3,8 @@
 A Kubernetes and a Slurm cluster of plain processes, with the bridge between them.
 """
 
-import contextlib
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -16,11 +14,16 @@ from rich.table import Table
 
 from sandbox import assets, running
 from sandbox.assembly import needed
-from sandbox.assets import Absent, Asset, AssetError, AssetName
+from sandbox.assets import Absent, Asset, AssetName
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
 from sandbox.instance import Instance
+from sandbox.nodecli import image, node
 from sandbox.options import Options
+from sandbox.realnodes import check as realnodes_check
+from sandbox.realnodes.check import Finding
+from sandbox.realnodes.network import MOST_NODES
+from sandbox.words import State, plainly
 from sandbox.workloads import NAMES as WORKLOADS
 
 app = typer.Typer(
@@ -31,39 +34,16 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+app.add_typer(node)
+app.add_typer(image)
 
 
-def _default_state() -> Path:
-    if os.getuid() == 0:
-        return Path("/var/lib/slurm-bridge/sandbox")
-    return Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "slurm-bridge"
-
-
-State = Annotated[
-    Path,
-    typer.Option(
-        "--state",
-        help="The sandbox's folder.",
-        default_factory=_default_state,
-        show_default="/var/lib/slurm-bridge/sandbox for root, else ~/.local/state/slurm-bridge",
-    ),
-]
 PartName = Annotated[str, typer.Argument(help="Part, such as slurmctld; 'status' lists them.")]
 Names = Annotated[list[AssetName] | None, typer.Argument(show_default="all")]
 Signal = Annotated[str, typer.Option("--signal", help="Signal to end it with.")]
 Wait = Annotated[bool, typer.Option(help="Return when it answers; else at once.")]
 Wipe = Annotated[bool, typer.Option("--wipe", help="Empty its data before starting it again.")]
 _SHAPE = Options()
-
-
-@contextlib.contextmanager
-def _plainly() -> Iterator[None]:
-    """Report errors as one message, without a traceback."""
-    try:
-        yield
-    except (SandboxError, AssetError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from None
 
 
 @app.command()
@@ -79,6 +59,17 @@ def up(
     node_gpus: Annotated[int, typer.Option(help="GPUs per node for Slurm.")] = _SHAPE.node_gpus,
     accounting: Annotated[bool, typer.Option(help="slurmdbd and mariadb: sacct, limits.")] = False,
     bridge: Annotated[bool, typer.Option(help="Run the bridge's three services.")] = True,
+    real_nodes: Annotated[
+        int,
+        typer.Option(min=0, max=MOST_NODES, help="Nodes with real containers; needs root."),
+    ] = 0,
+    real_memory_mib: Annotated[
+        int, typer.Option(min=512, help="Memory of a real node, MiB.")
+    ] = _SHAPE.real_memory_mib,
+    real_gpus: Annotated[int, typer.Option(min=0, help="Fake GPUs of each real node.")] = 0,
+    real_network: Annotated[
+        str, typer.Option(help="The /16 of the real nodes.", show_default="a free one")
+    ] = "",
     hybrid: Annotated[
         bool, typer.Option(help="One additional node with a real slurmd; needs root.")
     ] = False,
@@ -110,6 +101,10 @@ def up(
         accounting=accounting and slurm,
         bridge=bridge and kubernetes and slurm,
         hybrid=hybrid and slurm,
+        real_nodes=real_nodes if kubernetes else 0,
+        real_memory_mib=real_memory_mib,
+        real_gpus=real_gpus,
+        real_network=real_network,
         audit=audit,
         nodes=nodes,
         plain_nodes=plain_nodes,
@@ -121,7 +116,9 @@ def up(
         hurried=hurried,
         feature_gates=tuple(feature_gate or ()),
     )
-    with _plainly():
+    with plainly():
+        if options.real_nodes:
+            _check_machine(state, options)
         if detach:
             _fetch_missing(options)
             Sandbox.up(state, options, outlives_us=True, progress=_say)
@@ -132,16 +129,34 @@ def up(
 
 
 @app.command()
+def check(
+    *,
+    state: State,
+    real_nodes: Annotated[int, typer.Option(min=1, max=MOST_NODES, help="How many.")] = 2,
+    real_network: Annotated[str, typer.Option(help="The /16 they shall have.")] = "",
+) -> None:
+    """Tell whether this machine can run real nodes, and what to do if not; start nothing."""
+    options = Options(real_nodes=real_nodes, real_network=real_network)
+    with plainly():
+        found = _findings(state, options)
+    for finding in found:
+        typer.echo(f"{'FAULT' if finding.stops else 'note'}: {finding.what}\n  {finding.remedy}")
+    if any(finding.stops for finding in found):
+        raise typer.Exit(1)
+    typer.echo(f"this machine can run {real_nodes} real nodes")
+
+
+@app.command()
 def down(*, state: State) -> None:
     """End a sandbox and remove its folder."""
-    with _plainly():
+    with plainly():
         running.take_down(state.absolute())
 
 
 @app.command()
 def status(*, state: State) -> None:
     """Show what is running: process ids, ports, memory."""
-    with _plainly():
+    with plainly():
         parts = Sandbox(state).status().values()
     table = Table("part", "state", "pid", "port", "memory", box=None)
     for part in parts:
@@ -163,35 +178,35 @@ def restart(
     wait: Wait = True,
 ) -> None:
     """End a part and start it again."""
-    with _plainly():
+    with plainly():
         Sandbox(state).restart(part, signal=signal, wipe=wipe, wait=wait)
 
 
 @app.command()
 def stop(part: PartName, *, state: State, signal: Signal = "TERM") -> None:
     """End a part."""
-    with _plainly():
+    with plainly():
         Sandbox(state).stop(part, signal=signal)
 
 
 @app.command()
 def start(part: PartName, *, state: State, wait: Wait = True) -> None:
     """Start a part that is down."""
-    with _plainly():
+    with plainly():
         Sandbox(state).start(part, wait=wait)
 
 
 @app.command()
 def pause(part: PartName, *, state: State) -> None:
     """Suspend a part: SIGSTOP."""
-    with _plainly():
+    with plainly():
         Sandbox(state).pause(part)
 
 
 @app.command()
 def resume(part: PartName, *, state: State) -> None:
     """Continue a paused part: SIGCONT."""
-    with _plainly():
+    with plainly():
         Sandbox(state).resume(part)
 
 
@@ -203,7 +218,7 @@ def kubeconfig(
     group: Annotated[list[str] | None, typer.Option(help="May be repeated.")] = None,
 ) -> None:
     """Create credentials for an ordinary user with the rights RBAC grants; print the file's path."""
-    with _plainly():
+    with plainly():
         typer.echo(Sandbox(state).user_kubeconfig(user, *(group or ())))
 
 
@@ -213,7 +228,7 @@ def fetch(names: Names = None) -> None:
 
     Builds Kubernetes and the workload controllers.
     """
-    with _plainly(), assets.shown(sys.stderr) as report:
+    with plainly(), assets.shown(sys.stderr) as report:
         assets.fetch(names or list(AssetName), report=report)
 
 
@@ -230,9 +245,30 @@ def where() -> None:
 @app.command()
 def clean(names: Names = None) -> None:
     """Empty the cache."""
-    with _plainly(), assets.shown(sys.stderr) as report:
+    with plainly(), assets.shown(sys.stderr) as report:
         for removed in assets.clean(names or list(AssetName), report=report):
             typer.echo(f"removed {removed.path}, {removed.bytes >> 20} MiB")
+
+
+def _findings(state: Path, options: Options) -> tuple[Finding, ...]:
+    facts = realnodes_check.gather(
+        state.absolute(),
+        nodes=options.real_nodes,
+        wanted_network=options.real_network,
+        assets=assets.where(needed(options)),
+        environ=os.environ,
+        is_alive=running.is_running,
+    )
+    return realnodes_check.findings(facts)
+
+
+def _check_machine(state: Path, options: Options) -> None:
+    faults = [finding for finding in _findings(state, options) if finding.stops]
+    if faults:
+        raise SandboxError(
+            "no real nodes on this machine:"
+            + "".join(f"\n  {fault.what}\n    {fault.remedy}" for fault in faults)
+        )
 
 
 def _workloads(text: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ with Sandbox.up(folder, Options(accounting=True)) as sandbox:
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -26,6 +27,7 @@ from sandbox.errors import SandboxError
 from sandbox.instance import SUPERVISOR, Instance
 from sandbox.options import Options
 from sandbox.process import tail
+from sandbox.realnodes import box, inside
 
 _POLL_S = 0.05
 _COMMAND_TIMEOUT_S = 60.0
@@ -133,6 +135,51 @@ class Sandbox:
         """Continue a paused part."""
         self._ask(Request(verb="resume", part=part))
 
+    def on_node(self, node: str, *command: str) -> str:
+        """Run a command on a real node, as root; return what it prints.
+
+        Raises:
+            SandboxError: the node is down, or the exit code is not 0.
+        """
+        return inside.run(self._init(node), *command)
+
+    def end_daemon(self, node: str, daemon: str) -> None:
+        """Kill a real node's daemon, such as its kubelet; the node starts it again."""
+        inside.end(self._init(node), daemon)
+
+    def hold_daemon(self, node: str, daemon: str, *, held: bool) -> None:
+        """Kill a real node's daemon for a while, or let it come back."""
+        inside.hold(self._init(node), daemon, held=held)
+
+    def press(self, node: str, kind: str) -> None:
+        """Put a real node under pressure of memory, disk or pid, or relieve it with none."""
+        inside.press(self.instance, self._init(node), node, kind)
+
+    def load_image(self, archive: Path) -> None:
+        """Give an image to every real node, now and after its reboots."""
+        if not archive.is_file():
+            raise SandboxError(
+                f"no archive {archive}: 'slurm-bridge sandbox image build' makes one"
+            )
+        copy = box.image_folder(self.instance) / f"{archive.stem}.tar"
+        shutil.copyfile(archive, copy)
+        for node in self.instance.options.real_node_names:
+            if self.status()[node].pid is not None:
+                inside.load(self._init(node), copy)
+
+    def _init(self, node: str) -> int:
+        """Return process 1 of a real node, as the host numbers it."""
+        known = self.instance.options.real_node_names
+        if node not in known:
+            raise SandboxError(
+                f"no real node {node!r} in this sandbox; it has"
+                f" {', '.join(known) or 'none: start it with --real-nodes 2'}"
+            )
+        pid = self.status()[node].pid
+        if pid is None:
+            raise SandboxError(f"{node} is down: 'slurm-bridge sandbox start {node}'")
+        return box.init_of(pid)
+
     def detour(self, ways: Detours) -> None:
         """Make services reach parts through other ports, or directly again with {}.
 
@@ -230,10 +277,14 @@ class Sandbox:
 def flags(options: Options) -> tuple[str, ...]:
     """Return the equivalent options of `sandbox up`."""
     switches = ("kubernetes", "slurm", "accounting", "bridge", "hybrid", "hurried", "audit")
-    numbers = ("nodes", "plain_nodes", "node_cpus", "node_memory_mib", "node_gpus")
+    numbers = (
+        *("nodes", "plain_nodes", "node_cpus", "node_memory_mib", "node_gpus"),
+        *("real_nodes", "real_memory_mib", "real_gpus"),
+    )
     return (
         *(f"--{name}" if getattr(options, name) else f"--no-{name}" for name in switches),
         *(f"--{name.replace('_', '-')}={getattr(options, name)}" for name in numbers),
+        f"--real-network={options.real_network}",
         f"--workloads={','.join(options.workloads)}",
         *(f"--set={setting}" for setting in options.settings),
         *(f"--feature-gate={gate}" for gate in options.feature_gates),

@@ -8,9 +8,11 @@ separate certificate for every component, default admission plugins.
 
 import json
 import ssl
+from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from sandbox import identity, kubeconfig, pki, probes
@@ -18,6 +20,11 @@ from sandbox.instance import Instance, make_folder, write_private
 from sandbox.part import Part
 
 ISSUER = "https://kubernetes.default.svc"
+_IN_CLUSTER = (
+    *("kubernetes", "kubernetes.default", "kubernetes.default.svc"),
+    *("kubernetes.default.svc.cluster.local", "10.0.0.1"),
+)
+"""What pods call the API server."""
 _AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
@@ -35,15 +42,21 @@ API server's work.
 """
 
 
-def prepare(instance: Instance, now: datetime) -> None:
-    """Create the cluster's keys, certificates and kubeconfigs."""
+def prepare(instance: Instance, now: datetime, hosts: tuple[str, ...] = ()) -> None:
+    """Create the cluster's keys, certificates and kubeconfigs.
+
+    Args:
+        instance: the sandbox.
+        now: certificates are valid from then.
+        hosts: further addresses of the API server.
+    """
     owner = identity.servers()
     folder = make_folder(instance.kube, owner)
     make_folder(folder / "etcd", owner).chmod(0o700)
     ca = pki.authority(now)
     write_private(folder / "ca.key", ca.key)
     (folder / "ca.crt").write_bytes(ca.certificate)
-    server = pki.issue(ca, name="kube-apiserver", now=now)
+    server = pki.issue(ca, name="kube-apiserver", hosts=(*_IN_CLUSTER, *hosts), now=now)
     write_private(folder / "server.crt", server.certificate, owner)
     write_private(folder / "server.key", server.key, owner)
     tokens = pki.signing_key()
@@ -161,6 +174,7 @@ def _apiserver(instance: Instance, programs: Path) -> Part:
             "--allow-privileged=true",
             *_gates(instance),
             *_audit(instance),
+            *_to_kubelets(instance),
             *(
                 ["--runtime-config=scheduling.k8s.io/v1alpha2=true"]
                 if instance.options.feature_gates
@@ -233,6 +247,17 @@ def _audit(instance: Instance) -> list[str]:
     ]
 
 
+def _to_kubelets(instance: Instance) -> list[str]:
+    """Return the flags by which the API server reaches real kubelets, for logs and exec."""
+    if not instance.options.real_nodes:
+        return []
+    return [
+        "--kubelet-preferred-address-types=InternalIP",
+        f"--kubelet-client-certificate={instance.kube / 'server.crt'}",
+        f"--kubelet-client-key={instance.kube / 'server.key'}",
+    ]
+
+
 def _gates(instance: Instance) -> list[str]:
     gates = ",".join(f"{gate}=true" for gate in instance.options.feature_gates)
     return [f"--feature-gates={gates}"] if gates else []
@@ -250,6 +275,14 @@ def _write_scheduler_configuration(instance: Instance) -> None:
         },
     }
     (instance.kube / "scheduler.json").write_text(json.dumps(configuration, indent=2))
+
+
+def takes_pods(node: Mapping[str, Any]) -> bool:
+    """Check whether it is Ready and the controller manager has removed a new node's taints."""
+    conditions = node["status"].get("conditions", [])
+    taints = [taint["key"] for taint in node["spec"].get("taints", [])]
+    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+    return ready and not any(key.startswith("node.kubernetes.io/") for key in taints)
 
 
 def serving(instance: Instance, port: str) -> tuple[str, ...]:

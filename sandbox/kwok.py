@@ -11,7 +11,6 @@ On a node: `kubelet: dead` keeps it from being made Ready again.
 """
 
 import time
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,8 @@ from sandbox.slurm_conf import PARTITION
 
 STAGES = Path(__file__).parent / "stages"
 GPU_RESOURCE = "nvidia.com/gpu"
+MARK = {"kwok.x-k8s.io/node": "fake"}
+"""The annotation of a node whose kubelet KWOK plays."""
 _PODS_PER_NODE = 500
 _NODES_READY_TIMEOUT_S = 60
 _NODE_READY_TIMEOUT_S = 0.1
@@ -44,7 +45,7 @@ def part(instance: Instance, programs: Path) -> Part:
             str(programs / "kwok"),
             f"--kubeconfig={instance.kube / 'kwok.kubeconfig'}",
             *(f"--config={stage}" for stage in sorted(STAGES.glob("*.yaml"))),
-            "--manage-all-nodes=true",
+            *_nodes_managed(instance),
             "--cidr=10.244.0.1/16",
             "--node-ip=127.0.0.1",
             "--node-name=localhost",
@@ -64,6 +65,14 @@ def part(instance: Instance, programs: Path) -> Part:
     )
 
 
+def _nodes_managed(instance: Instance) -> tuple[str, ...]:
+    """Return the flags that leave real nodes to their kubelets."""
+    if not instance.options.real_nodes:
+        return ("--manage-all-nodes=true",)
+    ((name, value),) = MARK.items()
+    return ("--manage-all-nodes=false", f"--manage-nodes-with-annotation-selector={name}={value}")
+
+
 def _create_nodes(instance: Instance) -> None:
     options = instance.options
     with Api(instance.kubeconfig) as api:
@@ -75,18 +84,17 @@ def _create_nodes(instance: Instance) -> None:
             api.create("/api/v1/nodes", _node(name, size=_size(instance)))
         count = len(options.node_names) + len(options.plain_node_names)
         deadline_s = time.monotonic() + _NODES_READY_TIMEOUT_S + count * _NODE_READY_TIMEOUT_S
-        while not all(_takes_pods(node) for node in api.get("/api/v1/nodes")["items"]):
+        while not all(kubernetes.takes_pods(node) for node in _simulated(api)):
             if time.monotonic() > deadline_s:
                 raise SandboxError(f"the nodes are not ready: see {instance.log('kwok')}")
             time.sleep(max(_POLL_S, count / _LISTED_PER_S))
 
 
-def _takes_pods(node: Mapping[str, Any]) -> bool:
-    """Check whether it is Ready and the controller manager has removed a new node's taints."""
-    conditions = node["status"].get("conditions", [])
-    taints = [taint["key"] for taint in node["spec"].get("taints", [])]
-    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
-    return ready and not any(key.startswith("node.kubernetes.io/") for key in taints)
+def _simulated(api: Api) -> list[dict[str, Any]]:
+    nodes = api.get("/api/v1/nodes")["items"]
+    return [
+        node for node in nodes if MARK.items() <= node["metadata"].get("annotations", {}).items()
+    ]
 
 
 def _slurm_node(instance: Instance, name: str) -> dict[str, object]:
@@ -133,7 +141,7 @@ def _node(
                 "kubernetes.io/os": "linux",
                 **(labels or {}),
             },
-            "annotations": {"kwok.x-k8s.io/node": "fake", **(annotations or {})},
+            "annotations": {**MARK, **(annotations or {})},
         },
         "status": {"capacity": size, "allocatable": size},
     }

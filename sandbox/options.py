@@ -21,6 +21,14 @@ class Options:
     """Real controllers of workload kinds: some of `sandbox.workloads.NAMES`; needs Kubernetes."""
     plain_nodes: int = 1
     """KWOK nodes that Slurm does not know: plain-0 …"""
+    real_nodes: int = 0
+    """Nodes with a real kubelet and real containers, labelled for Slurm: real-0 …; they need root."""
+    real_memory_mib: int = 2048
+    """What a real node's kubelet takes for its machine's memory; its processors are this machine's."""
+    real_gpus: int = 0
+    """Fake GPUs of each real node, from a device plugin; counted as nvidia.com/gpu."""
+    real_network: str = ""
+    """The /16 of real nodes and their pods; default: a free one."""
     hybrid: bool = False
     """One more node, with a slurmd as well as a kubelet; needs root."""
     node_cpus: int = 8
@@ -49,6 +57,11 @@ class Options:
     def plain_node_names(self) -> tuple[str, ...]:
         """The names of the nodes that only Kubernetes knows."""
         return tuple(f"plain-{number}" for number in range(self.plain_nodes))
+
+    @property
+    def real_node_names(self) -> tuple[str, ...]:
+        """The names of the nodes with real kubelets."""
+        return tuple(f"real-{number}" for number in range(self.real_nodes))
 
     @property
     def hybrid_name(self) -> str:

@@ -1,5 +1,6 @@
 """A part of the sandbox: a program, what it needs, and how to check that it answers."""
 
+import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +10,10 @@ from sandbox.identity import Identity
 
 def _nothing() -> None:
     pass
+
+
+def _itself(pid: int) -> int:
+    return pid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +39,12 @@ class Part:
     """Run when it answers for the first time: set-up only the sandbox needs, such as nodes."""
     data: tuple[Path, ...] = ()
     """The folders that `--wipe` empties."""
+    main_pid: Callable[[int], int] = _itself
+    """The process that signals go to, given the one that was started."""
+    freeze: Callable[[bool], None] | None = None
+    """Suspends (True) or continues all its processes; None: SIGSTOP and SIGCONT do."""
+    leaves_by: signal.Signals = signal.SIGTERM
+    """The signal it is ended with when the whole sandbox goes down."""
     restarts: bool = False
     """Started again if it exits by itself, like a Deployment's pods."""
     start_timeout_s: float = 60

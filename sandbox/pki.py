@@ -34,8 +34,23 @@ def authority(now: datetime) -> Pair:
     return _pair(certificate, key)
 
 
-def issue(ca: Pair, *, name: str, groups: tuple[str, ...] = (), now: datetime) -> Pair:
-    """Return a certificate for a client (user `name` in `groups`) and a loopback server."""
+def issue(
+    ca: Pair,
+    *,
+    name: str,
+    groups: tuple[str, ...] = (),
+    hosts: tuple[str, ...] = (),
+    now: datetime,
+) -> Pair:
+    """Return a certificate for a client (user `name` in `groups`) and a loopback server.
+
+    Args:
+        ca: who signs it.
+        name: the user, and the certificate's common name.
+        groups: the user's groups.
+        hosts: further names and addresses of the server.
+        now: it is valid from an hour before.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
     ca_certificate = x509.load_pem_x509_certificate(ca.certificate)
     ca_key = serialization.load_pem_private_key(ca.key, password=None)
@@ -46,7 +61,7 @@ def issue(ca: Pair, *, name: str, groups: tuple[str, ...] = (), now: datetime) -
         .issuer_name(ca_certificate.subject)
         .add_extension(
             x509.SubjectAlternativeName(
-                [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+                [_host(host) for host in ("localhost", "127.0.0.1", *hosts)]
             ),
             critical=False,
         )
@@ -68,6 +83,13 @@ def signing_key() -> Pair:
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )
     return Pair(certificate=public, key=_key_pem(key))
+
+
+def _host(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
 
 
 def _name(common: str, organizations: tuple[str, ...] = ()) -> x509.Name:

@@ -103,9 +103,9 @@ class Process:
         if self._popen.poll() is None:
             # Half-started servers ignore signals: an API server keeps asking for its etcd.
             starting = self.state is State.STARTING
-            self._popen.send_signal(signal.SIGKILL if starting else signal_number)
+            self._signal(signal.SIGKILL if starting else signal_number)
             # A paused process would not see the other signal.
-            self._popen.send_signal(signal.SIGCONT)
+            self._go_on()
             try:
                 self._popen.wait(self.part.stop_timeout_s)
             except subprocess.TimeoutExpired:
@@ -119,15 +119,19 @@ class Process:
 
         Return when each of its threads has stopped: until then the others go on answering.
         """
-        if self._popen is not None and self.pid is not None:
+        if self._popen is None or self.pid is None:
+            return
+        if self.part.freeze is not None:
+            self.part.freeze(True)  # noqa: FBT003  # a part's hook takes a value
+        else:
             self._popen.send_signal(signal.SIGSTOP)
             os.waitid(os.P_PID, self._popen.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
-            self.state = State.PAUSED
+        self.state = State.PAUSED
 
     def resume(self) -> None:
         """Undo `pause`."""
         if self._popen is not None and self.state is State.PAUSED:
-            self._popen.send_signal(signal.SIGCONT)
+            self._go_on()
             self.state = State.UP
 
     def wipe(self) -> None:
@@ -138,6 +142,22 @@ class Process:
                     shutil.rmtree(path)
                 else:
                     path.unlink()
+
+    def _signal(self, number: int) -> None:
+        if self._popen is None:
+            return
+        main = self.part.main_pid(self._popen.pid)
+        if main == self._popen.pid:
+            self._popen.send_signal(number)
+        else:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(main, number)
+
+    def _go_on(self) -> None:
+        if self.part.freeze is not None and self.state is State.PAUSED:
+            self.part.freeze(False)  # noqa: FBT003
+        if self._popen is not None:
+            self._popen.send_signal(signal.SIGCONT)
 
     def _bury(self) -> None:
         # End what is left in its session: slurmctld's slurmscriptd outlives a SIGKILL by a moment.

@@ -18,6 +18,8 @@ from sandbox.control import Request
 from sandbox.errors import SandboxError
 from sandbox.instance import Instance
 from sandbox.options import Options
+from sandbox.realnodes import network, remains
+from sandbox.realnodes.network import Network
 from sandbox.supervisor import Supervisor
 
 _STOP_TIMEOUT_S = 60.0
@@ -47,8 +49,10 @@ def supervise(
         signal.signal(number, _interrupt)
     with _locked(root), contextlib.ExitStack() as cleaning:
         cleaning.callback(instance.clear, root)
+        remains.release(root)  # an earlier one, if everything was killed
         new = Instance.create(root, options)
-        supervisor = Supervisor(new, assemble(new, programs, SystemClock().now()), report)
+        cable = _claim(new, programs, cleaning)
+        supervisor = Supervisor(new, assemble(new, programs, SystemClock().now(), cable), report)
         cleaning.callback(_stop, supervisor)
         try:
             supervisor.start()
@@ -58,10 +62,28 @@ def supervise(
             report("going down")
 
 
+def _claim(
+    new: Instance, programs: dict[AssetName, Asset], cleaning: contextlib.ExitStack
+) -> Network | None:
+    """Create the network of the real nodes, if there are any."""
+    options = new.options
+    if not options.real_nodes:
+        return None
+    ip = programs[AssetName.NODE].bin / "ip"
+    remains.sweep(is_running, ip)
+    cleaning.callback(remains.release, new.root, ip)
+    return network.claim(new.root, ip, nodes=options.real_nodes, wanted=options.real_network)
+
+
 def _stop(supervisor: Supervisor) -> None:
     for number in _STOP_SIGNALS:  # it is going down already
         signal.signal(number, signal.SIG_IGN)
     supervisor.stop()
+
+
+def is_running(root: Path) -> bool:
+    """Check whether a supervisor keeps the sandbox of this folder."""
+    return _holder(root) is not None
 
 
 def check_free(root: Path) -> None:
@@ -99,6 +121,8 @@ def take_down(root: Path) -> None:
     if pid is not None:
         with contextlib.suppress(ProcessLookupError):
             _end(pid, root)
+    instance.check_ours(root)
+    remains.release(root)
     instance.remove(root)
 
 

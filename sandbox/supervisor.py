@@ -60,7 +60,7 @@ class Supervisor:
     def stop(self) -> None:
         """Stop every part, dependents first, each gone before the next."""
         for process in reversed(self._in_order(self._processes.values())):
-            process.stop()
+            process.stop(process.part.leaves_by)
 
     def _bring_up(self, processes: Iterable[Process]) -> None:
         """Start processes, each as soon as those it needs answer; return when all do."""

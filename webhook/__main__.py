@@ -32,7 +32,7 @@ async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> No
     clock = SystemClock()
     metrics = Metrics("webhook")
     tls = ServerTls(configured.webhook.cert_file, configured.webhook.key_file)
-    metrics.watch_certificate(lambda: tls.expires_at)
+    metrics.certificates.watch(lambda: tls.expires_at)
     state = Health()
     state.register("certificate", lambda: tls.fault(clock.now()))
     policy = PolicyFile(sources, configured, metrics)

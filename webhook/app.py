@@ -56,7 +56,7 @@ async def _answer(
     response, outcome = _review(
         request.headers.get("content-type", ""), await request.body(), judge
     )
-    metrics.admission_review(outcome, time.perf_counter() - began)
+    metrics.webhook.review(outcome, time.perf_counter() - began)
     return response
 
 

@@ -66,6 +66,8 @@ class _Review(_Struct):
 
 class _Owner(_Struct):
     kind: str = ""
+    uid: str = ""
+    controller: bool = False
 
 
 class _Metadata(_Struct):
@@ -299,6 +301,7 @@ def _draft(pod: _Pod, review: Review) -> Draft:
         labels=meta.labels,
         annotations=meta.annotations,
         owner_kinds=tuple(owner.kind for owner in meta.owner_references),
+        controller_uid=next((owner.uid for owner in meta.owner_references if owner.controller), ""),
         scheduler_name=spec.scheduler_name,
         node_name=spec.node_name,
         demand=demand.of(

@@ -12,13 +12,12 @@ import os
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
 import typer
-from kubernetes_asyncio.config import ConfigException, list_kube_config_contexts
 
 from bridge import __version__
+from bridge.commands.options import Way
 from bridge.domain.diagnosis.queue import QueuedJob
 from bridge.domain.errors import PeerError
 from bridge.domain.model.nodes import SlurmNodeFacts
@@ -31,35 +30,6 @@ from bridge.slurm.errors import SlurmError
 _TIMEOUT_S = 10.0
 
 T = TypeVar("T")
-
-Kubeconfig = Annotated[
-    str,
-    typer.Option(
-        envvar="KUBECONFIG",
-        help="Kubeconfig to use.",
-        show_default="~/.kube/config",
-        metavar="FILE",
-    ),
-]
-Namespace = Annotated[
-    str, typer.Option("--namespace", "-n", show_default="the kubeconfig's", metavar="NAME")
-]
-ReleaseNamespace = Annotated[
-    str, typer.Option(help="Namespace slurm-bridge is installed in.", metavar="NAME")
-]
-SlurmUrl = Annotated[
-    str,
-    typer.Option(
-        "--slurm-url",
-        envvar="SLURMRESTD_URL",
-        help="Of slurmrestd; several with commas.",
-        metavar="URL",
-    ),
-]
-SlurmTokenFile = Annotated[
-    str,
-    typer.Option(help="File with a Slurm token; otherwise SLURM_JWT is used.", metavar="FILE"),
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,57 +56,36 @@ class Access:
         return None if self.slurm is None else await _or_none(nodes.listing(self.slurm))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
-    """How to reach both systems."""
+@contextlib.asynccontextmanager
+async def _opened(way: Way) -> AsyncIterator[Access]:
+    """Open the clients.
 
-    kubeconfig: str
-    slurm_url: str
-    slurm_token_file: str
-
-    @property
-    def namespace(self) -> str:
-        """The kubeconfig's namespace, for when `-n` is not given."""
-        try:
-            _, current = list_kube_config_contexts(self._kubeconfig)
-        except ConfigException:
-            return "default"
-        return str((current or {"context": {}})["context"].get("namespace") or "default")
-
-    @property
-    def _kubeconfig(self) -> str:
-        return self.kubeconfig or str(Path("~/.kube/config").expanduser())
-
-    @contextlib.asynccontextmanager
-    async def opened(self) -> AsyncIterator[Access]:
-        """Open the clients.
-
-        Raises:
-            ConfigurationError: the kubeconfig is missing or invalid.
-        """
-        async with contextlib.AsyncExitStack() as stack:
-            kube = await stack.enter_async_context(
-                KubeClient.open(
-                    self._kubeconfig,
-                    request_timeout_s=_TIMEOUT_S,
-                    user_agent=f"slurm-bridge-cli/{__version__}",
-                )
+    Raises:
+        ConfigurationError: the kubeconfig is missing or invalid.
+    """
+    async with contextlib.AsyncExitStack() as stack:
+        kube = await stack.enter_async_context(
+            KubeClient.open(
+                way.kubeconfig_file,
+                request_timeout_s=_TIMEOUT_S,
+                user_agent=f"slurm-bridge-cli/{__version__}",
             )
-            token = self.slurm_token_file or stack.enter_context(_token_of_the_environment())
-            slurm = None
-            urls = [url for part in self.slurm_url.split(",") if (url := part.strip())]
-            if urls and token:
-                slurm = await stack.enter_async_context(
-                    SlurmClient.open(urls, token_file=token, request_timeout_s=_TIMEOUT_S)
-                )
-            yield Access(kube=kube, slurm=slurm)
+        )
+        token = way.slurm_token_file or stack.enter_context(_token_of_the_environment())
+        slurm = None
+        urls = [url for part in way.slurm_url.split(",") if (url := part.strip())]
+        if urls and token:
+            slurm = await stack.enter_async_context(
+                SlurmClient.open(urls, token_file=token, request_timeout_s=_TIMEOUT_S)
+            )
+        yield Access(kube=kube, slurm=slurm)
 
 
 def run(way: Way, ask: Callable[[Access], Awaitable[T]]) -> T:
     """Query both systems; an error is one line on standard error and exit code 1."""
 
     async def asked() -> T:
-        async with way.opened() as access:
+        async with _opened(way) as access:
             return await ask(access)
 
     try:

@@ -9,16 +9,11 @@ import typer
 from rich.text import Text
 
 from bridge.commands import access, examine_slurm, output
-from bridge.commands.access import (
-    Access,
-    Kubeconfig,
-    ReleaseNamespace,
-    SlurmTokenFile,
-    SlurmUrl,
-    Way,
-)
+from bridge.commands.access import Access
 from bridge.commands.examine_kube import KubeExaminer
-from bridge.commands.output import Format, FormatOption
+from bridge.commands.options import FormatOption, ReleaseNamespace, Way
+from bridge.commands.output import Format
+from bridge.domain import names
 from bridge.domain.diagnosis.doctor import between, findings, kube, slurm
 from bridge.domain.diagnosis.doctor.between import BothFacts
 from bridge.domain.diagnosis.doctor.findings import Finding, Severity
@@ -36,14 +31,11 @@ _STYLES = {
 
 def command(
     *,
-    release_namespace: ReleaseNamespace = "slurm-bridge",
+    way: Way,
+    release_namespace: ReleaseNamespace = names.RELEASE_NAMESPACE,
     form: FormatOption = Format.TABLE,
-    kubeconfig: Kubeconfig = "",
-    slurm_url: SlurmUrl = "",
-    slurm_token_file: SlurmTokenFile = "",
 ) -> None:
     """Find what is wrong with the installation and how to fix it. Changes nothing."""
-    way = Way(kubeconfig=kubeconfig, slurm_url=slurm_url, slurm_token_file=slurm_token_file)
     found = access.run(way, lambda opened: _examine(opened, way, release_namespace))
     if form in (Format.JSON, Format.YAML):
         output.document([output.plain(finding) for finding in found], form)

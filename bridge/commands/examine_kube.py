@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 import yaml
 
-from bridge.commands.installation import OURS, Installation, config_map
+from bridge.commands.installation import OURS, Installation, config_map, excluded_namespaces
 from bridge.domain import names
 from bridge.domain.diagnosis.doctor.kube import PROGRAMS, KubeFacts
 from bridge.domain.diagnosis.doctor.rights import RIGHTS, Right
@@ -56,13 +56,16 @@ class KubeExaminer:
         version = await self._get("/version")
         installed = await Installation.read(self._client, self._release)
         settings = installed.settings or Settings()
-        selected = await self._readable(self._selected())
+        labelled = await self._readable(self._labelled())
+        excluded = await excluded_namespaces(self._client, self._release)
+        selected = None if labelled is None else [one for one in labelled if one not in excluded]
         skew_s = await self._readable(self._skew_s())
-        webhooks, policies, leases, denied = await gather(
+        webhooks, policies, leases, denied, kept_off = await gather(
             self._readable(self._webhooks()),
             self._readable(self._policies()),
             self._readable(self._lease_ages(skew_s or 0.0)),
             self._readable(self._denied()),
+            self._readable(self._kept_off()),
         )
         admission, scheduler, nodes = await gather(
             self._admission(selected or ()),
@@ -83,6 +86,8 @@ class KubeExaminer:
                 lease_ages=leases,
                 denied=denied,
                 selected_namespaces=None if selected is None else len(selected),
+                kept_off=kept_off,
+                without_effect=tuple(one for one in labelled or () if one in excluded),
             ),
             settings=settings,
             nodes=nodes,
@@ -121,6 +126,26 @@ class KubeExaminer:
         called = {policy["metadata"]["name"] for policy in there}
         return frozenset(name.rpartition("-")[2] for name in called & bound)
 
+    async def _kept_off(self) -> Sequence[str]:
+        """Return the DaemonSets whose new pods policy `direct` refuses, as `namespace/name`."""
+        bindings = await self._ours(
+            "admissionregistration.k8s.io/v1", "validatingadmissionpolicybindings"
+        )
+        deny = [
+            one["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
+            for one in bindings
+            if one["metadata"]["name"].endswith("-daemonsets")
+            and "Deny" in one["spec"]["validationActions"]
+        ]
+        passing = {namespace for terms in deny for term in terms for namespace in term["values"]}
+        found = (await self._get("/apis/apps/v1/daemonsets"))["items"] if deny else []
+        return [
+            f"{one['metadata']['namespace']}/{one['metadata']['name']}"
+            for one in found
+            if one["metadata"]["namespace"] not in passing
+            and any(map(_tolerates, one["spec"]["template"]["spec"].get("tolerations") or []))
+        ]
+
     async def _ours(self, group: str, plural: str) -> Sequence[Json]:
         found = await self._get(paths.collection(group, plural), labelSelector=OURS)
         items: Sequence[Json] = found["items"]
@@ -128,7 +153,7 @@ class KubeExaminer:
 
     # -- does it work -----------------------------------------------------------------------------
 
-    async def _selected(self) -> Sequence[str]:
+    async def _labelled(self) -> Sequence[str]:
         label = f"{names.ENABLED_LABEL}=true,app.kubernetes.io/name!=slurm-bridge"
         found = await self._get("/api/v1/namespaces", labelSelector=label)
         return [item["metadata"]["name"] for item in found["items"]]
@@ -221,3 +246,9 @@ class KubeExaminer:
 
     async def _get(self, path: str, **params: str) -> Any:
         return msgspec.json.decode(await self._client.request("GET", path, params=params))
+
+
+def _tolerates(toleration: Json) -> bool:
+    """Return whether it tolerates the managed-node taint, as policy `daemonsets` judges it."""
+    is_ours = toleration.get("key", "") in ("", names.MANAGED_NODE_TAINT)
+    return is_ours and toleration.get("effect", "") in ("", "NoSchedule", "NoExecute")

@@ -50,6 +50,7 @@ async def examine(
             else clocks.skew_s(datetime.fromtimestamp(at_s, UTC), asked=asked, answered=answered),
             partitions=await inspection.partitions(client),
             slurm_nodes=len(found),
+            qos=await inspection.qos(client),
             conf=await inspection.conf(client),
         ), found
     except Unavailable as error:

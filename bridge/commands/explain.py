@@ -20,18 +20,12 @@ import yaml
 from rich.text import Text
 
 from bridge.commands import access, output
-from bridge.commands.access import (
-    Access,
-    Kubeconfig,
-    Namespace,
-    ReleaseNamespace,
-    SlurmTokenFile,
-    SlurmUrl,
-    Way,
-)
-from bridge.commands.installation import Installation
-from bridge.commands.output import Format, FormatOption
+from bridge.commands.access import Access
+from bridge.commands.installation import Installation, excluded_namespaces
+from bridge.commands.options import FormatOption, Namespace, ReleaseNamespace, Way
+from bridge.commands.output import Format
 from bridge.domain import caps, names
+from bridge.domain.diagnosis import namespaces
 from bridge.domain.faults import Refused
 from bridge.domain.ids import PodUid
 from bridge.domain.model.objects import KubeObject, Reference
@@ -83,15 +77,12 @@ class Explained:
 def command(
     file: Annotated[str, typer.Argument(help="Manifest to explain; - reads standard input.")],
     *,
+    way: Way,
     namespace: Namespace = "",
-    release_namespace: ReleaseNamespace = "slurm-bridge",
+    release_namespace: ReleaseNamespace = names.RELEASE_NAMESPACE,
     form: FormatOption = Format.TABLE,
-    kubeconfig: Kubeconfig = "",
-    slurm_url: SlurmUrl = "",
-    slurm_token_file: SlurmTokenFile = "",
 ) -> None:
     """Show what a manifest would become in Slurm and what is wrong with it. Creates nothing."""
-    way = Way(kubeconfig=kubeconfig, slurm_url=slurm_url, slurm_token_file=slurm_token_file)
     documents = _documents(file)
     where = namespace or way.namespace
     explained = access.run(
@@ -126,7 +117,9 @@ async def _explain(
     opened: Access, documents: Sequence[dict[str, Any]], namespace: str, release: str
 ) -> Sequence[Explained]:
     installed = await Installation.read(opened.kube, release)
-    return await _Explainer(opened, installed, documents).explain(namespace)
+    excluded = await excluded_namespaces(opened.kube, release)
+    explainer = _Explainer(opened, installed, documents, release=release, excluded=excluded)
+    return await explainer.explain(namespace)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,14 +146,22 @@ class _Explainer:
     """Gathers once what is needed to assemble the jobs."""
 
     def __init__(
-        self, opened: Access, installed: Installation, documents: Sequence[dict[str, Any]]
+        self,
+        opened: Access,
+        installed: Installation,
+        documents: Sequence[dict[str, Any]],
+        *,
+        release: str,
+        excluded: frozenset[str],
     ) -> None:
         self._opened = opened
         self._installed = installed
+        self._release = release
+        self._excluded = excluded
         self._objects = Objects(opened.kube)
         self._documents = documents
         self._declared: dict[Reference, KubeObject | None] = {}
-        """The PodGroups that were looked up."""
+        """The PodGroups and Workloads that were looked up."""
         self._owners: dict[PodUid, Sequence[KubeObject]] = {}
         self._gangs: dict[str, list[tuple[Membership, Pod]]] = {}
         """The pods of all templates, by workload."""
@@ -194,7 +195,7 @@ class _Explainer:
         pods = expected.pods(template, made)
         note = "" if pods else "makes no pods"
         if not made.is_gated:
-            note = f"not scheduled by Slurm: namespace {namespace} is not labelled {names.ENABLED_LABEL}=true"
+            note = f"not scheduled by Slurm: {self._why_not(namespace)}"
         members = [(await self._membership(pod, template.owners), pod) for pod in pods]
         for member, pod in members:
             self._owners[pod.uid] = template.owners
@@ -204,6 +205,11 @@ class _Explainer:
             members=members,
             answer=Explained(where=where, note=note) if note else None,
         )
+
+    def _why_not(self, namespace: str) -> str:
+        if namespace in self._excluded:
+            return namespaces.no_effect(namespace, release=self._release)
+        return f"namespace {namespace} is not labelled {names.ENABLED_LABEL}=true"
 
     async def _dry_run(self, template: Template, namespace: str) -> Pod:
         body = {
@@ -226,13 +232,24 @@ class _Explainer:
         group = member.declared_by
         if member.kind != pod_group.KIND or group is None:
             return member
-        if group not in self._declared:
-            self._declared[group] = await self._pod_group(group)
-        declared = self._declared[group]
+        declared = await self._declaring(group)
         is_served = declared is not None or await self._serves(group)
         return claims.settled(member, pod, declared, is_served=is_served)
 
-    async def _pod_group(self, group: Reference) -> KubeObject | None:
+    async def _declaring(self, group: Reference) -> KubeObject | None:
+        if group not in self._declared:
+            self._declared[group] = await self._look_up(group)
+        return self._declared[group]
+
+    async def _groups(self, pod: Pod) -> Sequence[KubeObject]:
+        """Return the PodGroup that the pod names, and the Workload behind it."""
+        named = claims.declaring(pod)
+        group = await self._declaring(named) if named is not None else None
+        behind = pod_group.workload_of(group) if group is not None else None
+        workload_ = await self._declaring(behind) if behind is not None else None
+        return [each for each in (group, workload_) if each is not None]
+
+    async def _look_up(self, group: Reference) -> KubeObject | None:
         for document in self._documents:
             found = manifests.read(document)
             where = found.namespace or group.namespace
@@ -274,7 +291,11 @@ class _Explainer:
         gathered = Gathered(
             members=members,
             gang=gang,
-            provenance=Provenance(owners=self._owners, namespace_labels=labels),
+            provenance=Provenance(
+                owners=self._owners,
+                groups={each.uid: await self._groups(each) for each in members},
+                namespace_labels=labels,
+            ),
             policy=site.policy,
             pool=site.pool,
         )

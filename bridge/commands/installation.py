@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from bridge.domain.diagnosis import namespaces
 from bridge.domain.ids import ClusterId
 from bridge.kube import objects, paths
 from bridge.kube.client import KubeClient
@@ -49,6 +50,29 @@ async def scheduler_name(client: KubeClient, namespace: str) -> str | None:
     text = await config_map(client, namespace, component="config", key="config.yaml")
     settings = None if text is None else _parsed(text, namespace)[0]
     return None if settings is None else settings.scheduler_name
+
+
+async def excluded_namespaces(client: KubeClient, release: str) -> frozenset[str]:
+    """Return the namespaces whose pods Slurm never places, whatever their labels.
+
+    As the binding of policy `namespaces` lists them; the chart's default if it may not be read.
+
+    Raises:
+        KubeError: the API server does not answer.
+    """
+    path = paths.collection("admissionregistration.k8s.io/v1", "validatingadmissionpolicybindings")
+    try:
+        body = await client.request("GET", path, params={"labelSelector": OURS})
+    except (Forbidden, NotFound):
+        return frozenset({release, namespaces.ALWAYS_EXCLUDED})
+    found = [
+        term["values"]
+        for binding in msgspec.json.decode(body)["items"]
+        if binding["metadata"]["name"].endswith("-namespaces")
+        for term in binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
+        if term["key"] == "kubernetes.io/metadata.name"
+    ]
+    return frozenset(found[0]) if found else frozenset({release, namespaces.ALWAYS_EXCLUDED})
 
 
 async def config_map(client: KubeClient, namespace: str, *, component: str, key: str) -> str | None:

@@ -3,8 +3,9 @@
 import typer
 
 from bridge.commands import access, output
-from bridge.commands.access import Access, Kubeconfig, SlurmTokenFile, SlurmUrl, Way
-from bridge.commands.output import Format, FormatOption, TableColumn
+from bridge.commands.access import Access
+from bridge.commands.options import FormatOption, Way
+from bridge.commands.output import Format, TableColumn
 from bridge.domain import names
 from bridge.domain.diagnosis import overview
 from bridge.domain.diagnosis.overview import NodeRow
@@ -34,13 +35,10 @@ COLUMNS = (
 
 def command(
     *,
+    way: Way,
     form: FormatOption = Format.TABLE,
-    kubeconfig: Kubeconfig = "",
-    slurm_url: SlurmUrl = "",
-    slurm_token_file: SlurmTokenFile = "",
 ) -> None:
     """Show the nodes of both systems, and where they do not match."""
-    way = Way(kubeconfig=kubeconfig, slurm_url=slurm_url, slurm_token_file=slurm_token_file)
     found = access.run(way, _ask)
     output.table(found, COLUMNS, form, nothing="no node is handed to Slurm")
     raise typer.Exit(MISMATCH if any(row.mismatch for row in found) else 0)

@@ -9,7 +9,7 @@ import json
 import sys
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 import yaml
@@ -29,8 +29,6 @@ class Format(enum.StrEnum):
     JSON = "json"
     YAML = "yaml"
 
-
-FormatOption = Annotated[Format, typer.Option("--output", "-o", help="Output format.")]
 
 _STYLES = {
     "RUNNING": "green",

@@ -3,6 +3,7 @@
 import typer
 
 from bridge.commands import doctor, explain, nodes, queue, why
+from bridge.commands.options import reaches_both
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -10,11 +11,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Show what Slurm does with your pods.",
 )
-app.command("why")(why.command)
-app.command("queue")(queue.command)
-app.command("nodes")(nodes.command)
-app.command("explain")(explain.command)
-app.command("doctor")(doctor.command)
+for name, command in (
+    ("why", why.command),
+    ("queue", queue.command),
+    ("nodes", nodes.command),
+    ("explain", explain.command),
+    ("doctor", doctor.command),
+):
+    app.command(name)(reaches_both(command))
 
 
 def main() -> None:

@@ -9,16 +9,9 @@ import typer
 from rich.live import Live
 
 from bridge.commands import access, installation, output
-from bridge.commands.access import (
-    Access,
-    Kubeconfig,
-    Namespace,
-    ReleaseNamespace,
-    SlurmTokenFile,
-    SlurmUrl,
-    Way,
-)
-from bridge.commands.output import Format, FormatOption, TableColumn
+from bridge.commands.access import Access
+from bridge.commands.options import FormatOption, Namespace, ReleaseNamespace, Way
+from bridge.commands.output import Format, TableColumn
 from bridge.domain import names
 from bridge.domain.diagnosis import queue
 from bridge.domain.diagnosis.queue import QueueEntry
@@ -47,19 +40,16 @@ _PACE_S = 2.0
 
 def command(
     *,
+    way: Way,
     namespace: Namespace = "",
     everywhere: Annotated[
         bool, typer.Option("--all-namespaces", "-A", help="Show all namespaces.")
     ] = False,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Until Ctrl-C.")] = False,
-    release_namespace: ReleaseNamespace = "slurm-bridge",
+    release_namespace: ReleaseNamespace = names.RELEASE_NAMESPACE,
     form: FormatOption = Format.TABLE,
-    kubeconfig: Kubeconfig = "",
-    slurm_url: SlurmUrl = "",
-    slurm_token_file: SlurmTokenFile = "",
 ) -> None:
     """Show workloads and their placeholders: pending ones first, in Slurm's order."""
-    way = Way(kubeconfig=kubeconfig, slurm_url=slurm_url, slurm_token_file=slurm_token_file)
     where = "" if everywhere else namespace or way.namespace
 
     def look() -> Sequence[QueueEntry]:

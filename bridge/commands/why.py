@@ -7,20 +7,13 @@ import typer
 from rich.text import Text
 
 from bridge.commands import access, installation, output
-from bridge.commands.access import (
-    Access,
-    Kubeconfig,
-    Namespace,
-    ReleaseNamespace,
-    SlurmTokenFile,
-    SlurmUrl,
-    Way,
-)
-from bridge.commands.output import Format, FormatOption
+from bridge.commands.access import Access
+from bridge.commands.options import FormatOption, Namespace, ReleaseNamespace, Way
+from bridge.commands.output import Format
 from bridge.domain import names
 from bridge.domain.diagnosis import why
 from bridge.domain.diagnosis.why import Diagnosis, Situation, Stage
-from bridge.kube import objects, writes
+from bridge.kube import objects
 from bridge.kube.errors import Forbidden
 
 WAITS = 3
@@ -30,15 +23,12 @@ WAITS = 3
 def command(
     pod: Annotated[str, typer.Argument(help="Name, or NAMESPACE/NAME.")],
     *,
+    way: Way,
     namespace: Namespace = "",
-    release_namespace: ReleaseNamespace = "slurm-bridge",
+    release_namespace: ReleaseNamespace = names.RELEASE_NAMESPACE,
     form: FormatOption = Format.TABLE,
-    kubeconfig: Kubeconfig = "",
-    slurm_url: SlurmUrl = "",
-    slurm_token_file: SlurmTokenFile = "",
 ) -> None:
     """Show why a pod waits, who is ahead of it and what can be done."""
-    way = Way(kubeconfig=kubeconfig, slurm_url=slurm_url, slurm_token_file=slurm_token_file)
     where, _, name = pod.rpartition("/")
     where = where or namespace or way.namespace
     found = access.run(way, lambda opened: _ask(opened, where, name, release_namespace))
@@ -50,7 +40,7 @@ def command(
 
 
 async def _ask(opened: Access, namespace: str, name: str, release: str) -> Diagnosis:
-    pod = await writes.get_pod(opened.kube, namespace, name)
+    pod = await objects.get_pod(opened.kube, namespace, name)
     try:
         labels = (await objects.get_namespace(opened.kube, namespace)).labels
     except (
@@ -62,6 +52,9 @@ async def _ask(opened: Access, namespace: str, name: str, release: str) -> Diagn
             pod=pod,
             now=datetime.now(UTC),  # noqa: TID251  # a person runs a command now
             namespace_is_selected=labels.get(names.ENABLED_LABEL) == "true",
+            release=release,
+            namespace_is_excluded=namespace
+            in await installation.excluded_namespaces(opened.kube, release),
             queue=await opened.queue(),
             scheduler_name=await installation.scheduler_name(opened.kube, release)
             or names.SCHEDULER_NAME,

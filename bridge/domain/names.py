@@ -11,6 +11,10 @@ DEFAULT_SCHEDULER_NAME = "default-scheduler"
 """The API server's default for `spec.schedulerName`, set before admission when the user wrote
 nothing."""
 
+RELEASE_NAMESPACE = "slurm-bridge-system"
+"""Where slurm-bridge itself is installed by default. Not `slurm-bridge`: users of SchedMD's bridge
+keep their workloads there."""
+
 ENABLED_LABEL = "slurm-bridge.dev/enabled"
 """Namespace label, set to "true" by an administrator: Slurm places the pods created here."""
 
@@ -77,6 +81,10 @@ overwrites any value already there."""
 RULES_ANNOTATION = "slurm-bridge.dev/policy-rules"
 """Pod annotation, like `REQUESTER_ANNOTATION`: the policy rules that match its requester, separated
 by commas."""
+
+OWNER_ANNOTATION = "slurm-bridge.dev/owner"
+"""Pod annotation, like `REQUESTER_ANNOTATION`: the uid of the controller that owned the pod at
+CREATE. A pod may be released and adopted by another one later."""
 
 CANCEL_ORPHANS_UNTIL_ANNOTATION = "slurm-bridge.dev/cancel-orphans-until"
 """Annotation of slurm-bridge's own namespace: until this moment (RFC 3339), placeholders without

@@ -18,6 +18,9 @@ T = TypeVar("T")
 _LONGEST_TEXT = 8192
 """Characters of an annotation that we did not write. Whatever we read of others is shorter."""
 
+_MOST_CLAIMS = 32
+"""Claims of one pod whose volumes limit where it may run; kube-scheduler looks at all of them."""
+
 _OURS = ("slurm-bridge.dev/", "scheduler.slinky.slurm.net/", "slinky.slurm.net/")
 """These tie a placed pod to its job and stay, however many others there are."""
 
@@ -75,3 +78,13 @@ def _fewer(found: Mapping[str, str], most: int) -> Mapping[str, str]:
         return found
     ours = {key: text for key, text in found.items() if key.startswith(_OURS)}
     return dict(islice(ours.items(), most)) | dict(islice(found.items(), most))
+
+
+def claims(spec: wire.PodSpec) -> tuple[str, ...]:
+    """Return the names of the claims a pod uses, but no more than the largest number."""
+    found = [
+        volume.persistent_volume_claim.claim_name
+        for volume in spec.volumes
+        if volume.persistent_volume_claim
+    ]
+    return tuple(dict.fromkeys(found[:_MOST_CLAIMS]))

@@ -16,7 +16,7 @@ from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model import demand, nodes, pods
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.objects import KubeObject
-from bridge.kube import bounds, containers, odd_numbers, wire
+from bridge.kube import bounds, containers, node_terms, odd_numbers, wire
 from bridge.kube.errors import Malformed
 
 T = TypeVar("T")
@@ -202,7 +202,7 @@ def _read(
 def _to_pod(wired: wire.Pod) -> pods.Pod:
     meta, spec, status = wired.metadata, wired.spec, wired.status
     affinity = spec.affinity.node_affinity if spec.affinity else None
-    terms = _wired_terms(affinity)
+    terms = node_terms.required(affinity)
     sizes = bounds.sizes(meta, terms, spec)
     return pods.Pod(
         uid=PodUid(meta.uid),
@@ -220,11 +220,12 @@ def _to_pod(wired: wire.Pod) -> pods.Pod:
         scheduling_group=spec.scheduling_group.pod_group_name if spec.scheduling_group else "",
         demand=_demand(spec),
         node_selector=spec.node_selector,
-        node_terms=_node_terms(terms) if bounds.is_readable(sizes) else (pods.NodeTerm(),),
+        node_terms=node_terms.read(terms) if bounds.is_readable(sizes) else (pods.NodeTerm(),),
         has_affinity=spec.affinity is not None,
         has_node_affinity=affinity is not None,
         tolerations=bounds.first(_tolerations(spec.tolerations), "tolerations"),
         host_ports=bounds.first(_host_ports(spec), "host_ports"),
+        claims=bounds.claims(spec),
         kube_node=KubeNode(spec.node_name) if spec.node_name else None,
         phase=status.phase,
         reason=status.reason,
@@ -334,28 +335,6 @@ def _demand_of(
 def _resources(container: _Container) -> demand.Resources:
     requests, limits, is_sidecar = container
     return demand.Resources(dict(requests), dict(limits), is_sidecar)
-
-
-def _wired_terms(affinity: wire.NodeAffinity | None) -> list[wire.NodeSelectorTerm]:
-    if affinity is None:
-        return []
-    return affinity.required_during_scheduling_ignored_during_execution.node_selector_terms
-
-
-def _node_terms(terms: Iterable[wire.NodeSelectorTerm]) -> tuple[pods.NodeTerm, ...]:
-    return tuple(
-        pods.NodeTerm(
-            match_labels=_requirements(term.match_expressions),
-            match_fields=_requirements(term.match_fields),
-        )
-        for term in terms
-    )
-
-
-def _requirements(wired: Iterable[wire.Requirement]) -> tuple[pods.Requirement, ...]:
-    return tuple(
-        pods.Requirement(key=r.key, operator=r.operator, values=tuple(r.values)) for r in wired
-    )
 
 
 def _tolerations(wired: Iterable[wire.Toleration]) -> tuple[pods.Toleration, ...]:

@@ -1,15 +1,19 @@
-"""One-shot list of objects; long-running callers use `bridge.kube.watch`."""
+"""One-shot lists of objects; long-running callers use `bridge.kube.watch`."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import TypeVar
 
+import msgspec
+
+from bridge.domain.ids import PodUid
 from bridge.kube import decode, paths
-from bridge.kube.client import NO_PARAMS, KubeClient
+from bridge.kube.client import JSON, METADATA_ONLY_LIST, NO_PARAMS, KubeClient
 from bridge.kube.decode import ResourceKind
 
 T = TypeVar("T")
 
 _PAGE = 500
+"""Objects per page, as in client-go."""
 
 
 async def listing(
@@ -31,15 +35,28 @@ async def listing(
         KubeError: the list could not be read, or its continue token has expired (410); list again.
     """
     path = _path(kind.path, namespace)
-    found: list[T] = []
+    return [kind.read(item) async for item in _items(client, path, params)]
+
+
+async def pod_uids(client: KubeClient, namespace: str) -> frozenset[PodUid]:
+    """Return the uids of all pods of a namespace as it is now, not from a cache."""
+    path = paths.collection("v1", "pods", namespace)
+    items = _items(client, path, NO_PARAMS, accept=METADATA_ONLY_LIST)
+    return frozenset([PodUid(decode.identity(item).uid) async for item in items])
+
+
+async def _items(
+    client: KubeClient, path: str, params: Mapping[str, str], *, accept: str = JSON
+) -> AsyncIterator[msgspec.Raw]:
     token = ""
     while True:
         query = {**params, "limit": str(_PAGE), **({"continue": token} if token else {})}
-        page = decode.page(path, await client.request("GET", path, params=query))
-        found.extend(map(kind.read, page.items))
+        page = decode.page(path, await client.request("GET", path, params=query, accept=accept))
+        for item in page.items:
+            yield item
         token = page.metadata.continue_
         if not token:
-            return found
+            return
 
 
 def _path(collection: str, namespace: str) -> str:

@@ -1,12 +1,17 @@
-"""Read any object by the fields of an owner reference: apiVersion, kind, name."""
+"""Read one object as it is now: a pod, a namespace, or any by apiVersion, kind and name.
+
+These are quorum reads: without a `resourceVersion`, the API server returns the current state, not
+the state of its cache.
+"""
 
 from typing import NamedTuple
 
 import msgspec
 
 from bridge.domain.model.objects import WHOLE_KINDS, KubeObject
+from bridge.domain.model.pods import Pod
 from bridge.kube import decode, errors, paths, wire
-from bridge.kube.client import METADATA_ONLY, KubeClient
+from bridge.kube.client import JSON, METADATA_ONLY, KubeClient
 
 _resources = msgspec.json.Decoder(wire.ApiResourceList)
 
@@ -14,6 +19,15 @@ _resources = msgspec.json.Decoder(wire.ApiResourceList)
 class _Resource(NamedTuple):
     plural: str
     is_namespaced: bool
+
+
+async def get_pod(client: KubeClient, namespace: str, name: str) -> Pod:
+    """Return the pod that has this name now; the caller has to compare the uid.
+
+    Raises:
+        NotFound: there is no pod of that name.
+    """
+    return decode.pod(await client.request("GET", paths.pod(namespace, name)))
 
 
 async def get_namespace(client: KubeClient, name: str) -> KubeObject:
@@ -51,7 +65,7 @@ class Objects:
         where = paths.collection(
             api_version, resource.plural, namespace if resource.is_namespaced else ""
         )
-        accept = "application/json" if kind in WHOLE_KINDS else METADATA_ONLY
+        accept = JSON if kind in WHOLE_KINDS else METADATA_ONLY
         body = await self._client.request("GET", where + paths.of(name), accept=accept)
         return decode.kube_object(body, api_version, kind)
 

@@ -39,3 +39,8 @@ def collection(api_version: str, plural: str = "", namespace: str = "") -> str:
     root = ("apis", group, version) if group else ("api", version)
     where = ("namespaces", namespace) if namespace else ()
     return of(*root, *where, *((plural,) if plural else ()))
+
+
+def pod(namespace: str, name: str) -> str:
+    """Return the path of a pod."""
+    return of("api", "v1", "namespaces", namespace, "pods", name)

@@ -138,6 +138,18 @@ class SchedulingGroup(Struct):
     pod_group_name: str = ""
 
 
+class ClaimReference(Struct):
+    """`core/v1 PersistentVolumeClaimVolumeSource`."""
+
+    claim_name: str = ""
+
+
+class Volume(Struct):
+    """`core/v1 Volume`: claims only."""
+
+    persistent_volume_claim: ClaimReference | None = None
+
+
 class PodSpec(Struct):
     """`core/v1 PodSpec`."""
 
@@ -151,6 +163,7 @@ class PodSpec(Struct):
     node_selector: dict[str, str] = {}
     affinity: Affinity | None = None
     tolerations: list[Toleration] = []
+    volumes: list[Volume] = []
     overhead: dict[str, str] = {}
     resources: Resources | None = None
     restart_policy: str = "Always"

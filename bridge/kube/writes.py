@@ -1,9 +1,7 @@
-"""Calls that change one object, and the reads that go with them.
+"""Calls that change one object.
 
-This layer is thin: what to write is decided and built elsewhere. Reads are quorum reads: without a
-`resourceVersion`, the API server returns the current state, not the state of its cache. A write
-returns the object as written; pass it to `Cache.observe` with the version the decision was based
-on as `base`.
+This layer is thin: what to write is decided and built elsewhere. A write returns the object as
+written; pass it to `Cache.observe` with the version the decision was based on as `base`.
 """
 
 from collections.abc import Mapping
@@ -12,36 +10,9 @@ from typing import assert_never
 from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import Pod
-from bridge.kube import decode, errors, paths
-from bridge.kube.client import JSON_PATCH, METADATA_ONLY_LIST, STRATEGIC_MERGE_PATCH, KubeClient
+from bridge.kube import decode, errors, objects, paths
+from bridge.kube.client import JSON_PATCH, STRATEGIC_MERGE_PATCH, KubeClient
 from bridge.kube.patches import JsonPatch, MergePatch, Patch
-
-_PAGE = 500
-"""Objects per page, as in client-go."""
-
-
-async def get_pod(client: KubeClient, namespace: str, name: str) -> Pod:
-    """Return the pod that has this name now; the caller has to compare the uid.
-
-    Raises:
-        NotFound: there is no pod of that name.
-    """
-    return decode.pod(await client.request("GET", _pod_path(namespace, name)))
-
-
-async def pod_uids(client: KubeClient, namespace: str) -> frozenset[PodUid]:
-    """Return the uids of all pods of a namespace by a quorum read, not from a cache."""
-    path = paths.of("api", "v1", "namespaces", namespace, "pods")
-    found: set[PodUid] = set()
-    params = {"limit": str(_PAGE)}
-    while True:
-        page = decode.page(
-            path, await client.request("GET", path, params=params, accept=METADATA_ONLY_LIST)
-        )
-        found.update(PodUid(decode.identity(item).uid) for item in page.items)
-        if not page.metadata.continue_:
-            return frozenset(found)
-        params["continue"] = page.metadata.continue_
 
 
 async def pretend_to_create_pod(
@@ -63,12 +34,12 @@ async def patch_pod(client: KubeClient, pod: Pod, patch: Patch) -> Pod:
         Conflict: a guard of the patch failed: the pod has changed, or another one has its name.
         NotFound: the pod is gone.
     """
-    return decode.pod(await _patch(client, _pod_path(pod.namespace, pod.name), patch))
+    return decode.pod(await _patch(client, paths.pod(pod.namespace, pod.name), patch))
 
 
 async def patch_pod_status(client: KubeClient, pod: Pod, patch: Patch) -> Pod:
     """Apply a patch built for this pod's status; like `patch_pod`."""
-    return decode.pod(await _patch(client, f"{_pod_path(pod.namespace, pod.name)}/status", patch))
+    return decode.pod(await _patch(client, f"{paths.pod(pod.namespace, pod.name)}/status", patch))
 
 
 async def patch_node(client: KubeClient, node: KubeNodeFacts, patch: Patch) -> KubeNodeFacts:
@@ -97,7 +68,7 @@ async def bind(
         Conflict: the pod is being deleted or is gated, or another pod has its name.
         NotFound: the pod is gone.
     """
-    path = f"{_pod_path(namespace, name)}/binding"
+    path = f"{paths.pod(namespace, name)}/binding"
     binding = {
         "apiVersion": "v1",
         "kind": "Binding",
@@ -107,7 +78,7 @@ async def bind(
     try:
         await client.request("POST", path, body=binding)
     except errors.Conflict as conflict:
-        pod = await get_pod(client, namespace, name)
+        pod = await objects.get_pod(client, namespace, name)
         if pod.uid != uid or pod.kube_node is None:
             raise
         if pod.kube_node != kube_node:
@@ -149,7 +120,7 @@ async def delete_pod(
     if grace_s is not None:
         options["gracePeriodSeconds"] = grace_s
     try:
-        await client.request("DELETE", _pod_path(namespace, name), body=options)
+        await client.request("DELETE", paths.pod(namespace, name), body=options)
     except errors.NotFound:
         return
     except errors.Conflict:
@@ -168,7 +139,3 @@ async def _patch(client: KubeClient, path: str, patch: Patch) -> bytes:
             )
         case _:
             assert_never(patch)
-
-
-def _pod_path(namespace: str, name: str) -> str:
-    return paths.of("api", "v1", "namespaces", namespace, "pods", name)

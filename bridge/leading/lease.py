@@ -372,11 +372,11 @@ class _Contender:
 @contextmanager
 def _told(metrics: Metrics, name: str) -> Iterator[None]:
     """Record in the metrics that we lead while the block runs."""
-    metrics.leading(name, leads=True)
+    metrics.work.leading(name, leads=True)
     try:
         yield
     finally:
-        metrics.leading(name, leads=False)
+        metrics.work.leading(name, leads=False)
 
 
 def _words(error: PeerError | TimeoutError) -> str:

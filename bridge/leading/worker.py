@@ -63,7 +63,7 @@ async def run(
         metrics: Counts the results.
         aside: Where keys whose reconcile crashed are set aside.
     """
-    metrics.watch_queue(name, queue.__len__)
+    metrics.work.watch_queue(name, queue.__len__)
     async with asyncio.TaskGroup() as workers:
         for number in range(count):
             worker = f"{name} worker {number}"
@@ -100,7 +100,7 @@ async def _work(
                     outcome = await _one(queue, reconcile, key, began, aside)
             finally:
                 queue.done(key)
-            metrics.reconciled(name, outcome, time.perf_counter() - began)
+            metrics.work.reconciled(name, outcome, time.perf_counter() - began)
 
 
 @contextmanager

@@ -19,8 +19,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from bridge.process import metrics as exposition
-from bridge.process.metrics import Metrics
+from bridge.process.metrics import Metrics, registry
 from bridge.process.serve import serve
 
 MOST_CONNECTIONS: Final = 64
@@ -73,7 +72,7 @@ def app(
     monotonic: Callable[[], float] = time.monotonic,
 ) -> Starlette:
     """Build the ASGI application; `stalled` is for `/livez`."""
-    written = Written(metrics.exposition, monotonic)
+    written = Written(metrics.registry.exposition, monotonic)
 
     async def livez(_request: Request) -> Response:
         return _verdict(stalled())
@@ -82,7 +81,7 @@ def app(
         return _verdict(health.faults())
 
     async def scrape(_request: Request) -> Response:
-        return Response(written.now(), media_type=exposition.CONTENT_TYPE)
+        return Response(written.now(), media_type=registry.CONTENT_TYPE)
 
     return Starlette(
         routes=[Route("/livez", livez), Route("/readyz", readyz), Route("/metrics", scrape)]

@@ -40,7 +40,7 @@ class PolicyFile:
         self._rules = settings.policy
         self.current = compiled(settings)
         """The policy in force."""
-        metrics.policy_loaded(len(self.current.rules))
+        metrics.policy.loaded(len(self.current.rules))
 
     async def run(self, stop: asyncio.Event) -> None:
         """Poll the file until `stop` is set."""
@@ -57,11 +57,11 @@ class PolicyFile:
             # In a thread: a long file takes a second, too long for admission reviews to wait.
             settings = await asyncio.to_thread(self._sources.read)
         except settings_sources.Invalid as error:
-            self._metrics.policy_refused()
+            self._metrics.policy.refused()
             _log.error("policy.reload_refused", faults=error.faults, rules=len(self.current.rules))
             return
         changed = compiled(settings)
-        self._metrics.policy_loaded(len(changed.rules))
+        self._metrics.policy.loaded(len(changed.rules))
         if settings.policy != self._rules:
             _log.info("policy.reloaded", rules=len(changed.rules), before=len(self.current.rules))
         self._rules, self.current = settings.policy, changed

@@ -85,7 +85,7 @@ class Actuator:
         in_slurm = self._in_slurm.of(workload)
         try:
             for action in decision.actions:
-                self._metrics.decided(type(action).__name__)
+                self._metrics.pods.decided(type(action).__name__)
                 before, pod = pod, await self._act(pod, action, in_slurm)
                 self._count(before, action)
                 if not isinstance(action, Wait):
@@ -99,9 +99,9 @@ class Actuator:
             case Assign(job_id=job_id) | Complete(job_id=job_id):
                 job = self._placeholders.job(job_id)
                 for step, seconds in durations.done(pod, action, job, self._clock.now()):
-                    self._metrics.stepped(step, seconds)
+                    self._metrics.pods.stepped(step, seconds)
             case Evict(cause=cause) | EndPod(cause=cause):
-                self._metrics.evicted(cause.value)
+                self._metrics.pods.evicted(cause.value)
             case _:
                 pass
 

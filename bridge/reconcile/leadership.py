@@ -52,8 +52,8 @@ class Leadership:
             submits: True if the pods wait for a placeholder; False if they have one, which must end
                 some day.
         """
-        self._program = program
-        self._mirror = mirror
+        self.program = program
+        self.mirror = mirror
         queue: WorkQueue[WorkloadKey] = WorkQueue(rng=program.rng)
         self._queue = queue
         self.discovery = Discovery(
@@ -89,10 +89,10 @@ class Leadership:
         restore: RestoreFor,
     ) -> PodLoop:
         """Create the loop over one side's pods."""
-        program = self._program
+        program = self.program
         return PodLoop(
             side,
-            pods=self._mirror.pods,
+            pods=self.mirror.pods,
             queue=self._queue,
             placeholders=self.placeholders,
             actuator=Actuator(
@@ -107,7 +107,7 @@ class Leadership:
                     restore=restore,
                 ),
                 placeholders=self.placeholders,
-                pods=self._mirror.pods,
+                pods=self.mirror.pods,
                 reporter=program.reporter,
                 clock=program.clock,
                 metrics=program.metrics,
@@ -120,8 +120,8 @@ class Leadership:
 
     async def run(self, loop: PodLoop, stop: asyncio.Event, *, workers: int) -> None:
         """Run the loop until told to stop, and send Events about objects that are set aside."""
-        program = self._program
-        self._mirror.pods.subscribe(set_aside.odd_pods(program.set_aside, loop.actor))
+        program = self.program
+        self.mirror.pods.subscribe(set_aside.odd_pods(program.set_aside, loop.actor))
         async with asyncio.TaskGroup() as group:
             group.create_task(program.set_aside.speak(self._say, stop))
             await loop.run(stop, workers=workers)
@@ -132,6 +132,6 @@ class Leadership:
             action="SetAside",
             reason="OddObject",
             note=reason,
-            at=self._program.clock.now(),
+            at=self.program.clock.now(),
         )
-        await events.create_event(self._program.kube, about, event, by=self._program.reporter)
+        await events.create_event(self.program.kube, about, event, by=self.program.reporter)

@@ -8,6 +8,7 @@ side owns a pod; what else has to be gathered, each program provides through its
 """
 
 import asyncio
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -21,7 +22,7 @@ from bridge.domain.ids import JobId, PodUid, WorkloadKey
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.decision import Actor, Deadlines, Decision, Facts
 from bridge.domain.lifecycle.pins import Pins
-from bridge.domain.model.objects import KubeObject
+from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Past
 from bridge.domain.oddities import UNHEARD, About, Oddities
@@ -105,7 +106,7 @@ class PodLoop:
                 aside=Aside(self._set_aside, "workload", self._about),
             )
 
-    async def reconcile(self, uid: WorkloadKey) -> timedelta | None:
+    async def reconcile(self, key: WorkloadKey) -> timedelta | None:
         """Look at one workload and do what is needed.
 
         Return the delay until the next look if no event comes first.
@@ -114,77 +115,79 @@ class PodLoop:
             KubeError, SlurmError: try again after a back-off.
         """
         try:
-            return await self._look(uid)
+            return await self._look(key)
         finally:
-            self._let_go(uid)
+            self._let_go(key)
 
-    async def _look(self, uid: WorkloadKey) -> timedelta | None:
-        if not await self._is_resolved(uid):
+    async def _look(self, key: WorkloadKey) -> timedelta | None:
+        if not await self._is_resolved(key):
             return None
-        if (key := self._members.key(PodUid(uid))) not in (None, uid):
-            self._queue.add(key)  # one member has news
+        if (joined := self._members.key(PodUid(key))) not in (None, key):
+            self._queue.add(joined)  # one member has news
             return None
-        if not self._members.is_ours(uid):
+        if not (mine := self._members.mine(key)):
             return None
-        self._meet(uid)
-        bind_contextvars(workload=uid)
-        return await self._decide(uid)
+        self._meet(key, mine)
+        bind_contextvars(workload=key)
+        return await self._decide(key)
 
-    async def _decide(self, uid: WorkloadKey) -> timedelta | None:
+    async def _decide(self, key: WorkloadKey) -> timedelta | None:
         """Gather what is known of a workload's pods, decide, and act."""
-        declared = await self._ask(uid)
-        claims = Claims(self._members.of(uid), self._placeholders.of(uid))
+        member = self._members.of(key)[0][0]
+        declared = await self._side.declared(member) if member.is_gang else None
+        claims = Claims(self._members.of(key), self._placeholders.of(key))
+        if await self._have_asked(key, claims.joining()):
+            self._queue.add(key)  # the answers change who is a member
+            return None
         mine = [pod for pod in claims.pods if self._members.is_mine(pod)]
         if not mine:
             return None
         if not claims.is_gang:
             bind_contextvars(pod=mine[0].full_name)
         now = self._placeholders.now()
-        sights = {pod.uid: self._sight(pod, uid, claims, now) for pod in mine}
+        sights = {pod.uid: self._sight(pod, key, claims, now) for pod in mine}
         plan = decide.plan(
-            uid, claims, sights, declared, self._policy, now=now, read_again=self._joined
+            key, claims, sights, declared, self._policy, now=now, read_again=self._joined
         )
-        self._read_again(uid, plan)
-        facts = {look.pod.uid: self._gather(look, uid, now) for look in plan.looks}
+        self._read_again(key, plan)
+        facts = {look.pod.uid: self._gather(look, key, now) for look in plan.looks}
         found = ((node, self._side.kube_node(node)) for node in plan.nodes)
         kube_nodes = {node: kube_node for node, kube_node in found if kube_node is not None}
         decisions = decide.decide(plan, facts, kube_nodes, self._policy, now=now)
         for pod in decisions.apart:
             self._set_apart(pod)
-        await self._carry_out(uid, decisions)
+        await self._carry_out(key, decisions)
         return decisions.retry_after
 
     # -- gather -----------------------------------------------------------------------------------
 
-    async def _ask(self, uid: WorkloadKey) -> KubeObject | None:
-        """Fetch what no cache holds for a gang: its size, and whether newcomers may join.
+    async def _have_asked(self, key: WorkloadKey, joining: Iterable[tuple[Pod, SlurmJob]]) -> bool:
+        """Ask which newcomers may join a placeholder, and set the others apart.
 
-        Set the others apart.
+        Return False if there was nothing to ask.
         """
-        member = self._members.of(uid)[0][0]
-        if not member.is_gang:
-            return None
-        declared = await self._side.declared(member)
-        claims = Claims(self._members.of(uid), self._placeholders.of(uid))
-        for pod, job in list(claims.joining()):
-            if not self._members.is_mine(pod) or pod.uid in self._admitted:
-                continue
+        newcomers = [
+            (pod, job)
+            for pod, job in joining
+            if self._members.is_mine(pod) and pod.uid not in self._admitted
+        ]
+        for pod, job in newcomers:
             if await self._side.admits(pod, job):
                 self._admitted.add(pod.uid)
-                self._read(uid, job.id)  # it may have been made smaller while it ran
+                self._read(key, job.id)  # it may have been made smaller while it ran
             else:
                 self._set_apart(pod)
-        return declared
+        return bool(newcomers)
 
-    def _sight(self, pod: Pod, uid: WorkloadKey, claims: Claims, now: datetime) -> Sight:
-        view = self._placeholders.view(pod, uid, claims.of(pod))
+    def _sight(self, pod: Pod, key: WorkloadKey, claims: Claims, now: datetime) -> Sight:
+        view = self._placeholders.view(pod, key, claims.of(pod))
         return Sight(view, self._situations.since(pod, view, now))
 
-    def _gather(self, look: Look, uid: WorkloadKey, now: datetime) -> Facts:
+    def _gather(self, look: Look, key: WorkloadKey, now: datetime) -> Facts:
         found = self._side.gather(
             look.pod,
             look.view,
-            uid=uid,
+            key=key,
             now=now,
             since=look.since,
             seat=look.seat,
@@ -192,31 +195,31 @@ class PodLoop:
         )
         return replace(found, pin_refusal=self._pins.get(look.pod.uid))
 
-    def _read_again(self, uid: WorkloadKey, plan: Plan) -> None:
+    def _read_again(self, key: WorkloadKey, plan: Plan) -> None:
         """Request a new reading of placeholders that do not yet name members placed by them."""
         for pod, job_id in plan.unread:
             self._joined.add(pod)
-            self._read(uid, job_id)
+            self._read(key, job_id)
 
-    def _read(self, uid: WorkloadKey, job_id: JobId) -> None:
+    def _read(self, key: WorkloadKey, job_id: JobId) -> None:
         """Have a placeholder read again; nothing is done for its workload before."""
         self._placeholders.changed(job_id)
-        self._placeholders.wrote(uid)
+        self._placeholders.wrote(key)
 
     # -- act --------------------------------------------------------------------------------------
 
-    async def _carry_out(self, uid: WorkloadKey, decisions: Decisions) -> None:
+    async def _carry_out(self, key: WorkloadKey, decisions: Decisions) -> None:
         """Act on the placeholder first, one action after another.
 
         Then on each member, concurrently.
         """
         for pod, decision in decisions.first:
-            await self._one(uid, pod, decision)
+            await self._one(key, pod, decision)
         failures: list[PeerError] = []
 
         async def one(pod: Pod, decision: Decision) -> None:
             try:
-                await self._one(uid, pod, decision)
+                await self._one(key, pod, decision)
             except PeerError as error:  # the other members still get their turn
                 failures.append(error)
 
@@ -226,30 +229,30 @@ class PodLoop:
         if failures:
             raise failures[0]
 
-    async def _one(self, uid: WorkloadKey, pod: Pod, decision: Decision) -> None:
+    async def _one(self, key: WorkloadKey, pod: Pod, decision: Decision) -> None:
         with bound_contextvars(pod=pod.full_name):
             try:
-                await self._actuator.carry_out(pod, decision, workload=uid)
+                await self._actuator.carry_out(pod, decision, workload=key)
             except (Rejected, Forbidden) as error:
                 self._pins.refused(pod.uid, decision, error.message, self._clock.now())
                 raise
 
     # -- which pods, and since when ---------------------------------------------------------------
 
-    async def _is_resolved(self, uid: WorkloadKey) -> bool:
+    async def _is_resolved(self, key: WorkloadKey) -> bool:
         """Resolve which workload a new pod belongs to.
 
         Return False if it is not a workload of its own.
         """
-        pod = self._pods.get(uid)
-        if pod is None or not self._members.is_mine(pod) or self._members.is_resolved(pod):
+        pod = self._pods.get(key)
+        if pod is None or self._members.is_resolved(pod):
             return True
         member = await self._side.resolve(pod)
-        pod = self._pods.get(uid)
-        if pod is None or not self._members.is_mine(pod):
-            return True
+        pod = self._pods.get(key)
+        if pod is None or self._members.is_resolved(pod):
+            return True  # it is gone, or has its node
         self._members.settle(pod, member)
-        if member.key == uid:
+        if member.key == key:
             return True
         self._queue.add(member.key)
         return False
@@ -277,27 +280,27 @@ class PodLoop:
             self._departed.setdefault(key, set()).add(old.uid)
         if new is not None and is_mine and lifecycle.is_at_rest(new):
             if not was_mine:
-                self._meet(key)
+                self._meet(key, self._members.mine(key))
             self._queue.add_after(key, _REST_S)
         elif self._members.is_ours(key):
             self._queue.add(key)
         elif was_mine and not self._queue.is_worked_on(key):
             self._let_go(key)
 
-    def _heard_of(self, uid: WorkloadKey) -> None:
+    def _heard_of(self, key: WorkloadKey) -> None:
         """Queue a workload that Slurm has news of, if any pod of it is on this side."""
-        if not (mine := self._members.mine(uid)):
+        if not (mine := self._members.mine(key)):
             return
-        jobs = self._placeholders.of(uid)
+        jobs = self._placeholders.of(key)
         if all(lifecycle.may_rest(pod, jobs) for pod in mine):
-            self._queue.add_after(uid, _REST_S)
+            self._queue.add_after(key, _REST_S)
         else:
-            self._queue.add(uid)
+            self._queue.add(key)
 
-    def _meet(self, uid: WorkloadKey) -> None:
+    def _meet(self, key: WorkloadKey, mine: Sequence[Pod]) -> None:
         """Start tracking a workload."""
-        pasts = {self._side.past(pod) for pod in self._members.mine(uid)}
-        self._placeholders.meet(uid, next(past for past in _WORST_FIRST if past in pasts))
+        pasts = {self._side.past(pod) for pod in mine}
+        self._placeholders.meet(key, next(past for past in _WORST_FIRST if past in pasts))
 
     def _let_go(self, key: WorkloadKey) -> None:
         """Forget the pods of a workload that are gone or on the other side.
@@ -310,8 +313,8 @@ class PodLoop:
             self._placeholders.forget(key)
             self._side.forget(key)
 
-    def _about(self, uid: WorkloadKey) -> About | None:
-        return next((pod.about for pod in self._members.mine(uid)), None)
+    def _about(self, key: WorkloadKey) -> About | None:
+        return next((pod.about for pod in self._members.mine(key)), None)
 
     def _forget(self, uid: PodUid) -> None:
         self._members.forget(uid)

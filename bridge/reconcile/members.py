@@ -22,25 +22,25 @@ class Members:
         CREATE.
         """
 
-    def of(self, uid: WorkloadKey) -> list[tuple[Membership, Pod]]:
+    def of(self, key: WorkloadKey) -> list[tuple[Membership, Pod]]:
         """Return every pod of a workload, in no particular order."""
-        return self._groups.members(uid)
+        return self._groups.members(key)
 
     def key(self, uid: PodUid) -> WorkloadKey | None:
         """Return the key of a pod's workload; None for an unknown pod."""
         return self._groups.key(uid)
 
-    def namespace(self, uid: WorkloadKey) -> str:
+    def namespace(self, key: WorkloadKey) -> str:
         """Return the namespace of a workload's pods; "" for an unknown workload."""
-        return self._groups.namespace(uid)
+        return self._groups.namespace(key)
 
-    def mine(self, uid: WorkloadKey) -> list[Pod]:
+    def mine(self, key: WorkloadKey) -> list[Pod]:
         """Return the pods of a workload that are on this side."""
-        return [pod for _, pod in self._groups.members(uid) if self.is_mine(pod)]
+        return [pod for _, pod in self._groups.members(key) if self.is_mine(pod)]
 
-    def is_ours(self, uid: WorkloadKey) -> bool:
+    def is_ours(self, key: WorkloadKey) -> bool:
         """Check whether any pod of a workload is on this side."""
-        return any(self.is_mine(pod) for _, pod in self._groups.members(uid))
+        return any(self.is_mine(pod) for _, pod in self._groups.members(key))
 
     def is_mine(self, pod: Pod) -> bool:
         """Check whether a pod is on this side."""

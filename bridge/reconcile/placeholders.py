@@ -77,43 +77,43 @@ class Placeholders:
         self._reasons = Turns(first_per_s=pace.first_reasons_per_s, after_s=pace.reasons_after_s)
         self._limits = Round()
         self._is_clock_off = False
-        metrics.watch_snapshot_age(self._age_s)
-        metrics.watch_clock(self._skew_s)
+        metrics.slurm.watch_snapshot_age(self._age_s)
+        metrics.slurm.watch_clock(self._skew_s)
 
     # -- what reconcilers ask and say -------------------------------------------------------------
 
-    def meet(self, uid: WorkloadKey, past: Past) -> None:
+    def meet(self, key: WorkloadKey, past: Past) -> None:
         """Start tracking a workload; only the first call counts."""
-        self._book.meet(uid, past, at=self._clock.monotonic())
+        self._book.meet(key, past, at=self._clock.monotonic())
 
-    def view(self, pod: Pod, uid: WorkloadKey, concerns: Concerns | None = None) -> View:
+    def view(self, pod: Pod, key: WorkloadKey, concerns: Concerns | None = None) -> View:
         """Return what is known for certain of a pod's placeholders.
 
         Request what is not, and wake the workload when it is read.
 
         Args:
             pod: the pod.
-            uid: the uid of its workload.
+            key: its workload's.
             concerns: which of the workload's placeholders matter for the pod; None for all.
         """
-        view = self._book.view(uid, pod=pod.uid, version=pod.resource_version, concerns=concerns)
-        if self.is_unsure(uid):
+        view = self._book.view(key, pod=pod.uid, version=pod.resource_version, concerns=concerns)
+        if self.is_unsure(key):
             return view  # the next change of that job wakes the workload
         if not view.fresh:
-            self._waiting_for_news.add(uid)
+            self._waiting_for_news.add(key)
             self._ask()
         elif not view.live and not view.surely_none:
-            self._waiting_for_news.add(uid)
+            self._waiting_for_news.add(key)
             self._seeks_absence = True
         return view
 
-    def wrote(self, uid: WorkloadKey, *, may_still_happen: bool = False) -> None:
+    def wrote(self, key: WorkloadKey, *, may_still_happen: bool = False) -> None:
         """Record that a write to Slurm for this workload is over; call it in a `finally`.
 
         may_still_happen: it was a submit whose response was lost.
         """
-        self._book.wrote(uid, at=self._clock.monotonic(), may_still_happen=may_still_happen)
-        self._waiting_for_news.add(uid)
+        self._book.wrote(key, at=self._clock.monotonic(), may_still_happen=may_still_happen)
+        self._waiting_for_news.add(key)
         self._ask()
 
     def stir(self) -> None:
@@ -132,25 +132,25 @@ class Placeholders:
         """Record a write to the pod that was decided on this version of it; call it in a `finally`."""
         self._book.patched(pod.uid, version=pod.resource_version, at=self._clock.monotonic())
 
-    def forget(self, uid: WorkloadKey) -> None:
+    def forget(self, key: WorkloadKey) -> None:
         """Stop tracking the workload."""
-        self._book.forget(uid)
-        self._waiting_for_news.discard(uid)
+        self._book.forget(key)
+        self._waiting_for_news.discard(key)
 
     def forget_pod(self, uid: PodUid) -> None:
         """Stop tracking the pod."""
         self._book.forget_pod(uid)
 
-    def of(self, uid: WorkloadKey) -> tuple[SlurmJob, ...]:
+    def of(self, key: WorkloadKey) -> tuple[SlurmJob, ...]:
         """Return a workload's placeholders as last read; later writes may be missing."""
-        return self._snapshot.by_uid.get(uid, ()) if self._snapshot else ()
+        return self._snapshot.by_key.get(key, ()) if self._snapshot else ()
 
-    def is_unsure(self, uid: WorkloadKey) -> bool:
+    def is_unsure(self, key: WorkloadKey) -> bool:
         """Check whether a placeholder of this workload is unreadable.
 
         Then the workload has one, and no more is known.
         """
-        return self._snapshot is not None and uid in self._snapshot.unsure
+        return self._snapshot is not None and key in self._snapshot.unsure
 
     def job(self, job_id: JobId) -> SlurmJob | None:
         """Return one of our placeholders as last read."""
@@ -189,15 +189,15 @@ class Placeholders:
 
         Args:
             stop: ends the loop.
-            wake: called with the uid of each workload that has news or waited for a reading.
+            wake: called with the key of each workload that has news or waited for a reading.
         """
         await liveness.run("placeholders", self._read_forever(wake), stop)
 
     async def _read_forever(self, wake: Callable[[WorkloadKey], None]) -> None:
         while True:
             began = self._clock.monotonic()
-            for uid in await self._read():
-                wake(uid)
+            for key in await self._read():
+                wake(key)
             await self._pause(took_s=self._clock.monotonic() - began)
 
     async def _read(self) -> set[WorkloadKey]:
@@ -227,8 +227,8 @@ class Placeholders:
         before, self._snapshot = self._snapshot, snapshot
         if before is None or before.jobs is not snapshot.jobs:
             phases = Counter(job.phase for job in snapshot.jobs.values())
-            self._metrics.placeholders({phase.value: phases[phase] for phase in JobPhase})
-        self._metrics.waiting(
+            self._metrics.placeholders.count({phase.value: phases[phase] for phase in JobPhase})
+        self._metrics.placeholders.waiting(
             Counter(reasons.condition_reason(job.reason) for job in self._waiting())
         )
         # A workload that wrote or asked after this reading began waits for the next one.
@@ -299,7 +299,7 @@ class Placeholders:
 
     def _told_about(self) -> Iterator[SlurmJob]:
         """Yield the pending placeholders whose pods we own, as we report their reasons."""
-        return (job for job in self._waiting() if self._book.knows(job.identity.uid))
+        return (job for job in self._waiting() if self._book.knows(job.identity.key))
 
     def _waiting(self) -> Iterator[SlurmJob]:
         jobs = self._snapshot.jobs.values() if self._snapshot else ()
@@ -320,11 +320,11 @@ class Placeholders:
 
 def _changed(before: Snapshot | None, after: Snapshot) -> Iterator[WorkloadKey]:
     """Yield the workloads whose placeholders differ between the two readings."""
-    old = before.by_uid if before else {}
-    if old is after.by_uid:
+    old = before.by_key if before else {}
+    if old is after.by_key:
         return
-    for uid, jobs in after.by_uid.items():
-        if old.get(uid) != jobs:
-            yield uid
-    yield from old.keys() - after.by_uid.keys()
+    for key, jobs in after.by_key.items():
+        if old.get(key) != jobs:
+            yield key
+    yield from old.keys() - after.by_key.keys()
     yield from after.unsure ^ (before.unsure if before else frozenset())

@@ -60,6 +60,7 @@ class Program:
     lease_kube: KubeClient
     """The API server over separate connections: bulk writes must not delay a lease renewal."""
     slurm: SlurmClient
+    slurm_tls: ClientTls
     cluster: ClusterId
     metrics: Metrics
     health: Health
@@ -74,7 +75,12 @@ class Program:
         """Reports outcomes to slurmctld."""
         slurm = self.settings.slurm
         controllers = (
-            Controller(host=host, port=slurm.controller_port, timeout_s=slurm.request_timeout_s)
+            Controller(
+                host=host,
+                port=slurm.controller_port,
+                timeout_s=slurm.request_timeout_s,
+                tls=self.slurm_tls if slurm.controller_tls else None,
+            )
             for host in slurm.controller_host
         )
         return Completer(self.slurm, ControllerHosts(*controllers), self.clock)
@@ -105,7 +111,7 @@ class Program:
     def token_part(self) -> Service:
         """Report when the Slurm token expires, and warn well in advance."""
         slurm = self.settings.slurm
-        self.metrics.watch_token(lambda: self.slurm.token.expires_at)
+        self.metrics.slurm.watch_token(lambda: self.slurm.token.expires_at)
         watch = TokenWatch(
             lambda: self.slurm.token.expires_at,
             warning=timedelta(seconds=slurm.token_warning_s),
@@ -159,20 +165,21 @@ async def opened(name: str, settings: Settings) -> AsyncIterator[Program]:
             request_timeout_s=settings.kubernetes.request_timeout_s,
             user_agent=f"slurm-bridge-{name}/{__version__}",
             connections=connections,
-            on_call=_sign_of_life(metrics.kube_call),
+            on_call=_sign_of_life(metrics.kube.call),
         )
 
+    slurm_tls = ClientTls(
+        ca_file=settings.slurm.ca_file,
+        cert_file=settings.slurm.cert_file,
+        key_file=settings.slurm.key_file,
+    )
     slurm = SlurmClient.open(
         settings.slurm.url,
         token_file=settings.slurm.token_file,
-        tls=ClientTls(
-            ca_file=settings.slurm.ca_file,
-            cert_file=settings.slurm.cert_file,
-            key_file=settings.slurm.key_file,
-        ),
+        tls=slurm_tls,
         connections=settings.slurm.connections,
         request_timeout_s=settings.slurm.request_timeout_s,
-        on_call=_sign_of_life(metrics.slurm_call),
+        on_call=_sign_of_life(metrics.slurm.call),
     )
     alive = Liveness(clock.monotonic, bound_s=longest_silence_s(settings))
     async with (
@@ -186,6 +193,7 @@ async def opened(name: str, settings: Settings) -> AsyncIterator[Program]:
             kube=kube_client,
             lease_kube=lease_kube,
             slurm=slurm_client,
+            slurm_tls=slurm_tls,
             cluster=ClusterId(settings.cluster_id or await _uid_of_cluster(kube_client, clock)),
             metrics=metrics,
             health=Health(),

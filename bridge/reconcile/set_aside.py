@@ -76,7 +76,7 @@ class SetAside:
             if not self._take(kind, name, reason, about):
                 return
             _log.warning("set_aside.odd", kind=kind, name=name, reason=reason)
-        self._metrics.set_aside(kind, "odd")
+        self._metrics.work.set_aside(kind, "odd")
 
     def crashed(
         self, kind: Kind, name: str, error: Exception, *, about: About | None = None
@@ -85,7 +85,7 @@ class SetAside:
 
         Every call is counted, as each is a bug of ours.
         """
-        self._metrics.set_aside(kind, "crashed")
+        self._metrics.work.set_aside(kind, "crashed")
         reason = faults.shortened(f"{type(error).__name__}: {error}", LONGEST_REASON)
         if self._has_room(kind, name) and self._take(kind, name, reason, about):
             _log.error("set_aside.crashed", kind=kind, name=name, reason=reason, exc_info=error)
@@ -143,7 +143,7 @@ class SetAside:
 
     def _count(self, kind: Kind, change: int) -> None:
         self._counts[kind] += change
-        self._metrics.set_aside_now(kind, self._counts[kind])
+        self._metrics.work.set_aside_now(kind, self._counts[kind])
 
 
 def odd_pods(set_aside: SetAside, actor: Actor) -> Callback[Pod]:

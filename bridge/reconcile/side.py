@@ -47,7 +47,7 @@ class Side(Protocol):
         pod: Pod,
         view: View,
         *,
-        uid: WorkloadKey,
+        key: WorkloadKey,
         now: datetime,
         since: datetime,
         seat: Seat | None = None,
@@ -58,7 +58,7 @@ class Side(Protocol):
         Args:
             pod: the pod.
             view: its placeholders as known.
-            uid: the uid of its workload.
+            key: its workload's.
             now: the current time.
             since: when the pod was first seen in its situation.
             seat: a gang member's place in the allocation, while it waits for its node.
@@ -70,7 +70,7 @@ class Side(Protocol):
         """Return the Kubernetes node with this Slurm name; None if it is unknown."""
         ...
 
-    def forget(self, uid: WorkloadKey) -> None:
+    def forget(self, key: WorkloadKey) -> None:
         """Forget a workload that is gone or belongs to the other program."""
         ...
 

@@ -46,7 +46,7 @@ class Situations:
         if row is not None:
             self._rows[uid] = row
         if row is not before:
-            self._metrics.pod_moved(_label(before), _label(row))
+            self._metrics.pods.moved(_label(before), _label(row))
 
 
 def steadily(now: datetime, clock: Clock, since: Callable[[datetime], datetime]) -> datetime:

@@ -15,5 +15,6 @@ def of(settings: Settings, cluster: ClusterId) -> Defaults:
         default_time_limit_min=settings.placement.default_time_limit_min,
         gpu_resources=settings.controllers.gpu_resources,
         priority_classes=settings.placement.priority_classes,
+        required_limits=settings.placement.required_limits,
         caps=settings.caps.values,
     )

@@ -56,7 +56,7 @@ class Kubernetes(Section):
     )
     request_timeout_s: Seconds = Field(10, description="Time-out of one request, except watches.")
     namespace: str = Field(
-        "slurm-bridge",
+        names.RELEASE_NAMESPACE,
         pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$",
         description="The namespace slurm-bridge itself runs in; it holds the leases.",
     )
@@ -71,8 +71,9 @@ class PolicySection(Section):
     creator_annotation: str = Field(
         "",
         pattern=r"^([A-Za-z0-9][-A-Za-z0-9_./]{0,316})?$",
-        description="Annotation in which the cluster records who created an object; empty: none. "
-        "Anyone who can forge it can impersonate anyone.",
+        description="Annotation in which the cluster records who created an object, and with .owner "
+        "appended, the uid of its controller then; empty: none. Anyone who can forge them can "
+        "impersonate anyone.",
     )
     reserved_users: Annotated[tuple[str, ...], BeforeValidator(settings_values.split)] = Field(
         RESERVED,
@@ -93,6 +94,14 @@ class PlacementSection(Section):
     default_memory_mib: Count = Field(256, description="Memory of a pod that requests none.")
     default_time_limit_min: Annotated[Count | None, BeforeValidator(settings_values.null)] = Field(
         None, description="Time limit of a pod that sets none; null: the partition's."
+    )
+    required_limits: Annotated[
+        tuple[Literal["cpu", "memory", "ephemeral-storage"], ...],
+        BeforeValidator(settings_values.split),
+    ] = Field(
+        (),
+        description="Resources for which every container needs a limit that equals its request; "
+        "others may use more than Slurm gave them.",
     )
     allowed_fields: Annotated[tuple[OptionalField, ...], BeforeValidator(settings_values.split)] = (
         Field(
@@ -229,7 +238,12 @@ class Controllers(Section):
         5, description="Interval between readings of Slurm's nodes while nothing changes."
     )
     drain_conditions: Annotated[tuple[str, ...], BeforeValidator(settings_values.split)] = Field(
-        (), description="Types of node conditions that drain the node in Slurm while they are True."
+        ("DiskPressure", "MemoryPressure", "NetworkUnavailable", "PIDPressure"),
+        description="Types of node conditions that drain the node in Slurm while they are True.",
+    )
+    device_patience_s: Seconds = Field(
+        300,
+        description="How long a node may have fewer devices than Slurm has GRES before it is made anew there; it is drained meanwhile.",
     )
     cordon_drained_nodes: bool = Field(
         default=False,

@@ -31,7 +31,8 @@ class Slurm(Section):
         3 * 86400, description="How long before the token expires an hourly warning starts."
     )
     ca_file: str = Field(
-        "", description="CA to trust if url is https, PEM; empty: the system's CAs."
+        "",
+        description="CA to trust if url is https, or with controller_tls, PEM; empty: the system's CAs.",
     )
     cert_file: str = Field(
         "", description="Our own certificate chain for slurmrestd, PEM; empty: none."
@@ -49,6 +50,11 @@ class Slurm(Section):
         "SlurmctldHost.",
     )
     controller_port: Port = Field(6817, description="SlurmctldPort of slurmctld.")
+    controller_tls: bool = Field(
+        default=False,
+        description="Speak TLS to controller_host, with ca_file, cert_file and key_file; otherwise "
+        "the token is sent in clear. For a TLS proxy before slurmctld, or TLSType=tls/s2n.",
+    )
     partition: str = Field("", description="Partition of the jobs; empty: Slurm's default.")
     user: str = Field(
         "", description="Slurm user of all jobs, without policy.rules; empty: pods are rejected."

@@ -39,6 +39,7 @@ from bridge.slurm.errors import (
     classify,
 )
 from bridge.slurm.jobs import Ending
+from bridge.slurm.tls import ClientTls
 
 REQUEST_COMPLETE_JOB_ALLOCATION: Final = 5017
 RESPONSE_SLURM_RC: Final = 8001
@@ -76,6 +77,8 @@ class Controller:
     port: int = 6817
     timeout_s: float = 10
     """For the connection, and again for the response."""
+    tls: ClientTls | None = None
+    """None: the message, with our token, is sent in clear."""
 
     @override
     def __str__(self) -> str:
@@ -220,8 +223,14 @@ async def _ask(controller: Controller, request: bytes) -> int:
     where = str(controller)
     try:
         async with asyncio.timeout(controller.timeout_s):
-            reader, writer = await asyncio.open_connection(controller.host, controller.port)
-    except OSError as error:  # TimeoutError is one
+            reader, writer = await asyncio.open_connection(
+                controller.host,
+                controller.port,
+                ssl=controller.tls.context if controller.tls else None,
+            )
+    except OSError as error:  # TimeoutError and SSLError are some
+        if controller.tls:
+            controller.tls.reload()
         raise Unavailable(OPERATION, f"cannot reach {where}: {error!r}") from error
     try:
         async with asyncio.timeout(controller.timeout_s):

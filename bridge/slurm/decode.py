@@ -10,7 +10,7 @@ from typing import Final
 
 from bridge.domain import hostlist
 from bridge.domain.ids import ClusterId, JobId, Sluid, SlurmNode, WorkloadKey
-from bridge.domain.model import allocation, grant, placeholder
+from bridge.domain.model import allocation, grant, identities
 from bridge.domain.model.allocation import Component, TaskSize
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
@@ -83,7 +83,7 @@ def job(read: Lenient[wire.Job], *also: Lenient[wire.Job]) -> SlurmJob | Strange
         found = _job(each)
         if isinstance(found, Stranger):
             why = found.unreadable or f"its component {found.id} has no identity"
-            workload = leader.identity.uid
+            workload = leader.identity.key
             return replace(
                 found, id=leader.id, sluid=leader.sluid, unreadable=why, workload=workload
             )
@@ -154,14 +154,14 @@ def _job(read: Lenient[wire.Job]) -> SlurmJob | Stranger:
     if EXTERNAL_JOB not in wired.flags:
         return stranger
     try:
-        identity = placeholder.decode(wired.admin_comment)
-    except placeholder.UnreadableIdentityError as error:
+        identity = identities.decode(wired.admin_comment)
+    except identities.UnreadableIdentityError as error:
         return replace(
             stranger, unreadable=str(error), cluster=error.cluster, workload=error.workload
         )
     if identity is None:
         return stranger
-    set_aside = replace(stranger, cluster=identity.cluster, workload=identity.uid)
+    set_aside = replace(stranger, cluster=identity.cluster, workload=identity.key)
     if read.left_out - _FOR_THE_GRANT:
         return replace(set_aside, unreadable=read.odd)
     states = frozenset(wired.job_state)

@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from bridge.domain.ids import ClusterId, JobId, WorkloadKey
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
-from bridge.domain.model.placeholder import Identity
 from bridge.domain.observation.clocks import ClockReading
 from bridge.slurm import decode, jobs, wire
 from bridge.slurm.client import SlurmClient
@@ -50,8 +50,8 @@ class Snapshot:
     missing."""
     jobs: Mapping[JobId, SlurmJob]
     """This cluster's placeholders, including ended ones until Slurm purges them (MinJobAge)."""
-    by_uid: Mapping[WorkloadKey, tuple[SlurmJob, ...]]
-    """The same jobs by the uid of their workload, lowest id first."""
+    by_key: Mapping[WorkloadKey, tuple[SlurmJob, ...]]
+    """The same jobs by the key of their workload, lowest id first."""
     is_repeated: bool
     """Slurm listed exactly the jobs and states of the reading before, strangers included."""
     is_whole: bool
@@ -152,7 +152,7 @@ class Discovery:
     def note_submitted(self, job_id: JobId, identity: Identity) -> None:
         """Record a job we have just submitted; it need not be fetched before it starts."""
         known = self._ours.get(job_id)
-        if known is not None and known.identity.uid == identity.uid:
+        if known is not None and known.identity.key == identity.key:
             return
         self._strangers.discard(job_id)
         self._unreadable.pop(job_id, None)
@@ -333,7 +333,7 @@ class Discovery:
         about any.
         """
         known, unreadable = self._ours.pop(id_, None), self._unreadable.get(id_)
-        workload = unreadable.workload if unreadable else known.identity.uid if known else None
+        workload = unreadable.workload if unreadable else known.identity.key if known else None
         self._unreadable[id_] = _Unreadable(why, workload, None)
         self._last = None
         self._report(id_, why)
@@ -367,17 +367,17 @@ class Discovery:
         )
 
     def _picture(self) -> Snapshot:
-        by_uid: dict[WorkloadKey, tuple[SlurmJob, ...]] = {}
+        by_key: dict[WorkloadKey, tuple[SlurmJob, ...]] = {}
         for id_ in sorted(self._ours):
             job = self._ours[id_]
-            by_uid[job.identity.uid] = (*by_uid.get(job.identity.uid, ()), job)
+            by_key[job.identity.key] = (*by_key.get(job.identity.key, ()), job)
         return Snapshot(
             sequence=self._sequence,
             began_monotonic=0,
             is_repeated=False,
             is_whole=True,
             jobs=MappingProxyType(dict(self._ours)),
-            by_uid=MappingProxyType(by_uid),
+            by_key=MappingProxyType(by_key),
             unreadable=MappingProxyType({id_: each.why for id_, each in self._unreadable.items()}),
             unsure=frozenset(
                 each.workload for each in self._unreadable.values() if each.workload is not None

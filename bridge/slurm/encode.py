@@ -5,7 +5,7 @@ import math
 from datetime import datetime
 from typing import Final
 
-from bridge.domain.model import placeholder
+from bridge.domain.model import identities
 from bridge.domain.model.nodes import SlurmNodeSpec
 from bridge.domain.model.placeholder import Changes, PlaceholderSpec
 from bridge.domain.request import notation
@@ -29,7 +29,7 @@ def _description(spec: PlaceholderSpec) -> dict[str, object]:
     fields: dict[str, object] = {
         "flags": ["EXTERNAL_JOB"],
         "name": spec.name,
-        "admin_comment": placeholder.encode(spec.identity),
+        "admin_comment": identities.encode(spec.identity),
         "user_id": spec.user,
         "group_id": spec.group,
         "current_working_directory": WORKING_DIRECTORY,

@@ -1,11 +1,12 @@
 """Read Slurm's own configuration, for the command line; services never call this."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from bridge.domain.diagnosis.doctor.slurm import Conf, Partition
+from bridge.domain.diagnosis.doctor.slurm import Conf, Partition, Preemption
 from bridge.slurm import wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import SlurmError, TooOld
@@ -39,6 +40,8 @@ class _Partition(Struct, frozen=True):
     name: str
     nodes: _Nodes = _Nodes()
     partition: _State = _State()
+    grace_time: int = 0
+    preempt_mode: list[str] = []
     flags: list[str] = []
 
 
@@ -53,6 +56,25 @@ class _Conf(Struct, frozen=True, rename="pascal"):
     max_node_count: int = 0
     min_job_age: int = 0
     select_type: str = ""
+    preempt_mode: list[str] = []
+
+
+class _Limits(Struct, frozen=True):
+    grace_time: int = 0
+
+
+class _Preempt(Struct, frozen=True):
+    mode: list[str] = []
+
+
+class _Qos(Struct, frozen=True):
+    name: str
+    limits: _Limits = _Limits()
+    preempt: _Preempt = _Preempt()
+
+
+class _QosList(wire.Answer, frozen=True):
+    qos: list[_Qos] | None = None
 
 
 class _ConfAnswer(wire.Answer, frozen=True):
@@ -80,9 +102,22 @@ async def partitions(client: SlurmClient) -> tuple[Partition, ...]:
             state=next(iter(one.partition.state), ""),
             nodes=one.nodes.total,
             is_default="DEFAULT" in one.flags,
+            preemption=Preemption(grace_s=one.grace_time, modes=tuple(one.preempt_mode)),
         )
         for one in answer.partitions or ()
     )
+
+
+async def qos(client: SlurmClient) -> Mapping[str, Preemption] | None:
+    """Return how jobs of each QOS are preempted; None if slurmdbd does not answer."""
+    try:
+        answer = await client.call("qos.list", "GET", "/qos/", plugin="slurmdb", answer=_QosList)
+    except SlurmError:
+        return None
+    return {
+        one.name: Preemption(grace_s=one.limits.grace_time, modes=tuple(one.preempt.mode))
+        for one in answer.qos or ()
+    }
 
 
 async def conf(client: SlurmClient) -> Conf | None:
@@ -103,4 +138,5 @@ async def conf(client: SlurmClient) -> Conf | None:
         max_node_count=read.max_node_count,
         min_job_age_s=read.min_job_age,
         select_type=read.select_type,
+        preempt_modes=tuple(read.preempt_mode),
     )

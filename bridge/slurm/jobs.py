@@ -12,9 +12,10 @@ from typing import Final
 import msgspec
 
 from bridge.domain.ids import JobId, Sluid, SlurmNode, WorkloadKey
-from bridge.domain.model import placeholder
+from bridge.domain.model import identities
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
-from bridge.domain.model.placeholder import Changes, Identity, PlaceholderSpec
+from bridge.domain.model.placeholder import Changes, PlaceholderSpec
 from bridge.slurm import decode, encode, lenient, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger
@@ -111,7 +112,7 @@ async def verified(
     Args:
         client: slurmrestd.
         ref: the job; its sluid if it is known.
-        workload: the uid its identity must have; None for any.
+        workload: the key its identity must have; None for any.
         sluid: the sluid it must have, for calls that take only a job id; None for any.
 
     Raises:
@@ -121,7 +122,7 @@ async def verified(
         found = await job(client, ref)
     except NotFound:
         return None
-    if not isinstance(found, SlurmJob) or workload not in (None, found.identity.uid):
+    if not isinstance(found, SlurmJob) or workload not in (None, found.identity.key):
         return None
     return found if sluid in (None, found.sluid) else None
 
@@ -232,7 +233,7 @@ async def amend_identity(
         "job.set_identity",
         "POST",
         f"/job/{job_id}",
-        body={"admin_comment": placeholder.encode(identity)},
+        body={"admin_comment": identities.encode(identity)},
         answer=wire.Answer,
     )
 
@@ -263,7 +264,7 @@ async def set_time_limit(
     recorded = (None, None) if minutes == true_min else (true_min, minutes)
     identity = replace(held.identity, limit_min=recorded[0], extended_min=recorded[1])
     body = {
-        "admin_comment": placeholder.encode(identity),
+        "admin_comment": identities.encode(identity),
         "time_limit": {"set": True, "infinite": False, "number": minutes},
     }
     for id_ in reversed(held.ids):  # leader last: its record implies all others are done
@@ -338,7 +339,7 @@ async def _held(
 
     An update accepts only a job id, which may belong to another job by now.
     """
-    held = await verified(client, job_id, identity.uid, sluid=sluid)
+    held = await verified(client, job_id, identity.key, sluid=sluid)
     if held is not None and held.identity.cluster == identity.cluster:
         return held
     raise NotFound(

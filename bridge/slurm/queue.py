@@ -8,8 +8,8 @@ from msgspec import Struct
 from bridge.domain import hostlist
 from bridge.domain.diagnosis.queue import QueuedJob
 from bridge.domain.ids import JobId, SlurmNode
-from bridge.domain.model import placeholder
-from bridge.domain.model.placeholder import Identity
+from bridge.domain.model import identities
+from bridge.domain.model.identities import Identity
 from bridge.slurm import decode, lenient, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import Malformed
@@ -101,6 +101,6 @@ def _identity(job: _Job) -> Identity | None:
     if decode.EXTERNAL_JOB not in job.flags:
         return None
     try:
-        return placeholder.decode(job.admin_comment)
-    except placeholder.UnreadableIdentityError:
+        return identities.decode(job.admin_comment)
+    except identities.UnreadableIdentityError:
         return None

@@ -263,9 +263,11 @@ class Diagnosis(Answer, frozen=True):
 
 
 class Numbers(Struct, frozen=True):
-    """Numbers of slurm.conf."""
+    """What services read of slurm.conf."""
 
     last_job_id: int = field(name="MaxJobId", default=0)
+    slurm_user: str = field(name="SlurmUser", default="")
+    """Such as `slurm(64030)`."""
 
 
 class NumbersMeta(Struct, frozen=True):

@@ -16,6 +16,7 @@ import structlog
 
 from bridge.domain import names
 from bridge.domain.ids import KubeNode, SlurmNode
+from bridge.domain.lifecycle import outcome
 from bridge.domain.model import demand, nodes, others
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
@@ -23,7 +24,7 @@ from bridge.domain.model.pods import BoundPod, Pod
 from bridge.domain.nodes import registration
 from bridge.domain.nodes.actions import Create, SetCondition, SetTaint
 from bridge.domain.nodes.book import Unknown
-from bridge.domain.nodes.registration import Node, NodeDecision, NodeRefusal
+from bridge.domain.nodes.decision import Node, NodeDecision, NodeRefusal, NodeSettings
 from bridge.domain.oddities import About, Oddities
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
@@ -81,7 +82,7 @@ class NodeController:
         bound: Cache[BoundPod],
         queue: WorkQueue[SlurmNode],
         naming: Naming,
-        settings: registration.NodeSettings,
+        settings: NodeSettings,
         holdings: Holdings,
         interval_s: float,
         reporter: Reporter,
@@ -196,6 +197,7 @@ class NodeController:
         kube_node = self._kube_nodes.facts(name)
         daemons = self._daemons_on.get(kube_node.name) if kube_node else []
         ours = self._ours_on.get(kube_node.name) if kube_node else []
+        unsettled = [pod for pod in ours if pod.has_our_finalizer]
         ours = [pod for pod in ours if not pod.is_terminal]
         is_leaving = slurm_node is not None and not nodes.is_wanted(kube_node)
         if not is_leaving:
@@ -205,10 +207,16 @@ class NodeController:
             slurm_node=slurm_node,
             daemons=demand.total(pod.demand for pod in daemons if not pod.is_terminal),
             is_given_up=bool(ours) and all(pod.is_deleting for pod in ours),
+            is_crashed=bool(unsettled) and all(map(outcome.lost_with_node, unsettled)),
             named_by=await self._named_by(name) if is_leaving else (),
             hold=self._holdings.hold(kube_node, slurm_node),
             refusal=self._refusal(name),
+            reason_age=self._age(slurm_node),
         )
+
+    def _age(self, slurm_node: SlurmNodeFacts | None) -> timedelta | None:
+        said_at = slurm_node.reason_at if slurm_node is not None else None
+        return None if said_at is None else self._clock.now() - said_at
 
     async def _named_by(self, name: SlurmNode) -> tuple[SlurmJob, ...] | None:
         since = self._leaving_since.setdefault(name, self._clock.monotonic())
@@ -261,10 +269,11 @@ class NodeController:
             if node is not None:
                 self._queue.add(nodes.slurm_name(node))
 
-    def _pod_changed(self, _: Pod | None, pod: Pod | None) -> None:
-        """Queue the pod's node if it is not ready: only there does a change of our pods matter."""
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        """Queue the pod's node if it is not ready, or has crashed: our pods matter only there."""
+        pod = new or old
         node = self._cache.get(pod.kube_node) if pod and pod.kube_node else None
-        if node is not None and not node.is_ready:
+        if pod and node and (not node.is_ready or outcome.lost_with_node(pod)):
             self._queue.add(nodes.slurm_name(node))
 
     def _other_pod_changed(self, old: BoundPod | None, new: BoundPod | None) -> None:
@@ -280,7 +289,7 @@ class NodeController:
             if nodes.is_wanted(node)
         )
         states = (condition.reason if condition else "NotRegistered" for condition in said)
-        self._metrics.nodes(Counter(states))
+        self._metrics.nodes.count(Counter(states))
         wanted = [node.name for node in self._cache.values() if nodes.is_wanted(node)]
         there = (pod for name in wanted for pod in self._others_on.get(name))
-        self._metrics.other_pods(others.counted(there))
+        self._metrics.nodes.other_pods(others.counted(there))

@@ -99,8 +99,8 @@ class Fillers:
                 shared.add(fillers.key(kube_node))
                 await self._look_at(kube_node, snapshot)
         for job in snapshot.jobs.values():
-            if _is_live_filler(job) and job.identity.uid not in shared:
-                await self._cancel(job.identity.uid, Cancel(job_id=job.id, sluid=job.sluid))
+            if _is_live_filler(job) and job.identity.key not in shared:
+                await self._cancel(job.identity.key, Cancel(job_id=job.id, sluid=job.sluid))
 
     async def _look_at(self, kube_node: KubeNodeFacts, snapshot: Snapshot) -> None:
         name, key = nodes.slurm_name(kube_node), fillers.key(kube_node)
@@ -116,7 +116,7 @@ class Fillers:
             return
         others = (p.demand for p in self._others_on.get(kube_node.name) if not p.is_terminal)
         target = fillers.wanted(kube_node, demand.total(others), slurm_node)
-        held: Iterable[SlurmJob] = filter(_is_live_filler, snapshot.by_uid.get(key, ()))
+        held: Iterable[SlurmJob] = filter(_is_live_filler, snapshot.by_key.get(key, ()))
         for action in fillers.decide(target, tuple(held)):
             match action:
                 case Cancel():
@@ -127,16 +127,16 @@ class Fillers:
                 case unreachable:
                     assert_never(unreachable)
 
-    async def _cancel(self, uid: WorkloadKey, action: Cancel) -> None:
+    async def _cancel(self, key: WorkloadKey, action: Cancel) -> None:
         """Cancel by sluid, which names no other job; without one, wait until the job was read."""
         try:
             if action.sluid is not None:
                 await jobs.cancel(self._slurm, action.sluid)
                 _log.info("filler.cancelled", job_id=action.job_id)
         finally:
-            self._known_from[uid] = self._clock.monotonic()
+            self._known_from[key] = self._clock.monotonic()
 
-    async def _submit(self, uid: WorkloadKey, spec: PlaceholderSpec, slurm_node: SlurmNode) -> None:
+    async def _submit(self, key: WorkloadKey, spec: PlaceholderSpec, slurm_node: SlurmNode) -> None:
         quiet_s = 0.0
         try:
             job_id = await jobs.submit(self._slurm, spec)
@@ -151,7 +151,7 @@ class Fillers:
             quiet_s = self._quiet_s
             raise
         finally:
-            self._known_from[uid] = self._clock.monotonic() + quiet_s
+            self._known_from[key] = self._clock.monotonic() + quiet_s
 
 
 def _is_live_filler(job: SlurmJob) -> bool:

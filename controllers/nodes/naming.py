@@ -30,7 +30,7 @@ async def naming(
     for job in snapshot.jobs.values():
         if job.phase is JobPhase.ENDED or not _names(job, slurm_node):
             continue
-        fresh = await jobs.verified(slurm, job.id, job.identity.uid)
+        fresh = await jobs.verified(slurm, job.id, job.identity.key)
         if fresh and fresh.phase is not JobPhase.ENDED and _names(fresh, slurm_node):
             found.append(fresh)
     return tuple(found)

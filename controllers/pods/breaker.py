@@ -137,7 +137,7 @@ class Breaker:
         too_much = breaker.held(tallies, self._limits)
         is_allowed = self._allowed_until is not None and self._clock.now() < self._allowed_until
         before, self._held = self._held, too_much if not is_allowed else None
-        self._metrics.evictions_held_back(self._held.tally.bereft if self._held else 0)
+        self._metrics.pods.evictions_held_back(self._held.tally.bereft if self._held else 0)
         if self._held and (before is None or before.users != self._held.users):
             _log.error("evictions.held_back", what=self._what(self._held), advice=self._advice())
         elif before and not self._held:

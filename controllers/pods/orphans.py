@@ -21,7 +21,7 @@ from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import membership
 from bridge.kube import errors as kube_errors
-from bridge.kube import objects, writes
+from bridge.kube import lists, objects
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
 from bridge.process import liveness
@@ -149,14 +149,14 @@ class Orphans:
         why = orphans.why_held(self._last, live=live, strange_lately=len(self._strange))
         before, self._held = self._held, why and f"{why}; {self._advice()}"
         held = len(self._last.orphans) + self._last.strange_suspects if why else 0
-        self._metrics.orphans_held_back(held)
+        self._metrics.placeholders.orphans_held_back(held)
         if not why:
             return
         if not before:
             _log.error("orphans.held_back", what=why, advice=self._advice())
         if await self._is_allowed():
             self._held = ""
-            self._metrics.orphans_held_back(0)
+            self._metrics.placeholders.orphans_held_back(0)
 
     async def _is_allowed(self) -> bool:
         namespace = await objects.get_namespace(self._kube, self._namespace)
@@ -196,7 +196,7 @@ class Orphans:
         A waiting gang's job may name other pods by now, which the list of states does not show.
         """
         read = [
-            await jobs.verified(self._slurm, job.sluid or job.id, job.identity.uid)
+            await jobs.verified(self._slurm, job.sluid or job.id, job.identity.key)
             for job in suspected
         ]
         return [job for job in read if job is not None]
@@ -206,11 +206,11 @@ class Orphans:
         gone: set[PodUid] = set()
         for job in suspected:
             if job.identity.kind != membership.POD:  # named after its group, not a pod
-                alive = await writes.pod_uids(self._kube, job.identity.namespace)
+                alive = await lists.pod_uids(self._kube, job.identity.namespace)
                 gone.update(uid for uid in job.identity.pods if uid not in alive)
                 continue
             try:
-                pod = await writes.get_pod(self._kube, job.identity.namespace, job.identity.name)
+                pod = await objects.get_pod(self._kube, job.identity.namespace, job.identity.name)
             except kube_errors.NotFound:
                 gone.update(job.identity.pods)
             else:
@@ -221,5 +221,5 @@ class Orphans:
         """Cancel by sluid, which names no other job; without one, wait until the job has been read."""
         if orphan.sluid is not None:
             await jobs.cancel(self._slurm, orphan.sluid)
-            self._metrics.orphan_cancelled()
+            self._metrics.placeholders.orphan_cancelled()
             _log.warning("orphan.cancelled", job_id=orphan.job_id)

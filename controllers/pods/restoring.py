@@ -87,7 +87,7 @@ class Restorer:
             )
         finally:
             self._under_way.discard(action.lost)
-            self._placeholders.wrote(spec.identity.uid, may_still_happen=may_still_happen)
+            self._placeholders.wrote(spec.identity.key, may_still_happen=may_still_happen)
 
     def _spec(self, pod: Pod, action: Restore) -> PlaceholderSpec | None:
         members = self._placed_by.get(action.lost)

@@ -95,7 +95,7 @@ class Endings:
         pod: Pod,
         view: View,
         *,
-        uid: WorkloadKey,
+        key: WorkloadKey,
         now: datetime,
         since: datetime,
         seat: Seat | None = None,  # noqa: ARG002  # nothing is seated here
@@ -110,7 +110,7 @@ class Endings:
             view = replace(view, evidence=self._inquiry.finding(pod).evidence)
         else:
             self._inquiry.forget(pod.uid)
-        given_up = self._given_up(pod, running[0], uid) if running else None
+        given_up = self._given_up(pod, running[0], key) if running else None
         is_unheld = not view.live or given_up is not None
         return Facts(
             pod=pod,
@@ -125,7 +125,7 @@ class Endings:
             refusal=self._restorer.refusal(pod),
         )
 
-    def forget(self, uid: WorkloadKey) -> None:
+    def forget(self, key: WorkloadKey) -> None:
         """Do nothing: no workload is remembered."""
 
     def forget_pod(self, uid: PodUid) -> None:
@@ -151,7 +151,7 @@ class Endings:
         since = self._bindings.failing_since(pod, self._clock.monotonic())
         return None if since is None else now - timedelta(seconds=self._clock.monotonic() - since)
 
-    def _given_up(self, pod: Pod, job: SlurmJob, uid: WorkloadKey) -> SlurmNode | None:
+    def _given_up(self, pod: Pod, job: SlurmJob, key: WorkloadKey) -> SlurmNode | None:
         """Return the pod's node if its placeholder has given it up; None at first sight.
 
         Then the placeholder is read again, and until then the view is stale: nothing is done.
@@ -164,7 +164,7 @@ class Endings:
             return node
         self._released.add(pod.uid)
         self._placeholders.changed(job.id)
-        self._placeholders.wrote(uid)
+        self._placeholders.wrote(key)
         return None
 
     def _watch_hold(self, pod: Pod, row: Row, column: Column) -> None:

@@ -136,7 +136,7 @@ class Certificates:
             await secrets.change(self._kube, self._issued.namespace, held, data)
             _log.info("certificates.authorities", now=[*kept], before=[*pairs])
         ends_at = [pki.read_authority(pair).term.ends_at for pair in kept.values()]
-        self._metrics.authority(max(ends_at))
+        self._metrics.certificates.authority(max(ends_at))
         return kept
 
     async def _show(

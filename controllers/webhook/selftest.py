@@ -42,7 +42,7 @@ class SelfTest:
         """Test until told to stop."""
         while not stop.is_set():
             before, self._fault = self._fault, await self._ask()
-            self._metrics.webhook_works(not self._fault)
+            self._metrics.webhook.works(not self._fault)
             if self._fault and self._fault != before:
                 _log.warning("webhook.broken", error=self._fault)
             if before and not self._fault:

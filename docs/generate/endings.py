@@ -22,8 +22,8 @@ from bridge.domain.lifecycle.actions import (
     Wait,
 )
 from bridge.domain.lifecycle.decision import Deadlines, Facts
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
-from bridge.domain.model.placeholder import Identity
 from bridge.domain.model.pods import Condition, Container, ContainerState, Phase, Pod
 from bridge.domain.observation.view import View
 
@@ -46,7 +46,7 @@ _JOB = SlurmJob(
         kind="Pod",
         namespace="ns",
         name="p",
-        uid=WorkloadKey("u"),
+        key=WorkloadKey("u"),
         pods=(PodUid("u"),),
     ),
 )

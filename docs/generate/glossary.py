@@ -40,7 +40,7 @@ TERMS: Mapping[str, str] = {
     "gate": "bridge.domain.names.GATE",
     "grant": "bridge.domain.model.grant",
     "hybrid node": "bridge.domain.names.HYBRID_NODE_LABEL",
-    "identity": "bridge.domain.model.placeholder.Identity",
+    "identity": "bridge.domain.model.identities.Identity",
     "lease": "bridge.domain.model.leases",
     "mark (of a node)": "bridge.domain.names.CLUSTER_FEATURE",
     "member": "bridge.domain.gang.members.Member",

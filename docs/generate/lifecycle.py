@@ -80,7 +80,7 @@ have lost it. Without evidence the pod stays, with condition `PlaceholderLost`, 
 
 ## How a pod's end is reported to Slurm
 
-It is reported when no container runs any more. The first failed container in spec order counts, including init containers.
+It is reported when no container runs any more. The container that failed first counts, including init containers.
 Sidecars (init containers that restart) count only if nothing else failed, because they are stopped when the others are done.
 
 | the pod | the job |
@@ -89,7 +89,7 @@ Sidecars (init containers that restart) count only if nothing else failed, becau
 | a container was `OOMKilled` | OUT_OF_MEMORY |
 | killed by signal n, or exit code 128 + n with n up to 64 | FAILED 0:n |
 | exit code n | FAILED n:0 |
-| Failed although no container did (Evicted, NodeLost …) | FAILED {outcome.NO_EXIT_CODE}:0 |
+| Failed as a whole (Evicted, DeadlineExceeded, NodeLost …), whatever its containers report | FAILED {outcome.NO_EXIT_CODE}:0 |
 | evicted at its time limit | TIMEOUT |
 | evicted because it never started | FAILED {outcome.NO_EXIT_CODE}:0 |
 | deleted before it ended, or its node is gone and nobody knows | CANCELLED |

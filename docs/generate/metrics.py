@@ -21,7 +21,7 @@ usual meaning. Slurm's own figures about jobs, nodes and partitions come from sl
 
 def render() -> str:
     """Return the page."""
-    rows = sorted(Metrics("reference").descriptions, key=lambda metric: metric.name)
+    rows = sorted(Metrics("reference").registry.descriptions, key=lambda metric: metric.name)
     return _INTRODUCTION + "".join(
         f"| `{row.name}` | {row.kind} | {', '.join(f'`{label}`' for label in row.labels)} | {row.meaning} |\n"
         for row in rows

@@ -29,7 +29,7 @@ from bridge.domain.nodes.actions import (
     Uncordon,
     Undrain,
 )
-from bridge.domain.nodes.registration import Node, NodeSettings
+from bridge.domain.nodes.decision import Node, NodeSettings
 from bridge.domain.nodes.spec import Publishing
 from bridge.domain.nodes.state import NodeRules
 
@@ -78,7 +78,11 @@ _NOT_READY = replace(_KUBE, is_ready=False)
 _OURS = node_state.REASON_PREFIX + node_state.CORDONED
 _LOST = node_state.REASON_PREFIX + node_state.GIVEN_UP
 
-_TO_SLURM: Mapping[str, tuple[KubeNodeFacts, SlurmNodeFacts, bool]] = {
+_CRASHED = node_state.REASON_PREFIX + node_state.CRASHED
+_MISSING = f"{node_state.REASON_PREFIX}devices are missing: Slurm has gpu:9, Kubernetes has none"
+
+_Row = tuple[KubeNodeFacts, SlurmNodeFacts, bool] | tuple[KubeNodeFacts, SlurmNodeFacts, bool, bool]
+_TO_SLURM: Mapping[str, _Row] = {
     "cordoned": (_CORDONED, _SLURM, False),
     "uncordoned; the drain is ours": (_KUBE, _slurm("DRAIN", reason=_OURS), False),
     "uncordoned; the drain is somebody's": (_KUBE, _slurm("DRAIN", reason="ops"), False),
@@ -95,6 +99,13 @@ _TO_SLURM: Mapping[str, tuple[KubeNodeFacts, SlurmNodeFacts, bool]] = {
     ),
     "the same, but somebody has drained it": (_NOT_READY, _slurm("DRAIN", reason="ops"), True),
     "ready again; the DOWN is ours": (_KUBE, _slurm("DOWN", "DRAIN", reason=_LOST), False),
+    "every pod of ours there was lost with the machine, as after a reboot": (
+        _KUBE,
+        _SLURM,
+        False,
+        True,
+    ),
+    "they are settled; the DOWN is ours": (_KUBE, _slurm("DOWN", reason=_CRASHED), False),
     "a listed condition is True": (
         replace(_KUBE, conditions=(NodeCondition(type="KernelDeadlock", status="True"),)),
         _SLURM,
@@ -118,9 +129,16 @@ _TO_SLURM: Mapping[str, tuple[KubeNodeFacts, SlurmNodeFacts, bool]] = {
     ),
     "CPUs or memory became less; jobs run": (_KUBE, replace(_slurm("MIXED"), cpus=16), False),
     "the same; no job runs": (_KUBE, replace(_SLURM, cpus=16), False),
-    "GPUs became less, or partitions changed; jobs run": (
+    "GPUs became less": (_KUBE, replace(_slurm("MIXED"), gres="gpu:9"), False),
+    "`device_patience_s` later; no job runs": (
         _KUBE,
-        replace(_slurm("MIXED"), gres="gpu:9"),
+        replace(_slurm("DRAIN", reason=_MISSING), gres="gpu:9"),
+        False,
+    ),
+    "they came back before that": (_KUBE, _slurm("DRAIN", reason=_MISSING), False),
+    "partitions changed; jobs run": (
+        _KUBE,
+        replace(_slurm("MIXED"), features=(*_SLURM.features[:1], "debug", *_SLURM.features[1:])),
         False,
     ),
     "CPUs or memory became more; jobs run": (_KUBE, replace(_slurm("MIXED"), cpus=4), False),
@@ -166,8 +184,19 @@ def render(page: str) -> str:
     return page
 
 
-def _to_slurm(kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts, is_given_up: bool) -> str:  # noqa: FBT001  # a row
-    node = Node(kube_node=kube_node, slurm_node=slurm_node, is_given_up=is_given_up)
+def _to_slurm(
+    kube_node: KubeNodeFacts,
+    slurm_node: SlurmNodeFacts,
+    is_given_up: bool,  # noqa: FBT001  # a row
+    is_crashed: bool = False,  # noqa: FBT001, FBT002
+) -> str:
+    node = Node(
+        kube_node=kube_node,
+        slurm_node=slurm_node,
+        is_given_up=is_given_up,
+        is_crashed=is_crashed,
+        reason_age=_POLICY.device_patience,
+    )
     said = [_in_words(action) for action in registration.decide(node, _SETTINGS).actions]
     return ", then ".join(filter(None, said)) or "nothing"
 

@@ -8,7 +8,7 @@ Real Kubernetes, real Slurm and helm, found or fetched without root.
 
 The first source that has the asset is used: the folder named by an environment variable
 (SANDBOX_KUBE, SANDBOX_SLURM, SANDBOX_HELM, SANDBOX_PROMETHEUS, SANDBOX_WORKLOADS,
-SANDBOX_KUBECONFORM); the cache; a fetch or build into the cache. PATH is used only on demand
+SANDBOX_KUBECONFORM, SANDBOX_NODE); the cache; a fetch or build into the cache. PATH is used only on demand
 (SANDBOX_USE_PATH=1) or if the fetch fails: a host's Slurm may be configured oddly, and tests should
 not vary by host.
 """

@@ -14,6 +14,7 @@ from sandbox.assets import (
     kits,
     kube,
     kubeconform,
+    node,
     path,
     prometheus,
     settings,
@@ -198,5 +199,7 @@ def _recipe(name: AssetName, desired: Settings, clock: SystemClock) -> cache.Rec
             return workloads.recipe(desired)
         case AssetName.KUBECONFORM:
             return kubeconform.recipe(desired)
+        case AssetName.NODE:
+            return node.recipe(desired.debian, clock.now)
         case _:
             assert_never(name)

@@ -22,6 +22,7 @@ class AssetName(enum.StrEnum):
     PROMETHEUS = "prometheus"
     WORKLOADS = "workloads"
     KUBECONFORM = "kubeconform"
+    NODE = "node"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +107,13 @@ KITS: Mapping[AssetName, Kit] = {
             variable="SANDBOX_KUBECONFORM",
             version_command=("kubeconform", "-v"),
             minimum=(0, 6),
+        ),
+        Kit(
+            name=AssetName.NODE,
+            programs=("containerd", "ctr", "runc", "nft", "ip"),
+            variable="SANDBOX_NODE",
+            version_command=("containerd", "--version"),
+            minimum=(2, 0),  # for the version of its configuration that we write
         ),
     )
 }

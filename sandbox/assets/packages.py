@@ -80,6 +80,30 @@ def recipe(
 def _make(
     selection: Selection, site: cache.Site, settings: DebianSettings, now: datetime
 ) -> cache.Made:
+    taken = take(selection, site, settings, now)
+    return cache.Made(
+        version=_bind(selection, site, taken.machine),
+        source=taken.source,
+        contents=taken.contents,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What was unpacked into a site's root/."""
+
+    machine: Machine
+    source: str
+    contents: Mapping[str, str]
+    """Package -> version and SHA256."""
+
+
+def take(selection: Selection, site: cache.Site, settings: DebianSettings, now: datetime) -> Taken:
+    """Unpack the selected packages into the site's root/, verified.
+
+    Raises:
+        FetchError: no mirror has them, or not for this kind of machine.
+    """
     machine = MACHINES.get(platform.machine())
     if machine is None:
         raise FetchError(f"Debian's packages are used on {' and '.join(MACHINES)} only")
@@ -99,8 +123,12 @@ def _make(
     called = f"{selection.kit.name.value.capitalize()} {version}"
     site.tell(f"{called} from {suite.mirror.address}: {len(chosen)} packages, {mib} MiB")
     _unpack(selection, site, web, suite, chosen)
-    return cache.Made(
-        version=_bind(selection, site, machine),
+    usr = site.tree / "root" / "usr"
+    for folder in ("lib", "lib64", "bin", "sbin"):  # usr-merged; lib64 exists on amd64 only
+        if (usr / folder).is_dir():
+            (usr.parent / folder).symlink_to(f"usr/{folder}")
+    return Taken(
+        machine=machine,
         source=f"Debian {suite.name} at {suite.mirror.address}",
         contents={package.name: f"{package.version} {package.sha256}" for package in chosen},
     )
@@ -158,10 +186,7 @@ def _unpack(
 def _bind(selection: Selection, site: cache.Site, machine: Machine) -> str:
     """Fill bin/ and check that everything in it finds its libraries; return the kit's version."""
     usr = site.tree / "root" / "usr"
-    for folder in ("lib", "lib64"):  # usr-merged; lib64 exists on amd64 only
-        if (usr / folder).is_dir():
-            (usr.parent / folder).symlink_to(f"usr/{folder}")
-    libraries = _libraries(selection, site.tree, machine)
+    libraries = find_libraries(selection, site.tree, machine)
     (site.tree / "bin").mkdir()
     names = [f"{name}{suffix}" for name in selection.programs for suffix in ("", "-wlm")]
     programs = [file for name in names for file in usr.glob(f"*bin/{name}")]
@@ -182,7 +207,12 @@ def _bind(selection: Selection, site: cache.Site, machine: Machine) -> str:
         raise FetchError(str(error)) from error
 
 
-def _libraries(selection: Selection, tree: Path, machine: Machine) -> elf.Libraries:
+def find_libraries(selection: Selection, tree: Path, machine: Machine) -> elf.Libraries:
+    """Return the loader and the library folders of what was unpacked below `tree`.
+
+    Raises:
+        FetchError: the packages hold no loader.
+    """
     folder = f"root/usr/lib/{machine.triplet}"
     places = [f"{place}/{machine.loader}" for place in ("root/usr/lib64", "root/usr/lib", folder)]
     loader = next((place for place in places if (tree / place).exists()), None)

@@ -40,19 +40,19 @@ def reading(
 
 def test_calls_have_readable_names_whatever_came_of_them() -> None:
     metrics = Metrics("extender")
-    metrics.slurm_call("job.submit", 0.01, "ok")
-    metrics.slurm_call("job.submit", 0.01, "rejected")
-    metrics.kube_call("PATCH pods", 0.01, "ok")
-    metrics.extender_call("filter", "found", 0.001)
-    metrics.admission_review("patched", 0.001)
-    metrics.admission_review("allowed", 0.001)
+    metrics.slurm.call("job.submit", 0.01, "ok")
+    metrics.slurm.call("job.submit", 0.01, "rejected")
+    metrics.kube.call("PATCH pods", 0.01, "ok")
+    metrics.extender.call("filter", "found", 0.001)
+    metrics.webhook.review("patched", 0.001)
+    metrics.webhook.review("allowed", 0.001)
 
     assert {
         "extender → Slurm job.submit": 2,
         "extender → Kubernetes PATCH pods": 1,
         "kube-scheduler → filter": 1,
         "API server → review": 2,
-    } == meter.calls("extender", metrics.exposition().decode())
+    } == meter.calls("extender", metrics.registry.exposition().decode())
 
 
 def test_what_a_stretch_used_leaves_out_the_readings_around_it() -> None:

@@ -92,7 +92,7 @@ def test_notes_say_the_next_step(walked: dict[str, str]) -> None:
     (notes,) = (said for command, said in walked.items() if command.startswith("helm install"))
 
     for step in (
-        "kubectl -n slurm-bridge create secret generic slurm-token --from-file=token=FILE",
+        "kubectl -n slurm-bridge-system create secret generic slurm-token --from-file=token=FILE",
         f"kubectl label node NAME {names.EXTERNAL_NODE_LABEL}=true",
         f"kubectl label namespace NAME {names.ENABLED_LABEL}=true",
         "kubectl slurm doctor",
@@ -101,7 +101,7 @@ def test_notes_say_the_next_step(walked: dict[str, str]) -> None:
 
 
 def test_all_pods_run_when_the_page_looks_at_them(walked: dict[str, str]) -> None:
-    told = walked["kubectl -n slurm-bridge rollout status deployment --timeout=5m"]
+    told = walked["kubectl -n slurm-bridge-system rollout status deployment --timeout=5m"]
 
     for component in ("webhook", "extender", "controllers", "scheduler"):
         assert f'"slurm-bridge-{component}" successfully rolled out' in told
@@ -125,7 +125,7 @@ def test_nothing_is_left_when_it_is_taken_away(sandbox: Sandbox, walked: dict[st
     def left() -> list[Any]:
         group = "/apis/rbac.authorization.k8s.io/v1"
         found = [sandbox.admin.get(f"{group}/{kind}", labelSelector=ours) for kind in kinds]
-        pods = sandbox.admin.get("/api/v1/namespaces/slurm-bridge/pods")
+        pods = sandbox.admin.get("/api/v1/namespaces/slurm-bridge-system/pods")
         return [item for listed in (*found, pods) for item in listed["items"]]
 
     wait_until(lambda: not left(), 60, sandbox=sandbox)

@@ -16,6 +16,7 @@ from bridge.settings import configuration
 from bridge.settings.schema import ENV_PREFIX, Settings
 from tests.chart.conftest import Render
 from tests.chart.rendering import CHART, Manifest, Rendered
+from tests.chart.value_sets import VALUES
 
 PROGRAMS = ("webhook", "extender", "controllers")
 DEPLOYMENTS = (*PROGRAMS, "scheduler")
@@ -377,12 +378,29 @@ def test_policies_speak_of_the_keys_of_the_domain(chart: Rendered) -> None:
             names.GRANT_ANNOTATION,
             names.WHEN_LOST_ANNOTATION,
             names.REQUESTER_ANNOTATION,
+            names.OWNER_ANNOTATION,
         ),
         "elsewhere": (names.GATE, names.FINALIZER, names.ENABLED_LABEL),
         "taint": (names.MANAGED_NODE_TAINT,),
+        "nodes": (names.EXTERNAL_NODE_LABEL, names.HYBRID_NODE_LABEL),
     }.items():
         expressions = json.dumps(policies[f"slurm-bridge-{policy}"]["spec"])
         assert [f"'{key}'" in expressions for key in keys] == [True] * len(keys)
+
+
+def test_openshifts_restricted_v2_admits_our_pods(render: Render) -> None:
+    """Its rules that the Pod Security standard does not have, `oc describe scc restricted-v2`: it gives user and groups itself."""
+    chart = render(VALUES["openshift"])
+
+    for component in DEPLOYMENTS:
+        spec = pod_spec(chart, component)
+        assert {"runAsNonRoot", "seccompProfile"} == set(spec["securityContext"])
+        assert {"RuntimeDefault"} == set(spec["securityContext"]["seccompProfile"].values())
+        for container in spec["containers"]:
+            assert not container["securityContext"].keys() & {"runAsUser", "runAsGroup"}
+            assert not [port for port in container.get("ports", []) if "hostPort" in port]
+        allowed = {"configMap", "downwardAPI", "emptyDir", "projected", "secret"}
+        assert {key for volume in spec["volumes"] for key in volume} <= {"name", *allowed}
 
 
 def test_keys_of_ours_are_frozen() -> None:
@@ -393,6 +411,7 @@ def test_keys_of_ours_are_frozen() -> None:
         names.ENABLED_LABEL,
         names.REQUESTER_ANNOTATION,
         names.RULES_ANNOTATION,
+        names.OWNER_ANNOTATION,
     )
 
     assert all(key.startswith(names.FROZEN_PREFIXES) for key in ours)

@@ -31,6 +31,7 @@ from sandbox.options import Options
 from tests.chart.policed import OUTSIDE, apply, make_namespaces
 from tests.chart.rendering import Manifest, render
 from tests.integration.tampering import tear
+from tests.integration.volumes import a_volume, mounted
 from tests.integration.worlds import PATIENCE_S, Worlds, condition, container, played
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 
@@ -54,7 +55,7 @@ IN_TREE: Mapping[tuple[str, str, str], Manifest] = {
     },
 }
 """Kinds of owners that no controller of Kubernetes makes pods for."""
-BUILT_IN = {"", "apps", "batch", "events.k8s.io", "scheduling.k8s.io"}
+BUILT_IN = {"", "apps", "batch", "events.k8s.io", "scheduling.k8s.io", "storage.k8s.io"}
 """API groups that Kubernetes itself serves: for kinds of others this test defines what they need."""
 
 
@@ -156,6 +157,7 @@ def lived(sandbox: Sandbox, helm: Path) -> Sequence[Use]:
         worlds = Worlds(sandbox, namespace)
         live(worlds)
         own_pods(worlds)
+        use_volumes(worlds)
         lose_a_pod(worlds)
         bind_an_unknown_pod(worlds)
         hold_back(worlds)
@@ -208,6 +210,24 @@ def own_pods(worlds: Worlds) -> None:
         worlds.await_phase(pod, "Running", "Succeeded")
     for label in ("app=deployed", "job-name=now", "a=b"):
         worlds.await_one_pod(label, lambda pod: pod["status"]["phase"] == "Running")
+
+
+def use_volumes(worlds: Worlds) -> None:
+    """A pod whose one claim has a volume, and whose other claim waits for it."""
+    waiting = {"provisioner": "example.test/none", "volumeBindingMode": "WaitForFirstConsumer"}
+    classes = "/apis/storage.k8s.io/v1/storageclasses"
+    worlds.sandbox.admin.create(classes, {"metadata": {"name": "waiting"}, **waiting})
+    claim = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Mi"}},
+        "storageClassName": "waiting",
+    }
+    path = f"{worlds.path}/persistentvolumeclaims"
+    worlds.sandbox.admin.create(path, {"metadata": {"name": "new"}, "spec": claim})
+    with a_volume(worlds, "old"):
+        held = {f"{names.REQUEST_PREFIX}hold": "true"}
+        volumes = [mounted("old"), mounted("new")]
+        worlds.await_live(worlds.submit("stores", volumes=volumes, annotations=held))
 
 
 def definition(group: str, plural: str) -> Manifest:

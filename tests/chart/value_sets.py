@@ -28,6 +28,7 @@ VALUES: Mapping[str, dict[str, Any]] = {
             "secrets": {"webhook": "w", "extender": "e", "scheduler": "s"},
         }
     },
+    "openshift": {"podSecurityContext": dict.fromkeys(("runAsUser", "runAsGroup", "fsGroup"))},
     "no-taint": {"config": {"controllers": {"taint_effect": ""}}},
     "direct-warned": {"policies": {"direct": {"actions": ["Warn", "Audit"], "namespaces": []}}},
     "taint-denied": {"policies": {"managedTaint": {"actions": ["Deny", "Audit"]}}},

@@ -4,6 +4,7 @@ import base64
 import contextlib
 import json
 import re
+import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from typing import Any
@@ -15,12 +16,18 @@ from typer.testing import CliRunner
 from bridge.commands import plugin
 from bridge.domain import names
 from bridge.process.clock import SystemClock
+from sandbox.api import Api
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from tests.integration.tampering import BREAK_GLASS
 from tests.servers import running_sandbox, wait_until
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
-OURS = "/api/v1/namespaces/slurm-bridge"
+OURS = "/api/v1/namespaces/slurm-bridge-system"
+PLAIN = (
+    '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "plain"},'
+    ' "spec": {"containers": [{"name": "main", "image": "none"}]}}'
+)
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 Findings = Mapping[str, dict[str, str]]
@@ -250,6 +257,61 @@ def test_no_namespace(doctor: Doctor, sandbox: Sandbox) -> None:
     assert "not checked" == found["webhook"]["verdict"]
 
 
+def test_a_label_without_effect(sandbox: Sandbox, doctor: Doctor) -> None:
+    """Whoever sets it is warned at once; the doctor, `why` and `explain` say it later."""
+    kubectl = ("kubectl", "label", "namespace", "kube-system")
+    done = subprocess.run(
+        (*kubectl, f"{names.ENABLED_LABEL}=true"),
+        env=sandbox.env,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    try:
+        found = doctor()
+        told = CliRunner().invoke(
+            plugin.app, ("explain", "-", "-n", "kube-system"), env=sandbox.env, input=PLAIN
+        )
+    finally:
+        sandbox.run(*kubectl, f"{names.ENABLED_LABEL}-")
+
+    no_effect = "namespace kube-system is excluded (excludedNamespaces): its label has no effect"
+    assert "the label has no effect, and Slurm places no pods here" in done.stderr
+    assert ("warning", no_effect) == (
+        found["namespaces"]["verdict"],
+        found["namespaces"]["found"],
+    )
+    assert no_effect in told.stdout
+
+
+def test_daemon_sets_that_are_kept_off(sandbox: Sandbox, doctor: Doctor) -> None:
+    """One that was there before the policy is not refused itself: its next pods are."""
+    labels = {"app": "collector"}
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {
+            "tolerations": [{"operator": "Exists"}],
+            "containers": [{"name": "main", "image": "none"}],
+        },
+    }
+    body = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "collector"},
+        "spec": {"selector": {"matchLabels": labels}, "template": template},
+    }
+    path = "/apis/apps/v1/namespaces/default/daemonsets"
+    with Api(sandbox.user_kubeconfig("root", "system:masters", BREAK_GLASS)) as root:
+        root.create(path, body)
+    try:
+        found = doctor()
+    finally:
+        sandbox.admin.delete(f"{path}/collector")
+
+    assert "default/collector" in found["DaemonSets"]["found"]
+    assert "policies.direct.namespaces" in found["DaemonSets"]["fix"]
+
+
 @pytest.mark.parametrize(
     ("name", "check", "words"),
     [
@@ -281,6 +343,21 @@ def test_drained_nodes_and_closed_partitions(doctor: Doctor, sandbox: Sandbox) -
 
     assert "node-0 (bad memory)" in found["drained nodes"]["found"]
     assert "state=up" in found["partition's state"]["fix"]
+
+
+def test_preemption_that_takes_nodes_out_of_service(doctor: Doctor, sandbox: Sandbox) -> None:
+    sandbox.run("sacctmgr", "-i", "add", "qos", "patient", "GraceTime=60", "PreemptMode=suspend")
+    try:
+        found = doctor()
+    finally:
+        sandbox.run("sacctmgr", "-i", "delete", "qos", "patient")
+
+    assert ("warning", "fault") == (
+        found["GraceTime"]["verdict"],
+        found["PreemptMode"]["verdict"],
+    )
+    assert "QOS patient has GraceTime=60" in found["GraceTime"]["found"]
+    assert "QOS patient has PreemptMode=SUSPEND" in found["PreemptMode"]["found"]
 
 
 def test_slurm_conf_that_makes_it_slow_or_untrue(doctor: Doctor, sandbox: Sandbox) -> None:
@@ -349,7 +426,7 @@ def config_map(
 
     def write(text: str) -> None:
         patch = json.dumps({"data": {key: text}})
-        sandbox.kubectl("-n", "slurm-bridge", "patch", "configmap", name, "-p", patch)
+        sandbox.kubectl("-n", names.RELEASE_NAMESPACE, "patch", "configmap", name, "-p", patch)
 
     try:
         yield lambda change: write(yaml.safe_dump(change(yaml.safe_load(before))))

@@ -107,7 +107,10 @@ class Looking(Access):
 
 async def explained(manifest: dict[str, Any], *more: dict[str, Any]) -> list[Explained]:
     access = Looking(kube=ApiServer(), slurm=None)
-    return list(await _Explainer(access, INSTALLED, [manifest, *more]).explain("team-a"))
+    asked = _Explainer(
+        access, INSTALLED, [manifest, *more], release="slurm-bridge-system", excluded=frozenset()
+    )
+    return list(await asked.explain("team-a"))
 
 
 @pytest.mark.parametrize(

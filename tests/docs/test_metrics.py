@@ -16,10 +16,10 @@ def test_every_metric_is_described() -> None:
     metrics = Metrics("webhook")
     exported = {
         line.split()[2]
-        for line in metrics.exposition().decode().splitlines()
+        for line in metrics.registry.exposition().decode().splitlines()
         if line.startswith("# TYPE slurm_bridge_")
     }
 
-    described = {one.name for one in metrics.descriptions}
+    described = {one.name for one in metrics.registry.descriptions}
     assert exported - described == {"slurm_bridge_build_info"}
     assert described <= exported

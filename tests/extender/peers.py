@@ -10,15 +10,16 @@ from typing import Any
 from typing_extensions import override
 
 from bridge.domain.ids import ClusterId, JobId
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.objects import KubeObject
-from bridge.domain.model.placeholder import Identity
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.candidates import Pool
 from bridge.domain.request.rules import Policy
 from bridge.kube import errors as kube_errors
 from bridge.kube.client import KubeClient
 from bridge.kube.objects import Objects
+from bridge.kube.volumes import Volumes
 from bridge.process.metrics import Metrics
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm.client import SlurmClient
@@ -28,6 +29,7 @@ from extender.gathering import Gatherer
 from extender.nodes import Bridged
 from extender.owners import Owners
 from extender.submitting import Submitter
+from extender.volumes import ClaimReader
 from tests.virtual_time import VirtualClock
 
 PING = {"meta": {"slurm": {"version": {"major": "26", "minor": "5"}}}, "errors": []}
@@ -116,7 +118,7 @@ class Readings(Placeholders):
 
     def show(self, identity: Identity, job_id: int = 7) -> SlurmJob:
         job = SlurmJob(id=JobId(job_id), sluid=None, phase=JobPhase.WAITING, identity=identity)
-        self.shown[identity.uid].append(job)
+        self.shown[identity.key].append(job)
         return job
 
     @override
@@ -154,6 +156,11 @@ class Stage:
     submitter: Submitter
 
 
+async def slurm_user() -> str:
+    """SlurmUser, as slurmrestd tells it."""
+    return "slurmy"
+
+
 def stage(policy: Callable[[], Policy], defaults: Defaults, pool: Pool) -> Stage:
     clock = VirtualClock()
     slurmrestd, cluster, namespaces, readings = (
@@ -168,6 +175,8 @@ def stage(policy: Callable[[], Policy], defaults: Defaults, pool: Pool) -> Stage
         policy=policy,
         owners=Owners(cluster, clock),
         bridged=Nodes(pool),
+        claims=ClaimReader(Volumes(namespaces)),
+        slurm_user=slurm_user,
         clock=clock,
     )
     submitter = Submitter(

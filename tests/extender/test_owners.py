@@ -47,3 +47,30 @@ def test_a_reference_that_leads_nowhere_does_not_hide_the_owner_from_its_own_pod
         assert [JOB] == await owners.chain(HERS)
 
     virtual_time.run(main)
+
+
+def test_a_group_is_read_with_the_workload_behind_it_and_owns_nobody() -> None:
+    served = "scheduling.k8s.io/v1alpha2"
+    template = {"podGroupTemplateRef": {"workload": {"workloadName": "all"}}}
+    ring = KubeObject(
+        api_version=served, kind="PodGroup", uid="g", name="ring", namespace="alices", spec=template
+    )
+    workload = KubeObject(api_version=served, kind="Workload", uid="w", name="all")
+    there = {("PodGroup", "ring"): ring, ("Workload", "all"): workload}
+    member = replace(HERS, owner=None, scheduling_group="ring")
+
+    class Groups:
+        async def get(self, api_version: str, kind: str, namespace: str, name: str) -> KubeObject:
+            if (api_version, namespace) != (served, "alices") or (kind, name) not in there:
+                raise errors.NotFound("GET", f"/{api_version}/{namespace}/{kind}/{name}")
+            return there[kind, name]
+
+    async def main(clock: VirtualClock) -> None:
+        objects: Any = Groups()
+        owners = Owners(objects, clock)
+        assert [ring, workload] == await owners.groups(member)
+        assert [] == await owners.chain(member)
+        assert [] == await owners.groups(replace(member, scheduling_group="none"))
+        assert [] == await owners.groups(HERS)
+
+    virtual_time.run(main)

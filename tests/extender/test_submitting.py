@@ -9,8 +9,8 @@ import pytest
 from bridge.domain import names
 from bridge.domain.ids import PodUid, alone_key
 from bridge.domain.lifecycle.actions import Submit
+from bridge.domain.model.identities import Identity, decode
 from bridge.domain.model.objects import KubeObject
-from bridge.domain.model.placeholder import Identity, decode
 from bridge.domain.model.pods import Owner, Pod
 from bridge.domain.request import candidates
 from bridge.domain.request.build import Defaults
@@ -71,7 +71,8 @@ async def test_each_owner_is_read_once_although_it_says_who_asks_and_for_what() 
     around.namespaces.labels["team"] = "a"
     around.cluster.objects["Job", "train"] = owner(creator="bob", qos="of-the-job")
     around.slurmrestd.answers = [accepted(7)]
-    by_a_controller = replace(POD, annotations={names.REQUESTER_ANNOTATION: CONTROLLER})
+    made_by = {names.REQUESTER_ANNOTATION: CONTROLLER, names.OWNER_ANNOTATION: JOB.uid}
+    by_a_controller = replace(POD, annotations=made_by)
 
     await around.submitter.submit(by_a_controller, SUBMIT)
 

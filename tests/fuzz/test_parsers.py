@@ -18,8 +18,9 @@ from typing_extensions import override
 
 from bridge.domain import hostlist, names, quantities
 from bridge.domain.ids import ClusterId, JobId, PodUid, SlurmNode, WorkloadKey
-from bridge.domain.model import grant, placeholder
-from bridge.domain.model.placeholder import Frozen, Identity, UnreadableIdentityError
+from bridge.domain.model import grant, identities
+from bridge.domain.model.identities import Frozen, Identity, UnreadableIdentityError
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.request import overrides, rules
 from bridge.process import policy_file as runtime_policy
 from bridge.settings import sources
@@ -212,14 +213,14 @@ _IDENTITY = Identity(
     kind="Pod",
     namespace="n",
     name="p",
-    uid=WorkloadKey("u"),
+    key=WorkloadKey("u"),
     pods=(PodUid("u"),),
     cause="misfit",
     limit_min=1,
     extended_min=2,
     frozen=Frozen(requester="alice", rule="r", user="alice", account="a", asked={"timelimit": "5"}),
 )
-_COMMENT = json.loads(placeholder.encode(_IDENTITY))
+_COMMENT = json.loads(identities.encode(_IDENTITY))
 _COMMENTS = ('"slurm-bridge"', '{"slurm-bridge":1,', '"cluster":', '"pods":[]', *'{}[]",:1')
 
 
@@ -235,10 +236,10 @@ def _document(good: Any, data: bytes, known: tuple[str, ...]) -> str:
 def test_admin_comments(batch: list[bytes]) -> None:
     for data in batch:
         try:
-            found = placeholder.decode(_document(_COMMENT, data, _COMMENTS))
+            found = identities.decode(_document(_COMMENT, data, _COMMENTS))
         except UnreadableIdentityError:
             continue
-        assert found is None or found == placeholder.decode(placeholder.encode(found))
+        assert found is None or found == identities.decode(identities.encode(found))
 
 
 _GRANT = json.loads(
@@ -337,7 +338,7 @@ _JOB = {
     "group_name": "g",
     "exit_code": {"return_code": {"set": True, "number": 1}, "signal": {"id": {"number": 2}}},
 }
-_SPEC = placeholder.PlaceholderSpec(
+_SPEC = PlaceholderSpec(
     identity=_IDENTITY,
     name="x",
     user="u",

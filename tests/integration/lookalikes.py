@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 
-from bridge.domain.model import placeholder
+from bridge.domain.model import identities
 from sandbox import nss
 from sandbox.client import Sandbox
 from sandbox.slurm_rest import API, credentials
@@ -26,7 +26,7 @@ def submit_again(sandbox: Sandbox, first: Job, *, hold: bool, is_external: bool 
         "account": user,
         "memory_per_node": {"set": True, "infinite": False, "number": 64},
         "hold": hold,
-        "admin_comment": placeholder.encode(first.identity),
+        "admin_comment": identities.encode(first.identity),
     }
     answer = httpx.post(
         f"{sandbox.slurmrestd_url}/slurm/{API}/job/submit",

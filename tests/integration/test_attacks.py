@@ -163,7 +163,7 @@ def test_letters_of_the_world_reach_slurm_unharmed(worlds: Worlds, alice: Api) -
 
 def test_the_webhooks_account_may_do_nothing(worlds: Worlds, full_sandbox: Sandbox) -> None:
     with Api(chart.credentials(full_sandbox.instance, "webhook")) as account:
-        for path in (f"{worlds.path}/pods", "/api/v1/namespaces/slurm-bridge/secrets"):
+        for path in (f"{worlds.path}/pods", f"/api/v1/namespaces/{chart.NAMESPACE}/secrets"):
             assert "cannot list resource" in refusal(account, "GET", path)
 
 
@@ -172,7 +172,7 @@ def test_no_account_of_ours_reads_other_peoples_secrets(
     worlds: Worlds, full_sandbox: Sandbox, component: str
 ) -> None:
     with Api(chart.credentials(full_sandbox.instance, component)) as account:
-        for namespace in (worlds.namespace, "kube-system", "slurm-bridge"):
+        for namespace in (worlds.namespace, "kube-system", chart.NAMESPACE):
             path = f"/api/v1/namespaces/{namespace}/secrets"
             assert "cannot list resource" in refusal(account, "GET", path)
 

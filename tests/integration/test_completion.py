@@ -8,8 +8,9 @@ from typing_extensions import override
 
 from bridge.domain.ids import ClusterId, PodUid, alone_key
 from bridge.domain.lifecycle.actions import Outcome
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
-from bridge.domain.model.placeholder import Identity, PlaceholderSpec
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.process.clock import SystemClock
 from bridge.reconcile.completion import PATIENCE_S, Completer
 from bridge.slurm import jobs
@@ -55,7 +56,7 @@ async def submitted(client: SlurmClient) -> SlurmJob:
             kind="Pod",
             namespace="team-a",
             name="train",
-            uid=alone_key(uid),
+            key=alone_key(uid),
             pods=(uid,),
         ),
         name="train",

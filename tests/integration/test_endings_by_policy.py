@@ -13,6 +13,7 @@ from sandbox.client import Sandbox
 from sandbox.options import Options
 from tests.integration.policed import policed
 from tests.integration.slurm_users import run_as
+from tests.integration.volumes import a_volume, mounted, only_on, volume_of
 from tests.integration.worlds import Manifest, Worlds, condition, container, job_id, played
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 
@@ -62,10 +63,13 @@ def test_a_pod_that_never_starts_gives_its_allocation_back(here: Worlds) -> None
 def test_a_pod_that_cannot_be_bound_gives_its_allocation_back(
     here: Worlds, sandbox: Sandbox
 ) -> None:
-    """Its volume is on a node that Slurm, which knows no volumes, did not choose."""
-    with volume_elsewhere(here, "far"):
-        claim = {"name": "far", "persistentVolumeClaim": {"claimName": "far"}}
-        uid = here.submit("unbound", volumes=[claim])
+    """Its volume turns out to be elsewhere after its job was submitted."""
+    with a_volume(here, "far"):
+        held = {f"{names.REQUEST_PREFIX}hold": "true"}
+        uid = here.submit("unbound", volumes=[mounted("far")], annotations=held)
+        job = here.await_live(uid)
+        sandbox.admin.patch(volume_of(here, "far"), {"spec": only_on("nowhere")})
+        here.scontrol("release", str(job.id))
         evicted = here.await_eviction("unbound")
         here.await_gone("unbound")
 
@@ -96,30 +100,6 @@ def test_pods_and_jobs_outlive_a_kube_scheduler_that_is_away(
     for name in pods:
         running = here.await_phase(name, "Running")
         assert (uids[name], jobs[name]) == (running["metadata"]["uid"], job_id(running))
-
-
-@contextmanager
-def volume_elsewhere(worlds: Worlds, name: str) -> Iterator[None]:
-    """A claim, and the local volume on a node that does not exist that it is bound to."""
-    size = {"storage": "1Mi"}
-    common = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
-    selects = [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["nowhere"]}]
-    volume = {
-        **common,
-        "capacity": size,
-        "local": {"path": "/nowhere"},
-        "claimRef": {"namespace": worlds.namespace, "name": name},
-        "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": selects}]}},
-    }
-    claim = {**common, "resources": {"requests": size}, "volumeName": f"{worlds.namespace}-{name}"}
-    admin, metadata = worlds.sandbox.admin, {"name": f"{worlds.namespace}-{name}"}
-    volumes, claims = "/api/v1/persistentvolumes", f"{worlds.path}/persistentvolumeclaims"
-    admin.create(volumes, {"metadata": metadata, "spec": volume})
-    try:
-        admin.create(claims, {"metadata": {"name": name}, "spec": claim})
-        yield
-    finally:
-        admin.delete(f"{volumes}/{worlds.namespace}-{name}")
 
 
 @contextmanager

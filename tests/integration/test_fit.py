@@ -2,6 +2,7 @@
 
 from bridge.domain import names
 from bridge.domain.lifecycle.actions import OwnCause
+from tests.integration.volumes import a_resource, a_volume, mounted
 from tests.integration.worlds import HOST_PORT, Worlds, condition, container, job_id
 
 _TOLERATES_SLURMS_NODES = [{"key": names.MANAGED_NODE_TAINT, "operator": "Exists"}]
@@ -59,3 +60,41 @@ def test_a_pod_waits_for_what_terminates_on_its_node(worlds: Worlds) -> None:
         running = worlds.await_phase("after", "Running")
         assert ("node-0", job.id) == (running["spec"]["nodeName"], job_id(running))
         assert [job.id] == [one.id for one in worlds.jobs(uid)]
+
+
+def test_a_pod_goes_where_its_volume_is(worlds: Worlds) -> None:
+    with a_volume(worlds, "data", "node-2"):
+        uid = worlds.submit("reads", volumes=[mounted("data")])
+        running = worlds.await_phase("reads", "Running")
+
+        assert "node-2" == running["spec"]["nodeName"]
+        assert 1 == len(worlds.jobs(uid))
+        lost = worlds.submit("lost", volumes=[mounted("missing")])
+        told = worlds.await_pod("lost", lambda pod: condition(pod).get("reason") == "SubmitRefused")
+    assert "claim missing does not exist" in condition(told)["message"]
+    assert [] == worlds.jobs(lost)
+
+
+def test_a_pod_goes_where_there_is_what_slurm_does_not_count(worlds: Worlds) -> None:
+    """And not to Slurm at all, if no node could ever hold it."""
+
+    def asking(name: str, **amounts: str) -> str:
+        resources = {
+            key: {"cpu": "1", "memory": "64Mi", **amounts} for key in ("requests", "limits")
+        }
+        return worlds.submit(name, containers=[{**container(), "resources": resources}])
+
+    with a_resource(worlds, "node-3", "example.test/hca", 4):
+        uid = asking("feasible", **{"example.test/hca": "1"})
+        running = worlds.await_phase("feasible", "Running")
+        assert "node-3" == running["spec"]["nodeName"]
+        assert 1 == len(worlds.jobs(uid))
+
+        hopeless = {"hca": {"example.test/hca": "5"}, "disk": {"ephemeral-storage": "10Ti"}}
+        for name, amounts in hopeless.items():
+            uid = asking(name, **amounts)
+            told = worlds.await_pod(
+                name, lambda pod: condition(pod).get("reason") == "SubmitRefused"
+            )
+            assert "nodes that suit the pod has" in condition(told)["message"]
+            assert [] == worlds.jobs(uid)

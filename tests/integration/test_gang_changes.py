@@ -7,7 +7,7 @@ import pytest
 
 from bridge.domain import names
 from bridge.domain.ids import PodUid, WorkloadKey
-from bridge.domain.model.placeholder import Identity
+from bridge.domain.model.identities import Identity
 from sandbox.api import ApiError
 from tests import faults
 from tests.fault_bench import FaultBench
@@ -99,7 +99,7 @@ def see_an_orphan_cancelled(worlds: Worlds, like: Job) -> None:
         like.identity,
         kind="Pod",
         name="nobody",
-        uid=WorkloadKey("nobody"),
+        key=WorkloadKey("nobody"),
         pods=(PodUid("nobody"),),
     )
     orphan = submit_again(worlds.sandbox, replace(like, identity=nobodys), hold=True)

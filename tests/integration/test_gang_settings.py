@@ -1,4 +1,4 @@
-"""Gangs and priorities under other settings than usual: in a sandbox of its own."""
+"""Gangs, priorities and limits under other settings than usual: in a sandbox of its own."""
 
 import json
 from collections.abc import Iterator
@@ -8,10 +8,11 @@ import pytest
 
 from bridge.domain import names
 from bridge.domain.lifecycle.actions import Cause
+from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from sandbox.options import Options
 from tests.integration.gang_pods import GangJob, lws_member, note, submit, uid_of
-from tests.integration.worlds import Worlds, condition, is_gated
+from tests.integration.worlds import Worlds, condition, container, is_gated
 from tests.servers import fresh_namespace, running_sandbox
 
 KEPT_S = 15
@@ -30,6 +31,7 @@ _OPTIONS = Options(
     settings=(
         f"controllers.kept_slots_deadline_s={KEPT_S}",
         "placement.when_full=wait",
+        'placement.required_limits=["memory"]',
         'placement.allowed_fields=["qos","nice","priority"]',
         f"placement.priority_classes={json.dumps(CLASSES)}",
     ),
@@ -170,3 +172,20 @@ def test_an_active_deadline_is_the_time_limit(here: Worlds) -> None:
     single = GangJob(here, "parts", 1, gang="false", activeDeadlineSeconds=600)
     (pod,) = single.await_running(1)
     assert "00:10:00" == shown(here, pod["metadata"]["uid"])["TimeLimit"]
+
+
+def test_a_pod_that_may_use_more_than_slurm_gives_it_is_refused(here: Worlds) -> None:
+    """Here the administrator requires limits on memory."""
+    requests = {"cpu": "1", "memory": "64Mi"}
+
+    def submit_with(limits: dict[str, str]) -> str:
+        resources = {"requests": requests, "limits": limits}
+        return here.submit("limited", containers=[{**container(), "resources": resources}])
+
+    for limits in ({}, {"memory": "30Gi"}):
+        with pytest.raises(ApiError) as refused:
+            submit_with(limits)
+        assert "spec.containers[*].resources.limits[memory]: expected a" in refused.value.message
+    submit_with({"memory": "64Mi"})
+
+    here.await_phase("limited", "Running")

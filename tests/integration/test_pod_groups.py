@@ -71,6 +71,37 @@ def test_a_pod_group_starts_together_and_is_accounted_for(worlds: Worlds) -> Non
         worlds.await_pod(name, is_released)
 
 
+def test_what_the_group_and_its_workload_ask_for_reaches_slurm(worlds: Worlds) -> None:
+    """As in the manifests of SchedMD's bridge: there the annotations stand on these objects."""
+    api = GROUPS.format(worlds.namespace).rpartition("/")[0]
+    gang = {"gang": {"minCount": 1}}
+    templates = [{"name": "one", "schedulingPolicy": gang}]
+    asked = {
+        "Workload": {f"{names.REQUEST_PREFIX}job-name": "by-workload"},
+        "PodGroup": {
+            f"{names.REQUEST_PREFIX}timelimit": "17",
+            f"{names.REQUEST_PREFIX}job-name": "by-group",
+        },
+    }
+    reference = {"workload": {"workloadName": "all", "podGroupTemplateName": "one"}}
+    specs = {
+        "Workload": {"podGroupTemplates": templates},
+        "PodGroup": {"schedulingPolicy": gang, "podGroupTemplateRef": reference},
+    }
+    for kind, name in (("Workload", "all"), ("PodGroup", "one")):
+        metadata = {"name": name, "annotations": asked[kind]}
+        body = {"metadata": metadata, "spec": specs[kind]}
+        worlds.sandbox.admin.create(f"{api}/{kind.lower()}s", body)
+
+    member(worlds, "a", "one")
+
+    worlds.await_phase("a", "Running")
+    job = worlds.await_live(uid_of(worlds, "one")).id
+    shown = worlds.scontrol("show", "job", str(job))
+    assert "JobName=by-workload" in shown
+    assert "TimeLimit=00:17:00" in shown
+
+
 def test_a_group_of_policy_basic_is_no_gang(worlds: Worlds) -> None:
     group(worlds, "loose", {"basic": {}})
     uid = member(worlds, "a", "loose", seconds=1)

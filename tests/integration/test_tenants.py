@@ -1,21 +1,26 @@
 """Two tenants under a policy, with slurmdbd enforcing limits: whose jobs are whose, and what they may ask for."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from bridge.domain import names
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
-from tests.integration.policed import READERS, PolicyFiles, person, policed
+from tests.integration.policed import PATIENCE_S, READERS, PolicyFiles, person, policed
 from tests.integration.worlds import HOST_PORT, Worlds, condition, container, is_gated, played
-from tests.servers import fresh_namespace
+from tests.servers import fresh_namespace, wait_until
 
 ASK = "slurmjob.slinky.slurm.net"
 ALICE, BOB = "alice@example.org", "bob@example.org"
 CREATOR = "example.org/created-by"
+CRONJOBS = "system:serviceaccount:kube-system:cronjob-controller"
+IDENTITY = Path(__file__).parents[2] / "docs" / "identity.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +307,106 @@ def test_nobody_is_somebody_else_by_writing_owners(tenants: Tenants) -> None:
     forged = pod_of(physics, "forged")["metadata"]["uid"]
 
     assert "kubernetes|kubernetes|kubernetes" == owner(tenants.sandbox, forged, physics)
+
+
+@pytest.mark.usefixtures("recorded")
+def test_nobody_is_somebody_else_by_editing_the_owners_of_a_controllers_job(
+    tenants: Tenants,
+) -> None:
+    """A Job that its CronJob's controller made is Mallory's to edit: here she gave it to Alice's."""
+    physics = tenants.physics
+    uid = make_job(physics, "alices", tenants.alice, annotations={CREATOR: ALICE})
+    victim = {"apiVersion": "batch/v1", "kind": "Job", "name": "alices", "uid": uid}
+
+    def made_by_a_controller(name: str, recorded_owner: str) -> str:
+        make_job(
+            physics,
+            name,
+            tenants.alice,
+            annotations={CREATOR: CRONJOBS, f"{CREATOR}.owner": recorded_owner},
+            ownerReferences=[{**victim, "controller": True}],
+        )
+        return str(pod_of(physics, name)["metadata"]["uid"])
+
+    edited, honest = made_by_a_controller("edited", "mallorys"), made_by_a_controller("honest", uid)
+
+    assert "kubernetes|kubernetes|kubernetes" == owner(tenants.sandbox, edited, physics)
+    assert "physics|alice|alice" == owner(tenants.sandbox, honest, physics)
+
+
+@pytest.fixture
+def recording(tenants: Tenants) -> Iterator[None]:
+    """The policy that docs/identity.md suggests, in Alice's namespace."""
+    (sample,) = re.findall(
+        r"```yaml\n(apiVersion: admission.*?)```", IDENTITY.read_text(), re.DOTALL
+    )
+    group, made = "/apis/admissionregistration.k8s.io/v1", yaml.safe_load(sample)
+    where = {"matchLabels": {"kubernetes.io/metadata.name": tenants.physics.namespace}}
+    binding = {
+        "metadata": {"name": made["metadata"]["name"]},
+        "spec": {
+            "policyName": made["metadata"]["name"],
+            "matchResources": {"namespaceSelector": where},
+        },
+    }
+    admin = tenants.sandbox.admin
+    admin.create(f"{group}/mutatingadmissionpolicies", made)
+    admin.create(f"{group}/mutatingadmissionpolicybindings", binding)
+    try:
+        yield
+    finally:
+        for kind in ("mutatingadmissionpolicybindings", "mutatingadmissionpolicies"):
+            admin.delete(f"{group}/{kind}/{made['metadata']['name']}")
+
+
+@pytest.mark.usefixtures("recorded", "recording")
+def test_the_suggested_policy_records_creators_and_owners(tenants: Tenants) -> None:
+    """A Deployment of Alice's: its pod is of a ReplicaSet that a controller made."""
+    physics = tenants.physics
+    path = f"/apis/apps/v1/namespaces/{physics.namespace}/deployments"
+    body: dict[str, Any] = {
+        "metadata": {"name": "hers"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "hers"}},
+            "template": {
+                "metadata": {"labels": {"app": "hers"}},
+                "spec": {"containers": [container()]},
+            },
+        },
+    }
+
+    def is_recorded() -> bool:
+        made = tenants.alice.request("POST", path, body, params={"dryRun": "All"})
+        recorded: dict[str, str] = made["metadata"].get("annotations", {})
+        return recorded.get(CREATOR) == ALICE
+
+    wait_until(is_recorded, PATIENCE_S, sandbox=tenants.sandbox)
+    tenants.alice.create(path, body)
+    try:
+        uid = physics.await_one_pod("app=hers", bool)["metadata"]["uid"]
+        job = physics.await_live(uid)
+        assert "UserId=alice(" in physics.scontrol("show", "job", str(job.id))
+    finally:
+        tenants.alice.delete(f"{path}/hers")
+
+
+def test_nobody_is_slurms_own_user(tenants: Tenants) -> None:
+    """Whatever the administrator reserves: who SlurmUser is, Slurm says itself."""
+    is_operator = r"SlurmUser\s*=\s*(\w+)\("
+    (slurm_user,) = re.findall(is_operator, tenants.physics.scontrol("show", "config"))
+    rule = {"name": "each", "user": "{user}", "account": {"default": "kubernetes"}}
+    with person(tenants.sandbox, tenants.physics.namespace, slurm_user) as mallory:
+        tenants.files.put({"rules": [rule], "reserved_users": ["nobody"]})
+        try:
+            uid = tenants.physics.submit("grows", by=mallory)
+            told = tenants.physics.await_pod(
+                "grows", lambda pod: condition(pod).get("reason") == "SubmitRefused"
+            )
+        finally:
+            tenants.files.put(policy(tenants.physics.namespace))
+
+    assert f"makes '{slurm_user}' the Slurm user" in condition(told)["message"]
+    assert [] == tenants.physics.jobs(uid)
 
 
 def test_an_owner_that_is_edited_later_raises_nothing(tenants: Tenants, elsewhere: Worlds) -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from bridge.domain import names
-from bridge.domain.model import placeholder
+from bridge.domain.model import identities
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
 from tests.servers import wait_until
@@ -34,13 +34,13 @@ class Job:
     nodes: str
     reason: str
     ended_at: datetime | None
-    identity: placeholder.Identity | None
+    identity: identities.Identity | None
     """Whose placeholder it is; None for a stranger's job."""
 
     @property
     def uid(self) -> str:
         """The workload's; "" for a stranger's job."""
-        return self.identity.uid if self.identity else ""
+        return self.identity.key if self.identity else ""
 
     @property
     def is_live(self) -> bool:
@@ -54,9 +54,9 @@ class Job:
 
 
 def container(cpus: str = "1", memory: str = "64Mi", name: str = "main") -> Manifest:
-    """One that asks for so much."""
-    requests = {"cpu": cpus, "memory": memory}
-    return {"name": name, "image": "example.test/image", "resources": {"requests": requests}}
+    """One that asks for so much, and takes no more memory."""
+    resources = {"requests": {"cpu": cpus, "memory": memory}, "limits": {"memory": memory}}
+    return {"name": name, "image": "example.test/image", "resources": resources}
 
 
 HOST_PORT = {"ports": [{"containerPort": 8080, "hostPort": 8080}]}
@@ -382,7 +382,7 @@ def moment(text: str) -> datetime:
 
 def _queued(fields: Sequence[str]) -> Job:
     id_, state, nodes, reason, comment = fields
-    return Job(int(id_), state, "", nodes, reason, None, placeholder.decode(comment.strip()))
+    return Job(int(id_), state, "", nodes, reason, None, identities.decode(comment.strip()))
 
 
 def _accounted(fields: Sequence[str]) -> Job:
@@ -391,7 +391,7 @@ def _accounted(fields: Sequence[str]) -> Job:
     leader, _, offset = id_.partition("+")  # a component of a heterogeneous job
     number = int(leader) + int(offset or 0)
     return Job(
-        number, base, exit_code, nodes, reason, _end(end), placeholder.decode(comment.strip())
+        number, base, exit_code, nodes, reason, _end(end), identities.decode(comment.strip())
     )
 
 

@@ -30,7 +30,7 @@ async def test_bind_binds_and_may_be_repeated(client: KubeClient, create_pod: Cr
             client, namespace=created.namespace, name="a", uid=created.uid, kube_node=HERE
         )
 
-    assert HERE == (await writes.get_pod(client, created.namespace, "a")).kube_node
+    assert HERE == (await objects.get_pod(client, created.namespace, "a")).kube_node
 
 
 async def test_bind_to_another_node_is_refused(client: KubeClient, create_pod: CreatePod) -> None:
@@ -53,7 +53,7 @@ async def test_bind_of_a_gated_pod_or_a_namesake_is_a_conflict(
             await writes.bind(client, namespace=gated.namespace, name=name, uid=uid, kube_node=HERE)
         assert not isinstance(refusal.value, errors.AlreadyBound)
 
-    assert not (await writes.get_pod(client, free.namespace, "free")).is_bound
+    assert not (await objects.get_pod(client, free.namespace, "free")).is_bound
 
 
 async def test_bind_of_a_pod_that_is_gone_says_so(client: KubeClient, namespace: str) -> None:
@@ -68,12 +68,12 @@ async def test_delete_is_for_one_uid_and_may_be_repeated(
     where = {"namespace": created.namespace, "name": "a"}
 
     await writes.delete_pod(client, **where, uid=OTHER_UID, grace_s=0)
-    assert not (await writes.get_pod(client, created.namespace, "a")).is_deleting
+    assert not (await objects.get_pod(client, created.namespace, "a")).is_deleting
 
     for _ in range(2):
         await writes.delete_pod(client, **where, uid=created.uid, grace_s=0)
     with pytest.raises(errors.NotFound):
-        await writes.get_pod(client, created.namespace, "a")
+        await objects.get_pod(client, created.namespace, "a")
 
 
 async def test_delete_of_one_version_leaves_any_other_alone(
@@ -89,10 +89,10 @@ async def test_delete_of_one_version_leaves_any_other_alone(
 
     with pytest.raises(errors.Conflict):
         await delete(created.resource_version)
-    assert not (await writes.get_pod(client, created.namespace, "a")).is_deleting
+    assert not (await objects.get_pod(client, created.namespace, "a")).is_deleting
 
     await delete(labelled.resource_version)
-    assert (await writes.get_pod(client, created.namespace, "a")).is_deleting
+    assert (await objects.get_pod(client, created.namespace, "a")).is_deleting
 
 
 async def test_events_are_what_kubectl_describe_shows(

@@ -63,7 +63,7 @@ def job(
         made.identity,
         kind=labelled.KIND,
         name="ring",
-        uid=UID,
+        key=UID,
         pods=tuple(pod.uid for pod in pods),
     )
     shares = (TaskShare(node=N1, tasks=2), TaskShare(node=N2, tasks=2))

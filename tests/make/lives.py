@@ -8,8 +8,8 @@ from bridge.domain.ids import ClusterId, JobId, KubeNode, PodUid, Sluid, SlurmNo
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.actions import Action, Tell
 from bridge.domain.lifecycle.decision import Deadlines, Decision, Facts
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
-from bridge.domain.model.placeholder import Identity
 from bridge.domain.model.pods import Condition, Container, ContainerState, Phase, Pod
 from bridge.domain.observation.view import View
 
@@ -102,7 +102,7 @@ def job(
             kind="Pod",
             namespace="team-a",
             name="train",
-            uid=WorkloadKey("pod-1"),
+            key=WorkloadKey("pod-1"),
             pods=(PodUid("pod-1"),),
             cause=cause,
         ),

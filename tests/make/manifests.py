@@ -6,8 +6,8 @@ from typing import Any
 
 from bridge.domain import names
 from bridge.domain.ids import ClusterId, PodUid, WorkloadKey
-from bridge.domain.model import placeholder
-from bridge.domain.model.placeholder import Identity
+from bridge.domain.model import identities
+from bridge.domain.model.identities import Identity
 from bridge.domain.workloads import membership
 from bridge.domain.workloads.kinds import labelled
 from bridge.kube.times import rfc3339
@@ -88,11 +88,11 @@ def job(number: int = 1, *pods: str, ring: bool = False, restores: str = "", **f
         kind=labelled.KIND if ring else membership.POD,
         namespace="team-a",
         name="ring" if ring else pods[0],
-        uid=WorkloadKey(RING if ring else f"uid-{pods[0]}"),
+        key=WorkloadKey(RING if ring else f"uid-{pods[0]}"),
         pods=tuple(PodUid(f"uid-{name}") for name in pods),
         restores=restores,
     )
-    return Job(id=number, comment=placeholder.encode(identity), **fields)
+    return Job(id=number, comment=identities.encode(identity), **fields)
 
 
 def running(number: int = 1, *pods: str, **fields: Any) -> Job:
@@ -124,7 +124,7 @@ def kube_node(
         "spec": spec,
         "status": {
             "conditions": [ready, *(conditions or [])],
-            "allocatable": {"cpu": str(cpus), "memory": "4Gi"},
+            "allocatable": {"cpu": str(cpus), "memory": "4Gi", "pods": "110"},
             "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}],
         },
     }

@@ -9,7 +9,7 @@ from bridge.process.metrics import Metrics
 
 def value(metrics: Metrics, name: str, **labels: str) -> float:
     """One sample of the exposition; NaN if it is not there."""
-    for family in text_string_to_metric_families(metrics.exposition().decode()):
+    for family in text_string_to_metric_families(metrics.registry.exposition().decode()):
         for sample in family.samples:
             if sample.name == name and sample.labels == labels:
                 return sample.value

@@ -51,7 +51,7 @@ class KnowsAll:
         pod: Pod,
         view: View,
         *,
-        uid: WorkloadKey,
+        key: WorkloadKey,
         now: datetime,
         since: datetime,
         seat: Seat | None = None,
@@ -65,7 +65,7 @@ class KnowsAll:
     def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
         return build.KUBE_NODE
 
-    def forget(self, uid: WorkloadKey) -> None:
+    def forget(self, key: WorkloadKey) -> None:
         pass
 
     def forget_pod(self, uid: PodUid) -> None:
@@ -89,7 +89,7 @@ class Lists:
             sequence=self._sequence,
             began_monotonic=self._clock.monotonic(),
             jobs=MappingProxyType({job.id: job for job in self.jobs}),
-            by_uid=MappingProxyType({self._key: self.jobs} if self.jobs else {}),
+            by_key=MappingProxyType({self._key: self.jobs} if self.jobs else {}),
             is_repeated=False,
             is_whole=True,
             unreadable=MappingProxyType({}),

@@ -29,7 +29,7 @@ async def test_ready_as_long_as_every_check_is_content() -> None:
 
 async def test_metrics_are_served_as_prometheus_wants_them() -> None:
     metrics = Metrics("test")
-    metrics.decided("Submit")
+    metrics.pods.decided("Submit")
     async with serving(health.app(Health(), metrics)) as address:
         answer = await talk(address, lambda peer: peer.ask("GET", "/metrics"))
 
@@ -59,7 +59,7 @@ async def test_a_scrape_does_not_write_the_metrics_out_again() -> None:
     metrics = Metrics("test")
     async with serving(health.app(Health(), metrics, monotonic=lambda: 0.0)) as address:
         before = await talk(address, lambda peer: peer.ask("GET", "/metrics"))
-        metrics.decided("Submit")
+        metrics.pods.decided("Submit")
         after = await talk(address, lambda peer: peer.ask("GET", "/metrics"))
 
     assert before.body == after.body

@@ -32,6 +32,7 @@ from bridge.settings.schema import RENEW_JITTER, LeaderElection, Settings
 from bridge.settings.slurm import Slurm
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import LostReply, Unavailable
+from bridge.slurm.tls import ClientTls
 from bridge.slurm.transport import Reply, Transport
 from controllers import __main__ as controllers
 from extender import __main__ as extender
@@ -183,7 +184,7 @@ class Bridge:
                 cast("aiohttp.ClientSession", self.api),
                 cast("Credentials", user),
                 request_timeout_s=REQUEST_TIMEOUT_S,
-                on_call=program._sign_of_life(metrics.kube_call),
+                on_call=program._sign_of_life(metrics.kube.call),
             )
 
         self.program = Program(
@@ -194,8 +195,9 @@ class Bridge:
             slurm=SlurmClient(
                 cast("Transport", self.slurm),
                 connections=8,
-                on_call=program._sign_of_life(metrics.slurm_call),
+                on_call=program._sign_of_life(metrics.slurm.call),
             ),
+            slurm_tls=ClientTls(),
             cluster=ClusterId("c"),
             metrics=metrics,
             health=Health(),

@@ -9,7 +9,7 @@ from tests.make.samples import value
 
 
 def test_every_metric_has_a_prefix_a_meaning_and_a_base_unit() -> None:
-    families = list(text_string_to_metric_families(Metrics("test").exposition().decode()))
+    families = list(text_string_to_metric_families(Metrics("test").registry.exposition().decode()))
 
     assert len(families) > 20
     for family in families:
@@ -22,7 +22,7 @@ def test_every_metric_has_a_prefix_a_meaning_and_a_base_unit() -> None:
 
 def test_two_of_them_do_not_meet() -> None:
     one, other = Metrics("one"), Metrics("other")
-    one.decided("Wait")
+    one.pods.decided("Wait")
 
     assert 1 == value(one, "slurm_bridge_decisions_total", action="Wait")
     assert math.isnan(value(other, "slurm_bridge_decisions_total", action="Wait"))
@@ -30,12 +30,12 @@ def test_two_of_them_do_not_meet() -> None:
 
 def test_calls_are_counted_by_outcome_and_timed_by_operation() -> None:
     metrics = Metrics("test")
-    metrics.slurm_call("job.submit", 0.25, "ok")
-    metrics.slurm_call("job.submit", 0.5, "unavailable")
-    metrics.kube_call("patch", 1.0, "conflict")
-    metrics.extender_call("bind", "bound", 0.1)
-    metrics.admission_review("allowed", 0.1)
-    metrics.reconciled("pods", "ok", 0.1)
+    metrics.slurm.call("job.submit", 0.25, "ok")
+    metrics.slurm.call("job.submit", 0.5, "unavailable")
+    metrics.kube.call("patch", 1.0, "conflict")
+    metrics.extender.call("bind", "bound", 0.1)
+    metrics.webhook.review("allowed", 0.1)
+    metrics.work.reconciled("pods", "ok", 0.1)
 
     assert 1 == value(
         metrics, "slurm_bridge_slurm_requests_total", operation="job.submit", outcome="ok"
@@ -53,8 +53,8 @@ def test_calls_are_counted_by_outcome_and_timed_by_operation() -> None:
 
 def test_counts_of_what_is_gone_go() -> None:
     metrics = Metrics("test")
-    metrics.placeholders({"waiting": 2, "running": 1})
-    metrics.placeholders({"running": 3})
+    metrics.placeholders.count({"waiting": 2, "running": 1})
+    metrics.placeholders.count({"running": 3})
 
     assert math.isnan(value(metrics, "slurm_bridge_placeholders", state="waiting"))
     assert 3 == value(metrics, "slurm_bridge_placeholders", state="running")
@@ -64,7 +64,7 @@ def test_pods_are_counted_where_they_are() -> None:
     metrics = Metrics("extender")
 
     for before, now in [(None, "gated"), (None, "gated"), ("gated", "terminal"), ("gated", None)]:
-        metrics.pod_moved(before, now)
+        metrics.pods.moved(before, now)
 
     assert 0 == value(metrics, "slurm_bridge_pods", row="gated")
     assert 1 == value(metrics, "slurm_bridge_pods", row="terminal")
@@ -73,9 +73,9 @@ def test_pods_are_counted_where_they_are() -> None:
 def test_what_is_watched_is_asked_at_every_scrape() -> None:
     metrics = Metrics("test")
     queue = ["a"]
-    metrics.watch_queue("pods", queue.__len__)
-    metrics.watch_snapshot_age(lambda: 1.5)
-    metrics.watch_certificate(lambda: datetime(2026, 1, 1, tzinfo=UTC))
+    metrics.work.watch_queue("pods", queue.__len__)
+    metrics.slurm.watch_snapshot_age(lambda: 1.5)
+    metrics.certificates.watch(lambda: datetime(2026, 1, 1, tzinfo=UTC))
     queue.append("b")
 
     assert 2 == value(metrics, "slurm_bridge_queue_depth", queue="pods")

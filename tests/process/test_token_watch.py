@@ -48,8 +48,8 @@ def test_the_nearer_the_end_the_louder(ends_at: datetime | None, said: list[Any]
 @pytest.mark.parametrize(("ends_at", "shown"), [(NOW, "1.7802"), (None, "+Inf")])
 def test_the_end_is_a_metric(ends_at: datetime | None, shown: str) -> None:
     metrics = Metrics("extender")
-    metrics.watch_token(lambda: ends_at)
+    metrics.slurm.watch_token(lambda: ends_at)
 
     assert f"slurm_bridge_slurm_token_expiry_timestamp_seconds {shown}" in (
-        metrics.exposition().decode()
+        metrics.registry.exposition().decode()
     )

@@ -35,7 +35,7 @@ class Reading:
     """A look at Slurm."""
 
     began_monotonic: float
-    by_uid: dict[WorkloadKey, tuple[SlurmJob, ...]]
+    by_key: dict[WorkloadKey, tuple[SlurmJob, ...]]
     is_whole: bool = True
     unsure: frozenset[WorkloadKey] = frozenset()
 

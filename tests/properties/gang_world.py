@@ -10,7 +10,7 @@ from dataclasses import replace
 from bridge.domain import names
 from bridge.domain.ids import JobId, PodUid, Sluid, SlurmNode
 from bridge.domain.lifecycle.actions import Action, Assign, Cancel, Enlist, Release, Resize, Submit
-from bridge.domain.model import placeholder
+from bridge.domain.model import identities
 from bridge.domain.model.allocation import TaskShare
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
@@ -136,7 +136,7 @@ class World:
                 self.put(replace(job, tasks=gang.size))
             case Enlist(job_id=job_id, pods=pods, alive=alive):
                 job = self.job(job_id)
-                identity = placeholder.enlist(job.identity, pods=pods, alive=alive)
+                identity = identities.enlist(job.identity, pods=pods, alive=alive)
                 self.put(replace(job, identity=identity))
             case Cancel(job_id=job_id, cause=cause):
                 job = self.job(job_id)
@@ -171,7 +171,7 @@ class World:
     def submit(self, pods: tuple[PodUid, ...], tasks: int) -> None:
         number = next(self.numbers)
         made = lives.job(JobPhase.WAITING, number=number)
-        identity = replace(made.identity, kind=labelled.KIND, name="ring", uid=UID, pods=pods)
+        identity = replace(made.identity, kind=labelled.KIND, name="ring", key=UID, pods=pods)
         sluid = Sluid(f"sluid-{number}")
         self.jobs.append(replace(made, sluid=sluid, tasks=tasks, identity=identity))
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from bridge.domain.ids import ClusterId, JobId, PodUid, Sluid, SlurmNode, alone_key
 from bridge.domain.model.allocation import TaskGrant
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
-from bridge.domain.model.placeholder import Identity
 
 NODES = (SlurmNode("s1"), SlurmNode("s2"))
 OTHERS = ""
@@ -102,7 +102,7 @@ class Slurm:
             kind="Pod",
             namespace="ns",
             name="p",
-            uid=alone_key(uid),
+            key=alone_key(uid),
             pods=(uid,),
         )
         seen = SlurmJob(

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from bridge.domain.ids import alone_key
 from bridge.domain.lifecycle.actions import Resize, Restore, Submit
 from bridge.domain.lifecycle.decision import Actor, Deadlines, Fit
-from bridge.domain.model.placeholder import Identity, PlaceholderSpec
+from bridge.domain.model.identities import Identity
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.pace import Pace
 from bridge.domain.workloads import claims, membership
@@ -106,7 +107,7 @@ class Leader:
             kind=gang.kind if gang else membership.POD,
             namespace=pod.namespace,
             name=gang.name if gang else pod.name,
-            uid=gang.uid if gang else alone_key(pod.uid),
+            key=gang.key if gang else alone_key(pod.uid),
             pods=tuple(member.uid for member in gang.members) if gang else (pod.uid,),
         )
         spec = PlaceholderSpec(
@@ -125,7 +126,7 @@ class Leader:
         else:
             self._discovery.note_submitted(job_id, identity)
         finally:
-            self._placeholders.wrote(identity.uid, may_still_happen=may_still_happen)
+            self._placeholders.wrote(identity.key, may_still_happen=may_still_happen)
 
     async def _resize(self, _pod: Pod, _action: Resize) -> bool:
         return False

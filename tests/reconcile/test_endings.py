@@ -53,7 +53,7 @@ def endings(kube_nodes: KubeNodes) -> Endings:
 
 def gathered(side: Endings, pod: Pod) -> KubeNode | None:
     view = build.view(LARGE)
-    return side.gather(pod, view, uid=WorkloadKey("ring"), now=build.NOW, since=build.NOW).kube_node
+    return side.gather(pod, view, key=WorkloadKey("ring"), now=build.NOW, since=build.NOW).kube_node
 
 
 @pytest.mark.parametrize(

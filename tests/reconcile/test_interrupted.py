@@ -35,7 +35,7 @@ from bridge.domain.lifecycle.actions import (
 )
 from bridge.domain.lifecycle.decision import Actor
 from bridge.kube.times import rfc3339
-from bridge.process.metrics import Metrics
+from bridge.process.metrics.pods import PodMetrics
 from tests import virtual_time
 from tests.make.apiserver import Manifest
 from tests.make.manifests import GATED, in_ring, job, member, placed, pod, running, told
@@ -251,7 +251,7 @@ def test_the_situations_take_the_actions_that_they_are_for(
     there: Situation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: set[str] = set()
-    monkeypatch.setattr(Metrics, "decided", lambda _, action: done.add(action))
+    monkeypatch.setattr(PodMetrics, "decided", lambda _, action: done.add(action))
     found = lived_through(there, Trouble())
     assert {action.__name__ for action in there.actions} == done - {Wait.__name__}
     assert not found.conflicts

@@ -40,7 +40,7 @@ class Slurm:
             sequence=self.readings,
             began_monotonic=self._clock.monotonic(),
             jobs=MappingProxyType({job.id: job for job in jobs}),
-            by_uid=MappingProxyType({KEY: jobs} if jobs else {}),
+            by_key=MappingProxyType({KEY: jobs} if jobs else {}),
             is_repeated=self.readings > 1,
             is_whole=True,
             unreadable=MappingProxyType({} if is_readable else {build.JOB_ID: "odd"}),

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from bridge.domain.ids import ClusterId, JobId, PodUid, Sluid, WorkloadKey
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
-from bridge.domain.model.placeholder import Identity, PlaceholderSpec
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
 
@@ -26,7 +27,7 @@ def identity(uid: str = "", *, cluster: ClusterId = CLUSTER, cause: str = "") ->
         kind="Pod",
         namespace="team-a",
         name="train",
-        uid=WorkloadKey(uid),
+        key=WorkloadKey(uid),
         pods=(PodUid(uid),),
         cause=cause,
     )

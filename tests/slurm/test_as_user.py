@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from bridge.domain.ids import JobId
+from bridge.domain.model.identities import Frozen
 from bridge.domain.model.jobs import JobPhase, SlurmJob
-from bridge.domain.model.placeholder import Changes, Frozen
+from bridge.domain.model.placeholder import Changes
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import NotFound, Rejected

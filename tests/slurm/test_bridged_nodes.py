@@ -17,7 +17,7 @@ from bridge.domain.model.pods import Pod
 from bridge.domain.nodes import registration
 from bridge.domain.nodes import spec as node_spec
 from bridge.domain.nodes.actions import SetCondition
-from bridge.domain.nodes.registration import Node, NodeSettings
+from bridge.domain.nodes.decision import Node, NodeSettings
 from bridge.domain.nodes.spec import Publishing
 from bridge.domain.request import build, candidates
 from bridge.domain.request.build import Defaults

@@ -8,9 +8,9 @@ import pytest
 
 from bridge.domain.ids import JobId, SlurmNode
 from bridge.domain.lifecycle.actions import Outcome
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.nodes import SlurmNodeSpec
-from bridge.domain.model.placeholder import Identity
 from bridge.slurm import complete, jobs, nodes
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import Controller, ControllerHosts
@@ -97,7 +97,7 @@ async def test_a_submit_to_a_hung_slurmctld_is_lost_and_accepted_when_it_wakes(
     found: tuple[SlurmJob, ...] = ()
     async with asyncio.timeout(DEADLINE_S):
         while not found:
-            found = (await discovery.refresh()).by_uid.get(whose.uid, ())
+            found = (await discovery.refresh()).by_key.get(whose.key, ())
     (job,) = found
     await jobs.cancel(client, job.id)
 
@@ -112,7 +112,7 @@ async def test_a_clean_restart_keeps_everything(
 
     after = await discovery.refresh()
 
-    assert before.by_uid[whose.uid] == after.by_uid[whose.uid]
+    assert before.by_key[whose.key] == after.by_key[whose.key]
     await jobs.cancel(client, running.id)
 
 
@@ -146,8 +146,8 @@ async def test_after_a_crash_an_id_may_be_another_jobs_and_the_sluid_tells(
 
     snapshot = await discovery.refresh()
 
-    assert ours.uid not in snapshot.by_uid
-    assert again in {job.id for job in snapshot.by_uid[theirs.uid]}
+    assert ours.key not in snapshot.by_key
+    assert again in {job.id for job in snapshot.by_key[theirs.key]}
     assert Ending.NO_SUCH_JOB is await jobs.cancel(client, known.sluid)
     assert Ending.NO_SUCH_JOB is await complete.complete(
         client, controllers, lost, Outcome(), sluid=known.sluid
@@ -170,7 +170,7 @@ async def test_a_stranger_whose_id_became_ours_in_a_crash_is_recognised(
     # By another process, or with a lost reply: this discovery is not told.
     await submit_as(client, stranger, ours)
 
-    assert stranger in {job.id for job in (await discovery.refresh()).by_uid[ours.uid]}
+    assert stranger in {job.id for job in (await discovery.refresh()).by_key[ours.key]}
     await jobs.cancel(client, stranger)
 
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from bridge.domain.ids import JobId, Sluid
-from bridge.domain.model import placeholder
+from bridge.domain.model import identities
 from bridge.domain.model.allocation import TaskGrant
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.slurm import decode, lenient, wire
@@ -29,7 +29,7 @@ def read(**changes: Any) -> SlurmJob | Stranger:
         "job_state": ["RUNNING"],
         "step_id": {"sluid": "sAVSM7YPWFKK00", "job_id": number(7), "step_id": "entire"},
         "flags": ["EXACT_TASK_COUNT_REQUESTED", "EXTERNAL_JOB"],
-        "admin_comment": placeholder.encode(WHOSE),
+        "admin_comment": identities.encode(WHOSE),
         "state_reason": "None",
         "nodes": "gpu[08-10],login",
         "priority": number(1),
@@ -180,7 +180,7 @@ def component(offset: int, **changes: Any) -> Lenient[wire.Job]:
         "job_state": ["RUNNING"],
         "step_id": {"sluid": f"sAVSM7YPWFKK0{offset}"},
         "flags": ["EXTERNAL_JOB"],
-        "admin_comment": placeholder.encode(WHOSE),
+        "admin_comment": identities.encode(WHOSE),
         "nodes": f"n{offset}",
         "tasks": number(1 + 3 * offset),
         "het_job_id": number(7),

@@ -10,8 +10,8 @@ import pytest
 
 from bridge.domain.ids import ClusterId, JobId
 from bridge.domain.lifecycle.actions import Outcome
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobEnd, JobPhase
-from bridge.domain.model.placeholder import Identity
 from bridge.slurm import complete, encode, jobs, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import ControllerHosts
@@ -62,7 +62,7 @@ async def refresh_until_phase(discovery: Discovery, whose: Identity, phase: JobP
     end_s = time.monotonic() + DEADLINE_S
     while True:
         snapshot = await discovery.refresh()
-        (job,) = snapshot.by_uid[whose.uid]
+        (job,) = snapshot.by_key[whose.key]
         if job.phase is phase:
             return snapshot
         assert time.monotonic() < end_s, f"still {job}"
@@ -77,9 +77,9 @@ async def test_it_finds_this_clusters_placeholders_by_workload(
 
     snapshot = await discovery.refresh()
 
-    assert [first, spare] == [job.id for job in snapshot.by_uid[whose.uid]]
+    assert [first, spare] == [job.id for job in snapshot.by_key[whose.key]]
     assert whose == snapshot.jobs[first].identity
-    assert all(job.sluid for job in snapshot.by_uid[whose.uid])
+    assert all(job.sluid for job in snapshot.by_key[whose.key])
 
 
 async def test_strangers_and_other_clusters_are_looked_at_once_and_left_out(
@@ -144,7 +144,7 @@ async def test_a_reading_nobody_asked_for_that_repeats_the_last_one_costs_one_an
     now_s = 9.9
     second = await discovery.refresh(surely=False)
     assert [0, 1] == [proxy.count("GET", "/diag"), proxy.count("GET", STATES)]
-    assert (first.jobs, first.by_uid) == (second.jobs, second.by_uid)
+    assert (first.jobs, first.by_key) == (second.jobs, second.by_key)
     assert (first.sequence + 1, 9.9) == (second.sequence, second.began_monotonic)
 
     now_s = 10.0
@@ -344,7 +344,7 @@ async def test_a_submit_whose_reply_got_lost_is_found(
     with pytest.raises(LostReply):
         await jobs.submit(watching, spec(whose, hold=True))
 
-    (found,) = (await discovery.refresh()).by_uid[whose.uid]
+    (found,) = (await discovery.refresh()).by_key[whose.key]
 
     assert whose == found.identity
     await jobs.cancel(client, found.id)
@@ -373,7 +373,7 @@ async def test_a_reading_that_is_not_whole_raises_and_the_next_one_goes_on_where
 
     snapshot = await discovery.refresh()
 
-    assert 1 == len(snapshot.by_uid[whose.uid])
+    assert 1 == len(snapshot.by_key[whose.key])
     assert 1 == proxy.count("GET", LOOK)
     assert 2 == snapshot.sequence
 

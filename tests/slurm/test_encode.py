@@ -8,7 +8,7 @@ import pytest
 
 from bridge.domain.ids import JobId, Sluid, SlurmNode
 from bridge.domain.lifecycle.actions import Outcome
-from bridge.domain.model import placeholder
+from bridge.domain.model import identities
 from bridge.domain.model.nodes import SlurmNodeSpec
 from bridge.slurm import complete, encode
 from bridge.slurm.errors import Malformed
@@ -27,7 +27,7 @@ def test_the_least_submission_says_nothing_it_does_not_mean() -> None:
     expected = {
         "flags": ["EXTERNAL_JOB"],
         "name": "train",
-        "admin_comment": placeholder.encode(whose),
+        "admin_comment": identities.encode(whose),
         "user_id": USER,
         "group_id": USER,
         "current_working_directory": "/",

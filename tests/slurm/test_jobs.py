@@ -9,8 +9,9 @@ import pytest
 from bridge.domain.ids import JobId, Sluid, SlurmNode
 from bridge.domain.lifecycle.rules import time_limits
 from bridge.domain.model.grant import Grant
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
-from bridge.domain.model.placeholder import Identity, PlaceholderSpec
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.request import restoration
 from bridge.slurm import encode, jobs, lenient, wire
 from bridge.slurm.client import SlurmClient
@@ -474,7 +475,7 @@ async def test_a_new_identity_replaces_the_old_one_and_lifts_no_limit(
 ) -> None:
     whose = identity()
     job_id = await submit(spec(whose, hold=True))
-    renewed = identity(whose.uid, cause="Misfit")
+    renewed = identity(whose.key, cause="Misfit")
 
     await jobs.amend_identity(client, job_id, whose, lambda _: renewed)
 

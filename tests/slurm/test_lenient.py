@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.domain.ids import ClusterId, JobId, Sluid
-from bridge.domain.model import placeholder
+from bridge.domain.model import identities
 from bridge.domain.model.jobs import JobPhase
 from bridge.slurm import accounting, jobs, lenient, nodes, queue, wire
 from bridge.slurm.client import SlurmClient
@@ -48,7 +48,7 @@ def job(number: JobId, **changes: bytes) -> bytes:
         "job_state": ["PENDING"],
         "step_id": {"sluid": f"s{number}"},
         "flags": ["EXTERNAL_JOB"] if whose else [],
-        "admin_comment": placeholder.encode(whose) if whose else "",
+        "admin_comment": identities.encode(whose) if whose else "",
         "priority": {"set": True, "infinite": False, "number": 1},
     }
     members = {name: json.dumps(value).encode() for name, value in plain.items()} | changes
@@ -137,7 +137,7 @@ def test_any_bytes_in_a_text_of_one_job_hide_neither_the_others_nor_whose_it_is(
         assert [STRANGER] * is_invalid == [id_ for id_, _ in reader.said]
     elif is_set_aside:  # a list of nodes that is none
         assert name in HOSTLISTS
-        assert snapshot.unsure == {WHOSE[ODD].uid}
+        assert snapshot.unsure == {WHOSE[ODD].key}
     else:
         found = snapshot.jobs[ODD]
         assert (JobId(8), Sluid("s8")) == (found.id, found.sluid)
@@ -160,7 +160,7 @@ def test_any_value_in_a_field_of_one_job_costs_that_job_at_most(name: str, value
 
     others_are_there(snapshot)
     if ODD in snapshot.unreadable and name not in {"flags", "admin_comment"}:
-        assert snapshot.unsure == {WHOSE[ODD].uid}
+        assert snapshot.unsure == {WHOSE[ODD].key}
         assert [ODD] == [id_ for id_, _ in reader.said]
 
 
@@ -179,7 +179,7 @@ def test_one_of_ours_is_ours_although_something_else_about_it_cannot_be_decoded(
     snapshot = reader.read()
 
     assert WHOSE[ODD] == snapshot.jobs[ODD].identity
-    assert snapshot.by_uid[WHOSE[ODD].uid]
+    assert snapshot.by_key[WHOSE[ODD].key]
     assert [] == reader.said
 
 
@@ -211,7 +211,7 @@ def test_one_of_ours_that_cannot_be_read_any_more_keeps_its_workload() -> None:
     reader._discovery.note_changed(ODD)  # as whoever changed it does
     snapshot = reader.read()
 
-    assert (frozenset({WHOSE[ODD].uid}), True) == (snapshot.unsure, snapshot.is_whole)
+    assert (frozenset({WHOSE[ODD].key}), True) == (snapshot.unsure, snapshot.is_whole)
     assert ODD not in snapshot.jobs
 
 
@@ -224,7 +224,7 @@ def test_an_identity_of_a_newer_version_still_says_whose_it_is() -> None:
 
 
 def test_an_odd_job_of_another_cluster_is_a_stranger() -> None:
-    abroad = placeholder.encode(identity("odd", cluster=ClusterId("another")))
+    abroad = identities.encode(identity("odd", cluster=ClusterId("another")))
     odd = job(ODD, admin_comment=json.dumps(abroad).encode(), nodes=b'"n[1-"')
     snapshot = Reader(Server({ODD: odd})).read()
 

@@ -6,9 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain.ids import SlurmNode
+from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
+from bridge.domain.model.demand import Demand
 from bridge.domain.model.jobs import JobEnd, JobPhase
-from bridge.domain.model.nodes import SlurmNodeSpec
+from bridge.domain.model.nodes import Allocatable, KubeNodeFacts, SlurmNodeSpec
+from bridge.domain.nodes import spec as node_spec
+from bridge.domain.nodes.spec import Publishing
 from bridge.slurm import encode, jobs, nodes
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import NotFound, Rejected
@@ -80,6 +83,42 @@ async def test_gres_without_files_is_refused(client: SlurmClient) -> None:
         await nodes.create(client, replace(SPEC, name=NOPE, gres_conf=""))
 
     assert (500, 22) == (error.value.status, error.value.error_number)
+
+
+async def test_a_node_has_several_kinds_of_gres_and_jobs_get_each(
+    client: SlurmClient, submit: Submit
+) -> None:
+    """As the registration describes one with MIG slices beside a whole GPU."""
+    extended = {"nvidia.com/gpu": 1, "nvidia.com/mig-1g.10gb": 3}
+    publishing = Publishing(
+        cluster=ClusterId("c"),
+        gpu_resources={"nvidia.com/gpu": "gpu:a100", "nvidia.com/mig-1g.10gb": "gpu:1g.10gb"},
+    )
+    kube_node = KubeNodeFacts(
+        name=KubeNode("mixed"),
+        uid="1",
+        internal_ip="127.0.0.1",
+        allocatable=Allocatable(milli_cpu=4000, memory_bytes=2**32, extended=extended),
+    )
+    wanted = replace(
+        node_spec.spec(kube_node, Demand(), publishing), features=("slurm-bridge", "mixed")
+    )
+    assert Creation.CREATED is await nodes.create(client, wanted)
+    try:
+        facts = await nodes.node(client, wanted.name)
+        assert wanted.gres == node_spec.plain_gres(facts.gres)
+
+        on_it = spec(constraints="mixed")
+        slices = await submit(replace(on_it, gres_per_node="gres/gpu:1g.10gb:2"))
+        whole = await submit(replace(on_it, gres_per_node="gres/gpu:a100:1"))
+        for job in (slices, whole):
+            await in_phase(client, job, JobPhase.RUNNING)
+        too_many = await submit(replace(on_it, gres_per_node="gres/gpu:1g.10gb:2"))
+        assert JobPhase.WAITING is (await in_phase(client, too_many, JobPhase.WAITING)).phase
+        for job in (slices, whole, too_many):
+            await jobs.cancel(client, job)
+    finally:
+        await nodes.delete(client, wanted.name)
 
 
 async def test_a_topology_that_is_not_there_is_refused(client: SlurmClient) -> None:

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from bridge.domain.model.identities import Frozen
 from bridge.domain.model.jobs import JobPhase, SlurmJob
-from bridge.domain.model.placeholder import Changes, Frozen, PlaceholderSpec
+from bridge.domain.model.placeholder import Changes, PlaceholderSpec
 from bridge.domain.request import revision
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient

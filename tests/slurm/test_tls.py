@@ -9,22 +9,28 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from bridge.domain.lifecycle.actions import Outcome
+from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
+from bridge.slurm.complete import Controller, ControllerHosts, complete
 from bridge.slurm.errors import LostReply, SlurmError, Unavailable
+from bridge.slurm.jobs import Ending
 from bridge.slurm.tls import RELOAD_AFTER_S, ClientTls, UnusableTls
 from sandbox.client import Sandbox
 from tests.make.certificates import Authority
+from tests.slurm.conftest import Submit
+from tests.slurm.placeholders import in_phase, spec
 
 
 @asynccontextmanager
-async def front(slurm: Sandbox, authority: Authority, folder: Path) -> AsyncIterator[str]:
-    """TLS to here, plain to slurmrestd; yields its URL."""
+async def front(url: str, authority: Authority, folder: Path) -> AsyncIterator[str]:
+    """TLS to here, plain to what has the URL; yields a URL."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*authority.issue("front").write(folder, "front"))
     context.load_verify_locations(cadata=authority.certificate.decode())
     context.verify_mode = ssl.CERT_REQUIRED
-    behind = urlsplit(slurm.slurmrestd_url)
+    behind = urlsplit(url)
 
     async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):
@@ -79,7 +85,7 @@ async def test_both_sides_know_each_other(
     slurm: Sandbox, authority: Authority, tmp_path: Path
 ) -> None:
     files = Files(tmp_path, authority)
-    async with front(slurm, authority, tmp_path) as url:
+    async with front(slurm.slurmrestd_url, authority, tmp_path) as url:
         assert await ask(slurm.slurmrestd_url, slurm, None) == await ask(url, slurm, files.tls())
 
 
@@ -88,7 +94,7 @@ async def test_a_server_nobody_vouches_for_gets_no_token(
 ) -> None:
     files = Files(tmp_path, authority)
     files.trust(Authority("another"))
-    async with front(slurm, authority, tmp_path) as url:
+    async with front(slurm.slurmrestd_url, authority, tmp_path) as url:
         for tls in (files.tls(), None):
             with pytest.raises(Unavailable, match="certificate verify failed"):
                 await ask(url, slurm, tls)
@@ -98,7 +104,7 @@ async def test_a_server_that_does_not_know_us_is_an_outage(
     slurm: Sandbox, authority: Authority, tmp_path: Path
 ) -> None:
     files = Files(tmp_path, authority)
-    async with front(slurm, authority, tmp_path) as url:
+    async with front(slurm.slurmrestd_url, authority, tmp_path) as url:
         with pytest.raises((Unavailable, LostReply)):
             await ask(url, slurm, files.tls(shows_certificate=False))
 
@@ -108,7 +114,7 @@ async def test_renewed_files_are_used_without_a_restart(
 ) -> None:
     files = Files(tmp_path, Authority("old"))
     async with (
-        front(slurm, authority, tmp_path) as url,
+        front(slurm.slurmrestd_url, authority, tmp_path) as url,
         SlurmClient.open(url, token_file=slurm.token_file, tls=files.tls()) as client,
     ):
         with pytest.raises(SlurmError):
@@ -133,7 +139,7 @@ async def test_a_removed_ca_is_not_trusted_any_more(
         monotonic=lambda: now_s,
     )
     async with (
-        front(slurm, authority, tmp_path) as url,
+        front(slurm.slurmrestd_url, authority, tmp_path) as url,
         SlurmClient.open(url, token_file=slurm.token_file, tls=tls) as client,
     ):
         await jobs.listing(client)
@@ -157,3 +163,23 @@ def test_files_that_make_no_sense_are_named(
 
     with pytest.raises(UnusableTls, match=str(path)):
         files.tls()
+
+
+async def test_how_a_job_ended_is_told_to_slurmctld_over_tls_too(
+    client: SlurmClient, submit: Submit, slurm: Sandbox, authority: Authority, tmp_path: Path
+) -> None:
+    """And to nobody else: the message carries our token."""
+    files = Files(tmp_path, authority)
+    running = await in_phase(client, await submit(spec()), JobPhase.RUNNING)
+    async with front(f"tcp://127.0.0.1:{slurm.slurmctld_port}", authority, tmp_path) as url:
+        port = urlsplit(url).port or 0
+
+        async def told(tls: ClientTls) -> Ending:
+            hosts = ControllerHosts(Controller(host="127.0.0.1", port=port, tls=tls))
+            return await complete(client, hosts, running.id, Outcome(), sluid=running.sluid)
+
+        (tmp_path / "system.crt").write_bytes(Authority("another").certificate)
+        with pytest.raises(Unavailable, match="certificate verify failed"):
+            await told(ClientTls(ca_file=str(tmp_path / "system.crt")))
+        assert Ending.ENDED is await told(files.tls())
+    assert JobEnd.COMPLETED is (await in_phase(client, running.id, JobPhase.ENDED)).end

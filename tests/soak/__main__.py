@@ -23,6 +23,8 @@ from tests.fault_bench import FaultBench, fault_bench
 from tests.servers import fresh_namespace, running_sandbox
 from tests.soak import churn, report
 from tests.soak import histories as batches
+from tests.soak.clocks import adjustable
+from tests.soak.flood import Flood
 from tests.soak.poison import Poison
 
 _AT_A_TIME = 10
@@ -58,7 +60,7 @@ def main(
     histories: Annotated[int, typer.Option(help="Histories on the real pair; 0: none.")] = 200,
     worlds: Annotated[int, typer.Option(help="Histories of the pure model; 0: none.")] = 10_000,
     poison: Annotated[
-        bool, typer.Option(help="With an odd object of each kind there during the long run.")
+        bool, typer.Option(help="With an odd object of each kind there all the while.")
     ] = False,
     hang_every: Annotated[
         float,
@@ -74,7 +76,7 @@ def main(
     if worlds:
         breaches += _model(worlds, seed)
     if histories:
-        breaches += _histories(histories, seed, anew=anew)
+        breaches += _histories(histories, seed, anew=anew, poison=poison)
     if minutes:
         breaches += _churn(minutes, rate, seed, poison=poison, hang_every_s=hang_every)
     typer.echo(f"{breaches} contracts broken; see {report.PAGE}")
@@ -94,22 +96,27 @@ def _model(worlds: int, seed: int) -> int:
     return len(breaches)
 
 
-def _histories(wanted: int, seed: int, *, anew: bool) -> int:
+def _histories(wanted: int, seed: int, *, anew: bool, poison: bool) -> int:
     about = _about(seed)
     found = report.kept("histories")
     if anew or found is None or (found["seed"], found["commit"]) != (seed, about["commit"]):
         found = {**about, "done": 0, "lives": 0, "faults": 0, "breaches": []}
     if found["done"] >= wanted:
         return len(found["breaches"])
-    with _bench(_OPTIONS) as (bench, namespace):
+    with _bench(_OPTIONS) as (bench, namespace), namespace() as odd:
+        poisoned = Poison(bench.sandbox, odd)
+        if poison:
+            poisoned.put()
         while found["done"] < wanted:
-            with namespace() as name:
+            with namespace() as name, namespace() as flooded:
                 batch = uvloop.run(
                     batches.live(
                         bench,
                         name,
                         seed=1000 * seed + found["done"] // _AT_A_TIME,
                         histories=min(_AT_A_TIME, wanted - found["done"]),
+                        flood=Flood(bench.sandbox, flooded),
+                        sets_clocks=True,
                     )
                 )
             found["done"] += batch.histories
@@ -121,6 +128,10 @@ def _histories(wanted: int, seed: int, *, anew: bool) -> int:
             if batch.breaches:
                 typer.echo(str(batch))
             report.keep("histories", found)
+        if poison:
+            found["poison"] = list(poisoned.kinds)
+            found["breaches"] += poisoned.breaches()
+            report.keep("histories", found)
     return len(found["breaches"])
 
 
@@ -129,6 +140,7 @@ def _churn(minutes: float, rate: float, seed: int, *, poison: bool, hang_every_s
         _bench(_OF_CHURN) as (bench, namespace),
         namespace() as name,
         namespace() as odd,
+        namespace() as flooded,
     ):
         _forget_sooner(bench.sandbox)
         poisoned = Poison(bench.sandbox, odd)
@@ -145,6 +157,8 @@ def _churn(minutes: float, rate: float, seed: int, *, poison: bool, hang_every_s
                 rate=rate,
                 seed=seed,
                 hang_every_s=hang_every_s,
+                flood=Flood(bench.sandbox, flooded),
+                sets_clocks=True,
                 say=typer.echo,
             )
         )
@@ -166,7 +180,7 @@ def _bench(
     options: Options,
 ) -> Iterator[tuple[FaultBench, Callable[[], AbstractContextManager[str]]]]:
     """A sandbox whose services are surrounded by proxies, and how to make namespaces in it."""
-    with running_sandbox(options) as sandbox, fault_bench(sandbox) as bench:
+    with adjustable(), running_sandbox(options) as sandbox, fault_bench(sandbox) as bench:
 
         def namespace() -> AbstractContextManager[str]:
             return fresh_namespace(sandbox, labels={names.ENABLED_LABEL: "true"})

@@ -20,6 +20,7 @@ from sandbox.errors import SandboxError
 from tests.fault_bench import FaultBench
 from tests.soak import lives
 from tests.soak.field import Field
+from tests.soak.flood import Flood
 from tests.soak.lives import Fate, Life
 from tests.soak.weather import Weather
 
@@ -95,6 +96,8 @@ async def live(
     rate: float,
     seed: int,
     hang_every_s: float = 0,
+    flood: Flood | None = None,
+    sets_clocks: bool = False,
     say: Callable[[str], None],
 ) -> Result:
     """Run for so long, calm down, and compare both worlds.
@@ -106,10 +109,12 @@ async def live(
         rate: pods a second.
         seed: of all that is drawn.
         hang_every_s: so often a service of ours stands still besides; 0: never.
+        flood: another tenant's.
+        sets_clocks: the services' clocks can be set (`clocks.adjustable`).
         say: told every few seconds how it goes.
     """
     dice = random.Random(seed)  # noqa: S311  # seeded: the same draws come again
-    weather = Weather(bench, random.Random(seed))  # noqa: S311
+    weather = Weather(bench, random.Random(seed), flood=flood, sets_clocks=sets_clocks)  # noqa: S311
     result = Result(minutes=minutes, rate=rate, seed=seed)
     pace = Pace(rate=rate, pods=round(60 * minutes * rate), began_s=time.monotonic())
     over = asyncio.Event()
@@ -135,6 +140,7 @@ async def live(
             group.create_task(fields.tend(over))
             group.create_task(watch())
             storm = group.create_task(weather.changeable(over, _BETWEEN_FAULTS_S))
+            besides = group.create_task(weather.besides(over, _BETWEEN_FAULTS_S))
             if hang_every_s:
                 group.create_task(weather.standing_still(over, hang_every_s))
             for number in range(_RESIDENTS):
@@ -147,13 +153,17 @@ async def live(
             await _come(fields, dice, pace, group, until=1)
             result.took_s = time.monotonic() - pace.began_s
             over.set()
+            await besides
             await storm
+            await weather.calm()
         say("calm; both worlds are compared")
         await fields.settle(_SETTLES_WITHIN_S)
         result.over = await _memory(bench.sandbox)
         await fields.clear(_SETTLES_WITHIN_S)
         say("sacct is asked for every pod that ended")
         await fields.audit()
+        if flood:
+            fields.tally.breaches += await asyncio.to_thread(flood.breaches, _DRAINS_WITHIN_S)
     result.created = fields.tally.created
     result.ends = [(*how, count) for how, count in fields.tally.ends.most_common()]
     result.weather, result.faults = weather.story, dict(Counter(weather.kinds))

@@ -16,7 +16,7 @@ from typing import Self
 
 import msgspec
 
-from bridge.domain.model import placeholder
+from bridge.domain.model import identities
 from bridge.kube import errors
 from bridge.kube.client import JSON, KubeClient
 from sandbox.client import Sandbox
@@ -325,7 +325,7 @@ class Field:
         lines = self.sandbox.run("squeue", "--noheader", "-O", fields).splitlines()
         rows = [line.strip().split("|", 4) for line in lines]
         return [
-            Job(int(id_), state, "", nodes, reason, None, placeholder.decode(comment.strip()))
+            Job(int(id_), state, "", nodes, reason, None, identities.decode(comment.strip()))
             for id_, state, nodes, reason, comment in rows
         ]
 
@@ -341,7 +341,7 @@ class Field:
             ids = ",".join(map(str, range(first, first + _IDS_AT_ONCE)))
             for line in self.sandbox.run("sacct", *arguments, "-j", ids).splitlines():
                 id_, state, code, nodes, comment = line.split("|", 4)
-                identity = placeholder.decode(comment.strip())
+                identity = identities.decode(comment.strip())
                 if identity is not None and identity.namespace == self._namespace:
                     jobs.append(Job(int(id_), state.split()[0], code, nodes, "", None, identity))
         return jobs

@@ -14,6 +14,7 @@ from typing_extensions import override
 from tests.fault_bench import FaultBench
 from tests.soak import lives
 from tests.soak.field import Field
+from tests.soak.flood import Flood
 from tests.soak.lives import Fate, Life
 from tests.soak.weather import Weather
 
@@ -48,7 +49,14 @@ class Batch:
 
 
 async def live(
-    bench: FaultBench, namespace: str, *, seed: int, histories: int, prefix: str = "h"
+    bench: FaultBench,
+    namespace: str,
+    *,
+    seed: int,
+    histories: int,
+    prefix: str = "h",
+    flood: Flood | None = None,
+    sets_clocks: bool = False,
 ) -> Batch:
     """Let a batch of histories happen, calm down, and compare both worlds.
 
@@ -58,6 +66,8 @@ async def live(
         seed: of all that is drawn.
         histories: how many.
         prefix: of the pods' names.
+        flood: another tenant's.
+        sets_clocks: the services' clocks can be set (`clocks.adjustable`).
     """
     dice = random.Random(seed)  # noqa: S311  # seeded: the same draws come again
     plans = [
@@ -68,21 +78,26 @@ async def live(
         for history in range(histories)
         for number in range(dice.choice(_LIVES))
     ]
-    weather = Weather(bench, random.Random(seed))  # noqa: S311
+    weather = Weather(bench, random.Random(seed), flood=flood, sets_clocks=sets_clocks)  # noqa: S311
     over = asyncio.Event()
     async with Field.on(bench.sandbox, namespace) as field:
         async with asyncio.TaskGroup() as group:
             group.create_task(field.tend(over))
             storm = group.create_task(weather.changeable(over, (0.2, 1.5)))
+            besides = group.create_task(weather.besides(over, (0.2, 1.5)))
             creating = [group.create_task(_later(field, at, life)) for at, life in plans]
             for task in creating:
                 await task
             await asyncio.sleep(dice.uniform(1, 4))
             over.set()
+            await besides
             await storm
+            await weather.calm()
         await field.settle(SETTLES_WITHIN_S)
         await field.clear(SETTLES_WITHIN_S)
         await field.audit()
+        if flood:
+            field.tally.breaches += await asyncio.to_thread(flood.breaches, SETTLES_WITHIN_S)
     return Batch(
         histories=histories,
         lives=[life for _, life in plans],

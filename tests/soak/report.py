@@ -53,7 +53,8 @@ def _model(found: Mapping[str, Any]) -> Sequence[str]:
 
 def _histories(found: Mapping[str, Any]) -> Sequence[str]:
     return [
-        f"{found['done']} random histories with {found['lives']} pods, {found['faults']} faults."
+        f"{found['done']} random histories with {found['lives']} pods, {found['faults']} faults.",
+        *_odd(found.get("poison", ())),
     ]
 
 
@@ -81,11 +82,14 @@ def _churn(found: Mapping[str, Any]) -> Sequence[str]:
 def _poisoned(found: Mapping[str, Any]) -> Sequence[str]:
     return [
         *_churn(found),
-        "",
-        "Meanwhile there were, in both worlds:",
-        "",
-        *(f"* {kind}" for kind in found["poison"]),
+        *_odd(found["poison"]),
     ]
+
+
+def _odd(kinds: Sequence[str]) -> Sequence[str]:
+    if not kinds:
+        return []
+    return ["", "Meanwhile there were, in both worlds:", "", *(f"* {kind}" for kind in kinds)]
 
 
 def _by_number(faults: Mapping[str, int]) -> Sequence[tuple[str, int]]:

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from bridge.domain.ids import ClusterId, PodUid, WorkloadKey
-from bridge.domain.model.placeholder import Identity
+from bridge.domain.model.identities import Identity
 from tests.integration.worlds import Job
 from tests.soak import contracts
 from tests.soak.contracts import Ended, Pod
@@ -37,7 +37,7 @@ def job(
         kind="Pod",
         namespace="ns",
         name="p",
-        uid=WorkloadKey(uid),
+        key=WorkloadKey(uid),
         pods=(PodUid(uid),),
         cause=cause,
     )

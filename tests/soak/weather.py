@@ -12,6 +12,8 @@ from sandbox.errors import SandboxError
 from tests import faults
 from tests.fault_bench import PEERS, SERVICES, FaultBench
 from tests.faults import Fault
+from tests.soak import clocks
+from tests.soak.flood import Flood
 
 Kind = Callable[[], Awaitable[str]]
 
@@ -37,6 +39,9 @@ _PAUSED = (
 )
 _HANGS_S = (1.0, 15.0)
 _ORDERS_AGAIN_S = 0.5
+_JUMPS_S = (30.0, 3600.0)
+_WRONG_FOR_S = (2.0, 12.0)
+_FLOODED_FOR_S = (1.0, 8.0)
 _KILLED = ("bridge-scheduler", "slurmrestd", "apiserver", "etcd")
 _RESTARTED = ("slurmctld", "slurmctld", "slurmdbd", "slurmrestd", "apiserver")
 
@@ -49,6 +54,8 @@ _NAMES = {
     "restart": "one of theirs restarted",
     "kill": "one of theirs killed",
     "kill_ours": "one of ours killed",
+    "clock": "a service's clock jumps, by an hour or less",
+    "flood": "a tenant floods its namespace with a hundred hopeless pods",
     "hang": "a service of ours stopped, often for longer than its lease",
 }
 """Of the kinds, for the report."""
@@ -57,7 +64,15 @@ _NAMES = {
 class Weather:
     """Makes trouble for one sandbox."""
 
-    def __init__(self, bench: FaultBench, dice: random.Random) -> None:
+    def __init__(
+        self,
+        bench: FaultBench,
+        dice: random.Random,
+        *,
+        flood: Flood | None = None,
+        sets_clocks: bool = False,
+    ) -> None:
+        """flood: another tenant's; sets_clocks: the services were started with `clocks.adjustable`."""
         self.story: list[str] = []
         """What has happened, in order."""
         self.kinds: list[str] = []
@@ -67,6 +82,8 @@ class Weather:
         self._bench = bench
         self._sandbox = bench.sandbox
         self._dice = dice
+        self._flood = flood
+        self._sets_clocks = sets_clocks
 
     async def one(self) -> None:
         """Let one thing go wrong; returns when it is over."""
@@ -100,9 +117,27 @@ class Weather:
             self.story.append(await self.hang())
             self.kinds.append(_NAMES["hang"])
 
+    async def besides(self, stop: asyncio.Event, pause_s: tuple[float, float]) -> None:
+        """Let clocks jump and another tenant flood, whatever else goes wrong, until told to stop."""
+        kinds: list[Kind] = [self.clock] if self._sets_clocks else []
+        kinds += [self.flood] if self._flood else []
+        async with asyncio.TaskGroup() as group:
+            for kind in kinds:
+                group.create_task(self._again_and_again(kind, stop, pause_s))
+
+    async def _again_and_again(
+        self, kind: Kind, stop: asyncio.Event, pause_s: tuple[float, float]
+    ) -> None:
+        while not stop.is_set():
+            self.story.append(await kind())
+            self.kinds.append(_NAMES[kind.__name__])
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), self._dice.uniform(*pause_s))
+
     async def calm(self) -> None:
         """Undo all that lasts."""
         self._bench.calm()
+        clocks.put_right(self._sandbox)
         for service in SERVICES:
             for peer in PEERS:
                 self._bench.link(service, peer).cut()
@@ -196,3 +231,21 @@ class Weather:
         part = self._dice.choice(_OURS)
         await asyncio.to_thread(self._sandbox.restart, part, signal="KILL", wait=False)
         return f"{part} is killed"
+
+    async def clock(self) -> str:
+        """The wall clock of a service of ours jumps, and later jumps back."""
+        service = self._dice.choice(_OURS)
+        ahead_s = self._dice.choice((-1, 1)) * self._dice.uniform(*_JUMPS_S)
+        clocks.put_ahead(self._sandbox, service, ahead_s)
+        await asyncio.sleep(self._dice.uniform(*_WRONG_FOR_S))
+        clocks.put_right(self._sandbox)
+        return f"{service}'s clock is {ahead_s:+.0f} s wrong for a while"
+
+    async def flood(self) -> str:
+        """Another tenant's pods come all at once, and go."""
+        flood = self._flood
+        assert flood is not None
+        what = await asyncio.to_thread(flood.come, self._dice)
+        await asyncio.sleep(self._dice.uniform(*_FLOODED_FOR_S))
+        await asyncio.to_thread(flood.go)
+        return f"{what} come and go"

@@ -64,6 +64,8 @@ class Draft:
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     owner_kinds: tuple[str, ...] = ()
+    controller_uid: str = ""
+    """The uid of the controlling owner; "" without one."""
     scheduler_name: str = ""
     node_name: str = ""
     demand: Demand = field(default_factory=Demand)
@@ -171,25 +173,32 @@ def _attributed(pod: Draft, policy: Policy) -> Iterator[Operation]:
 
 
 def _attribution(pod: Draft, policy: Policy) -> dict[str, str]:
+    has_owner = bool(pod.controller_uid) or names.OWNER_ANNOTATION in pod.annotations
     return {
         names.REQUESTER_ANNOTATION: pod.requester.user,
         names.RULES_ANNOTATION: ",".join(
             rule.name for rule in policy.candidates(pod.requester, pod.namespace)
         ),
+        **({names.OWNER_ANNOTATION: pod.controller_uid} if has_owner else {}),
     }
 
 
 def _misattributed(pod: Draft) -> Iterator[Fault]:
-    """Check the recorded requester: another webhook may have changed it since.
+    """Check the recorded requester and owner: another webhook may have changed them since.
 
     The rules may differ, because two replicas may read a new policy at different times.
     """
-    if pod.annotations.get(names.REQUESTER_ANNOTATION, pod.requester.user) != pod.requester.user:
-        yield Fault(
-            f"metadata.annotations[{names.REQUESTER_ANNOTATION}]",
-            f"expected {pod.requester.user!r}, as slurm-bridge wrote it: "
-            "check the cluster's mutating webhooks",
-        )
+    written = {
+        names.REQUESTER_ANNOTATION: pod.requester.user,
+        names.OWNER_ANNOTATION: pod.controller_uid,
+    }
+    for key, expected in written.items():
+        if pod.annotations.get(key, expected) != expected:
+            yield Fault(
+                f"metadata.annotations[{key}]",
+                f"expected {expected!r}, as slurm-bridge wrote it: "
+                "check the cluster's mutating webhooks",
+            )
 
 
 def _not_permitted(pod: Draft, asked: Overrides, policy: Policy) -> Iterator[Fault]:

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 from bridge.domain import names, numbers
 from bridge.domain.ids import JobId, SlurmNode
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase
-from bridge.domain.model.placeholder import Identity
 from bridge.domain.model.pods import Phase, Pod
 
 

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import assert_never
 
 from bridge.domain import names
+from bridge.domain.diagnosis import namespaces
 from bridge.domain.diagnosis.queue import QueuedJob, ahead_of
 from bridge.domain.lifecycle import outcome, reasons, waiting_reasons
 from bridge.domain.lifecycle import table as lifecycle
@@ -29,7 +30,11 @@ class Situation:
     pod: Pod
     now: datetime
     namespace_is_selected: bool
-    """Slurm places the pods that are created in the pod's namespace."""
+    """The pod's namespace has the label by which Slurm places its pods."""
+    namespace_is_excluded: bool = False
+    """That label has no effect there."""
+    release: str = names.RELEASE_NAMESPACE
+    """slurm-bridge's own namespace."""
     queue: Sequence[QueuedJob] | None = None
     """All of Slurm's jobs; None if Slurm was not asked."""
     scheduler_name: str = names.SCHEDULER_NAME
@@ -110,7 +115,10 @@ def _job(situation: Situation) -> QueuedJob | None:
 
 def _not_ours(situation: Situation) -> Diagnosis:
     namespace = situation.pod.namespace
-    if situation.namespace_is_selected:
+    if situation.namespace_is_excluded:
+        why = namespaces.no_effect(namespace, release=situation.release)
+        step = "create it in another namespace if Slurm should place it"
+    elif situation.namespace_is_selected:
         why = "it is older than its namespace's label, or of a kind that bypasses Slurm (DaemonSet)"
         step = "create it again if Slurm should place it"
     else:

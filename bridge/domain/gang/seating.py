@@ -124,10 +124,10 @@ def when_full(pod: Pod, policy: Deadlines) -> WhenFull:
 
 
 def seated(
-    decision: Decision, seat: Seat, job: SlurmJob, uid: WorkloadKey, nodelist: tuple[KubeNode, ...]
+    decision: Decision, seat: Seat, job: SlurmJob, key: WorkloadKey, nodelist: tuple[KubeNode, ...]
 ) -> Decision:
     """Put a member's slot into its decision."""
-    place = Place(workload=uid, rank=seat.slot, world_size=job.tasks, nodelist=nodelist)
+    place = Place(workload=key, rank=seat.slot, world_size=job.tasks, nodelist=nodelist)
     actions = [
         replace(action, slurm_node=seat.node, place=place)
         if isinstance(action, Assign)

@@ -6,16 +6,16 @@ containers made of the SIGTERM.
 """
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from bridge.domain import names, numbers
 from bridge.domain.lifecycle.actions import Cause, Outcome
-from bridge.domain.model.placeholder import Identity
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.pods import Container, ContainerState, Phase, Pod
 
 NO_EXIT_CODE = 255
-"""For a failed pod without a failed container (Evicted, NodeLost, DeadlineExceeded before the start
-…)."""
+"""For a pod that failed as a whole (Evicted, DeadlineExceeded, NodeLost …), or without a failed
+container."""
 
 _STOPPED_BY = (15, 9)
 """SIGTERM, and SIGKILL at the end of the grace period."""
@@ -23,19 +23,22 @@ _LETS_GO_WITHIN = timedelta(seconds=60)
 """How long after its containers' end a kubelet may take to delete a pod for good: a second or two,
 more if the API server was away."""
 
+_LOST_REASONS = frozenset({"Unknown", "ContainerStatusUnknown"})
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _MAX_SIGNAL = 64  # SIGRTMAX; Slurm gives 127 and 253 meanings of their own
 
 
 def of(pod: Pod) -> Outcome:
-    """Return a terminal pod's outcome: that of its first failed container in spec order.
+    """Return a terminal pod's outcome: that of the container that failed first.
 
     Init containers are included. Sidecars are terminated once the others are done, so theirs counts
-    only if nothing else failed.
+    only if nothing else failed. Within the same second, the order is the spec's. A pod with a reason
+    of its own was ended by its kubelet, whose SIGKILL its containers report then.
     """
     if pod.phase is Phase.SUCCEEDED:
         return Outcome()
-    failed = sorted(filter(_has_failed, pod.containers), key=lambda c: c.restartable_init)
-    if not failed:
+    failed = sorted(filter(_has_failed, pod.containers), key=_when_failed)
+    if pod.reason or not failed:
         return Outcome(exit_code=NO_EXIT_CODE)
     first = failed[0]
     if first.reason == "OOMKilled":
@@ -44,6 +47,22 @@ def of(pod: Pod) -> Outcome:
         return Outcome(signal=number)
     code = first.exit_code or 0
     return Outcome(exit_code=code if code in range(1, 256) else NO_EXIT_CODE)
+
+
+def lost_with_node(pod: Pod) -> bool:
+    """Check whether its machine took the pod down: a reboot, or a runtime that forgot it.
+
+    The kubelet then finds containers that it started and nobody runs (`Unknown` from containerd,
+    `ContainerStatusUnknown` from the kubelet itself). Restarted ones are no end.
+    """
+    lost = (_is_lost(container) for container in pod.containers)
+    return pod.phase is Phase.FAILED and not pod.reason and any(lost)
+
+
+def lost_at(pod: Pod) -> datetime | None:
+    """Return when the kubelet noticed that the pod went with its machine, None if it does not say."""
+    times = [c.finished_at for c in pod.containers if _is_lost(c) and c.finished_at is not None]
+    return max(times, default=None)
 
 
 def in_words(outcome: Outcome) -> str:
@@ -144,6 +163,15 @@ def _has_failed(container: Container) -> bool:
     return container.state is ContainerState.TERMINATED and bool(
         container.exit_code or container.signal
     )
+
+
+def _is_lost(container: Container) -> bool:
+    return container.state is ContainerState.TERMINATED and container.reason in _LOST_REASONS
+
+
+def _when_failed(container: Container) -> tuple[bool, datetime]:
+    """Return what sorts failed containers; one without a time counts as the first."""
+    return container.restartable_init, container.finished_at or _LONG_AGO
 
 
 def _signal(container: Container) -> int:

@@ -5,8 +5,8 @@ Source: KEP-753 (sidecars), KEP-688 (overhead), KEP-2837 (pod-level resources); 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from types import MappingProxyType
 from typing import NamedTuple
@@ -14,6 +14,11 @@ from typing import NamedTuple
 from bridge.domain import quantities
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+LIMITABLE = ("cpu", "memory", "ephemeral-storage")
+"""Resources of which the kubelet lets a container without a limit use what it finds. Kubernetes
+accepts limits of others only if they equal the requests."""
 
 
 class Resources(NamedTuple):
@@ -43,6 +48,8 @@ class Demand:
     never 0."""
     pods: int = 1
     """The number of pods that have this demand together."""
+    unlimited: tuple[str, ...] = field(default=(), compare=False)
+    """The resources in `LIMITABLE` of which some container may use more than it requests."""
 
 
 def of(
@@ -56,12 +63,14 @@ def of(
     Raises:
         ValueError: something is not a quantity (the API server lets no such value through).
     """
+    containers, init_containers = tuple(containers), tuple(init_containers)
     amounts = _aggregate(containers, init_containers)
     if pod_resources is not None:
         _put_pod_level(amounts, pod_resources)
     for name, quantity in overhead.items():
         amounts[name] = amounts.get(name, Decimal(0)) + quantities.parse(quantity)
-    return from_amounts(amounts)
+    unlimited = tuple(_unlimited((*containers, *init_containers), pod_resources))
+    return replace(from_amounts(amounts), unlimited=unlimited)
 
 
 def from_amounts(amounts: Mapping[str, Decimal], *, pods: int = 1) -> Demand:
@@ -178,6 +187,24 @@ def _put_pod_level(amounts: dict[str, Decimal], pod_resources: Resources) -> Non
     for name, quantity in pod_resources.requests.items():
         if _is_pod_level(name):
             amounts[name] = quantities.parse(quantity)
+
+
+def _unlimited(containers: Iterable[Resources], pod_resources: Resources | None) -> Iterator[str]:
+    whole_pod = pod_resources or Resources()
+    for name in LIMITABLE:
+        if not _is_limited(name, whole_pod) and not all(
+            _is_limited(name, container) for container in containers
+        ):
+            yield name
+
+
+def _is_limited(name: str, resources: Resources) -> bool:
+    """Check whether the limit is the request; without a request, the limit stands in for it."""
+    limit = resources.limits.get(name)
+    if limit is None:
+        return False
+    request = resources.requests.get(name, limit)
+    return request == limit or quantities.parse(request) >= quantities.parse(limit)
 
 
 def _is_pod_level(name: str) -> bool:

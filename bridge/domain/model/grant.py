@@ -13,8 +13,8 @@ from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 
 from bridge.domain.ids import SlurmNode
-from bridge.domain.model import placeholder
-from bridge.domain.model.placeholder import Identity, UnreadableIdentityError
+from bridge.domain.model import identities
+from bridge.domain.model.identities import Identity, UnreadableIdentityError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ def encode(identity: Identity, grant: Grant) -> str:
 
     About 500 bytes however many pods the workload has, and 200 more for each further size.
     """
-    whose = json.loads(placeholder.encode(replace(identity, pods=())))
+    whose = json.loads(identities.encode(replace(identity, pods=())))
     return json.dumps({"identity": whose, "grant": _document(grant)}, separators=(",", ":"))
 
 
@@ -81,7 +81,7 @@ def decode(text: str) -> tuple[Identity, Grant] | None:
     """Read a pod's annotation; None: there is none, or this version cannot read it."""
     try:
         document = json.loads(text)
-        identity = placeholder.decode(json.dumps(document["identity"]))
+        identity = identities.decode(json.dumps(document["identity"]))
         grant = _grant(document["grant"])
     except (ValueError, TypeError, KeyError, RecursionError, UnreadableIdentityError):
         return None

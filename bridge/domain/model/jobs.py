@@ -7,7 +7,7 @@ from datetime import datetime
 from bridge.domain.ids import JobId, Sluid, SlurmNode
 from bridge.domain.model.allocation import Component, TaskGrant, TaskShare, TaskSize
 from bridge.domain.model.grant import Grant
-from bridge.domain.model.placeholder import Identity
+from bridge.domain.model.identities import Identity
 
 
 class JobPhase(enum.Enum):

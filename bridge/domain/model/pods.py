@@ -12,7 +12,7 @@ from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid, WorkloadKey, alone
 from bridge.domain.model import grant
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.grant import Grant
-from bridge.domain.model.placeholder import Identity
+from bridge.domain.model.identities import Identity
 from bridge.domain.oddities import About
 
 
@@ -138,6 +138,8 @@ class Pod:
     tolerations: tuple[Toleration, ...] = ()
     host_ports: tuple[tuple[str, int, str], ...] = ()
     """(protocol, port, host IP) of every port taken on the node."""
+    claims: tuple[str, ...] = ()
+    """The PersistentVolumeClaims it uses, by name."""
     kube_node: KubeNode | None = None
     """`spec.nodeName`: set once bound."""
     phase: Phase = Phase.PENDING

@@ -42,6 +42,19 @@ def must_shrink(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> str:
     return ""
 
 
+def devices_missing(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> str:
+    """Explain which devices Slurm has and Kubernetes has not; "" if none.
+
+    Whenever a kubelet or its device plugin restarts, the count is 0 for some seconds.
+    """
+    had = node_spec.counted(slurm_node.gres)
+    has = node_spec.counted(wanted.gres)
+    if any(has.get(name, 0) < count for name, count in had.items()):
+        there = wanted.gres or "none"
+        return f"devices are missing: Slurm has {slurm_node.gres}, Kubernetes has {there}"
+    return ""
+
+
 def may_grow(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> str:
     """Explain why an idle node should be re-created; "" if it should not.
 

@@ -17,9 +17,10 @@ from bridge.domain import quantities
 from bridge.domain.ids import ClusterId, WorkloadKey
 from bridge.domain.lifecycle.actions import Cancel
 from bridge.domain.model.demand import Demand
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
-from bridge.domain.model.placeholder import Identity, PlaceholderSpec
+from bridge.domain.model.placeholder import PlaceholderSpec
 
 KIND = "Node"
 """The workload kind in a filler's identity. Its uid is the Kubernetes node's, and it has no
@@ -49,6 +50,10 @@ class Portion:
     def covers(self, other: "Portion") -> bool:
         """Check that this portion is at least as large as the other in both resources."""
         return self.cpus >= other.cpus and self.memory_mib >= other.memory_mib
+
+    def without(self, other: "Portion") -> "Portion":
+        """Return what is left of this portion when the other, a part of it, is taken away."""
+        return Portion(cpus=self.cpus - other.cpus, memory_mib=self.memory_mib - other.memory_mib)
 
 
 NOTHING = Portion()
@@ -94,7 +99,7 @@ def decide(target: Portion, fillers: Iterable[SlurmJob]) -> tuple[FillerAction, 
     if target == NOTHING:
         return tuple(map(_cancel, (*running, *waiting)))
     held = _sum(running)
-    spare = next((job for job in running if _sum(_without(running, job)).covers(target)), None)
+    spare = next((job for job in running if held.without(_share(job)).covers(target)), None)
     if spare is not None:
         return (_cancel(spare),)
     if waiting:
@@ -123,7 +128,7 @@ def spec(
             kind=KIND,
             namespace="",
             name=kube_node.name,
-            uid=key(kube_node),
+            key=key(kube_node),
             pods=(),
         ),
         name=NAME,
@@ -142,19 +147,23 @@ def _is_too_much(held: Portion, target: Portion) -> bool:
     return held.cpus > max(1, target.cpus) or held.memory_mib - target.memory_mib >= SLACK_MIB
 
 
-def _without(jobs: Sequence[SlurmJob], one: SlurmJob) -> list[SlurmJob]:
-    return [job for job in jobs if job is not one]
-
-
 def _least(share: Portion) -> Portion:
     return Portion(cpus=max(1, share.cpus), memory_mib=max(1, share.memory_mib))
 
 
 def _sum(jobs: Sequence[SlurmJob]) -> Portion:
-    granted = [job.grant for job in jobs if job.grant]
+    shares = [_share(job) for job in jobs]
     return Portion(
-        cpus=sum(grant.tasks * grant.cpus_per_task for grant in granted),
-        memory_mib=sum(grant.memory_mib_per_node for grant in granted),
+        cpus=sum(share.cpus for share in shares),
+        memory_mib=sum(share.memory_mib for share in shares),
+    )
+
+
+def _share(job: SlurmJob) -> Portion:
+    if job.grant is None:
+        return NOTHING
+    return Portion(
+        cpus=job.grant.tasks * job.grant.cpus_per_task, memory_mib=job.grant.memory_mib_per_node
     )
 
 

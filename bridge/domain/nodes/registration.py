@@ -7,14 +7,13 @@ and survives a restart of slurmctld. `bridge.domain.nodes.state` decides whether
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import timedelta
 
 from bridge.domain import names
 from bridge.domain.faults import told
 from bridge.domain.ids import KubeNode, SlurmNode
-from bridge.domain.model import demand, nodes
-from bridge.domain.model.demand import Demand
+from bridge.domain.model import nodes
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec
 from bridge.domain.nodes import drift, parking, signs
@@ -30,67 +29,14 @@ from bridge.domain.nodes.actions import (
     Undrain,
     Withdraw,
 )
+from bridge.domain.nodes.decision import Node, NodeDecision, NodeRefusal, NodeSettings
 from bridge.domain.nodes.hold import Hold
-from bridge.domain.nodes.spec import Publishing
 from bridge.domain.nodes.state import REASON_PREFIX, NodeRules
 
 SOON = timedelta(seconds=1)
 LATER = timedelta(seconds=30)
 
 _LOST = "pods run here whose jobs Slurm has lost"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeSettings:
-    """The administrator's settings."""
-
-    publishing: Publishing
-    policy: NodeRules = field(default_factory=NodeRules)
-    scheduler_name: str = names.SCHEDULER_NAME
-    taint_effect: str = "NoSchedule"
-    """"" means no taint."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeRefusal:
-    """Slurm refused a node as described."""
-
-    spec: SlurmNodeSpec
-    words: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """One node as both sides have it now."""
-
-    kube_node: KubeNodeFacts | None
-    """None if no Kubernetes node stands behind this Slurm node."""
-    slurm_node: SlurmNodeFacts | None
-    """None if Slurm has no node of that name."""
-    daemons: Demand = field(default_factory=lambda: demand.total([]))
-    """The total demand of the pods that belong to the node (DaemonSets', static ones;
-    `demand.total`)."""
-    is_given_up: bool = False
-    """It has pods of ours, and Kubernetes is deleting all of them."""
-    named_by: tuple[SlurmJob, ...] | None = ()
-    """Live placeholders of ours that name it, as required or as excluded; None if not certain
-    yet."""
-    hold: Hold = Hold.HELD
-    """Whether Slurm holds the node for the pods that run there."""
-    refusal: NodeRefusal | None = None
-    """Slurm's latest refusal."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeDecision:
-    """The actions for one node, in order, and the reason in one sentence."""
-
-    actions: tuple[NodeAction, ...] = ()
-    reason: str
-    wanted: SlurmNodeSpec | None = None
-    """The description that the actions lead to; Slurm may refuse it."""
-    again: timedelta | None = None
-    """When to look again if no event will announce what the node is waiting for."""
 
 
 def decide(node: Node, settings: NodeSettings) -> NodeDecision:
@@ -222,6 +168,8 @@ def _keep_in_step(
     is_down = "DOWN" in slurm_node.states
     # A node that others took out of service, or a lost one, takes no jobs; a re-created one would.
     if not is_down and not node_state.is_by_others(slurm_node):
+        if waiting := _await_devices(node, slurm_node, wanted, policy):
+            return waiting
         if shrunk := drift.must_shrink(slurm_node, wanted):
             return _replace(slurm_node, shrunk)
         is_idle = not node_state.unavailable(kube_node, policy) and not slurm_node.is_busy
@@ -229,13 +177,38 @@ def _keep_in_step(
             return _replace(slurm_node, grown)
     is_refused = node.refusal is not None and node.refusal.spec == wanted
     changes = () if is_refused else tuple(drift.changes(slurm_node, wanted))
-    state = node_state.to_slurm(kube_node, slurm_node, is_given_up=node.is_given_up, policy=policy)
+    state = node_state.to_slurm(
+        kube_node,
+        slurm_node,
+        is_given_up=node.is_given_up,
+        is_crashed=node.is_crashed,
+        policy=policy,
+    )
     reasons = [*(["its description changed"] if changes else []), state.reason]
     return NodeDecision(
         actions=(*changes, *state.actions),
         reason=", ".join(filter(None, reasons)) or "in step",
         wanted=wanted,
     )
+
+
+def _await_devices(
+    node: Node, slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec, policy: NodeRules
+) -> NodeDecision | None:
+    """Drain a node while devices are missing; None if none are, or it was in vain for too long.
+
+    The drain's own time tells how long: nothing has to be kept, and a new leader knows it too.
+    """
+    why = drift.devices_missing(slurm_node, wanted)
+    if not why:
+        return None
+    drain = Drain(slurm_node=slurm_node.name, reason=REASON_PREFIX + why)
+    if "DRAIN" not in slurm_node.states or slurm_node.reason != drain.reason:
+        return NodeDecision(actions=(drain,), reason=why, again=policy.device_patience)
+    left = policy.device_patience - (node.reason_age or policy.device_patience)
+    if left <= timedelta():
+        return None
+    return NodeDecision(reason=f"{why}; waiting for them", again=left)
 
 
 def _keep_for_pods(

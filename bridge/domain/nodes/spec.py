@@ -2,6 +2,7 @@
 
 import fnmatch
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -18,6 +19,9 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.:/-]+")
 _LARGEST_WEIGHT = 2**32 - 2
 """`man slurm.conf`, "Weight"."""
 
+_MOST_DEVICES = 4096
+"""A kubelet says how many devices its node has, and each is a word in the node's GresConf."""
+
 _SHOWN = 80
 """The number of characters of a faulty value to show."""
 
@@ -32,7 +36,7 @@ class Publishing:
     gpu_resources: Mapping[str, str] = field(default_factory=dict)
     """Extended resource → GRES (`nvidia.com/gpu` → `gpu`, or with its type `gpu:a100`)."""
     gpu_type_labels: tuple[str, ...] = ()
-    """Labels that name the GPU type, for a GRES without one; the first that a node has is used."""
+    """Labels that name the GPU type, for GRES `gpu` without one; the first that a node has is used."""
 
 
 def faults(kube_node: KubeNodeFacts) -> tuple[Fault, ...]:
@@ -57,11 +61,10 @@ def spec(kube_node: KubeNodeFacts, daemons: Demand, publishing: Publishing) -> S
     kinds = demand.gres(
         {name: count for name, count in left.items() if count > 0}, publishing.gpu_resources
     )
-    # Without a slurmd, Slurm takes one GRES with its files (a second one: "Invalid argument").
-    gres, gres_conf = "", ""
-    if kinds:
-        name, count = min(kinds.items())
-        gres, gres_conf = _gres(_typed(name, kube_node, publishing), count)
+    counts: Counter[str] = Counter()
+    for name, count in kinds.items():
+        counts[_typed(name, kube_node, publishing)] += count
+    gres, gres_conf = _gres(counts)
     threads = numbers.whole(kube_node.annotations.get(names.THREADS_ANNOTATION, "1")) or 1
     cpus = max(0, allocatable.milli_cpu - daemons.milli_cpu) // 1000
     return SlurmNodeSpec(
@@ -114,8 +117,20 @@ def partition_features(features: Iterable[str]) -> frozenset[str]:
 
 
 def plain_gres(text: str) -> str:
-    """Strip the sockets that Slurm adds: `gpu:a100:4(S:0-1)`."""
-    return re.sub(r"\([^)]*\)", "", text)
+    """Return GRES in our order, without the sockets that Slurm adds: `gpu:a100:4(S:0-1)`."""
+    return ",".join(sorted(filter(None, re.sub(r"\([^)]*\)", "", text).split(","))))
+
+
+def counted(gres: str) -> dict[str, int]:
+    """Return the count of each GRES: `gpu:a100:4` has 4 of `gpu:a100`, `gpu` has one."""
+    counts = {}
+    for each in filter(None, plain_gres(gres).split(",")):
+        name, _, count = each.rpartition(":")
+        if count.isdecimal():
+            counts[name] = int(count)
+        else:
+            counts[each] = 1
+    return counts
 
 
 def topology_parts(text: str) -> frozenset[str]:
@@ -141,24 +156,31 @@ def _typed(name: str, kube_node: KubeNodeFacts, publishing: Publishing) -> str:
 
     `gpu` with the label `nvidia.com/gpu.product: NVIDIA-A100` becomes `gpu:nvidia-a100`.
     """
-    if ":" in name:
+    if name != "gpu":
         return name
     types = (kube_node.labels.get(label) for label in publishing.gpu_type_labels)
     found = next(filter(None, types), "")
     return f"{name}:{found.lower()}" if found else name
 
 
-def _gres(name: str, count: int) -> tuple[str, str]:
-    """Return `gpu:a100:2` and its GresConf.
+def _gres(counts: Mapping[str, int]) -> tuple[str, str]:
+    """Return `gpu:a100:2,nic:1` and its GresConf: a record for each, joined by `+`.
 
-    The files are names for counting; nothing opens them.
+    Slurm splits there for nodes without slurmd, and wants files for each record
+    (`gres_add_dynamic_gres`). They are names for counting; nothing opens them.
     """
-    kind, _, model = name.partition(":")
-    files = ",".join(f"file={kind}-{index}" for index in range(count))
-    return (
-        f"{name}:{count}",
-        f"count={count},name={kind}," + (f"type={model}," if model else "") + files,
-    )
+    records = []
+    used: Counter[str] = Counter()
+    bounded = {name: min(count, _MOST_DEVICES) for name, count in sorted(counts.items())}
+    for name, count in bounded.items():
+        kind, _, model = name.partition(":")
+        first = used[kind]
+        used[kind] += count
+        files = ",".join(f"file={kind}-{index}" for index in range(first, first + count))
+        model = f"type={model}," if model else ""
+        records.append(f"count={count},name={kind},{model}{files}")
+    listed = ",".join(f"{name}:{count}" for name, count in bounded.items())
+    return listed, "+".join(records)
 
 
 def _words(kube_node: KubeNodeFacts, key: str) -> Iterator[Fault]:

@@ -15,6 +15,7 @@ our own drain are recognised by the state.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 
 from bridge.domain import names
 from bridge.domain.model.nodes import KubeNodeFacts, NodeCondition, SlurmNodeFacts
@@ -26,6 +27,7 @@ REASON_PREFIX = "slurm-bridge: "
 CORDONED = "cordoned in Kubernetes"
 NOT_READY = "not ready in Kubernetes"
 GIVEN_UP = "not ready in Kubernetes, its pods were given up"
+CRASHED = "crashed, and all its pods with it"
 
 OUT_OF_SERVICE = frozenset({"DRAIN", "DOWN", "FAIL"})
 
@@ -36,6 +38,8 @@ class NodeRules:
 
     drain_conditions: frozenset[str] = frozenset()
     """Types of node conditions that drain the node while they are True."""
+    device_patience: timedelta = timedelta(minutes=5)
+    """How long devices may be missing before the node is re-created without them."""
     cordons: bool = False
     """Whether a node that is out of service in Slurm is cordoned in Kubernetes."""
 
@@ -63,11 +67,22 @@ def unavailable(kube_node: KubeNodeFacts, policy: NodeRules) -> str:
 
 
 def to_slurm(
-    kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts, *, is_given_up: bool, policy: NodeRules
+    kube_node: KubeNodeFacts,
+    slurm_node: SlurmNodeFacts,
+    *,
+    is_given_up: bool,
+    is_crashed: bool = False,
+    policy: NodeRules,
 ) -> Wanted:
     """Carry the node's availability from Kubernetes to Slurm.
 
-    is_given_up: it has pods of ours, and Kubernetes is deleting all of them.
+    Args:
+        kube_node: the node in Kubernetes.
+        slurm_node: the same in Slurm.
+        is_given_up: it has pods of ours, and Kubernetes is deleting all of them.
+        is_crashed: it had pods of ours, and all of them were lost with the machine; they still wait
+            for the end of their jobs. Only DOWN ends a job as NODE_FAIL.
+        policy: the administrator's settings.
     """
     name, states = slurm_node.name, slurm_node.states
     if is_by_others(slurm_node):
@@ -75,13 +90,17 @@ def to_slurm(
     why = unavailable(kube_node, policy)
     drain = Drain(slurm_node=name, reason=REASON_PREFIX + why)
     if "DOWN" in states:
-        if not kube_node.is_ready:
+        if not kube_node.is_ready or is_crashed:
             return Wanted()
         resume = Resume(slurm_node=name)
         return Wanted(actions=(resume, drain) if why else (resume,), reason="ready again")
     if not kube_node.is_ready and is_given_up and slurm_node.is_external:
         return Wanted(
             actions=(Down(slurm_node=name, reason=REASON_PREFIX + GIVEN_UP),), reason=GIVEN_UP
+        )
+    if is_crashed and slurm_node.is_external:
+        return Wanted(
+            actions=(Down(slurm_node=name, reason=REASON_PREFIX + CRASHED),), reason=CRASHED
         )
     if why and ("DRAIN" not in states or slurm_node.reason != drain.reason):
         return Wanted(actions=(drain,), reason=why)
@@ -136,7 +155,7 @@ def is_by_others(slurm_node: SlurmNodeFacts) -> bool:
     """Check whether a person or a health check, rather than we, took it out of service."""
     states, reason = slurm_node.states, slurm_node.reason
     if "DOWN" in states:
-        return reason != REASON_PREFIX + GIVEN_UP
+        return reason not in (REASON_PREFIX + GIVEN_UP, REASON_PREFIX + CRASHED)
     return "FAIL" in states or ("DRAIN" in states and not reason.startswith(REASON_PREFIX))
 
 

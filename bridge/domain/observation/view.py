@@ -80,7 +80,7 @@ class Reading(Protocol):
         """When its first request was sent."""
 
     @property
-    def by_uid(self) -> Mapping[WorkloadKey, tuple[SlurmJob, ...]]:
+    def by_key(self) -> Mapping[WorkloadKey, tuple[SlurmJob, ...]]:
         """This cluster's jobs by their workload's key."""
 
     @property
@@ -134,28 +134,28 @@ class Book:
         self._latest: Reading | None = None
         self._before: Reading | None = None
 
-    def meet(self, uid: WorkloadKey, past: Past, *, at: float) -> None:
+    def meet(self, key: WorkloadKey, past: Past, *, at: float) -> None:
         """Start the record of a workload; only the first call counts."""
-        if uid in self._marks:
+        if key in self._marks:
             return
         match past:
             case Past.NOTHING:
-                self._marks[uid] = _UNWRITTEN
+                self._marks[key] = _UNWRITTEN
             case Past.HANDED_OVER:
-                self._marks[uid] = _Marks(at, at)
+                self._marks[key] = _Marks(at, at)
             case Past.IN_FLIGHT:
-                self._marks[uid] = _Marks(at, at + self._quiet_s)
+                self._marks[key] = _Marks(at, at + self._quiet_s)
             case _:
                 assert_never(past)
 
-    def wrote(self, uid: WorkloadKey, *, at: float, may_still_happen: bool = False) -> None:
+    def wrote(self, key: WorkloadKey, *, at: float, may_still_happen: bool = False) -> None:
         """Note that a write to Slurm about this workload was over at that moment.
 
         may_still_happen: a submit got no answer, and slurmctld may accept it when it wakes up.
         """
         quiet_s = self._quiet_s if may_still_happen else 0.0
-        marks = self._marks.get(uid, _UNWRITTEN)
-        self._marks[uid] = replace(
+        marks = self._marks.get(key, _UNWRITTEN)
+        self._marks[key] = replace(
             marks, fresh_from=at, none_from=max(marks.none_from, at + quiet_s)
         )
 
@@ -168,13 +168,13 @@ class Book:
         """
         self._patches[pod] = _Patch(version, at + self._quiet_s)
 
-    def knows(self, uid: WorkloadKey) -> bool:
+    def knows(self, key: WorkloadKey) -> bool:
         """Check whether this workload was met."""
-        return uid in self._marks
+        return key in self._marks
 
-    def forget(self, uid: WorkloadKey) -> None:
+    def forget(self, key: WorkloadKey) -> None:
         """Drop a workload that is gone or no longer ours."""
-        self._marks.pop(uid, None)
+        self._marks.pop(key, None)
 
     def forget_pod(self, pod: PodUid) -> None:
         """Drop a pod that is gone or no longer ours."""
@@ -190,7 +190,7 @@ class Book:
 
     def view(
         self,
-        uid: WorkloadKey,
+        key: WorkloadKey,
         *,
         pod: PodUid,
         version: str,
@@ -200,47 +200,47 @@ class Book:
         """Return what is known of this workload now.
 
         Args:
-            uid: the workload's key.
+            key: the workload's.
             pod: the pod of it that the decision is about.
             version: the pod's resourceVersion that the decision is based on.
             concerns: which of the workload's placeholders concern the pod; None: all.
             evidence: what else is known of a placeholder that slurmctld does not know.
         """
-        marks = self._marks.get(uid)
+        marks = self._marks.get(key)
         if self._latest is None or marks is None:
             return View(reachable=self._latest is not None)
-        if uid in self._latest.unsure:
+        if key in self._latest.unsure:
             return View(reachable=False)
         began = self._latest.began_monotonic
         patch = self._patches.get(pod)
         lags = patch is not None and version == patch.version and began <= patch.until
         return View(
-            jobs=_jobs(self._latest, uid, concerns),
+            jobs=_jobs(self._latest, key, concerns),
             fresh=began > marks.fresh_from and not lags,
-            surely_none=self._has_none(uid, marks, concerns),
+            surely_none=self._has_none(key, marks, concerns),
             evidence=evidence,
         )
 
-    def _has_none(self, uid: WorkloadKey, marks: _Marks, concerns: Concerns | None) -> bool:
+    def _has_none(self, key: WorkloadKey, marks: _Marks, concerns: Concerns | None) -> bool:
         """Require two readings in a row, unless nobody ever wrote or Slurm still shows the end."""
         looks = [self._latest]
         if marks.fresh_from > -math.inf and not any(
-            map(_is_over, _jobs(self._latest, uid, concerns))
+            map(_is_over, _jobs(self._latest, key, concerns))
         ):
             looks.append(self._before)
         return all(
             look is not None
             and look.is_whole
             and look.began_monotonic > marks.none_from
-            and all(map(_is_over, _jobs(look, uid, concerns)))
+            and all(map(_is_over, _jobs(look, key, concerns)))
             for look in looks
         )
 
 
 def _jobs(
-    reading: Reading | None, uid: WorkloadKey, concerns: Concerns | None
+    reading: Reading | None, key: WorkloadKey, concerns: Concerns | None
 ) -> tuple[SlurmJob, ...]:
-    jobs = reading.by_uid.get(uid, ()) if reading else ()
+    jobs = reading.by_key.get(key, ()) if reading else ()
     return jobs if concerns is None else tuple(filter(concerns, jobs))
 
 

@@ -3,9 +3,12 @@
 The webhook recorded on each pod who created it; nobody can change that afterwards. If the creator
 is a controller and the cluster records the creators of objects, the job belongs to the creator of
 the pod's nearest owner that no controller created.
+
+Owners can be edited later: whoever may edit a Job can write that somebody else's CronJob owns it, and
+whoever relabels a pod can have it adopted. So only owners that were recorded at CREATE count.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bridge.domain import names
@@ -25,8 +28,13 @@ class Provenance:
 
     owners: Mapping[PodUid, Sequence[KubeObject]] = field(default_factory=dict)
     """The controllers above each pod, nearest first, as far as they can be read."""
+    groups: Mapping[PodUid, Sequence[KubeObject]] = field(default_factory=dict)
+    """The PodGroup that each pod names, and the Workload behind it. They state a request, but make
+    nobody the creator of a pod: anybody in the namespace can name them."""
     namespace_labels: Mapping[str, str] = field(default_factory=dict)
     """{} if the policy does not ask for them."""
+    slurm_user: str = ""
+    """Slurm's own user; "" if Slurm cannot tell. No template may result in it."""
 
     def above(self, pod: Pod) -> Sequence[KubeObject]:
         """Return the pod's controllers, nearest first."""
@@ -61,9 +69,7 @@ def _permitted(
     requester = maker(pod)
     named = _named(pod.annotations.get(names.RULES_ANNOTATION))
     if policy.acts_for_others(requester):
-        creator = _creator(
-            provenance.above(pod), policy.creator_annotation, policy.controllers.match
-        )
+        creator = _creator(pod, provenance.above(pod), policy)
         if creator:
             requester, named = Requester(user=creator), None
     rule = policy.holding(requester, pod.namespace, provenance.namespace_labels, named=named)
@@ -74,18 +80,26 @@ def _permitted(
         has_selector=bool(pod.node_selector), has_terms=bool(pod.node_terms)
     )
     ask = Ask(overrides=asked, deadline_s=pod.deadline_s, node_choices=choices)
-    return permit.decide(rule, ask, requester=requester, namespace=pod.namespace)
+    return permit.decide(
+        rule, ask, requester=requester, namespace=pod.namespace, operator=provenance.slurm_user
+    )
 
 
-def _creator(
-    owners: Iterable[KubeObject], annotation: str, is_controller: Callable[[str], bool]
-) -> str:
+def _creator(pod: Pod, owners: Iterable[KubeObject], policy: Policy) -> str:
     """Return the recorded creator of the nearest owner that no controller created; "" if none is.
 
-    Do not simply take the root's: anybody can list somebody else's object as an owner of their own.
+    Stop at an owner that was not recorded when the object below it was created. Do not simply take
+    the root's creator: anybody can list somebody else's object as an owner of their own.
     """
-    creators = (owner.annotations.get(annotation, "") for owner in owners)
-    return next((creator for creator in creators if not is_controller(creator)), "")
+    recorded = pod.annotations.get(names.OWNER_ANNOTATION)
+    for owner in owners:
+        if owner.uid != recorded:
+            return ""
+        creator = owner.annotations.get(policy.creator_annotation, "")
+        if not policy.controllers.match(creator):
+            return creator
+        recorded = owner.annotations.get(policy.owner_annotation)
+    return ""
 
 
 def _named(text: str | None) -> Sequence[str] | None:

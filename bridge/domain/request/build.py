@@ -15,8 +15,10 @@ from bridge.domain.faults import Fault, Refused
 from bridge.domain.ids import ClusterId, SlurmNode, alone_key
 from bridge.domain.model import demand
 from bridge.domain.model.demand import Demand
-from bridge.domain.model.placeholder import Identity, PlaceholderSpec
+from bridge.domain.model.identities import Identity
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
+from bridge.domain.model.volumes import Reach
 from bridge.domain.request import candidates, overrides
 from bridge.domain.request.candidates import Pool
 from bridge.domain.request.overrides import Overrides
@@ -54,6 +56,8 @@ class Defaults:
 
     The keys are the names of `overrides.FIELDS`.
     """
+    required_limits: tuple[str, ...] = ()
+    """Resources of which no container may use more than it requests (`demand.LIMITABLE`)."""
     caps: Caps = DEFAULT
     """How much of everything a pod may have."""
 
@@ -66,6 +70,7 @@ def placeholder(
     *,
     permit: Permit,
     avoid: Sequence[SlurmNode] = (),
+    reaches: tuple[Reach, ...] = (),
     gang: Workload | None = None,
 ) -> PlaceholderSpec | Refused:
     """Build the placeholder of a workload, or return everything that is wrong with the request.
@@ -77,6 +82,7 @@ def placeholder(
         pool: the bridged nodes.
         permit: what the policy has made of the request.
         avoid: nodes that Kubernetes has just been unable to use.
+        reaches: from where the workload's volumes can be used.
         gang: the workload; None if the pod is alone.
     """
     kinds = gang.kinds() if gang else ((pod, 1),)
@@ -86,8 +92,11 @@ def placeholder(
         found.append(_apart(gang.shared_label, len(kinds)))
     is_on_one_node = gang is not None and gang.shared_label == _HOSTNAME
     components: list[PlaceholderSpec] = []
+    unseen = candidates.Unseen(counted=defaults.gpu_resources.keys(), reaches=reaches)
     for like, tasks in kinds:
-        where = candidates.choose(like, pool, constraints=asked.constraints or "", avoid=avoid)
+        where = candidates.choose(
+            like, pool, constraints=asked.constraints or "", avoid=avoid, unseen=unseen
+        )
         if gang is not None:
             where = candidates.of_several(
                 where,
@@ -188,6 +197,7 @@ def faults(
     tasks: the number of pods the placeholder is for; None at CREATE, where it is not yet known.
     """
     return (
+        *_unlimited(wanted, defaults),
         *_too_little(wanted, asked, defaults),
         *_contradictions(asked, tasks),
     )
@@ -199,9 +209,20 @@ def _identity(pod: Pod, gang: Workload | None, defaults: Defaults) -> Identity:
         kind=gang.kind if gang else "Pod",
         namespace=pod.namespace,
         name=gang.name if gang else pod.name,
-        uid=gang.uid if gang else alone_key(pod.uid),
+        key=gang.key if gang else alone_key(pod.uid),
         pods=tuple(member.uid for member in gang.members) if gang else (pod.uid,),
     )
+
+
+def _unlimited(wanted: Demand, defaults: Defaults) -> Iterator[Fault]:
+    for name in defaults.required_limits:
+        if name in wanted.unlimited:
+            yield Fault(
+                f"spec.containers[*].resources.limits[{name}]",
+                "expected a limit that equals the request, in each container or for the whole pod: "
+                "without it, the pod may use what Slurm gives to others "
+                "(setting placement.required_limits)",
+            )
 
 
 def _too_little(wanted: Demand, asked: Overrides, defaults: Defaults) -> Iterator[Fault]:

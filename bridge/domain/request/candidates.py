@@ -12,7 +12,8 @@ mean the same under every precedence.
 import itertools
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -21,7 +22,8 @@ from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
 from bridge.domain.model import nodes
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts, Taint
 from bridge.domain.model.pods import Pod, Requirement
-from bridge.domain.request import notation, selection
+from bridge.domain.model.volumes import Reach
+from bridge.domain.request import capacity, notation, selection
 
 TRANSIENT_TAINTS = "node.kubernetes.io/"
 """Taints with this prefix come and go with a node's condition; a job may wait longer than they
@@ -62,6 +64,16 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unseen:
+    """What limits a pod's nodes, and Slurm does not know."""
+
+    counted: Container[str] = frozenset()
+    """Extended resources that are GRES: Slurm counts them itself."""
+    reaches: tuple[Reach, ...] = ()
+    """From where each of its volumes can be used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
     """Where a job may go.
 
@@ -75,6 +87,9 @@ class Candidates:
     them."""
     problem: str = ""
     """Why no node suits at all; then the other fields are empty and nothing may be submitted."""
+
+
+_NOTHING_UNSEEN = Unseen()
 
 
 def pool(
@@ -109,7 +124,12 @@ def pool(
 
 
 def choose(
-    pod: Pod, among: Pool, *, constraints: str = "", avoid: Sequence[SlurmNode] = ()
+    pod: Pod,
+    among: Pool,
+    *,
+    constraints: str = "",
+    avoid: Sequence[SlurmNode] = (),
+    unseen: Unseen = _NOTHING_UNSEEN,
 ) -> Candidates:
     """Choose where a pod may go.
 
@@ -120,22 +140,43 @@ def choose(
         avoid: nodes that Kubernetes has just been unable to use. They are left out of a list of
             names unless nothing else is left; where an expression is used, they go into
             `PlaceholderSpec.excluded_nodes` instead.
+        unseen: what else limits its nodes. If it leaves out any, the others are listed by name.
     """
     if not among.nodes:
         return Candidates(problem="no node of this cluster is registered in Slurm")
-    if selection.untolerated(among.lasting_taints, pod.tolerations) is None:
+    lacking = {
+        node.kube.name: why
+        for node in among.nodes.values()
+        if (why := capacity.lacking(pod, node.kube, unseen.counted))
+    }
+    if (
+        not lacking
+        and not unseen.reaches
+        and selection.untolerated(among.lasting_taints, pod.tolerations) is None
+    ):
         ours = expression(pod, among)
         combined = conjunction(ours, constraints) if ours is not None else None
         if combined is not None and len(combined.encode()) <= notation.MAX_TEXT_BYTES:
             return Candidates(constraints=combined)
-    suitable = matching((node.kube for node in among.nodes.values()), pod)
-    if not suitable:
+    matched = matching((node.kube for node in among.nodes.values()), pod)
+    if not matched:
         return Candidates(
             problem=f"none of the {len(among.nodes)} nodes in Slurm both matches the pod's node "
             "selector and affinity and has only taints that the pod tolerates"
         )
+    large_enough = [kube_node for kube_node in matched if kube_node.name not in lacking]
+    if not large_enough:
+        why = Counter(lacking[kube_node.name] for kube_node in matched).most_common(1)[0][0]
+        return Candidates(problem=f"none of the {len(matched)} nodes that suit the pod has {why}")
+    suitable = _within(large_enough, unseen.reaches)
+    if not suitable:
+        return Candidates(
+            problem=f"the pod's volumes can be used from none of the {len(large_enough)} nodes in "
+            "Slurm that suit it otherwise"
+        )
     by_name = [nodes.slurm_name(kube_node) for kube_node in suitable]
-    left = [name for name in by_name if name not in avoid]
+    avoided = frozenset(avoid)
+    left = [name for name in by_name if name not in avoided]
     return Candidates(constraints=constraints, required_nodes=tuple(sorted(left or by_name)))
 
 
@@ -190,12 +231,23 @@ def matching(kube_nodes: Iterable[KubeNodeFacts], pod: Pod) -> tuple[KubeNodeFac
     job may wait longer than they last, Slurm drains such a node meanwhile, and the fit check looks
     again.
     """
-    selector = selection.Selector(pod)
+    selector = selection.Selector(pod.node_terms, pod.node_selector)
     bears = cache(lambda taints: selection.untolerated(taints, pod.tolerations) is None)
     return tuple(
         kube_node
         for kube_node in kube_nodes
         if not kube_node.is_deleting and selector.selects(kube_node) and bears(_lasting(kube_node))
+    )
+
+
+def _within(
+    kube_nodes: Iterable[KubeNodeFacts], reaches: Iterable[Reach]
+) -> tuple[KubeNodeFacts, ...]:
+    selectors = [selection.Selector(reach) for reach in reaches]
+    return tuple(
+        kube_node
+        for kube_node in kube_nodes
+        if all(selector.selects(kube_node) for selector in selectors)
     )
 
 

@@ -5,14 +5,16 @@ the same function, so it shows the job that the extender would submit.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from bridge.domain import caps, names, numbers
 from bridge.domain.faults import Fault, Refused, bounded
-from bridge.domain.ids import SlurmNode
-from bridge.domain.model.placeholder import Frozen, Identity, PlaceholderSpec
+from bridge.domain.ids import PodUid, SlurmNode
+from bridge.domain.model.identities import Frozen, Identity
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
-from bridge.domain.request import attribution, build, overrides
+from bridge.domain.model.volumes import Claims
+from bridge.domain.request import attribution, build, overrides, volumes
 from bridge.domain.request.attribution import Provenance
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.candidates import Pool
@@ -42,6 +44,8 @@ class Gathered:
     """The bridged nodes."""
     avoid: tuple[SlurmNode, ...] = ()
     """Nodes that Kubernetes has just been unable to use."""
+    claims: Mapping[PodUid, Claims] = field(default_factory=dict)
+    """What is known of the claims of each member that has some."""
 
 
 def former(submitted: Iterable[Identity], members: Sequence[Pod]) -> Texts | None:
@@ -76,6 +80,9 @@ def effective(gathered: Gathered, defaults: Defaults) -> PlaceholderSpec | Refus
     """Build the placeholder of a workload, or return what is wrong with the request."""
     if over := bounded(_oversized(gathered.members, defaults)):
         return Refused(over)
+    claims = [gathered.claims.get(member.uid, ()) for member in gathered.members]
+    if unusable := bounded(fault for each in claims for fault in volumes.faults(each)):
+        return Refused(unusable)
     texts = _said(gathered, defaults)
     if isinstance(texts, Refused):
         return texts
@@ -94,6 +101,7 @@ def effective(gathered: Gathered, defaults: Defaults) -> PlaceholderSpec | Refus
         gathered.pool,
         permit=permit,
         avoid=gathered.avoid,
+        reaches=volumes.in_common(claims),
         gang=gathered.gang,
     )
     if isinstance(spec, Refused):
@@ -116,14 +124,17 @@ def _said(gathered: Gathered, defaults: Defaults) -> Texts | Refused:
     """
     if gathered.former is not None:
         return gathered.former
-    above = {
-        owner.uid: owner for pod in gathered.members for owner in gathered.provenance.above(pod)
+    from_ = gathered.provenance
+    sources = {
+        source.uid: source
+        for pod in gathered.members
+        for source in (*from_.above(pod), *from_.groups.get(pod.uid, ()))
     }
-    by_owner = {uid: overrides.requests(owner.annotations) for uid, owner in above.items()}
+    by_source = {uid: overrides.requests(source.annotations) for uid, source in sources.items()}
     first, *others = gathered.members
-    texts = _says(first, gathered.provenance, by_owner, defaults)
+    texts = _says(first, gathered.provenance, by_source, defaults)
     for member in others:
-        if _says(member, gathered.provenance, by_owner, defaults) != texts:
+        if _says(member, gathered.provenance, by_source, defaults) != texts:
             path = f"metadata.annotations[{names.REQUEST_PREFIX}…]"
             words = (
                 f"all pods of a gang must ask for the same; {first.name} and {member.name} do not"
@@ -133,15 +144,21 @@ def _said(gathered: Gathered, defaults: Defaults) -> Texts | Refused:
 
 
 def _says(
-    pod: Pod, provenance: Provenance, by_owner: Mapping[str, Texts], defaults: Defaults
+    pod: Pod, provenance: Provenance, by_source: Mapping[str, Texts], defaults: Defaults
 ) -> Texts:
-    """Merge what the pod asks for over its owners', nearest owner first, over its priority class's.
+    """Merge all that is asked for: what comes later takes precedence.
 
-    by_owner: what each owner asks for, by its uid; the pods of a gang share their owners.
+    The priority class, the PodGroup, the owners from the root down, the Workload, the pod. Without
+    the pod, that is the order of SchedMD's bridge.
+
+    by_source: what each of them asks for, by its uid; the pods of a gang share them.
     """
+    group, *workload = provenance.groups.get(pod.uid) or (None,)
+    sources = [*([group] if group else []), *reversed(provenance.above(pod)), *workload]
     texts = dict(defaults.priority_classes.get(pod.priority_class, {}))
-    for owner in reversed(provenance.above(pod)):
-        texts |= by_owner[owner.uid]
+    for source in sources:
+        if source is not None:
+            texts |= by_source[source.uid]
     return texts | overrides.requests(pod.annotations)
 
 

@@ -6,7 +6,7 @@ user, group or account except through a rule.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 
 from bridge.domain.faults import Fault, Refused
@@ -54,18 +54,32 @@ class Permit:
     time_limit_max_min: int | None = None
 
 
-def decide(rule: Rule, ask: Ask, *, requester: Requester, namespace: str) -> Permit | Refused:
+def decide(
+    rule: Rule, ask: Ask, *, requester: Requester, namespace: str, operator: str = ""
+) -> Permit | Refused:
     """Permit the request, or return a fault for everything the rule does not allow.
 
-    Each fault names what the rule would allow.
+    Each fault names what the rule would allow. No template may result in `operator`: the name of
+    SlurmUser, if it is known.
     """
     asked = ask.overrides
     faults: list[Fault] = []
     known = {"namespace": namespace, "user": requester.user}
-    user = _named(rule, "user", known, faults, template=rule.user, table=rule.user_table)
+    reserved = frozenset({"root", operator.lower()})
+    user = _named(
+        rule, "user", known, faults, template=rule.user, table=rule.user_table, reserved=reserved
+    )
     known["slurm_user"] = user
     group = (
-        _named(rule, "group", known, faults, template=rule.group, table=rule.group_table)
+        _named(
+            rule,
+            "group",
+            known,
+            faults,
+            template=rule.group,
+            table=rule.group_table,
+            reserved=reserved,
+        )
         if user
         else ""
     )
@@ -123,6 +137,7 @@ def _named(
     *,
     template: str,
     table: Mapping[str, str],
+    reserved: Container[str],
 ) -> str:
     """Return the Slurm user or group; add a fault and return "" if there is none."""
     text = _filled(template, known)
@@ -131,7 +146,7 @@ def _named(
             faults.append(Fault(PATH, f"refused: {rule.source} has no Slurm {what} for {text!r}"))
         return table.get(text, "")
     is_ours = text in (template, known.get("slurm_user"))
-    if not is_ours and (_NAME.fullmatch(text) is None or _is_reserved(rule, text)):
+    if not is_ours and (_NAME.fullmatch(text) is None or _is_reserved(rule, text, reserved)):
         faults.append(
             Fault(PATH, f"refused: {rule.source} makes {text[:_SHOWN]!r} the Slurm {what}")
         )
@@ -139,9 +154,9 @@ def _named(
     return text
 
 
-def _is_reserved(rule: Rule, name: str) -> bool:
+def _is_reserved(rule: Rule, name: str, reserved: Container[str]) -> bool:
     """Check both spellings: some directories ignore case."""
-    return name == "root" or rule.reserved.match(name) or rule.reserved.match(name.lower())
+    return any(each in reserved or rule.reserved.match(each) for each in (name, name.lower()))
 
 
 def _account(rule: Rule, known: Mapping[str, str], faults: list[Fault]) -> str:

@@ -13,7 +13,8 @@ from datetime import datetime
 from bridge.domain.ids import PodUid, SlurmNode
 from bridge.domain.lifecycle.evidence import AccountedJob
 from bridge.domain.model.grant import Grant
-from bridge.domain.model.placeholder import Identity, PlaceholderSpec
+from bridge.domain.model.identities import Identity
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.request import overrides
 
 TOP_PRIORITY = 4_000_000_000

@@ -173,6 +173,11 @@ class Policy:
     absence: str = "policy.rules has none"
     """Why there is no rule to match, for users who are refused."""
 
+    @property
+    def owner_annotation(self) -> str:
+        """Return where the cluster records the uid of an object's controller at CREATE."""
+        return f"{self.creator_annotation}.owner"
+
     @cached_property
     def by_name(self) -> Mapping[str, Rule]:
         """Return the rules by name."""

@@ -6,6 +6,7 @@ Source: <https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node
 
 import re
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from bridge.domain.model.nodes import KubeNodeFacts, Taint
 from bridge.domain.model.pods import NodeTerm, Pod, Requirement, Toleration
@@ -14,20 +15,23 @@ UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule
 """How a cordoned node is treated,
 <https://kubernetes.io/docs/reference/labels-annotations-taints/>."""
 
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
 _HARD_EFFECTS = ("NoSchedule", "NoExecute")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 
 
 class Selector:
-    """A pod's node selector and required node affinity, to be compared with many nodes.
+    """A node selector and a required node affinity, to be compared with many nodes.
 
     Nodes that have the same values under all its keys get the same answer, so most clusters need
     few comparisons; and a comparison takes no longer if a requirement has many values.
     """
 
-    def __init__(self, pod: Pod) -> None:
-        self._selector = tuple(pod.node_selector.items())
-        self._terms = tuple(map(_Term, pod.node_terms))
+    def __init__(self, terms: Iterable[NodeTerm], selector: Mapping[str, str] = NOTHING) -> None:
+        """Prepare the comparison; without terms, only the selector counts."""
+        self._selector = tuple(selector.items())
+        self._terms = tuple(map(_Term, terms))
         self._keys = tuple({key for term in self._terms for key in term.keys})
         self._by_name = any(term.fields for term in self._terms)
         self._answers: dict[tuple[str | None, ...], bool] = {}
@@ -48,7 +52,7 @@ class Selector:
 
 def selects(pod: Pod, kube_node: KubeNodeFacts) -> bool:
     """Check whether the pod's node selector and required node affinity match the node."""
-    return Selector(pod).selects(kube_node)
+    return Selector(pod.node_terms, pod.node_selector).selects(kube_node)
 
 
 def untolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> Taint | None:

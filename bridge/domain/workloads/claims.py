@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from bridge.domain import names
 from bridge.domain.faults import Fault
-from bridge.domain.model.objects import KubeObject
+from bridge.domain.model.objects import KubeObject, Reference
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import kinds
 from bridge.domain.workloads.kinds import owner
@@ -34,6 +34,12 @@ def of(pod: Pod, owners: Sequence[KubeObject]) -> Membership:
 def needs_owners(pod: Pod) -> bool:
     """Check whether its owners matter: it has one, and does not name its group itself."""
     return pod.owner is not None and not any(True for _ in _named(pod))
+
+
+def declaring(pod: Pod) -> Reference | None:
+    """Return the object that the pod names as its group's; None if it names none, or several."""
+    named = tuple(_named(pod))
+    return named[0].declared_by if len(named) == 1 else None
 
 
 def is_declared(pod: Pod) -> bool:

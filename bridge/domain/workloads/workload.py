@@ -38,7 +38,7 @@ _LARGEST_INDEX = 10**18
 class Workload:
     """What one placeholder is requested for."""
 
-    uid: WorkloadKey
+    key: WorkloadKey
     """`Membership.key`."""
     kind: str
     namespace: str
@@ -164,7 +164,7 @@ def evaluate(
     faults += _duplicates(members)
     faults += caps.faults(Sizes(gang_size=size.slots), most)
     return Workload(
-        uid=first.key,
+        key=first.key,
         kind=first.kind,
         namespace=first.namespace,
         name=first.name,

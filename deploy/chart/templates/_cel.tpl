@@ -26,6 +26,11 @@ request.userInfo.username in {{ include "slurm-bridge.cel.list" .Values.policies
 {{ include "slurm-bridge.cel.breakGlass" . }}
 {{- end }}
 
+{{/* The uid of the object's controlling owner; '' without one. */}}
+{{- define "slurm-bridge.cel.controllerUid" -}}
+object.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(false)).map(o, o.uid).join('')
+{{- end }}
+
 {{/* The pod is ours: it asks for our scheduler or carries our finalizer. (dict "root" $ "pod" "object") */}}
 {{- define "slurm-bridge.cel.isOurs" -}}
 ({{ .pod }}.spec.?schedulerName.orValue('') == '{{ .root.Values.config.scheduler_name }}' ||

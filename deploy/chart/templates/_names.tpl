@@ -19,6 +19,7 @@
 {{- end }}
 {{- define "slurm-bridge.requesterAnnotation" -}}slurm-bridge.dev/requester{{- end }}
 {{- define "slurm-bridge.rulesAnnotation" -}}slurm-bridge.dev/policy-rules{{- end }}
+{{- define "slurm-bridge.ownerAnnotation" -}}slurm-bridge.dev/owner{{- end }}
 {{- define "slurm-bridge.managedNodeTaint" -}}slinky.slurm.net/managed-node{{- end }}
 
 {{/*
@@ -86,6 +87,19 @@ system:serviceaccount:{{ .root.Release.Namespace }}:{{ include "slurm-bridge.nam
 {{/* Where the webhook is tested. */}}
 {{- define "slurm-bridge.selfTestNamespace" -}}
 {{ include "slurm-bridge.name" . }}-self-test
+{{- end }}
+
+{{/*
+Cluster-wide objects of this name belong to a release in another namespace: an older one of ours, or SchedMD's slurm-bridge.
+Helm would refuse them one by one, in words that help nobody.
+*/}}
+{{- define "slurm-bridge.onlyHere" -}}
+{{- $name := printf "%s-controllers" (include "slurm-bridge.name" .) }}
+{{- $there := lookup "rbac.authorization.k8s.io/v1" "ClusterRole" "" $name }}
+{{- $owner := dig "metadata" "annotations" "meta.helm.sh/release-namespace" .Release.Namespace ($there | default dict) }}
+{{- if ne $owner .Release.Namespace }}
+{{- fail (printf "slurm-bridge is installed in namespace %s already (ClusterRole %s), and two cannot run beside each other. Upgrade it there (helm upgrade -n %s), or move it: docs/migration.md says how, for an older release of this chart and for SchedMD's slurm-bridge" $owner $name $owner) }}
+{{- end }}
 {{- end }}
 
 {{/* Labels that make a namespace match the selector of bridged namespaces. */}}

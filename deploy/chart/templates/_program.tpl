@@ -13,9 +13,9 @@ dnsConfig:
   options: [{name: ndots, value: "1"}]
 securityContext:
   runAsNonRoot: true
-  runAsUser: 65532
-  runAsGroup: 65532
-  fsGroup: 65532
+  {{- with .root.Values.podSecurityContext }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
   seccompProfile: {type: RuntimeDefault}
 topologySpreadConstraints:
 - maxSkew: 1

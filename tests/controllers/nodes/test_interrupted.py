@@ -9,21 +9,21 @@ import pytest
 
 from bridge.domain import names
 from bridge.domain.ids import WorkloadKey
-from bridge.domain.model import nodes, placeholder
-from bridge.domain.model.placeholder import Identity
+from bridge.domain.model import identities, nodes
+from bridge.domain.model.identities import Identity
 from bridge.domain.nodes import fillers, state
 from bridge.domain.nodes.actions import (
     NodeAction,
 )
 from controllers.nodes.actuator import NodeHands
-from tests.controllers.leader import Outset
-from tests.controllers.situations import (
+from tests.make.apiserver import Manifest
+from tests.make.leader import Outset
+from tests.make.manifests import CLUSTER, GATED, job, kube_node, pod
+from tests.make.situations import (
     Situation,
     check_that_every_write_may_fail,
     lived_through,
 )
-from tests.make.apiserver import Manifest
-from tests.make.manifests import CLUSTER, GATED, job, kube_node, pod
 from tests.make.slurm import Job
 from tests.make.slurm_nodes import Node
 from tests.make.trouble import Fault, Trouble
@@ -101,12 +101,12 @@ def filler(cpus: int) -> Job:
         kind=fillers.KIND,
         namespace="",
         name="k1",
-        uid=WorkloadKey("uid-k1"),
+        key=WorkloadKey("uid-k1"),
         pods=(),
     )
     return Job(
         id=1,
-        comment=placeholder.encode(identity),
+        comment=identities.encode(identity),
         state="RUNNING",
         nodes="k1",
         required=["k1"],
@@ -151,7 +151,7 @@ SITUATIONS = [
                 )
             ],
             [Node(name="k1", features=(*MARKS, "gpu"), address="10.9.9.9")],
-            settings={"node_features": "zone"},
+            settings={"controllers": {"node_features": "zone"}},
         ),
     ),
     Situation("it has grown", lambda: outset([in_step(cpus=8)], [slurm_node()])),
@@ -178,7 +178,7 @@ SITUATIONS = [
         lambda: outset(
             [in_step()],
             [slurm_node("k1", "DRAIN", reason="by hand")],
-            settings={"cordon_drained_nodes": True},
+            settings={"controllers": {"cordon_drained_nodes": True}},
         ),
     ),
     Situation(
@@ -192,7 +192,7 @@ SITUATIONS = [
                 )
             ],
             [slurm_node()],
-            settings={"cordon_drained_nodes": True},
+            settings={"controllers": {"cordon_drained_nodes": True}},
         ),
     ),
     Situation(

@@ -40,12 +40,12 @@ class Slurm:
     def __init__(
         self,
         clock: VirtualClock,
-        by_uid: Mapping[WorkloadKey, tuple[SlurmJob, ...]],
+        by_key: Mapping[WorkloadKey, tuple[SlurmJob, ...]],
         *,
         unsure: frozenset[WorkloadKey] = frozenset(),
     ) -> None:
         self._clock = clock
-        self._by_uid = by_uid
+        self._by_key = by_key
         self._unsure = unsure
         self._sequence = 0
 
@@ -54,8 +54,8 @@ class Slurm:
         return Snapshot(
             sequence=self._sequence,
             began_monotonic=self._clock.monotonic(),
-            jobs=MappingProxyType({job.id: job for jobs in self._by_uid.values() for job in jobs}),
-            by_uid=MappingProxyType(dict(self._by_uid)),
+            jobs=MappingProxyType({job.id: job for jobs in self._by_key.values() for job in jobs}),
+            by_key=MappingProxyType(dict(self._by_key)),
             is_repeated=False,
             is_whole=True,
             unreadable=MappingProxyType({}),
@@ -75,7 +75,7 @@ def members(clock: VirtualClock) -> list[Pod]:
 
 def placeholder(pods: Collection[Pod], job: SlurmJob) -> SlurmJob:
     """The gang's."""
-    identity = replace(job.identity, uid=GANG, pods=tuple(pod.uid for pod in pods))
+    identity = replace(job.identity, key=GANG, pods=tuple(pod.uid for pod in pods))
     return replace(job, identity=identity)
 
 
@@ -104,7 +104,7 @@ def health(job: SlurmJob | None) -> str | None:
             pods=pods,
             placeholders=placeholders,
             kube=None,  # type: ignore[arg-type]  # nobody listens for the operator's word
-            namespace="slurm-bridge",
+            namespace="slurm-bridge-system",
             clock=clock,
             metrics=metrics,
         )

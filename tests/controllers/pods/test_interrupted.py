@@ -8,16 +8,16 @@ from bridge.domain import names
 from bridge.domain.lifecycle.actions import Restore
 from bridge.domain.model import grant
 from bridge.domain.model.grant import Grant
-from bridge.domain.model.placeholder import Identity, decode
-from bridge.process.metrics import Metrics
-from tests.controllers.leader import Outset
-from tests.controllers.situations import (
+from bridge.domain.model.identities import Identity, decode
+from bridge.process.metrics.pods import PodMetrics
+from tests.make.apiserver import Manifest
+from tests.make.leader import Outset
+from tests.make.manifests import GATED, in_ring, job, kube_node, placed, pod, running
+from tests.make.situations import (
     Situation,
     check_that_every_write_may_fail,
     lived_through,
 )
-from tests.make.apiserver import Manifest
-from tests.make.manifests import GATED, in_ring, job, kube_node, placed, pod, running
 from tests.make.slurm import Job
 from tests.make.slurm_nodes import Node
 from tests.make.trouble import Fault, Trouble
@@ -103,7 +103,7 @@ def test_what_is_lost_is_restored_once_on_the_node_of_its_pods(
     there: Situation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: set[str] = set()
-    monkeypatch.setattr(Metrics, "decided", lambda _, action: done.add(action))
+    monkeypatch.setattr(PodMetrics, "decided", lambda _, action: done.add(action))
     leader = lived_through(there, Trouble())
     (restored,) = leader.slurm.jobs.values()
     assert ("RUNNING", "k1") == (restored.state, restored.nodes)

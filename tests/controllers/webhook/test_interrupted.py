@@ -19,7 +19,7 @@ from tests.virtual_time import VirtualClock
 
 ISSUED = Issued(
     release="sb",
-    namespace="slurm-bridge",
+    namespace="slurm-bridge-system",
     hosts={"webhook": frozenset({"sb.test.svc"}), "scheduler": frozenset()},
     authority_lifetime=timedelta(days=30),
     lifetime=timedelta(days=9),

@@ -118,6 +118,16 @@ def add(path: str, value: object) -> Operation:
             [add("/spec/tolerations/-", TOLERATION)],
             id="one effect is not every effect",
         ),
+        pytest.param(
+            replace(HANDED_OVER, controller_uid="uid-of-a-job"),
+            [add("/metadata/annotations/slurm-bridge.dev~1owner", "uid-of-a-job")],
+            id="its controller is recorded",
+        ),
+        pytest.param(
+            replace(HANDED_OVER, annotations={**ATTRIBUTION, names.OWNER_ANNOTATION: "alices"}),
+            [add("/metadata/annotations/slurm-bridge.dev~1owner", "")],
+            id="and nobody writes one without",
+        ),
     ],
 )
 def test_a_pod_is_handed_over_to_slurm(pod: Draft, expected: list[Operation]) -> None:

@@ -12,7 +12,13 @@ from bridge.domain.diagnosis.doctor import between, findings, kube, slurm
 from bridge.domain.diagnosis.doctor.between import BothFacts
 from bridge.domain.diagnosis.doctor.findings import Check, Finding, Severity
 from bridge.domain.diagnosis.doctor.kube import KubeFacts
-from bridge.domain.diagnosis.doctor.slurm import Conf, Partition, SlurmFacts, Trouble
+from bridge.domain.diagnosis.doctor.slurm import (
+    Conf,
+    Partition,
+    Preemption,
+    SlurmFacts,
+    Trouble,
+)
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
 from bridge.domain.model import nodes
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
@@ -35,6 +41,7 @@ KUBE = KubeFacts(
     lease_ages={"extender": 0.0, "controllers": 0.0},
     denied=(),
     selected_namespaces=2,
+    kept_off=(),
 )
 SLURM = SlurmFacts(
     url="http://slurmrestd:6820",
@@ -149,6 +156,18 @@ def profile(*disabled: str) -> dict[str, Any]:
         ),
         (replace(KUBE, selected_namespaces=0), "namespaces", Severity.WARNING, "no namespace"),
         (
+            replace(KUBE, without_effect=("kube-system", KUBE.release)),
+            "namespaces",
+            Severity.WARNING,
+            "kube-system is excluded (excludedNamespaces): its label has no effect",
+        ),
+        (
+            replace(KUBE, kept_off=("logs/collector",)),
+            "DaemonSets",
+            Severity.WARNING,
+            "logs/collector",
+        ),
+        (
             replace(SLURM, trouble=Trouble.UNREACHABLE, words="refused"),
             "slurmrestd",
             Severity.FAULT,
@@ -165,6 +184,35 @@ def profile(*disabled: str) -> dict[str, Any]:
             "slurmrestd",
             Severity.FAULT,
             "too old",
+        ),
+        (
+            replace(SLURM, conf=Conf(preempt_modes=("SUSPEND", "GANG"))),
+            "PreemptMode",
+            Severity.FAULT,
+            "PreemptMode=GANG; PreemptMode=SUSPEND",
+        ),
+        (
+            replace(SLURM, qos={"low": Preemption(modes=("SUSPEND",))}),
+            "PreemptMode",
+            Severity.FAULT,
+            "QOS low has PreemptMode=SUSPEND",
+        ),
+        (
+            replace(SLURM, qos={"low": Preemption(grace_s=60), "high": Preemption()}),
+            "GraceTime",
+            Severity.WARNING,
+            "QOS low has GraceTime=60",
+        ),
+        (
+            replace(
+                SLURM,
+                partitions=tuple(
+                    replace(one, preemption=Preemption(grace_s=5)) for one in SLURM.partitions
+                ),
+            ),
+            "GraceTime",
+            Severity.WARNING,
+            "has GraceTime=5",
         ),
         (replace(SLURM, token_expires_at=NOW), "Slurm token", Severity.FAULT, "expired"),
         (
@@ -274,6 +322,7 @@ def test_takes_nothing_for_well_that_nobody_looked_at() -> None:
         lease_ages=None,
         denied=None,
         selected_namespaces=None,
+        kept_off=None,
     )
     blind_slurm = SlurmFacts(trouble=Trouble.NOT_SET, now=NOW)
     blind_both = replace(BOTH, slurm_nodes=None)

@@ -105,6 +105,26 @@ def test_says_why_a_pod_is_none_of_ours(*, selected: bool, words: str) -> None:
     assert words in found.why
 
 
+@pytest.mark.parametrize(
+    ("release", "words"),
+    [("team-a", "is slurm-bridge's own: its label has no effect"), ("x", "is excluded")],
+)
+def test_says_that_a_label_has_no_effect(release: str, words: str) -> None:
+    pod = replace(build.bound(), finalizers=(), scheduler_name="default-scheduler")
+    situation = Situation(
+        pod=pod,
+        now=build.NOW,
+        namespace_is_selected=True,
+        namespace_is_excluded=True,
+        release=release,
+    )
+
+    found = why.answer(situation)
+
+    assert words in found.why
+    assert "another namespace" in found.next_step
+
+
 def test_says_who_is_ahead_and_when_it_may_start() -> None:
     start = build.NOW + timedelta(minutes=5)
     job = replace(PENDING, priority=5, started_at=start)

@@ -22,7 +22,7 @@ from bridge.domain.lifecycle.actions import (
     Submit,
     Tell,
 )
-from bridge.domain.model import placeholder
+from bridge.domain.model import identities
 from bridge.domain.model.allocation import Component, TaskShare
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
@@ -253,14 +253,14 @@ def test_a_spare_placeholder_is_cancelled_once() -> None:
 def test_a_replacement_takes_an_entry_and_the_failure_with_it() -> None:
     a, b, c, d = (PodUid(name) for name in "abcd")
     identity = replace(job(JobPhase.RUNNING).identity, pods=(a, b, c))
-    failed = placeholder.record(identity, pod=b, how="exit 3")
+    failed = identities.record(identity, pod=b, how="exit 3")
     assert {b: "exit 3"} == failed.failed
-    joined = placeholder.enlist(failed, pods=[d], alive={a, d})
+    joined = identities.enlist(failed, pods=[d], alive={a, d})
     assert ((a, d, c), {}) == (joined.pods, joined.failed)
-    assert joined == placeholder.record(joined, pod=b, how="exit 3"), "it counts no more"
-    assert joined == placeholder.enlist(joined, pods=[d], alive={a, c, d})
-    assert (*identity.pods, d) == placeholder.enlist(identity, pods=[d], alive={a, b, c}).pods
-    assert failed == placeholder.decode(placeholder.encode(failed))
+    assert joined == identities.record(joined, pod=b, how="exit 3"), "it counts no more"
+    assert joined == identities.enlist(joined, pods=[d], alive={a, c, d})
+    assert (*identity.pods, d) == identities.enlist(identity, pods=[d], alive={a, b, c}).pods
+    assert failed == identities.decode(identities.encode(failed))
 
 
 def sized(name: str, milli_cpu: int) -> Pod:

@@ -39,6 +39,21 @@ def sidecar(code: int) -> Container:
         pytest.param(failed(exited(3)), Outcome(exit_code=3), id="exit code"),
         pytest.param(failed(exited(0), exited(4)), Outcome(exit_code=4), id="the second failed"),
         pytest.param(failed(exited(3), exited(4)), Outcome(exit_code=3), id="the first counts"),
+        pytest.param(
+            failed(exited(2, at=build.NOW + SECOND), exited(137, reason="OOMKilled")),
+            Outcome(out_of_memory=True),
+            id="the first in time, not in the spec",
+        ),
+        pytest.param(
+            replace(failed(exited(137)), reason="Evicted"),
+            Outcome(exit_code=255),
+            id="evicted by its kubelet, which killed the container",
+        ),
+        pytest.param(
+            replace(failed(exited(137)), reason="DeadlineExceeded"),
+            Outcome(exit_code=255),
+            id="ran longer than activeDeadlineSeconds",
+        ),
         pytest.param(failed(init(2), exited(3)), Outcome(exit_code=2), id="init before main"),
         pytest.param(failed(sidecar(143), exited(3)), Outcome(exit_code=3), id="sidecars last"),
         pytest.param(
@@ -75,6 +90,34 @@ def sidecar(code: int) -> Container:
 )
 def test_tells_slurm_how_the_pod_ended(pod: Pod, expected: Outcome) -> None:
     assert expected == outcome.of(pod)
+
+
+@pytest.mark.parametrize(
+    ("pod", "lost"),
+    [
+        pytest.param(failed(exited(255, reason="Unknown")), True, id="containerd lost it"),
+        pytest.param(
+            failed(exited(0), exited(137, reason="ContainerStatusUnknown")),
+            True,
+            id="the kubelet lost one of two",
+        ),
+        pytest.param(failed(exited(255)), False, id="it ended with 255"),
+        pytest.param(
+            replace(failed(exited(137, reason="ContainerStatusUnknown")), reason="Evicted"),
+            False,
+            id="evicted",
+        ),
+        pytest.param(
+            replace(failed(exited(255, reason="Unknown")), phase=Phase.RUNNING),
+            False,
+            id="it will be restarted",
+        ),
+    ],
+)
+def test_a_pod_that_went_with_its_machine_is_told_from_one_that_failed(
+    pod: Pod, lost: bool
+) -> None:
+    assert lost == outcome.lost_with_node(pod)
 
 
 DELETED_AT = build.NOW

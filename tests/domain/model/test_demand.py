@@ -182,6 +182,37 @@ def test_a_bad_quantity_is_told() -> None:
         demand.of([needs("lots")])
 
 
+@pytest.mark.parametrize(
+    ("containers", "whole_pod", "unlimited"),
+    [
+        pytest.param([Resources()], None, ("cpu", "memory", "ephemeral-storage"), id="none"),
+        pytest.param(
+            [Resources({"cpu": "1", "memory": "1Gi"}, {"cpu": "1000m", "memory": "2Gi"})],
+            None,
+            ("memory", "ephemeral-storage"),
+            id="more-than-requested",
+        ),
+        pytest.param(
+            [Resources({}, {"cpu": "1", "memory": "1Gi"}), Resources({}, {"cpu": "1"})],
+            None,
+            ("memory", "ephemeral-storage"),
+            id="one-of-two",
+        ),
+        pytest.param(
+            [Resources(), Resources()],
+            Resources({}, {"cpu": "1", "memory": "1Gi"}),
+            ("ephemeral-storage",),
+            id="the-whole-pod",
+        ),
+    ],
+)
+def test_what_has_no_limit_may_use_more_than_it_requests(
+    containers: list[Resources], whole_pod: Resources | None, unlimited: tuple[str, ...]
+) -> None:
+    assert unlimited == demand.of(containers, pod_resources=whole_pod).unlimited
+    assert unlimited == demand.of([], containers, pod_resources=whole_pod).unlimited
+
+
 def test_total_adds_up_what_pods_need_together() -> None:
     one = demand.of([needs("500m", "1Mi", **{"nvidia.com/gpu": "1"})])
     two = demand.of([needs("600m", **{"nvidia.com/gpu": "2", "example.com/fpga": "1"})])

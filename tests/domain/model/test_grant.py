@@ -8,14 +8,14 @@ import pytest
 from bridge.domain.ids import ClusterId, PodUid, SlurmNode, WorkloadKey
 from bridge.domain.model import grant
 from bridge.domain.model.grant import Grant
-from bridge.domain.model.placeholder import Identity
+from bridge.domain.model.identities import Identity
 
 WHOSE = Identity(
     cluster=ClusterId("c"),
     kind="Pod",
     namespace="ns",
     name="train",
-    uid=WorkloadKey("u"),
+    key=WorkloadKey("u"),
     pods=(PodUid("u"),),
 )
 SMALL = Grant(

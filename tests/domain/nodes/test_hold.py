@@ -11,7 +11,7 @@ from bridge.domain.lifecycle.decision import SubmitRefusal
 from bridge.domain.lifecycle.table import Column, Row
 from bridge.domain.model import grant as grants
 from bridge.domain.model.grant import Grant
-from bridge.domain.model.placeholder import Identity
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.pods import Pod
 from bridge.domain.nodes import hold as node_hold
 from bridge.domain.nodes.hold import Hold
@@ -24,7 +24,7 @@ WHOSE = Identity(
     kind="JobSet",
     namespace="ns",
     name="train",
-    uid=WorkloadKey("w"),
+    key=WorkloadKey("w"),
     pods=(),
 )
 GRANT = Grant(

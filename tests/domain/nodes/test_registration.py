@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -36,8 +37,8 @@ from bridge.domain.nodes.actions import (
     Undrain,
     Withdraw,
 )
+from bridge.domain.nodes.decision import Node, NodeDecision, NodeRefusal, NodeSettings
 from bridge.domain.nodes.hold import Hold
-from bridge.domain.nodes.registration import Node, NodeDecision, NodeRefusal, NodeSettings
 from bridge.domain.nodes.spec import Publishing
 from tests.make import lives
 from tests.make import placing as build
@@ -160,6 +161,28 @@ def test_a_gres_without_type_has_none_in_its_files() -> None:
     assert ("gpu:1", "count=1,name=gpu,file=gpu-0") == (spec.gres, spec.gres_conf)
 
 
+def test_several_kinds_of_gres_are_records_of_one_node() -> None:
+    """MIG slices and whole GPUs of one machine: files are counted through, so that none is named twice."""
+    resources = {"nvidia.com/gpu": "gpu", "nvidia.com/mig-1g.10gb": "gpu:1g.10gb", "x/nic": "nic"}
+    publishing = replace(
+        PUBLISHING, gpu_resources=resources, gpu_type_labels=("nvidia.com/gpu.product",)
+    )
+    kube_node = build.kube_node(labels={"nvidia.com/gpu.product": "A100"})
+    extended = {"nvidia.com/gpu": 1, "nvidia.com/mig-1g.10gb": 2, "x/nic": 1}
+    kube_node = replace(kube_node, allocatable=replace(kube_node.allocatable, extended=extended))
+
+    spec = node_spec.spec(kube_node, NO_DAEMONS, publishing)
+
+    assert "gpu:1g.10gb:2,gpu:a100:1,nic:1" == spec.gres
+    assert spec.gres_conf.split("+") == [
+        "count=2,name=gpu,type=1g.10gb,file=gpu-0,file=gpu-1",
+        "count=1,name=gpu,type=a100,file=gpu-2",
+        "count=1,name=nic,file=nic-0",
+    ]
+    shown = "gpu:a100:1(S:0),gpu:1g.10gb:2(S:0),nic:1"
+    assert spec.gres == node_spec.plain_gres(shown)
+
+
 def test_slurms_name_may_be_another() -> None:
     kube_node = build.kube_node("k1.example.com", labels={names.SLURM_NODE_NAME_LABEL: "s1"})
 
@@ -233,21 +256,59 @@ def test_what_can_be_changed_is_changed_also_while_jobs_run(
     assert expected == decided(kube_node, replace(slurm_node, **BUSY))
 
 
-@pytest.mark.parametrize(
-    ("slurm_node", "why"),
-    [
-        (build.slurm_node(gres="gpu:a100:4"), "Slurm has GRES 'gpu:a100:4', Kubernetes has ''"),
-        (build.slurm_node("k1", "debug"), "its partitions changed"),
-    ],
-)
-def test_what_slurm_hands_out_too_much_of_is_drained_and_made_anew_when_idle(
-    slurm_node: SlurmNodeFacts, why: str
-) -> None:
+def test_a_node_whose_partitions_changed_is_drained_and_made_anew_when_idle() -> None:
+    slurm_node = build.slurm_node("k1", "debug")
     kube_node = build.kube_node(**TAINTED)
-    drain = Drain(slurm_node=NAME, reason=f"slurm-bridge: {why}")
+    drain = Drain(slurm_node=NAME, reason="slurm-bridge: its partitions changed")
 
     assert [drain, Delete(slurm_node=NAME)] == decided(kube_node, slurm_node)
     assert [drain] == decided(kube_node, replace(slurm_node, **BUSY))
+
+
+class TestMissingDevices:
+    """A kubelet or a device plugin that restarts has no devices for some seconds."""
+
+    HAD = build.slurm_node(gres="gpu:a100:4(S:0-1)")
+    REASON = "slurm-bridge: devices are missing: Slurm has gpu:a100:4(S:0-1), Kubernetes has none"
+    PATIENCE = SETTINGS.policy.device_patience
+
+    @pytest.mark.parametrize("busy", [{}, BUSY])
+    def test_the_node_is_drained_at_once_and_stays(self, busy: dict[str, Any]) -> None:
+        bare = build.kube_node(**TAINTED)
+
+        assert [Drain(slurm_node=NAME, reason=self.REASON)] == decided(
+            bare, replace(self.HAD, **busy)
+        )
+        waiting = look(bare, self.waiting(), reason_age=timedelta(seconds=20))
+        assert [] == [a for a in waiting.actions if not isinstance(a, SetCondition)]
+        assert self.PATIENCE - timedelta(seconds=20) == waiting.again
+
+    def test_it_serves_again_once_they_are_back(self) -> None:
+        assert [Undrain(slurm_node=NAME)] == decided(
+            build.kube_node(gpus=4, **TAINTED), self.waiting(), reason_age=timedelta(seconds=20)
+        )
+
+    def test_in_the_end_it_is_made_anew_without_them(self) -> None:
+        bare = build.kube_node(**TAINTED)
+
+        assert [Delete(slurm_node=NAME)] == decided(bare, self.waiting(), reason_age=self.PATIENCE)
+
+    def test_when_their_number_changes_the_wait_begins_again(self) -> None:
+        (drain,) = decided(
+            build.kube_node(gpus=1, **TAINTED), self.waiting(), reason_age=self.PATIENCE
+        )
+
+        assert isinstance(drain, Drain)
+        assert drain.reason.endswith("Kubernetes has gpu:a100:1")
+
+    def test_more_devices_than_slurm_knows_are_no_reason_to_wait(self) -> None:
+        drain, delete = decided(build.kube_node(gpus=8, **TAINTED), self.HAD)
+
+        assert isinstance(drain, Drain)
+        assert Delete(slurm_node=NAME) == delete
+
+    def waiting(self) -> SlurmNodeFacts:
+        return drained(self.REASON, gres=self.HAD.gres)
 
 
 @pytest.mark.parametrize(

@@ -32,9 +32,15 @@ def slurm(*flags: str, reason: str = "", **fields: Any) -> SlurmNodeFacts:
 
 
 def to_slurm(
-    kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts, *, given_up: bool = False
+    kube_node: KubeNodeFacts,
+    slurm_node: SlurmNodeFacts,
+    *,
+    given_up: bool = False,
+    crashed: bool = False,
 ) -> list[NodeAction]:
-    wanted = node_state.to_slurm(kube_node, slurm_node, is_given_up=given_up, policy=POLICY)
+    wanted = node_state.to_slurm(
+        kube_node, slurm_node, is_given_up=given_up, is_crashed=crashed, policy=POLICY
+    )
     return list(wanted.actions)
 
 
@@ -110,6 +116,23 @@ def test_a_node_is_lost_once_kubernetes_has_given_its_pods_up() -> None:
 
 def test_pods_that_go_from_a_node_that_is_ready_are_no_loss() -> None:
     assert [] == to_slurm(build.kube_node(), slurm(), given_up=True)
+
+
+def test_a_node_that_crashed_is_down_until_its_pods_are_settled_and_then_resumed() -> None:
+    """Only DOWN ends a job as NODE_FAIL; DOWN again after the RESUME would end the next ones."""
+    why = "slurm-bridge: crashed, and all its pods with it"
+    down = slurm("DOWN", reason=why)
+
+    assert [Down(slurm_node=NAME, reason=why)] == to_slurm(build.kube_node(), slurm(), crashed=True)
+    assert [] == to_slurm(build.kube_node(), down, crashed=True)
+    assert [Resume(slurm_node=NAME)] == to_slurm(build.kube_node(), down)
+
+
+def test_neither_a_slurmds_node_nor_one_that_others_drained_is_declared_crashed() -> None:
+    slurmds = replace(slurm(), states=frozenset({"IDLE"}))
+
+    assert [] == to_slurm(build.kube_node(), slurmds, crashed=True)
+    assert [] == to_slurm(build.kube_node(), slurm("DRAIN", reason="ops"), crashed=True)
 
 
 @pytest.mark.parametrize("flag", ["DRAIN", "DOWN", "FAIL"])

@@ -18,7 +18,7 @@ QUIET_S = 10.0
 @dataclass(frozen=True)
 class Snapshot:
     began_monotonic: float
-    by_uid: Mapping[WorkloadKey, tuple[SlurmJob, ...]] = field(default_factory=dict)
+    by_key: Mapping[WorkloadKey, tuple[SlurmJob, ...]] = field(default_factory=dict)
     is_whole: bool = True
     unsure: frozenset[WorkloadKey] = frozenset()
 

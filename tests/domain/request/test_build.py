@@ -9,7 +9,8 @@ import pytest
 from bridge.domain import names
 from bridge.domain.faults import Fault
 from bridge.domain.ids import SlurmNode, WorkloadKey
-from bridge.domain.model.placeholder import Identity, PlaceholderSpec
+from bridge.domain.model.identities import Identity
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
 from bridge.domain.request import build, candidates, overrides
 from bridge.domain.request.build import Defaults
@@ -72,7 +73,7 @@ def test_an_ordinary_pod_becomes_a_job_of_the_configured_user() -> None:
             kind="Pod",
             namespace="team-a",
             name="train",
-            uid=WorkloadKey("u-1"),
+            key=WorkloadKey("u-1"),
             pods=(pod.uid,),
         ),
         name="train",
@@ -182,7 +183,18 @@ def test_the_time_limit_comes_from_annotation_deadline_or_default(
 def test_gpus_of_several_kinds_are_all_asked_for() -> None:
     wanted = demands(**{"nvidia.com/gpu": "2", "example.com/a100": "1", "example.com/fpga": "1"})
 
-    assert "gres/gpu:2,gres/gpu:a100:1" == built(make.pod(demand=wanted)).gres_per_node
+    extended = {"nvidia.com/gpu": 0, "example.com/fpga": 1}  # a device plugin may be starting
+    kube_node = make.kube_node("k1")
+    allocatable = replace(kube_node.allocatable, extended=extended)
+    has_fpga = candidates.pool(
+        [replace(kube_node, allocatable=allocatable)], [make.slurm_node("k1")], make.CLUSTER
+    )
+    found = build.placeholder(
+        make.pod(demand=wanted), Overrides(), DEFAULTS, has_fpga, permit=PERMIT
+    )
+
+    assert isinstance(found, PlaceholderSpec)
+    assert "gres/gpu:2,gres/gpu:a100:1" == found.gres_per_node
 
 
 @pytest.mark.parametrize(
@@ -265,6 +277,16 @@ def test_gpus_may_be_asked_for_by_type(gres: str) -> None:
 )
 def test_contradictions_are_faults(asked: dict[str, Any], fault: str) -> None:
     assert [fault] == faults(make.pod(), **asked)
+
+
+def test_limits_may_be_required() -> None:
+    strict = replace(DEFAULTS, required_limits=("memory",))
+    may_use_more = replace(demands(), unlimited=("cpu", "memory"))
+
+    assert () == build.faults(may_use_more, Overrides(), DEFAULTS)
+    (fault,) = build.faults(may_use_more, Overrides(), strict)
+    assert "spec.containers[*].resources.limits[memory]" == fault.path
+    assert () == build.faults(replace(demands(), unlimited=("cpu",)), Overrides(), strict)
 
 
 def test_every_fault_is_told_at_once() -> None:

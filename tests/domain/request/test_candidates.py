@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from bridge.domain.ids import SlurmNode
 from bridge.domain.model.nodes import SlurmNodeFacts
 from bridge.domain.model.pods import NodeTerm, Pod, Toleration
 from bridge.domain.request import candidates
-from bridge.domain.request.candidates import Candidates, Pool
+from bridge.domain.request.candidates import Candidates, Pool, Unseen
 from tests.make import placing as build
 from tests.make.placing import MARK, requirement, taint, term
 
@@ -341,3 +342,54 @@ def _holds(expression: str, features: tuple[str, ...]) -> bool:
                 found = feature in features
                 value = value and found if operator == "&" else value or found
     return value
+
+
+def test_nodes_without_what_slurm_does_not_count_are_left_out() -> None:
+    wanting = build.pod(demand=build.demands(**{"rdma/hca": "2", "nvidia.com/gpu": "1"}))
+    counted = Unseen(counted={"nvidia.com/gpu"})
+
+    def found(**amounts: int) -> Candidates:
+        around = pool()
+        with_some = {
+            name: replace(
+                node,
+                kube=replace(
+                    node.kube,
+                    allocatable=replace(
+                        node.kube.allocatable,
+                        extended={"rdma/hca": amounts.get(str(name), 0)},
+                    ),
+                ),
+            )
+            for name, node in around.nodes.items()
+        }
+        return candidates.choose(wanting, replace(around, nodes=with_some), unseen=counted)
+
+    assert nodes("k2") == found(k1=1, k2=2)
+    assert constraints(MARK) == found(k1=2, k2=2, k3=4)
+    assert "none of the 3 nodes that suit the pod has 2 rdma/hca" == found(k1=1).problem
+
+
+def test_too_little_disk_or_no_room_for_any_pod_is_no_candidate() -> None:
+    full = build.kube_node("k1", pods=0)
+    around = candidates.pool(
+        [full, build.kube_node("k2")],
+        [build.slurm_node("k1"), build.slurm_node("k2")],
+        build.CLUSTER,
+    )
+    fat = build.pod(demand=build.demands(**{"ephemeral-storage": "101Gi"}))
+
+    assert nodes("k2") == candidates.choose(build.pod(), around)
+    assert "has 103424Mi of ephemeral-storage" in candidates.choose(fat, around).problem
+
+
+def test_a_pod_goes_where_all_of_its_volumes_can_be_used() -> None:
+    def found(*reaches: tuple[NodeTerm, ...]) -> Candidates:
+        return candidates.choose(build.pod(), pool(), unseen=Unseen(reaches=reaches))
+
+    in_a_or_b = (term(("zone", "In", "a")), term(("zone", "In", "b")))
+    on_an_ssd, not_in_a = (term(("disk", "In", "ssd")),), (term(("zone", "NotIn", "a")),)
+
+    assert nodes("k1", "k2") == found(in_a_or_b)
+    assert nodes("k2") == found(on_an_ssd, not_in_a)
+    assert "volumes can be used from none of the 3" in found((term(("zone", "In", "x")),)).problem

@@ -8,8 +8,9 @@ from bridge.domain import names
 from bridge.domain.caps import Sizes
 from bridge.domain.faults import Refused
 from bridge.domain.ids import PodUid, SlurmNode, WorkloadKey
+from bridge.domain.model.identities import Frozen, Identity
 from bridge.domain.model.objects import KubeObject
-from bridge.domain.model.placeholder import Frozen, Identity, PlaceholderSpec
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
 from bridge.domain.request import candidates
 from bridge.domain.request.attribution import Provenance
@@ -100,6 +101,30 @@ def test_the_pod_outweighs_its_owners_the_nearest_first_and_all_outweigh_its_cla
     assert ("own", "of-the-job", "1", "by class") == found
 
 
+def test_a_pod_group_says_the_least_and_its_workload_more_than_owners() -> None:
+    everywhere = {"comment": "group", "qos": "group", "wckey": "group", "switches": "1"}
+    group = owner("PodGroup", request(**everywhere))
+    job = owner("Job", request(qos="job", wckey="job", comment="job"))
+    workload = owner("Workload", request(wckey="workload", comment="workload"))
+    one = pod(said=request(comment="own"))
+    provenance = Provenance(owners={one.uid: (job,)}, groups={one.uid: (group, workload)})
+
+    made = spec(gathered(one, provenance=provenance))
+
+    assert ("own", "workload", "job", "1") == (made.comment, made.wckey, made.qos, made.switches)
+
+
+def test_a_pod_group_makes_nobody_the_creator() -> None:
+    created = owner("PodGroup", {CREATOR: "victim"})
+    one = pod(by=CONTROLLER)
+    policy = replace(POLICY, creator_annotation=CREATOR, controllers=Patterns(CONTROLLER))
+    provenance = Provenance(groups={one.uid: (created,)})
+
+    made = effective(gathered(one, provenance=provenance, policy=policy), DEFAULTS)
+
+    assert isinstance(made, Refused) or made.user != "victim"
+
+
 def test_a_jobs_deadline_is_the_time_limit_of_a_pod_that_has_none() -> None:
     job = owner(spec={"activeDeadlineSeconds": 601})
 
@@ -123,10 +148,11 @@ def test_what_it_was_submitted_with_counts_before_what_owners_say_now() -> None:
 
 def test_the_job_belongs_to_the_creator_of_the_nearest_owner_that_no_controller_made() -> None:
     policy = replace(POLICY, creator_annotation=CREATOR, controllers=Patterns([CONTROLLER]))
-    job, jobset = owner("Job", {CREATOR: CONTROLLER}), owner("JobSet", {CREATOR: "bob"})
-    by_a_controller = pod(by=CONTROLLER)
+    job = owner("Job", {CREATOR: CONTROLLER, f"{CREATOR}.owner": "uid-JobSet"})
+    jobset = owner("JobSet", {CREATOR: "bob"})
 
-    def user(*owners: KubeObject) -> str:
+    def user(*owners: KubeObject, at_create: str = "uid-Job") -> str:
+        by_a_controller = pod(by=CONTROLLER, said={names.OWNER_ANNOTATION: at_create})
         rules = (replace(RULE, user="{user}", user_table={"bob": "bob", CONTROLLER: "nobody"}),)
         found = gathered(by_a_controller, owners=owners, policy=replace(policy, rules=rules))
         return spec(found).user
@@ -134,6 +160,10 @@ def test_the_job_belongs_to_the_creator_of_the_nearest_owner_that_no_controller_
     assert "bob" == user(job, jobset)
     assert "nobody" == user(job)
     assert "nobody" == user()
+    edited_later = owner("Job", {CREATOR: CONTROLLER, f"{CREATOR}.owner": "uid-other"})
+    assert "nobody" == user(edited_later, jobset)
+    assert "nobody" == user(owner("Job", {CREATOR: CONTROLLER}), jobset)
+    assert "nobody" == user(jobset, at_create="uid-Job")  # adopted
 
 
 def test_nobody_without_a_rule_gets_a_job() -> None:
@@ -199,7 +229,7 @@ def identity(*pods: str, qos: str) -> Identity:
         kind="pod-group",
         namespace="team-a",
         name="ring",
-        uid=WorkloadKey("pod-group/team-a/ring"),
+        key=WorkloadKey("pod-group/team-a/ring"),
         pods=tuple(map(PodUid, pods)),
         frozen=frozen,
     )

@@ -37,10 +37,11 @@ def decided(
     node_choices: tuple[str, ...] = (),
     requester: Requester = ALICE,
     namespace: str = "physics",
+    operator: str = "",
     **asked: Any,
 ) -> Permit | list[str]:
     ask = Ask(overrides=Overrides(**asked), deadline_s=deadline_s, node_choices=node_choices)
-    found = permit.decide(rule, ask, requester=requester, namespace=namespace)
+    found = permit.decide(rule, ask, requester=requester, namespace=namespace, operator=operator)
     if isinstance(found, Permit):
         return found
     return [
@@ -233,6 +234,18 @@ def test_reserved_names_are_the_sites_and_root_always_is_one() -> None:
     assert isinstance(decided(rule, requester=Requester(user="slurm")), Permit)
     assert not isinstance(decided(rule, requester=Requester(user="hpc-admin")), Permit)
     assert not isinstance(decided(rule, requester=Requester(user="root")), Permit)
+
+
+@pytest.mark.parametrize("namespace", ["hpcadm", "HPCADM"])
+def test_no_template_makes_slurms_own_user(namespace: str) -> None:
+    rule = replace(RULE, user="{namespace}", user_table={}, account=Choice())
+
+    assert isinstance(decided(rule, namespace=namespace), Permit)
+    assert [f"policy: refused: policy rule lab makes {namespace!r} the Slurm user"] == decided(
+        rule, namespace=namespace, operator="hpcadm"
+    )
+    fixed = replace(rule, user="hpcadm")
+    assert isinstance(decided(fixed, namespace=namespace, operator="hpcadm"), Permit)
 
 
 def test_an_administrator_may_name_a_reserved_user() -> None:

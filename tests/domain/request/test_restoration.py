@@ -8,7 +8,8 @@ import pytest
 from bridge.domain.ids import ClusterId, PodUid, SlurmNode, WorkloadKey
 from bridge.domain.lifecycle.evidence import AccountedJob
 from bridge.domain.model.grant import Grant
-from bridge.domain.model.placeholder import Frozen, Identity, PlaceholderSpec
+from bridge.domain.model.identities import Frozen, Identity
+from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.request import restoration
 
 BEGAN = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -18,7 +19,7 @@ WHOSE = Identity(
     kind="JobSet",
     namespace="ns",
     name="train",
-    uid=WorkloadKey("w"),
+    key=WorkloadKey("w"),
     pods=(),
 )
 GRANT = Grant(

@@ -6,8 +6,9 @@ import pytest
 
 from bridge.domain.ids import ClusterId, JobId, WorkloadKey
 from bridge.domain.model.allocation import Component, TaskSize
+from bridge.domain.model.identities import Frozen, Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
-from bridge.domain.model.placeholder import Changes, Frozen, Identity, PlaceholderSpec
+from bridge.domain.model.placeholder import Changes, PlaceholderSpec
 from bridge.domain.request import revision
 from tests.make import lives
 
@@ -17,7 +18,7 @@ WHOSE = Identity(
     kind="Job",
     namespace="ns",
     name="n",
-    uid=WorkloadKey("u"),
+    key=WorkloadKey("u"),
     pods=(),
     frozen=FROZEN,
 )

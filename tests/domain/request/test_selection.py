@@ -134,7 +134,7 @@ def test_nodes_with_the_same_labels_are_compared_once(monkeypatch: pytest.Monkey
     monkeypatch.setattr(selection, "_requirement_holds", counted)
     pod = build.pod(node_terms=tuple(term(("zone", "In", f"z{n}")) for n in range(50)))
     nodes = [build.kube_node(f"k{n}", labels={"zone": f"z{n % 3 + 48}"}) for n in range(1000)]
-    selector = selection.Selector(pod)
+    selector = selection.Selector(pod.node_terms, pod.node_selector)
 
     found = [selector.selects(node) for node in nodes]
 
@@ -146,6 +146,6 @@ def test_terms_by_name_are_compared_with_each_node() -> None:
     pod = build.pod(
         node_terms=(NodeTerm(match_fields=(requirement("metadata.name", "In", "k1"),)),)
     )
-    selector = selection.Selector(pod)
+    selector = selection.Selector(pod.node_terms, pod.node_selector)
 
     assert [True, False] == [selector.selects(build.kube_node(name)) for name in ("k1", "k2")]

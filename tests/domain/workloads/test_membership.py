@@ -56,7 +56,7 @@ def test_a_job_is_a_gang_where_it_or_its_template_says_so() -> None:
     pods = [build.indexed(index) for index in (3, 0, 2, 1)]
     found = evaluated(pods, build.job(completions=4, completionMode="Indexed"))
     assert (4, 4, True) == sizes(found)
-    assert ("Job", "train", "uid-train") == (found.kind, found.name, found.uid)
+    assert ("Job", "train", "uid-train") == (found.kind, found.name, found.key)
     assert ["train-0-x7z", "train-1-x7z", "train-2-x7z", "train-3-x7z"] == [
         pod.name for pod in found.members
     ]
@@ -107,7 +107,7 @@ def test_a_jobset_is_one_gang_and_another_after_a_restart() -> None:
     order = ["set-driver-0-0", "set-workers-1-0", "set-workers-1-1", "set-workers-2-0"]
     assert order == [pod.name for pod in found.members][:4]
     again = build.of_jobset("driver", 0, 0, attempt=1)
-    assert found.uid != claims.of(again, [build.job(gang=None), root]).key
+    assert found.key != claims.of(again, [build.job(gang=None), root]).key
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_exclusive_topology_needs_the_leader_only_and_keeps_room_for_the_job() -
     gangs = [evaluated([leader], build.job(gang=None), root) for leader in leaders]
     assert [(4, 1, True)] * 2 == [sizes(gang) for gang in gangs]
     assert ["set-work-0", "set-work-1"] == [gang.name for gang in gangs]
-    assert 2 == len({gang.uid for gang in gangs})
+    assert 2 == len({gang.key for gang in gangs})
     assert ["rack", "rack"] == [gang.shared_label for gang in gangs]
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bridge.domain import names
+from bridge.domain.diagnosis import namespaces
 from bridge.domain.diagnosis.doctor.findings import Check, Said, fault, not_checked, ok, warning
 
 _OLDEST = (1, 30)
@@ -12,8 +13,16 @@ _OLDEST = (1, 30)
 
 _SKEW_S = 5.0
 
-POLICIES = ("binding", "bypass", "elsewhere", "keys", "resize")
-"""Suffixes of the names of the chart's policies; `taint` exists only if there is a taint."""
+POLICIES = (
+    "binding",
+    "bypass",
+    "direct",
+    "elsewhere",
+    "keys",
+    "namespaces",
+    "resize",
+)
+"""Suffixes of the names of the chart's policies; `taint` and `daemonsets` exist only if there is a taint."""
 
 PROGRAMS = ("extender", "controllers")
 """The programs that elect a leader."""
@@ -48,6 +57,11 @@ class KubeFacts:
     denied: Sequence[str] | None = None
     """Rights that a service account needs but lacks: `controllers: delete pods`."""
     selected_namespaces: int | None = None
+    without_effect: Sequence[str] = ()
+    """Labelled namespaces that are excluded or slurm-bridge's own."""
+    kept_off: Sequence[str] | None = None
+    """DaemonSets, as `namespace/name`, that tolerate the managed-node taint and whose new pods
+    policy `direct` refuses."""
 
 
 def _version(facts: KubeFacts) -> Said:
@@ -173,12 +187,30 @@ def _rights(facts: KubeFacts) -> Said:
 def _namespaces(facts: KubeFacts) -> Said:
     if facts.selected_namespaces is None:
         return not_checked("namespaces may not be listed")
+    if facts.without_effect:
+        return warning(
+            namespaces.no_effects(facts.without_effect, release=facts.release),
+            "use other namespaces for workloads, and remove the label: "
+            f"kubectl label namespace {facts.without_effect[0]} {names.ENABLED_LABEL}-",
+        )
     if not facts.selected_namespaces:
         return warning(
             "no namespace is handed to Slurm",
             f"kubectl label namespace NAME {names.ENABLED_LABEL}=true",
         )
     return ok(f"{facts.selected_namespaces} namespaces are handed to Slurm")
+
+
+def _daemon_sets(facts: KubeFacts) -> Said:
+    if facts.kept_off is None:
+        return not_checked("DaemonSets or admission policies may not be read")
+    if facts.kept_off:
+        return warning(
+            f"DaemonSets get no new pods on Slurm's nodes: {', '.join(facts.kept_off)}",
+            "if they are the cluster's own, list their namespaces in policies.direct.namespaces of "
+            "the chart; otherwise take the toleration out of them",
+        )
+    return ok("no DaemonSet is refused that tolerates the taint of Slurm's nodes")
 
 
 CHECKS: Sequence[Check[KubeFacts]] = (
@@ -192,4 +224,5 @@ CHECKS: Sequence[Check[KubeFacts]] = (
     Check("leaders", _leaders),
     Check("rights", _rights),
     Check("namespaces", _namespaces),
+    Check("DaemonSets", _daemon_sets),
 )

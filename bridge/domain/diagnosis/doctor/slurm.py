@@ -1,7 +1,7 @@
 """Check the Slurm side: reachable, new enough, and configured for speed and correctness."""
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -14,6 +14,8 @@ _TOKEN_SOON = timedelta(days=2)
 _SKEW_S = 5.0
 """Beyond this, times of the two systems can no longer be compared."""
 _FORGETS_S = 60
+_SIGNALLING = {"SUSPEND", "GANG"}
+"""Modes of preemption in which slurmctld signals jobs: it would look for a slurmd on our nodes."""
 _FAST = ("batch_sched_delay", "sched_interval", "bf_interval")
 
 
@@ -29,6 +31,15 @@ class Trouble(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Preemption:
+    """How a partition's or a QOS's jobs give way to others."""
+
+    grace_s: int = 0
+    modes: Sequence[str] = ()
+    """CANCEL, SUSPEND, GANG …"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
     """One partition."""
 
@@ -37,6 +48,7 @@ class Partition:
     """UP, DOWN, DRAIN or INACTIVE."""
     nodes: int
     is_default: bool = False
+    preemption: Preemption = Preemption()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +62,7 @@ class Conf:
     max_node_count: int = 0
     min_job_age_s: int = 0
     select_type: str = ""
+    preempt_modes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +87,8 @@ class SlurmFacts:
     slurm_nodes: int = 0
     has_gpus: bool = False
     """Some Kubernetes node that Slurm manages has GPUs."""
+    qos: Mapping[str, Preemption] | None = None
+    """By name; None without slurmdbd."""
     conf: Conf | None = None
     """None if this Slurm cannot report it (slurmrestd before 26.05)."""
 
@@ -257,6 +272,51 @@ def _select(facts: SlurmFacts) -> Said:
     return ok("nodes are shared by CPU, memory and GPU")
 
 
+def _preempt_mode(facts: SlurmFacts) -> Said:
+    if facts.conf is None:
+        return _no_conf()
+    wrong = [f"PreemptMode={mode}" for mode in _signalling(facts.conf.preempt_modes)]
+    wrong += [
+        f"{where} has PreemptMode={mode}"
+        for where, preemption in _preemptions(facts)
+        for mode in _signalling(preemption.modes)
+    ]
+    if wrong:
+        return fault(
+            f"{'; '.join(wrong)}: to suspend a job Slurm calls the node's slurmd; ours have none "
+            "and go out of service",
+            "PreemptMode=CANCEL in slurm.conf, and for the partitions and QOS that pods use",
+        )
+    return ok(f"PreemptMode={','.join(facts.conf.preempt_modes) or 'OFF'}")
+
+
+def _grace(facts: SlurmFacts) -> Said:
+    if not _answers(facts):
+        return not_checked("slurmctld did not answer")
+    found = [
+        f"{where} has GraceTime={preemption.grace_s}"
+        for where, preemption in _preemptions(facts)
+        if preemption.grace_s
+    ]
+    if found:
+        return warning(
+            f"{'; '.join(found)}: when a pod's job is preempted, Slurm signals its nodes, and "
+            "those without slurmd go out of service",
+            "set it to 0 where pods may run (sacctmgr modify qos NAME set GraceTime=0): a "
+            "preempted pod has its own grace period",
+        )
+    return ok("no partition or QOS has a GraceTime")
+
+
+def _signalling(modes: Sequence[str]) -> Sequence[str]:
+    return sorted({mode.upper() for mode in modes} & _SIGNALLING)
+
+
+def _preemptions(facts: SlurmFacts) -> Sequence[tuple[str, Preemption]]:
+    of_partitions = [(f"partition {one.name}", one.preemption) for one in facts.partitions]
+    return [*of_partitions, *((f"QOS {name}", one) for name, one in (facts.qos or {}).items())]
+
+
 def _answers(facts: SlurmFacts) -> bool:
     return facts.trouble is None and facts.controller_responds
 
@@ -287,4 +347,6 @@ CHECKS: Sequence[Check[SlurmFacts]] = (
     Check("EnforcePartLimits", _limits),
     Check("MinJobAge", _memory),
     Check("SelectType", _select),
+    Check("PreemptMode", _preempt_mode),
+    Check("GraceTime", _grace),
 )

@@ -11,6 +11,10 @@ from bridge.domain.lifecycle.rules.cases import Case, JobCase
 from bridge.domain.lifecycle.rules.limits import extend, limit_of, time_out
 from bridge.domain.model.jobs import SlurmJob
 
+NODE_FAILS_WITHIN = timedelta(seconds=15)
+"""Afterwards a pod that was lost with its machine counts as failed: others of the node live on, and
+DOWN would end their jobs too."""
+
 
 def let_stop(case: Case) -> Decision:
     """Wait; if its grace period exceeds the cap: Shorten."""
@@ -33,7 +37,7 @@ def hold(case: JobCase) -> Decision:
 
 
 def complete(case: JobCase) -> Decision:
-    """Complete with the outcome.
+    """Complete with the outcome; if its machine crashed, first Wait for Slurm's node to be down.
 
     If evicted at its time limit: SetTimeLimit to reset it, then Complete; if deleted before it
     ended, never bound or its node is gone: Cancel.
@@ -45,7 +49,18 @@ def complete(case: JobCase) -> Decision:
         return do("pod's node is gone and its outcome is unknown", cancel_of(case.job))
     if not outcome.ended_by_itself(pod):
         return settle(case)
+    if (left := _till_node_fail(case)) > timedelta():
+        return wait("its node crashed: its job is about to end as NODE_FAIL", retry=left)
     return complete_with(case, outcome.of(pod))
+
+
+def _till_node_fail(case: Case) -> timedelta:
+    """Return how long Slurm may still take to end the job with its node, which only a DOWN does."""
+    noticed_at = outcome.lost_at(case.pod) if outcome.lost_with_node(case.pod) else None
+    if noticed_at is None:
+        return timedelta()
+    since = case.facts.now - noticed_at
+    return NODE_FAILS_WITHIN - since if since >= timedelta() else timedelta()  # clocks differ
 
 
 def settle(case: JobCase) -> Decision:

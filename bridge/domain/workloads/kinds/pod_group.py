@@ -40,6 +40,16 @@ class InTree:
         return at_least(member, said, _POLICY, "gang", "minCount")
 
 
+def workload_of(group: KubeObject) -> Reference | None:
+    """Return the Workload from whose template an in-tree PodGroup was made; None if there is none."""
+    name = counting.dig(group.spec, "podGroupTemplateRef", "workload").get("workloadName")
+    if not group.api_version.startswith("scheduling.k8s.io/") or not isinstance(name, str):
+        return None
+    return Reference(
+        api_version=group.api_version, kind="Workload", namespace=group.namespace, name=name
+    )
+
+
 class WithMinMember:
     """PodGroups that are custom resources: `spec.minMember` is their minimum."""
 

@@ -1,11 +1,15 @@
-// Command hyper is kube-apiserver, kube-controller-manager and kube-scheduler in one file, told apart by the name it is
-// called by. Linking them together saves 155 MB of disk and half the link time; nothing else differs from upstream.
+// Command hyper is Kubernetes' servers in one file, told apart by the name it is called by: the control plane's three, what
+// a node runs, and a device plugin for tests. Linking them together saves 200 MB of disk and most of the link time; nothing
+// else differs from upstream.
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/component-base/cli"
@@ -14,7 +18,9 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/version"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	manager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
 func main() {
@@ -22,11 +28,19 @@ func main() {
 		"kube-apiserver":          apiserver.NewAPIServerCommand,
 		"kube-controller-manager": manager.NewControllerManagerCommand,
 		"kube-scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },
+		"kubelet":                 func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) },
+		"kube-proxy":              proxy.NewProxyCommand,
+		"fake-gpus":               newFakeGPUsCommand,
 	}
 	name := filepath.Base(os.Args[0])
 	command, known := commands[name]
 	if !known {
-		fmt.Fprintf(os.Stderr, "hyper: called as %q, expected kube-apiserver, kube-controller-manager or kube-scheduler\n", name)
+		var names []string
+		for name := range commands {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		fmt.Fprintf(os.Stderr, "hyper: called as %q, expected one of %s\n", name, strings.Join(names, ", "))
 		os.Exit(2)
 	}
 	os.Exit(cli.Run(command()))

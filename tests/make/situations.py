@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests import virtual_time
-from tests.controllers.leader import Leader, Outset
+from tests.make.leader import Leader, Outset
 from tests.make.trouble import Fault, Trouble
 from tests.virtual_time import VirtualClock
 

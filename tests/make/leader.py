@@ -1,9 +1,9 @@
-"""The controllers' elected leader, wired as `controllers` wires it, among peers in memory and in virtual time."""
+"""An elected leader, wired as its program wires it, among peers in memory and in virtual time."""
 
 import asyncio
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -21,6 +21,7 @@ from bridge.reconcile.informers import Mirror
 from bridge.reconcile.program import Program
 from bridge.reconcile.set_aside import SetAside
 from bridge.settings.schema import Settings
+from bridge.slurm.tls import ClientTls
 from controllers.__main__ import control
 from tests.make.apiserver import ApiServer, Manifest
 from tests.make.manifests import CLUSTER, told
@@ -29,10 +30,14 @@ from tests.make.slurm_nodes import Node
 from tests.make.trouble import Trouble
 from tests.virtual_time import VirtualClock
 
-NAMESPACE = "slurm-bridge"
+NAMESPACE = "slurm-bridge-system"
 
 LISTED_AFTER_S = 1.0
 """Later than the watch has told of what was there at the beginning."""
+
+
+Body = Callable[[Program, Mirror, asyncio.Event, Accession], Awaitable[None]]
+"""What the program does while it leads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +50,8 @@ class Outset:
     partitions: Sequence[str] = ()
     next_job_id: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Of the section `controllers`."""
+    """By section."""
+    body: Body = control
 
 
 class _Peers(Program):
@@ -64,8 +70,11 @@ class Leader:
 
     def __init__(self, outset: Outset, trouble: Trouble, clock: VirtualClock) -> None:
         metrics = Metrics("controllers")
+        controllers = outset.settings.get("controllers", {})
+        others = {name: each for name, each in outset.settings.items() if name != "controllers"}
         set_aside = SetAside(metrics, clock)
         self._clock = clock
+        self._body = outset.body
         self._mirror = Mirror(set_aside)
         caches: tuple[Cache[Any], ...] = (
             self._mirror.pods,
@@ -89,12 +98,14 @@ class Leader:
                 {
                     "cluster_id": CLUSTER,
                     "kubernetes": {"namespace": NAMESPACE},
-                    "controllers": {"orphan_interval_s": 4, "workers": 2, **outset.settings},
+                    "controllers": {"orphan_interval_s": 4, "workers": 2, **controllers},
+                    **others,
                 }
             ),
             kube=self.api,  # type: ignore[arg-type]  # all that is called
             lease_kube=self.api,  # type: ignore[arg-type]
             slurm=self.slurm,  # type: ignore[arg-type]
+            slurm_tls=ClientTls(),
             cluster=CLUSTER,
             metrics=metrics,
             health=self.health,
@@ -112,9 +123,12 @@ class Leader:
     async def lead(self, *, for_s: float) -> None:
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:
-            group.create_task(control(self._program, self._mirror, stop, Accession.SEIZED))
+            group.create_task(self._lead(stop))
             await self._clock.sleep(for_s)
             stop.set()
+
+    async def _lead(self, stop: asyncio.Event) -> None:
+        await self._body(self._program, self._mirror, stop, Accession.SEIZED)
 
     def outcome(self) -> str:
         """Tell how it ended: all of both systems but versions, moments and sentences."""

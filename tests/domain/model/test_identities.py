@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.domain.ids import ClusterId, PodUid, WorkloadKey
-from bridge.domain.model import placeholder
-from bridge.domain.model.placeholder import Identity, UnreadableIdentityError
+from bridge.domain.model import identities
+from bridge.domain.model.identities import Identity, UnreadableIdentityError
 
 IDENTITY = Identity(
     cluster=ClusterId("c-1"),
     kind="Pod",
     namespace="team-a",
     name="train",
-    uid=WorkloadKey("u-1"),
+    key=WorkloadKey("u-1"),
     pods=(PodUid("u-1"),),
 )
 
@@ -25,7 +25,7 @@ IDENTITIES = st.builds(
     kind=st.text(),
     namespace=st.text(),
     name=st.text(),
-    uid=st.text(),
+    key=st.text(),
     pods=st.lists(st.text().map(PodUid)).map(tuple),
     cause=st.text(),
     ended=st.text(),
@@ -33,29 +33,29 @@ IDENTITIES = st.builds(
 
 
 def edited(**changes: object) -> str:
-    return json.dumps(json.loads(placeholder.encode(IDENTITY)) | changes)
+    return json.dumps(json.loads(identities.encode(IDENTITY)) | changes)
 
 
 def without(key: str) -> str:
-    document = json.loads(placeholder.encode(IDENTITY))
+    document = json.loads(identities.encode(IDENTITY))
     del document[key]
     return json.dumps(document)
 
 
 @given(IDENTITIES)
 def test_decode_gives_back_what_was_encoded(identity: Identity) -> None:
-    assert identity == placeholder.decode(placeholder.encode(identity))
+    assert identity == identities.decode(identities.encode(identity))
 
 
 def test_the_form_is_fixed_because_other_versions_read_it() -> None:
     expected = '{"slurm-bridge":1,"cluster":"c-1","kind":"Pod","namespace":"team-a","name":"train","uid":"u-1","pods":["u-1"]}'
 
-    assert expected == placeholder.encode(IDENTITY)
+    assert expected == identities.encode(IDENTITY)
 
 
 @given(IDENTITIES)
 def test_the_form_is_plain_ascii_on_one_line(identity: Identity) -> None:
-    text = placeholder.encode(identity)
+    text = identities.encode(identity)
 
     assert text.isascii()
     assert text.isprintable()
@@ -64,10 +64,10 @@ def test_the_form_is_plain_ascii_on_one_line(identity: Identity) -> None:
 def test_a_thousand_pods_fit() -> None:
     pods = tuple(PodUid(f"6f1c9c5e-0f7e-4b62-9a3e-{index:012}") for index in range(1000))
     identity = Identity(
-        cluster=ClusterId("c"), kind="Job", namespace="n", name="n", uid=WorkloadKey("u"), pods=pods
+        cluster=ClusterId("c"), kind="Job", namespace="n", name="n", key=WorkloadKey("u"), pods=pods
     )
 
-    assert len(placeholder.encode(identity)) < 40_000
+    assert len(identities.encode(identity)) < 40_000
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_thousand_pods_fit() -> None:
     ],
 )
 def test_strangers_are_none(text: str) -> None:
-    assert placeholder.decode(text) is None
+    assert identities.decode(text) is None
 
 
 @pytest.mark.parametrize(
@@ -103,10 +103,10 @@ def test_ours_but_not_ours_to_read_is_told_apart_from_strangers(
     text: str, cluster: str | None
 ) -> None:
     with pytest.raises(UnreadableIdentityError) as raised:
-        placeholder.decode(text)
+        identities.decode(text)
 
     assert cluster == raised.value.cluster
 
 
 def test_fields_that_a_later_release_adds_are_ignored() -> None:
-    assert IDENTITY == placeholder.decode(edited(request={"cpus": 2}))
+    assert IDENTITY == identities.decode(edited(request={"cpus": 2}))

@@ -1,0 +1,22 @@
+"""Say in words which namespaces are never handed to Slurm, whatever their labels."""
+
+from collections.abc import Iterable
+
+ALWAYS_EXCLUDED = "kube-system"
+"""The chart's default of `excludedNamespaces`, for callers who may not read what is set."""
+
+
+def no_effect(namespace: str, *, release: str) -> str:
+    """Say why the label of an excluded namespace has no effect.
+
+    Args:
+        namespace: it is excluded, or slurm-bridge's own.
+        release: slurm-bridge's own.
+    """
+    whose = "slurm-bridge's own" if namespace == release else "excluded (excludedNamespaces)"
+    return f"namespace {namespace} is {whose}: its label has no effect"
+
+
+def no_effects(namespaces: Iterable[str], *, release: str) -> str:
+    """Say it for several."""
+    return "; ".join(no_effect(namespace, release=release) for namespace in sorted(namespaces))

@@ -1,0 +1,251 @@
+"""The identity that a placeholder carries: whose it is, stored in the job's `admin_comment`.
+
+It is versioned JSON. Within a version fields are only added, so readers ignore the ones they do not
+know; every version has `cluster`.
+"""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from bridge.domain.ids import ClusterId, PodUid, SlurmNode, WorkloadKey
+
+_MARK = "slurm-bridge"
+"""The JSON key that marks it as ours; its value is the version."""
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frozen:
+    """What was decided when the placeholder was first submitted."""
+
+    requester: str
+    """The Kubernetes user that created the workload's pods."""
+    rule: str
+    """The policy rule that allowed them."""
+    user: str
+    account: str
+    asked: Mapping[str, str] = field(default_factory=dict)
+    """The request, from the pod and its owners, by field name. A resubmission asks for the same,
+    whatever the owners say by then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Whose placeholder it is: kept in `admin_comment`, which only root and SlurmUser can write."""
+
+    cluster: ClusterId
+    kind: str
+    """The workload's kind: `Pod`, `Job`, `JobSet` …"""
+    namespace: str
+    name: str
+    key: WorkloadKey
+    """Its `Membership.key`; called `uid` in the JSON."""
+    pods: tuple[PodUid, ...]
+    """Its members; a gang's are in rank order. A replacement takes over a member's entry before it
+    is pinned."""
+    failed: Mapping[PodUid, str] = field(default_factory=dict)
+    """How members failed while others kept running (`outcome.encode`): such a pod may be gone
+    before the last one ends."""
+    misfits: tuple[SlurmNode, ...] = ()
+    """With cause misfit: the nodes that Kubernetes could not use; () means all of the job's."""
+    cause: str = ""
+    """Why we cancelled it ourselves, written before the cancel; "" otherwise. Such an end is ours
+    to handle: submit again."""
+    ended: str = ""
+    """How its pod ended, in words, where Slurm could not be told and the job is CANCELLED instead;
+    "" otherwise."""
+    limit_min: int | None = None
+    """Its true time limit, while we have extended it (`time_limits`); belongs with
+    `extended_min`."""
+    extended_min: int | None = None
+    """The limit that we set. If Slurm shows another one, somebody has changed it since, and
+    `limit_min` is void."""
+    restores: str = ""
+    """What named the placeholder that Slurm lost (`Pod.placed_by`), if this one stands in for it;
+    "" otherwise."""
+    frozen: Frozen | None = None
+    """None if the version that wrote the identity did not know this field."""
+
+
+def enlist(identity: Identity, *, pods: Sequence[PodUid], alive: Collection[PodUid]) -> Identity:
+    """Add members; each takes the entry of one that is gone, which drops how that one failed.
+
+    Args:
+        identity: the current one.
+        pods: the new members.
+        alive: those that keep their entries.
+    """
+    listed = list(identity.pods)
+    dead = [pod for pod in listed if pod not in alive and pod not in pods]
+    free = iter(sorted(dead, key=lambda pod: pod not in identity.failed))
+    for pod in pods:
+        if pod in listed:
+            continue
+        if (gone := next(free, None)) is None:
+            listed.append(pod)
+        else:
+            listed[listed.index(gone)] = pod
+    failed = {pod: how for pod, how in identity.failed.items() if pod in listed}
+    return replace(identity, pods=tuple(listed), failed=failed)
+
+
+def record(identity: Identity, *, pod: PodUid, how: str) -> Identity:
+    """Record how a member failed; ignore one that has been replaced meanwhile."""
+    if pod not in identity.pods:
+        return identity
+    return replace(identity, failed={**identity.failed, pod: how})
+
+
+class UnreadableIdentityError(ValueError):
+    """The mark is ours, but a newer version wrote the rest, or it is damaged.
+
+    Such a job is neither a stranger's nor an orphan: leave it alone and report it.
+    """
+
+    workload: WorkloadKey | None = None
+    """Whose placeholder it is, if that can be read: no other one may be submitted for it."""
+
+    def __init__(self, why: str, *, cluster: ClusterId | None) -> None:
+        """Keep the cluster if it can be read: another cluster's job is not our concern."""
+        super().__init__(why)
+        self.cluster = cluster
+
+
+def encode(identity: Identity) -> str:
+    """Write an identity for `admin_comment`.
+
+    Compact ASCII JSON, about 250 bytes and 40 more for each further pod.
+    """
+    document: dict[str, object] = {
+        _MARK: _VERSION,
+        "cluster": identity.cluster,
+        "kind": identity.kind,
+        "namespace": identity.namespace,
+        "name": identity.name,
+        "uid": identity.key,
+        "pods": identity.pods,
+    }
+    if identity.failed:
+        document["failed"] = dict(identity.failed)
+    if identity.misfits:
+        document["misfits"] = identity.misfits
+    if identity.cause:
+        document["cause"] = identity.cause
+    if identity.ended:
+        document["ended"] = identity.ended
+    if identity.limit_min is not None and identity.extended_min is not None:
+        document["limit"] = [identity.limit_min, identity.extended_min]
+    if identity.restores:
+        document["restores"] = identity.restores
+    if frozen := identity.frozen:
+        document["frozen"] = {
+            "requester": frozen.requester,
+            "rule": frozen.rule,
+            "user": frozen.user,
+            "account": frozen.account,
+            "asked": dict(frozen.asked),
+        }
+    return json.dumps(document, separators=(",", ":"))
+
+
+def decode(text: str) -> Identity | None:
+    """Read an `admin_comment`; None for a stranger's: not JSON, or JSON without our mark.
+
+    Raises:
+        UnreadableIdentityError: it carries our mark, but is of a newer version, or damaged.
+    """
+    if f'"{_MARK}"' not in text:
+        return None
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(document, dict) or _MARK not in document:
+        return None
+    try:
+        return _marked(document)
+    except UnreadableIdentityError as error:
+        uid = document.get("uid")
+        error.workload = WorkloadKey(uid) if isinstance(uid, str) else None
+        raise
+
+
+def _marked(document: Mapping[str, object]) -> Identity:
+    cluster = document.get("cluster")
+    if not isinstance(cluster, str):
+        raise UnreadableIdentityError("the identity names no cluster", cluster=None)
+    if document[_MARK] != _VERSION:
+        raise UnreadableIdentityError(
+            f"the identity has version {document[_MARK]!r}, this slurm-bridge reads {_VERSION}",
+            cluster=ClusterId(cluster),
+        )
+    return _identity(document, ClusterId(cluster))
+
+
+def _identity(document: Mapping[str, object], cluster: ClusterId) -> Identity:
+    pods = document.get("pods")
+    if not isinstance(pods, list):
+        raise UnreadableIdentityError("the identity lists no pods", cluster=cluster)
+    failed, misfits = document.get("failed", {}), document.get("misfits", [])
+    texts = {key: document.get(key) for key in ("kind", "namespace", "name", "uid")}
+    texts |= {key: document.get(key, "") for key in ("cause", "ended", "restores")}
+    wrong = sorted(key for key, value in texts.items() if not isinstance(value, str))
+    if wrong or not all(isinstance(pod, str) for pod in pods):
+        raise UnreadableIdentityError(
+            f"the identity is damaged: expected text in {', '.join(wrong) or 'pods'}",
+            cluster=cluster,
+        )
+    limit_min, extended_min = _limits(document.get("limit"), cluster)
+    return Identity(
+        cluster=cluster,
+        frozen=_frozen(document.get("frozen"), cluster),
+        kind=str(texts["kind"]),
+        namespace=str(texts["namespace"]),
+        name=str(texts["name"]),
+        key=WorkloadKey(str(texts["uid"])),
+        pods=tuple(PodUid(pod) for pod in pods),
+        failed={PodUid(pod): str(how) for pod, how in failed.items()}
+        if isinstance(failed, dict)
+        else {},
+        misfits=tuple(map(SlurmNode, map(str, misfits))) if isinstance(misfits, list) else (),
+        cause=str(texts["cause"]),
+        ended=str(texts["ended"]),
+        limit_min=limit_min,
+        extended_min=extended_min,
+        restores=str(texts["restores"]),
+    )
+
+
+def _limits(value: object, cluster: ClusterId) -> tuple[int, int] | tuple[None, None]:
+    match value:
+        case None:
+            return None, None
+        case [int(limit_min), int(extended_min)]:
+            return limit_min, extended_min
+        case _:
+            raise UnreadableIdentityError(
+                "the identity is damaged: expected two numbers in limit", cluster=cluster
+            )
+
+
+def _frozen(document: object, cluster: ClusterId) -> Frozen | None:
+    if document is None:
+        return None
+    members = document if isinstance(document, dict) else {}
+    asked = members.get("asked")
+    texts = {key: members.get(key) for key in ("requester", "rule", "user", "account")}
+    is_whole = isinstance(asked, dict) and all(isinstance(text, str) for text in asked.values())
+    if not (is_whole and all(isinstance(text, str) for text in texts.values())):
+        raise UnreadableIdentityError(
+            f"the identity is damaged: expected text in frozen.asked and {', '.join(texts)}",
+            cluster=cluster,
+        )
+    return Frozen(
+        requester=str(texts["requester"]),
+        rule=str(texts["rule"]),
+        user=str(texts["user"]),
+        account=str(texts["account"]),
+        asked=dict(asked or {}),
+    )

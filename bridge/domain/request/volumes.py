@@ -1,0 +1,49 @@
+"""Where a pod's volumes let it run: Slurm does not know volumes, so they limit its candidates.
+
+Source: kube-scheduler's filter VolumeBinding. Node limits of CSI drivers and ReadWriteOncePod are
+left to kube-scheduler: whoever cannot be bound for them teaches the next submit.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from bridge.domain.faults import Fault
+from bridge.domain.model.volumes import ClaimFacts, Claims, Reach
+
+
+def reaches(claims: Iterable[ClaimFacts]) -> tuple[Reach, ...]:
+    """Return the limits of all volumes, all of which hold; none for a volume that is anywhere."""
+    found = (_reach(facts) for facts in claims)
+    return tuple(dict.fromkeys(reach for reach in found if reach))
+
+
+def faults(claims: Iterable[ClaimFacts]) -> Iterator[Fault]:
+    """Yield what keeps Kubernetes from binding the pod anywhere, as it would say itself.
+
+    Nobody asks Slurm for nodes that the pod could not use.
+    """
+    for facts in claims:
+        path = "spec.volumes[*].persistentVolumeClaim"
+        if facts.claim is None:
+            yield Fault(path, f"claim {facts.name} does not exist")
+        elif not facts.claim.volume and not _may_wait(facts):
+            yield Fault(path, f"claim {facts.name} is not bound to a volume yet")
+
+
+def in_common(claims: Sequence[Claims]) -> tuple[Reach, ...]:
+    """Return the limits that all members of a gang share.
+
+    Slurm has no way to express that each member has nodes of its own.
+    """
+    first, *others = (reaches(each) for each in claims)
+    return tuple(reach for reach in first if all(reach in other for other in others))
+
+
+def _reach(facts: ClaimFacts) -> Reach:
+    if facts.claim is not None and facts.claim.volume:
+        return facts.reach
+    return facts.storage_class.reach if facts.storage_class else ()
+
+
+def _may_wait(facts: ClaimFacts) -> bool:
+    """Check whether the volume is made when the pod is bound; a class we cannot read may be such."""
+    return facts.storage_class is None or facts.storage_class.waits_for_consumer

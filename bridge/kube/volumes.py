@@ -1,0 +1,108 @@
+"""Read claims, volumes and storage classes: where a pod's volumes let it run."""
+
+import msgspec
+
+from bridge.domain.model.pods import NodeTerm, Requirement
+from bridge.domain.model.volumes import Claim, Reach, StorageClass
+from bridge.kube import decode, node_terms, paths, wire
+from bridge.kube.client import KubeClient
+
+_MOST_TERMS = 64
+"""Alternatives of one volume; more are not looked at, and kube-scheduler decides."""
+
+
+class _ClaimSpec(wire.Struct):
+    volume_name: str = ""
+    storage_class_name: str = ""
+
+
+class _Claim(wire.Struct):
+    spec: _ClaimSpec = msgspec.field(default_factory=_ClaimSpec)
+
+
+class _NodeAffinity(wire.Struct):
+    required: wire.NodeSelector | None = None
+
+
+class _VolumeSpec(wire.Struct):
+    node_affinity: _NodeAffinity | None = None
+
+
+class _Volume(wire.Struct):
+    spec: _VolumeSpec = msgspec.field(default_factory=_VolumeSpec)
+
+
+class _LabelExpression(wire.Struct):
+    key: str = ""
+    values: tuple[str, ...] = ()
+
+
+class _Topology(wire.Struct):
+    match_label_expressions: tuple[_LabelExpression, ...] = ()
+
+
+class _Class(wire.Struct):
+    volume_binding_mode: str = ""
+    allowed_topologies: tuple[_Topology, ...] = ()
+
+
+_claims = msgspec.json.Decoder(_Claim)
+_volumes = msgspec.json.Decoder(_Volume)
+_classes = msgspec.json.Decoder(_Class)
+
+
+class Volumes:
+    """Reads one object at a time; nothing is watched, as few pods have claims."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self._client = client
+
+    async def claim(self, namespace: str, name: str) -> Claim:
+        """Return a claim.
+
+        Raises:
+            NotFound: there is none of that name.
+            KubeError: it could not be read.
+        """
+        where = paths.collection("v1", "persistentvolumeclaims", namespace) + paths.of(name)
+        body = await self._client.request("GET", where)
+        spec = decode.decoded(_claims, f"claim {namespace}/{name}", body).spec
+        return Claim(name=name, volume=spec.volume_name, storage_class=spec.storage_class_name)
+
+    async def reach(self, volume: str) -> Reach:
+        """Return from where a volume can be used; () means from anywhere.
+
+        Raises:
+            NotFound: there is none of that name.
+            KubeError: it could not be read.
+        """
+        where = paths.collection("v1", "persistentvolumes", "") + paths.of(volume)
+        body = await self._client.request("GET", where)
+        affinity = decode.decoded(_volumes, f"volume {volume}", body).spec.node_affinity
+        terms = affinity.required.node_selector_terms if affinity and affinity.required else []
+        return node_terms.read(terms) if len(terms) <= _MOST_TERMS else ()
+
+    async def storage_class(self, name: str) -> StorageClass:
+        """Return a storage class.
+
+        Raises:
+            NotFound: there is none of that name.
+            KubeError: it could not be read.
+        """
+        where = paths.collection("storage.k8s.io/v1", "storageclasses", "") + paths.of(name)
+        body = await self._client.request("GET", where)
+        found = decode.decoded(_classes, f"storage class {name}", body)
+        topologies = found.allowed_topologies
+        return StorageClass(
+            waits_for_consumer=found.volume_binding_mode == "WaitForFirstConsumer",
+            reach=tuple(map(_term, topologies)) if len(topologies) <= _MOST_TERMS else (),
+        )
+
+
+def _term(topology: _Topology) -> NodeTerm:
+    return NodeTerm(
+        match_labels=tuple(
+            Requirement(key=each.key, operator="In", values=each.values)
+            for each in topology.match_label_expressions
+        )
+    )

@@ -1,0 +1,57 @@
+"""What limits where a pod's volumes can be used, read before each submit of a pod that has claims."""
+
+import structlog
+
+from bridge.domain.model.pods import Pod
+from bridge.domain.model.volumes import ClaimFacts, Claims, Reach, StorageClass
+from bridge.kube import errors
+from bridge.kube.volumes import Volumes
+
+_log = structlog.get_logger(__name__)
+
+
+class ClaimReader:
+    """Reads the claims of a pod, and their volumes or classes."""
+
+    def __init__(self, volumes: Volumes) -> None:
+        self._volumes = volumes
+
+    async def claims(self, pod: Pod) -> Claims:
+        """Return what is known of each claim; those that may not be read are left out.
+
+        Raises:
+            KubeError: the API server could not be asked.
+        """
+        found: list[ClaimFacts] = []
+        for name in pod.claims:
+            try:
+                found.append(await self._facts(pod.namespace, name))
+            except errors.Forbidden as error:
+                _log.warning("volume.unreadable", claim=name, error=str(error))
+        return found
+
+    async def _facts(self, namespace: str, name: str) -> ClaimFacts:
+        try:
+            claim = await self._volumes.claim(namespace, name)
+        except errors.NotFound:
+            return ClaimFacts(name=name, claim=None)
+        if claim.volume:
+            return ClaimFacts(name=name, claim=claim, reach=await self._reach(claim.volume))
+        return ClaimFacts(
+            name=name, claim=claim, storage_class=await self._class(claim.storage_class)
+        )
+
+    async def _reach(self, volume: str) -> Reach:
+        try:
+            return await self._volumes.reach(volume)
+        except errors.NotFound:
+            return ()
+
+    async def _class(self, name: str) -> StorageClass | None:
+        """Return a claim's class; one without a class waits for a volume that somebody makes."""
+        if not name:
+            return StorageClass()
+        try:
+            return await self._volumes.storage_class(name)
+        except errors.NotFound:
+            return None

@@ -1,0 +1,41 @@
+"""Let the real nodes reach the API server: from the bridge's address to the loopback port.
+
+    python -m sandbox.realnodes.relay ADDRESS PORT
+
+So nothing of the control plane listens beyond the loopback but by this relay, which ends with it.
+"""
+
+import asyncio
+import contextlib
+import sys
+
+_CHUNK = 1 << 16
+
+
+async def serve(address: str, port: int) -> None:
+    """Relay every connection to the same port of the loopback, until cancelled."""
+
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.closing(writer):
+            try:
+                back, forth = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:  # the API server is down: so is this connection
+                return
+            with contextlib.closing(forth):
+                await asyncio.gather(_pump(reader, forth), _pump(back, writer))
+
+    server = await asyncio.start_server(relay, address, port)
+    async with server:
+        await server.serve_forever()
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError):
+        while data := await reader.read(_CHUNK):
+            writer.write(data)
+            await writer.drain()
+        writer.write_eof()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(sys.argv[1], int(sys.argv[2])))

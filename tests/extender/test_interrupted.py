@@ -1,0 +1,180 @@
+"""Whichever write goes wrong while the extender places pods: it ends as it would have without that.
+
+The side, what it gathers and what it knows of nodes are the product's own, as `extender` wires them.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bridge.domain import names
+from bridge.domain.lifecycle.actions import (
+    Action,
+    Assign,
+    Cancel,
+    Enlist,
+    Resize,
+    Submit,
+    Tell,
+    Wait,
+)
+from bridge.domain.model import identities, nodes
+from bridge.domain.model.identities import Frozen
+from bridge.kube.times import rfc3339
+from bridge.leading.lease import Accession
+from bridge.process.metrics.pods import PodMetrics
+from bridge.process.policy_file import PolicyFile
+from bridge.reconcile.informers import Mirror
+from bridge.reconcile.program import Program
+from bridge.settings.configuration import Sources
+from extender.__main__ import place
+from tests.make.apiserver import Manifest
+from tests.make.leader import Outset
+from tests.make.manifests import CLUSTER, GATED, job, kube_node, member, pod, running
+from tests.make.situations import Situation, check_that_every_write_may_fail, lived_through
+from tests.make.slurm import Job
+from tests.make.slurm_nodes import Node
+from tests.make.trouble import Fault, Trouble
+from tests.virtual_time import EPOCH
+
+FROZEN = Frozen(requester="alice", rule="slurm.user", user="someone", account="")
+MARK = nodes.cluster_feature(CLUSTER)
+ONLY_THERE: Manifest = {**GATED, "nodeSelector": {"zone": "a"}}
+BY_TEAM = {
+    "rules": [
+        {
+            "name": "team",
+            "match": {"namespace_labels": {"team": "a"}},
+            "user": "someone",
+            "group": "people",
+        }
+    ]
+}
+
+
+async def placing(
+    program: Program, mirror: Mirror, stop: asyncio.Event, accession: Accession
+) -> None:
+    policy = PolicyFile(Sources(config=None, secrets_dir=None), program.settings, program.metrics)
+    await place(program, mirror, policy, stop, accession)
+
+
+def outset(
+    pods: list[Manifest],
+    jobs: list[Job],
+    *others: Manifest,
+    settings: Mapping[str, Any] | None = None,
+) -> Outset:
+    """One node, which both systems know."""
+    zone = {names.EXTERNAL_NODE_LABEL: "true", "zone": "a"}
+    return Outset(
+        objects=[kube_node("s1", labels=zone), *others, *pods],
+        jobs=jobs,
+        nodes=[Node(name="s1", features=(MARK,))],
+        settings={"slurm": {"user": "someone", "group": "people"}}
+        if settings is None
+        else settings,
+        body=placing,
+    )
+
+
+def of_alice(found: Job) -> Job:
+    """Let the placeholder know what was decided when it was submitted."""
+    identity = identities.decode(found.comment)
+    assert identity is not None
+    found.comment = identities.encode(replace(identity, frozen=FROZEN))
+    return found
+
+
+def asking(found: Manifest, cpus: int) -> Manifest:
+    (container,) = found["spec"]["containers"]
+    container["resources"] = {"requests": {"cpu": str(cpus)}}
+    return found
+
+
+def somebody_elses(cpus: int) -> Manifest:
+    """A pod that another scheduler has put on the node."""
+    there = {"nodeName": "s1", "schedulerName": "another-scheduler"}
+    return asking(pod("other", there), cpus)
+
+
+def ring_that_runs() -> Job:
+    return running(1, "a", "b", "c", ring=True, tasks=3, memory_mib=1024)
+
+
+def team() -> Manifest:
+    metadata = {"name": "team-a", "uid": "uid-team-a", "labels": {"team": "a"}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {**metadata, "creationTimestamp": rfc3339(EPOCH)},
+    }
+
+
+SITUATIONS: Mapping[Situation, set[type[Action]]] = {
+    Situation("a new pod", lambda: outset([pod("one", GATED)], [])): {Submit, Tell},
+    Situation(
+        "a new pod that fits only one node, which is free",
+        lambda: outset([pod("one", ONLY_THERE)], []),
+    ): {Submit, Assign},
+    Situation(
+        "a new pod whose namespace decides who may submit",
+        lambda: outset([pod("one", GATED)], [], team(), settings={"policy": BY_TEAM}),
+    ): {Submit, Tell},
+    Situation(
+        "a new pod that nobody allows", lambda: outset([pod("one", GATED)], [], settings={})
+    ): {Submit, Tell},
+    Situation(
+        "Kubernetes has no room where Slurm has",
+        lambda: outset(
+            [asking(pod("one", GATED), 2)],
+            [running(cpus_per_task=2, memory_mib=256)],
+            somebody_elses(3),
+        ),
+    ): {Cancel, Submit, Tell},
+    Situation(
+        "a gang gets its node",
+        lambda: outset([asking(member(name, 3), 1) for name in "abc"], [ring_that_runs()]),
+    ): {Assign},
+    Situation(
+        "a gang gets a node that has room for each, but not for all beside each other",
+        lambda: outset(
+            [asking(member(name, 3), 1) for name in "abc"], [ring_that_runs()], somebody_elses(2)
+        ),
+    ): {Cancel, Submit, Tell},
+    Situation(
+        "a member joins a gang that waits",
+        lambda: outset(
+            [member(name, 3) for name in "abc"],
+            [of_alice(job(1, "a", "b", ring=True, tasks=2))],
+        ),
+    ): {Enlist, Resize, Submit, Tell},
+    Situation(
+        "a member may not join a gang that waits",
+        lambda: outset(
+            [member(name, 2) for name in "abc"],
+            [job(1, "a", "b", ring=True, tasks=2)],
+        ),
+    ): {Submit, Tell},
+}
+
+
+@pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name)
+@pytest.mark.parametrize("there", SITUATIONS, ids=lambda there: there.name)
+def test_after_a_write_that_went_wrong_all_is_as_if_it_had_not(
+    there: Situation, fault: Fault
+) -> None:
+    check_that_every_write_may_fail(there, fault)
+
+
+@pytest.mark.parametrize("there", SITUATIONS, ids=lambda there: there.name)
+def test_the_situations_take_the_actions_that_they_are_for(
+    there: Situation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: set[str] = set()
+    monkeypatch.setattr(PodMetrics, "decided", lambda _, action: done.add(action))
+    lived_through(there, Trouble())
+    assert {action.__name__ for action in SITUATIONS[there]} == done - {Wait.__name__}
