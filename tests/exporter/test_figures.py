@@ -454,16 +454,15 @@ async def test_what_waits_and_what_nodes_have(cluster: Sandbox, queue: Seen) -> 
             )
 
 
-@pytest.mark.parametrize("api", ["v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"])
-async def test_each_version_of_the_api_says_the_same(
-    cluster: Sandbox, queue: Seen, api: str
-) -> None:
-    def stable(found: Mapping[str, Mapping[Labels, float]]) -> Mapping[str, object]:
-        names = [one.name for part in catalogue.NAMES["native"][:3] for one in part.families]
-        return {name: found[name] for name in names}
-
+async def test_each_version_of_the_api_says_the_same(cluster: Sandbox, queue: Seen) -> None:
+    names = [one.name for part in catalogue.NAMES["native"][:3] for one in part.families]
+    now = page(cluster, "native")
     assert queue.jobs
-    assert stable(page(cluster, "native")) == stable(page(cluster, "native", f"--api={api}"))
+    for api in ("v0.0.42", "v0.0.43", "v0.0.44"):
+        then = page(cluster, "native", f"--api={api}")
+        # Slurm has the state EXTERNAL since v0.0.44.
+        unknown = "external" if api < "v0.0.44" else "nothing"
+        assert [] == [n for n in names if now[n] != then[n] and not n.endswith(unknown)], api
 
 
 def test_the_check_says_what_works(cluster: Sandbox) -> None:
@@ -481,7 +480,7 @@ def test_the_check_says_what_works(cluster: Sandbox) -> None:
     code, said = check()
     assert (0, True) == (code, "nodes: 4 read" in said), said
     code, said = check(SLURM_JWT="nonsense")
-    assert (1, "FAIL") == (code, said[:4])
+    assert (1, True) == (code, "FAIL  jobs" in said), said
 
 
 async def test_the_counters_are_what_sacct_says(cluster: Sandbox, slurm: Client, port: int) -> None:
