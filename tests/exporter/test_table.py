@@ -214,3 +214,10 @@ def test_large_arrays_are_listed_and_many_jobs_are_not() -> None:
     waiting = job(7, "PENDING", array_task_string="0-99999")
     assert lists_instead([waiting, *(job(number) for number in range(8, 1000))])
     assert not lists_instead([])
+
+
+def test_slurm_cuts_ends_to_seconds_and_so_do_we(table: JobTable) -> None:
+    read(table, 990, job(7, "PENDING"))
+    read(table, 1500.7, job(7))
+    read(table, 1501, job(7, "COMPLETED", end_time=1500))
+    assert {WHERE: 4 * 500} == table.tally.cpu_s
