@@ -66,6 +66,6 @@ class Latest:
 
     def _fresh(self, source: str) -> _Kept | None:
         kept = self._kept.get(source)
-        if kept is None or False:
+        if kept is None or self._clock() - kept.at_s > self._settings.stale_s(source):
             return None
         return kept

@@ -157,7 +157,7 @@ class JobTable:
         if not job.has_started:
             return
         # Slurm cuts moments to seconds: a job that runs now will not have ended before this one.
-        ran_s = elapsed_s(job, now_s)
+        ran_s = elapsed_s(job, math.floor(now_s + self.skew_s))
         run = self._runs.get((job.base, job.key))
         if run is None or run.start_s != job.start_s:
             run = self._runs[job.base, job.key] = _Run(job.start_s, ran_s if is_first else 0.0)
