@@ -7,7 +7,9 @@ from pathlib import Path
 from tests.architecture.definitions import exists
 from tests.architecture.sources import PACKAGES, PRODUCT, ROOT, docstrings, files, parsed
 
-_DOTTED = re.compile(rf"`((?:{'|'.join((*PACKAGES, 'tests', 'client', 'exporter'))})(?:\.\w+)+)(?:\(\))?`")
+_DOTTED = re.compile(
+    rf"`((?:{'|'.join((*PACKAGES, 'tests', 'client', 'exporter'))})(?:\.\w+)+)(?:\(\))?`"
+)
 _PATH = re.compile(
     r"`((?:bridge|webhook|extender|controllers|sandbox|benchmarks|tests|deploy|docs|client|exporter)/[\w./-]*)`"
 )
