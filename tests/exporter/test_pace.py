@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from slurmclient import Client
-from slurmclient.fake import DOWN, FakeSlurm
+from slurmclient import Client, LostReply
+from slurmclient.fake import DOWN, LOST_REPLY, FakeSlurm
 from slurmclient.models import Share
 from slurmexporter.collecting.collector import Collector
+from slurmexporter.collecting.jobs import JobCollector
 from slurmexporter.collecting.journal import Journal
 from slurmexporter.collecting.latest import Latest
 from slurmexporter.collecting.pace import Pace, adapted
@@ -48,6 +49,18 @@ def test_a_reading_counts_until_it_is_stale() -> None:
     assert None is latest.picture().nodes
     assert shares == latest.picture().shares, "it is read every fourth interval"
     assert {"nodes": 31, "shares": 51} == latest.ages_s()
+
+
+async def test_jobs_are_read_one_by_one_where_a_list_takes_too_long() -> None:
+    async with FakeSlurm(nodes=3) as fake, Client(fake.url, token="any", attempts=1) as slurm:  # noqa: S106  # the fake takes any
+        for _ in range(3):
+            await slurm.jobs.submit("#!/bin/sh\n", name="a")
+        fake.fail_next("slurm_get_jobs", LOST_REPLY, times=100)
+        jobs = JobCollector(slurm, Settings(), Journal())
+        with pytest.raises(LostReply):
+            await jobs.read(pace=1)
+        reading = await jobs.read(pace=1)
+    assert (3, {}) == (sum(cell.tasks for cell in reading.cells), reading.tally.submits)
 
 
 async def test_a_source_that_fails_costs_itself() -> None:

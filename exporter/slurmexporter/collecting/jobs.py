@@ -66,6 +66,7 @@ class JobCollector:
         """
         self._started: datetime | None = None
         self._needs_list = True
+        self._is_list_too_slow = False
         self._is_listing = False
         self._list_took_s = 0.0
         self._cells: Sequence[Cell] = ()
@@ -93,7 +94,9 @@ class JobCollector:
         if not self._is_listing:
             try:
                 unread = await self._read_changed(pace)
-            except LostReply:
+            except LostReply as error:
+                if error.operation != "slurm_get_jobs_state":
+                    raise
                 # A large array may just have come. If slurmctld hangs, the list fails as well.
                 self._is_listing = True
         if self._is_listing:
@@ -149,8 +152,14 @@ class JobCollector:
 
     async def _look(self, changed: Sequence[str], total: int, pace: float) -> None:
         many = len(changed) > max(_FEW, total // _SHARE)
-        if (self._needs_list or many) and total <= self._settings.full_list_max and changed:
-            await self._list_all()
+        is_small = total <= self._settings.full_list_max and not self._is_list_too_slow
+        if (self._needs_list or many) and is_small and changed:
+            try:
+                await self._list_all()
+            except LostReply:
+                # It would take as long the next time: read the jobs one by one from now on.
+                self._is_list_too_slow = True
+                raise
         else:
             most = int(self._settings.look_rate * self._settings.interval_s / pace)
             await self._look_at_each(changed[: max(1, most)])
