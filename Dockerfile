@@ -13,6 +13,21 @@ RUN python -m venv --without-pip /opt/venv \
  && pip --python /opt/venv/bin/python install --no-cache-dir --disable-pip-version-check \
         --require-hashes --only-binary :all: --requirement /requirements.txt
 
+# slurm-exporter, of which the bridge knows nothing: docker build --target exporter --tag slurm-exporter .
+FROM ${BASE_IMAGE} AS exporter
+ENV PATH=/opt/venv/bin:$PATH \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1
+COPY --from=dependencies /opt/venv /opt/venv
+WORKDIR /app
+COPY exporter/LICENSE ./
+COPY client/slurmclient slurmclient
+COPY exporter/slurmexporter slurmexporter
+RUN python -m compileall -q .
+USER 65532:65532
+EXPOSE 8080
+ENTRYPOINT ["python", "-m", "slurmexporter"]
+
 FROM ${BASE_IMAGE}
 ENV PATH=/opt/venv/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \

@@ -1,18 +1,18 @@
 # Everything that developers and CI run. Each target sets up what it needs; see CONTRIBUTING.md.
 PYTHON ?= python3
 BIN := .venv/bin
-SOURCES := bridge webhook extender controllers sandbox benchmarks client deploy docs tests
+SOURCES := bridge webhook extender controllers sandbox benchmarks client exporter deploy docs tests
 
 .PHONY: venv demo test test-fast coverage test-long test-real check soak bench fmt docs site manifests lock clean
 
 venv: .venv/ready
 
-.venv/ready: requirements-dev.txt pyproject.toml client/pyproject.toml
+.venv/ready: requirements-dev.txt pyproject.toml client/pyproject.toml exporter/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "slurm-bridge needs Python 3.11 or newer; name one with 'make PYTHON=/path/to/python3.13 $(MAKECMDGOALS)'" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "Python's venv module is missing: 'apt install python3-venv' on Debian" >&2; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: -r requirements-dev.txt
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable . --editable ./client
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable . --editable ./client --editable ./exporter
 	@touch $@
 
 demo: venv
@@ -72,7 +72,9 @@ docs: venv
 	$(BIN)/python -m docs.generate.caps > docs/caps.md
 	$(BIN)/python -m docs.generate.glossary > docs/glossary.md
 	$(BIN)/python -m docs.generate.metrics > docs/metrics.md
+	$(BIN)/python -m docs.generate.exporter > docs/exporter-metrics.md
 	$(BIN)/python -m docs.generate.dashboard
+	$(BIN)/python -m docs.generate.exporter_dashboards
 	$(BIN)/python -m docs.generate.schema
 
 # Build the documentation as a site in ./site; preview it while you write: make site SITE=serve

@@ -11,7 +11,8 @@ from xml.sax.saxutils import escape
 
 import httpx
 
-from docs.generate.dashboard import ROWS, Panel
+from docs.generate.dashboard import ROWS
+from docs.generate.panels import Panel
 
 _CELL, _ROW_PX = 50, 30
 """Pixels of one cell of Grafana's grid."""

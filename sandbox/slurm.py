@@ -14,7 +14,17 @@ from sandbox.identity import Identity
 from sandbox.instance import Instance, make_folder, write_private
 from sandbox.part import Part
 
-COMMANDS = ("sacct", "sacctmgr", "sbatch", "scancel", "scontrol", "sdiag", "sinfo", "squeue")
+COMMANDS = (
+    "sacct",
+    "sacctmgr",
+    "sbatch",
+    "scancel",
+    "scontrol",
+    "sdiag",
+    "sinfo",
+    "squeue",
+    "sshare",
+)
 
 
 def prepare(instance: Instance, asset: Asset, now: datetime) -> None:

@@ -5,43 +5,12 @@ slurmctld serves its figures with `MetricsType=metrics/openmetrics` in slurm.con
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from docs.generate import panels
+from docs.generate.panels import Panel, Query, Row
+
 FILE = Path(__file__).parents[2] / "deploy/chart/files/dashboard.json"
-
-_WIDTH = 24
-"""Grafana's grid."""
-_DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """One line of a panel."""
-
-    legend: str
-    expression: str
-
-
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """One graph, or one number."""
-
-    title: str
-    queries: Sequence[Query]
-    unit: str = "short"
-    kind: str = "timeseries"
-    """timeseries or stat."""
-    width: int = 8
-    height: int = 7
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A heading, and what is below."""
-
-    title: str
-    panels: Sequence[Panel]
 
 
 def _p(quantile: str, histogram: str, by: str = "") -> str:
@@ -221,67 +190,6 @@ ROWS: Sequence[Row] = (
 )
 
 
-def dashboard() -> dict[str, object]:
-    """The dashboard as Grafana imports it."""
-    return {
-        "uid": "slurm-bridge",
-        "title": "slurm-bridge",
-        "tags": ["slurm", "kubernetes"],
-        "schemaVersion": 39,
-        "editable": True,
-        "refresh": "30s",
-        "time": {"from": "now-3h", "to": "now"},
-        "templating": {
-            "list": [{"name": "datasource", "type": "datasource", "query": "prometheus"}]
-        },
-        "panels": _placed(),
-    }
-
-
-def _placed() -> list[dict[str, object]]:
-    """The panels on Grafana's grid, row by row from left to right."""
-    placed: list[dict[str, object]] = []
-    y = 0
-    for row in ROWS:
-        placed.append(
-            {
-                "id": len(placed) + 1,
-                "type": "row",
-                "title": row.title,
-                "collapsed": False,
-                "panels": [],
-                "gridPos": {"x": 0, "y": y, "w": _WIDTH, "h": 1},
-            }
-        )
-        y, x, height = y + 1, 0, 0
-        for panel in row.panels:
-            if x + panel.width > _WIDTH:
-                y, x = y + height, 0
-            placed.append(_panel(len(placed) + 1, panel, x, y))
-            x, height = x + panel.width, panel.height
-        y += height
-    return placed
-
-
-def _panel(number: int, panel: Panel, x: int, y: int) -> dict[str, object]:
-    return {
-        "id": number,
-        "type": panel.kind,
-        "title": panel.title,
-        "datasource": _DATASOURCE,
-        "gridPos": {"x": x, "y": y, "w": panel.width, "h": panel.height},
-        "fieldConfig": {"defaults": {"unit": panel.unit, "min": 0}, "overrides": []},
-        "targets": [
-            {
-                "refId": chr(ord("A") + n),
-                "datasource": _DATASOURCE,
-                "expr": query.expression,
-                "legendFormat": query.legend,
-            }
-            for n, query in enumerate(panel.queries)
-        ],
-    }
-
-
 if __name__ == "__main__":
-    FILE.write_text(json.dumps(dashboard(), indent=2) + "\n")
+    made = panels.dashboard("slurm-bridge", "slurm-bridge", ["slurm", "kubernetes"], ROWS)
+    FILE.write_text(json.dumps(made, indent=2) + "\n")

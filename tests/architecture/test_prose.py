@@ -7,9 +7,11 @@ from pathlib import Path
 from tests.architecture.definitions import exists
 from tests.architecture.sources import PACKAGES, PRODUCT, ROOT, docstrings, files, parsed
 
-_DOTTED = re.compile(rf"`((?:{'|'.join((*PACKAGES, 'tests', 'client'))})(?:\.\w+)+)(?:\(\))?`")
+_DOTTED = re.compile(
+    rf"`((?:{'|'.join((*PACKAGES, 'tests', 'client', 'exporter'))})(?:\.\w+)+)(?:\(\))?`"
+)
 _PATH = re.compile(
-    r"`((?:bridge|webhook|extender|controllers|sandbox|benchmarks|tests|deploy|docs|client)/[\w./-]*)`"
+    r"`((?:bridge|webhook|extender|controllers|sandbox|benchmarks|tests|deploy|docs|client|exporter)/[\w./-]*)`"
 )
 _PAGES = ("README.md", "CONTRIBUTING.md")
 
@@ -56,7 +58,7 @@ def test_files_that_the_pages_mention_exist() -> None:
 def test_every_package_says_what_it_is_for() -> None:
     silent = [
         str(path.relative_to(ROOT))
-        for path in files(*PRODUCT, "client")
+        for path in files(*PRODUCT, "client", "exporter")
         if path.name == "__init__.py" and not next(docstrings(parsed(path)), "")
     ]
     assert not silent, silent

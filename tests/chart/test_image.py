@@ -39,7 +39,7 @@ def stages() -> list[Stage]:
 
 
 def test_every_stage_starts_from_the_given_base(stages: list[Stage]) -> None:
-    assert [stage.base.split()[0] for stage in stages] == ["${BASE_IMAGE}"] * 2
+    assert [stage.base.split()[0] for stage in stages] == ["${BASE_IMAGE}"] * 3
     assert "ARG BASE_IMAGE=python:3.13-slim" in (ROOT / "Dockerfile").read_text().splitlines()
 
 
@@ -50,20 +50,28 @@ def test_dependencies_come_by_hash_and_nothing_else_from_the_net(stages: list[St
     for stage in stages:
         assert stage.all("ADD") == []
         assert not re.search(r"curl|wget|apt|git|://", " ".join(stage.all("RUN")))
-    assert "pip" not in " ".join(stages[1].all("RUN"))
+        assert stage is stages[0] or "pip" not in " ".join(stage.all("RUN"))
+
+
+def test_the_exporter_is_a_target_of_its_own(stages: list[Stage]) -> None:
+    (exporter,) = (stage for stage in stages if stage.base.endswith(" AS exporter"))
+    copied = {line.split()[0] for line in exporter.all("COPY") if not line.startswith("--from")}
+    assert {"client/slurmclient", "exporter/slurmexporter", "exporter/LICENSE"} == copied
+    assert ['["python", "-m", "slurmexporter"]'] == exporter.all("ENTRYPOINT")
+    assert ["65532:65532"] == exporter.all("USER")
 
 
 def test_it_runs_as_the_user_of_the_chart(stages: list[Stage], chart: Rendered) -> None:
     pod = chart.of_kind("Deployment")["slurm-bridge-extender"]["spec"]["template"]["spec"]
     security = pod["securityContext"]
-    after_user = [name for name, _ in stages[1].instructions]
+    after_user = [name for name, _ in stages[-1].instructions]
 
-    assert stages[1].all("USER") == [f"{security['runAsUser']}:{security['runAsGroup']}"]
+    assert stages[-1].all("USER") == [f"{security['runAsUser']}:{security['runAsGroup']}"]
     assert not {"RUN", "COPY"} & set(after_user[after_user.index("USER") :])
 
 
 def test_every_program_of_the_chart_is_inside(stages: list[Stage], chart: Rendered) -> None:
-    copied = {line.split()[0] for line in stages[1].all("COPY") if not line.startswith("--from")}
+    copied = {line.split()[0] for line in stages[-1].all("COPY") if not line.startswith("--from")}
     programs = {
         container["args"][0]
         for deployment in chart.of_kind("Deployment").values()
@@ -71,13 +79,13 @@ def test_every_program_of_the_chart_is_inside(stages: list[Stage], chart: Render
         if "command" not in container
     }
 
-    assert stages[1].all("ENTRYPOINT") == ['["python", "-m"]']
+    assert stages[-1].all("ENTRYPOINT") == ['["python", "-m"]']
     assert programs | {"bridge", "client/slurmclient", "LICENSE"} == copied
     assert [source for source in copied if not (ROOT / source).exists()] == []
 
 
 def test_the_programs_find_all_of_our_modules_inside(stages: list[Stage], tmp_path: Path) -> None:
-    for line in stages[1].all("COPY"):
+    for line in stages[-1].all("COPY"):
         source, _, target = line.partition(" ")
         if (ROOT / source).is_dir():
             shutil.copytree(ROOT / source, tmp_path / target)

@@ -1,12 +1,11 @@
 """The alert rules: promtool accepts them, each one fires when it should, and none does on a healthy day."""
 
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
+
+from tests.monitoring.judging import alerts, judged, promtool
 
 RULES = Path(__file__).parents[2] / "deploy/chart/files/rules.yaml"
 
@@ -92,62 +91,21 @@ SICK: Mapping[str, Mapping[str, str | None]] = {
 }
 
 
-def alerts() -> list[str]:
-    groups = yaml.safe_load(RULES.read_text())["groups"]
-    return [rule["alert"] for group in groups for rule in group["rules"]]
-
-
-def promtool(prometheus: Path, *arguments: str) -> str:
-    done = subprocess.run(
-        (str(prometheus / "promtool"), *arguments), capture_output=True, text=True, check=False
-    )
-    assert 0 == done.returncode, done.stdout + done.stderr
-    return done.stdout
-
-
-def firing(alert: str, count: int) -> dict[str, Any]:
-    return {
-        "expr": f'count(ALERTS{{alertname="{alert}",alertstate="firing"}})',
-        "eval_time": "60m",
-        "exp_samples": [{"labels": "{}", "value": count}] if count else [],
-    }
-
-
-def judged(
-    prometheus: Path, folder: Path, series: Mapping[str, str | None], expected: Mapping[str, int]
-) -> str:
-    """Whether exactly these alerts fire after an hour of these series."""
-    inputs = [{"series": name, "values": said} for name, said in series.items() if said is not None]
-    test = {
-        "interval": "1m",
-        "input_series": [{**one, "values": _by_the_minute(one["values"])} for one in inputs],
-        "promql_expr_test": [firing(alert, count) for alert, count in expected.items()],
-    }
-    file = folder / "test.yaml"
-    file.write_text(
-        yaml.safe_dump({"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": [test]})
-    )
-    return promtool(prometheus, "test", "rules", str(file))
-
-
-def _by_the_minute(values: str) -> str:
-    """`5x3` in short for `5+0x3`, promtool's own notation."""
-    return " ".join(part if "+" in part else part.replace("x", "+0x", 1) for part in values.split())
-
-
 def test_promtool_accepts_them(prometheus: Path) -> None:
-    assert f"{len(alerts())} rules found" in promtool(
+    assert f"{len(alerts(RULES))} rules found" in promtool(
         prometheus, "check", "rules", "--lint=all", "--lint-fatal", str(RULES)
     )
 
 
 def test_nothing_fires_on_a_healthy_day(prometheus: Path, tmp_path: Path) -> None:
-    assert "SUCCESS" in judged(prometheus, tmp_path, HEALTHY, dict.fromkeys(alerts(), 0))
+    assert "SUCCESS" in judged(
+        prometheus, RULES, tmp_path, HEALTHY, dict.fromkeys(alerts(RULES), 0)
+    )
 
 
-@pytest.mark.parametrize("alert", alerts())
+@pytest.mark.parametrize("alert", alerts(RULES))
 def test_each_fires_when_it_should_and_alone(prometheus: Path, tmp_path: Path, alert: str) -> None:
     series = {**HEALTHY, **SICK[alert]}
-    expected = {name: int(name == alert) for name in alerts()}
+    expected = {name: int(name == alert) for name in alerts(RULES)}
 
-    assert "SUCCESS" in judged(prometheus, tmp_path, series, expected)
+    assert "SUCCESS" in judged(prometheus, RULES, tmp_path, series, expected)

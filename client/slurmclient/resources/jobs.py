@@ -65,13 +65,21 @@ class Jobs(Watched[Job]):
         """
         return await super().get(name, as_=as_ or Job, **query)
 
-    async def parts(self, job_id: str | int) -> Listing[Job]:
+    @overload
+    async def parts(self, job_id: str | int) -> Listing[Job]: ...
+    @overload
+    async def parts(self, job_id: str | int, *, as_: type[V]) -> Listing[V]: ...
+    async def parts(self, job_id: str | int, *, as_: Any = None) -> Any:
         """Read all tasks of an array, or all components of a heterogeneous job.
+
+        Args:
+            job_id: The id of the job, array or heterogeneous job.
+            as_: A struct with the fields that you need.
 
         Raises:
             NotFound: If there is no such job.
         """
-        return await self._speaker.read_all("slurm_get_job", "jobs", Job, {"job_id": job_id})
+        return await self._speaker.read_all("slurm_get_job", "jobs", as_ or Job, {"job_id": job_id})
 
     async def states(self, job_ids: Iterable[str | int] = ()) -> Mapping[str, frozenset[str]]:
         """Read the states of these jobs, or of all: 38 bytes a job instead of 5 kB.

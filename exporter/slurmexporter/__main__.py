@@ -1,0 +1,5 @@
+"""Run with `python -m slurmexporter`."""
+
+from slurmexporter.program.cli import main
+
+main()

@@ -1,0 +1,260 @@
+"""Reading jobs: the states of all, then only the jobs whose state has changed, within a budget."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Final
+
+from slurmclient import Client, LostReply, NotFound, SlurmError
+from slurmexporter.collecting.journal import Journal
+from slurmexporter.families.picture import JobsReading
+from slurmexporter.jobtable.table import JobTable
+from slurmexporter.jobtable.tally import Tally
+from slurmexporter.readings.cells import Cell, grouped
+from slurmexporter.readings.job import Job, JobView, job_of
+from slurmexporter.settings import Settings
+
+_AT_A_TIME: Final = 2
+"""Jobs to read concurrently; slurmrestd has threads for others."""
+_FEW: Final = 50
+_SHARE: Final = 4
+"""More changed jobs than `_FEW` and a quarter of all are cheaper to list than to read singly."""
+_RECORDS_PER_YIELD: Final = 500
+"""Records to take before other tasks get their turn: a scrape must not wait for a long list."""
+_LIST_PAUSES: Final = 8.0
+"""Pauses between lists, as multiples of how long a list takes."""
+_STATE_S: Final = 5e-6
+_TASKS_S: Final = 6e-9
+_RECORD_S: Final = 5e-4
+_LIST_S: Final = 0.03
+"""What slurmrestd needs for the state of a job, for the tasks of an array squared, for a job in a
+list, and for a list; measured with 26.05.
+"""
+LARGE_ARRAYS: Final = "large_arrays"
+FILLING: Final = "filling"
+OVER_BUDGET: Final = "look_rate"
+
+
+class JobCollector:
+    """Keeps the table of jobs up to date."""
+
+    def __init__(
+        self,
+        slurm: Client,
+        settings: Settings,
+        journal: Journal,
+        *,
+        wall: Callable[[], float] = time.time,  # noqa: TID251  # the default clock of a program
+    ) -> None:
+        """Start with an empty table.
+
+        Args:
+            slurm: An open client.
+            settings: Say what may be asked.
+            journal: Takes down what is odd and what is left out.
+            wall: Returns seconds since 1970, as Slurm counts them.
+        """
+        self._slurm = slurm
+        self._settings = settings
+        self._journal = journal
+        self._wall = wall
+        self.table = JobTable(Tally(top_accounts=settings.limits.top_accounts))
+        self._first: set[str] | None = None
+        """Jobs that were there before the table and have not been read yet; None before the first
+        reading.
+        """
+        self._started: datetime | None = None
+        self._needs_list = True
+        self._is_list_too_slow = False
+        self._is_listing = False
+        self._list_took_s = 0.0
+        self._cells: Sequence[Cell] = ()
+        self._is_changed = True
+
+    @property
+    def pause_s(self) -> float:
+        """How long to wait at least until the next reading: lists cost Slurm a lot."""
+        return self._list_took_s * _LIST_PAUSES if self._is_listing else 0.0
+
+    async def read(self, *, pace: float) -> JobsReading:
+        """Read the states of all jobs, and those jobs whose state has changed.
+
+        Where large arrays make the states dearer than all jobs, list all jobs instead.
+
+        Args:
+            pace: The factor by which to ask less.
+
+        Raises:
+            SlurmError: If they could not be read.
+        """
+        at_s = self._wall()
+        self._is_listing = lists_instead(self.table.jobs())
+        unread = 0
+        if not self._is_listing:
+            try:
+                unread = await self._read_changed(pace)
+            except LostReply as error:
+                if error.operation != "slurm_get_jobs_state":
+                    raise
+                # A large array may just have come. If slurmctld hangs, the list fails as well.
+                self._is_listing = True
+        if self._is_listing:
+            await self._check_start()
+            await self._list_all(is_whole=True)
+        self._journal.degrade(LARGE_ARRAYS, holds=self._is_listing)
+        self._journal.degrade(OVER_BUDGET, holds=unread > _FEW and not self._first)
+        self._journal.degrade(FILLING, holds=bool(self._first))
+        self.table.credit_running(at_s)
+        return await self._reading(at_s, unread)
+
+    async def _read_changed(self, pace: float) -> int:
+        """Read all states and the jobs whose state has changed; return how many are left."""
+        states = await self._slurm.jobs.states()
+        await self._check_start()
+        changes = self.table.compare(states)
+        if self._first is None:
+            self._first = set(changes.changed)
+        else:
+            self._first.intersection_update(changes.changed)
+        for base in changes.gone:
+            self.table.drop(base)
+            self._is_changed = True
+        await self._look(changes.changed, len(states), pace)
+        return len(self.table.compare(states).changed)
+
+    async def read_reasons(self, seconds: float, *, pace: float) -> None:
+        """Read the waiting jobs that were read longest ago, as many as the budget allows.
+
+        Args:
+            seconds: The time that the budget is for.
+            pace: The factor by which to ask less.
+
+        Raises:
+            SlurmError: If they could not be read.
+        """
+        if self._is_listing:
+            return
+        rate = min(self._settings.reason_rate, self._settings.look_rate) / pace
+        bases = self.table.least_recently_read(max(1, int(rate * seconds)))
+        await self._look_at_each(bases)
+
+    async def _check_start(self) -> None:
+        """Distrust the table if slurmctld has restarted: ids may be other jobs' now."""
+        statistics = await self._slurm.diag()
+        started = statistics.req_time_start
+        if statistics.req_time is not None:
+            self.table.skew_s = statistics.req_time.timestamp() - self._wall()
+        if self._started is not None and started != self._started:
+            self.table.distrust()
+            self._needs_list = True
+        self._started = started
+
+    async def _look(self, changed: Sequence[str], total: int, pace: float) -> None:
+        many = len(changed) > max(_FEW, total // _SHARE)
+        is_small = total <= self._settings.full_list_max and not self._is_list_too_slow
+        if (self._needs_list or many) and is_small and changed:
+            try:
+                await self._list_all()
+            except LostReply:
+                # It would take as long the next time: read the jobs one by one from now on.
+                self._is_list_too_slow = True
+                raise
+        else:
+            most = int(self._settings.look_rate * self._settings.interval_s / pace)
+            await self._look_at_each(changed[: max(1, most)])
+        self._needs_list = False
+
+    async def _list_all(self, *, is_whole: bool = False) -> None:
+        """List all jobs; the answer is decoded job by job while it arrives.
+
+        Args:
+            is_whole: Whether jobs that are not in the list are gone; else the states say that.
+        """
+        began_s = self._wall()
+        if is_whole:
+            self.table.compare({})
+        expected = {base: self.table.expected(base) for base in self.table.bases()}
+        found: dict[str, list[Job]] = {}
+        count = 0
+        async for view in self._slurm.jobs.iter(as_=JobView):
+            job = job_of(view)
+            found.setdefault(job.base, []).append(job)
+            count += 1
+            if count % _RECORDS_PER_YIELD == 0:
+                await asyncio.sleep(0)
+        if is_whole:
+            if self._first is None:
+                self._first = set(found)
+            for base in self.table.rows.keys() - found.keys():
+                self.table.drop(base)
+                self._is_changed = True
+        for base, jobs in found.items():
+            self._take(base, jobs, expected.get(base), began_s)
+        self._first = set()
+        self._list_took_s = self._wall() - began_s
+
+    async def _look_at_each(self, bases: Sequence[str]) -> None:
+        waiting = iter(bases)
+
+        async def look() -> None:
+            for base in waiting:
+                await self._look_at(base)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(_AT_A_TIME, len(bases))):
+                    group.create_task(look())
+        except ExceptionGroup as failures:  # one server, so the first failure explains the others
+            raise failures.exceptions[0] from None
+
+    async def _look_at(self, base: str) -> None:
+        began_s, expected = self._wall(), self.table.expected(base)
+        try:
+            listed = await self._slurm.jobs.parts(base, as_=JobView)
+        except NotFound:
+            self._take(base, [], expected, began_s)
+            return
+        except SlurmError as error:
+            if error.outcome not in {"malformed", "rejected"}:
+                raise
+            self._journal.odd["jobs"] += 1
+            return
+        self._journal.odd["jobs"] += len(listed.odd)
+        if listed or not listed.odd:
+            self._take(base, [job_of(view) for view in listed], expected, began_s)
+
+    def _take(self, base: str, jobs: list[Job], expected: object, began_s: float) -> None:
+        is_first = self._first is not None and base in self._first
+        self.table.take(base, jobs, expected=expected, began_s=began_s, is_first=is_first)  # type: ignore[arg-type]  # from `expected`
+        self._is_changed = True
+        if self._first:
+            self._first.discard(base)
+
+    async def _reading(self, at_s: float, unread: int) -> JobsReading:
+        if self._is_changed:
+            self._is_changed = False
+            self._cells = await asyncio.to_thread(grouped, tuple(self.table.jobs()))
+        most = self._settings.job_info
+        alive = (job for job in self.table.jobs() if not job.has_ended)
+        return JobsReading(
+            cells=self._cells,
+            tally=self.table.tally.copy(),
+            at_s=at_s,
+            unread=unread,
+            reason_age_s=self.table.reason_age_s(at_s),
+            single=[job for job, _ in zip(alive, range(most), strict=False)] if most else (),
+        )
+
+
+def lists_instead(jobs: Iterable[Job]) -> bool:
+    """Return whether listing all jobs costs slurmrestd less than reading their states.
+
+    `/jobs/state` has an entry for each waiting task of an array, and takes the square of their
+    number: 0.6 s for 10 000 tasks, a minute for 100 000.
+    """
+    records = squares = 0
+    for job in jobs:
+        records += 1
+        squares += job.tasks * job.tasks if job.tasks > 1 else 0
+    return records * _STATE_S + squares * _TASKS_S > _LIST_S + records * _RECORD_S

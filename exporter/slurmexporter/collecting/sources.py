@@ -1,0 +1,137 @@
+"""What is read, but jobs: each source is one function, and fails alone."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+from slurmclient import Client, Listing, SlurmError
+from slurmclient.models import DatabasePing, License, Reservation, Share, Statistics
+from slurmexporter.collecting.journal import Journal
+from slurmexporter.families.picture import AccountingReading, ControllersReading
+from slurmexporter.readings.node import NodeView, PartitionView, SlurmNode, node_of
+from slurmexporter.settings import Settings
+
+Read = Callable[[], Awaitable[object]]
+"""Returns a reading; None if nothing has changed since the last one."""
+T = TypeVar("T")
+
+
+class Sources:
+    """Reads nodes, partitions, statistics and the rest."""
+
+    def __init__(self, slurm: Client, settings: Settings, journal: Journal) -> None:
+        """Read nothing yet.
+
+        Args:
+            slurm: An open client.
+            settings: Say whether there is accounting.
+            journal: Takes down what is odd.
+        """
+        self._slurm = slurm
+        self._settings = settings
+        self._journal = journal
+        self._nodes_at: datetime | None = None
+        self._partitions_at: datetime | None = None
+
+    def all(self) -> dict[str, Read]:
+        """Return the functions that read, by the names of their sources."""
+        found: dict[str, Read] = {
+            "controllers": self.controllers,
+            "scheduler": self.scheduler,
+            "nodes": self.nodes,
+            "partitions": self.partitions,
+            "licenses": self.licenses,
+            "reservations": self.reservations,
+            "shares": self.shares,
+        }
+        if self._settings.has_accounting:
+            found["accounting"] = self.accounting
+        return found
+
+    def start_over(self, source: str) -> None:
+        """Read a source as a whole next time: its last reading is not shown any more."""
+        if source == "nodes":
+            self._nodes_at = None
+        if source == "partitions":
+            self._partitions_at = None
+
+    async def controllers(self) -> ControllersReading:
+        """Ask who answers."""
+        dialect = await self._slurm.dialect()
+        pings = await self._slurm.ping()
+        databases: Sequence[DatabasePing] = ()
+        if self._settings.has_accounting:
+            databases = await self._databases()
+        return ControllersReading(
+            controllers=pings,
+            databases=databases,
+            release=dialect.release,
+            cluster=dialect.cluster,
+            api=f"v0.0.{dialect.version}",
+        )
+
+    async def scheduler(self) -> Statistics:
+        """Read slurmctld's statistics."""
+        return await self._slurm.diag()
+
+    async def nodes(self) -> Sequence[SlurmNode] | None:
+        """Read all nodes, unless none has changed."""
+        listed = await self._slurm.nodes.list_if_changed(self._nodes_at, as_=NodeView)
+        if listed is None:
+            return None
+        self._note("nodes", listed)
+        self._nodes_at = listed.updated_at
+        return [node_of(view) for view in listed]
+
+    async def partitions(self) -> Sequence[PartitionView] | None:
+        """Read all partitions, unless none has changed."""
+        listed = await self._slurm.partitions.list_if_changed(
+            self._partitions_at, as_=PartitionView
+        )
+        if listed is None:
+            return None
+        self._note("partitions", listed)
+        self._partitions_at = listed.updated_at
+        return listed
+
+    async def licenses(self) -> Sequence[License]:
+        """Read the licenses."""
+        return self._note("licenses", await self._slurm.licenses.list())
+
+    async def reservations(self) -> Sequence[Reservation]:
+        """Read the reservations."""
+        return self._note("reservations", await self._slurm.reservations.list())
+
+    async def shares(self) -> Sequence[Share]:
+        """Read the fair-share tree; empty without the multifactor priority plugin."""
+        return self._note("shares", await self._slurm.shares.list())
+
+    async def accounting(self) -> AccountingReading | None:
+        """Read limits and slurmdbd's statistics; nothing if this Slurm has no accounting."""
+        if self._journal.are_databases_up is None:
+            await self._databases()
+        if self._journal.are_databases_up is None:
+            return None
+        cluster = (await self._slurm.dialect()).cluster
+        return AccountingReading(
+            associations=await self._slurm.db.associations.list(cluster=cluster),
+            qos=await self._slurm.db.qos.list(),
+            statistics=await self._slurm.db.diag(),
+        )
+
+    async def _databases(self) -> Sequence[DatabasePing]:
+        """Ask which slurmdbd answer; none does where Slurm has no accounting."""
+        try:
+            pings = await self._slurm.db.ping()
+        except SlurmError:
+            if self._journal.are_databases_up is not None:
+                self._journal.are_databases_up = False
+            return ()
+        self._journal.are_databases_up = (
+            any(ping.responding for ping in pings) if pings else self._journal.are_databases_up
+        )
+        return pings
+
+    def _note(self, source: str, listed: Listing[T]) -> Listing[T]:
+        self._journal.odd[source] += len(listed.odd)
+        return listed

@@ -1,0 +1,55 @@
+"""Sums over cells of jobs by partition, account and user, within the budget of label values."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from slurmexporter.families.chapter import Limits
+from slurmexporter.readings.cells import Cell
+from slurmexporter.text.budget import OTHER, largest
+
+Namer = Callable[[Cell], Iterable[str]]
+"""Returns the label values that a cell counts under; several for a job in several partitions."""
+
+
+def in_partitions(cell: Cell) -> Iterable[str]:
+    """Return the partitions of a cell: all that waiting jobs may run in, the one they run in later."""
+    return cell.traits.partitions
+
+
+def by_account(cells: Iterable[Cell], limits: Limits) -> Namer:
+    """Return the account of a cell; accounts beyond the budget are `(other)`."""
+    return _budgeted(cells, lambda cell: cell.traits.account, limits.top_accounts)
+
+
+def by_user(cells: Iterable[Cell], limits: Limits) -> Namer:
+    """Return the user of a cell; users beyond the budget are `(other)`. None without a budget."""
+    if not limits.top_users:
+        return lambda _: ()
+    return _budgeted(cells, lambda cell: cell.traits.user, limits.top_users)
+
+
+def groups(
+    cells: Iterable[Cell], name: Namer, always: Iterable[str] = ()
+) -> Mapping[str, Sequence[Cell]]:
+    """Group cells by a label, with an empty group for each name that must always be there."""
+    found: dict[str, list[Cell]] = {each: [] for each in always}
+    for cell in cells:
+        for each in name(cell):
+            found.setdefault(each, []).append(cell)
+    return found
+
+
+def sums(
+    cells: Iterable[Cell], key: Callable[[Cell], str], amount: Callable[[Cell], float]
+) -> Iterator[tuple[str, float]]:
+    """Yield the sum of an amount by key."""
+    found: dict[str, float] = defaultdict(float)
+    for cell in cells:
+        found[key(cell)] += amount(cell)
+    yield from found.items()
+
+
+def _budgeted(cells: Iterable[Cell], name: Callable[[Cell], str], most: int) -> Namer:
+    weights = dict(sums(cells, name, lambda cell: cell.tasks))
+    kept = largest(weights, most)
+    return lambda cell: (name(cell) if name(cell) in kept else OTHER,)

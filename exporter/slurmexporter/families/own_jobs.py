@@ -1,0 +1,283 @@
+"""Own names: jobs now, and counters of what has happened to them."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from slurmexporter.families import counting
+from slurmexporter.families.chapter import Chapter, Limits, Written
+from slurmexporter.families.picture import JobsReading, Picture
+from slurmexporter.jobtable.tally import Tally
+from slurmexporter.readings.cells import Cell
+from slurmexporter.readings.states import JOB_FLAGS, JOB_STATES
+from slurmexporter.text.family import Family, Metric
+
+_TASKS: Final = "each task of an array is a job"
+STATE: Final = Family("slurm_jobs_by_state", "gauge", f"Jobs by base state; {_TASKS}.", ("state",))
+FLAG: Final = Family(
+    "slurm_jobs_by_flag", "gauge", f"Jobs by flag beside their base state; {_TASKS}.", ("flag",)
+)
+HELD: Final = Family(
+    "slurm_jobs_held", "gauge", f"Jobs that a user or administrator holds; {_TASKS}."
+)
+PARTITION: Final = Family(
+    "slurm_partition_jobs_by_state",
+    "gauge",
+    "Jobs by partition and base state. A waiting job counts in each partition that it may run in.",
+    ("partition", "state"),
+)
+ACCOUNT: Final = Family(
+    "slurm_account_jobs_by_state", "gauge", "Jobs by account and base state.", ("account", "state")
+)
+USER: Final = Family(
+    "slurm_user_jobs_by_state", "gauge", "Jobs by user and base state.", ("user", "state")
+)
+QOS: Final = Family(
+    "slurm_qos_jobs_by_state", "gauge", "Jobs by QOS and base state.", ("qos", "state")
+)
+
+_RESOURCES: Final = ("cpus", "gpus", "memory_bytes", "nodes")
+_WORDS: Final = {
+    "cpus": "CPUs",
+    "gpus": "GPUs",
+    "memory_bytes": "Memory in bytes",
+    "nodes": "Nodes, once for each job",
+}
+
+
+def _resources(prefix: str, words: str, label: str) -> Mapping[str, Family]:
+    return {
+        name: Family(f"{prefix}_{name}", "gauge", f"{_WORDS[name]} {words} by {label}.", (label,))
+        for name in _RESOURCES
+    }
+
+
+ALLOCATED: Final = _resources("slurm_allocated", "that jobs hold,", "partition")
+REQUESTED: Final = _resources("slurm_requested", "that waiting jobs ask for,", "partition")
+ACCOUNT_ALLOCATED: Final = _resources("slurm_account_allocated", "that jobs hold,", "account")
+USER_ALLOCATED: Final = _resources("slurm_user_allocated", "that jobs hold,", "user")
+QOS_ALLOCATED: Final = _resources("slurm_qos_allocated", "that jobs hold,", "qos")
+
+PENDING: Final = Family(
+    "slurm_pending_jobs",
+    "gauge",
+    f"Waiting jobs by Slurm's reason; {_TASKS}. See slurm_pending_reason_age_seconds.",
+    ("partition", "reason"),
+)
+DEPENDENT: Final = Family(
+    "slurm_pending_dependent_jobs", "gauge", f"Waiting jobs that depend on others; {_TASKS}."
+)
+OLDEST: Final = Family(
+    "slurm_oldest_pending_seconds",
+    "gauge",
+    "How long the job that could start has waited that has waited longest.",
+    ("partition",),
+)
+REASON_AGE: Final = Family(
+    "slurm_pending_reason_age_seconds",
+    "gauge",
+    "How long ago the waiting job was read that was read longest ago.",
+)
+
+_BY: Final = ("partition", "account")
+SUBMITS: Final = Family("slurm_job_submits_total", "counter", f"Jobs submitted; {_TASKS}.", _BY)
+STARTS: Final = Family(
+    "slurm_job_starts_total", "counter", "Jobs started, each start counted.", _BY
+)
+REQUEUES: Final = Family("slurm_job_requeues_total", "counter", "Jobs requeued.", _BY)
+ENDS: Final = Family(
+    "slurm_job_ends_total",
+    "counter",
+    "Jobs ended, each counted once. LOST: slurmctld forgot the job before its end was seen.",
+    (*_BY, "state"),
+)
+WAIT: Final = Family(
+    "slurm_job_wait_seconds",
+    "histogram",
+    "How long jobs waited that have started, since they were eligible.",
+    ("partition",),
+)
+RUN: Final = Family(
+    "slurm_job_run_seconds",
+    "histogram",
+    "How long jobs ran that have ended, without the time they were suspended.",
+    ("partition", "state"),
+)
+LIMIT: Final = Family(
+    "slurm_job_timelimit_used_ratio",
+    "histogram",
+    "The share of its time limit that a job used that has ended.",
+    ("partition",),
+)
+_HELD_FOR: Final = "allocated to jobs, as time passes, without the time they were suspended."
+CPU_S: Final = Family(
+    "slurm_allocated_cpu_seconds_total", "counter", f"CPU-seconds {_HELD_FOR}", _BY
+)
+GPU_S: Final = Family(
+    "slurm_allocated_gpu_seconds_total", "counter", f"GPU-seconds {_HELD_FOR}", _BY
+)
+NODE_S: Final = Family(
+    "slurm_allocated_node_seconds_total", "counter", f"Node-seconds {_HELD_FOR}", _BY
+)
+UNREAD: Final = Family(
+    "slurm_exporter_unread_jobs",
+    "gauge",
+    "Jobs whose latest state has not been read in detail yet.",
+)
+
+_INFO_LABELS: Final = ("job_id", "user", "account", "partition", "qos", "name", "state")
+INFO: Final = Family(
+    "slurm_job_info", "gauge", "A job that has not ended; always 1. Needs --job-info.", _INFO_LABELS
+)
+JOB_CPUS: Final = Family("slurm_job_cpus", "gauge", "CPUs of a job. Needs --job-info.", ("job_id",))
+JOB_GPUS: Final = Family("slurm_job_gpus", "gauge", "GPUs of a job. Needs --job-info.", ("job_id",))
+JOB_MEMORY: Final = Family(
+    "slurm_job_memory_bytes", "gauge", "Memory of a job. Needs --job-info.", ("job_id",)
+)
+JOB_START: Final = Family(
+    "slurm_job_start_timestamp_seconds",
+    "gauge",
+    "When a job started. Needs --job-info.",
+    ("job_id",),
+)
+JOB_END: Final = Family(
+    "slurm_job_end_limit_timestamp_seconds",
+    "gauge",
+    "When a job reaches its time limit. Needs --job-info.",
+    ("job_id",),
+)
+
+
+def jobs_now(picture: Picture, limits: Limits) -> Iterable[Metric]:
+    """Return jobs by state, partition, account, user and QOS, and what they hold and ask for."""
+    reading, partitions = _reading(picture), picture.partitions or ()
+    cells, out = reading.cells, Written()
+    _states(out, STATE, (), cells)
+    for flag in JOB_FLAGS:
+        out.add(FLAG, sum(cell.tasks for cell in cells if flag in cell.traits.flags), flag)
+    out.add(HELD, sum(cell.tasks for cell in cells if cell.traits.is_held))
+    names = [partition.name for partition in partitions]
+    for name, group in counting.groups(cells, counting.in_partitions, names).items():
+        _states(out, PARTITION, (name,), group)
+        _amounts(out, ALLOCATED, name, (cell for cell in group if cell.holds))
+        _amounts(out, REQUESTED, name, (cell for cell in group if cell.is_pending))
+    for family, amounts, namer in (
+        (ACCOUNT, ACCOUNT_ALLOCATED, counting.by_account(cells, limits)),
+        (USER, USER_ALLOCATED, counting.by_user(cells, limits)),
+        (QOS, QOS_ALLOCATED, lambda cell: (cell.traits.qos,)),
+    ):
+        for name, group in counting.groups(cells, namer).items():
+            _states(out, family, (name,), group, zeros=False)
+            _amounts(out, amounts, name, (cell for cell in group if cell.holds))
+    return out
+
+
+def waiting(picture: Picture, _: Limits) -> Iterable[Metric]:
+    """Return why jobs wait, and for how long."""
+    reading, out = _reading(picture), Written()
+    pending = [cell for cell in reading.cells if cell.is_pending]
+    names = [partition.name for partition in picture.partitions or ()]
+    for name, group in counting.groups(pending, counting.in_partitions, names).items():
+        for reason, tasks in counting.sums(
+            group, lambda cell: cell.traits.reason or "None", lambda cell: cell.tasks
+        ):
+            out.add(PENDING, tasks, name, reason)
+        able = [cell.oldest_s for cell in group if not cell.traits.is_held and cell.oldest_s]
+        out.add(OLDEST, max(0.0, reading.at_s - min(able, default=reading.at_s)), name)
+    out.add(DEPENDENT, sum(cell.tasks for cell in pending if cell.traits.has_dependency))
+    out.add(REASON_AGE, reading.reason_age_s)
+    out.add(UNREAD, reading.unread)
+    return out
+
+
+def counters(picture: Picture, _: Limits) -> Iterator[Metric]:
+    """Return the counters and histograms of what has happened to jobs."""
+    tally: Tally = _reading(picture).tally
+    for family, counts in (
+        (SUBMITS, tally.submits),
+        (STARTS, tally.starts),
+        (REQUEUES, tally.requeues),
+        (CPU_S, tally.cpu_s),
+        (GPU_S, tally.gpu_s),
+        (NODE_S, tally.node_s),
+    ):
+        yield family, [(where, float(count)) for where, count in sorted(counts.items())]
+    yield ENDS, [(where, float(count)) for where, count in sorted(tally.ends.items())]
+    yield WAIT, [((name,), value) for name, value in sorted(tally.wait_s.items())]
+    yield RUN, sorted(tally.run_s.items(), key=lambda item: item[0])
+    yield LIMIT, [((name,), value) for name, value in sorted(tally.limit_used.items())]
+
+
+def single_jobs(picture: Picture, _: Limits) -> Iterable[Metric]:
+    """Return series of single jobs, as far as they are switched on."""
+    out = Written()
+    for job in _reading(picture).single:
+        name = str(job.job_id)
+        partition = ",".join(job.partitions)
+        out.add(INFO, 1, name, job.user, job.account, partition, job.qos, job.name, job.state)
+        out.add(JOB_CPUS, job.cpus, name)
+        out.add(JOB_GPUS, job.gpus, name)
+        out.add(JOB_MEMORY, job.memory_bytes, name)
+        if job.has_started:
+            out.add(JOB_START, job.start_s, name)
+            out.add(JOB_END, job.start_s + job.limit_s, name)
+    return out
+
+
+def _reading(picture: Picture) -> JobsReading:
+    if picture.jobs is None:
+        raise ValueError("a chapter is only written if its sources have been read")
+    return picture.jobs
+
+
+def _states(
+    out: Written,
+    family: Family,
+    labels: tuple[str, ...],
+    cells: Iterable[Cell],
+    *,
+    zeros: bool = True,
+) -> None:
+    counts = dict.fromkeys(JOB_STATES, 0) if zeros else {}
+    for cell in cells:
+        state = cell.traits.state
+        counts[state] = counts.get(state, 0) + cell.tasks
+    for state, count in counts.items():
+        out.add(family, count, *labels, state)
+
+
+def _amounts(
+    out: Written, families: Mapping[str, Family], name: str, cells: Iterable[Cell]
+) -> None:
+    group = list(cells)
+    for resource, family in families.items():
+        out.add(family, sum(getattr(cell, resource) for cell in group), name)
+
+
+JOBS: Final = Chapter(
+    name="jobs",
+    sources=("jobs", "partitions"),
+    families=(
+        STATE, FLAG, HELD, PARTITION, ACCOUNT, USER, QOS,
+        *ALLOCATED.values(), *REQUESTED.values(),
+        *ACCOUNT_ALLOCATED.values(), *USER_ALLOCATED.values(), *QOS_ALLOCATED.values(),
+    ),
+    write=jobs_now,
+)  # fmt: skip
+WAITING: Final = Chapter(
+    name="waiting",
+    sources=("jobs", "partitions"),
+    families=(PENDING, DEPENDENT, OLDEST, REASON_AGE, UNREAD),
+    write=waiting,
+)
+COUNTERS: Final = Chapter(
+    name="counters",
+    sources=("jobs",),
+    families=(SUBMITS, STARTS, REQUEUES, ENDS, WAIT, RUN, LIMIT, CPU_S, GPU_S, NODE_S),
+    write=counters,
+)
+SINGLE: Final = Chapter(
+    name="single jobs",
+    sources=("jobs",),
+    families=(INFO, JOB_CPUS, JOB_GPUS, JOB_MEMORY, JOB_START, JOB_END),
+    write=single_jobs,
+)

@@ -1,0 +1,251 @@
+"""The families of vpenso's prometheus-slurm-exporter, for its dashboards (4323, 23350).
+
+Its names have no units and its memory is in MB (MiB, as Slurm counts); both are kept for the dashboards.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from slurmclient.models import Statistics
+from slurmexporter.families import counting
+from slurmexporter.families.chapter import Chapter, Limits, Written
+from slurmexporter.families.picture import Picture
+from slurmexporter.readings.cells import Cell
+from slurmexporter.readings.node import SlurmNode
+from slurmexporter.readings.tres import MIB
+from slurmexporter.text.family import Family, Metric
+
+
+def _gauge(name: str, words: str, *labels: str) -> Family:
+    return Family(f"slurm_{name}", "gauge", words, labels)
+
+
+_GROUP_WORDS: Final = {
+    "jobs_pending": "Waiting jobs",
+    "jobs_running": "Running jobs",
+    "cpus_running": "CPUs that running jobs have",
+    "jobs_suspended": "Suspended jobs",
+}
+ACCOUNTS: Final = {s: _gauge(f"account_{s}", f"{w}.", "account") for s, w in _GROUP_WORDS.items()}
+USERS: Final = {s: _gauge(f"user_{s}", f"{w}.", "user") for s, w in _GROUP_WORDS.items()}
+
+_QUEUE: Final = {
+    "pending": "PENDING",
+    "running": "RUNNING",
+    "suspended": "SUSPENDED",
+    "cancelled": "CANCELLED",
+    "completed": "COMPLETED",
+    "failed": "FAILED",
+    "timeout": "TIMEOUT",
+    "preempted": "PREEMPTED",
+    "node_fail": "NODE_FAIL",
+}
+QUEUE: Final = {s: _gauge(f"queue_{s}", f"Jobs in state {v}.") for s, v in _QUEUE.items()}
+QUEUE_DEPENDENCY: Final = _gauge("queue_pending_dependency", "Waiting jobs that depend on others.")
+QUEUE_COMPLETING: Final = _gauge("queue_completing", "Jobs with flag COMPLETING.")
+QUEUE_CONFIGURING: Final = _gauge("queue_configuring", "Jobs with flag CONFIGURING.")
+
+CPUS: Final = {
+    "alloc": _gauge("cpus_alloc", "CPUs that jobs have."),
+    "idle": _gauge("cpus_idle", "Idle CPUs."),
+    "other": _gauge("cpus_other", "CPUs of nodes that are down or drained."),
+    "total": _gauge("cpus_total", "CPUs."),
+}
+GPUS: Final = {
+    "alloc": _gauge("gpus_alloc", "GPUs that jobs have."),
+    "idle": _gauge("gpus_idle", "Idle GPUs."),
+    "total": _gauge("gpus_total", "GPUs."),
+    "utilization": _gauge("gpus_utilization", "The share of GPUs that jobs have."),
+}
+PARTITION: Final = {
+    "allocated": _gauge("partition_cpus_allocated", "CPUs that jobs have.", "partition"),
+    "idle": _gauge("partition_cpus_idle", "Idle CPUs.", "partition"),
+    "other": _gauge("partition_cpus_other", "CPUs of nodes that are down or drained.", "partition"),
+    "total": _gauge("partition_cpus_total", "CPUs.", "partition"),
+}
+PARTITION_PENDING: Final = _gauge("partition_jobs_pending", "Waiting jobs.", "partition")
+_NODE: Final = ("node", "status")
+NODE: Final = {
+    "cpu_alloc": _gauge("node_cpu_alloc", "CPUs of a node that jobs have.", *_NODE),
+    "cpu_idle": _gauge("node_cpu_idle", "Idle CPUs of a node.", *_NODE),
+    "cpu_other": _gauge("node_cpu_other", "CPUs of a node that is down or drained.", *_NODE),
+    "cpu_total": _gauge("node_cpu_total", "CPUs of a node.", *_NODE),
+    "mem_alloc": _gauge("node_mem_alloc", "Memory of a node that jobs have, in MiB.", *_NODE),
+    "mem_total": _gauge("node_mem_total", "Memory of a node, in MiB.", *_NODE),
+}
+
+
+def _without_flags(state: str) -> Callable[[SlurmNode], bool]:
+    return lambda node: node.state == state and not _is_apart(node)
+
+
+_NODES: Final[Mapping[str, tuple[str, Callable[[SlurmNode], bool]]]] = {
+    "alloc": ("allocated", _without_flags("ALLOCATED")),
+    "comp": ("completing", lambda node: "COMPLETING" in node.flags),
+    "down": ("down", lambda node: node.state == "DOWN"),
+    "drain": ("drained or draining", lambda node: "DRAIN" in node.flags and node.state != "DOWN"),
+    "err": ("in error", lambda node: node.state == "ERROR"),
+    "fail": ("failing", lambda node: "FAIL" in node.flags),
+    "idle": ("idle", _without_flags("IDLE")),
+    "maint": ("in maintenance", lambda node: "MAINTENANCE" in node.flags),
+    "mix": ("allocated in part", _without_flags("MIXED")),
+    "resv": ("reserved", lambda node: "RESERVED" in node.flags),
+}
+NODES: Final = {s: _gauge(f"nodes_{s}", f"Nodes that are {w}.") for s, (w, _) in _NODES.items()}
+FAIRSHARE: Final = _gauge("account_fairshare", "Fair-share factor of an account.", "account")
+
+_SCHEDULER: Final[Mapping[str, tuple[str, Callable[[Statistics], float]]]] = {
+    "threads": ("Threads of slurmctld", lambda s: s.server_thread_count),
+    "queue_size": ("RPCs that wait to be sent by slurmctld", lambda s: s.agent_queue_size),
+    "dbd_queue_size": ("Messages that wait to be sent to slurmdbd", lambda s: s.dbd_agent_queue_size),
+    "last_cycle": ("Last cycle of the main scheduler in microseconds", lambda s: s.schedule_cycle_last),
+    "mean_cycle": ("Mean cycle of the main scheduler in microseconds", lambda s: s.schedule_cycle_mean),
+    "cycle_per_minute": ("Cycles of the main scheduler per minute", lambda s: s.schedule_cycle_per_minute),
+    "backfill_last_cycle": ("Last backfill cycle in microseconds", lambda s: s.bf_cycle_last),
+    "backfill_mean_cycle": ("Mean backfill cycle in microseconds", lambda s: s.bf_cycle_mean),
+    "backfill_depth_mean": ("Mean depth of backfill cycles", lambda s: s.bf_depth_mean),
+    "backfilled_jobs_since_start_total": ("Backfilled jobs since slurmctld started", lambda s: s.bf_backfilled_jobs),
+    "backfilled_jobs_since_cycle_total": ("Backfilled jobs since midnight", lambda s: s.bf_last_backfilled_jobs),
+    "backfilled_heterogeneous_total": ("Backfilled heterogeneous components", lambda s: s.bf_backfilled_het_jobs),
+}  # fmt: skip
+SCHEDULER: Final = {s: _gauge(f"scheduler_{s}", f"{w}.") for s, (w, _) in _SCHEDULER.items()}
+
+
+def jobs(picture: Picture, limits: Limits) -> Iterable[Metric]:
+    """Return jobs in all, by account, user and partition."""
+    out = Written()
+    cells = picture.jobs.cells if picture.jobs else ()
+    for short, state in _QUEUE.items():
+        out.add(QUEUE[short], sum(c.tasks for c in cells if c.traits.state == state))
+    dependent = (c.tasks for c in cells if c.is_pending and c.traits.has_dependency)
+    out.add(QUEUE_DEPENDENCY, sum(dependent))
+    for family, flag in ((QUEUE_COMPLETING, "COMPLETING"), (QUEUE_CONFIGURING, "CONFIGURING")):
+        out.add(family, sum(c.tasks for c in cells if flag in c.traits.flags))
+    for families, namer in (
+        (ACCOUNTS, counting.by_account(cells, limits)),
+        (USERS, counting.by_user(cells, limits)),
+    ):
+        for name, group in counting.groups(cells, namer).items():
+            _group(out, families, name, group)
+    names = [partition.name for partition in picture.partitions or ()]
+    for name, group in counting.groups(cells, counting.in_partitions, names).items():
+        out.add(PARTITION_PENDING, sum(c.tasks for c in group if c.is_pending), name)
+    return out
+
+
+def nodes(picture: Picture, limits: Limits) -> Iterable[Metric]:
+    """Return nodes, CPUs and GPUs in all, by node and by partition."""
+    out, found = Written(), picture.nodes or ()
+    for short, (_words, holds) in _NODES.items():
+        out.add(NODES[short], sum(map(holds, found)))
+    _cpus(out, CPUS, (), found)
+    total = sum(node.gpus for node in found)
+    used = sum(node.allocated_gpus for node in found)
+    out.add(GPUS["total"], total)
+    out.add(GPUS["alloc"], used)
+    out.add(GPUS["idle"], total - used)
+    out.add(GPUS["utilization"], used / total if total else 0)
+    members: dict[str, list[SlurmNode]] = {one.name: [] for one in picture.partitions or ()}
+    for node in found:
+        if limits.node_series:
+            _one(out, node)
+        for name in node.partitions:
+            members.setdefault(name, []).append(node)
+    for name, group in members.items():
+        _cpus(out, PARTITION, (name,), group)
+    return out
+
+
+def scheduler(picture: Picture, _: Limits) -> Iterable[Metric]:
+    """Return slurmctld's statistics."""
+    out, statistics = Written(), picture.scheduler or Statistics()
+    for short, (_words, value) in _SCHEDULER.items():
+        out.add(SCHEDULER[short], value(statistics))
+    return out
+
+
+def fairshare(picture: Picture, _: Limits) -> Iterable[Metric]:
+    """Return the fair-share of accounts."""
+    out = Written()
+    for one in picture.shares or ():
+        if "USER" not in one.type and one.fairshare.factor is not None:
+            out.add(FAIRSHARE, one.fairshare.factor, one.name)
+    return out
+
+
+def _group(out: Written, families: Mapping[str, Family], name: str, cells: Sequence[Cell]) -> None:
+    for suffix, state in (
+        ("jobs_pending", "PENDING"),
+        ("jobs_running", "RUNNING"),
+        ("jobs_suspended", "SUSPENDED"),
+    ):
+        out.add(families[suffix], sum(c.tasks for c in cells if c.traits.state == state), name)
+    running = (c.cpus for c in cells if c.traits.state == "RUNNING")
+    out.add(families["cpus_running"], sum(running), name)
+
+
+def _cpus(
+    out: Written,
+    families: Mapping[str, Family],
+    labels: tuple[str, ...],
+    nodes: Sequence[SlurmNode],
+) -> None:
+    sums = [sum(column) for column in zip(*map(_shares_of_cpus, nodes), strict=True)] or [0] * 4
+    for family, amount in zip(families.values(), sums, strict=True):
+        out.add(family, amount, *labels)
+
+
+def _one(out: Written, node: SlurmNode) -> None:
+    labels = node.name, _status(node)
+    for suffix, amount in zip(
+        ("cpu_alloc", "cpu_idle", "cpu_other", "cpu_total"), _shares_of_cpus(node), strict=True
+    ):
+        out.add(NODE[suffix], amount, *labels)
+    out.add(NODE["mem_alloc"], node.allocated_memory_bytes // MIB, *labels)
+    out.add(NODE["mem_total"], node.memory_bytes // MIB, *labels)
+
+
+def _shares_of_cpus(node: SlurmNode) -> tuple[int, int, int, int]:
+    """Return allocated, idle, other and all CPUs, as `sinfo -o %C` has them."""
+    rest = node.effective_cpus - node.allocated_cpus
+    is_usable = node.state not in {"DOWN", "ERROR", "FUTURE", "UNKNOWN"} and not _is_apart(node)
+    idle, other = (rest, 0) if is_usable else (0, rest)
+    return node.allocated_cpus, idle, other, node.effective_cpus
+
+
+def _is_apart(node: SlurmNode) -> bool:
+    return bool(node.flags & {"DRAIN", "MAINTENANCE", "RESERVED", "FAIL"})
+
+
+def _status(node: SlurmNode) -> str:
+    if "DRAIN" in node.flags:
+        return "draining" if node.state in {"ALLOCATED", "MIXED"} else "drained"
+    return node.state.lower()
+
+
+CHAPTERS: Final = (
+    Chapter(
+        name="jobs",
+        sources=("jobs", "partitions"),
+        families=(
+            *QUEUE.values(), QUEUE_DEPENDENCY, QUEUE_COMPLETING, QUEUE_CONFIGURING,
+            *ACCOUNTS.values(), *USERS.values(), PARTITION_PENDING,
+        ),
+        write=jobs,
+    ),
+    Chapter(
+        name="nodes",
+        sources=("nodes", "partitions"),
+        families=(
+            *NODES.values(), *CPUS.values(), *GPUS.values(), *NODE.values(), *PARTITION.values(),
+        ),
+        write=nodes,
+    ),
+    Chapter(
+        name="scheduler",
+        sources=("scheduler",),
+        families=tuple(SCHEDULER.values()),
+        write=scheduler,
+    ),
+    Chapter(name="fairshare", sources=("shares",), families=(FAIRSHARE,), write=fairshare),
+)  # fmt: skip

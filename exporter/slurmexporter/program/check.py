@@ -1,0 +1,76 @@
+"""`--check`: what works with this Slurm, and what to do about the rest."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Final
+
+from slurmclient import Client, SlurmError, TooOld
+
+_TESTED: Final = "26.05"
+_WRITTEN_FOR: Final = (25, 5)
+_PRIVATE: Final = frozenset(
+    {"JOBS", "NODES", "PARTITIONS", "ACCOUNTS", "USERS", "USAGE", "RESERVATIONS"}
+)
+
+
+async def findings(slurm: Client) -> AsyncIterator[tuple[bool, str]]:
+    """Yield what was tried: whether it works, and in words what was found.
+
+    Args:
+        slurm: An open client.
+    """
+    try:
+        dialect = await slurm.dialect()
+    except SlurmError as error:
+        yield False, f"slurmrestd: {error}"
+        return
+    yield True, f"slurmrestd {dialect.release} of cluster {dialect.cluster}, v0.0.{dialect.version}"
+    if _release(dialect.release) < _WRITTEN_FOR:
+        yield False, f"Slurm {dialect.release}: the exporter is written for 25.05 and later"
+    for name, read in _readings(slurm):
+        yield await _tried(name, read)
+    yield await _privacy(slurm)
+
+
+def _readings(slurm: Client) -> tuple[tuple[str, Callable[[], Awaitable[Any]]], ...]:
+    return (
+        ("slurmctld", slurm.ping),
+        ("statistics", slurm.diag),
+        ("jobs", slurm.jobs.states),
+        ("nodes", slurm.nodes.list),
+        ("partitions", slurm.partitions.list),
+        ("licenses", slurm.licenses.list),
+        ("reservations", slurm.reservations.list),
+        ("fair-share", slurm.shares.list),
+        ("slurmdbd", slurm.db.ping),
+        ("limits of QOS", slurm.db.qos.list),
+        ("limits of associations", slurm.db.associations.list),
+    )
+
+
+async def _tried(name: str, read: Callable[[], Awaitable[Any]]) -> tuple[bool, str]:
+    try:
+        found = await read()
+    except SlurmError as error:
+        return False, f"{name}: {error}"
+    return True, f"{name}: {len(found)} read" if hasattr(found, "__len__") else f"{name}: read"
+
+
+async def _privacy(slurm: Client) -> tuple[bool, str]:
+    try:
+        hidden = (await slurm.conf()).private_data
+    except TooOld:
+        return True, "PrivateData: not known before v0.0.45; see `scontrol show config`"
+    except SlurmError as error:
+        return False, f"PrivateData: {error}"
+    if hidden := frozenset(one.upper() for one in hidden) & _PRIVATE:
+        words = ", ".join(sorted(hidden)).lower()
+        return True, (
+            f"PrivateData hides {words}: the token must be SlurmUser's, root's or an operator's, "
+            "or only what its user may see is counted"
+        )
+    return True, "PrivateData: nothing is hidden"
+
+
+def _release(text: str) -> tuple[int, ...]:
+    parts = text.split(".")[:2]
+    return tuple(int(part) for part in parts if part.isdecimal())

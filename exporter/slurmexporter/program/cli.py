@@ -1,0 +1,153 @@
+"""Runs the exporter: serves, prints one page, or checks."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+import time
+from importlib.metadata import PackageNotFoundError, version
+
+from aiohttp import web
+
+from slurmclient import Client, SlurmError, Tls, TokenFile, UnusableTls
+from slurmclient.transport import tokens
+from slurmclient.transport.jwt import expires_at
+from slurmclient.transport.tokens import TokenSource
+from slurmexporter.collecting.collector import Collector
+from slurmexporter.collecting.journal import Journal
+from slurmexporter.collecting.latest import Latest
+from slurmexporter.program import check
+from slurmexporter.program.arguments import Command, parse
+from slurmexporter.serving.app import Server
+from slurmexporter.serving.pages import Pages
+from slurmexporter.settings import Settings
+
+_CONNECTIONS = 6
+
+
+def main() -> None:
+    """Run the command."""
+    command = parse(sys.argv[1:], os.environ)
+    logging.basicConfig(
+        level=command.settings.log_level.upper(),
+        format="%(asctime)s %(levelname)s %(message)s",
+        stream=sys.stderr,
+    )
+    logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
+    try:
+        code = asyncio.run(run(command))
+    except (OSError, ValueError, UnusableTls) as error:
+        sys.exit(f"slurm-exporter: {error}")
+    sys.exit(code)
+
+
+async def run(command: Command) -> int:
+    """Do what the command says; return the exit code."""
+    settings = command.settings
+    token = token_source(settings)
+    journal = Journal()
+    async with client(settings, token, journal) as slurm:
+        if command.is_check:
+            return await _check(slurm)
+        latest = Latest(settings, time.monotonic)
+        pages = Pages(latest, settings)
+        collector = Collector(
+            slurm, settings, journal=journal, latest=latest, on_news=pages.refresh
+        )
+        server = Server(
+            settings,
+            pages=pages,
+            collector=collector,
+            latest=latest,
+            journal=journal,
+            version=release(),
+            started_s=time.time(),  # noqa: TID251  # when the counters begin
+        )
+        if command.is_once:
+            await collector.read_once()
+            sys.stdout.buffer.write(await server.text(settings.names))
+            return 0 if journal.is_slurmctld_up else 1
+        await _serve(settings, server, collector, token, journal)
+    return 0
+
+
+def client(settings: Settings, token: TokenSource | None, journal: Journal) -> Client:
+    """Return the client for these settings; failed readings are repeated by their schedule."""
+    has_tls = settings.ca_file or settings.cert_file
+    tls = (
+        Tls(ca_file=settings.ca_file, cert_file=settings.cert_file, key_file=settings.key_file)
+        if has_tls
+        else None
+    )
+    return Client(
+        settings.urls,
+        token=token,
+        api=settings.api,
+        tls=tls,
+        timeout_s=settings.timeout_s,
+        connections=_CONNECTIONS,
+        attempts=1,
+        on_call=journal.on_call,
+    )
+
+
+def token_source(settings: Settings) -> TokenSource | None:
+    """Return where the token is: the file that was named, or the environment."""
+    if settings.token_file:
+        return TokenFile(settings.token_file)
+    return tokens.from_environment()
+
+
+def release() -> str:
+    """Return the exporter's version."""
+    try:
+        return version("slurm-exporter")
+    except PackageNotFoundError:
+        return "0+tree"
+
+
+async def _serve(
+    settings: Settings,
+    server: Server,
+    collector: Collector,
+    token: TokenSource | None,
+    journal: Journal,
+) -> None:
+    runner = web.AppRunner(server.app(), access_log=None, shutdown_timeout=2)
+    await runner.setup()
+    site = web.TCPSite(runner, settings.host or None, settings.port)
+    await site.start()
+    logging.getLogger(__name__).info("serving on port %d", settings.port)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(collector.run()),
+                group.create_task(_watch_token(token, journal, settings.interval_s)),
+            ]
+            await stop.wait()
+            for task in tasks:
+                task.cancel()
+    finally:
+        await runner.cleanup()
+
+
+async def _watch_token(token: TokenSource | None, journal: Journal, every_s: float) -> None:
+    while True:
+        if token is not None:
+            with contextlib.suppress(SlurmError):
+                journal.token_expires_s = expires_at(await token.token())
+        await asyncio.sleep(every_s)
+
+
+async def _check(slurm: Client) -> int:
+    is_well = True
+    async for works, words in check.findings(slurm):
+        print(f"{'ok  ' if works else 'FAIL'}  {words}")  # noqa: T201  # what was asked for
+        is_well = is_well and works
+    return 0 if is_well else 1

@@ -1,0 +1,1 @@
+"""What Slurm answers, as values: only the fields that something is made of, in base units."""

@@ -1,0 +1,91 @@
+"""Jobs grouped by everything that they are counted by: a few hundred cells instead of all jobs."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from slurmexporter.readings.job import Job
+from slurmexporter.readings.states import HOLDING
+
+
+class Traits(NamedTuple):
+    """What the jobs of a cell have in common."""
+
+    user: str
+    user_id: int
+    account: str
+    partitions: tuple[str, ...]
+    qos: str
+    state: str
+    flags: frozenset[str]
+    is_held: bool
+    has_dependency: bool
+    reason: str
+
+
+class Cell(Struct):
+    """Jobs with the same traits; resources are allocated or, while they wait, requested."""
+
+    traits: Traits
+    jobs: int = 0
+    """Records: the tasks of an array that have not started are one."""
+    tasks: int = 0
+    """Jobs, each task of an array counted."""
+    cpus: float = 0
+    gpus: float = 0
+    memory_bytes: float = 0
+    nodes: float = 0
+    most_nodes: float = 0
+    """The most nodes that one of them asks for."""
+    fewest_nodes: float = 0
+    """The fewest nodes that one of them asks for."""
+    oldest_s: float = 0
+    """When the first of them became eligible or was submitted."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether its jobs hold their resources."""
+        return self.traits.state in HOLDING
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether its jobs wait."""
+        return self.traits.state == "PENDING"
+
+
+def grouped(jobs: Iterable[Job]) -> Sequence[Cell]:
+    """Return the cells of jobs. The resources of ended jobs are nobody's and count as 0."""
+    cells: dict[Traits, Cell] = {}
+    for job in jobs:
+        traits = Traits(
+            job.user,
+            job.user_id,
+            job.account,
+            job.partitions,
+            job.qos,
+            job.state,
+            job.flags,
+            job.is_held,
+            job.has_dependency,
+            job.reason,
+        )
+        cell = cells.get(traits)
+        if cell is None:
+            cell = cells[traits] = Cell(traits, fewest_nodes=job.nodes, oldest_s=job.waits_since_s)
+        _add(cell, job)
+    return tuple(cells.values())
+
+
+def _add(cell: Cell, job: Job) -> None:
+    cell.jobs += 1
+    cell.tasks += job.tasks
+    cell.oldest_s = min(cell.oldest_s, job.waits_since_s)
+    if job.has_ended:
+        return
+    cell.cpus += job.cpus * job.tasks
+    cell.gpus += job.gpus * job.tasks
+    cell.memory_bytes += job.memory_bytes * job.tasks
+    cell.nodes += job.nodes * job.tasks
+    cell.most_nodes = max(cell.most_nodes, job.nodes)
+    cell.fewest_nodes = min(cell.fewest_nodes, job.nodes)

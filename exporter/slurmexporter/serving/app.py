@@ -1,0 +1,131 @@
+"""The HTTP server: pages of metrics, health, and an index."""
+
+import html
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from aiohttp import web
+
+from slurmexporter.collecting.collector import Collector
+from slurmexporter.collecting.journal import Journal
+from slurmexporter.collecting.latest import Latest
+from slurmexporter.families import catalogue
+from slurmexporter.serving.pages import Pages
+from slurmexporter.serving.self_page import self_metrics
+from slurmexporter.settings import Settings
+from slurmexporter.text.rendering import CONTENT_TYPE, Rendered, joined, render, zipped
+
+_Handler = Callable[[web.Request], Awaitable[web.Response]]
+_MOST: Final = 10_000
+"""More series than the exporter's own page can have."""
+
+
+class Server:
+    """Answers scrapes from what is kept; it never asks Slurm."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        pages: Pages,
+        collector: Collector,
+        latest: Latest,
+        journal: Journal,
+        version: str,
+        started_s: float,
+    ) -> None:
+        """Serve nothing yet.
+
+        Args:
+            settings: Say what `/metrics` serves.
+            pages: Has the pages.
+            collector: Says how often it asks.
+            latest: Has the readings.
+            journal: Says what was done, and counts the scrapes.
+            version: The exporter's version.
+            started_s: When it started, in seconds since 1970.
+        """
+        self._settings = settings
+        self._pages = pages
+        self._collector = collector
+        self._latest = latest
+        self._journal = journal
+        self._version = version
+        self._started_s = started_s
+
+    def app(self) -> web.Application:
+        """Return the application with all its paths."""
+        app = web.Application()
+        app.router.add_get("/", self._index)
+        app.router.add_get("/livez", self._live)
+        app.router.add_get("/readyz", self._ready)
+        app.router.add_get("/healthz", self._ready)
+        app.router.add_get("/metrics", self._metrics(self._settings.names))
+        app.router.add_get("/metrics/exporter", self._metrics(""))
+        for name in (*catalogue.NAMES, *catalogue.NATIVE_PAGES):
+            app.router.add_get(f"/metrics/{name}", self._metrics(name))
+        return app
+
+    async def text(self, name: str) -> bytes:
+        """Return a page as text."""
+        return joined(await self._parts(name))
+
+    def _metrics(self, name: str) -> _Handler:
+        async def answer(request: web.Request) -> web.Response:
+            began_s = time.perf_counter()
+            parts = await self._parts(name)
+            headers = {"Content-Type": CONTENT_TYPE, "Vary": "Accept-Encoding"}
+            if "gzip" in request.headers.get("Accept-Encoding", ""):
+                headers["Content-Encoding"] = "gzip"
+                body = zipped(parts)
+            else:
+                body = joined(parts)
+            self._journal.scrapes += 1
+            self._journal.scrape_s += time.perf_counter() - began_s
+            return web.Response(body=body, headers=headers)
+
+        return answer
+
+    async def _parts(self, name: str) -> list[Rendered]:
+        """Return a page in pieces; the exporter's own names come with what it says of itself."""
+        parts = list(await self._pages.page(name)) if name else []
+        return [*parts, self._self_page()] if name in {"", "own"} else parts
+
+    def _self_page(self) -> Rendered:
+        metrics = self_metrics(
+            self._journal,
+            self._latest,
+            sources=self._collector.sources,
+            sizes=self._pages.sizes(),
+            pace=self._collector.pace.factor,
+            version=self._version,
+            started_s=self._started_s,
+        )
+        return render(metrics, max_series=_MOST)
+
+    async def _live(self, _: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    async def _ready(self, _: web.Request) -> web.Response:
+        """Ready means that scrapes are answered; whether Slurm is up is what they are asked for."""
+        return web.Response(text="ok\n")
+
+    async def _index(self, _: web.Request) -> web.Response:
+        names = ("", "/exporter", *(f"/{name}" for name in catalogue.NAMES))
+        links = "".join(f'<li><a href="/metrics{name}">/metrics{name}</a></li>' for name in names)
+        ages_s = self._latest.ages_s()
+        rows = "".join(
+            f"<tr><td>{source}</td><td>{ages_s[source]:.0f} s</td>"
+            f"<td>{html.escape(self._journal.last_error.get(source) or 'ok')}</td></tr>"
+            if source in ages_s
+            else f"<tr><td>{source}</td><td>never</td>"
+            f"<td>{html.escape(self._journal.last_error.get(source, ''))}</td></tr>"
+            for source in self._collector.sources
+        )
+        text = (
+            f"<!doctype html><title>slurm-exporter</title><h1>slurm-exporter {self._version}</h1>"
+            f"<ul>{links}</ul>"
+            f"<table><tr><th>source<th>age<th>last reading</tr>{rows}</table>"
+        )
+        return web.Response(text=text, content_type="text/html")

@@ -1,0 +1,114 @@
+"""Pages as bytes: a chapter is rendered when its readings change, and a scrape joins chapters."""
+
+import asyncio
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from slurmexporter.collecting.latest import Latest
+from slurmexporter.families import catalogue
+from slurmexporter.families.chapter import Chapter
+from slurmexporter.families.picture import Picture
+from slurmexporter.settings import Settings
+from slurmexporter.text.family import Metric
+from slurmexporter.text.rendering import Rendered, escaped, render
+
+_FORGOTTEN_S: Final = 600.0
+"""A name set that nobody has asked for this long is not rendered any more."""
+
+
+class Pages:
+    """Keeps the rendered chapters of the name sets that are asked for."""
+
+    def __init__(
+        self, latest: Latest, settings: Settings, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Render nothing yet.
+
+        Args:
+            latest: Has the readings.
+            settings: Say which families and how many series are wanted.
+            clock: Returns monotonic seconds.
+        """
+        self._latest = latest
+        self._settings = settings
+        self._clock = clock
+        label = settings.cluster_label
+        self._extra = f'cluster="{escaped(label)}"' if label else ""
+        self._include = re.compile(settings.include) if settings.include else None
+        self._exclude = re.compile(settings.exclude) if settings.exclude else None
+        self._kept: dict[int, tuple[tuple[int, ...], Rendered]] = {}
+        """By the chapter's id: the versions of the readings that it was made of, and its bytes."""
+        self._asked: dict[str, float] = {}
+        self._rendering = asyncio.Lock()
+
+    async def refresh(self) -> None:
+        """Render anew what is asked for and whose readings have changed."""
+        now_s = self._clock()
+        wanted = [name for name, at_s in self._asked.items() if now_s - at_s < _FORGOTTEN_S]
+        for name in wanted:
+            await self._render(chapters_of(name))
+
+    async def page(self, name: str) -> Sequence[Rendered]:
+        """Return the chapters of a page that have fresh data.
+
+        Args:
+            name: A name set, or the last part of the path of one of slurmctld's own pages.
+        """
+        is_new = self._clock() - self._asked.get(name, -_FORGOTTEN_S) >= _FORGOTTEN_S
+        self._asked[name] = self._clock()
+        chapters = chapters_of(name)
+        if is_new:
+            await self._render(chapters)
+        return [
+            self._kept[id(chapter)][1]
+            for chapter in chapters
+            if id(chapter) in self._kept and self._latest.versions(chapter.sources) is not None
+        ]
+
+    def sizes(self) -> Mapping[tuple[str, str], Rendered]:
+        """Return what is kept, by name set and chapter."""
+        return {
+            (name, chapter.name): self._kept[id(chapter)][1]
+            for name, chapters in catalogue.NAMES.items()
+            for chapter in chapters
+            if id(chapter) in self._kept
+        }
+
+    async def _render(self, chapters: Iterable[Chapter]) -> None:
+        async with self._rendering:
+            for chapter in chapters:
+                versions = self._latest.versions(chapter.sources)
+                if versions is None:
+                    self._kept.pop(id(chapter), None)
+                    continue
+                kept = self._kept.get(id(chapter))
+                if kept is None or kept[0] != versions:
+                    # In a thread, so that a scrape that comes meanwhile need not wait for it.
+                    picture = self._latest.picture()
+                    rendered = await asyncio.to_thread(self._write, chapter, picture)
+                    self._kept[id(chapter)] = versions, rendered
+
+    def _write(self, chapter: Chapter, picture: Picture) -> Rendered:
+        metrics = self._chosen(chapter.write(picture, self._settings.limits))
+        return render(metrics, max_series=self._settings.max_series, extra=self._extra)
+
+    def _chosen(self, metrics: Iterable[Metric]) -> Iterator[Metric]:
+        for family, samples in metrics:
+            if self._include and not self._include.search(family.name):
+                continue
+            if self._exclude and self._exclude.search(family.name):
+                continue
+            yield family, samples
+
+
+def chapters_of(name: str) -> Sequence[Chapter]:
+    """Return the chapters of a page.
+
+    Raises:
+        KeyError: If there is no such page.
+    """
+    if name in catalogue.NATIVE_PAGES:
+        return (catalogue.NATIVE_PAGES[name],)
+    return catalogue.NAMES[name]

@@ -1,0 +1,161 @@
+"""What the exporter says of itself, made anew for each scrape: ages must be those of this moment."""
+
+import os
+import resource
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from slurmexporter.collecting.journal import Journal
+from slurmexporter.collecting.latest import Latest
+from slurmexporter.families.chapter import Written
+from slurmexporter.text.family import Family, Metric
+from slurmexporter.text.rendering import Rendered
+
+_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+
+UP: Final = Family(
+    "slurm_up",
+    "gauge",
+    "1 if this part of Slurm answered when it was last asked, else 0.",
+    ("source",),
+)
+AGE: Final = Family(
+    "slurm_exporter_data_age_seconds",
+    "gauge",
+    "How long ago the latest reading of a source began; it grows while readings fail.",
+    ("source",),
+)
+FRESH: Final = Family(
+    "slurm_exporter_data_fresh",
+    "gauge",
+    "1 if the latest reading of a source is shown, 0 if there is none or it is too old.",
+    ("source",),
+)
+COLLECTS: Final = Family(
+    "slurm_exporter_collects_total", "counter", "Readings of a source.", ("source", "outcome")
+)
+COLLECT_S: Final = Family(
+    "slurm_exporter_collect_seconds_total", "counter", "Time spent on readings.", ("source",)
+)
+REQUESTS: Final = Family(
+    "slurm_exporter_requests_total", "counter", "Requests to slurmrestd.", ("operation", "outcome")
+)
+REQUEST_S: Final = Family(
+    "slurm_exporter_request_seconds_total", "counter", "Time spent on requests.", ("operation",)
+)
+PACE: Final = Family(
+    "slurm_exporter_pace",
+    "gauge",
+    "The factor by which intervals are longer than set because slurmctld is slow.",
+)
+DEGRADED: Final = Family(
+    "slurm_exporter_degraded", "gauge", "What is left out or late, and why; always 1.", ("reason",)
+)
+ODD: Final = Family(
+    "slurm_exporter_odd_objects_total",
+    "counter",
+    "Objects of Slurm's that could not be decoded, or not wholly.",
+    ("source",),
+)
+SERIES: Final = Family(
+    "slurm_exporter_series", "gauge", "Series of a chapter of a page.", ("names", "chapter")
+)
+DROPPED: Final = Family(
+    "slurm_exporter_series_dropped",
+    "gauge",
+    "Series of a chapter that are left out because there are more than --max-series.",
+    ("names", "chapter"),
+)
+EXPIRY: Final = Family(
+    "slurm_exporter_token_expiry_timestamp_seconds", "gauge", "When the Slurm token expires."
+)
+SCRAPES: Final = Family("slurm_exporter_scrapes_total", "counter", "Scrapes answered.")
+SCRAPE_S: Final = Family(
+    "slurm_exporter_scrape_seconds_total", "counter", "Time spent on making answers to scrapes."
+)
+BUILD: Final = Family(
+    "slurm_exporter_build_info", "gauge", "The exporter's version; always 1.", ("version",)
+)
+CPU: Final = Family("process_cpu_seconds_total", "counter", "CPU time that the exporter has used.")
+MEMORY: Final = Family("process_resident_memory_bytes", "gauge", "Memory that the exporter uses.")
+STARTED: Final = Family(
+    "process_start_time_seconds", "gauge", "When the exporter started; its counters begin then."
+)
+FAMILIES: Final = (
+    UP, AGE, FRESH, COLLECTS, COLLECT_S, REQUESTS, REQUEST_S, PACE, DEGRADED, ODD, SERIES, DROPPED,
+    EXPIRY, SCRAPES, SCRAPE_S, BUILD, CPU, MEMORY, STARTED,
+)  # fmt: skip
+
+
+def self_metrics(
+    journal: Journal,
+    latest: Latest,
+    *,
+    sources: Iterable[str],
+    sizes: Mapping[tuple[str, str], Rendered],
+    pace: float,
+    version: str,
+    started_s: float,
+) -> Iterable[Metric]:
+    """Return what the exporter says of itself.
+
+    Args:
+        journal: What it has done.
+        latest: What it has read.
+        sources: The names of all sources.
+        sizes: What is rendered, by name set and chapter.
+        pace: The factor by which it asks less often.
+        version: Its version.
+        started_s: When it started, in seconds since 1970.
+    """
+    out, ages_s = Written(), latest.ages_s()
+    out.add(UP, journal.is_slurmrestd_up, "slurmrestd")
+    out.add(UP, journal.is_slurmctld_up and journal.is_slurmrestd_up, "slurmctld")
+    if journal.are_databases_up is not None:
+        out.add(UP, journal.are_databases_up and journal.is_slurmrestd_up, "slurmdbd")
+    for source in sources:
+        out.add(FRESH, latest.is_fresh(source), source)
+        if source in ages_s:
+            out.add(AGE, round(ages_s[source], 3), source)
+    _work(out, journal)
+    for (names, chapter), rendered in sizes.items():
+        out.add(SERIES, rendered.series, names, chapter)
+        out.add(DROPPED, rendered.dropped, names, chapter)
+    if journal.token_expires_s is not None:
+        out.add(EXPIRY, journal.token_expires_s)
+    out.add(PACE, pace)
+    out.add(SCRAPES, journal.scrapes)
+    out.add(SCRAPE_S, round(journal.scrape_s, 6))
+    out.add(BUILD, 1, version)
+    out.add(CPU, round(_cpu_s(), 3))
+    out.add(MEMORY, _memory_bytes())
+    out.add(STARTED, started_s)
+    return out
+
+
+def _work(out: Written, journal: Journal) -> None:
+    for (source, outcome), count in journal.collects.items():
+        out.add(COLLECTS, count, source, outcome)
+    for source, seconds in journal.collect_s.items():
+        out.add(COLLECT_S, round(seconds, 6), source)
+    for (operation, outcome), count in journal.requests.items():
+        out.add(REQUESTS, count, operation, outcome)
+    for operation, seconds in journal.request_s.items():
+        out.add(REQUEST_S, round(seconds, 6), operation)
+    for source, count in journal.odd.items():
+        out.add(ODD, count, source)
+    for reason in sorted(journal.degraded):
+        out.add(DEGRADED, 1, reason)
+
+
+def _cpu_s() -> float:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _memory_bytes() -> int:
+    try:
+        with open("/proc/self/statm", encoding="ascii") as found:  # noqa: PTH123  # for each scrape
+            return int(found.read().split()[1]) * _PAGE_BYTES
+    except (OSError, ValueError, IndexError):
+        return 0

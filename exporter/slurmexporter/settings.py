@@ -1,0 +1,66 @@
+"""Everything that can be set."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from slurmexporter.families.chapter import Limits
+
+SLOW_SOURCES: Final = {
+    "licenses": 2.0,
+    "reservations": 2.0,
+    "shares": 4.0,
+    "accounting": 20.0,
+}
+"""Sources that are read less often, as multiples of the interval."""
+_STALE_INTERVALS: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the command line and the environment say."""
+
+    urls: tuple[str, ...] = ()
+    """Addresses of slurmrestd, several for fail-over."""
+    api: str = "auto"
+    """`auto`, or a version of the API such as `v0.0.43`."""
+    token_file: str = ""
+    ca_file: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+    host: str = ""
+    """The address to listen on; "" for all."""
+    port: int = 8080
+    names: str = "own"
+    """The name set that `/metrics` serves."""
+    interval_s: float = 15.0
+    timeout_s: float = 10.0
+    stale_after_s: float = 0.0
+    """When to drop data that could not be read again; 0 for five intervals."""
+    look_rate: float = 100.0
+    """The most jobs to read singly each second."""
+    reason_rate: float = 20.0
+    """The most waiting jobs to read each second for their reasons; 0 for none."""
+    full_list_max: int = 20_000
+    """The most jobs to list as a whole, as at the start; more are read one by one."""
+    max_backoff: float = 4.0
+    """By how much to ask less often while slurmctld is slow."""
+    max_series: int = 100_000
+    """The most series in one chapter of a page."""
+    job_info: int = 0
+    """The most jobs with a series of their own."""
+    has_efficiency: bool = False
+    has_accounting: bool = True
+    cluster_label: str = ""
+    include: str = ""
+    exclude: str = ""
+    log_level: str = "info"
+    limits: Limits = field(default_factory=Limits)
+
+    def every_s(self, source: str) -> float:
+        """Return the time between the beginnings of two readings of a source."""
+        return self.interval_s * SLOW_SOURCES.get(source, 1.0)
+
+    def stale_s(self, source: str) -> float:
+        """Return the age at which the reading of a source is dropped."""
+        base_s = self.stale_after_s or _STALE_INTERVALS * self.interval_s
+        return base_s * SLOW_SOURCES.get(source, 1.0)

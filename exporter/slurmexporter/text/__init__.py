@@ -1,0 +1,1 @@
+"""Metric families and samples, their budget, and Prometheus' text format."""

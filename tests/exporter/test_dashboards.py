@@ -1,0 +1,136 @@
+"""The dashboards: a real Prometheus that scrapes a real Slurm's exporter has data for every query."""
+
+import json
+import random
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+import yaml
+
+from docs.generate import exporter_dashboards
+from sandbox import assets, ports
+from sandbox.client import Sandbox
+from slurmclient import Client
+from tests.exporter.conftest import Exporter, running_exporter
+
+
+def test_the_dashboards_are_what_their_program_writes() -> None:
+    made = exporter_dashboards.made()
+    assert 7 == len(made)
+    assert made == {path: path.read_text() for path in made}, "make docs"
+
+
+@contextmanager
+def running_prometheus(target: str, folder: Path) -> Iterator[str]:
+    """A Prometheus that scrapes an exporter twice a second."""
+    with assets.shown(sys.stderr) as report:
+        program = assets.resolve(assets.AssetName.PROMETHEUS, report=report).bin / "prometheus"
+    scrape = {"job_name": "slurm", "static_configs": [{"targets": [target]}]}
+    config = {
+        "global": {"scrape_interval": "500ms", "scrape_timeout": "400ms"},
+        "scrape_configs": [scrape],
+    }
+    (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
+    dice = random.Random()  # noqa: S311  # a port, nothing secret
+    port = ports.choose(["prometheus"], dice=dice)["prometheus"]
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(
+            (
+                str(program),
+                f"--config.file={folder}/prometheus.yml",
+                f"--storage.tsdb.path={folder}/data",
+                f"--web.listen-address=127.0.0.1:{port}",
+            ),
+            stdout=log,
+            stderr=log,
+        )
+        try:
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            process.wait(10)
+
+
+def has_data(url: str, query: str) -> bool:
+    try:
+        answer = httpx.get(f"{url}/api/v1/query", params={"query": query}, trust_env=False)
+    except httpx.TransportError:
+        return False
+    assert answer.status_code != 400, f"{query}: {answer.text}"
+    return answer.is_success and bool(answer.json()["data"]["result"])
+
+
+@pytest.fixture
+async def busy(cluster: Sandbox, slurm: Client) -> AsyncIterator[int]:
+    """A running job, waiting ones, a drained node, a reservation; returns the running job's id."""
+    small = {"minimum_nodes": 1, "memory_per_node": {"set": True, "number": 100}}
+    await slurm.nodes.drain("node-3", "fan")
+    start = datetime.now(UTC) + timedelta(days=1)  # noqa: TID251  # Slurm's clock is the wall's
+    await slurm.reservations.save(
+        "maint", start_time=start, duration=60, node_list=["node-2"], users=["root"]
+    )
+    answer = await slurm.jobs.submit(
+        flags=["EXTERNAL_JOB"],
+        tres_per_node="gres/gpu:1",
+        licenses="matlab:1",
+        time_limit=30,
+        **small,  # type: ignore[arg-type]  # a field of any name
+    )
+    await slurm.jobs.submit(flags=["EXTERNAL_JOB"], hold=True, **small)  # type: ignore[arg-type]  # see above
+    yield answer.job_id
+    await slurm.reservations.delete("maint")
+    await slurm.nodes.resume("node-3")
+
+
+async def test_every_query_has_data(
+    cluster: Sandbox, slurm: Client, busy: int, port: int, tmp_path: Path
+) -> None:
+    arguments = ("--job-info", "--names=own")
+    with (
+        running_exporter(cluster, *arguments, port=port) as exporter,
+        running_prometheus(f"127.0.0.1:{port}", tmp_path) as url,
+    ):
+        exporter.until(lambda: has_data(url, "slurm_up == 1"))
+        for _ in range(3):
+            await _run_a_job(slurm, exporter)
+        queries = [
+            query.expression.replace("$__rate_interval", "1m").replace("$job", str(busy))
+            for _, rows, _ in exporter_dashboards.DASHBOARDS.values()
+            for row in rows
+            for panel in row.panels
+            for query in panel.queries
+        ]
+        silent = list(queries)
+        assert len(silent) > 80
+
+        def all_speak() -> bool:
+            silent[:] = [query for query in silent if not has_data(url, query)]
+            return not silent
+
+        try:
+            exporter.until(all_speak, 60)
+        except AssertionError:
+            pytest.fail(f"no data for {json.dumps(silent, indent=1)}")
+
+
+async def test_one_job_is_shown_only_if_job_info_is_on(
+    cluster: Sandbox, busy: int, port: int
+) -> None:
+    with running_exporter(cluster, port=port) as exporter:
+        assert busy
+        assert "slurm_job_info" not in exporter.families("/metrics")
+
+
+async def _run_a_job(slurm: Client, exporter: Exporter) -> None:
+    where = {"partition": "slurm-bridge", "account": "root"}
+    before = exporter.value("slurm_job_starts_total", **where) or 0
+    small = {"minimum_nodes": 1, "memory_per_node": {"set": True, "number": 100}}
+    answer = await slurm.jobs.submit(flags=["EXTERNAL_JOB"], time_limit=30, **small)  # type: ignore[arg-type]  # a field of any name
+    exporter.until(lambda: (exporter.value("slurm_job_starts_total", **where) or 0) > before)
+    await slurm.jobs.cancel(answer.job_id)
