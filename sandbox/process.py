@@ -155,7 +155,7 @@ class Process:
 
     def _go_on(self) -> None:
         if self.part.freeze is not None and self.state is State.PAUSED:
-            self.part.freeze(False)  # noqa: FBT003
+            self.part.freeze(False)  # noqa: FBT003  # its only argument
         if self._popen is not None:
             self._popen.send_signal(signal.SIGCONT)
 

@@ -3,7 +3,7 @@
 import msgspec
 
 from bridge.domain.model.pods import NodeTerm, Requirement
-from bridge.domain.model.volumes import Claim, Reach, StorageClass
+from bridge.domain.model.volumes import Reach, StorageClass, VolumeClaim
 from bridge.kube import decode, node_terms, paths, wire
 from bridge.kube.client import KubeClient
 
@@ -57,7 +57,7 @@ class Volumes:
     def __init__(self, client: KubeClient) -> None:
         self._client = client
 
-    async def claim(self, namespace: str, name: str) -> Claim:
+    async def claim(self, namespace: str, name: str) -> VolumeClaim:
         """Return a claim.
 
         Raises:
@@ -67,7 +67,9 @@ class Volumes:
         where = paths.collection("v1", "persistentvolumeclaims", namespace) + paths.of(name)
         body = await self._client.request("GET", where)
         spec = decode.decoded(_claims, f"claim {namespace}/{name}", body).spec
-        return Claim(name=name, volume=spec.volume_name, storage_class=spec.storage_class_name)
+        return VolumeClaim(
+            name=name, volume=spec.volume_name, storage_class=spec.storage_class_name
+        )
 
     async def reach(self, volume: str) -> Reach:
         """Return from where a volume can be used; () means from anywhere.

@@ -10,7 +10,7 @@ Reach = tuple[NodeTerm, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class VolumeClaim:
     """A PersistentVolumeClaim."""
 
     name: str
@@ -34,7 +34,7 @@ class ClaimFacts:
     """What was read about one claim of a pod."""
 
     name: str
-    claim: Claim | None
+    claim: VolumeClaim | None
     """None: there is no such claim."""
     reach: Reach = ()
     """That of its volume; () means anywhere, or that there is none yet."""

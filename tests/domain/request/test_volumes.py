@@ -2,7 +2,7 @@
 
 import pytest
 
-from bridge.domain.model.volumes import Claim, ClaimFacts, Reach, StorageClass
+from bridge.domain.model.volumes import ClaimFacts, Reach, StorageClass, VolumeClaim
 from bridge.domain.request import volumes
 from tests.make.placing import term
 
@@ -11,11 +11,11 @@ THERE: Reach = (term(("zone", "In", "b")),)
 
 
 def bound(name: str = "data", reach: Reach = HERE) -> ClaimFacts:
-    return ClaimFacts(name=name, claim=Claim(name=name, volume="pv-1"), reach=reach)
+    return ClaimFacts(name=name, claim=VolumeClaim(name=name, volume="pv-1"), reach=reach)
 
 
 def unbound(storage_class: StorageClass | None) -> ClaimFacts:
-    return ClaimFacts(name="data", claim=Claim(name="data"), storage_class=storage_class)
+    return ClaimFacts(name="data", claim=VolumeClaim(name="data"), storage_class=storage_class)
 
 
 WAITS = StorageClass(waits_for_consumer=True, reach=THERE)
