@@ -141,7 +141,8 @@ async def _watch_token(token: TokenSource | None, journal: Journal, every_s: flo
     while True:
         if token is not None:
             with contextlib.suppress(SlurmError):
-                journal.token_expires_s = expires_at(await token.token())
+                expiry = expires_at(await token.token())
+                journal.token_expires_s = expiry.timestamp() if expiry else None
         await asyncio.sleep(every_s)
 
 
