@@ -4,13 +4,12 @@ Where a pod may go, and whether it fits.
 """
 
 import asyncio
-from collections.abc import Sequence
 
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
 from bridge.domain.model import nodes
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.nodes import KubeNodeFacts
-from bridge.domain.model.pods import BoundPod, Pod
+from bridge.domain.model.pods import NOBODY, BoundPod, Neighbours, Pod
 from bridge.domain.request import candidates, fit
 from bridge.domain.request.candidates import Pool
 from bridge.kube.cache import Cache
@@ -78,15 +77,16 @@ class Bridged:
         found = self._kube_nodes.get(kube_node)
         return nodes.slurm_name(found) if found else None
 
-    def check(self, pod: Pod, kube_node: KubeNode, beside: Sequence[Pod] = ()) -> fit.FitResult:
+    def check(self, pod: Pod, kube_node: KubeNode, beside: Neighbours = NOBODY) -> fit.FitResult:
         """Check whether Kubernetes can take the pod there, beside others about to get that node."""
         ours = [other for other in self._ours_on.get(kube_node) if other.uid != pod.uid]
         tenants = fit.tenants(
             self._bound_on.get(kube_node),
-            (*ours, *beside),
+            ours,
             outlived={other.uid for other in ours if self._is_outlived(other)},
         )
-        return fit.check(pod, self._kube_nodes.get(kube_node), tenants)
+        together = fit.Tenant(demand=beside.demand, host_ports=beside.host_ports)
+        return fit.check(pod, self._kube_nodes.get(kube_node), (*tenants, together))
 
     def _is_outlived(self, pod: Pod) -> bool:
         """Check whether its placeholder is over.

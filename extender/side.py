@@ -3,7 +3,7 @@
 A pod is the leader's from CREATE until the patch that removes our gate, its deletion included.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 from bridge.domain import names
@@ -13,7 +13,7 @@ from bridge.domain.lifecycle.decision import Actor, Facts
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.objects import KubeObject
-from bridge.domain.model.pods import Pod
+from bridge.domain.model.pods import NOBODY, Neighbours, Pod
 from bridge.domain.observation.unbindable import Unbindable
 from bridge.domain.observation.view import Past, View
 from bridge.domain.request import fit
@@ -106,7 +106,7 @@ class Placement:
         now: datetime,
         since: datetime,
         seat: Seat | None = None,
-        beside: Sequence[Pod] = (),
+        beside: Neighbours = NOBODY,
     ) -> Facts:
         """Gather whether Kubernetes can take the pod on the node Slurm chose, if it has chosen.
 

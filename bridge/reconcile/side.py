@@ -1,6 +1,5 @@
 """What the extender and the controllers each provide to the loop over pods."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -9,7 +8,7 @@ from bridge.domain.lifecycle.decision import Actor, Facts
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.objects import KubeObject
-from bridge.domain.model.pods import Pod
+from bridge.domain.model.pods import NOBODY, Neighbours, Pod
 from bridge.domain.observation.view import Past, View
 from bridge.domain.workloads.membership import Membership
 
@@ -51,7 +50,7 @@ class Side(Protocol):
         now: datetime,
         since: datetime,
         seat: Seat | None = None,
-        beside: Sequence[Pod] = (),
+        beside: Neighbours = NOBODY,
     ) -> Facts:
         """Gather everything the decision needs.
 

@@ -1,6 +1,6 @@
 """Endings: a pod from the moment it has its node until nothing of it is left in Slurm."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -13,7 +13,7 @@ from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.objects import KubeObject
-from bridge.domain.model.pods import Pod
+from bridge.domain.model.pods import NOBODY, Neighbours, Pod
 from bridge.domain.observation.binding import Bindings
 from bridge.domain.observation.view import Past, View
 from bridge.domain.workloads import membership
@@ -99,7 +99,7 @@ class Endings:
         now: datetime,
         since: datetime,
         seat: Seat | None = None,  # noqa: ARG002  # nothing is seated here
-        beside: Sequence[Pod] = (),  # noqa: ARG002  # nor beside others
+        beside: Neighbours = NOBODY,  # noqa: ARG002  # nor beside others
     ) -> Facts:
         """Gather the node the placeholder holds, the pod's own, and the fate of a lost placeholder."""
         running = [job for job in view.live if job.phase is JobPhase.RUNNING and job.nodes]

@@ -1,6 +1,5 @@
 """What is rendered: rights, pod security, configuration that fits its programs."""
 
-import itertools
 import json
 import os
 import runpy
@@ -11,131 +10,20 @@ import pytest
 import yaml
 
 from bridge.domain import names
-from bridge.domain.workloads import kinds
 from bridge.settings import configuration
 from bridge.settings.schema import ENV_PREFIX, Settings
 from tests.chart.conftest import Render
+from tests.chart.objects import (
+    DEPLOYMENTS,
+    OUTSIDE,
+    OWN_WEBHOOKS,
+    PROGRAMS,
+    mounts,
+    pod_spec,
+    rights,
+)
 from tests.chart.rendering import CHART, Manifest, Rendered
 from tests.chart.value_sets import VALUES
-
-PROGRAMS = ("webhook", "extender", "controllers")
-DEPLOYMENTS = (*PROGRAMS, "scheduler")
-READ = ("get", "list", "watch")
-OUTSIDE = {
-    "workloads": {"enabled": False},
-    "tls": {"mode": "secret", "caBundle": "PEM"},
-    "webhook": {"url": "https://127.0.0.1:31001"},
-    "extender": {"url": "https://127.0.0.1:31002"},
-    "scheduler": {"kubeconfig": "/run/scheduler.kubeconfig", "tlsDirectory": "/run/tls"},
-}
-"""For processes that run outside the cluster."""
-
-
-def pod_spec(chart: Rendered, component: str) -> dict[str, Any]:
-    deployment = chart.of_kind("Deployment")[f"slurm-bridge-{component}"]
-    spec: dict[str, Any] = deployment["spec"]["template"]["spec"]
-    return spec
-
-
-def mounts(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Mount path to volume."""
-    volumes = {volume["name"]: volume for volume in spec["volumes"]}
-    return {m["mountPath"]: volumes[m["name"]] for m in spec["containers"][0]["volumeMounts"]}
-
-
-def rights(chart: Rendered, kind: str, name: str) -> set[tuple[str, str, str, str]]:
-    """(API group, resource, verb, name or "") of a role."""
-    return {
-        (group, resource, verb, only)
-        for rule in chart.of_kind(kind)[name]["rules"]
-        for group, resource, verb, only in itertools.product(
-            rule["apiGroups"], rule["resources"], rule["verbs"], rule.get("resourceNames", [""])
-        )
-    }
-
-
-def granted(*grants: tuple[str, str, tuple[str, ...]]) -> set[tuple[str, str, str, str]]:
-    return {(group, resource, verb, "") for group, resource, verbs in grants for verb in verbs}
-
-
-OWN_CLUSTER_ID = {("", "namespaces", "get", "kube-system")}
-OPERATORS_WORD = {("", "namespaces", "get", "slurm-bridge")}
-"""An annotation of slurm-bridge's own namespace, for the circuit breaker."""
-OWN_WEBHOOKS = {
-    ("admissionregistration.k8s.io", f"{kind}webhookconfigurations", verb, "slurm-bridge")
-    for kind in ("mutating", "validating")
-    for verb in ("get", "patch")
-}
-
-
-def test_extender_has_the_rights_of_its_table(chart: Rendered) -> None:
-    expected = granted(
-        ("", "namespaces", ("get",)),
-        ("", "pods", (*READ, "patch")),
-        ("", "pods/binding", ("create",)),
-        ("", "pods/status", ("patch",)),
-        ("", "nodes", ("list", "watch")),
-        ("events.k8s.io", "events", ("create",)),
-        *(
-            (group, resource, ("get",))
-            for group, resources in kinds.reads().items()
-            for resource in resources
-        ),
-    )
-
-    assert expected == rights(chart, "ClusterRole", "slurm-bridge-extender")
-
-
-def test_controllers_have_the_rights_of_their_table(chart: Rendered, render: Render) -> None:
-    expected = (
-        OWN_CLUSTER_ID
-        | OPERATORS_WORD
-        | granted(
-            ("", "pods", (*READ, "patch", "delete")),
-            ("", "pods/status", ("patch",)),
-            ("", "nodes", ("list", "watch", "patch")),
-            ("", "nodes/status", ("patch",)),
-            ("events.k8s.io", "events", ("create",)),
-        )
-    )
-
-    assert expected | OWN_WEBHOOKS == rights(chart, "ClusterRole", "slurm-bridge-controllers")
-    assert expected == rights(
-        render({"tls": {"mode": "certManager"}}), "ClusterRole", "slurm-bridge-controllers"
-    )
-
-
-@pytest.mark.parametrize("component", ["extender", "controllers"])
-def test_leader_may_write_one_lease_only(chart: Rendered, component: str) -> None:
-    leases = ("coordination.k8s.io", "leases")
-    name = f"slurm-bridge-{component}"
-
-    assert {(*leases, "get", name), (*leases, "update", name), (*leases, "create", "")} == rights(
-        chart, "Role", f"{name}-lease"
-    )
-
-
-def test_the_schedulers_stock_role_lets_it_create_its_lease(chart: Rendered) -> None:
-    leases, name = ("coordination.k8s.io", "leases"), "slurm-bridge-scheduler"
-
-    assert {(*leases, "get", name), (*leases, "update", name)} == rights(
-        chart, "Role", f"{name}-lease"
-    )
-
-
-def test_webhook_is_bound_to_no_role(chart: Rendered) -> None:
-    bindings = chart.of_kind("ClusterRoleBinding") | chart.of_kind("RoleBinding")
-    subjects = {s["name"] for binding in bindings.values() for s in binding["subjects"]}
-
-    assert {"slurm-bridge-extender", "slurm-bridge-controllers", "slurm-bridge-scheduler"} == (
-        subjects
-    )
-
-
-def test_no_role_has_a_wildcard(chart: Rendered) -> None:
-    for kind in ("ClusterRole", "Role"):
-        for name in chart.of_kind(kind):
-            assert not [right for right in rights(chart, kind, name) if "*" in right]
 
 
 def test_webhook_has_neither_slurms_token_nor_ours(chart: Rendered) -> None:
@@ -226,13 +114,6 @@ def test_environment_and_arguments_may_be_added(render: Render) -> None:
     pod = chart.of_kind("Deployment")["slurm-bridge-controllers"]["spec"]["template"]["spec"]
     assert added["extraEnv"] == pod["containers"][0]["env"]
     assert "--secrets-dir=/x" == pod["containers"][0]["args"][-1]
-
-
-def test_the_chart_lets_the_extender_read_what_the_kinds_of_workload_need() -> None:
-    module = runpy.run_path(str(CHART.parent / "manifests.py"))
-    values = module["CHART_VALUES"].read_text()
-
-    assert values == module["chart_values"](values), "make manifests"
 
 
 def test_the_manifests_are_those_of_the_chart(helm: Path) -> None:

@@ -1,16 +1,14 @@
 """`doctor` finds faults that were sown on a real cluster, says the fix, and gives a healthy one a clean bill."""
 
 import base64
-import contextlib
 import json
 import re
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
-import yaml
 from typer.testing import CliRunner
 
 from bridge.commands import plugin
@@ -19,19 +17,19 @@ from bridge.process.clock import SystemClock
 from sandbox.api import Api
 from sandbox.client import Sandbox
 from sandbox.options import Options
-from tests.integration.tampering import BREAK_GLASS
-from tests.servers import running_sandbox, wait_until
-
-ADMISSION = "/apis/admissionregistration.k8s.io/v1"
-OURS = "/api/v1/namespaces/slurm-bridge-system"
-PLAIN = (
-    '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "plain"},'
-    ' "spec": {"containers": [{"name": "main", "image": "none"}]}}'
+from tests.commands import sowing
+from tests.commands.sowing import (
+    OURS,
+    Doctor,
+    Findings,
+    again,
+    config_map,
+    merged,
+    taken_away,
+    until_faulty,
 )
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
-
-Findings = Mapping[str, dict[str, str]]
-Doctor = Callable[..., Findings]
+from tests.integration.tampering import BREAK_GLASS
+from tests.servers import running_sandbox
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +120,7 @@ def test_settings(
     sandbox.run("scontrol", "create", "partition=hollow", "state=UP")
     try:
         with config_map(sandbox, "slurm-bridge-config", "config.yaml") as change:
-            change(lambda old: _merged(old, config))
+            change(lambda old: merged(old, config))
             found = doctor()
     finally:
         sandbox.run("scontrol", "delete", "partition=hollow")
@@ -173,23 +171,23 @@ def test_scheduler_profile(
     ("path", "check", "words"),
     [
         (
-            f"{ADMISSION}/validatingwebhookconfigurations/slurm-bridge",
+            f"{sowing.ADMISSION}/validatingwebhookconfigurations/slurm-bridge",
             "webhook configurations",
             "no validating",
         ),
         (
-            f"{ADMISSION}/mutatingwebhookconfigurations/slurm-bridge",
+            f"{sowing.ADMISSION}/mutatingwebhookconfigurations/slurm-bridge",
             "webhook configurations",
             "no mutating",
         ),
-        (f"{ADMISSION}/validatingadmissionpolicies/slurm-bridge-keys", "policies", "keys"),
+        (f"{sowing.ADMISSION}/validatingadmissionpolicies/slurm-bridge-keys", "policies", "keys"),
         (
-            f"{ADMISSION}/validatingadmissionpolicybindings/slurm-bridge-binding",
+            f"{sowing.ADMISSION}/validatingadmissionpolicybindings/slurm-bridge-binding",
             "policies",
             "binding",
         ),
-        (f"{RBAC}/clusterrolebindings/slurm-bridge-controllers", "rights", "delete pods"),
-        (f"{RBAC}/clusterroles/slurm-bridge-extender", "rights", "create pods/binding"),
+        (f"{sowing.RBAC}/clusterrolebindings/slurm-bridge-controllers", "rights", "delete pods"),
+        (f"{sowing.RBAC}/clusterroles/slurm-bridge-extender", "rights", "create pods/binding"),
     ],
 )
 def test_what_is_missing_of_the_chart(
@@ -213,7 +211,7 @@ def test_webhook_that_does_not_run(doctor: Doctor, sandbox: Sandbox) -> None:
 
 
 def test_webhook_whose_certificate_nobody_trusts(doctor: Doctor, sandbox: Sandbox) -> None:
-    path = f"{ADMISSION}/mutatingwebhookconfigurations/slurm-bridge"
+    path = f"{sowing.ADMISSION}/mutatingwebhookconfigurations/slurm-bridge"
     before = sandbox.admin.get(path)
     other = sandbox.admin.get(f"{OURS}/configmaps/kube-root-ca.crt")["data"]["ca.crt"]
     value = base64.b64encode(other.encode()).decode()
@@ -230,7 +228,7 @@ def test_webhook_whose_certificate_nobody_trusts(doctor: Doctor, sandbox: Sandbo
     try:
         found = until_faulty(doctor, "webhook", sandbox)
     finally:
-        sandbox.kubectl("replace", "-f", "-", stdin=_again(before))
+        sandbox.kubectl("replace", "-f", "-", stdin=again(before))
 
     assert "x509" in found["webhook"]["found"]
     assert "caBundle" in found["webhook"]["fix"]
@@ -270,7 +268,7 @@ def test_a_label_without_effect(sandbox: Sandbox, doctor: Doctor) -> None:
     try:
         found = doctor()
         told = CliRunner().invoke(
-            plugin.app, ("explain", "-", "-n", "kube-system"), env=sandbox.env, input=PLAIN
+            plugin.app, ("explain", "-", "-n", "kube-system"), env=sandbox.env, input=sowing.PLAIN
         )
     finally:
         sandbox.run(*kubectl, f"{names.ENABLED_LABEL}-")
@@ -400,59 +398,3 @@ def test_somebody_who_may_not_look(sandbox: Sandbox) -> None:
     assert 1 == done.exit_code
     assert "error: " in done.stderr
     assert "Traceback" not in done.output
-
-
-def until_faulty(doctor: Doctor, check: str, sandbox: Sandbox) -> Findings:
-    """The API server takes a moment to notice what was sown."""
-    found: list[Findings] = []
-
-    def is_faulty() -> bool:
-        found.append(doctor())
-        return found[-1][check]["verdict"] == "fault"
-
-    wait_until(is_faulty, 60, sandbox=sandbox)
-    return found[-1]
-
-
-# --- sowing ----------------------------------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def config_map(
-    sandbox: Sandbox, name: str, key: str
-) -> Iterator[Callable[[Callable[[Any], Any]], None]]:
-    """Rewrite a file in a ConfigMap for a while; the services read theirs at start only."""
-    before = sandbox.admin.get(f"{OURS}/configmaps/{name}")["data"][key]
-
-    def write(text: str) -> None:
-        patch = json.dumps({"data": {key: text}})
-        sandbox.kubectl("-n", names.RELEASE_NAMESPACE, "patch", "configmap", name, "-p", patch)
-
-    try:
-        yield lambda change: write(yaml.safe_dump(change(yaml.safe_load(before))))
-    finally:
-        write(before)
-
-
-@contextlib.contextmanager
-def taken_away(sandbox: Sandbox, path: str) -> Iterator[None]:
-    """Delete an object for a while."""
-    before = sandbox.admin.get(path)
-    sandbox.admin.delete(path)
-    try:
-        yield
-    finally:
-        sandbox.kubectl("create", "-f", "-", stdin=_again(before))
-
-
-def _again(seen: dict[str, Any]) -> str:
-    metadata = {k: seen["metadata"][k] for k in ("name", "labels") if k in seen["metadata"]}
-    whole = {key: value for key, value in seen.items() if key != "status"}
-    return json.dumps({**whole, "metadata": metadata})
-
-
-def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    merged = dict(old)
-    for key, value in new.items():
-        merged[key] = {**old.get(key, {}), **value} if isinstance(value, dict) else value
-    return merged

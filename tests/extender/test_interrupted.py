@@ -43,6 +43,8 @@ from tests.virtual_time import EPOCH
 FROZEN = Frozen(requester="alice", rule="slurm.user", user="someone", account="")
 MARK = nodes.cluster_feature(CLUSTER)
 ONLY_THERE: Manifest = {**GATED, "nodeSelector": {"zone": "a"}}
+UNHURRIED = {"poll_interval_s": 2, "idle_poll_interval_s": 4}
+SOMEONE = {"slurm": {"user": "someone", "group": "people"}}
 BY_TEAM = {
     "rules": [
         {
@@ -74,9 +76,7 @@ def outset(
         objects=[kube_node("s1", labels=zone), *others, *pods],
         jobs=jobs,
         nodes=[Node(name="s1", features=(MARK,))],
-        settings={"slurm": {"user": "someone", "group": "people"}}
-        if settings is None
-        else settings,
+        settings={"placement": UNHURRIED, **(SOMEONE if settings is None else settings)},
         body=placing,
     )
 
@@ -102,7 +102,7 @@ def somebody_elses(cpus: int) -> Manifest:
 
 
 def ring_that_runs() -> Job:
-    return running(1, "a", "b", "c", ring=True, tasks=3, memory_mib=1024)
+    return running(1, "a", "b", ring=True, tasks=2, memory_mib=1024)
 
 
 def team() -> Manifest:
@@ -137,26 +137,26 @@ SITUATIONS: Mapping[Situation, set[type[Action]]] = {
     ): {Cancel, Submit, Tell},
     Situation(
         "a gang gets its node",
-        lambda: outset([asking(member(name, 3), 1) for name in "abc"], [ring_that_runs()]),
+        lambda: outset([asking(member(name, 2), 1) for name in "ab"], [ring_that_runs()]),
     ): {Assign},
     Situation(
         "a gang gets a node that has room for each, but not for all beside each other",
         lambda: outset(
-            [asking(member(name, 3), 1) for name in "abc"], [ring_that_runs()], somebody_elses(2)
+            [asking(member(name, 2), 1) for name in "ab"], [ring_that_runs()], somebody_elses(3)
         ),
     ): {Cancel, Submit, Tell},
     Situation(
         "a member joins a gang that waits",
         lambda: outset(
-            [member(name, 3) for name in "abc"],
-            [of_alice(job(1, "a", "b", ring=True, tasks=2))],
+            [member(name, 2) for name in "ab"],
+            [of_alice(job(1, "a", ring=True, tasks=1))],
         ),
     ): {Enlist, Resize, Submit, Tell},
     Situation(
         "a member may not join a gang that waits",
         lambda: outset(
-            [member(name, 2) for name in "abc"],
-            [job(1, "a", "b", ring=True, tasks=2)],
+            [member(name, 1) for name in "ab"],
+            [job(1, "a", ring=True, tasks=1)],
         ),
     ): {Submit, Tell},
 }

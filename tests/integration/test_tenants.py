@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,29 +9,26 @@ import pytest
 import yaml
 
 from bridge.domain import names
-from sandbox.api import Api, ApiError
+from sandbox.api import ApiError
 from sandbox.client import Sandbox
-from tests.integration.policed import PATIENCE_S, READERS, PolicyFiles, person, policed
+from tests.integration.creators import (
+    ALICE,
+    BOB,
+    CREATOR,
+    CRONJOBS,
+    Tenants,
+    make_job,
+    pod_of,
+    policy,
+)
+from tests.integration.policed import PATIENCE_S, READERS, person, policed
 from tests.integration.worlds import HOST_PORT, Worlds, condition, container, is_gated, played
 from tests.servers import fresh_namespace, wait_until
 
 ASK = "slurmjob.slinky.slurm.net"
-ALICE, BOB = "alice@example.org", "bob@example.org"
-CREATOR = "example.org/created-by"
-CRONJOBS = "system:serviceaccount:kube-system:cronjob-controller"
+
+
 IDENTITY = Path(__file__).parents[2] / "docs" / "identity.md"
-
-
-@dataclass(frozen=True, slots=True)
-class Tenants:
-    """Alice of physics, whose rule goes by her group; Bob of chemistry, whose rule goes by his namespace's label."""
-
-    sandbox: Sandbox
-    files: PolicyFiles
-    physics: Worlds
-    chemistry: Worlds
-    alice: Api
-    bob: Api
 
 
 def asks(**fields: str) -> dict[str, str]:
@@ -79,37 +75,6 @@ def room(tenants: Tenants) -> Iterator[None]:
     yield
     for worlds in (tenants.physics, tenants.chemistry):
         worlds.clear()
-
-
-def policy(physics: str) -> dict[str, Any]:
-    return {
-        "creator_annotation": CREATOR,
-        "rules": [
-            {
-                "name": "physics",
-                "match": {"namespaces": [physics], "groups": ["physicists"]},
-                "user": "{user}",
-                "user_table": {ALICE: "alice"},
-                "account": {"default": "physics"},
-                "qos": {"default": "normal", "allowed": ["long"]},
-                "nice": {"max": 100},
-                "time_limit_max_min": 60,
-            },
-            {
-                "name": "recorded",
-                "match": {"namespaces": [physics], "users": [ALICE]},
-                "user": "alice",
-                "account": {"default": "physics"},
-            },
-            {
-                "name": "chemistry",
-                "match": {"namespace_labels": {"tenant": "chemistry"}},
-                "user": "bob",
-                "account": {"default": "chemistry", "allowed": ["nowhere"]},
-            },
-            {"name": "elsewhere", "match": {"namespaces": ["test-*"]}, "user": "kubernetes"},
-        ],
-    }
 
 
 def owner(sandbox: Sandbox, uid: str, worlds: Worlds) -> str:
@@ -268,29 +233,6 @@ def test_of_pods_that_are_refused_alike_one_asks_slurm_for_all(tenants: Tenants)
 def is_refused(pod: dict[str, Any]) -> bool:
     """Whether Slurm has refused its job."""
     return condition(pod).get("reason") == "SubmitRefused"
-
-
-def make_job(worlds: Worlds, name: str, by: Api, *, ports: object = (), **metadata: Any) -> str:
-    """A Job, which its controller makes the pod of; its uid."""
-    body = {
-        "metadata": {"name": name, **metadata},
-        "spec": {
-            "backoffLimit": 0,
-            "template": {
-                "metadata": {"annotations": played(seconds=1)},
-                "spec": {
-                    "containers": [{**container(), "ports": ports}],
-                    "restartPolicy": "Never",
-                },
-            },
-        },
-    }
-    path = f"/apis/batch/v1/namespaces/{worlds.namespace}/jobs"
-    return str(by.create(path, body)["metadata"]["uid"])
-
-
-def pod_of(worlds: Worlds, job: str) -> dict[str, Any]:
-    return worlds.await_one_pod(f"job-name={job}", bool)
 
 
 @pytest.fixture

@@ -1,18 +1,15 @@
 """What is read out of the API server's JSON. `test_watch` and `test_patches` read the real one's; here stands each rule."""
 
-import json
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from bridge.domain import names, numbers
+from bridge.domain import names
 from bridge.domain.caps import Sizes
 from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.pods import (
-    BoundPod,
     Condition,
     Container,
     ContainerState,
@@ -23,43 +20,12 @@ from bridge.domain.model.pods import (
     Requirement,
     Toleration,
 )
-from bridge.kube import decode, errors
-from bridge.kube.decode import Change
+from bridge.kube import decode
 from tests.kube.manifests import Manifest, container, expression, pod, required
+from tests.kube.stored import NEW, container_of, read_bound, read_pod, stored
 
-NEW = "2026-01-01T12:00:00Z"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 GIB = 2**30
-
-
-def stored(manifest: Manifest, status: Manifest | None = None, **metadata: object) -> Manifest:
-    """As the API server returns it."""
-    assigned = {
-        "namespace": "ns",
-        "uid": "u-1",
-        "resourceVersion": "7",
-        "creationTimestamp": NEW,
-        "managedFields": [{"manager": "x", "fieldsV1": {"f:spec": {}}}],
-    }
-    return {
-        **manifest,
-        "metadata": {**manifest["metadata"], **assigned, **metadata},
-        "status": {"phase": "Pending", **(status or {})},
-    }
-
-
-def read_pod(manifest: Manifest) -> Pod:
-    return decode.pod(json.dumps(manifest).encode())
-
-
-def read_bound(manifest: Manifest) -> BoundPod:
-    return decode.bound_pod(json.dumps(manifest).encode())
-
-
-def container_of(status: Manifest) -> Container:
-    """The main container with this `containerStatuses[0]`."""
-    reported = {"containerStatuses": [{"name": "main", "ready": False, **status}]}
-    return read_pod(stored(pod("a"), reported)).containers[0]
 
 
 def test_everything_a_decision_looks_at_is_read() -> None:
@@ -320,90 +286,3 @@ def test_bound_pods_that_have_ended_are_known(phase: str, is_terminal: bool) -> 
     found = read_bound(stored(pod("a", nodeName="n"), {"phase": phase}, deletionTimestamp=NEW))
 
     assert (is_terminal, True, "n") == (found.is_terminal, found.is_deleting, found.kube_node)
-
-
-def broken(path: list[str | int], value: object) -> Manifest:
-    manifest = stored(pod("a", nodeName="n", containers=[container(ports=[{}], resources={})]))
-    place: Any = manifest
-    for step in path[:-1]:
-        place = place[step]
-    place[path[-1]] = value
-    return manifest
-
-
-@pytest.mark.parametrize("read", [read_pod, read_bound])
-@pytest.mark.parametrize(
-    ("path", "value", "complaint"),
-    [
-        (["spec", "containers", 0, "ports"], [{"hostPort": "x"}], "$.spec.containers[0].ports[0]"),
-        (["status", "phase"], "Odd", "$.status.phase"),
-        (["metadata", "labels"], [], "$.metadata.labels"),
-        (["metadata", "creationTimestamp"], "yesterday", "$.metadata.creationTimestamp"),
-        (
-            ["spec", "containers", 0, "resources"],
-            {"requests": {"cpu": "many"}},
-            "expected a Kubernetes quantity",
-        ),
-    ],
-)
-def test_what_breaks_the_schema_is_named(
-    read: Callable[[Manifest], object], path: list[str | int], value: object, complaint: str
-) -> None:
-    with pytest.raises(errors.Malformed) as refusal:
-        read(broken(path, value))
-
-    assert "Pod ns/a: Malformed: " in str(refusal.value)
-    assert complaint in str(refusal.value)
-
-
-DEEP = b'{"metadata":{"name":"a"},"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
-"""Within the limits of a body, but no object of Kubernetes nests like that."""
-
-
-@pytest.mark.parametrize(
-    "body", [b"", b"<html>", b"[]", b'{"kind":"Pod"}', b'{"metadata":1}', DEEP]
-)
-def test_what_is_no_object_at_all_is_malformed(body: bytes) -> None:
-    for read in (decode.pod, decode.bound_pod, decode.node, decode.kube_object):
-        with pytest.raises(errors.Malformed):
-            read(body)
-
-
-def test_a_watch_event_is_split_and_an_unknown_type_refused() -> None:
-    change, body = decode.event("/pods", b'{"type":"ADDED","object":{"a":1}}')
-
-    assert (Change.ADDED, b'{"a":1}') == (change, bytes(body))
-    with pytest.raises(errors.Malformed, match="RENAMED"):
-        decode.event("/pods", b'{"type":"RENAMED","object":{}}')
-
-
-@pytest.mark.parametrize("grace_s", [10**12, 2**62, -1, -(2**63)])
-def test_a_grace_that_no_span_of_time_can_be_is_clamped_and_told(grace_s: int) -> None:
-    odd = read_pod(
-        stored(
-            pod("odd", terminationGracePeriodSeconds=grace_s),
-            deletionTimestamp="2149-01-01T00:00:00Z",
-            deletionGracePeriodSeconds=grace_s,
-        )
-    )
-
-    assert {odd.grace_s, odd.deletion_grace_s} <= {0, numbers.LONGEST_S}
-    assert odd.deletion_requested_at is not None
-    assert odd.created_at <= odd.deletion_requested_at
-    assert [
-        "spec.terminationGracePeriodSeconds",
-        "metadata.deletionGracePeriodSeconds",
-    ] == [fault.path for fault in odd.oddities]
-    assert all(f"found {grace_s}" in fault.message for fault in odd.oddities)
-
-
-def test_a_rank_of_5000_digits_is_none_and_told() -> None:
-    odd = read_pod(stored(pod("odd", annotations={names.RANK_ANNOTATION: "9" * 5000})))
-
-    assert odd.rank is None
-    assert [f"metadata.annotations[{names.RANK_ANNOTATION}]"] == [f.path for f in odd.oddities]
-    assert all(len(fault.text) < 300 for fault in odd.oddities)
-
-
-def test_nothing_is_odd_about_an_ordinary_pod() -> None:
-    assert () == read_pod(stored(pod("plain"))).oddities

@@ -1,54 +1,26 @@
 """A reflector against a real API server, and whatever comes between the two."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from aiohttp import web
 from structlog.testing import capture_logs
 
 from bridge.domain.model.pods import Pod
-from bridge.domain.oddities import UNHEARD, About, Oddities
-from bridge.domain.oddities import Kind as Called
 from bridge.kube import decode, patches, writes
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
-from bridge.kube.watch import Reflector, Timing
+from bridge.kube.watch import Reflector
 from sandbox.client import Sandbox
 from sandbox.options import Options
 from tests import backups
-from tests.kube.answers import answering
 from tests.kube.bad_network import BadNetwork, bad_network
 from tests.kube.conftest import Calls, CreatePod
-from tests.kube.manifests import Manifest, container, pod
+from tests.kube.manifests import container, pod
+from tests.kube.reflecting import HASTY, names_in, reflecting
 from tests.servers import running_sandbox, until
-
-HASTY = Timing(first_pause=timedelta(milliseconds=10), longest_pause=timedelta(milliseconds=100))
-
-
-@asynccontextmanager
-async def reflecting(
-    client: KubeClient, namespace: str, timing: Timing = HASTY, set_aside: Oddities = UNHEARD
-) -> AsyncIterator[tuple[Cache[Pod], Reflector[Pod]]]:
-    """A running reflector of the pods in one namespace."""
-    cache = Cache(decode.PODS)
-    selector = f"metadata.namespace={namespace}"
-    reflector = Reflector(
-        client, cache, field_selector=selector, timing=timing, set_aside=set_aside
-    )
-    stop = asyncio.Event()
-    async with asyncio.TaskGroup() as group:
-        group.create_task(reflector.run(stop))
-        await asyncio.wait_for(cache.synced.wait(), 20)
-        try:
-            yield cache, reflector
-        finally:
-            stop.set()
 
 
 @pytest.fixture
@@ -62,10 +34,6 @@ async def proxied(
         ) as client,
     ):
         yield network, client
-
-
-def names_in(cache: Cache[Pod]) -> set[str]:
-    return {pod.name for pod in cache.values()}
 
 
 async def test_a_list_of_several_pages_is_complete(
@@ -265,189 +233,6 @@ async def test_bound_pods_and_nodes_are_reflected_too(
 def delete(control_plane: Sandbox, namespace: str, name: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/pods/{name}"
     control_plane.admin.delete(path, gracePeriodSeconds=0)
-
-
-def as_stored(name: str, version: str, **metadata: object) -> Manifest:
-    manifest = pod(name)
-    manifest["metadata"] |= {
-        "namespace": "ns",
-        "uid": f"uid-of-{name}",
-        "resourceVersion": version,
-        "creationTimestamp": "2026-01-01T12:00:00Z",
-        **metadata,
-    }
-    return manifest
-
-
-def event(kind: str, thing: Manifest) -> bytes:
-    return json.dumps({"type": kind, "object": thing}).encode() + b"\n"
-
-
-class OddServer:
-    """Lists what it is told to, and sends what it is told to in each watch before it hangs up."""
-
-    def __init__(self, lists: list[list[Manifest]], watches: list[list[bytes]]) -> None:
-        self._lists, self._watches = lists, watches
-        self.asked: list[str] = []
-        """`LIST`, or the version a watch was to begin at."""
-
-    async def pods(self, request: web.Request) -> web.StreamResponse:
-        if request.query.get("limit") == "1":  # asks only for the version
-            return web.json_response({"metadata": {"resourceVersion": "12"}, "items": []})
-        if "watch" not in request.query:
-            self.asked.append("LIST")
-            items = self._lists.pop(0) if len(self._lists) > 1 else self._lists[0]
-            return web.json_response({"metadata": {"resourceVersion": "10"}, "items": items})
-        self.asked.append(request.query["resourceVersion"])
-        response = web.StreamResponse()
-        await response.prepare(request)
-        for line in self._watches.pop(0) if self._watches else []:
-            await response.write(line)
-        return response
-
-
-@asynccontextmanager
-async def reflecting_odd(
-    server: OddServer, set_aside: Oddities = UNHEARD
-) -> AsyncIterator[Cache[Pod]]:
-    async with (
-        answering({"/api/v1/pods": server.pods}) as client,
-        reflecting(client, "ns", set_aside=set_aside) as (cache, _),
-    ):
-        yield cache
-
-
-async def test_one_unreadable_object_stops_nobody() -> None:
-    """It stays as it was last understood; the log names it."""
-    odd = as_stored("odd", "2", labels=["no map"])
-    server = OddServer(
-        lists=[[as_stored("odd", "1"), as_stored("b", "1")], [odd, as_stored("c", "1")]],
-        watches=[
-            [event("MODIFIED", odd), event("MODIFIED", as_stored("b", "3"))],
-            [event("ERROR", {"kind": "Status", "code": 410, "reason": "Expired"})],
-        ],
-    )
-    with capture_logs() as logs:
-        async with reflecting_odd(server) as cache:
-            await until(lambda: names_in(cache) == {"odd", "c"}, 10)
-
-    assert ["LIST", "10", "3", "LIST"] == server.asked[:4]
-    complaints = [e["error"] for e in logs if e["event"] == "reflector.object_unreadable"]
-    assert 2 == len(complaints)
-    assert all("Pod ns/odd" in text and "$.metadata.labels" in text for text in complaints)
-
-
-class Aside:
-    """Writes down what is set aside."""
-
-    def __init__(self) -> None:
-        self.now: dict[str, About | None] = {}
-        self.said: list[str] = []
-
-    def tell(self, kind: Called, name: str, reason: str, *, about: About | None = None) -> None:
-        self.said.append(f"{kind} {name}: {reason}")
-        self.now[name] = about
-
-    def crashed(
-        self, kind: Called, name: str, error: Exception, *, about: About | None = None
-    ) -> None:
-        raise NotImplementedError
-
-    def settled(self, kind: Called, name: str) -> None:
-        del self.now[name]
-
-
-async def test_an_unreadable_object_is_set_aside_until_it_can_be_read() -> None:
-    """Or is gone; and one that has not even a name is skipped, and the rest of its list read."""
-    odd = as_stored("odd", "1", labels=["no map"])
-    expired = event("ERROR", {"kind": "Status", "code": 410, "reason": "Expired"})
-    server = OddServer(
-        lists=[[{"kind": "Pod"}, odd, as_stored("b", "1")], [as_stored("odd", "3")]],
-        watches=[
-            [
-                event("ADDED", as_stored("late", "11", labels=["no map"])),
-                event("DELETED", as_stored("b", "12", labels=["no map"])),
-            ],
-            [expired],
-        ],
-    )
-    aside = Aside()
-    async with reflecting_odd(server, aside) as cache:
-        assert {"b"} == names_in(cache)
-        await until(lambda: names_in(cache) == {"odd"}, 10)
-        await until(lambda: set(aside.now) == {"without a name"}, 10)
-
-    assert "pod ns/odd: " in aside.said[1]
-    assert "$.metadata.labels" in aside.said[1]
-    assert any(said.startswith("pod ns/late: ") for said in aside.said)  # until the next list
-
-
-async def test_an_event_can_be_told_of_an_unreadable_object() -> None:
-    server = OddServer(lists=[[as_stored("odd", "1", labels=["no map"])]], watches=[])
-    aside = Aside()
-    async with reflecting_odd(server, aside):
-        told = aside.now["ns/odd"]
-
-    assert About(kind="Pod", namespace="ns", name="odd", uid="uid-of-odd") == told
-
-
-async def test_a_version_of_an_unreadable_object_is_not_asked_for_again() -> None:
-    odd = as_stored("odd", "11", labels=["no map"])
-    server = OddServer(lists=[[]], watches=[[event("ADDED", odd)]])
-
-    async with reflecting_odd(server):
-        await until(lambda: len(server.asked) > 2, 10)
-
-    assert ["LIST", "10", "11"] == server.asked[:3]
-
-
-@pytest.mark.parametrize(
-    "last_words",
-    [
-        pytest.param(b"<html>\n", id="no event"),
-        pytest.param(event("RENAMED", as_stored("a", "11")), id="an unknown event"),
-        pytest.param(event("ADDED", {"metadata": 1}), id="no object"),
-        pytest.param(event("BOOKMARK", {}), id="no version"),
-        pytest.param(event("ERROR", {"kind": "Status", "code": 400}), id="a refusal"),
-    ],
-)
-async def test_a_watch_that_makes_no_sense_is_followed_by_a_list(last_words: bytes) -> None:
-    server = OddServer(lists=[[]], watches=[[last_words]])
-
-    async with reflecting_odd(server):
-        await until(lambda: len(server.asked) > 2, 10)
-
-    assert ["LIST", "10", "LIST"] == server.asked[:3]
-
-
-async def test_a_server_error_is_no_reason_to_list_again() -> None:
-    busy = {"kind": "Status", "code": 500, "reason": "InternalError"}
-    first = event("ADDED", as_stored("a", "11"))
-    server = OddServer(lists=[[]], watches=[[first, event("ERROR", busy)]])
-
-    async with reflecting_odd(server):
-        await until(lambda: len(server.asked) > 2, 10)
-
-    assert ["LIST", "10", "11"] == server.asked[:3]
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        pytest.param([], id="hangs up"),
-        pytest.param([event("ERROR", {"kind": "Status", "code": 403})], id="refuses"),
-    ],
-)
-async def test_a_server_that_lists_but_does_not_let_us_watch_is_not_asked_in_a_circle(
-    words: list[bytes],
-) -> None:
-    server = OddServer(lists=[[]], watches=[words] * 100)
-    with capture_logs() as logs:
-        async with reflecting_odd(server):
-            await until(lambda: server.asked.count("10") > 5, 10)
-
-    pauses = [e["retry_in_s"] for e in logs if e["event"] == "reflector.interrupted"]
-    assert 3 * pauses[0] < pauses[-1] <= HASTY.longest_pause.total_seconds()
 
 
 async def test_after_a_restore_of_etcd_what_is_undone_is_forgotten(tmp_path: Path) -> None:

@@ -1,25 +1,20 @@
 """Leader election with lost messages, wrong clocks, frozen and dying leaders, in virtual time."""
 
-import itertools
-import random
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from bridge.domain.model.leases import LeaseRecord
 from bridge.leading import lease
 from bridge.leading.lease import Accession, Claim
 from bridge.settings.schema import RENEW_JITTER, LeaderElection
-from tests.leading.lease_world import SETTINGS, Contender, Election, Fate, Reign
+from tests.leading.lease_world import SETTINGS, Election, Fate, Reign
 from tests.virtual_time import EPOCH
 
 DURATION_S = SETTINGS.lease_duration_s
 LONGEST_RETRY_S = SETTINGS.retry_period_s * RENEW_JITTER
-
 RECORD = LeaseRecord(
     holder="a",
     acquired_at=EPOCH,
@@ -308,98 +303,3 @@ class TestTrouble:
 
         assert [Reign(who="a", began_s=0, ended_s=160)] == election.reigns
         assert second.is_leading
-
-
-def joined(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Spans that meet are one: nothing runs in between."""
-    whole: list[tuple[float, float]] = []
-    for began_s, ended_s in sorted(spans):
-        if whole and began_s <= whole[-1][1]:
-            whole[-1] = whole[-1][0], max(ended_s, whole[-1][1])
-        else:
-            whole.append((began_s, ended_s))
-    return whole
-
-
-class Trouble:
-    """A network that loses, delays and reorders until it has had enough."""
-
-    def __init__(self, seed: int, over_at_s: float) -> None:
-        self._rng = random.Random(seed)  # noqa: S311  # reproducible
-        self._over_at_s = over_at_s
-
-    def __call__(self, _who: str, at_s: float) -> Fate:
-        if at_s >= self._over_at_s:
-            return Fate(request_s=0.01, reply_s=0.01)
-        return Fate(request_s=self._leg_s(), reply_s=self._leg_s())
-
-    def _leg_s(self) -> float | None:
-        match self._rng.randrange(8):
-            case 0:
-                return None
-            case 1:
-                return self._rng.uniform(0, 40)
-            case _:
-                return self._rng.uniform(0, 0.5)
-
-
-def unexcused(contenders: list[Contender], reigns: list[Reign]) -> list[tuple[Reign, Reign]]:
-    """Pairs that led at the same moment although neither was frozen."""
-    frozen = {contender.name: joined(contender.frozen) for contender in contenders}
-
-    def is_excused(overlap: tuple[float, float], *names: str) -> bool:
-        began_s, ended_s = overlap
-        spans = [span for name in names for span in frozen[name]]
-        return any(span[0] <= began_s and ended_s <= span[1] for span in spans)
-
-    return [
-        (one, other)
-        for one, other in itertools.combinations(reigns, 2)
-        if one.who != other.who
-        if (overlap := one.overlap(other)) and not is_excused(overlap, one.who, other.who)
-    ]
-
-
-TIGHT = LeaderElection(lease_duration_s=15, renew_deadline_s=14.99, retry_period_s=2)
-"""No room for mistakes."""
-
-CALM_AT_S = 200.0
-SETTLED_AT_S = CALM_AT_S + 60
-
-FREEZES = st.lists(
-    st.tuples(st.sampled_from("abc"), st.floats(0, CALM_AT_S - 100), st.floats(0.1, 90)), max_size=5
-)
-
-
-@settings(deadline=None)
-@given(
-    seed=st.integers(0, 2**32),
-    names=st.sampled_from(["ab", "abc"]),
-    wrong_by_s=st.lists(st.integers(-86_400, 86_400), min_size=3, max_size=3),
-    freezes=FREEZES,
-    stops=st.lists(st.tuples(st.sampled_from("ab"), st.floats(0, CALM_AT_S)), max_size=1),
-)
-def test_two_never_lead_at_once_and_in_the_end_one_does(
-    seed: int,
-    names: str,
-    wrong_by_s: list[int],
-    freezes: list[tuple[str, float, float]],
-    stops: list[tuple[str, float]],
-) -> None:
-    """Whatever the network and the clocks do, unless a leader stands still and cannot know."""
-    election = Election(Trouble(seed, CALM_AT_S))
-    contenders = {
-        name: election.contender(name, wrong_by=timedelta(seconds=wrong), settings=TIGHT)
-        for name, wrong in zip(names, wrong_by_s, strict=False)
-    }
-    for name, at_s, seconds in freezes:
-        if name in contenders:
-            contenders[name].freeze_at(at_s, seconds)
-    for name, at_s in stops:
-        contenders[name].stop_at(at_s)
-    election.run(until_s=SETTLED_AT_S)
-    leaders = [contender for contender in contenders.values() if contender.is_leading]
-    election.world.close()
-
-    assert 1 == len(leaders)
-    assert [] == unexcused(list(contenders.values()), election.reigns)

@@ -5,7 +5,8 @@ Takes the place of a `KubeClient`, so paths, bodies and patches are the product'
 
 import asyncio
 import copy
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -42,6 +43,8 @@ class ApiServer:
         self._trouble = trouble
         self._caches = caches
         self._version = 0
+        self._events: deque[tuple[Callable[[Any], None], Any]] = deque()
+        """What the watches have not told yet."""
         self.objects: dict[str, Manifest] = {}
         self.conflicts: list[str] = []
         """Every write whose guard did not hold."""
@@ -153,13 +156,18 @@ class ApiServer:
         return found
 
     def _tell(self, found: Manifest, *, is_gone: bool) -> None:
-        """Let the watches know, a moment later."""
+        """Let the watches know, a moment later and in order: timers of one moment may change places."""
         for cache in self._caches:
             if not _is_watched(found, cache):
                 continue
             seen = cache.kind.read(msgspec.json.encode(found))
             change = (cache.remove, cache.kind.key(seen)) if is_gone else (cache.put, seen)
-            asyncio.get_running_loop().call_later(WATCH_LAGS_S, *change)
+            self._events.append(change)
+            asyncio.get_running_loop().call_later(WATCH_LAGS_S, self._deliver)
+
+    def _deliver(self) -> None:
+        deliver, what = self._events.popleft()
+        deliver(what)
 
 
 def _is_watched(found: Manifest, cache: Cache[Any]) -> bool:

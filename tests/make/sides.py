@@ -1,6 +1,6 @@
 """A side of the loop over pods that knows all about every pod, and a Slurm that lists what it is told to."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from types import MappingProxyType
 
@@ -9,7 +9,7 @@ from bridge.domain.lifecycle.decision import Actor, Facts, Fit
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.objects import KubeObject
-from bridge.domain.model.pods import Pod
+from bridge.domain.model.pods import NOBODY, Neighbours, Pod
 from bridge.domain.observation.view import Past, View
 from bridge.domain.workloads.membership import Membership
 from bridge.slurm.discovery import Snapshot
@@ -55,7 +55,7 @@ class KnowsAll:
         now: datetime,
         since: datetime,
         seat: Seat | None = None,
-        beside: Sequence[Pod] = (),
+        beside: Neighbours = NOBODY,
     ) -> Facts:
         self.gathered += 1
         return Facts(

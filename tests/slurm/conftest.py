@@ -1,17 +1,22 @@
 """A client of the shared Slurm, and a Slurm that tests may break."""
 
+import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import pytest
 
 from bridge.domain.ids import JobId
 from bridge.domain.model.placeholder import PlaceholderSpec
-from bridge.slurm import jobs
+from bridge.slurm import jobs, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import Controller, ControllerHosts
+from bridge.slurm.discovery import Discovery
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from tests.faults import Proxy
 from tests.servers import running_sandbox
+from tests.slurm.placeholders import CLUSTER, DEADLINE_S, POLL_S
 
 Submit = Callable[[PlaceholderSpec], Awaitable[JobId]]
 
@@ -52,3 +57,31 @@ async def submit(client: SlurmClient) -> AsyncIterator[Submit]:
     yield one
     for job_id in submitted:
         await jobs.cancel(client, job_id)
+
+
+@pytest.fixture
+async def proxy(slurm: Sandbox) -> AsyncIterator[Proxy]:
+    async with Proxy.to(slurm.slurmrestd_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def watching(proxy: Proxy, slurm: Sandbox, client: SlurmClient) -> AsyncIterator[SlurmClient]:
+    """The client discovery has, apart from the tests' own.
+
+    slurmctld says in its first second that it started at 0: what it says then counts as another's, and all jobs are
+    looked at twice.
+    """
+    end_s = time.monotonic() + DEADLINE_S
+    while not (
+        await client.call("diag", "GET", "/diag/", answer=wire.Diagnosis)
+    ).statistics.req_time_start.positive:
+        assert time.monotonic() < end_s
+        await asyncio.sleep(POLL_S)
+    async with SlurmClient.open(proxy.url, token_file=slurm.token_file) as opened:
+        yield opened
+
+
+@pytest.fixture
+def discovery(watching: SlurmClient) -> Discovery:
+    return Discovery(watching, CLUSTER, clock=time.monotonic)

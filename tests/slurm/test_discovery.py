@@ -2,71 +2,24 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from bridge.domain.ids import ClusterId, JobId
 from bridge.domain.lifecycle.actions import Outcome
-from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobEnd, JobPhase
-from bridge.slurm import complete, encode, jobs, wire
+from bridge.slurm import complete, jobs, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import ControllerHosts
-from bridge.slurm.discovery import Discovery, Snapshot
-from bridge.slurm.errors import LostReply, SlurmError
+from bridge.slurm.discovery import Discovery
 from sandbox.client import Sandbox
 from tests import faults
 from tests.faults import Proxy
 from tests.servers import until
 from tests.slurm.conftest import Submit
+from tests.slurm.discovering import LOOK, STATES, refresh_until_phase
 from tests.slurm.placeholders import CLUSTER, DEADLINE_S, POLL_S, identity, spec
-
-LOOK = "/job/"
-STATES = "/jobs/state"
-UNWELL = faults.answers(500, '{"errors":[{"error_number":-1}]}')
-GARBAGE = faults.answers(200, "<html>")
-
-
-@pytest.fixture
-async def proxy(slurm: Sandbox) -> AsyncIterator[Proxy]:
-    async with Proxy.to(slurm.slurmrestd_url) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def watching(proxy: Proxy, slurm: Sandbox, client: SlurmClient) -> AsyncIterator[SlurmClient]:
-    """The client discovery has, apart from the tests' own.
-
-    slurmctld says in its first second that it started at 0: what it says then counts as another's, and all jobs are
-    looked at twice.
-    """
-    end_s = time.monotonic() + DEADLINE_S
-    while not (
-        await client.call("diag", "GET", "/diag/", answer=wire.Diagnosis)
-    ).statistics.req_time_start.positive:
-        assert time.monotonic() < end_s
-        await asyncio.sleep(POLL_S)
-    async with SlurmClient.open(proxy.url, token_file=slurm.token_file) as opened:
-        yield opened
-
-
-@pytest.fixture
-def discovery(watching: SlurmClient) -> Discovery:
-    return Discovery(watching, CLUSTER, clock=time.monotonic)
-
-
-async def refresh_until_phase(discovery: Discovery, whose: Identity, phase: JobPhase) -> Snapshot:
-    end_s = time.monotonic() + DEADLINE_S
-    while True:
-        snapshot = await discovery.refresh()
-        (job,) = snapshot.by_key[whose.key]
-        if job.phase is phase:
-            return snapshot
-        assert time.monotonic() < end_s, f"still {job}"
-        await asyncio.sleep(POLL_S)
 
 
 async def test_it_finds_this_clusters_placeholders_by_workload(
@@ -333,106 +286,6 @@ async def test_reasons_are_read_again_for_whom_they_are_wanted(
     assert "JobHeldUser" == snapshot.jobs[first].reason
     assert [1, 0] == [proxy.count("GET", f"{LOOK}{id_}?") for id_ in (first, second)]
     assert 1 == proxy.count("GET", LOOK)
-
-
-async def test_a_submit_whose_reply_got_lost_is_found(
-    discovery: Discovery, watching: SlurmClient, proxy: Proxy, client: SlurmClient
-) -> None:
-    await discovery.refresh()
-    whose = identity()
-    proxy.inject(faults.LOST_REPLY, "POST", "/job/submit")
-    with pytest.raises(LostReply):
-        await jobs.submit(watching, spec(whose, hold=True))
-
-    (found,) = (await discovery.refresh()).by_key[whose.key]
-
-    assert whose == found.identity
-    await jobs.cancel(client, found.id)
-
-
-@pytest.mark.parametrize(
-    ("path", "fault"),
-    [
-        pytest.param(STATES, UNWELL, id="500 for the list"),
-        pytest.param("/diag", UNWELL, id="500 for the start"),
-        pytest.param(LOOK, UNWELL, id="500 for a job"),
-        pytest.param(STATES, GARBAGE, id="garbage for the list"),
-        pytest.param("/diag", GARBAGE, id="garbage for the start"),
-    ],
-)
-async def test_a_reading_that_is_not_whole_raises_and_the_next_one_goes_on_where_it_stopped(
-    discovery: Discovery, submit: Submit, proxy: Proxy, path: str, fault: faults.Fault
-) -> None:
-    whose = identity()
-    await discovery.refresh()
-    await submit(spec(whose, hold=True))
-    proxy.inject(fault, "GET", path)
-    with pytest.raises(SlurmError):
-        await discovery.refresh()
-    proxy.requests.clear()
-
-    snapshot = await discovery.refresh()
-
-    assert 1 == len(snapshot.by_key[whose.key])
-    assert 1 == proxy.count("GET", LOOK)
-    assert 2 == snapshot.sequence
-
-
-async def test_garbage_for_one_job_sets_that_job_aside_until_the_next_reading(
-    discovery: Discovery, submit: Submit, proxy: Proxy
-) -> None:
-    await discovery.refresh()
-    job_id = await submit(spec(hold=True))
-    proxy.inject(GARBAGE, "GET", LOOK)
-
-    first, second = await discovery.refresh(), await discovery.refresh()
-
-    assert (True, False) == (job_id in first.unreadable, first.is_whole)
-    assert (True, True) == (job_id in second.jobs, second.is_whole)
-
-
-async def test_a_job_gone_between_the_list_and_the_look_is_no_error(
-    discovery: Discovery, submit: Submit, proxy: Proxy
-) -> None:
-    await discovery.refresh()
-    job_id = await submit(spec(hold=True))
-    gone = '{"errors":[{"error_number":2017}]}'
-    proxy.inject(faults.answers(404, gone), "GET", f"{LOOK}{job_id}")
-
-    assert job_id not in (await discovery.refresh()).jobs
-    assert job_id in (await discovery.refresh()).jobs
-
-
-async def test_a_mark_of_another_version_is_neither_ours_nor_a_strangers(
-    discovery: Discovery, submit: Submit, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    honest = encode.submission
-
-    def newer(spec_: Any) -> dict[str, object]:
-        body: dict[str, Any] = honest(spec_)
-        body["job"]["admin_comment"] = f'{{"slurm-bridge":99,"cluster":"{CLUSTER}"}}'
-        return body
-
-    monkeypatch.setattr(encode, "submission", newer)
-    job_id = await submit(spec(hold=True))
-
-    snapshot = await discovery.refresh()
-
-    assert job_id not in snapshot.jobs
-    assert snapshot.unreadable[job_id]
-
-
-async def test_a_job_that_became_ours_is_not_taken_for_the_stranger_it_was(
-    discovery: Discovery, submit: Submit, proxy: Proxy
-) -> None:
-    """As after a crash of slurmctld that nobody has noticed yet: the id of a stranger is given to our submit."""
-    whose = identity()
-    job_id = await submit(spec(identity(cluster=ClusterId("another")), hold=True))
-    await discovery.refresh()
-
-    discovery.note_submitted(job_id, whose)
-
-    assert whose == (await discovery.refresh()).jobs[job_id].identity
 
 
 async def test_readings_follow_each_other_and_say_when_they_began(discovery: Discovery) -> None:

@@ -8,18 +8,14 @@ import pytest
 
 from bridge.domain.ids import JobId, Sluid, SlurmNode
 from bridge.domain.lifecycle.rules import time_limits
-from bridge.domain.model.grant import Grant
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
-from bridge.domain.model.placeholder import PlaceholderSpec
-from bridge.domain.request import restoration
-from bridge.slurm import encode, jobs, lenient, wire
+from bridge.slurm import jobs, lenient, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger
-from bridge.slurm.errors import LostReply, Malformed, NotFound, Rejected
+from bridge.slurm.errors import NotFound, Rejected
 from bridge.slurm.jobs import Ending
 from sandbox.client import Sandbox
-from tests import faults
 from tests.faults import Proxy
 from tests.slurm.conftest import Submit
 from tests.slurm.placeholders import USER, identity, in_phase, spec
@@ -97,114 +93,6 @@ async def test_everything_a_spec_can_ask_for_is_what_slurm_notes(
         assert expected in shown
 
 
-async def test_what_slurm_granted_is_read_of_a_running_job(
-    client: SlurmClient, submit: Submit
-) -> None:
-    asked = spec(cpus_per_task=2, memory_mib_per_node=200, gres_per_node="gres/gpu:1")
-    waiting = await jobs.job(client, await submit(replace(asked, hold=True)))
-    running = await in_phase(client, await submit(asked), JobPhase.RUNNING)
-
-    assert isinstance(waiting, SlurmJob)
-    assert waiting.grant is None
-    assert running.started_at is not None
-    assert (
-        Grant(
-            name="train",
-            user=USER,
-            group=USER,
-            partition="slurm-bridge",
-            cpus_per_task=2,
-            memory_mib_per_node=200,
-            gres_per_node="gres/gpu:1",
-            started_s=int(running.started_at.timestamp()),
-            time_limit_min=60,
-        )
-        == running.grant
-    )
-
-
-def restored(lost: SlurmJob) -> PlaceholderSpec:
-    """What is asked for in the place of one that has just started."""
-    assert lost.grant is not None
-    assert lost.started_at is not None
-    return restoration.placeholder(
-        lost.identity,
-        lost.grant,
-        lost="lost",
-        pods=lost.identity.pods,
-        nodes=lost.nodes,
-        record=None,
-        now=lost.started_at,
-    )
-
-
-async def test_what_a_gang_was_granted_says_where_its_tasks_are_and_brings_them_back_there(
-    client: SlurmClient, submit: Submit
-) -> None:
-    """One CPU on the first node is somebody else's at first: so the tasks are spread in no even way."""
-    other = await submit(spec(cpus_per_task=3, required_nodes=(SlurmNode("node-0"),)))
-    await in_phase(client, other, JobPhase.RUNNING)
-    asked = replace(
-        spec(tasks=5, cpus_per_task=2),
-        memory_mib_per_node=None,
-        memory_mib_per_cpu=100,
-        gres_per_task="gres/gpu:1",
-        required_nodes=(SlurmNode("node-0"), SlurmNode("node-2")),
-        nodes_min=2,
-        nodes_max=2,
-    )
-    first = await submit(asked)
-    before = await in_phase(client, first, JobPhase.RUNNING)
-    assert before.grant is not None
-    assert {"node-0": 2, "node-2": 3} == dict(before.grant.tasks_on)
-    for job_id in (first, other):
-        await jobs.cancel(client, job_id)
-
-    after = await in_phase(client, await submit(restored(before)), JobPhase.RUNNING)
-
-    assert before.shares == after.shares
-    assert before.nodes == after.nodes
-    assert after.grant is not None
-    assert before.grant.tasks_on == after.grant.tasks_on
-
-
-async def test_both_sizes_of_a_lost_gang_run_where_they_ran(
-    client: SlurmClient, submit: Submit
-) -> None:
-    launcher = spec(memory_mib_per_node=100, required_nodes=(SlurmNode("node-3"),))
-    workers = replace(
-        launcher,
-        tasks=3,
-        nodes_min=2,
-        nodes_max=2,
-        memory_mib_per_node=None,
-        memory_mib_per_cpu=100,
-        gres_per_task="gres/gpu:1",
-        required_nodes=(SlurmNode("node-2"), SlurmNode("node-0")),
-    )
-    first = await submit(replace(launcher, also=(workers,)))
-    before = await in_phase(client, first, JobPhase.RUNNING)
-    assert before.grant is not None
-    await jobs.cancel(client, first)
-
-    after = await in_phase(client, await submit(restored(before)), JobPhase.RUNNING)
-
-    assert before.parts == after.parts
-    assert after.grant is not None
-    assert before.grant.tasks_on == after.grant.tasks_on == {"node-3": 1}
-    (was,), (is_,) = before.grant.also, after.grant.also
-    assert was.tasks_on == is_.tasks_on == {"node-0": 2, "node-2": 1}
-
-
-async def test_a_whole_node_was_granted_with_all_its_cpus(
-    client: SlurmClient, submit: Submit
-) -> None:
-    running = await in_phase(client, await submit(spec(exclusive=True)), JobPhase.RUNNING)
-
-    assert running.grant is not None
-    assert 8 == running.grant.cpus_per_task
-
-
 async def test_one_of_several_required_nodes_is_taken(client: SlurmClient, submit: Submit) -> None:
     nodes = (SlurmNode("node-2"), SlurmNode("node-3"))
     job = await in_phase(client, await submit(spec(required_nodes=nodes)), JobPhase.RUNNING)
@@ -253,103 +141,6 @@ async def test_more_cpus_than_any_node_has_are_refused_at_once(client: SlurmClie
 
     assert 2005 == error.value.error_number
     assert "processors" in error.value.words
-
-
-def bend(monkeypatch: pytest.MonkeyPatch, **fields: object) -> None:
-    """Let submissions have fields that our encoder would never write."""
-    honest = encode.submission
-
-    def bent(spec_: Any) -> dict[str, object]:
-        body: dict[str, Any] = honest(spec_)
-        body["job"].update(fields)
-        return body
-
-    monkeypatch.setattr(encode, "submission", bent)
-
-
-async def test_an_unknown_flag_is_http_500_and_the_job_is_submitted_all_the_same(
-    client: SlurmClient, submit: Submit, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bend(monkeypatch, flags=["EXTERNAL_JOB", "NOT_A_FLAG"])
-
-    job = await jobs.job(client, await submit(spec(hold=True)))
-
-    assert isinstance(job, SlurmJob)
-
-
-async def test_a_wrong_type_is_http_200_without_a_job_id(
-    client: SlurmClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bend(monkeypatch, minimum_nodes="abc")
-
-    with pytest.raises(Rejected, match="got OpenAPI type=string"):
-        await jobs.submit(client, spec())
-
-
-async def test_an_unknown_field_is_ignored_with_a_warning(
-    submit: Submit, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bend(monkeypatch, not_a_field=1)
-
-    assert await submit(spec(hold=True))
-
-
-async def test_a_script_is_refused_for_an_external_job(
-    client: SlurmClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bend(monkeypatch, script="#!/bin/sh\n")
-
-    with pytest.raises(Rejected) as error:
-        await jobs.submit(client, spec())
-
-    assert (500, 2189) == (error.value.status, error.value.error_number)
-
-
-async def test_a_body_that_is_no_object_is_refused(client: SlurmClient) -> None:
-    bodies: list[object] = [[], {}]
-    for body in bodies:
-        with pytest.raises(Rejected):
-            await client.call("job.submit", "POST", "/job/submit", body=body, answer=wire.Answer)
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [
-        pytest.param(faults.LOST_REPLY, id="dropped connection"),
-        pytest.param(faults.TRUNCATED, id="cut off"),
-        pytest.param(faults.slow(30), id="timeout"),
-    ],
-)
-async def test_a_submit_whose_reply_got_lost_says_so_and_is_found_by_identity(
-    slurm: Sandbox, client: SlurmClient, fault: faults.Fault
-) -> None:
-    whose = identity()
-    async with (
-        Proxy.to(slurm.slurmrestd_url) as proxy,
-        SlurmClient.open(
-            proxy.url, token_file=slurm.token_file, request_timeout_s=1
-        ) as behind_proxy,
-    ):
-        proxy.inject(fault, "POST", "/job/submit")
-        with pytest.raises(LostReply):
-            await jobs.submit(behind_proxy, spec(whose, hold=True))
-    assert 1 == proxy.count("POST", "/job/submit")
-
-    newest = max((await jobs.listing(client)).states)
-    job = await jobs.job(client, newest)
-    assert isinstance(job, SlurmJob)
-    assert whose == job.identity
-    await jobs.cancel(client, newest)
-
-
-async def test_a_submit_answered_with_garbage_may_have_been_accepted(slurm: Sandbox) -> None:
-    async with (
-        Proxy.to(slurm.slurmrestd_url) as proxy,
-        SlurmClient.open(proxy.url, token_file=slurm.token_file) as client,
-    ):
-        proxy.inject(faults.answers(200, "<html>"), "POST", "/job/submit")
-        with pytest.raises(LostReply):
-            await jobs.submit(client, spec())
 
 
 async def test_a_sluid_names_the_same_job_as_its_id(client: SlurmClient, submit: Submit) -> None:
@@ -561,37 +352,3 @@ async def test_the_identity_of_a_finished_job_cannot_be_written(
         await jobs.amend_identity(client, job_id, whose, cancelled)
 
     assert 2084 == error.value.error_number
-
-
-@pytest.mark.parametrize("jobs_", ["[]", "null", '[{"job_id":8,"job_state":["RUNNING"]}]'])
-async def test_an_answer_without_the_job_is_no_evidence_that_it_is_gone(
-    slurm: Sandbox, jobs_: str
-) -> None:
-    async with (
-        Proxy.to(slurm.slurmrestd_url) as proxy,
-        SlurmClient.open(proxy.url, token_file=slurm.token_file) as client,
-    ):
-        proxy.inject(faults.answers(200, f'{{"jobs":{jobs_}}}'), "GET", "/job/7")
-        with pytest.raises(Malformed, match="does not contain job 7"):
-            await jobs.job(client, JobId(7))
-
-
-async def test_a_number_of_the_wrong_kind_is_malformed(slurm: Sandbox) -> None:
-    async with (
-        Proxy.to(slurm.slurmrestd_url) as proxy,
-        SlurmClient.open(proxy.url, token_file=slurm.token_file) as client,
-    ):
-        proxy.inject(faults.answers(200, '{"jobs":[{"job_id":"7"}]}'), "GET", "/job/7")
-        with pytest.raises(Malformed, match=r"job\.get: job 7: job_id: Expected `int`"):
-            await jobs.job(client, JobId(7))
-
-
-async def test_a_bomb_instead_of_states_is_malformed(slurm: Sandbox) -> None:
-    bomb = "[" * 100_000 + "]" * 100_000
-    async with (
-        Proxy.to(slurm.slurmrestd_url) as proxy,
-        SlurmClient.open(proxy.url, token_file=slurm.token_file) as client,
-    ):
-        proxy.inject(faults.answers(200, f'{{"jobs":[{{"x":{bomb}}}]}}'), "GET", "/jobs/state/")
-        with pytest.raises(Malformed, match=r"job\.states"):
-            await jobs.listing(client)

@@ -22,7 +22,7 @@ from bridge.domain.lifecycle.rules import answers, graces
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.objects import KubeObject
-from bridge.domain.model.pods import Pod
+from bridge.domain.model.pods import NOBODY, Neighbours, Pod
 from bridge.domain.observation.view import View
 from bridge.domain.workloads import workload
 from bridge.domain.workloads.workload import Workload
@@ -49,7 +49,7 @@ class Look:
     """The placeholder that counts for it."""
     seat: Seat | None = None
     """A gang member's slot in the allocation, while it waits for its node."""
-    beside: tuple[Pod, ...] = ()
+    beside: Neighbours = NOBODY
     """Members before it that get the same node at the same time."""
 
 
@@ -253,7 +253,7 @@ class _Table:
         self._policy = policy
         self._now = now
         self._rooms: dict[JobId, _Room] = {}
-        self._beside: dict[SlurmNode, list[Pod]] = {}
+        self._beside: dict[SlurmNode, Neighbours] = {}
 
     def place(self, pod: Pod, sight: Sight) -> Look | Member | None:
         """Return one pod's place; None sets it apart."""
@@ -265,10 +265,9 @@ class _Table:
             self._rooms[job.id] = _Room(job, self._pods, self._group)
         room = self._rooms[job.id]
         if (seat := room.seats.get(pod.uid)) is not None:
-            beside = self._beside.setdefault(seat.node, [])
-            look = Look(pod=pod, view=view, since=since, job=job, seat=seat, beside=tuple(beside))
-            beside.append(pod)
-            return look
+            beside = self._beside.get(seat.node, NOBODY)
+            self._beside[seat.node] = beside.joined_by(pod)
+            return Look(pod=pod, view=view, since=since, job=job, seat=seat, beside=beside)
         if not room.is_full:
             return members.unseated(pod, job, view, why=room.why_unseated)
         if seating.when_full(pod, self._policy) is WhenFull.WAIT:

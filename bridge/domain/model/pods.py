@@ -9,7 +9,7 @@ from bridge.domain import names, numbers
 from bridge.domain.caps import Sizes
 from bridge.domain.faults import Fault
 from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid, WorkloadKey, alone_key
-from bridge.domain.model import grant
+from bridge.domain.model import demand, grant
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.identities import Identity
@@ -318,3 +318,22 @@ class BoundPod:
     is_of_the_node: bool = False
     """A DaemonSet's or a static pod: it comes back wherever the node is, so Slurm's share of the
     node excludes it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbours:
+    """Pods that get the same node at the same time, added up as one."""
+
+    demand: Demand = field(default_factory=lambda: demand.total([]))
+    host_ports: tuple[tuple[str, int, str], ...] = ()
+    """Each once: the members of a gang mostly ask for the same."""
+
+    def joined_by(self, pod: Pod) -> "Neighbours":
+        """Add one more."""
+        return Neighbours(
+            demand=demand.total((self.demand, pod.demand)),
+            host_ports=tuple(dict.fromkeys((*self.host_ports, *pod.host_ports))),
+        )
+
+
+NOBODY = Neighbours()

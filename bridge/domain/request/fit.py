@@ -34,7 +34,7 @@ class FitResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tenant:
-    """A pod that takes room on the node: bound there, or assigned by us and not yet bound."""
+    """What takes room on the node: a pod that is bound there or assigned by us, or several."""
 
     demand: Demand
     host_ports: tuple[tuple[str, int, str], ...] = ()

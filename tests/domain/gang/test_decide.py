@@ -1,14 +1,10 @@
 """One way to decide for one pod and for many: who is looked at, who is set apart, and how much work that is."""
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from types import FrameType
-from typing import Any
 
 import pytest
-from typing_extensions import override
 
 from bridge.domain import names
 from bridge.domain.gang.decide import Decisions
@@ -21,6 +17,7 @@ from bridge.domain.model.pods import Pod
 from tests.make import lives
 from tests.make import members as build
 from tests.make.gangs import POLICY, A, B, C, decided, decisions, ended, job, plan, running, waiting
+from tests.make.visits import CountedUid, visits
 
 D = waiting("d")
 FULL = [running(name, rank) for rank, name in enumerate("abc")]
@@ -108,42 +105,6 @@ def test_a_member_that_failed_is_not_let_go_on_an_old_view() -> None:
 
 
 # --- how much work it is ---------------------------------------------------------------------------------------------
-
-
-class Visits:
-    """Counts calls, and what C loops do with uids: hash and compare them."""
-
-    count = 0
-
-
-class CountedUid(str):
-    """A pod's uid that is counted wherever it is looked at."""
-
-    __slots__ = ()
-
-    @override
-    def __hash__(self) -> int:
-        Visits.count += 1
-        return super().__hash__()
-
-    @override
-    def __eq__(self, other: object) -> bool:
-        Visits.count += 1
-        return super().__eq__(other)
-
-
-def visits(look: Callable[[], object]) -> int:
-    def called(_frame: FrameType, event: str, _arg: Any) -> None:
-        Visits.count += event == "call"
-
-    Visits.count = 0
-    before = sys.getprofile()
-    sys.setprofile(called)
-    try:
-        look()
-    finally:
-        sys.setprofile(before)
-    return Visits.count
 
 
 def many(number: int, make: Callable[[str, int], Pod]) -> list[Pod]:

@@ -1,0 +1,76 @@
+"""Whether the pods of a gang fit beside each other on the node that Slurm gave them, and how much work that is."""
+
+from dataclasses import replace
+
+import pytest
+
+from bridge.domain.ids import KubeNode, SlurmNode
+from bridge.domain.lifecycle.decision import Fit
+from bridge.domain.model.allocation import TaskShare
+from bridge.domain.model.jobs import JobPhase
+from bridge.domain.model.pods import Pod
+from bridge.kube.cache import Cache
+from bridge.kube.decode import BOUND_PODS, NODES, PODS
+from extender.nodes import Bridged
+from tests.make import gangs, placing
+from tests.make.visits import visits
+from tests.virtual_time import VirtualClock
+
+
+def bridged(*, cpus: int, pods: int = 110) -> Bridged:
+    """Kubernetes has one node, and nobody on it."""
+    kube_nodes = Cache(NODES)
+    kube_nodes.put(placing.kube_node("n1", cpus=cpus, pods=pods))
+    return Bridged(
+        None,  # type: ignore[arg-type]  # Slurm is not asked
+        cluster=placing.CLUSTER,
+        pods=Cache(PODS),
+        kube_nodes=kube_nodes,
+        bound=Cache(BOUND_PODS),
+        placeholders=None,  # type: ignore[arg-type]  # of pods that are there
+        clock=VirtualClock(),
+    )
+
+
+def of_one_core(name: str, size: int, *, port: int | None = None) -> Pod:
+    ports = () if port is None else (("TCP", port, "0.0.0.0"),)  # noqa: S104  # a value to compare with
+    pod = gangs.waiting(name, size)
+    return replace(pod, demand=placing.demands("1", "256Mi"), host_ports=ports)
+
+
+def found_of(members: list[Pod], there: Bridged) -> list[Fit]:
+    """Have the product seat them on the one node, and ask about each."""
+    size = len(members)
+    given = gangs.job(JobPhase.RUNNING, *members, tasks=size)
+    here = SlurmNode("n1")
+    job = replace(given, nodes=(here,), shares=(TaskShare(node=here, tasks=size),))
+    looks = gangs.plan(members, job).looks
+    assert size == len([look for look in looks if look.seat])
+    return [there.check(look.pod, KubeNode("n1"), look.beside).fit for look in looks]
+
+
+@pytest.mark.parametrize(
+    ("there", "port", "expected"),
+    [
+        (bridged(cpus=3), None, [Fit.FITS] * 3),
+        (bridged(cpus=2), None, [Fit.FITS, Fit.FITS, Fit.MISFIT]),
+        (bridged(cpus=3, pods=1), None, [Fit.FITS, Fit.MISFIT, Fit.MISFIT]),
+        (bridged(cpus=3), 80, [Fit.FITS, Fit.MISFIT, Fit.MISFIT]),
+    ],
+    ids=["room for all", "CPUs for two", "one pod at most", "one port for all"],
+)
+def test_each_member_is_seen_beside_those_before_it(
+    there: Bridged, port: int | None, expected: list[Fit]
+) -> None:
+    members = [of_one_core(name, 3, port=port) for name in "abc"]
+    assert expected == found_of(members, there)
+
+
+def test_what_many_members_on_one_node_cost_is_in_proportion_to_their_number() -> None:
+    """Four times the members; quadratic work would be sixteen times as much."""
+
+    def work(size: int) -> int:
+        members = [of_one_core(f"m-{rank}", size) for rank in range(size)]
+        return visits(lambda: found_of(members, bridged(cpus=size)))
+
+    assert work(160) < 4.3 * work(40)

@@ -1,0 +1,116 @@
+"""Discovery while answers get lost, are garbage or contradict each other."""
+
+from typing import Any
+
+import pytest
+
+from bridge.domain.ids import ClusterId
+from bridge.slurm import encode, jobs
+from bridge.slurm.client import SlurmClient
+from bridge.slurm.discovery import Discovery
+from bridge.slurm.errors import LostReply, SlurmError
+from tests import faults
+from tests.faults import Proxy
+from tests.slurm.conftest import Submit
+from tests.slurm.discovering import GARBAGE, LOOK, STATES, UNWELL
+from tests.slurm.placeholders import CLUSTER, identity, spec
+
+
+async def test_a_submit_whose_reply_got_lost_is_found(
+    discovery: Discovery, watching: SlurmClient, proxy: Proxy, client: SlurmClient
+) -> None:
+    await discovery.refresh()
+    whose = identity()
+    proxy.inject(faults.LOST_REPLY, "POST", "/job/submit")
+    with pytest.raises(LostReply):
+        await jobs.submit(watching, spec(whose, hold=True))
+
+    (found,) = (await discovery.refresh()).by_key[whose.key]
+
+    assert whose == found.identity
+    await jobs.cancel(client, found.id)
+
+
+@pytest.mark.parametrize(
+    ("path", "fault"),
+    [
+        pytest.param(STATES, UNWELL, id="500 for the list"),
+        pytest.param("/diag", UNWELL, id="500 for the start"),
+        pytest.param(LOOK, UNWELL, id="500 for a job"),
+        pytest.param(STATES, GARBAGE, id="garbage for the list"),
+        pytest.param("/diag", GARBAGE, id="garbage for the start"),
+    ],
+)
+async def test_a_reading_that_is_not_whole_raises_and_the_next_one_goes_on_where_it_stopped(
+    discovery: Discovery, submit: Submit, proxy: Proxy, path: str, fault: faults.Fault
+) -> None:
+    whose = identity()
+    await discovery.refresh()
+    await submit(spec(whose, hold=True))
+    proxy.inject(fault, "GET", path)
+    with pytest.raises(SlurmError):
+        await discovery.refresh()
+    proxy.requests.clear()
+
+    snapshot = await discovery.refresh()
+
+    assert 1 == len(snapshot.by_key[whose.key])
+    assert 1 == proxy.count("GET", LOOK)
+    assert 2 == snapshot.sequence
+
+
+async def test_garbage_for_one_job_sets_that_job_aside_until_the_next_reading(
+    discovery: Discovery, submit: Submit, proxy: Proxy
+) -> None:
+    await discovery.refresh()
+    job_id = await submit(spec(hold=True))
+    proxy.inject(GARBAGE, "GET", LOOK)
+
+    first, second = await discovery.refresh(), await discovery.refresh()
+
+    assert (True, False) == (job_id in first.unreadable, first.is_whole)
+    assert (True, True) == (job_id in second.jobs, second.is_whole)
+
+
+async def test_a_job_gone_between_the_list_and_the_look_is_no_error(
+    discovery: Discovery, submit: Submit, proxy: Proxy
+) -> None:
+    await discovery.refresh()
+    job_id = await submit(spec(hold=True))
+    gone = '{"errors":[{"error_number":2017}]}'
+    proxy.inject(faults.answers(404, gone), "GET", f"{LOOK}{job_id}")
+
+    assert job_id not in (await discovery.refresh()).jobs
+    assert job_id in (await discovery.refresh()).jobs
+
+
+async def test_a_mark_of_another_version_is_neither_ours_nor_a_strangers(
+    discovery: Discovery, submit: Submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = encode.submission
+
+    def newer(spec_: Any) -> dict[str, object]:
+        body: dict[str, Any] = honest(spec_)
+        body["job"]["admin_comment"] = f'{{"slurm-bridge":99,"cluster":"{CLUSTER}"}}'
+        return body
+
+    monkeypatch.setattr(encode, "submission", newer)
+    job_id = await submit(spec(hold=True))
+
+    snapshot = await discovery.refresh()
+
+    assert job_id not in snapshot.jobs
+    assert snapshot.unreadable[job_id]
+
+
+async def test_a_job_that_became_ours_is_not_taken_for_the_stranger_it_was(
+    discovery: Discovery, submit: Submit, proxy: Proxy
+) -> None:
+    """As after a crash of slurmctld that nobody has noticed yet: the id of a stranger is given to our submit."""
+    whose = identity()
+    job_id = await submit(spec(identity(cluster=ClusterId("another")), hold=True))
+    await discovery.refresh()
+
+    discovery.note_submitted(job_id, whose)
+
+    assert whose == (await discovery.refresh()).jobs[job_id].identity
