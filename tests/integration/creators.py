@@ -1,7 +1,13 @@
 """Who created an object, as a policy records it, and objects that somebody created."""
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from sandbox.api import Api
 from sandbox.client import Sandbox
@@ -10,6 +16,7 @@ from tests.integration.worlds import Worlds, container, played
 
 ALICE, BOB = "alice@example.org", "bob@example.org"
 CREATOR = "example.org/created-by"
+IDENTITY = Path(__file__).parents[2] / "docs" / "identity.md"
 CRONJOBS = "system:serviceaccount:kube-system:cronjob-controller"
 
 
@@ -77,3 +84,24 @@ def make_job(worlds: Worlds, name: str, by: Api, *, ports: object = (), **metada
 
 def pod_of(worlds: Worlds, job: str) -> dict[str, Any]:
     return worlds.await_one_pod(f"job-name={job}", bool)
+
+
+@contextmanager
+def creators_recorded(sandbox: Sandbox, namespace: str) -> Iterator[None]:
+    """The policy that docs/identity.md suggests, in one namespace."""
+    (sample,) = re.findall(
+        r"```yaml\n(apiVersion: admission.*?)```", IDENTITY.read_text(), re.DOTALL
+    )
+    group, made = "/apis/admissionregistration.k8s.io/v1", yaml.safe_load(sample)
+    name = made["metadata"]["name"]
+    where = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+    spec = {"policyName": name, "matchResources": {"namespaceSelector": where}}
+    sandbox.admin.create(f"{group}/mutatingadmissionpolicies", made)
+    sandbox.admin.create(
+        f"{group}/mutatingadmissionpolicybindings", {"metadata": {"name": name}, "spec": spec}
+    )
+    try:
+        yield
+    finally:
+        for kind in ("mutatingadmissionpolicybindings", "mutatingadmissionpolicies"):
+            sandbox.admin.delete(f"{group}/{kind}/{name}")

@@ -2,11 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from bridge.domain import names
 from sandbox.api import ApiError
@@ -17,6 +15,7 @@ from tests.integration.creators import (
     CREATOR,
     CRONJOBS,
     Tenants,
+    creators_recorded,
     make_job,
     pod_of,
     policy,
@@ -26,9 +25,6 @@ from tests.integration.worlds import HOST_PORT, Worlds, condition, container, is
 from tests.servers import fresh_namespace, wait_until
 
 ASK = "slurmjob.slinky.slurm.net"
-
-
-IDENTITY = Path(__file__).parents[2] / "docs" / "identity.md"
 
 
 def asks(**fields: str) -> dict[str, str]:
@@ -324,27 +320,8 @@ def test_nobody_is_somebody_else_by_editing_the_owners_of_a_controllers_job(
 
 @pytest.fixture
 def recording(tenants: Tenants) -> Iterator[None]:
-    """The policy that docs/identity.md suggests, in Alice's namespace."""
-    (sample,) = re.findall(
-        r"```yaml\n(apiVersion: admission.*?)```", IDENTITY.read_text(), re.DOTALL
-    )
-    group, made = "/apis/admissionregistration.k8s.io/v1", yaml.safe_load(sample)
-    where = {"matchLabels": {"kubernetes.io/metadata.name": tenants.physics.namespace}}
-    binding = {
-        "metadata": {"name": made["metadata"]["name"]},
-        "spec": {
-            "policyName": made["metadata"]["name"],
-            "matchResources": {"namespaceSelector": where},
-        },
-    }
-    admin = tenants.sandbox.admin
-    admin.create(f"{group}/mutatingadmissionpolicies", made)
-    admin.create(f"{group}/mutatingadmissionpolicybindings", binding)
-    try:
+    with creators_recorded(tenants.sandbox, tenants.physics.namespace):
         yield
-    finally:
-        for kind in ("mutatingadmissionpolicybindings", "mutatingadmissionpolicies"):
-            admin.delete(f"{group}/{kind}/{made['metadata']['name']}")
 
 
 @pytest.mark.usefixtures("recorded", "recording")
