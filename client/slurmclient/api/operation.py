@@ -78,15 +78,17 @@ class Operation:
         if name not in self.query:
             known = ", ".join(self.query) or "no parameters"
             raise TypeError(f"{self.name} has no parameter {name!r}; it has {known}")
-        first, last = self.limits.get(name, (self.since, version))
+        first, last = self.limits.get(name, (0, version))
         if not first <= version <= last:
             raise TooOld(
                 self.name,
                 f"the parameter {name} needs {parser(first)} to {parser(last)}, the server speaks {parser(version)}",
             )
-        several = isinstance(value, Iterable) and not isinstance(value, str)
-        for one in value if several else (value,):  # type: ignore[union-attr]  # checked just above
-            yield self.query[name], _text(one)
+        if isinstance(value, str | int | datetime):
+            yield self.query[name], _text(value)
+        else:
+            for one in value:
+                yield self.query[name], _text(one)
 
 
 def parser(version: int) -> str:
@@ -96,6 +98,8 @@ def parser(version: int) -> str:
 
 def _text(value: object) -> str:
     match value:
+        case str():
+            return value
         case bool():
             return "true" if value else "false"
         case datetime():
