@@ -13,7 +13,7 @@ from typing import Final, Self, TypeVar
 import msgspec
 
 import slurmclient
-from bridge.slurm.errors import Malformed, SlurmError, Unavailable, translated
+from bridge.slurm.errors import Malformed, SlurmError, Unavailable, translated, translating
 from slurmclient import Dialect, Tls, TokenFile
 from slurmclient.api.operation import Value
 from slurmclient.calls import answers
@@ -178,13 +178,5 @@ class SlurmClient:
             Unauthorized: it does not accept our token.
             Unavailable: it did not respond, or its response was malformed.
         """
-        with self.translated("ping"):
+        with translating("ping"):
             return await self._caller.dialect()
-
-    @contextmanager
-    def translated(self, label: str) -> Iterator[None]:
-        """Translate the errors of slurm-client in a block that is not a call."""
-        try:
-            yield
-        except slurmclient.SlurmError as error:
-            raise translated(label, error) from error

@@ -16,6 +16,8 @@ missing permission and a job in the wrong state are what the requester is told, 
 node that does not exist is `NotFound`. Numbers: slurm/slurm_errno.h.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Final
 
@@ -165,6 +167,15 @@ def translated(label: str, error: slurmclient.SlurmError) -> SlurmError:
     if isinstance(ours, Rejected) and isinstance(error, slurmclient.Rejected):
         ours.job_id = error.job_id
     return ours
+
+
+@contextmanager
+def translating(label: str) -> Iterator[None]:
+    """Translate the errors of slurm-client in a block."""
+    try:
+        yield
+    except slurmclient.SlurmError as error:
+        raise translated(label, error) from error
 
 
 def _kind(

@@ -24,6 +24,7 @@ from bridge.slurm.errors import (
     Malformed,
     NotFound,
     Rejected,
+    translating,
 )
 from slurmclient.watching import states as slurm_states
 from slurmclient.watching.states import States, StatesAnswer
@@ -363,7 +364,7 @@ async def _listed(
     answer = await client.call(
         label, slurm_states.OPERATION, query={"job_id": ids}, answer=StatesAnswer
     )
-    with client.translated(label):
+    with translating(label):
         return slurm_states.told(answer, before)
 
 
