@@ -7,7 +7,9 @@ import pytest
 from bridge.domain import names
 from sandbox.client import Sandbox
 from tests.fault_bench import FaultBench, fault_bench
+from tests.integration.creators import ALICE, BOB, Tenants, policy
 from tests.integration.machines import Machine, a_machine
+from tests.integration.policed import person, policed
 from tests.integration.residents import Residents, moved_in
 from tests.integration.worlds import Worlds
 from tests.servers import fresh_namespace
@@ -77,4 +79,48 @@ def others(full_sandbox: Sandbox) -> Iterator[Worlds]:
     with fresh_namespace(full_sandbox, labels={names.ENABLED_LABEL: "true"}) as name:
         worlds = Worlds(full_sandbox, name)
         yield worlds
+        worlds.clear()
+
+
+@pytest.fixture(scope="session")
+def accounts(full_sandbox: Sandbox) -> None:
+    """Accounts of their own in Slurm, beside the sandbox's one."""
+
+    def sacctmgr(*arguments: str) -> None:
+        full_sandbox.run("sacctmgr", "-i", *arguments)
+
+    for qos in ("long", "high"):
+        sacctmgr("add", "qos", qos)
+    for account, user in (("physics", "alice"), ("chemistry", "bob")):
+        sacctmgr("add", "account", account)
+        sacctmgr("add", "user", user, f"account={account}")
+        sacctmgr("modify", "account", account, "set", "qos=normal,long")
+
+
+@pytest.fixture(scope="module")
+def tenants(full_sandbox: Sandbox, accounts: None) -> Iterator[Tenants]:
+    """Alice and Bob, each in a namespace and an account of their own, under a policy."""
+    labels = {names.ENABLED_LABEL: "true"}
+    with (
+        fresh_namespace(full_sandbox, labels=labels) as physics,
+        fresh_namespace(full_sandbox, labels={**labels, "tenant": "chemistry"}) as chemistry,
+        policed(full_sandbox, policy(physics)) as files,
+        person(full_sandbox, physics, ALICE, "physicists") as alice,
+        person(full_sandbox, chemistry, BOB, "chemists") as bob,
+    ):
+        yield Tenants(
+            sandbox=full_sandbox,
+            files=files,
+            physics=Worlds(full_sandbox, physics),
+            chemistry=Worlds(full_sandbox, chemistry),
+            alice=alice,
+            bob=bob,
+        )
+
+
+@pytest.fixture
+def room(tenants: Tenants) -> Iterator[None]:
+    """Both namespaces are empty when the test is over."""
+    yield
+    for worlds in (tenants.physics, tenants.chemistry):
         worlds.clear()

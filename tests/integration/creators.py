@@ -105,3 +105,10 @@ def creators_recorded(sandbox: Sandbox, namespace: str) -> Iterator[None]:
     finally:
         for kind in ("mutatingadmissionpolicybindings", "mutatingadmissionpolicies"):
             sandbox.admin.delete(f"{group}/{kind}/{name}")
+
+
+def owner(sandbox: Sandbox, uid: str, worlds: Worlds) -> str:
+    """Who pays for a workload's job: account, user and group, as sacct has them."""
+    job = worlds.await_accounted(uid)
+    fields = ("-X", "-P", "-n", "-o", "Account,User,Group", "-j", str(job.id))
+    return sandbox.run("sacct", *fields).strip()

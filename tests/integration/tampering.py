@@ -1,5 +1,8 @@
 """What people do by hand to what is ours, with and without the right to."""
 
+from dataclasses import dataclass
+from typing import Any
+
 from sandbox.api import Api, ApiError
 from tests.integration.worlds import Worlds
 
@@ -26,3 +29,23 @@ def tear(worlds: Worlds, pod: str) -> None:
         medic.patch(path, {"metadata": {"finalizers": None}})
         medic.delete(path, gracePeriodSeconds=0)
     worlds.await_gone(pod)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What alice has."""
+
+    worlds: Worlds
+    alice: Api
+    before: dict[str, Any]
+
+    @property
+    def hers(self) -> str:
+        """Her running pod's path."""
+        return f"{self.worlds.path}/pods/hers"
+
+    def tried(self, method: str, path: str, body: object = None, kind: str = "merge") -> str:
+        """What is said against it; `{ns}` in the path is her namespace."""
+        path = path.replace("{ns}", self.worlds.path).replace("{hers}", self.hers)
+        form = "yaml" if kind == "apply" else "json"
+        return refusal(self.alice, method, path, body, f"{kind}-patch+{form}")

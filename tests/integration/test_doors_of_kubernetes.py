@@ -5,7 +5,6 @@ in the words given, and in the end her pod is as it was.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -13,12 +12,11 @@ import pytest
 from bridge.domain import names
 from bridge.domain.names import REQUEST_PREFIX
 from sandbox import chart
-from sandbox.api import Api
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
 from tests.attacks import attack
 from tests.integration.policed import person
-from tests.integration.tampering import refusal
+from tests.integration.tampering import Scene, refusal
 from tests.integration.worlds import Worlds, container
 from tests.servers import fresh_namespace, wait_until
 
@@ -28,26 +26,6 @@ LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{chart.NAMESPACE}/leases/slurm
 OURS_ONLY = "labels and annotations that say what a pod asks of Slurm"
 KEPT = "removed by slurm-bridge as soon as nothing of the pod is left in Slurm"
 ROLE = "cannot {} resource"
-
-
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """What alice has."""
-
-    worlds: Worlds
-    alice: Api
-    before: dict[str, Any]
-
-    @property
-    def hers(self) -> str:
-        """Her running pod's path."""
-        return f"{self.worlds.path}/pods/hers"
-
-    def tried(self, method: str, path: str, body: object = None, kind: str = "merge") -> str:
-        """What is said against it; `{ns}` in the path is her namespace."""
-        path = path.replace("{ns}", self.worlds.path).replace("{hers}", self.hers)
-        form = "yaml" if kind == "apply" else "json"
-        return refusal(self.alice, method, path, body, f"{kind}-patch+{form}")
 
 
 @pytest.fixture(scope="module")
