@@ -217,14 +217,14 @@ class Discovery:
         """Forget all ids if slurmctld has restarted; return whether it has.
 
         This check comes after the states are read: if the start time is unchanged, the states come
-        from the slurmctld we know.
+        from the slurmctld we know. In its first second slurmctld says 0, which may be another's.
         """
         asked_s = self._clock()
         answer = await self._client.call("diag", "slurm_get_diag", answer=wire.Diagnosis)
         if (told := decode.moment(answer.statistics.req_time)) is not None:
             self.slurms_time = ClockReading(told=told, asked_s=asked_s, answered_s=self._clock())
         start = answer.statistics.req_time_start.positive or 0
-        if start == self._controller_start:
+        if start and start == self._controller_start:
             return False
         for id_ in self._ours.keys() - (self._noted.keys() - seen.keys()):
             del self._ours[id_]

@@ -15,6 +15,8 @@ from tests.slurm.conftest import Submit
 from tests.slurm.discovering import GARBAGE, LOOK, STATES, UNWELL
 from tests.slurm.placeholders import CLUSTER, identity, spec
 
+NOT_STARTED = '{"statistics":{"req_time_start":{"set":true,"number":0}}}'
+
 
 async def test_a_submit_whose_reply_got_lost_is_found(
     discovery: Discovery, watching: SlurmClient, proxy: Proxy, client: SlurmClient
@@ -29,6 +31,20 @@ async def test_a_submit_whose_reply_got_lost_is_found(
 
     assert whose == found.identity
     await jobs.cancel(client, found.id)
+
+
+async def test_while_slurmctld_does_not_say_when_it_started_every_job_may_be_another(
+    discovery: Discovery, submit: Submit, proxy: Proxy
+) -> None:
+    """A slurmctld that is killed in its first second, too, is followed by one that says the same."""
+    await submit(spec(identity(), hold=True))
+    proxy.inject(faults.answers(200, NOT_STARTED), "GET", "/diag", times=2)
+    await discovery.refresh()
+    proxy.requests.clear()
+
+    await discovery.refresh()
+
+    assert 1 <= proxy.count("GET", LOOK)
 
 
 @pytest.mark.parametrize(
