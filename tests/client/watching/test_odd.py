@@ -66,7 +66,7 @@ async def test_a_stream_counts_what_it_leaves_out_and_says_so(
     assert "slurm_get_jobs: 2 objects are left out; the first is number 1" in record.getMessage()
 
 
-@pytest.mark.parametrize("lacks", [{"name"}, {"name", "job_id"}], ids=" and ".join)
+@pytest.mark.parametrize("lacks", [{"name"}, {"name", "job_id"}], ids=["name", "name and id"])
 async def test_a_job_that_cannot_be_decoded_any_more_is_not_gone(
     fake: FakeSlurm,
     client: Client,
