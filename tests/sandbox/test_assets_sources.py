@@ -25,6 +25,7 @@ SAYS = {
     AssetName.PROMETHEUS: "promtool, version 2.53.3",
     AssetName.WORKLOADS: "Version: v0.8.0",
     AssetName.KUBECONFORM: "v0.8.0",
+    AssetName.NODE: "containerd github.com/containerd/containerd 2.0.9 abcdef0",
 }
 HELM = KITS[AssetName.HELM]
 SLURM = KITS[AssetName.SLURM]

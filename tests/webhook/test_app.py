@@ -27,8 +27,14 @@ def patch_of(response: dict[str, Any]) -> dict[str, Any]:
 
 def written(name: str) -> dict[str, str]:
     """On whose behalf a recorded pod is made, as the webhook notes it down."""
-    user = json.loads(recorded(name))["request"]["userInfo"]["username"]
-    return {names.REQUESTER_ANNOTATION: user, names.RULES_ANNOTATION: "slurm.user"}
+    request = json.loads(recorded(name))["request"]
+    user = request["userInfo"]["username"]
+    owners = request["object"]["metadata"].get("ownerReferences", ())
+    notes = {names.REQUESTER_ANNOTATION: user, names.RULES_ANNOTATION: "slurm.user"}
+    for owner in owners:
+        if owner.get("controller"):
+            notes[names.OWNER_ANNOTATION] = owner["uid"]
+    return notes
 
 
 def attribution(name: str) -> dict[str, Any]:
