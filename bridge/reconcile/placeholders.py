@@ -101,7 +101,8 @@ class Placeholders:
             return view  # the next change of that job wakes the workload
         if not view.fresh:
             self._waiting_for_news.add(key)
-            self._ask()
+            if not self._book.lags(pod.uid, pod.resource_version):
+                self._ask()
         elif not view.live and not view.surely_none:
             self._waiting_for_news.add(key)
             self._seeks_absence = True

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from bridge.domain.ids import PodUid
+from bridge.domain.ids import PodUid, WorkloadKey, alone_key
 from bridge.domain.observation.pace import Pace
+from bridge.domain.observation.view import Past
 from bridge.process.clock import SystemClock
 from bridge.process.metrics import Metrics
 from bridge.reconcile.placeholders import Placeholders
@@ -19,6 +20,7 @@ from bridge.slurm.client import SlurmClient
 from bridge.slurm.discovery import Discovery, Snapshot
 from sandbox.client import Sandbox
 from tests import virtual_time
+from tests.make import lives
 from tests.make.sides import Lists
 from tests.servers import until
 from tests.slurm.placeholders import CLUSTER, spec
@@ -99,3 +101,32 @@ def test_while_there_are_jobs_to_classify_readings_follow_each_other() -> None:
         return placeholders.snapshot.sequence
 
     assert 11 == virtual_time.run(main)
+
+
+def test_while_the_cache_is_behind_our_own_patch_slurm_is_not_asked_in_a_hurry() -> None:
+    """Reading Slurm brings no news of the pod; its next version wakes the workload by itself."""
+    pace = replace(PACE, busy_s=1.0)
+    pod = lives.gated()
+    key = alone_key(pod.uid)
+
+    async def main(clock: VirtualClock) -> int:
+        listing: Any = Lists(clock, pod.uid)
+        placeholders = Placeholders(listing, pace=pace, clock=clock, metrics=Metrics("extender"))
+        placeholders.meet(key, Past.NOTHING)
+        placeholders.patched(pod)
+
+        def look(key: WorkloadKey) -> None:
+            placeholders.view(pod, key)
+
+        stop = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(placeholders.run(stop, wake=look))
+            await clock.sleep(pace.shortest_s)
+            look(key)
+            assert not placeholders.view(pod, key).fresh
+            await clock.sleep(5.0)
+            stop.set()
+        assert placeholders.snapshot is not None
+        return placeholders.snapshot.sequence
+
+    assert virtual_time.run(main) <= 7

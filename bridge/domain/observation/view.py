@@ -211,14 +211,23 @@ class Book:
             return View(reachable=self._latest is not None)
         if key in self._latest.unsure:
             return View(reachable=False)
-        began = self._latest.began_monotonic
-        patch = self._patches.get(pod)
-        lags = patch is not None and version == patch.version and began <= patch.until
         return View(
             jobs=_jobs(self._latest, key, concerns),
-            fresh=began > marks.fresh_from and not lags,
+            fresh=self._latest.began_monotonic > marks.fresh_from and not self.lags(pod, version),
             surely_none=self._has_none(key, marks, concerns),
             evidence=evidence,
+        )
+
+    def lags(self, pod: PodUid, version: str) -> bool:
+        """Check whether the cache is behind our own write to the pod.
+
+        The pod's next version ends that, or the quiet period: reading Slurm earlier does not.
+        """
+        patch = self._patches.get(pod)
+        return (
+            patch is not None
+            and version == patch.version
+            and (self._latest is None or self._latest.began_monotonic <= patch.until)
         )
 
     def _has_none(self, key: WorkloadKey, marks: _Marks, concerns: Concerns | None) -> bool:
