@@ -28,6 +28,9 @@ def test_extender_has_the_rights_of_its_table(chart: Rendered) -> None:
         ("", "pods/binding", ("create",)),
         ("", "pods/status", ("patch",)),
         ("", "nodes", ("list", "watch")),
+        ("", "persistentvolumeclaims", ("get",)),
+        ("", "persistentvolumes", ("get",)),
+        ("storage.k8s.io", "storageclasses", ("get",)),
         ("events.k8s.io", "events", ("create",)),
         *(
             (group, resource, ("get",))

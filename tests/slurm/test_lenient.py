@@ -78,7 +78,7 @@ class Server:
             case "/ping/":
                 return PING
             case "/diag/":
-                return b'{"statistics":{}}'
+                return b'{"statistics":{"req_time_start":{"set":true,"number":1}}}'
             case "/jobs/state/":
                 listed = [{"job_id": str(id_), "state": ["PENDING"]} for id_ in self.jobs]
                 return json.dumps({"jobs": listed}).encode()
