@@ -16,7 +16,7 @@ from slurmclient import sync
 from tests.servers import is_offline
 
 ROOT = Path(__file__).parents[2]
-SOURCES = {".ci", ".github", "bridge", "client", "deploy", "docs", "sandbox", "tests"}
+SOURCES = {".ci", ".github", "bridge", "client", "deploy", "docs", "exporter", "sandbox", "tests"}
 README = (ROOT / "client" / "README.md").read_text()
 
 
@@ -79,11 +79,11 @@ def test_the_library_needs_two_packages_only() -> None:
 
 
 def test_one_version_for_all() -> None:
-    ours, theirs = (
-        tomllib.loads((ROOT / file).read_text())["project"]["version"]
-        for file in ("pyproject.toml", "client/pyproject.toml")
-    )
-    assert ours == theirs
+    versions = {
+        tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"]["version"]
+        for folder in ("", "client", "exporter")
+    }
+    assert 1 == len(versions)
 
 
 def test_nothing_takes_the_client_from_an_index() -> None:
@@ -91,14 +91,17 @@ def test_nothing_takes_the_client_from_an_index() -> None:
     for file in ("pyproject.toml", "requirements.txt", "requirements-dev.txt"):
         assert not re.search(r"^\W*slurm-client\b", (ROOT / file).read_text(), re.MULTILINE), file
     folders = [one for one in ROOT.iterdir() if one.is_dir() and one.name in SOURCES]
-    files = [one for one in ROOT.iterdir() if one.is_file()]
+    files = [one for one in ROOT.iterdir() if one.is_file() and not one.name.startswith(".")]
     files += [one for folder in folders for one in folder.rglob("*") if one.is_file()]
     told = [
         str(file.relative_to(ROOT))
         for file in files
         if file != Path(__file__)
         and file.suffix in {"", ".md", ".py", ".sh", ".toml", ".yaml", ".yml"}
-        and re.search(r"\binstall\b[^\n|]*[\s'\"](slurm-client|slurmclient)\b", file.read_text())
+        and re.search(
+            r"(?<!helm )\binstall\b[^\n|]*[\s'\"](slurm-(client|exporter)|slurmclient)\b",
+            file.read_text(),
+        )
     ]
     assert [] == told
 
