@@ -39,13 +39,15 @@ def install(where: Path, extra: str) -> None:
     subprocess.run((*pip, source), check=True, capture_output=True, timeout=300)
 
 
-def run(where: Path, sandbox: Sandbox | None, *command: str) -> subprocess.CompletedProcess[str]:
+def run(
+    where: Path, sandbox: Sandbox | None, *command: str, **variables: str
+) -> subprocess.CompletedProcess[str]:
     slurm = (
         {"SLURMRESTD_URL": sandbox.slurmrestd_url, "SLURM_JWT": sandbox.token()} if sandbox else {}
     )
     return subprocess.run(
         (str(where / "bin" / command[0]), *command[1:]),
-        env={"PATH": os.environ["PATH"], **slurm},
+        env={"PATH": os.environ["PATH"], **slurm, **variables},
         cwd=where,
         capture_output=True,
         text=True,
@@ -134,5 +136,6 @@ def test_with_the_extra_the_command_submits_watches_and_cancels(
     assert (0, "added") == (watched.returncode, watched.stdout.split()[0])
     cancelled = run(where, slurm_with_slurmd, "slurmc", "cancel", job)
     assert (0, "", "") == (cancelled.returncode, cancelled.stdout, cancelled.stderr)
-    completion = run(where, None, "slurmc", "--show-completion", "bash")
+    # As `--show-completion` does, which asks the process tree for the shell: CI may have none there.
+    completion = run(where, None, "slurmc", _SLURMC_COMPLETE="source_bash")
     assert "slurmc" in completion.stdout
