@@ -230,7 +230,7 @@ def hold_back(worlds: Worlds) -> None:
     for uid in uids:
         worlds.await_accounted(uid)
     worlds.sandbox.start("controllers")
-    read = ("get", "namespaces", "slurm-bridge")
+    read = ("get", "namespaces", names.RELEASE_NAMESPACE)
     wait_until(lambda: any((u.verb, u.resource, u.name) == read for u in asked(worlds.sandbox)), 60)
 
 

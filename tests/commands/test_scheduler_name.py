@@ -65,6 +65,8 @@ class Api:
                 return JSONResponse(refusal, 403)
             settings = yaml.safe_dump({"scheduler_name": SITE})
             return JSONResponse({"items": [{"data": {"config.yaml": settings}}]})
+        if path.endswith("/validatingadmissionpolicybindings"):
+            return JSONResponse({"items": []})
         if path.endswith("/pods"):
             _, _, name = request.query_params.get("fieldSelector", "").partition("=")
             items = [each for each in PODS if name in ("", each["spec"]["schedulerName"])]
