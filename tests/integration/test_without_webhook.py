@@ -39,7 +39,7 @@ def admission(sandbox: Sandbox, **values: dict[str, str]) -> list[Manifest]:
     done = subprocess.run(
         [
             *(str(instance.bin / "helm"), "template", RELEASE, str(CHART)),
-            *("--namespace", RELEASE, "--kube-version", "1.36.4", "--values", "-"),
+            *("--namespace", names.RELEASE_NAMESPACE, "--kube-version", "1.36.4", "--values", "-"),
         ],
         input=json.dumps(given),
         capture_output=True,
