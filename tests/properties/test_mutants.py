@@ -238,8 +238,8 @@ MUTANTS = [
     Mutant(
         name="takes a reading that was under way for a fresh one",
         file="observation/view.py",
-        before="fresh=began > marks.fresh_from and not lags,",
-        after="fresh=not lags,",
+        before="fresh=self._latest.began_monotonic > marks.fresh_from and",
+        after="fresh=",
         trouble=("nodes fill and empty",),
     ),
     Mutant(
@@ -252,8 +252,8 @@ MUTANTS = [
     Mutant(
         name="forgets what it has just done to the pod",
         file="observation/view.py",
-        before="fresh=began > marks.fresh_from and not lags,",
-        after="fresh=began > marks.fresh_from,",
+        before=" and not self.lags(pod, version),",
+        after=",",
     ),
     Mutant(
         name="believes that an unanswered submit did not happen",
