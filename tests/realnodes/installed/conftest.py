@@ -14,7 +14,9 @@ from sandbox.image import ours
 from sandbox.options import Options
 from tests.servers import running_sandbox
 
-OPTIONS = Options(accounting=True, bridge=False, nodes=0, plain_nodes=0, real_nodes=2)
+OPTIONS = Options(
+    accounting=True, bridge=False, nodes=0, plain_nodes=0, real_nodes=2, real_memory_mib=3072
+)
 
 
 @pytest.fixture(scope="session")
