@@ -24,7 +24,7 @@ def main(
     ] = "",
     tag: Annotated[str, typer.Option(help="Of both images.")] = __version__,
 ) -> None:
-    """Build our images from the Dockerfile, as archives for 'ctr images import' and the like."""
+    """Build our images from the Dockerfile, as archives for 'ctr images import'."""
     with plainly():
         targets = ours.build(out, public_base=base_image, tag=tag)
     for target in targets:

@@ -107,3 +107,11 @@ def test_all_that_the_wheels_are_made_of_is_sent_to_the_builder() -> None:
         needed |= {(Path(folder) / file).as_posix() for file in (*files, *packages)}
 
     assert needed == sent
+
+
+def test_the_image_is_built_with_what_developers_build_with() -> None:
+    def pins(name: str) -> set[str]:
+        return set(re.findall(r"^[\w.-]+==\S+", (ROOT / name).read_text(), re.MULTILINE))
+
+    assert {pin.partition("==")[0] for pin in pins("requirements-build.txt")} >= {"hatchling"}
+    assert pins("requirements-build.txt") <= pins("requirements-dev.txt")

@@ -34,6 +34,11 @@ LEFT = (
     "validatingwebhookconfigurations,mutatingwebhookconfigurations,deployments,services,pods,"
     "configmaps,secrets,serviceaccounts,roles,rolebindings,poddisruptionbudgets"
 )
+LEASES = {
+    f"lease.coordination.k8s.io/{RELEASE}-{component}"
+    for component in ("controllers", "extender", "scheduler")
+}
+"""Made by those who lead, not by the release: they say who led last, until the namespace goes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,16 @@ class Installed:
         found = self.sandbox.admin.get(f"/api/v1/namespaces/{NAMESPACE}/pods")
         pods: list[dict[str, Any]] = found["items"]
         return pods
+
+    def left(self) -> list[str]:
+        """All objects that say they are the release's."""
+        ours = f"--selector=app.kubernetes.io/instance={RELEASE}"
+        return self.sandbox.kubectl("get", LEFT, "--all-namespaces", ours, "-o=name").split()
+
+    def inside(self) -> set[str]:
+        """What is in the release's namespace that could be somebody's, whatever its labels."""
+        kinds = "configmaps,deployments.apps,leases,secrets,services"
+        return set(self.sandbox.kubectl("-n", NAMESPACE, "get", kinds, "-o=name").split())
 
     def unready(self) -> list[str]:
         """Our Deployments without all their replicas Ready, and what their pods say."""
@@ -177,14 +192,12 @@ def test_uninstalling_leaves_nothing_and_kills_nothing(
     before = containers.runs("stays")["status"]["containerStatuses"]
     job = containers.job_of("stays")
 
+    assert set(COMPONENTS) <= {name.rpartition("-")[2] for name in installed.left()}
+
     installed.helms("uninstall", RELEASE)
 
-    ours = f"app.kubernetes.io/instance={RELEASE}"
-    wait_until(
-        lambda: not sandbox.kubectl("get", LEFT, "--all-namespaces", f"-l={ours}", "-o=name"),
-        READY_S,
-        sandbox=sandbox,
-    )
+    wait_until(lambda: not installed.left(), READY_S, sandbox=sandbox)
     wait_until(lambda: not installed.pods(), READY_S, sandbox=sandbox)
+    assert installed.inside() == {"configmap/kube-root-ca.crt", "secret/slurm-token", *LEASES}
     assert containers.get("stays")["status"]["containerStatuses"] == before
     assert sandbox.run("squeue", "-h", "-o", "%T", "-j", job).strip() == "RUNNING"
