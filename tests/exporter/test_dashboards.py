@@ -59,11 +59,15 @@ def test_the_dashboards_are_what_their_program_writes() -> None:
 
 
 @contextmanager
-def running_prometheus(target: str, folder: Path) -> Iterator[str]:
+def running_prometheus(target: str, folder: Path, page: str = "/metrics") -> Iterator[str]:
     """A Prometheus that scrapes an exporter twice a second."""
     with assets.shown(sys.stderr) as report:
         program = assets.resolve(assets.AssetName.PROMETHEUS, report=report).bin / "prometheus"
-    scrape = {"job_name": "slurm", "static_configs": [{"targets": [target]}]}
+    scrape = {
+        "job_name": "slurm",
+        "metrics_path": page,
+        "static_configs": [{"targets": [target]}],
+    }
     config = {
         "global": {"scrape_interval": "500ms", "scrape_timeout": "400ms"},
         "scrape_configs": [scrape],
@@ -168,8 +172,8 @@ async def test_the_dashboards_of_vpenso_have_data(
     assert busy
     assert set(names) == {one.name for part in vpenso.CHAPTERS for one in part.families}
     with (
-        running_exporter(cluster, "--names=vpenso", port=port) as exporter,
-        running_prometheus(f"127.0.0.1:{port}", tmp_path) as url,
+        running_exporter(cluster, port=port) as exporter,
+        running_prometheus(f"127.0.0.1:{port}", tmp_path, "/metrics/vpenso") as url,
     ):
         exporter.until(lambda: has_data(url, "slurm_cpus_total"))
         exporter.until(lambda: has_data(url, "slurm_account_fairshare"))
