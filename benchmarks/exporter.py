@@ -368,7 +368,7 @@ def main(
     nodes: Annotated[int, typer.Option(help="Nodes.", min=1)] = 1000,
     seconds: Annotated[float, typer.Option(help="Of each measurement.", min=15)] = 30,
 ) -> None:
-    """Measure on a sandbox of its own; about 7 minutes."""
+    """Measure on a sandbox of its own; seven to eight minutes on a quiet machine."""
     began = time.perf_counter()
     folder = Path(tempfile.mkdtemp(prefix="slurm-bridge-bench-"))
     folder.chmod(0o755)  # the servers' accounts must get in
