@@ -1,5 +1,6 @@
 """What own families are to be, made of what the commands say of the seeded queue."""
 
+import math
 import random
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -60,7 +61,7 @@ def _is(ours: float | None, says: Amount | None) -> bool:
         return False
     if isinstance(says, tuple):
         return says[0] <= ours <= says[1]
-    return ours == says or abs(ours - says) <= 1e-6 + 1e-9 * abs(says)
+    return ours == says or (math.isfinite(says) and abs(ours - says) <= 1e-6 + 1e-9 * abs(says))
 
 
 def compared(name: str, seen: Evidence) -> tuple[Mapping[Labels, float], Says | None]:
