@@ -4,7 +4,7 @@ import asyncio
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated
@@ -71,7 +71,11 @@ async def _measure(sandbox: Sandbox, jobs: int, seconds: float, console: Console
         left = [row.job_id for row in rows]
         for interval_s in (1.0, 5.0):
             changed = [left.pop() for _ in range(int((seconds + interval_s) * _CHANGES_PER_S))]
-            console.print(await _watch(sandbox, slurm, changed, interval_s, seconds))
+            spent, changes = await watched(sandbox, slurm, changed, interval_s, seconds)
+            shares = ", ".join(f"{part} {100 * s / seconds:.1f} %" for part, s in spent.items())
+            console.print(
+                f"watch every {interval_s:g} s, {changes} changes in {seconds:g} s: {shares} of a core"
+            )
 
 
 async def _submit(slurm: Client, count: int) -> None:
@@ -79,10 +83,14 @@ async def _submit(slurm: Client, count: int) -> None:
         await slurm.jobs.submit(name="load", flags=["EXTERNAL_JOB"], hold=True, minimum_nodes=1)
 
 
-async def _watch(
+async def watched(
     sandbox: Sandbox, slurm: Client, changed: Sequence[int], interval_s: float, seconds: float
-) -> str:
-    """Watch while jobs are cancelled by scancel, whose CPU is not ours."""
+) -> tuple[Mapping[str, float], int]:
+    """Watch while jobs are cancelled by scancel, whose CPU is not ours.
+
+    Returns:
+        CPU seconds by part, and how many changes were seen.
+    """
     watching = slurm.jobs.watch(as_=Row, interval_s=interval_s)
     await anext(watching)
     async with _consumed(watching) as seen, asyncio.TaskGroup() as group:
@@ -92,10 +100,7 @@ async def _watch(
         group.create_task(_cancel(sandbox, changed[: int(seconds * _CHANGES_PER_S)]))
         await asyncio.sleep(seconds)
         spent = {part: now - before[part] for part, now in _cpu(sandbox).items()}
-    shares = ", ".join(f"{part} {100 * used / seconds:.1f} %" for part, used in spent.items())
-    return (
-        f"watch every {interval_s:g} s, {seen.count} changes in {seconds:g} s: {shares} of a core"
-    )
+    return spent, seen.count
 
 
 @asynccontextmanager

@@ -237,6 +237,14 @@ class Client:
         """Return the version of the API in use, slurmrestd's release, and the cluster's name."""
         return await self.speaker.caller.dialect()
 
+    async def user(self) -> str:
+        """Return the user that calls act as: of `as_user`, or else of the token.
+
+        Returns:
+            "" if there is no token, or it names no user.
+        """
+        return self.speaker.user or await self.speaker.caller.transport.user()
+
     async def ping(self) -> Listing[ControllerPing]:
         """Return which controllers respond; this works even if none does."""
         return await self.speaker.read_all("slurm_get_ping", "pings", ControllerPing)

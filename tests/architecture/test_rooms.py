@@ -2,8 +2,10 @@
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from graphlib import TopologicalSorter
+
+import pytest
 
 from tests.architecture.sources import PACKAGES, PRODUCT, ROOT, files, module, parsed
 
@@ -29,8 +31,12 @@ GENERATED = {
     "client/slurmclient/api/raw.py",
 }
 """Written by `client/generate`, and read by nobody from top to bottom."""
-TWINS = {"wire", "errors"}
-"""Modules whose classes stand beside a domain value, or the other adapter's error, of the same name."""
+TWINS = {"wire", "errors", "models", "sync"}
+"""Modules whose classes stand beside a domain value, the other adapter's error, slurm-client's resource, or the same
+client with an event loop, of the same name.
+"""
+DISTRIBUTIONS = (PRODUCT, ("client/slurmclient",), ("exporter/slurmexporter",))
+"""What is installed together. Each is read by itself: a name may mean another thing in another one."""
 
 
 def test_no_module_is_too_long() -> None:
@@ -81,9 +87,10 @@ def test_the_domain_has_few_rooms_on_few_floors() -> None:
     assert max(floors.values()) <= MOST_FLOORS, floors
 
 
-def test_a_class_name_means_one_thing() -> None:
+@pytest.mark.parametrize("folders", DISTRIBUTIONS, ids=lambda folders: folders[0])
+def test_a_class_name_means_one_thing(folders: Sequence[str]) -> None:
     defined = defaultdict(list)
-    for path in files(*PRODUCT):
+    for path in files(*folders):
         if path.stem in TWINS:
             continue
         for node in parsed(path).body:

@@ -5,7 +5,7 @@ import random
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -86,12 +86,14 @@ def environment(sandbox: Sandbox) -> dict[str, str]:
 
 
 @contextmanager
-def running_exporter(sandbox: Sandbox, *arguments: str, port: int) -> Iterator[Exporter]:
+def running_exporter(
+    sandbox: Sandbox, *arguments: str, port: int, environ: Mapping[str, str] | None = None
+) -> Iterator[Exporter]:
     """An exporter that reads twice a second."""
     with tempfile.NamedTemporaryFile("w+") as log:
         process = subprocess.Popen(
             command("--interval=500ms", f"--listen=127.0.0.1:{port}", *arguments),
-            env=environment(sandbox),
+            env={**environment(sandbox), **(environ or {})},
             stdout=log,
             stderr=log,
         )

@@ -12,10 +12,6 @@ Labels = tuple[tuple[str, str], ...]
 Expected = Mapping[Labels, float]
 Group = tuple[Labels, Sequence[Any]]
 
-MOVES: Final = re.compile(
-    r"_(last|mean|max|sum|cycle|depth|queue|table|exit|rpc|thread|agent|timestamp|backfill|bf|sched)"
-)
-"""Figures of the schedulers that change from second to second, between sdiag and us."""
 _STATES: Final = {
     "bootfail": "BOOT_FAIL", "nodefail": "NODE_FAIL", "node_failed": "NODE_FAIL",
     "node_fail": "NODE_FAIL", "outofmemory": "OUT_OF_MEMORY",
@@ -189,48 +185,3 @@ def of_nodes(name: str, seen: Seen) -> Expected | None:
             return None
         found[labels] = figure
     return found
-
-
-def differences(
-    found: Mapping[str, Mapping[Labels, float]],
-    names: Iterable[str],
-    expected: Callable[[str], Expected | None],
-    *,
-    unsaid: Iterable[str] = (),
-) -> Mapping[str, object]:
-    """The families that are not what the commands say, or of which they say nothing."""
-    wrong: dict[str, object] = {}
-    for name in names:
-        if name in unsaid:
-            continue
-        says = expected(name)
-        if says is None:
-            wrong[name] = "no command says it"
-        elif dict(found.get(name, {})) != dict(says):
-            wrong[name] = {"ours": dict(found.get(name, {})), "the command's": dict(says)}
-    return wrong
-
-
-def statistics(
-    names: Mapping[str, str], cluster: Sandbox, read: Callable[[], Any]
-) -> Mapping[str, object]:
-    """The figures that lie outside of what sdiag says before and after."""
-    before = commands_say.sdiag(cluster)
-    found = read()
-    after = commands_say.sdiag(cluster)
-    wrong = {}
-    for name, path in names.items():
-        low, high = (_at(one, path) for one in (before, after))
-        unit = 1e-6 if name.endswith(("_seconds", "_seconds_total")) else 1
-        ours = found[name][()] / unit
-        if MOVES.search(name):
-            continue
-        if not min(low, high) - 0.5 <= ours <= max(low, high) + 0.5:
-            wrong[name] = (low, ours, high)
-    return wrong
-
-
-def _at(found: Any, path: str) -> float:
-    for part in path.split("."):
-        found = found[part]
-    return float(found["number"] if isinstance(found, dict) else found)

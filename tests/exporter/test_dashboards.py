@@ -2,12 +2,14 @@
 
 import json
 import random
+import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Final
 
 import httpx
 import pytest
@@ -17,7 +19,37 @@ from docs.generate import exporter_dashboards
 from sandbox import assets, ports
 from sandbox.client import Sandbox
 from slurmclient import Client
+from slurmexporter.families import vpenso
 from tests.exporter.conftest import Exporter, running_exporter
+
+DASHBOARD_4323: Final = (
+    "slurm_cpus_total", "slurm_cpus_alloc", "slurm_cpus_idle", "slurm_cpus_other", "slurm_gpus_total",
+    "slurm_gpus_alloc", "slurm_gpus_idle", "slurm_gpus_other", "slurm_nodes_alloc", "slurm_nodes_comp",
+    "slurm_nodes_idle", "-slurm_nodes_down", "-slurm_nodes_drain", "-slurm_nodes_err", "-slurm_nodes_fail",
+    "-slurm_nodes_maint",
+    ("slurm_nodes_alloc + slurm_nodes_down + slurm_nodes_drain + slurm_nodes_idle + slurm_nodes_mix"
+    " + slurm_nodes_comp + slurm_nodes_maint"),
+    "slurm_queue_completing", "slurm_queue_running", "slurm_queue_pending", "slurm_queue_completed",
+    "-slurm_queue_cancelled", "-slurm_queue_timeout", "-slurm_queue_failed", "-slurm_queue_node_fail",
+    "-slurm_queue_suspended", "-slurm_queue_preempted", "slurm_scheduler_threads",
+    "slurm_scheduler_queue_size", "slurm_scheduler_backfill_last_cycle",
+    "slurm_scheduler_backfill_mean_cycle", "slurm_scheduler_backfill_depth_mean",
+    "slurm_scheduler_last_cycle", "slurm_scheduler_mean_cycle",
+)  # fmt: skip
+"""The queries of Grafana dashboard 4323 (as its JSON with gnetId 4323 has them in NVIDIA/deepops)."""
+VPENSO: Final[Mapping[tuple[str, ...], str]] = {
+    (): "cpus_{alloc,idle,other,total} gpus_{alloc,idle,other,total,utilization}"
+    " nodes_{alloc,comp,down,drain,err,fail,idle,maint,mix,resv}"
+    " queue_{pending,pending_dependency,running,suspended,cancelled,completing,completed,configuring,failed,"
+    "timeout,preempted,node_fail} scheduler_{threads,queue_size,dbd_queue_size,last_cycle,mean_cycle,"
+    "cycle_per_minute,backfill_last_cycle,backfill_mean_cycle,backfill_depth_mean,"
+    "backfilled_jobs_since_start_total,backfilled_jobs_since_cycle_total,backfilled_heterogeneous_total}",
+    ("account",): "account_{jobs_pending,jobs_running,cpus_running,jobs_suspended,fairshare}",
+    ("user",): "user_{jobs_pending,jobs_running,cpus_running,jobs_suspended}",
+    ("partition",): "partition_{cpus_allocated,cpus_idle,cpus_other,cpus_total,jobs_pending}",
+    ("node", "status"): "node_{cpu_alloc,cpu_idle,cpu_other,cpu_total,mem_alloc,mem_total}",
+}
+"""The names and labels of vpenso's prometheus-slurm-exporter, which dashboard 23350 uses as well."""
 
 
 def test_the_dashboards_are_what_their_program_writes() -> None:
@@ -27,11 +59,15 @@ def test_the_dashboards_are_what_their_program_writes() -> None:
 
 
 @contextmanager
-def running_prometheus(target: str, folder: Path) -> Iterator[str]:
+def running_prometheus(target: str, folder: Path, page: str = "/metrics") -> Iterator[str]:
     """A Prometheus that scrapes an exporter twice a second."""
     with assets.shown(sys.stderr) as report:
         program = assets.resolve(assets.AssetName.PROMETHEUS, report=report).bin / "prometheus"
-    scrape = {"job_name": "slurm", "static_configs": [{"targets": [target]}]}
+    scrape = {
+        "job_name": "slurm",
+        "metrics_path": page,
+        "static_configs": [{"targets": [target]}],
+    }
     config = {
         "global": {"scrape_interval": "500ms", "scrape_timeout": "400ms"},
         "scrape_configs": [scrape],
@@ -117,6 +153,31 @@ async def test_every_query_has_data(
             exporter.until(all_speak, 60)
         except AssertionError:
             pytest.fail(f"no data for {json.dumps(silent, indent=1)}")
+
+
+async def test_the_dashboards_of_vpenso_have_data(
+    cluster: Sandbox, busy: int, port: int, tmp_path: Path
+) -> None:
+    names = {
+        f"slurm_{prefix}_{suffix}": labels
+        for labels, text in VPENSO.items()
+        for prefix, suffixes in re.findall(r"(\w+)_\{(.*?)\}", text)
+        for suffix in suffixes.split(",")
+    }
+    queries = [
+        *DASHBOARD_4323,
+        *(f"count by ({', '.join(labels)}) ({name})" for name, labels in names.items()),
+        *(f'{name}{{{", ".join(f"{label}!=``" for label in labels)}}}' for name, labels in names.items()),
+    ]  # fmt: skip
+    assert busy
+    assert set(names) == {one.name for part in vpenso.CHAPTERS for one in part.families}
+    with (
+        running_exporter(cluster, port=port) as exporter,
+        running_prometheus(f"127.0.0.1:{port}", tmp_path, "/metrics/vpenso") as url,
+    ):
+        exporter.until(lambda: has_data(url, "slurm_cpus_total"))
+        exporter.until(lambda: has_data(url, "slurm_account_fairshare"))
+        assert [] == [query for query in queries if not has_data(url, query)]
 
 
 async def test_one_job_is_shown_only_if_job_info_is_on(

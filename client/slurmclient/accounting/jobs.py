@@ -162,7 +162,11 @@ class AccountedJobs(Collection[AccountedJob]):
         check_key(key)
         owner = self._speaker.user or await self._speaker.caller.transport.user()
         query: dict[str, Value] = {"start_time": since, "users": owner or None, "skip_steps": True}
-        found = [one async for one in self.iter(**query) if mark_of(one.comment.job) == (key, True)]
+        found = [
+            one
+            async for one in self.iter(timeout_s=None, **query)
+            if mark_of(one.comment.job) == (key, True)
+        ]
         if found:
             return max(found, key=_age)
         conf = await self._speaker.read_field("slurm_get_conf", "slurm_conf", Config)

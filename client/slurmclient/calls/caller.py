@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
 import aiohttp
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from slurmclient.api.operation import VERSIONS, Operation, Value, parser
 from slurmclient.api.operations import OPERATIONS
@@ -169,9 +169,20 @@ class Caller:
 
     @asynccontextmanager
     async def stream(
-        self, name: str, query: Mapping[str, Value], *, user: str = ""
+        self,
+        name: str,
+        query: Mapping[str, Value],
+        *,
+        user: str = "",
+        timeout_s: float | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Perform a read without retries; the block reads the answer piece by piece.
+
+        Args:
+            name: The operation.
+            query: Query parameters.
+            user: The user to act as; "" for the token's own.
+            timeout_s: The deadline for each piece; None for the client's.
 
         Raises:
             SlurmError: As `slurmclient.errors` classifies it.
@@ -189,7 +200,8 @@ class Caller:
             with self._observe(name):
                 dialect = await self._dialect_for(wanted.operation)
                 for _ in self._versions:
-                    async with self.transport.open(wanted.request(dialect)) as response:
+                    request = structs.replace(wanted.request(dialect), timeout_s=timeout_s)
+                    async with self.transport.open(request) as response:
                         if response.status == OK:
                             yield response
                             return

@@ -2,9 +2,11 @@
 
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 import msgspec
+from aiohttp import ClientResponse
 
 from slurmclient.api.operation import Value
 from slurmclient.calls import answers
@@ -37,6 +39,7 @@ class Stream(AsyncIterator[reading.T]):
         query: Mapping[str, Value],
         *,
         user: str,
+        timeout_s: float | None = None,
     ) -> None:
         """Send nothing yet.
 
@@ -47,6 +50,7 @@ class Stream(AsyncIterator[reading.T]):
             kind: The type of the objects.
             query: Query parameters by their names in the table of operations.
             user: The user to act as; "" for the token's own.
+            timeout_s: The deadline for each piece of the answer; None for the client's.
         """
         self.odd: list[Odd] = []
         """The fields and objects that could not be decoded so far, the first 1000 of them."""
@@ -54,7 +58,8 @@ class Stream(AsyncIterator[reading.T]):
         """How many objects were left out so far; a warning is logged about them in the end."""
         self._operation = operation
         self._index = 0
-        self._objects = self._read(caller, key, kind, query, user)
+        opened = caller.stream(operation, query, user=user, timeout_s=timeout_s)
+        self._objects = self._read(opened, key, kind)
 
     async def __anext__(self) -> reading.T:
         return await anext(self._objects)
@@ -65,15 +70,13 @@ class Stream(AsyncIterator[reading.T]):
 
     async def _read(
         self,
-        caller: Caller,
+        opened: AbstractAsyncContextManager[ClientResponse],
         key: str,
         kind: type[reading.T],
-        query: Mapping[str, Value],
-        user: str,
     ) -> AsyncGenerator[reading.T, None]:
         splitter = Splitter(self._operation, key)
         try:
-            async with caller.stream(self._operation, query, user=user) as response:
+            async with opened as response:
                 async for piece in response.content.iter_chunked(_PIECE):
                     for found in self._decoded(splitter.feed(piece), kind):
                         yield found

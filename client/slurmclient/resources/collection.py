@@ -61,10 +61,12 @@ class Collection(Generic[M]):
         return await self._speaker.read_all(self._lists, self._key, as_ or self._kind, query=query)
 
     @overload
-    def iter(self, **query: Value) -> Stream[M]: ...
+    def iter(self, *, timeout_s: float | None = None, **query: Value) -> Stream[M]: ...
     @overload
-    def iter(self, *, as_: type[V], **query: Value) -> Stream[V]: ...
-    def iter(self, *, as_: Any = None, **query: Value) -> Any:
+    def iter(
+        self, *, as_: type[V], timeout_s: float | None = None, **query: Value
+    ) -> Stream[V]: ...
+    def iter(self, *, as_: Any = None, timeout_s: float | None = None, **query: Value) -> Any:
         """Yield all objects while the answer arrives, so that it is never in memory as a whole.
 
         An object without a required field is left out: the stream's `left_out` counts them, `odd`
@@ -73,6 +75,8 @@ class Collection(Generic[M]):
 
         Args:
             as_: As of `list`.
+            timeout_s: The deadline for the first piece of the answer, and for each that follows;
+                None for the client's. slurmrestd makes the whole list before it sends any of it.
             query: As of `list`.
         """
         return Stream(
@@ -82,6 +86,7 @@ class Collection(Generic[M]):
             as_ or self._kind,
             query,
             user=self._speaker.user,
+            timeout_s=timeout_s,
         )
 
     @overload

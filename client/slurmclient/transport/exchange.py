@@ -39,6 +39,8 @@ class Request(Struct, frozen=True, kw_only=True):
     """The user to act as, by name or uid; "" for the token's own."""
     is_resent: bool = False
     """Whether to send it again at once if the connection breaks before an answer; not a POST."""
+    timeout_s: float | None = None
+    """The deadline for each piece of a streamed answer; None for the server's."""
 
 
 class Reply(Struct, frozen=True, kw_only=True):
@@ -109,9 +111,6 @@ class Server:
         )
         # Half of the deadline, so that a failure to connect is not taken for a lost reply.
         self._whole = aiohttp.ClientTimeout(total=None, sock_connect=timeout_s / 2)
-        self._each_piece = aiohttp.ClientTimeout(
-            total=None, sock_connect=timeout_s / 2, sock_read=timeout_s
-        )
         # aiohttp sends a GET or DELETE again if its connection breaks; some of Slurm's mutate.
         self._sending_once._retry_connection = False  # noqa: SLF001  # no public way
 
@@ -138,7 +137,7 @@ class Server:
             ):
                 return response.status, await bounded(request.operation, response, most_bytes)
         except _NO_ANSWER as error:
-            raise self._failure(request.operation, error) from error
+            raise self._failure(request.operation, error, self._timeout_s) from error
 
     @asynccontextmanager
     async def open(
@@ -150,11 +149,15 @@ class Server:
             Unavailable: If nothing was sent.
             LostReply: If the request was sent and no complete answer came back.
         """
+        timeout_s = request.timeout_s or self._timeout_s
+        limits = aiohttp.ClientTimeout(
+            total=None, sock_connect=self._timeout_s / 2, sock_read=timeout_s
+        )
         try:
-            async with self._sent(request, headers, self._each_piece) as response:
+            async with self._sent(request, headers, limits) as response:
                 yield response
         except _NO_ANSWER as error:
-            raise self._failure(request.operation, error) from error
+            raise self._failure(request.operation, error, timeout_s) from error
 
     def _sent(
         self, request: Request, headers: dict[str, str], limits: aiohttp.ClientTimeout
@@ -172,11 +175,11 @@ class Server:
             timeout=limits,
         )
 
-    def _failure(self, operation: str, error: Exception) -> Unavailable:
+    def _failure(self, operation: str, error: Exception, timeout_s: float) -> Unavailable:
         """Return what a failed exchange means; read the certificates again if they may be why."""
         where = f"slurmrestd at {self.address}"
         if isinstance(error, TimeoutError) and not isinstance(error, _NOT_CONNECTED):
-            return LostReply(operation, f"no response from {where} within {self._timeout_s:g} s")
+            return LostReply(operation, f"no response from {where} within {timeout_s:g} s")
         if self._tls:
             self._tls.reload()
         if isinstance(error, _NOT_CONNECTED):

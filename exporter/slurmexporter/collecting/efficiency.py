@@ -66,8 +66,10 @@ class EfficiencyCollector:
             return
         partition, account = ",".join(job.partitions), self._accounts.name(job.account)
         found = self._found
-        total = record.time.total
-        held_s, used_s = job.cpus * ran_s, total.seconds + total.microseconds * _US
+        # The job's own total is 0: as for sacct, what it used is what its steps used.
+        totals = [step.time.total for step in record.steps]
+        used_s = sum(total.seconds + total.microseconds * _US for total in totals)
+        held_s = job.cpus * ran_s
         _histogram(found.cpu, partition).observe(used_s / held_s)
         _grow(found.wasted_cpu_s, account, max(0.0, held_s - used_s))
         if job.memory_bytes:

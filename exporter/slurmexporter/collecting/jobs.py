@@ -31,6 +31,8 @@ _LIST_S: Final = 0.03
 """What slurmrestd needs for the state of a job, for the tasks of an array squared, for a job in a
 list, and for a list; measured with 26.05.
 """
+_LIST_TIMEOUT_S: Final = 60.0
+"""How long slurmrestd may take to make a list: about 5 s for 10 000 jobs, more on a busy machine."""
 LARGE_ARRAYS: Final = "large_arrays"
 FILLING: Final = "filling"
 OVER_BUDGET: Final = "look_rate"
@@ -177,7 +179,8 @@ class JobCollector:
         expected = {base: self.table.expected(base) for base in self.table.bases()}
         found: dict[str, list[Job]] = {}
         count = 0
-        async for view in self._slurm.jobs.iter(as_=JobView):
+        timeout_s = max(self._settings.timeout_s, _LIST_TIMEOUT_S)
+        async for view in self._slurm.jobs.iter(as_=JobView, timeout_s=timeout_s):
             job = job_of(view)
             found.setdefault(job.base, []).append(job)
             count += 1

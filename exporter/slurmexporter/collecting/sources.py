@@ -1,11 +1,13 @@
 """What is read, but jobs: each source is one function, and fails alone."""
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from slurmclient import Client, Listing, SlurmError
 from slurmclient.models import DatabasePing, License, Reservation, Share, Statistics
+from slurmexporter.collecting import privacy
 from slurmexporter.collecting.journal import Journal
 from slurmexporter.families.picture import AccountingReading, ControllersReading
 from slurmexporter.readings.node import NodeView, PartitionView, SlurmNode, node_of
@@ -14,6 +16,9 @@ from slurmexporter.settings import Settings
 Read = Callable[[], Awaitable[object]]
 """Returns a reading; None if nothing has changed since the last one."""
 T = TypeVar("T")
+_LOG: Final = logging.getLogger(__name__)
+_ROUNDS: Final = 20
+"""How many readings of who answers there are for one of what PrivateData hides."""
 
 
 class Sources:
@@ -32,6 +37,7 @@ class Sources:
         self._journal = journal
         self._nodes_at: datetime | None = None
         self._partitions_at: datetime | None = None
+        self._rounds = 0
 
     def all(self) -> dict[str, Read]:
         """Return the functions that read, by the names of their sources."""
@@ -62,6 +68,7 @@ class Sources:
         databases: Sequence[DatabasePing] = ()
         if self._settings.has_accounting:
             databases = await self._databases()
+        await self._check_privacy()
         return ControllersReading(
             controllers=pings,
             databases=databases,
@@ -118,6 +125,24 @@ class Sources:
             qos=await self._slurm.db.qos.list(),
             statistics=await self._slurm.db.diag(),
         )
+
+    async def _check_privacy(self) -> None:
+        """Note what PrivateData hides from the token's user, now and then."""
+        if self._rounds % _ROUNDS == 0:
+            try:
+                hidden = await privacy.hidden_or_unknown(self._slurm)
+            except SlurmError:  # asked again in the next round
+                return
+            for word in privacy.PRIVATE:
+                reason = f"private_{word.lower()}"
+                if word in hidden and reason not in self._journal.degraded:
+                    _LOG.warning(
+                        "PrivateData hides %s of other users from the token's user: what is counted is not all;"
+                        " use a token of SlurmUser, root or an operator",
+                        word.lower(),
+                    )
+                self._journal.degrade(reason, holds=word in hidden)
+        self._rounds += 1
 
     async def _databases(self) -> Sequence[DatabasePing]:
         """Ask which slurmdbd answer; none does where Slurm has no accounting."""

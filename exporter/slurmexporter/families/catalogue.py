@@ -6,6 +6,7 @@ from typing import Final
 from slurmexporter.families import (
     native,
     own_jobs,
+    own_limits,
     own_nodes,
     own_scheduler,
     own_sharing,
@@ -26,8 +27,8 @@ OWN: Final = (
     own_sharing.SHARING,
     own_sharing.LICENSES,
     own_sharing.RESERVATIONS,
-    own_sharing.ACCOUNTING,
-    own_sharing.USAGES,
+    own_limits.ACCOUNTING,
+    own_limits.USAGES,
     own_sharing.EFFICIENCY,
 )
 NAMES: Final[Mapping[str, tuple[Chapter, ...]]] = {

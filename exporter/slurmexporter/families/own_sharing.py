@@ -1,18 +1,16 @@
-"""Own names: what is shared: fair-share, licenses, reservations, limits and their usage."""
+"""Own names: what is shared: fair-share, licenses, reservations; and how well it was used."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
-from slurmclient.models import Association, Qos, Reservation, Tres
+from slurmclient.models import Reservation
 from slurmexporter.families.chapter import Chapter, Limits, Written
-from slurmexporter.families.picture import AccountingReading, Efficiency, Picture
-from slurmexporter.readings.tres import MIB
+from slurmexporter.families.picture import Efficiency, Picture
 from slurmexporter.text.budget import largest
 from slurmexporter.text.family import Family, Metric
 
-_MINUTE_S: Final = 60
-_US: Final = 1e-6
+_INFINITE64: Final = 2.0**64
 _WHO: Final = ("account", "user", "partition")
 
 
@@ -34,7 +32,9 @@ USAGE_EFFECTIVE: Final = _share(
     "usage_effective", "Usage that counts, with that of the account's others."
 )
 FACTOR: Final = _share("fairshare_factor", "Fair-share factor of the priority, from 0 to 1.")
-LEVEL: Final = _share("level", "Fair-share among siblings: above 1 if underserved.")
+LEVEL: Final = _share(
+    "level", "Fair-share among siblings: above 1 if underserved, +Inf without any usage."
+)
 USAGE: Final = _share(
     "usage_seconds",
     "Decayed usage in seconds of a trackable resource; memory in MiB-seconds.",
@@ -71,46 +71,6 @@ RESERVATION_START: Final = _reservation("start_timestamp_seconds", "When a reser
 RESERVATION_END: Final = _reservation("end_timestamp_seconds", "When a reservation ends.")
 RESERVATION_NODES: Final = _reservation("nodes", "Nodes of a reservation.")
 RESERVATION_CORES: Final = _reservation("cores", "Cores of a reservation.")
-
-QOS_LIMIT: Final = Family(
-    "slurm_qos_limit",
-    "gauge",
-    "Limits of a QOS by the names of sacctmgr(1); memory in bytes, times in seconds.",
-    ("qos", "limit", "tres"),
-)
-QOS_USAGE: Final = Family(
-    "slurm_qos_usage",
-    "gauge",
-    "What counts towards the limits of a QOS for all its jobs together.",
-    ("qos", "limit", "tres"),
-)
-ASSOC_LIMIT: Final = Family(
-    "slurm_assoc_limit",
-    "gauge",
-    "Limits of an association by the names of sacctmgr(1); memory in bytes, times in seconds.",
-    ("account", "user", "partition", "limit", "tres"),
-)
-ASSOC_USAGE: Final = Family(
-    "slurm_assoc_usage",
-    "gauge",
-    "What counts towards the limits of an association and its children.",
-    ("account", "user", "limit", "tres"),
-)
-DBD_RPCS: Final = Family(
-    "slurm_dbd_rpcs_total", "counter", "RPCs that slurmdbd has served.", ("type",)
-)
-DBD_RPC_S: Final = Family(
-    "slurm_dbd_rpc_seconds_total", "counter", "Time that slurmdbd has spent on RPCs.", ("type",)
-)
-ROLLUP: Final = Family(
-    "slurm_dbd_rollup_last_duration_seconds", "gauge", "Duration of the last roll-up.", ("kind",)
-)
-ROLLUP_LAST: Final = Family(
-    "slurm_dbd_rollup_last_timestamp_seconds",
-    "gauge",
-    "When slurmdbd last rolled up usage.",
-    ("kind",),
-)
 
 CPU_EFFICIENCY: Final = Family(
     "slurm_job_cpu_efficiency_ratio",
@@ -158,7 +118,7 @@ def shares(picture: Picture, limits: Limits) -> Iterable[Metric]:
             (USAGE_NORM, one.usage_normalized),
             (USAGE_EFFECTIVE, one.effective_usage),
             (FACTOR, one.fairshare.factor),
-            (LEVEL, one.fairshare.level),
+            (LEVEL, _level(one.fairshare.level)),
         ):
             if value is not None:
                 out.add(family, value, *who)
@@ -198,64 +158,6 @@ def reservations(picture: Picture, _: Limits) -> Iterable[Metric]:
     return out
 
 
-def accounting(picture: Picture, limits: Limits) -> Iterable[Metric]:
-    """Return limits of QOS and associations, and slurmdbd's statistics."""
-    out, reading = Written(), picture.accounting
-    if reading is None:
-        return out
-    _limits(out, reading, limits)
-    for rpc in reading.statistics.rpcs:
-        out.add(DBD_RPCS, rpc.count, rpc.rpc)
-        out.add(DBD_RPC_S, rpc.time.total * _US, rpc.rpc)
-    rollups = reading.statistics.rollups
-    for kind, one in (
-        ("hourly", rollups.hourly),
-        ("daily", rollups.daily),
-        ("monthly", rollups.monthly),
-    ):
-        out.add(ROLLUP, one.duration.last, kind)
-        out.add(ROLLUP_LAST, _stamp(one.last_run), kind)
-    return out
-
-
-def usage(picture: Picture, limits: Limits) -> Iterable[Metric]:
-    """Return what counts towards limits: jobs and resources by QOS, account and user."""
-    out = Written()
-    if picture.jobs is None:
-        return out
-    totals: dict[tuple[Family, tuple[str, ...]], dict[tuple[str, str], float]] = {}
-    cells = [cell for cell in picture.jobs.cells if cell.holds or cell.is_pending]
-    users: dict[str, float] = {}
-    for cell in cells:
-        users[cell.traits.user] = users.get(cell.traits.user, 0) + cell.tasks
-    kept = largest(users, limits.top_users)
-    for cell in cells:
-        amounts: dict[tuple[str, str], float] = {("GrpSubmitJobs", ""): cell.tasks}
-        if cell.holds:
-            amounts |= {
-                ("GrpJobs", ""): cell.tasks,
-                ("GrpTRES", "cpu"): cell.cpus,
-                ("GrpTRES", "mem"): cell.memory_bytes,
-                ("GrpTRES", "node"): cell.nodes,
-                ("GrpTRES", "gres/gpu"): cell.gpus,
-            }
-        traits = cell.traits
-        groups: list[tuple[Family, tuple[str, ...]]] = [
-            (QOS_USAGE, (traits.qos,)),
-            (ASSOC_USAGE, (traits.account, "")),
-        ]
-        if traits.user in kept:
-            groups.append((ASSOC_USAGE, (traits.account, traits.user)))
-        for group in groups:
-            sums = totals.setdefault(group, {})
-            for what, amount in amounts.items():
-                sums[what] = sums.get(what, 0) + amount
-    for (family, who), sums in totals.items():
-        for what, amount in sums.items():
-            out.add(family, amount, *who, *what)
-    return out
-
-
 def efficiency(picture: Picture, _: Limits) -> Iterator[Metric]:
     """Return how much of what they held ended jobs used."""
     found = picture.efficiency or Efficiency()
@@ -269,73 +171,9 @@ def efficiency(picture: Picture, _: Limits) -> Iterator[Metric]:
     yield NOT_MEASURED, [((), found.skipped)]
 
 
-def _limits(out: Written, reading: AccountingReading, limits: Limits) -> None:
-    for qos in reading.qos:
-        for name, tres, value in _qos_limits(qos):
-            out.add(QOS_LIMIT, value, qos.name, name, tres)
-    users = {one.user: 1.0 for one in reading.associations if one.user}
-    kept = largest(users, limits.top_users)
-    for one in reading.associations:
-        if one.user and one.user not in kept:
-            continue
-        for name, tres, value in _association_limits(one):
-            out.add(ASSOC_LIMIT, value, one.account, one.user, one.partition, name, tres)
-
-
-def _qos_limits(qos: Qos) -> Iterator[tuple[str, str, float]]:
-    most = qos.limits.max
-    yield from _numbers(
-        {
-            "GrpJobs": most.active_jobs.count,
-            "GrpSubmitJobs": most.jobs.count,
-            "MaxJobsPerUser": most.jobs.active_jobs.per.user,
-            "MaxJobsPerAccount": most.jobs.active_jobs.per.account,
-            "MaxSubmitJobsPerUser": most.jobs.per.user,
-            "MaxSubmitJobsPerAccount": most.jobs.per.account,
-            "GrpWall": _minutes(most.wall_clock.per.qos),
-            "MaxWallDurationPerJob": _minutes(most.wall_clock.per.job),
-        }
-    )
-    yield from _tres(
-        {
-            "GrpTRES": most.tres.total,
-            "MaxTRESPerUser": most.tres.per.user,
-            "MaxTRESPerAccount": most.tres.per.account,
-            "MaxTRESPerJob": most.tres.per.job,
-        }
-    )
-
-
-def _association_limits(one: Association) -> Iterator[tuple[str, str, float]]:
-    most = one.max
-    yield from _numbers(
-        {
-            "GrpJobs": most.jobs.per.count,
-            "GrpSubmitJobs": most.jobs.per.submitted,
-            "MaxJobs": most.jobs.active,
-            "MaxSubmitJobs": most.jobs.total,
-            "GrpWall": _minutes(most.per.account.wall_clock),
-            "MaxWallDurationPerJob": _minutes(most.jobs.per.wall_clock),
-        }
-    )
-    yield from _tres({"GrpTRES": most.tres.total, "MaxTRESPerJob": most.tres.per.job})
-
-
-def _numbers(values: Mapping[str, float | None]) -> Iterator[tuple[str, str, float]]:
-    for name, value in values.items():
-        if value is not None and value != float("inf"):
-            yield name, "", value
-
-
-def _tres(values: Mapping[str, Sequence[Tres]]) -> Iterator[tuple[str, str, float]]:
-    for name, several in values.items():
-        for one in several:
-            full = f"{one.type}/{one.name}" if one.name else one.type
-            yield name, full, one.count * (MIB if one.type == "mem" else 1)
-
-
-def _minutes(value: float | None) -> float | None:
-    return None if value is None else value * _MINUTE_S
+def _level(level: float | None) -> float | None:
+    """Return a fair-share level; slurmrestd sends Slurm's infinity as the number 2^64."""
+    return float("inf") if level is not None and level >= _INFINITE64 else level
 
 
 def _stamp(moment: datetime | None) -> float:
@@ -369,15 +207,6 @@ RESERVATIONS: Final = Chapter(
         RESERVATION_CORES,
     ),
     write=reservations,
-)
-ACCOUNTING: Final = Chapter(
-    name="accounting",
-    sources=("accounting",),
-    families=(QOS_LIMIT, ASSOC_LIMIT, DBD_RPCS, DBD_RPC_S, ROLLUP, ROLLUP_LAST),
-    write=accounting,
-)
-USAGES: Final = Chapter(
-    name="usage", sources=("jobs",), families=(QOS_USAGE, ASSOC_USAGE), write=usage
 )
 EFFICIENCY: Final = Chapter(
     name="efficiency",

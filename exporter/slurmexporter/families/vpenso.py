@@ -54,6 +54,7 @@ CPUS: Final = {
 GPUS: Final = {
     "alloc": _gauge("gpus_alloc", "GPUs that jobs have."),
     "idle": _gauge("gpus_idle", "Idle GPUs."),
+    "other": _gauge("gpus_other", "GPUs that no job has, of nodes that are down or drained."),
     "total": _gauge("gpus_total", "GPUs."),
     "utilization": _gauge("gpus_utilization", "The share of GPUs that jobs have."),
 }
@@ -143,7 +144,9 @@ def nodes(picture: Picture, limits: Limits) -> Iterable[Metric]:
     used = sum(node.allocated_gpus for node in found)
     out.add(GPUS["total"], total)
     out.add(GPUS["alloc"], used)
-    out.add(GPUS["idle"], total - used)
+    other = sum(node.gpus - node.allocated_gpus for node in found if not _is_usable(node))
+    out.add(GPUS["other"], other)
+    out.add(GPUS["idle"], total - used - other)
     out.add(GPUS["utilization"], used / total if total else 0)
     members: dict[str, list[SlurmNode]] = {one.name: [] for one in picture.partitions or ()}
     for node in found:
@@ -208,9 +211,12 @@ def _one(out: Written, node: SlurmNode) -> None:
 def _shares_of_cpus(node: SlurmNode) -> tuple[int, int, int, int]:
     """Return allocated, idle, other and all CPUs, as `sinfo -o %C` has them."""
     rest = node.effective_cpus - node.allocated_cpus
-    is_usable = node.state not in {"DOWN", "ERROR", "FUTURE", "UNKNOWN"} and not _is_apart(node)
-    idle, other = (rest, 0) if is_usable else (0, rest)
+    idle, other = (rest, 0) if _is_usable(node) else (0, rest)
     return node.allocated_cpus, idle, other, node.effective_cpus
+
+
+def _is_usable(node: SlurmNode) -> bool:
+    return node.state not in {"DOWN", "ERROR", "FUTURE", "UNKNOWN"} and not _is_apart(node)
 
 
 def _is_apart(node: SlurmNode) -> bool:

@@ -154,7 +154,8 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="URL",
-        help="slurmrestd: http://HOST:6820, https://… or unix:///PATH; repeat it for fail-over",
+        help="slurmrestd: http://HOST:6820, https://… or unix:///PATH; repeat it for fail-over"
+        " (default: SLURMRESTD_URL)",
     )
     slurm.add_argument(
         "--api",

@@ -4,12 +4,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
 from slurmclient import Client, SlurmError, TooOld
+from slurmexporter.collecting import privacy
 
 _TESTED: Final = "26.05"
 _WRITTEN_FOR: Final = (25, 5)
-_PRIVATE: Final = frozenset(
-    {"JOBS", "NODES", "PARTITIONS", "ACCOUNTS", "USERS", "USAGE", "RESERVATIONS"}
-)
 
 
 async def findings(slurm: Client) -> AsyncIterator[tuple[bool, str]]:
@@ -57,18 +55,18 @@ async def _tried(name: str, read: Callable[[], Awaitable[Any]]) -> tuple[bool, s
 
 async def _privacy(slurm: Client) -> tuple[bool, str]:
     try:
-        hidden = (await slurm.conf()).private_data
+        hidden = await privacy.hidden(slurm)
     except TooOld:
         return True, "PrivateData: not known before v0.0.45; see `scontrol show config`"
     except SlurmError as error:
         return False, f"PrivateData: {error}"
-    if hidden := frozenset(one.upper() for one in hidden) & _PRIVATE:
+    if hidden:
         words = ", ".join(sorted(hidden)).lower()
-        return True, (
-            f"PrivateData hides {words}: the token must be SlurmUser's, root's or an operator's, "
-            "or only what its user may see is counted"
+        return False, (
+            f"PrivateData hides {words} of other users: only what the token's user may see is counted; "
+            "use a token of SlurmUser, root or an operator"
         )
-    return True, "PrivateData: nothing is hidden"
+    return True, "PrivateData: nothing is hidden from the token's user"
 
 
 def _release(text: str) -> tuple[int, ...]:

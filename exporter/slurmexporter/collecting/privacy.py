@@ -1,0 +1,45 @@
+"""What PrivateData hides from the exporter's user: that must be said, or it looks as if there were nothing."""
+
+from typing import Final
+
+from slurmclient import Client, SlurmError, TooOld
+
+PRIVATE: Final = frozenset(
+    {"JOBS", "NODES", "PARTITIONS", "ACCOUNTS", "USERS", "USAGE", "RESERVATIONS"}
+)
+"""The words of slurm.conf's PrivateData that hide something which is exported."""
+_SEES_ALL: Final = frozenset({"OPERATOR", "ADMINISTRATOR"})
+
+
+async def hidden(slurm: Client) -> frozenset[str]:
+    """Return the words of PrivateData that hold for the token's user.
+
+    Args:
+        slurm: An open client.
+
+    Returns:
+        None of them for root, SlurmUser, operators and administrators; else, and where slurmdbd does
+        not say what the user is, all that are set.
+
+    Raises:
+        TooOld: If Slurm does not tell its configuration; that needs v0.0.45.
+        SlurmError: If it cannot be read.
+    """
+    conf = await slurm.conf()
+    words = frozenset(word.upper() for word in conf.private_data) & PRIVATE
+    user = await slurm.user()
+    if not words or user in {"root", conf.slurm_user.partition("(")[0]}:
+        return frozenset()
+    try:
+        level = (await slurm.db.users.get(user)).administrator_level if user else frozenset()
+    except SlurmError:
+        level = frozenset()
+    return frozenset() if level & _SEES_ALL else words
+
+
+async def hidden_or_unknown(slurm: Client) -> frozenset[str]:
+    """Return what `hidden` returns; nothing where Slurm is too old to tell."""
+    try:
+        return await hidden(slurm)
+    except TooOld:
+        return frozenset()

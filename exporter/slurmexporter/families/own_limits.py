@@ -1,0 +1,214 @@
+"""Own names: limits of QOS and associations, what counts towards them, and slurmdbd's statistics."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from slurmclient.models import Association, Qos, Tres
+from slurmexporter.families.chapter import Chapter, Limits, Written
+from slurmexporter.families.picture import AccountingReading, Picture
+from slurmexporter.readings.tres import MIB
+from slurmexporter.text.budget import largest
+from slurmexporter.text.family import Family, Metric
+
+_MINUTE_S: Final = 60
+_US: Final = 1e-6
+
+QOS_LIMIT: Final = Family(
+    "slurm_qos_limit",
+    "gauge",
+    "Limits of a QOS by the names of sacctmgr(1); memory in bytes, times in seconds.",
+    ("qos", "limit", "tres"),
+)
+QOS_USAGE: Final = Family(
+    "slurm_qos_usage",
+    "gauge",
+    "What counts towards the limits of a QOS for all its jobs together.",
+    ("qos", "limit", "tres"),
+)
+ASSOC_LIMIT: Final = Family(
+    "slurm_assoc_limit",
+    "gauge",
+    "Limits of an association by the names of sacctmgr(1); memory in bytes, times in seconds.",
+    ("account", "user", "partition", "limit", "tres"),
+)
+ASSOC_USAGE: Final = Family(
+    "slurm_assoc_usage",
+    "gauge",
+    "What counts towards the limits of an association and, with slurmdbd, its children.",
+    ("account", "user", "limit", "tres"),
+)
+DBD_RPCS: Final = Family(
+    "slurm_dbd_rpcs_total", "counter", "RPCs that slurmdbd has served.", ("type",)
+)
+DBD_RPC_S: Final = Family(
+    "slurm_dbd_rpc_seconds_total", "counter", "Time that slurmdbd has spent on RPCs.", ("type",)
+)
+ROLLUP: Final = Family(
+    "slurm_dbd_rollup_last_duration_seconds", "gauge", "Duration of the last roll-up.", ("kind",)
+)
+ROLLUP_LAST: Final = Family(
+    "slurm_dbd_rollup_last_timestamp_seconds",
+    "gauge",
+    "When slurmdbd last rolled up usage.",
+    ("kind",),
+)
+
+
+def accounting(picture: Picture, limits: Limits) -> Iterable[Metric]:
+    """Return limits of QOS and associations, and slurmdbd's statistics."""
+    out, reading = Written(), picture.accounting
+    if reading is None:
+        return out
+    _limits(out, reading, limits)
+    for rpc in reading.statistics.rpcs:
+        out.add(DBD_RPCS, rpc.count, rpc.rpc)
+        out.add(DBD_RPC_S, rpc.time.total * _US, rpc.rpc)
+    rollups = reading.statistics.rollups
+    for kind, one in (
+        ("hourly", rollups.hourly),
+        ("daily", rollups.daily),
+        ("monthly", rollups.monthly),
+    ):
+        out.add(ROLLUP, one.duration.last * _US, kind)
+        out.add(ROLLUP_LAST, _stamp(one.last_run), kind)
+    return out
+
+
+def usage(picture: Picture, limits: Limits) -> Iterable[Metric]:
+    """Return what counts towards limits: jobs and resources by QOS, account and user.
+
+    Nodes are left out: Slurm counts each node once however many jobs it has, which the sums by
+    group do not tell.
+    """
+    out = Written()
+    if picture.jobs is None:
+        return out
+    parents = _parents(picture.accounting)
+    totals: dict[tuple[Family, tuple[str, ...]], dict[tuple[str, str], float]] = {}
+    cells = [cell for cell in picture.jobs.cells if cell.holds or cell.is_pending]
+    users: dict[str, float] = {}
+    for cell in cells:
+        users[cell.traits.user] = users.get(cell.traits.user, 0) + cell.tasks
+    kept = largest(users, limits.top_users)
+    for cell in cells:
+        amounts: dict[tuple[str, str], float] = {("GrpSubmitJobs", ""): cell.tasks}
+        if cell.holds:
+            amounts |= {
+                ("GrpJobs", ""): cell.tasks,
+                ("GrpTRES", "cpu"): cell.cpus,
+                ("GrpTRES", "mem"): cell.memory_bytes,
+                ("GrpTRES", "gres/gpu"): cell.gpus,
+            }
+        traits = cell.traits
+        groups: list[tuple[Family, tuple[str, ...]]] = [(QOS_USAGE, (traits.qos,))]
+        groups += [(ASSOC_USAGE, (one, "")) for one in _with_parents(traits.account, parents)]
+        if traits.user in kept:
+            groups.append((ASSOC_USAGE, (traits.account, traits.user)))
+        for group in groups:
+            sums = totals.setdefault(group, {})
+            for what, amount in amounts.items():
+                sums[what] = sums.get(what, 0) + amount
+    for (family, who), sums in totals.items():
+        for what, amount in sums.items():
+            out.add(family, amount, *who, *what)
+    return out
+
+
+def _parents(reading: AccountingReading | None) -> Mapping[str, str]:
+    """Return the parents of accounts; none unless slurmdbd was read."""
+    found = reading.associations if reading else ()
+    return {one.account: one.parent_account for one in found if not one.user}
+
+
+def _with_parents(account: str, parents: Mapping[str, str]) -> Iterator[str]:
+    """Yield an account and all above it."""
+    seen: set[str] = set()
+    while account and account not in seen:
+        yield account
+        seen.add(account)
+        account = parents.get(account, "")
+
+
+def _limits(out: Written, reading: AccountingReading, limits: Limits) -> None:
+    for qos in reading.qos:
+        for name, tres, value in _qos_limits(qos):
+            out.add(QOS_LIMIT, value, qos.name, name, tres)
+    users = {one.user: 1.0 for one in reading.associations if one.user}
+    kept = largest(users, limits.top_users)
+    for one in reading.associations:
+        if one.user and one.user not in kept:
+            continue
+        for name, tres, value in _association_limits(one):
+            out.add(ASSOC_LIMIT, value, one.account, one.user, one.partition, name, tres)
+
+
+def _qos_limits(qos: Qos) -> Iterator[tuple[str, str, float]]:
+    most = qos.limits.max
+    yield from _numbers(
+        {
+            "GrpJobs": most.active_jobs.count,
+            "GrpSubmitJobs": most.jobs.count,
+            "MaxJobsPerUser": most.jobs.active_jobs.per.user,
+            "MaxJobsPerAccount": most.jobs.active_jobs.per.account,
+            "MaxSubmitJobsPerUser": most.jobs.per.user,
+            "MaxSubmitJobsPerAccount": most.jobs.per.account,
+            "GrpWall": _minutes(most.wall_clock.per.qos),
+            "MaxWallDurationPerJob": _minutes(most.wall_clock.per.job),
+        }
+    )
+    yield from _tres(
+        {
+            "GrpTRES": most.tres.total,
+            "MaxTRESPerUser": most.tres.per.user,
+            "MaxTRESPerAccount": most.tres.per.account,
+            "MaxTRESPerJob": most.tres.per.job,
+        }
+    )
+
+
+def _association_limits(one: Association) -> Iterator[tuple[str, str, float]]:
+    most = one.max
+    yield from _numbers(
+        {
+            "GrpJobs": most.jobs.per.count,
+            "GrpSubmitJobs": most.jobs.per.submitted,
+            "MaxJobs": most.jobs.active,
+            "MaxSubmitJobs": most.jobs.total,
+            "GrpWall": _minutes(most.per.account.wall_clock),
+            "MaxWallDurationPerJob": _minutes(most.jobs.per.wall_clock),
+        }
+    )
+    yield from _tres({"GrpTRES": most.tres.total, "MaxTRESPerJob": most.tres.per.job})
+
+
+def _numbers(values: Mapping[str, float | None]) -> Iterator[tuple[str, str, float]]:
+    for name, value in values.items():
+        if value is not None and value != float("inf"):
+            yield name, "", value
+
+
+def _tres(values: Mapping[str, Sequence[Tres]]) -> Iterator[tuple[str, str, float]]:
+    for name, several in values.items():
+        for one in several:
+            full = f"{one.type}/{one.name}" if one.name else one.type
+            yield name, full, one.count * (MIB if one.type == "mem" else 1)
+
+
+def _minutes(value: float | None) -> float | None:
+    return None if value is None else value * _MINUTE_S
+
+
+def _stamp(moment: datetime | None) -> float:
+    return moment.timestamp() if moment else 0
+
+
+ACCOUNTING: Final = Chapter(
+    name="accounting",
+    sources=("accounting",),
+    families=(QOS_LIMIT, ASSOC_LIMIT, DBD_RPCS, DBD_RPC_S, ROLLUP, ROLLUP_LAST),
+    write=accounting,
+)
+USAGES: Final = Chapter(
+    name="usage", sources=("jobs",), families=(QOS_USAGE, ASSOC_USAGE), write=usage
+)
