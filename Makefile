@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := bridge webhook extender controllers sandbox benchmarks client exporter deploy docs tests
 
-.PHONY: venv demo test test-fast coverage test-long test-real check soak bench fmt docs site manifests lock clean
+.PHONY: venv demo test test-fast coverage test-long test-real check soak bench fmt docs site manifests lock image clean
 
 venv: .venv/ready
 
@@ -91,6 +91,11 @@ LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hash
 lock:
 	$(LOCK) pyproject.toml -o requirements.txt
 	$(LOCK) pyproject.toml --group build --group bench --group docs --group lint --group test -c requirements.txt -o requirements-dev.txt
+	$(LOCK) --group build -c requirements-dev.txt -o requirements-build.txt
+
+# Our images from the Dockerfile into ./build, without Docker; needs root. On another base: make image BASE_IMAGE=docker.io/library/python:3.13-slim@sha256:…
+image: venv
+	$(BIN)/python -m sandbox.image build $(if $(BASE_IMAGE),--base-image $(BASE_IMAGE))
 
 clean:
-	rm -rf .venv .coverage site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf build .venv .coverage site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

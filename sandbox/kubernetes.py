@@ -252,6 +252,7 @@ def _to_kubelets(instance: Instance) -> list[str]:
     if not instance.options.real_nodes:
         return []
     return [
+        "--enable-aggregator-routing=true",  # webhooks in pods: no kube-proxy routes a Service's address on this host
         "--kubelet-preferred-address-types=InternalIP",
         f"--kubelet-client-certificate={instance.kube / 'server.crt'}",
         f"--kubelet-client-key={instance.kube / 'server.key'}",

@@ -15,11 +15,12 @@ not vary by host.
 
 from sandbox.assets.errors import AssetError
 from sandbox.assets.finder import Asset
-from sandbox.assets.kits import AssetName
+from sandbox.assets.kits import KITS, AssetName
 from sandbox.assets.progress import Report, Stage, shown
 from sandbox.assets.resolve import Absent, Cleaned, clean, fetch, resolve, resolve_all, where
 
 __all__ = [
+    "KITS",
     "Absent",
     "Asset",
     "AssetError",

@@ -11,12 +11,15 @@ from bridge.process.clock import SystemClock
 from sandbox.assets import (
     cache,
     helm,
+    image,
     kits,
     kube,
     kubeconform,
     node,
+    packages,
     path,
     prometheus,
+    roots,
     settings,
     slurm,
     workloads,
@@ -200,6 +203,10 @@ def _recipe(name: AssetName, desired: Settings, clock: SystemClock) -> cache.Rec
         case AssetName.KUBECONFORM:
             return kubeconform.recipe(desired)
         case AssetName.NODE:
-            return node.recipe(desired.debian, clock.now)
+            return roots.recipe(node.SELECTION, desired.debian, clock.now)
+        case AssetName.BUILDAH:
+            return packages.recipe(image.BUILDAH, desired.debian, clock.now)
+        case AssetName.PYTHON:
+            return roots.recipe(image.PYTHON, desired.debian, clock.now)
         case _:
             assert_never(name)

@@ -23,6 +23,8 @@ class AssetName(enum.StrEnum):
     WORKLOADS = "workloads"
     KUBECONFORM = "kubeconform"
     NODE = "node"
+    BUILDAH = "buildah"
+    PYTHON = "python"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +116,20 @@ KITS: Mapping[AssetName, Kit] = {
             variable="SANDBOX_NODE",
             version_command=("containerd", "--version"),
             minimum=(2, 0),  # for the version of its configuration that we write
+        ),
+        Kit(
+            name=AssetName.BUILDAH,
+            programs=("buildah",),
+            variable="SANDBOX_BUILDAH",
+            version_command=("buildah", "--version"),
+            minimum=(1, 24),  # the first with secrets for single steps
+        ),
+        Kit(
+            name=AssetName.PYTHON,
+            programs=("python3.13",),  # as in the Dockerfile's own base
+            variable="SANDBOX_PYTHON",
+            version_command=("python3.13", "--version"),
+            minimum=(3, 13),
         ),
     )
 }

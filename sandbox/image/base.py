@@ -1,0 +1,47 @@
+"""The base that the Dockerfile builds on where no registry is: Debian's Python, a shell, roots of trust.
+
+The packages' scripts never ran, so what they would have made and the image needs is made here.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from sandbox.realnodes.images import Entry, Image
+
+NAME = "localhost/slurm-bridge-base:1"
+IMAGE = Image(name=NAME, command=("python3",))
+_FOLDERS = ("dev", "home", "proc", "root", "run", "sys", "var", "var/cache", "var/lib")
+_PASSWD = (
+    b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+)
+_GROUP = b"root:x:0:\nnogroup:x:65534:\n"
+_TRUSTED = "etc/ssl/certs/ca-certificates.crt"
+
+
+def entries(root: Path, python: str) -> Iterator[Entry]:
+    """Return the files of the base, from the packages in `root`; `python` is its program's name."""
+    yield from _unpacked(root)
+    for folder in _FOLDERS:
+        yield Entry(path=folder, is_folder=True)
+    for folder in ("tmp", "var/tmp"):
+        yield Entry(path=folder, is_folder=True, mode=0o1777)
+    yield Entry(path="usr/bin/python3", link=python)
+    yield Entry(path="usr/bin/python", link="python3")
+    yield Entry(path="etc/passwd", data=_PASSWD, mode=0o644)
+    yield Entry(path="etc/group", data=_GROUP, mode=0o644)
+    certificates = sorted((root / "usr/share/ca-certificates/mozilla").glob("*.crt"))
+    trusted = b"".join(file.read_bytes() for file in certificates)
+    yield Entry(path=_TRUSTED, data=trusted, mode=0o644)
+    yield Entry(path="usr/lib/ssl/cert.pem", link=f"../../../{_TRUSTED}")
+
+
+def _unpacked(root: Path) -> Iterator[Entry]:
+    for path in sorted(root.rglob("*")):
+        name = str(path.relative_to(root))
+        if path.is_symlink():
+            yield Entry(path=name, link=str(path.readlink()))
+        elif path.is_dir():
+            yield Entry(path=name, is_folder=True)
+        else:
+            mode = path.stat().st_mode & 0o777
+            yield Entry(path=name, data=path.read_bytes(), mode=mode)

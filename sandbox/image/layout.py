@@ -1,0 +1,99 @@
+"""Read an image's archive: its configuration, its files, and how large it is.
+
+The format: https://github.com/opencontainers/image-spec/blob/main/image-layout.md
+"""
+
+import contextlib
+import gzip
+import json
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+from sandbox.errors import SandboxError
+
+_REMOVED = ".wh."
+_ALL_REMOVED = ".wh..wh..opq"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """What an archive holds."""
+
+    configuration: dict[str, Any]
+    """User, Env, Entrypoint and the like."""
+    compressed_bytes: int
+    """Of all layers: what a node downloads."""
+    files: dict[str, int]
+    """Path without leading slash -> bytes, of all that a container sees."""
+
+    @property
+    def unpacked_bytes(self) -> int:
+        """Return the bytes of all files that a container sees."""
+        return sum(self.files.values())
+
+
+def read(archive: Path) -> Contents:
+    """Return what the archive of one image holds.
+
+    Raises:
+        SandboxError: it is no image in OCI's layout.
+    """
+    with tarfile.open(archive) as tar:
+        manifest = _blob(tar, _document(tar, "index.json")["manifests"][0])
+        files: dict[str, int] = {}
+        for layer in manifest["layers"]:
+            with _members(tar, layer["digest"]) as members:
+                for member in members:
+                    _apply(files, member)
+        return Contents(
+            configuration=_blob(tar, manifest["config"])["config"],
+            compressed_bytes=sum(layer["size"] for layer in manifest["layers"]),
+            files=files,
+        )
+
+
+def _apply(files: dict[str, int], member: tarfile.TarInfo) -> None:
+    path = PurePosixPath(member.name)
+    if path.name == _ALL_REMOVED:
+        _remove(files, path.parent)
+    elif path.name.startswith(_REMOVED):
+        _remove(files, path.with_name(path.name.removeprefix(_REMOVED)))
+    elif not member.isdir():
+        files[str(path)] = member.size
+
+
+def _remove(files: dict[str, int], path: PurePosixPath) -> None:
+    for file in [file for file in files if PurePosixPath(file).is_relative_to(path)]:
+        del files[file]
+
+
+@contextlib.contextmanager
+def _members(tar: tarfile.TarFile, digest: str) -> Iterator[tarfile.TarFile]:
+    with (
+        gzip.open(_open(tar, _path(digest))) as plain,
+        tarfile.open(fileobj=plain, mode="r|") as layer,
+    ):
+        yield layer
+
+
+def _blob(tar: tarfile.TarFile, descriptor: dict[str, Any]) -> dict[str, Any]:
+    return _document(tar, _path(descriptor["digest"]))
+
+
+def _path(digest: str) -> str:
+    return f"blobs/{digest.replace(':', '/')}"
+
+
+def _document(tar: tarfile.TarFile, name: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.load(_open(tar, name))
+    return document
+
+
+def _open(tar: tarfile.TarFile, name: str) -> IO[bytes]:
+    file = tar.extractfile(name)
+    if file is None:
+        raise SandboxError(f"{tar.name!s}: {name} is not a file; expected an image in OCI's layout")
+    return file

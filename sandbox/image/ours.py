@@ -1,0 +1,69 @@
+"""Our images: which there are, and what they are built with and on."""
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import typer
+
+from bridge import __version__
+from sandbox import assets
+from sandbox.assets import AssetName, settings
+from sandbox.errors import SandboxError
+from sandbox.image import base, pip
+from sandbox.image.building import Builder, Target
+from sandbox.realnodes import images
+
+STAGES = {"slurm-bridge": "bridge", "slurm-exporter": "exporter"}
+"""Our images and their stages of the Dockerfile."""
+_LINE = 120
+
+
+def build(out: Path, *, public_base: str = "", tag: str = __version__) -> tuple[Target, ...]:
+    """Build our images into `out`, on a base of Debian's packages unless another is named.
+
+    Raises:
+        SandboxError: not root, or a step failed.
+        AssetError: the builder or the base cannot be had.
+    """
+    if os.getuid() != 0:
+        raise SandboxError(
+            "make image needs root, for namespaces and overlays: run it with sudo, or build with"
+            " Docker or Podman: docker build --tag slurm-bridge ."
+        )
+    with assets.shown(sys.stderr) as report:
+        found = assets.resolve_all((AssetName.BUILDAH, AssetName.PYTHON), report=report)
+    targets = tuple(
+        Target(
+            name=images.full_name(f"{name}:{tag}"),
+            stage=stage,
+            archive=out.absolute() / f"{name}.tar",
+        )
+        for name, stage in STAGES.items()
+    )
+    cache = settings.read(os.environ, uid=0).cache
+    folder = Path(tempfile.mkdtemp(prefix="image.tmp.", dir=cache))
+    try:
+        secrets = pip.secrets(pip.configured(), folder)
+        builder = Builder(asset=found[AssetName.BUILDAH], folder=folder, say=_say)
+        on = public_base or f"docker-archive:{_made_base(found[AssetName.PYTHON], folder)}"
+        for target in targets:
+            builder.build(target, on, secrets)
+    finally:
+        shutil.rmtree(folder)
+    return targets
+
+
+def _made_base(python: assets.Asset, folder: Path) -> Path:
+    if python.root is None:
+        raise SandboxError(f"{python.bin} has no root/ beside it: leave SANDBOX_PYTHON unset")
+    archive = folder / "base.tar"
+    program = assets.KITS[AssetName.PYTHON].programs[0]
+    images.archive(archive, base.IMAGE, images.layer_of(base.entries(python.root, program)))
+    return archive
+
+
+def _say(step: str) -> None:
+    typer.echo(step if len(step) < _LINE else f"{step[: _LINE - 1]}…", err=True)
