@@ -197,7 +197,7 @@ def _resources(text: str) -> Iterator[tuple[SbatchOption[Any], str | None]]:
     """Translate a list of resources: `nodes=2:ppn=4,walltime=1:00:00`, `select=2:ncpus=8`."""
     gpus = 0
     pro: dict[str, str] = {}
-    for key, value in re.findall(r"(\w+)=((?:[^,:]|:(?!\w+=)|(?<=nodes=)[^,]*)*)", _opened(text)):
+    for key, value in _RESOURCE.findall(_opened(text)):
         match key.lower():
             case "accelerator":
                 gpus = max(gpus, int(value.lower().startswith("true")))
@@ -230,6 +230,7 @@ _PRO: Final = {
     "mpiprocs": options.NTASKS_PER_NODE,
 }
 _INNER: Final = "\0"
+_RESOURCE: Final = re.compile(r"(\w+)=((?:[^,:]|:(?!\w+=))*)")
 
 
 def _opened(text: str) -> str:
