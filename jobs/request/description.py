@@ -21,6 +21,9 @@ SINCE: Final = {
 }
 """Fields that older versions of slurmrestd's API do not have."""
 
+_UNSET_16: Final = 65534
+"""NO_VAL16 of slurm.h: slurmrestd takes a field that is left out for 0, where 0 has a meaning."""
+
 _TEXTS: Final[dict[SbatchOption[str], str]] = {
     o.ACCOUNT: "account",
     o.ACCTG_FREQ: "account_gather_frequency",
@@ -36,7 +39,6 @@ _TEXTS: Final[dict[SbatchOption[str], str]] = {
     o.CONTEXT: "selinux_context",
     o.CPU_FREQ: "cpu_frequency",
     o.DEPENDENCY: "dependency",
-    o.EXCLUDE: "excluded_nodes",
     o.EXTRA: "extra",
     o.MAIL_USER: "mail_user",
     o.MCS_LABEL: "mcs_label",
@@ -142,7 +144,9 @@ def _nodes(settled: SettledOptions) -> Iterator[Field]:
         yield "minimum_nodes", -(-counts.tasks // per_node)
     names = chosen.get(o.NODELIST)
     if names is not None:
-        yield "required_nodes", names if "{" in names else _ordered(settled, names)
+        yield "required_nodes", [names if "{" in names else _ordered(settled, names)]
+    if (excluded := chosen.get(o.EXCLUDE)) is not None:
+        yield "excluded_nodes", [excluded]
 
 
 def _ordered(settled: SettledOptions, names: str) -> str:
@@ -256,8 +260,8 @@ def _ways(settled: SettledOptions) -> Iterator[Field]:
         yield "requeue", requeue.option is o.REQUEUE
     if (wait := chosen.get(o.WAIT_ALL_NODES)) is not None:
         yield "wait_all_nodes", wait
-    if (whole := chosen.get(o.OOM_KILL_STEP)) is not None:
-        yield "oom_kill_step", int(whole)
+    whole = chosen.get(o.OOM_KILL_STEP)
+    yield "oom_kill_step", _UNSET_16 if whole is None else int(whole)
     if mode := chosen.get(o.OPEN_MODE):
         yield "open_mode", [mode]
     if mail := chosen.get(o.MAIL_TYPE):

@@ -22,6 +22,12 @@ _HYDRA: Final = {
     "I_MPI_HYDRA_BOOTSTRAP": "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS",
 }
 
+_CONTAINERS: Final = {
+    o.CONTAINER: "SLURM_CONTAINER",
+    o.CONTAINER_ID: "SLURM_CONTAINER_ID",
+    o.CONTAINER_TYPE: "SLURM_CONTAINER_TYPE",
+}
+
 
 def environment(settled: SettledOptions, submitter: Submitter) -> Mapping[str, str]:
     """Return the variables, sorted by name."""
@@ -53,7 +59,7 @@ def _of_process(chosen: ChosenOptions, submitter: Submitter) -> Iterator[tuple[s
         yield "SLURM_UMASK", f"0{umask:03o}"
     if not chosen.has(o.GET_USER_ENV):
         yield from _limits(chosen, submitter)
-    for option, name in ((o.CONTAINER, "SLURM_CONTAINER"), (o.CONTAINER_ID, "SLURM_CONTAINER_ID")):
+    for option, name in _CONTAINERS.items():
         if (value := chosen.get(option)) is not None and name not in submitter.environment:
             yield name, value
     if dependency := chosen.get(o.DEPENDENCY):

@@ -16,10 +16,10 @@ class Submitter:
     """With a zone: the one that times in the script are meant in."""
     host: str = ""
     """Becomes SLURM_SUBMIT_HOST, unless it is ""."""
-    environment: Mapping[str, str] = field(default=MappingProxyType({}))
+    environment: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Variables that the script gets unless `--export` says otherwise."""
     umask: int | None = 0o022
     nice: int | None = 0
     """The priority of the submitting process: SLURM_PRIO_PROCESS."""
-    limits: Mapping[str, int] = field(default=MappingProxyType({}))
+    limits: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     """Soft limits of the submitting process, by their names without RLIMIT_."""

@@ -27,7 +27,9 @@ _INDEXES = re.compile(r"[0-9]{1,9}(?:-[0-9]{1,9}(?::[0-9]{1,9})?)?")
 
 
 def _array(text: str) -> str:
-    body = re.sub(r"%[0-9]{1,9}$", "", text).strip("[]")
+    if not text:
+        return text  # no array at all
+    body = re.sub(r"%[0-9]{0,9}$", "", text).strip("[]")
     for part in body.split(","):
         if _INDEXES.fullmatch(part) is None:
             raise UnreadableValue(f"{part!r} is neither a number nor a range")
