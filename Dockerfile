@@ -40,6 +40,7 @@ COPY client/slurmclient slurmclient
 COPY webhook webhook
 COPY extender extender
 COPY controllers controllers
+COPY jobs jobs
 RUN python -m compileall -q .
 USER 65532:65532
 EXPOSE 8080 8443

@@ -108,9 +108,7 @@ def _layout(chosen: ChosenOptions) -> Iterator[Fault]:
                 "--distribution=arbitrary excludes --nodes: its nodes are those of --nodelist",
             )
         if not chosen.has(o.NODELIST):
-            yield Fault(
-                chosen.path(o.DISTRIBUTION), "--distribution=arbitrary needs --nodelist"
-            )
+            yield Fault(chosen.path(o.DISTRIBUTION), "--distribution=arbitrary needs --nodelist")
     tasks = chosen.get(o.NTASKS) or 1
     if layout.plane_size and nodes is not None and nodes.least > 0:
         size = layout.plane_size

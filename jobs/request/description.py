@@ -103,8 +103,8 @@ def _sizes(settled: SettledOptions) -> Iterator[Field]:
     estimated = counts.tasks
     if per_node and not counts.tasks_are_set and counts.most_nodes in {counts.least_nodes, 0}:
         estimated = counts.least_nodes * per_node
-    if counts.tasks_are_set:
-        yield "tasks", counts.tasks
+    if (tasks := _tasks(settled)) is not None:
+        yield "tasks", tasks
     if chosen.has(o.OVERCOMMIT):
         yield "overcommit", True
         yield "minimum_cpus", max(counts.least_nodes, 1)
@@ -129,6 +129,36 @@ def _sizes(settled: SettledOptions) -> Iterator[Field]:
     ):
         if value is not None:
             yield key, value
+
+
+def _tasks(settled: SettledOptions) -> int | None:
+    """Return how many tasks there are, or follow from nodes and GPUs (`gres_job_state_validate`)."""
+    chosen, counts, per_task = settled.chosen, settled.counts, settled.per_task
+    if counts.tasks_are_set:
+        return counts.tasks
+    per_gpu = chosen.get(o.NTASKS_PER_TRES) or chosen.get(o.NTASKS_PER_GPU)
+    gpus = gpu_count(chosen.get(o.GPUS))
+    nodes = counts.most_nodes if counts.most_nodes == counts.least_nodes else 0
+    gpus = gpus or gpu_count(chosen.get(o.GPUS_PER_NODE)) * max(counts.least_nodes, 1)
+    if per_gpu and gpus:
+        return gpus * per_gpu
+    of_a_task = gpu_count(chosen.get(o.GPUS_PER_TASK))
+    if nodes and (per_gpu or per_task.tres):
+        per_node = per_gpu or tasks_per_node(chosen)
+        if per_node or per_task.cpus is None:
+            return nodes * (per_node or 1)
+    if of_a_task and chosen.has(o.GPUS) and gpus % of_a_task == 0:
+        return gpus // of_a_task
+    return None
+
+
+def gpu_count(text: str | None) -> int:
+    """Return how many GPUs `2`, `a100:2` or `a100:1,v100:1` are."""
+    counts = (part.rpartition(":")[2] for part in (text or "").split(",") if part)
+    return sum(int(count) if count.isdecimal() and len(count) < _DIGITS else 1 for count in counts)
+
+
+_DIGITS: Final = 10
 
 
 def _nodes(settled: SettledOptions) -> Iterator[Field]:
@@ -273,10 +303,9 @@ def _ways(settled: SettledOptions) -> Iterator[Field]:
     if signal := chosen.get(o.SIGNAL):
         yield "kill_warning_signal", str(signal.number)
         yield "kill_warning_delay", number(signal.before_end_s)
-        flags = (
-            ["BATCH_JOB"] * any(each.to_batch for each in chosen.every(o.SIGNAL))
-            + ["RESERVATION_JOB"] * any(each.for_reservation for each in chosen.every(o.SIGNAL))
-        )
+        flags = ["BATCH_JOB"] * any(each.to_batch for each in chosen.every(o.SIGNAL)) + [
+            "RESERVATION_JOB"
+        ] * any(each.for_reservation for each in chosen.every(o.SIGNAL))
         if flags:
             yield "kill_warning_flags", flags
 

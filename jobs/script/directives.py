@@ -63,7 +63,10 @@ def header(script: str) -> HeaderWords:
             _warn(result, number, "write #SBATCH instead of #SLURM")
         if words.starts_component(rest):
             result.faults.append(
-                Fault(where(number), "heterogeneous jobs (hetjob) are not supported: submit one job each")
+                Fault(
+                    where(number),
+                    "heterogeneous jobs (hetjob) are not supported: submit one job each",
+                )
             )
             break
         add(result, number, rest)

@@ -218,7 +218,12 @@ def _resources(text: str) -> Iterator[tuple[SbatchOption[Any], str | None]]:
             case "proc":
                 yield options.CONSTRAINT, value
     cpus, tasks = pro.get("ncpus", ""), pro.get("mpiprocs", "")
-    if len(pro) == len(_PRO) and cpus.isdecimal() and tasks.isdecimal() and 0 < int(tasks) < int(cpus):
+    if (
+        len(pro) == len(_PRO)
+        and cpus.isdecimal()
+        and tasks.isdecimal()
+        and 0 < int(tasks) < int(cpus)
+    ):
         yield options.CPUS_PER_TASK, str(int(cpus) // int(tasks))
     if gpus > 0:
         yield options.GRES, f"gpu:{gpus}"

@@ -49,7 +49,9 @@ def _flag(name: str, letter: str = "") -> SbatchOption[bool]:
     return SbatchOption(name, letter, Takes.NOTHING, default=True)
 
 
-def _refused(name: str, note: str, letter: str = "", takes: Takes = Takes.VALUE) -> SbatchOption[str]:
+def _refused(
+    name: str, note: str, letter: str = "", takes: Takes = Takes.VALUE
+) -> SbatchOption[str]:
     return SbatchOption(name, letter, takes, TEXT, Treatment.REFUSED, note, "")
 
 
@@ -171,7 +173,9 @@ _WHOSE = "whose job it is, is decided by the bridge's policy"
 OPTIONS: Final[Sequence[SbatchOption[Any]]] = (
     *(value for value in tuple(globals().values()) if isinstance(value, SbatchOption)),
     _refused("autocomplete", _ENDS_SBATCH),
-    _refused("bbf", "the file is on the submitting host: use --bb, or write its lines into the script"),
+    _refused(
+        "bbf", "the file is on the submitting host: use --bb, or write its lines into the script"
+    ),
     _refused("cluster", _CLUSTER),
     _refused("clusters", _CLUSTER, "M"),
     _refused("export-file", "the file is on the submitting host: use --export=NAME=VALUE"),

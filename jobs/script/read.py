@@ -98,7 +98,7 @@ def _one(
         faults.append(Fault(path, f"--{option.name} is not possible: {option.note}"))
     elif option.treatment is Treatment.PASSED_OVER:
         warnings.append(Fault(path, f"--{option.name} has no effect: {option.note}"))
-    elif text is None or option.form is None or not text and option.takes is Takes.PERHAPS:
+    elif text is None or option.form is None or (not text and option.takes is Takes.PERHAPS):
         yield ChosenOption(option, option.default, path)
     else:
         try:

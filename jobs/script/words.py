@@ -38,7 +38,9 @@ def split(text: str) -> Iterator[str]:
         if position == len(text) or _COMPONENT.match(text, position):
             return
         if text[position] == ":":
-            raise UnreadableLine("a word begins with a colon, which ends the options of a component")
+            raise UnreadableLine(
+                "a word begins with a colon, which ends the options of a component"
+            )
         word, position = _word(text, position)
         if not word:
             return

@@ -39,6 +39,8 @@ _OWN = {
     "priority_by_partition",
 }
 """Fields that two jobs never share."""
+_OF_THE_SCHEDULER = {"DEPENDENT"}
+"""Flags of a job that depend on how far the scheduler has looked at it."""
 _TEXT_OWN = ("JobId", "SubmitTime", "LastSchedEval", "EligibleTime", "AccrueTime", "SLUID")
 _TEXT_UNLIKE = ("SubmitLine", "Command", "AllocNode:Sid")
 
@@ -129,6 +131,7 @@ class Judge:
     async def _all(self, job_id: int) -> dict[str, object]:
         job = await self.client.jobs.get(job_id, as_=Job)
         raw: dict[str, Any] = msgspec.to_builtins(msgspec.structs.asdict(job), enc_hook=str)
+        raw["flags"] = sorted(set(raw["flags"]) - _OF_THE_SCHEDULER)
         found: dict[str, object] = {
             f"REST {key}": _without_id(key, str(value), job_id)
             for key, value in raw.items()

@@ -1,6 +1,5 @@
 """The same script makes the same job, whether real sbatch submits it or we do."""
 
-import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from jobs.script.options import OPTIONS, Treatment
 from sandbox.client import Sandbox
 from slurmclient import Client, TokenFile
 from tests.jobs.cases import CASES, HEADERS, SCRIPTS
-from tests.jobs.judging import Judge, Submission
+from tests.jobs.judging import Judge
 
 _WAITS = {"wait"}
 """sbatch would not come back."""
@@ -70,7 +69,9 @@ def test_every_option_is_compared_or_refused() -> None:
 
 def test_the_table_has_exactly_the_options_of_sbatch(slurm: Sandbox) -> None:
     long = {line.strip() for line in slurm.run("sbatch", "--autocomplete=--").splitlines() if line}
-    letters = {line.strip() for line in slurm.run("sbatch", "--autocomplete=-").splitlines() if line}
+    letters = {
+        line.strip() for line in slurm.run("sbatch", "--autocomplete=-").splitlines() if line
+    }
     endings = {Takes.NOTHING: ("",), Takes.VALUE: ("=",), Takes.PERHAPS: ("=", "")}
     assert long == {f"--{o.name}{end}" for o in OPTIONS for end in endings[o.takes]}
     assert letters == {f"-{o.letter}" for o in OPTIONS if o.letter}

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from typing_extensions import override
+
 from jobs.script.values.form import UnreadableValue, ValueForm
 
 
@@ -133,6 +135,7 @@ class ApplicationHint:
     text: str
     words: tuple[str, ...]
 
+    @override
     def __str__(self) -> str:
         return self.text
 
@@ -179,12 +182,15 @@ class WarningSignal:
     to_batch: bool = False
     for_reservation: bool = False
 
+    @override
     def __str__(self) -> str:
         to = "R" * self.for_reservation + "B" * self.to_batch
         return f"{to}{':' if to else ''}{self.number}@{self.before_end_s}"
 
 
-_SIGNAL = re.compile(r"((?:R?B?|BR):?)[ \t]*(?:SIG)?([A-Z0-9+]+)[ \t]*(?:@[ \t]*([0-9]{1,5}))?", re.I)
+_SIGNAL = re.compile(
+    r"((?:R?B?|BR):?)[ \t]*(?:SIG)?([A-Z0-9+]+)[ \t]*(?:@[ \t]*([0-9]{1,5}))?", re.IGNORECASE
+)
 
 
 def _signal(text: str) -> WarningSignal:

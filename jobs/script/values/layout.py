@@ -8,6 +8,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from typing_extensions import override
+
 from jobs.script.values.form import UnreadableValue, ValueForm
 from jobs.script.values.numbers import INT_MAX
 
@@ -22,6 +24,7 @@ class TaskDistribution:
     """`pack`, `nopack` or ""."""
     plane_size: int | None = None
 
+    @override
     def __str__(self) -> str:
         if self.plane_size is not None:
             return f"plane={self.plane_size}"
@@ -53,7 +56,9 @@ def _order(text: str) -> str:
     if not 1 <= len(parts) <= 3:
         raise UnreadableValue("it has one to three parts")
     defaults = ("block", "cyclic", parts[1] if len(parts) > 1 and parts[1] != "*" else "cyclic")
-    order = [default if part == "*" else part for part, default in zip(parts, defaults, strict=False)]
+    order = [
+        default if part == "*" else part for part, default in zip(parts, defaults, strict=False)
+    ]
     if order[0] not in _DIRECTIONS[:2] or any(part not in _DIRECTIONS for part in order):
         raise UnreadableValue("there is no such distribution")
     return ":".join(order)
@@ -84,6 +89,7 @@ class MemoryBinding:
             word for word in ("verbose" * self.verbose, "prefer" * self.prefer, kind) if word
         )
 
+    @override
     def __str__(self) -> str:
         return ",".join(self.words()) + (f":{self.numbers}" if self.numbers else "") or "quiet"
 
@@ -124,7 +130,7 @@ def _expanded(kind: str, text: str) -> str:
     found: list[str] = []
     for part in filter(None, text.split(",")):
         match = _NUMBERS[kind].fullmatch(part)
-        if match is None or match[2] is not None and not int(match[2]):
+        if match is None or (match[2] is not None and not int(match[2])):
             raise UnreadableValue(f"{part!r} is not a number")
         found += [match[1]] * int(match[2] or 1)
         if len(found) > _MOST_NUMBERS:
@@ -165,7 +171,9 @@ def _tres_binding(text: str) -> str:
     return text
 
 
-TRES_BINDING = ValueForm(f"gres/name:binding, more of them after +; a binding is {_HOW}", _tres_binding)
+TRES_BINDING = ValueForm(
+    f"gres/name:binding, more of them after +; a binding is {_HOW}", _tres_binding
+)
 
 _GPU_FREQUENCY = re.compile(
     r"(?:(?:memory=)?(?:[0-9]{1,9}|low|medium|high|highm1)|verbose)", re.IGNORECASE

@@ -8,6 +8,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from typing_extensions import override
+
 from jobs.script.values.form import UnreadableValue, ValueForm
 
 INT_MAX: Final = 2**31 - 1
@@ -125,6 +127,7 @@ class NodeRange:
     sizes: str = ""
     """`1-15:4` or `2,4,8`, if not every number in between will do."""
 
+    @override
     def __str__(self) -> str:
         if self.sizes:
             return self.sizes
@@ -190,6 +193,7 @@ class NodeShape:
     cores: int | None = None
     threads: int | None = None
 
+    @override
     def __str__(self) -> str:
         numbers = (self.sockets, self.cores, self.threads)
         return ":".join("*" if number is None else str(number) for number in numbers)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
+from typing_extensions import override
+
 from jobs.script.values.form import UnreadableValue, ValueForm
 from jobs.script.values.numbers import INT_MAX, POSITIVE
 
@@ -28,9 +30,7 @@ def _seconds(text: str) -> int:
     if match is None or not text:
         raise UnreadableValue("it is not a duration")
     days, first, second, third = match.groups()
-    if days is not None:
-        hours, minutes, seconds = first, second, third
-    elif third is not None:
+    if days is not None or third is not None:
         hours, minutes, seconds = first, second, third
     else:
         hours, minutes, seconds = "0", first, second
@@ -70,6 +70,7 @@ class SwitchLimit:
     switches: int
     wait_s: int | None = None
 
+    @override
     def __str__(self) -> str:
         if self.wait_s is None:
             return str(self.switches)
@@ -91,6 +92,7 @@ class MemoryUpdate:
     margin_percent: int
     delay_min: int
 
+    @override
     def __str__(self) -> str:
         return f"{self.margin_percent}@{self.delay_min}"
 
@@ -148,6 +150,7 @@ class PointInTime:
             case parts:
                 return _day(*(int(part) for part in parts))
 
+    @override
     def __str__(self) -> str:
         if self.unix_s is not None:
             return f"uts{self.unix_s}"
