@@ -3,8 +3,8 @@
 Source: `slurm_opt_create_job_desc` of Slurm's `slurm_opt.c` and `_fill_job_desc_from_opts` of sbatch.
 """
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from bridge.domain import hostlist
 from jobs.request.settled import SettledOptions, tasks_per_node
@@ -79,12 +79,10 @@ def fields(settled: SettledOptions, name: str, submitter: Submitter) -> dict[str
     """
     chosen = settled.chosen
     found: dict[str, object] = {"name": chosen.get(o.JOB_NAME) or name}
-    for texts in _TEXTS:
-        if (text := chosen.get(texts)) is not None:
-            found[_TEXTS[texts]] = text
-    for numbers in _NUMBERS:
-        if (number := chosen.get(numbers)) is not None:
-            found[_NUMBERS[numbers]] = number
+    as_they_are: Mapping[SbatchOption[Any], str] = {**_TEXTS, **_NUMBERS}
+    for option, key in as_they_are.items():
+        if (value := chosen.get(option)) is not None:
+            found[key] = value
     found.update(_sizes(settled))
     found.update(_memory(settled))
     found.update(_gres(settled))
@@ -280,34 +278,37 @@ def _ways(settled: SettledOptions) -> Iterator[Field]:
     chosen = settled.chosen
     if sharing := chosen.last_of(o.EXCLUSIVE, o.OVERSUBSCRIBE):
         yield "shared", ["oversubscribe" if sharing.option is o.OVERSUBSCRIBE else sharing.value]
-    if chosen.has(o.CONTIGUOUS):
-        yield "contiguous", True
-    if chosen.has(o.REBOOT):
-        yield "reboot", True
-    if chosen.get(o.NO_KILL) == "set":
-        yield "kill_on_node_fail", False
     if requeue := chosen.last_of(o.REQUEUE, o.NO_REQUEUE):
         yield "requeue", requeue.option is o.REQUEUE
-    if (wait := chosen.get(o.WAIT_ALL_NODES)) is not None:
-        yield "wait_all_nodes", wait
-    whole = chosen.get(o.OOM_KILL_STEP)
+    whole, mode = chosen.get(o.OOM_KILL_STEP), chosen.get(o.OPEN_MODE)
     yield "oom_kill_step", _UNSET_16 if whole is None else int(whole)
-    if mode := chosen.get(o.OPEN_MODE):
-        yield "open_mode", [mode]
-    if mail := chosen.get(o.MAIL_TYPE):
-        yield "mail_type", list(mail)
-    if profile := chosen.get(o.PROFILE):
-        yield "profile", list(profile)
-    if layout := chosen.get(o.DISTRIBUTION):
-        yield "distribution", str(layout)
-    if signal := chosen.get(o.SIGNAL):
-        yield "kill_warning_signal", str(signal.number)
-        yield "kill_warning_delay", number(signal.before_end_s)
-        flags = ["BATCH_JOB"] * any(each.to_batch for each in chosen.every(o.SIGNAL)) + [
-            "RESERVATION_JOB"
-        ] * any(each.for_reservation for each in chosen.every(o.SIGNAL))
-        if flags:
-            yield "kill_warning_flags", flags
+    layout = chosen.get(o.DISTRIBUTION)
+    for key, value in (
+        ("contiguous", chosen.get(o.CONTIGUOUS)),
+        ("reboot", chosen.get(o.REBOOT)),
+        ("kill_on_node_fail", False if chosen.get(o.NO_KILL) == "set" else None),
+        ("wait_all_nodes", chosen.get(o.WAIT_ALL_NODES)),
+        ("open_mode", [mode] if mode else None),
+        ("mail_type", list(chosen.get(o.MAIL_TYPE) or ()) or None),
+        ("profile", list(chosen.get(o.PROFILE) or ()) or None),
+        ("distribution", str(layout) if layout else None),
+    ):
+        if value is not None:
+            yield key, value
+    yield from _signal(settled)
+
+
+def _signal(settled: SettledOptions) -> Iterator[Field]:
+    chosen = settled.chosen
+    signal = chosen.get(o.SIGNAL)
+    if signal is None:
+        return
+    yield "kill_warning_signal", str(signal.number)
+    yield "kill_warning_delay", number(signal.before_end_s)
+    flags = ["BATCH_JOB"] * any(each.to_batch for each in chosen.every(o.SIGNAL))
+    flags += ["RESERVATION_JOB"] * any(each.for_reservation for each in chosen.every(o.SIGNAL))
+    if flags:
+        yield "kill_warning_flags", flags
 
 
 def _flags(settled: SettledOptions) -> Iterator[str]:

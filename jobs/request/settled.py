@@ -105,6 +105,8 @@ def _hinted(words: tuple[str, ...]) -> NodeShape:
                 shape = replace(shape, threads=None)
             case "nomultithread":
                 shape = replace(shape, threads=1)
+            case _:
+                pass
     return shape
 
 

@@ -89,17 +89,21 @@ def bsub(script: str) -> TranslatedHeader | None:
     ]
     result = TranslatedHeader(faults=words.faults)
     for letter, value, line in _parsed(found, _BSUB, result):
-        match letter:
-            case "m":
-                value = value.replace(" ", ",")
-            case "M" if value[-1:].isdecimal():
-                value += "K"
-            case "n":
-                value = value.partition(",")[2] or value
-        result.options.append(
-            TranslatedOption(_BSUB_OPTIONS[letter], None if letter == "x" else value, line)
-        )
+        text = None if letter == "x" else _bsub_value(letter, value)
+        result.options.append(TranslatedOption(_BSUB_OPTIONS[letter], text, line))
     return result
+
+
+def _bsub_value(letter: str, value: str) -> str:
+    match letter:
+        case "m":
+            return value.replace(" ", ",")
+        case "M" if value[-1:].isdecimal():
+            return f"{value}K"  # LSF counts memory in KiB
+        case "n":
+            return value.partition(",")[2] or value
+        case _:
+            return value
 
 
 _PBS: Final = _names(
@@ -172,6 +176,8 @@ def pbs(script: str) -> TranslatedHeader | None:
                 found = [(options.DEPENDENCY, value[7:])]
             case _ if letter in _PBS_OPTIONS:
                 found = [(_PBS_OPTIONS[letter], value or None)]
+            case _:
+                pass
         result.options += [TranslatedOption(option, text, line) for option, text in found]
     return result
 
@@ -197,39 +203,44 @@ def _resources(text: str) -> Iterator[tuple[SbatchOption[Any], str | None]]:
     """Translate a list of resources: `nodes=2:ppn=4,walltime=1:00:00`, `select=2:ncpus=8`."""
     gpus = 0
     pro: dict[str, str] = {}
-    for key, value in _RESOURCE.findall(_opened(text)):
-        match key.lower():
-            case "accelerator":
-                gpus = max(gpus, int(value.lower().startswith("true")))
-            case "naccelerators":
-                gpus = int(value) if value.isdecimal() else 0
-            case "walltime" | "cput" | "pcput":
-                yield options.TIME, value
-            case "mem" | "file":
-                option = options.MEM if key == "mem" else options.TMP
-                yield option, value[:-1] if value[-1:].lower() == "b" else value
-            case "nodes":
-                yield from _nodes(value.replace(_INNER, ":"))
-            case "select" | "ncpus" | "mpiprocs":
-                pro[key.lower()] = value
-                yield _PRO[key.lower()], value
-            case "nice":
-                yield options.NICE, value
-            case "proc":
-                yield options.CONSTRAINT, value
-    cpus, tasks = pro.get("ncpus", ""), pro.get("mpiprocs", "")
-    if (
-        len(pro) == len(_PRO)
-        and cpus.isdecimal()
-        and tasks.isdecimal()
-        and 0 < int(tasks) < int(cpus)
-    ):
-        yield options.CPUS_PER_TASK, str(int(cpus) // int(tasks))
+    for name, value in _RESOURCE.findall(_opened(text)):
+        key = name.lower()
+        if key == "accelerator":
+            gpus = max(gpus, int(value.lower().startswith("true")))
+        elif key == "naccelerators":
+            gpus = int(value) if re.fullmatch(r"[0-9]{1,9}", value) else 0
+        elif key == "nodes":
+            yield from _nodes(value.replace(_INNER, ":"))
+        elif key in _PRO:
+            pro[key] = value
+            yield _PRO[key], value
+        elif key in _RESOURCES:
+            # Torque writes 2gb for 2G.
+            is_amount = key in {"mem", "file"} and value[-1:] in {"b", "B"}
+            yield _RESOURCES[key], value[:-1] if is_amount else value
+    yield from _cpus_of_tasks(pro)
     if gpus > 0:
         yield options.GRES, f"gpu:{gpus}"
 
 
-_PRO: Final = {
+def _cpus_of_tasks(pro: Mapping[str, str]) -> Iterator[tuple[SbatchOption[Any], str | None]]:
+    """Divide a node's CPUs among its tasks, if both are given as PBS Pro gives them."""
+    if set(pro) == set(_PRO) and all(re.fullmatch(r"[0-9]{1,9}", each) for each in pro.values()):
+        cpus, tasks = int(pro["ncpus"]), int(pro["mpiprocs"])
+        if 0 < tasks < cpus:
+            yield options.CPUS_PER_TASK, str(cpus // tasks)
+
+
+_RESOURCES: Final[Mapping[str, SbatchOption[Any]]] = {
+    "walltime": options.TIME,
+    "cput": options.TIME,
+    "pcput": options.TIME,
+    "mem": options.MEM,
+    "file": options.TMP,
+    "nice": options.NICE,
+    "proc": options.CONSTRAINT,
+}
+_PRO: Final[Mapping[str, SbatchOption[Any]]] = {
     "select": options.NODES,
     "ncpus": options.MINCPUS,
     "mpiprocs": options.NTASKS_PER_NODE,

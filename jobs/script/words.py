@@ -52,7 +52,7 @@ def starts_component(text: str) -> bool:
     return _COMPONENT.match(text.lstrip(BLANKS)) is not None
 
 
-def _word(text: str, position: int) -> tuple[str, int]:
+def _word(text: str, position: int) -> tuple[str, int]:  # noqa: C901  # sbatch's is one loop, too
     """Read one word; return it, and where it ends."""
     found: list[str] = []
     quote = ""

@@ -105,7 +105,7 @@ class Judge:
         passed_on = self._wrapper_env()
         return Submitter(
             directory=str(self.folder),
-            now=datetime.now().astimezone(),
+            now=datetime.now().astimezone(),  # noqa: TID251  # sbatch asks the clock, too
             host=socket.gethostname(),
             environment={**self._env(), **passed_on},
             umask=_umask(),
@@ -133,18 +133,22 @@ class Judge:
         raw: dict[str, Any] = msgspec.to_builtins(msgspec.structs.asdict(job), enc_hook=str)
         raw["flags"] = sorted(set(raw["flags"]) - _OF_THE_SCHEDULER)
         found: dict[str, object] = {
-            f"REST {key}": _without_id(key, str(value), job_id)
+            f"REST {key}": _without_id(key, self._placed(value), job_id)
             for key, value in raw.items()
             if key not in _OWN | set(UNLIKE)
         }
         text = self.slurm.run("scontrol", "show", "job", "-o", "-d", str(job_id)).splitlines()[0]
         for key, value in re.findall(r"(\S+?)=(.*?)(?= \S+=|$)", text):
             if key not in _TEXT_OWN + _TEXT_UNLIKE:
-                found[f"scontrol {key}"] = _without_id(key, value, job_id)
+                found[f"scontrol {key}"] = _without_id(key, self._placed(value), job_id)
         for name, value in self.environment(job_id).items():
             found[f"environment {name}"] = value
         found["script"] = self._file(job_id, "script")
         return found
+
+    def _placed(self, value: object) -> str:
+        """Keep the numbers in the folder's name from being taken for a job's id."""
+        return str(value).replace(str(self.folder), "FOLDER")
 
     def environment(self, job_id: int) -> Mapping[str, str]:
         """Read the environment that slurmctld keeps for the job."""

@@ -188,6 +188,7 @@ class WarningSignal:
         return f"{to}{':' if to else ''}{self.number}@{self.before_end_s}"
 
 
+_DIGITS: Final = 5
 _SIGNAL = re.compile(
     r"((?:R?B?|BR):?)[ \t]*(?:SIG)?([A-Z0-9+]+)[ \t]*(?:@[ \t]*([0-9]{1,5}))?", re.IGNORECASE
 )
@@ -198,7 +199,9 @@ def _signal(text: str) -> WarningSignal:
     if match is None:
         raise UnreadableValue("it is not a signal")
     to, name, before = match.groups()
-    number = int(name) if name.isdecimal() and len(name) < 6 else SIGNALS.get(name.upper(), 0)
+    number = (
+        int(name) if name.isdecimal() and len(name) <= _DIGITS else SIGNALS.get(name.upper(), 0)
+    )
     if not 1 <= number <= 2**16 - 1:
         raise UnreadableValue(f"there is no signal {name}")
     seconds = int(before or 60)

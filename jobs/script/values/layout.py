@@ -53,7 +53,7 @@ def _order(text: str) -> str:
     if text in {"arbitrary", "hostfile"}:
         return "arbitrary"
     parts = [part for part in text.split(":") if part]
-    if not 1 <= len(parts) <= 3:
+    if not 1 <= len(parts) <= len(_DIRECTIONS):
         raise UnreadableValue("it has one to three parts")
     defaults = ("block", "cyclic", parts[1] if len(parts) > 1 and parts[1] != "*" else "cyclic")
     order = [

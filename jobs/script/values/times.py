@@ -5,7 +5,7 @@ Sources: `time_str2secs` and `_parse_time` of Slurm's `parse_time.c`, and sbatch
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
 from typing_extensions import override
@@ -165,6 +165,8 @@ def _day(year: int, month: int, day: int) -> date:
     return date(year, month, 1) + timedelta(days=day - 1)
 
 
+_NOON: Final = 12
+_FIRST_YEAR: Final = 1900
 _EPOCH = re.compile(r"uts([0-9]{7,12})", re.IGNORECASE)
 _NOW = re.compile(
     r"now[ \t]*(?:([+-])[ \t]*([0-9]{1,9})[ \t]*(second|minute|hour|day|week)?s?)?[ \t]*",
@@ -222,17 +224,18 @@ def _clock_of(piece: re.Match[str]) -> str:
         return ""
     hour, minute, second = int(piece["hour"]), int(piece["minute"]), int(piece["second"] or 0)
     match (piece["half"] or "").lower():
-        case "pm" if hour <= 12:
-            hour = 12 if hour == 12 else hour + 12
-        case "am" if hour <= 12:
-            hour = 0 if hour == 12 else hour
+        case "pm" if hour <= _NOON:
+            hour = hour % _NOON + _NOON
+        case "am" if hour <= _NOON:
+            hour %= _NOON
         case "":
             pass
         case _:
             raise UnreadableValue("am and pm are for hours up to 12")
-    if hour > 23 or minute > 59 or second > 59:
-        raise UnreadableValue("there is no such time of day")
-    return f"{hour:02}:{minute:02}:{second:02}"
+    try:
+        return time(hour, minute, second).isoformat()
+    except ValueError:
+        raise UnreadableValue("there is no such time of day") from None
 
 
 def _day_of(piece: re.Match[str]) -> str:
@@ -246,7 +249,7 @@ def _day_of(piece: re.Match[str]) -> str:
     else:
         return ""
     year_number, month, day = parts
-    if year_number < 1900 or not (1 <= month <= 12 and 1 <= day <= 31):
+    if year_number < _FIRST_YEAR or not (1 <= month <= 12 and 1 <= day <= 31):  # noqa: PLR2004
         raise UnreadableValue("there is no such day")
     without_year = piece["us_month"] and not piece["us_year"]
     return f"{month:02}-{day:02}" if without_year else f"{year_number:04}-{month:02}-{day:02}"
