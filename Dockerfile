@@ -40,7 +40,6 @@ COPY client/slurmclient slurmclient
 COPY webhook webhook
 COPY extender extender
 COPY controllers controllers
-COPY jobs jobs
 RUN python -m compileall -q .
 USER 65532:65532
 EXPOSE 8080 8443

@@ -24,7 +24,7 @@ test: venv
 	$(BIN)/pytest $(or $(PYTEST_ARGS),--numprocesses 2 --dist loadfile)
 
 # What needs no server, in about a minute.
-FAST := $(addprefix tests/,architecture controllers docs domain extender leading process properties reconcile settings)
+FAST := $(addprefix tests/,architecture controllers docs domain extender jobs/script jobs/request leading process properties reconcile settings)
 test-fast: venv
 	$(BIN)/pytest --numprocesses 2 --dist worksteal $(FAST) $(PYTEST_ARGS)
 
@@ -70,6 +70,7 @@ docs: venv
 	$(BIN)/python -m docs.generate.annotations < docs/annotations.md > docs/annotations.md.new && mv docs/annotations.md.new docs/annotations.md
 	$(BIN)/python -m docs.generate.reasons > docs/reasons.md
 	$(BIN)/python -m docs.generate.caps > docs/caps.md
+	$(BIN)/python -m docs.generate.slurmjob_options > docs/slurmjob-options.md
 	$(BIN)/python -m docs.generate.glossary > docs/glossary.md
 	$(BIN)/python -m docs.generate.metrics > docs/metrics.md
 	$(BIN)/python -m docs.generate.exporter > docs/exporter-metrics.md

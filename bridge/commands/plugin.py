@@ -2,7 +2,7 @@
 
 import typer
 
-from bridge.commands import doctor, explain, nodes, queue, takeover, why
+from bridge.commands import doctor, explain, nodes, queue, submit, takeover, why
 from bridge.commands.options import reaches_both
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ for name, command in (
     ("take-over", takeover.command),
 ):
     app.command(name)(reaches_both(command))
+app.command("submit")(submit.command)
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 Source: `slurm_opt_create_job_desc` of Slurm's `slurm_opt.c` and `_fill_job_desc_from_opts` of sbatch.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final
 
 from bridge.domain import hostlist
@@ -79,7 +79,9 @@ def fields(settled: SettledOptions, name: str, submitter: Submitter) -> dict[str
     """
     chosen = settled.chosen
     found: dict[str, object] = {"name": chosen.get(o.JOB_NAME) or name}
-    as_they_are: Mapping[SbatchOption[Any], str] = {**_TEXTS, **_NUMBERS}
+    as_they_are: dict[SbatchOption[Any], str] = {}
+    as_they_are.update(_TEXTS)
+    as_they_are.update(_NUMBERS)
     for option, key in as_they_are.items():
         if (value := chosen.get(option)) is not None:
             found[key] = value
@@ -282,15 +284,19 @@ def _ways(settled: SettledOptions) -> Iterator[Field]:
         yield "requeue", requeue.option is o.REQUEUE
     whole, mode = chosen.get(o.OOM_KILL_STEP), chosen.get(o.OPEN_MODE)
     yield "oom_kill_step", _UNSET_16 if whole is None else int(whole)
-    layout = chosen.get(o.DISTRIBUTION)
+    layout, mail, profile = (
+        chosen.get(o.DISTRIBUTION),
+        chosen.get(o.MAIL_TYPE),
+        chosen.get(o.PROFILE),
+    )
     for key, value in (
         ("contiguous", chosen.get(o.CONTIGUOUS)),
         ("reboot", chosen.get(o.REBOOT)),
         ("kill_on_node_fail", False if chosen.get(o.NO_KILL) == "set" else None),
         ("wait_all_nodes", chosen.get(o.WAIT_ALL_NODES)),
         ("open_mode", [mode] if mode else None),
-        ("mail_type", list(chosen.get(o.MAIL_TYPE) or ()) or None),
-        ("profile", list(chosen.get(o.PROFILE) or ()) or None),
+        ("mail_type", list(mail) if mail else None),
+        ("profile", list(profile) if profile else None),
         ("distribution", str(layout) if layout else None),
     ):
         if value is not None:

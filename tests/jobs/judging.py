@@ -15,6 +15,7 @@ import msgspec
 
 from jobs.request.build import build
 from jobs.request.submitter import Submitter
+from jobs.request.unlike import UNLIKE
 from jobs.script import body
 from jobs.script.values.lists import LIMITS
 from sandbox.client import Sandbox
@@ -23,12 +24,6 @@ from slurmclient.errors import SlurmError
 from slurmclient.models import Job
 
 NAME = "script.sh"
-UNLIKE: Mapping[str, str] = {
-    "submit_line": "slurmrestd has no field for it",
-    "command": "sbatch sends the script's path; slurmrestd has no field for it",
-    "allocating_node": "the host that submits: slurmrestd's is not sbatch's",
-}
-"""Fields of a job that differ, and why."""
 _OWN = {
     "job_id",
     "step_id",

@@ -22,7 +22,7 @@ def one_of(words: Mapping[str, str]) -> ValueForm[str]:
         except KeyError:
             raise UnreadableValue("there is no such word") from None
 
-    spelling = {value: word for word, value in reversed(words.items())}
+    spelling = {value: word for word, value in reversed(list(words.items()))}
     return ValueForm(" or ".join(words), read, spelling.__getitem__)
 
 
