@@ -29,6 +29,12 @@ than the script's, by the names in the second column. The printed environment ha
 
 """
 
+_COMPARED = """\
+For each of them, tests submit a script by real sbatch and by our request, and compare all fields of both jobs,
+the environments and the scripts that slurmctld keeps.
+
+"""
+
 
 def render() -> str:
     """Return the page."""
@@ -37,8 +43,7 @@ def render() -> str:
         (
             _INTRODUCTION,
             "## Options\n\n",
-            "For each of them, tests submit a script by real sbatch and by our request, and compare all fields, variables and the"
-            " script of both jobs.\n\n",
+            _COMPARED,
             "| option | field | value |\n| --- | --- | --- |\n",
             *(f"| {_spelled(each)} | `{each.field}` | {_value(each)} |\n" for each in kept),
             "\nThese fields of the request need v0.0.45 of slurmrestd's API: ",

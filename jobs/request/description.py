@@ -4,7 +4,7 @@ Source: `slurm_opt_create_job_desc` of Slurm's `slurm_opt.c` and `_fill_job_desc
 """
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from bridge.domain import hostlist
 from jobs.request.settled import SettledOptions, tasks_per_node
@@ -79,12 +79,12 @@ def fields(settled: SettledOptions, name: str, submitter: Submitter) -> dict[str
     """
     chosen = settled.chosen
     found: dict[str, object] = {"name": chosen.get(o.JOB_NAME) or name}
-    as_they_are: dict[SbatchOption[Any], str] = {}
-    as_they_are.update(_TEXTS)
-    as_they_are.update(_NUMBERS)
-    for option, key in as_they_are.items():
-        if (value := chosen.get(option)) is not None:
-            found[key] = value
+    for text_option, key in _TEXTS.items():
+        if (text := chosen.get(text_option)) is not None:
+            found[key] = text
+    for count_option, key in _NUMBERS.items():
+        if (count := chosen.get(count_option)) is not None:
+            found[key] = count
     found.update(_sizes(settled))
     found.update(_memory(settled))
     found.update(_gres(settled))

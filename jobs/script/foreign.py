@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from bridge.domain import hostlist
 from bridge.domain.faults import Fault
 from jobs.script import directives, getopt, options
 from jobs.script.directives import where
@@ -272,4 +271,4 @@ def _nodes(text: str) -> Iterator[tuple[SbatchOption[Any], str | None]]:
     if tasks:
         yield options.NTASKS, str(tasks * max(count, 1))
     if names:
-        yield options.NODELIST, hostlist.compress(sorted(names))
+        yield options.NODELIST, ",".join(names)

@@ -188,12 +188,12 @@ _NAMED: Final = {
     "teatime": "16:00:00",
 }
 _PIECE = re.compile(
-    r"[ \tT-]"
-    r"|(?P<day>today|tomorrow)"
+    r"(?P<day>today|tomorrow)"
     r"|(?P<named>midnight|noon|elevenses|fika|teatime)"
     r"|(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2}))?[ \t]*(?P<half>am|pm)?"
     r"|(?P<year>[0-9]{4})-(?P<month>[0-9]{1,2})-(?P<mday>[0-9]{1,2})"
-    r"|(?P<us_month>1[0-2]|0?[1-9])[./]?(?P<us_day>[0-9]{1,2})(?:[./]?(?P<us_year>[0-9]{2}))?",
+    r"|(?P<us_month>[0-9]{1,2}+)[./]?(?P<us_day>[0-9]{1,2}+)(?:[./]?(?P<us_year>[0-9]{2}))?"
+    r"|[ \t-]|(?-i:T)",
     re.IGNORECASE,
 )
 
