@@ -2,8 +2,9 @@
 
 import typer
 
-from bridge.commands import doctor, explain, nodes, queue, submit, takeover, why
+from bridge.commands import doctor, explain, nodes, queue, takeover, why
 from bridge.commands.options import reaches_both
+from jobs import dry_run
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -20,7 +21,7 @@ for name, command in (
     ("take-over", takeover.command),
 ):
     app.command(name)(reaches_both(command))
-app.command("submit")(submit.command)
+app.command("submit")(dry_run.command)
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ from bridge.domain.faults import Fault
 from jobs.request import conflicts, description
 from jobs.request.environment import environment
 from jobs.request.settled import settle
-from jobs.request.submitter import Submitter
+from jobs.request.origin import ScriptOrigin
 from jobs.script import read
 
 
@@ -41,7 +41,7 @@ def build(
     script: str,
     *,
     name: str,
-    submitter: Submitter,
+    origin: ScriptOrigin,
     fields: Mapping[str, object] | None = None,
 ) -> BuiltRequest:
     """Build the job of a batch script.
@@ -49,17 +49,17 @@ def build(
     Args:
         script: Its text.
         name: The job's name unless the script has one.
-        submitter: What sbatch takes from its surroundings.
+        origin: What sbatch takes from its surroundings.
         fields: Options beside the script, which are stronger: `jobs.script.read.script`.
     """
     found = read.script(script, fields)
-    faults = [*found.faults, *conflicts.faults(found.options, submitter.now)]
+    faults = [*found.faults, *conflicts.faults(found.options, origin.now)]
     if faults:
         return BuiltRequest(None, tuple(faults), found.warnings)
     settled = settle(found.options)
     request = BatchRequest(
         script=script,
-        fields=description.fields(settled, name, submitter),
-        environment=environment(settled, submitter),
+        fields=description.fields(settled, name, origin),
+        environment=environment(settled, origin),
     )
     return BuiltRequest(request, (), found.warnings)

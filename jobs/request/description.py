@@ -8,7 +8,7 @@ from typing import Final
 
 from bridge.domain import hostlist
 from jobs.request.settled import SettledOptions, tasks_per_node
-from jobs.request.submitter import Submitter
+from jobs.request.origin import ScriptOrigin
 from jobs.script import options as o
 from jobs.script.options import SbatchOption
 from jobs.script.values.times import UNLIMITED
@@ -69,13 +69,13 @@ _FLAGS: Final[dict[SbatchOption[bool], str]] = {
 Field = tuple[str, object]
 
 
-def fields(settled: SettledOptions, name: str, submitter: Submitter) -> dict[str, object]:
+def fields(settled: SettledOptions, name: str, origin: ScriptOrigin) -> dict[str, object]:
     """Return the fields of the job.
 
     Args:
         settled: The options.
         name: The job's name unless the options have one.
-        submitter: The working directory and the time.
+        origin: The working directory and the time.
     """
     chosen = settled.chosen
     found: dict[str, object] = {"name": chosen.get(o.JOB_NAME) or name}
@@ -89,8 +89,8 @@ def fields(settled: SettledOptions, name: str, submitter: Submitter) -> dict[str
     found.update(_memory(settled))
     found.update(_gres(settled))
     found.update(_nodes(settled))
-    found.update(_files(settled, submitter))
-    found.update(_when(settled, submitter))
+    found.update(_files(settled, origin))
+    found.update(_when(settled, origin))
     found.update(_ways(settled))
     if flags := list(_flags(settled)):
         found["flags"] = flags
@@ -234,13 +234,13 @@ def _gpus(text: str | None) -> str:
     return ",".join(f"gres/gpu:{part}" for part in (text or "").split(",") if part)
 
 
-def working_directory(settled: SettledOptions, submitter: Submitter) -> str:
+def working_directory(settled: SettledOptions, origin: ScriptOrigin) -> str:
     """Return the working directory, absolute."""
-    return _absolute(settled.chosen.get(o.CHDIR) or submitter.directory, submitter.directory)
+    return _absolute(settled.chosen.get(o.CHDIR) or origin.directory, origin.directory)
 
 
-def _files(settled: SettledOptions, submitter: Submitter) -> Iterator[Field]:
-    directory = working_directory(settled, submitter)
+def _files(settled: SettledOptions, origin: ScriptOrigin) -> Iterator[Field]:
+    directory = working_directory(settled, origin)
     yield "current_working_directory", directory
     for option, key in (
         (o.OUTPUT, "standard_output"),
@@ -256,12 +256,12 @@ def _absolute(path: str, directory: str) -> str:
     return path if path.startswith("/") else f"{directory}/{path}"
 
 
-def _when(settled: SettledOptions, submitter: Submitter) -> Iterator[Field]:
+def _when(settled: SettledOptions, origin: ScriptOrigin) -> Iterator[Field]:
     chosen = settled.chosen
     if begin := chosen.get(o.BEGIN):
-        yield "begin_time", number(int(begin.at(submitter.now).timestamp()))
+        yield "begin_time", number(int(begin.at(origin.now).timestamp()))
     if deadline := chosen.get(o.DEADLINE):
-        yield "deadline", int(deadline.at(submitter.now).timestamp())
+        yield "deadline", int(deadline.at(origin.now).timestamp())
     for option, key in ((o.TIME, "time_limit"), (o.TIME_MIN, "time_minimum")):
         if (limit_min := chosen.get(option)) is not None:
             yield key, _duration(limit_min)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from jobs.request.settled import SettledOptions, tasks_per_node
-from jobs.request.submitter import Submitter
+from jobs.request.origin import ScriptOrigin
 from jobs.script import options as o
 from jobs.script.chosen import ChosenOptions
 from jobs.script.values.lists import LIMITS
@@ -29,10 +29,10 @@ _CONTAINERS: Final = {
 }
 
 
-def environment(settled: SettledOptions, submitter: Submitter) -> Mapping[str, str]:
+def environment(settled: SettledOptions, origin: ScriptOrigin) -> Mapping[str, str]:
     """Return the variables, sorted by name."""
     chosen = settled.chosen
-    process = {**submitter.environment, **dict(_of_process(chosen, submitter))}
+    process = {**origin.environment, **dict(_of_process(chosen, origin))}
     found = _exported(chosen.get(o.EXPORT), process)
     if chosen.has(o.GET_USER_ENV) or _loads_login(chosen.get(o.EXPORT)):
         found["SLURM_GET_USER_ENV"] = "1"
@@ -46,21 +46,21 @@ def environment(settled: SettledOptions, submitter: Submitter) -> Mapping[str, s
     return dict(sorted(found.items()))
 
 
-def _of_process(chosen: ChosenOptions, submitter: Submitter) -> Iterator[tuple[str, str]]:
+def _of_process(chosen: ChosenOptions, origin: ScriptOrigin) -> Iterator[tuple[str, str]]:
     """Return what sbatch sets in its own environment before it exports that."""
-    if submitter.nice is not None:
-        yield "SLURM_PRIO_PROCESS", str(submitter.nice)
-    yield "SLURM_SUBMIT_DIR", submitter.directory
-    if submitter.host:
-        yield "SLURM_SUBMIT_HOST", submitter.host
+    if origin.nice is not None:
+        yield "SLURM_PRIO_PROCESS", str(origin.nice)
+    yield "SLURM_SUBMIT_DIR", origin.directory
+    if origin.host:
+        yield "SLURM_SUBMIT_HOST", origin.host
     mask = chosen.get(o.UMASK)
-    umask = int(mask, 8) if mask is not None else submitter.umask
+    umask = int(mask, 8) if mask is not None else origin.umask
     if umask is not None:
         yield "SLURM_UMASK", f"0{umask:03o}"
     if not chosen.has(o.GET_USER_ENV):
-        yield from _limits(chosen, submitter)
+        yield from _limits(chosen, origin)
     for option, name in _CONTAINERS.items():
-        if (value := chosen.get(option)) is not None and name not in submitter.environment:
+        if (value := chosen.get(option)) is not None and name not in origin.environment:
             yield name, value
     if dependency := chosen.get(o.DEPENDENCY):
         yield "SLURM_JOB_DEPENDENCY", dependency
@@ -68,15 +68,15 @@ def _of_process(chosen: ChosenOptions, submitter: Submitter) -> Iterator[tuple[s
         yield "SLURM_HINT", hint.text
     export = chosen.get(o.EXPORT)
     if export is not None and export.lower() != "all":
-        yield "SLURM_EXPORT_ENV", submitter.environment.get("SLURM_EXPORT_ENV", export)
+        yield "SLURM_EXPORT_ENV", origin.environment.get("SLURM_EXPORT_ENV", export)
 
 
-def _limits(chosen: ChosenOptions, submitter: Submitter) -> Iterator[tuple[str, str]]:
+def _limits(chosen: ChosenOptions, origin: ScriptOrigin) -> Iterator[tuple[str, str]]:
     wanted = chosen.get(o.PROPAGATE)
     for name in LIMITS if wanted is None else wanted:
-        if name in submitter.limits:
+        if name in origin.limits:
             marker = "" if wanted is None else "U"  # the user insists: a limit that fails is told
-            yield f"SLURM_RLIMIT_{name}", f"{marker}{submitter.limits[name]}"
+            yield f"SLURM_RLIMIT_{name}", f"{marker}{origin.limits[name]}"
 
 
 def _loads_login(export: str | None) -> bool:

@@ -146,4 +146,4 @@ def _bundle(
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= 60 else f"{text[:60]}…"  # noqa: PLR2004
+    return text if len(text) <= 60 else f"{text[:60]}…"  # noqa: PLR2004  # as long as a line shows

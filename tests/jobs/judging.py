@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from jobs.request.build import build
-from jobs.request.submitter import Submitter
+from jobs.request.origin import ScriptOrigin
 from jobs.request.unlike import UNLIKE
 from jobs.script import body
 from jobs.script.values.lists import LIMITS
@@ -77,7 +77,7 @@ class Judge:
 
     async def by_us(self, script: bytes, fields: Mapping[str, object]) -> Submission:
         text, faults = body.decoded(script)
-        built = build(text, name=NAME, submitter=self._submitter(), fields=fields)
+        built = build(text, name=NAME, origin=self._origin(), fields=fields)
         if built.request is None or faults:
             return Submission(refusal="; ".join(each.text for each in (*faults, *built.faults)))
         try:
@@ -96,9 +96,9 @@ class Judge:
     def _env(self) -> dict[str, str]:
         return {**self.slurm.env, "SHELL": "/bin/sh", "COLOUR": "blue, or green"}
 
-    def _submitter(self) -> Submitter:
+    def _origin(self) -> ScriptOrigin:
         passed_on = self._wrapper_env()
-        return Submitter(
+        return ScriptOrigin(
             directory=str(self.folder),
             now=datetime.now().astimezone(),  # noqa: TID251  # sbatch asks the clock, too
             host=socket.gethostname(),

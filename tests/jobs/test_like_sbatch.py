@@ -1,5 +1,6 @@
 """The same script makes the same job, whether real sbatch submits it or we do."""
 
+import random
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from slurmclient import Client, TokenFile
 from tests.jobs.cases import CASES, HEADERS, SCRIPTS
 from tests.jobs.judging import Judge
 
+COMBINATIONS = 500
 _WAITS = {"wait"}
 """sbatch would not come back."""
 _NOT_HELD = {"priority"}
@@ -60,6 +62,15 @@ async def test_a_header_is_read_as_sbatch_reads_it(judge: Judge, header: str) ->
 @pytest.mark.parametrize("script", SCRIPTS, ids=range(len(SCRIPTS)))
 async def test_a_script_is_taken_or_refused_as_sbatch_does(judge: Judge, script: bytes) -> None:
     await _same(judge, script)
+
+
+@pytest.mark.parametrize("seed", range(COMBINATIONS))
+async def test_options_together_make_the_job_that_sbatch_makes(judge: Judge, seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311  # the same ones in every run
+    names = chance.sample(sorted(set(CASES) - _NOT_HELD), k=chance.randint(2, 4))
+    cases = [chance.choice(CASES[name]) for name in names]
+    lines = [f"#SBATCH {case}" for case in cases if "{other}" not in case]
+    await _same(judge, "\n".join(("#!/bin/sh", *lines, "hostname\n")).encode())
 
 
 def test_every_option_is_compared_or_refused() -> None:

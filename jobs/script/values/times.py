@@ -249,7 +249,7 @@ def _day_of(piece: re.Match[str]) -> str:
     else:
         return ""
     year_number, month, day = parts
-    if year_number < _FIRST_YEAR or not (1 <= month <= 12 and 1 <= day <= 31):  # noqa: PLR2004
+    if year_number < _FIRST_YEAR or not (1 <= month <= 12 and 1 <= day <= 31):  # noqa: PLR2004  # months and days
         raise UnreadableValue("there is no such day")
     without_year = piece["us_month"] and not piece["us_year"]
     return f"{month:02}-{day:02}" if without_year else f"{year_number:04}-{month:02}-{day:02}"

@@ -7,15 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.request.build import BuiltRequest, build
-from jobs.request.submitter import Submitter
+from jobs.request.origin import ScriptOrigin
 from tests.jobs.cases import CASES, HEADERS
 
-HERE = Submitter(directory="/home/alice", now=datetime(2031, 5, 20, tzinfo=UTC), host="login")
+HERE = ScriptOrigin(directory="/home/alice", now=datetime(2031, 5, 20, tzinfo=UTC), host="login")
 
 
 def built(*options: str, **fields: object) -> BuiltRequest:
     script = "".join(("#!/bin/sh\n", *(f"#SBATCH {option}\n" for option in options), "true\n"))
-    return build(script, name="job.sh", submitter=HERE, fields=fields)
+    return build(script, name="job.sh", origin=HERE, fields=fields)
 
 
 def test_the_body_is_what_slurmrestd_takes() -> None:
@@ -53,17 +53,17 @@ def test_a_contradiction_names_the_stronger_place() -> None:
     )
 )
 def test_every_header_makes_a_job_or_faults(headers: list[str]) -> None:
-    found = build("\n".join(("#!/bin/sh", *headers)), name="x", submitter=HERE)
+    found = build("\n".join(("#!/bin/sh", *headers)), name="x", origin=HERE)
     assert (found.request is None) == bool(found.faults)
 
 
 @pytest.mark.parametrize("export", ["NONE", "NIL", "A=1"])
 def test_only_what_is_exported_reaches_the_job(export: str) -> None:
-    submitter = Submitter(
+    origin = ScriptOrigin(
         directory="/", now=HERE.now, environment={"TOKEN": "secret", "SLURM_X": "1"}
     )
     script = f"#!/bin/sh\n#SBATCH --export={export}\n"
-    request = build(script, name="x", submitter=submitter).request
+    request = build(script, name="x", origin=origin).request
     assert request
     assert "TOKEN" not in request.environment
     assert "1" == request.environment["SLURM_X"]

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Submitter:
+class ScriptOrigin:
     """Where, when and with which environment a script is submitted."""
 
     directory: str

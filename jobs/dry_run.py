@@ -1,6 +1,7 @@
-"""`submit --dry-run`: the job that Slurm would get for a batch script, or everything that is wrong with it."""
+"""The command `submit --dry-run`: the job that Slurm would get for a batch script, or everything that is wrong with it."""
 
 import enum
+import json
 import sys
 from collections.abc import Iterable
 from datetime import datetime
@@ -8,12 +9,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+import yaml
 
-from bridge.commands import output
-from bridge.commands.output import Format
 from bridge.domain.faults import Fault
 from jobs.request.build import build
-from jobs.request.submitter import Submitter
+from jobs.request.origin import ScriptOrigin
 from jobs.script import body
 
 _REFUSED = 2
@@ -54,7 +54,7 @@ def command(
     built = build(
         text,
         name=name,
-        submitter=Submitter(
+        origin=ScriptOrigin(
             directory=str(Path.cwd()),
             now=datetime.now().astimezone(),  # noqa: TID251  # a person runs a command now
             umask=None,
@@ -67,7 +67,11 @@ def command(
     if faults or built.request is None:
         _tell(name, "", faults)
         raise typer.Exit(_REFUSED)
-    output.document({"job": built.request.body}, Format(form.value))
+    job = {"job": built.request.body}
+    if form is DocumentForm.YAML:
+        typer.echo(yaml.safe_dump(job, sort_keys=False, allow_unicode=True), nl=False)
+    else:
+        typer.echo(json.dumps(job, indent=2, ensure_ascii=False))
 
 
 def _content(script: str) -> bytes:
