@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from bridge.domain.faults import Fault
 from jobs.request import conflicts, description
 from jobs.request.environment import environment
-from jobs.request.settled import settle
 from jobs.request.origin import ScriptOrigin
+from jobs.request.settled import settle
 from jobs.script import read
 
 

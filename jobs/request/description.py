@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from bridge.domain import hostlist
-from jobs.request.settled import SettledOptions, tasks_per_node
 from jobs.request.origin import ScriptOrigin
+from jobs.request.settled import SettledOptions, tasks_per_node
 from jobs.script import options as o
 from jobs.script.options import SbatchOption
 from jobs.script.values.times import UNLIMITED
@@ -78,7 +78,8 @@ def fields(settled: SettledOptions, name: str, origin: ScriptOrigin) -> dict[str
         origin: The working directory and the time.
     """
     chosen = settled.chosen
-    found: dict[str, object] = {"name": chosen.get(o.JOB_NAME) or name}
+    own_name = chosen.get(o.JOB_NAME)
+    found: dict[str, object] = {"name": own_name or name}
     for text_option, key in _TEXTS.items():
         if (text := chosen.get(text_option)) is not None:
             found[key] = text

@@ -7,8 +7,8 @@ and `_opt_verify` of sbatch's `opt.c`, `set_env_from_opts` and `env_merge_filter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from jobs.request.settled import SettledOptions, tasks_per_node
 from jobs.request.origin import ScriptOrigin
+from jobs.request.settled import SettledOptions, tasks_per_node
 from jobs.script import options as o
 from jobs.script.chosen import ChosenOptions
 from jobs.script.values.lists import LIMITS
