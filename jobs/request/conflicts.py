@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from bridge.domain.faults import Fault
+from jobs.request.settled import gpu_count
 from jobs.script import options as o
 from jobs.script.chosen import ChosenOptions
 from jobs.script.options import SbatchOption
@@ -60,6 +61,13 @@ def _gpus(chosen: ChosenOptions) -> Iterator[Fault]:
             o.TASKS_PER_NODE,
         ):
             yield from _clash(chosen, per, other)
+    gpus, of_a_task = (gpu_count(chosen.get(each)) for each in (o.GPUS, o.GPUS_PER_TASK))
+    tasks = chosen.get(o.NTASKS) or (gpus // of_a_task if of_a_task else 0)
+    if gpus and of_a_task and gpus != tasks * of_a_task:
+        yield Fault(
+            chosen.path(o.GPUS, o.GPUS_PER_TASK, o.NTASKS),
+            f"--gpus ({gpus}) is not --ntasks ({tasks}) times --gpus-per-task ({of_a_task})",
+        )
     for item in (chosen.get(o.GPUS_PER_TASK) or "").split(","):
         kind = item.partition(":")[0] if ":" in item else ""
         name = f"gres/gpu:{kind}" if kind else "gres/gpu"

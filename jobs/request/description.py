@@ -8,7 +8,7 @@ from typing import Final
 
 from bridge.domain import hostlist
 from jobs.request.origin import ScriptOrigin
-from jobs.request.settled import SettledOptions, tasks_per_node
+from jobs.request.settled import SettledOptions, gpu_count, tasks_per_node
 from jobs.script import options as o
 from jobs.script.options import SbatchOption
 from jobs.script.values.times import UNLIMITED
@@ -151,15 +151,6 @@ def _tasks(settled: SettledOptions) -> int | None:
     if of_a_task and chosen.has(o.GPUS) and gpus % of_a_task == 0:
         return gpus // of_a_task
     return None
-
-
-def gpu_count(text: str | None) -> int:
-    """Return how many GPUs `2`, `a100:2` or `a100:1,v100:1` are."""
-    counts = (part.rpartition(":")[2] for part in (text or "").split(",") if part)
-    return sum(int(count) if count.isdecimal() and len(count) < _DIGITS else 1 for count in counts)
-
-
-_DIGITS: Final = 10
 
 
 def _nodes(settled: SettledOptions) -> Iterator[Field]:

@@ -6,6 +6,7 @@ Sources: `_opt_verify` of sbatch's `opt.c`, `_validate_tres_per_task` and `verif
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Final
 
 from bridge.domain import hostlist
 from jobs.script import options as o
@@ -65,6 +66,15 @@ def tasks_per_node(chosen: ChosenOptions) -> int | None:
     """Return `--ntasks-per-node`, by either of its names."""
     found = chosen.last_of(o.NTASKS_PER_NODE, o.TASKS_PER_NODE)
     return found.value if found else None
+
+
+def gpu_count(text: str | None) -> int:
+    """Return how many GPUs `2`, `a100:2` or `a100:1,v100:1` are."""
+    counts = (part.rpartition(":")[2] for part in (text or "").split(",") if part)
+    return sum(int(count) if count.isdecimal() and len(count) < _DIGITS else 1 for count in counts)
+
+
+_DIGITS: Final = 10
 
 
 def _without_idle_hint(chosen: ChosenOptions) -> ChosenOptions:

@@ -13,7 +13,7 @@ from slurmclient import Client, TokenFile
 from tests.jobs.cases import CASES, HEADERS, SCRIPTS
 from tests.jobs.judging import Judge
 
-COMBINATIONS = 500
+COMBINATIONS = 40
 _WAITS = {"wait"}
 """sbatch would not come back."""
 _NOT_HELD = {"priority"}
