@@ -1,7 +1,7 @@
 # Everything that developers and CI run. Each target sets up what it needs; see CONTRIBUTING.md.
 PYTHON ?= python3
 BIN := .venv/bin
-SOURCES := bridge webhook extender controllers sandbox benchmarks client exporter deploy docs tests
+SOURCES := bridge webhook extender controllers jobs sandbox benchmarks client exporter deploy docs tests
 
 .PHONY: venv demo test test-fast coverage test-long test-real check soak bench fmt docs site manifests lock image clean
 
@@ -24,7 +24,7 @@ test: venv
 	$(BIN)/pytest $(or $(PYTEST_ARGS),--numprocesses 2 --dist loadfile)
 
 # What needs no server, in about a minute and a half; without the mutants, which test the tests.
-FAST := $(addprefix tests/,architecture controllers docs domain extender leading process properties reconcile settings)
+FAST := $(addprefix tests/,architecture controllers docs domain extender jobs/script jobs/request leading process properties reconcile settings)
 test-fast: venv
 	$(BIN)/pytest --numprocesses 2 --dist worksteal --ignore tests/properties/test_mutants.py $(FAST) $(PYTEST_ARGS)
 
@@ -70,6 +70,7 @@ docs: venv
 	$(BIN)/python -m docs.generate.annotations < docs/annotations.md > docs/annotations.md.new && mv docs/annotations.md.new docs/annotations.md
 	$(BIN)/python -m docs.generate.reasons > docs/reasons.md
 	$(BIN)/python -m docs.generate.caps > docs/caps.md
+	$(BIN)/python -m docs.generate.slurmjob_options > docs/slurmjob-options.md
 	$(BIN)/python -m docs.generate.glossary > docs/glossary.md
 	$(BIN)/python -m docs.generate.metrics > docs/metrics.md
 	$(BIN)/python -m docs.generate.exporter > docs/exporter-metrics.md

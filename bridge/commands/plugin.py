@@ -4,6 +4,7 @@ import typer
 
 from bridge.commands import doctor, explain, nodes, queue, takeover, why
 from bridge.commands.options import reaches_both
+from jobs import dry_run
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -20,6 +21,7 @@ for name, command in (
     ("take-over", takeover.command),
 ):
     app.command(name)(reaches_both(command))
+app.command("submit")(dry_run.command)
 
 
 def main() -> None:

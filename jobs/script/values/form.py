@@ -1,0 +1,36 @@
+"""What a form of values is, and the form that takes any text."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class UnreadableValue(ValueError):
+    """A text is not of the form that the option demands; the message says why, without the text."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ValueForm(Generic[T]):
+    """One form of values: `read(write(value)) == value` for each value that `read` returns."""
+
+    accepts: str
+    """What it accepts, as a noun phrase that follows "expected"."""
+    read: Callable[[str], T]
+    """Raises UnreadableValue."""
+    write: Callable[[T], str] = str
+
+
+def _same(text: str) -> str:
+    return text
+
+
+TEXT = ValueForm("any text", _same)
+
+
+def _file(text: str) -> str:
+    return "/dev/null" if text.lower() == "none" else text
+
+
+FILE = ValueForm("a file name, or none for /dev/null", _file)

@@ -1,0 +1,101 @@
+"""Split a directive into words, with sbatch's own rules for quotes, backslashes and comments.
+
+Source: `get_argument` of sbatch's `opt.c`. They differ from a shell's: a backslash means the same in quotes, an
+unquoted `#` begins a comment even inside a word, and a word that is only `""` ends the line.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+BLANKS: Final = " \t\n\v\f\r"
+_COMPONENT = re.compile(r"(?:hetjob|packjob)(?=[ \t\n\v\f\r]|$)", re.IGNORECASE)
+
+
+class UnreadableLine(ValueError):
+    """A directive cannot be split into words; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderWord:
+    """A word of the header, and the line it is in."""
+
+    text: str
+    line: int
+
+
+def split(text: str) -> Iterator[str]:
+    """Split what follows `#SBATCH` into words.
+
+    Raises:
+        UnreadableLine: If a quote is not closed, or a word begins with a colon.
+    """
+    position = 0
+    while True:
+        while position < len(text) and text[position] in BLANKS:
+            position += 1
+        if position == len(text) or _COMPONENT.match(text, position):
+            return
+        if text[position] == ":":
+            raise UnreadableLine(
+                "a word begins with a colon, which ends the options of a component"
+            )
+        word, position = _word(text, position)
+        if not word:
+            return
+        yield word
+
+
+def starts_component(text: str) -> bool:
+    """Check whether a directive begins the next component of a heterogeneous job."""
+    return _COMPONENT.match(text.lstrip(BLANKS)) is not None
+
+
+def _word(text: str, position: int) -> tuple[str, int]:  # noqa: C901  # sbatch's is one loop, too
+    """Read one word; return it, and where it ends."""
+    found: list[str] = []
+    quote = ""
+    escaped = False
+    while position < len(text):
+        character = text[position]
+        if not quote and character in BLANKS:
+            break
+        position += 1
+        if escaped:
+            escaped = False
+        elif character == "\\":
+            if text[position : position + 1] == " ":
+                found.append(" ")
+                position += 1
+            else:
+                escaped = True
+            continue
+        elif quote:
+            if character == quote:
+                quote = ""
+                continue
+        elif character in "\"'":
+            quote = character
+            continue
+        elif character == "#":
+            position = len(text)
+            break
+        found.append(character)
+    if quote:
+        raise UnreadableLine(f"the quote {quote} is not closed")
+    return "".join(found), position
+
+
+def quoted(word: str) -> str:
+    """Write a word so that `split` reads it again.
+
+    Raises:
+        ValueError: If no directive can hold it: it is empty, or has a line break.
+    """
+    if not word or "\n" in word:
+        raise ValueError(f"no directive can hold the word {word!r}")
+    escaped = "".join(f"\\{c}" if c in "\\\"'# " else c for c in word)
+    # Other blanks end a word even after a backslash, and a colon or `hetjob` means something.
+    needs_quotes = word[0] == ":" or set(word) & set(BLANKS) or _COMPONENT.match(word)
+    return f'"{escaped}"' if needs_quotes else escaped
