@@ -24,7 +24,9 @@ _LETS_GO_WITHIN = timedelta(seconds=60)
 more if the API server was away."""
 
 _LOST_REASONS = frozenset({"Unknown", "ContainerStatusUnknown"})
-_REJECTED_AGAIN = frozenset({"", "UnexpectedAdmissionError"})
+REJECTED = "UnexpectedAdmissionError"
+"""A failed pod's reason: its kubelet could not give it the devices that the node has."""
+
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _MAX_SIGNAL = 64  # SIGRTMAX; Slurm gives 127 and 253 meanings of their own
 
@@ -55,10 +57,12 @@ def lost_with_node(pod: Pod) -> bool:
 
     The kubelet then finds containers that it started and nobody runs (`Unknown` from containerd,
     `ContainerStatusUnknown` from the kubelet itself). Restarted ones are no end. It also admits its
-    pods again, and rejects those whose devices are not back yet.
+    pods again, and rejects those whose devices are not back yet; of their containers it says
+    nothing at first. A pod that is rejected before it ran looks the same, and is as little to blame.
     """
-    lost = (_is_lost(container) for container in pod.containers)
-    return pod.phase is Phase.FAILED and pod.reason in _REJECTED_AGAIN and any(lost)
+    if pod.phase is not Phase.FAILED:
+        return False
+    return pod.reason == REJECTED or (not pod.reason and any(map(_is_lost, pod.containers)))
 
 
 def in_words(outcome: Outcome) -> str:

@@ -26,6 +26,12 @@ def test_it_is_excused_while_slurm_is_waited_for() -> None:
     assert (EXCUSE,) == excused(CRASHED).actions
 
 
+def test_so_is_one_whose_devices_its_kubelet_no_longer_has() -> None:
+    (excuse,) = excused(replace(build.failed(), reason="UnexpectedAdmissionError")).actions
+
+    assert f"node {build.KUBE_NODE} rejected it" == getattr(excuse, "message", "")
+
+
 def test_nothing_is_left_undone_for_it() -> None:
     decision = Decision(actions=(Release(),), reason="why")
 

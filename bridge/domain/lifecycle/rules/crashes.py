@@ -19,6 +19,7 @@ def excused(pod: Pod, decision: Decision) -> Decision:
     is_blamed = pod.condition(names.DISRUPTION_TARGET) is None and not pod.is_deleting
     if not is_blamed or not outcome.lost_with_node(pod):
         return decision
-    excuse = Excuse(cause=Cause.NODE_FAIL, message=f"node {pod.kube_node} crashed")
+    what = "rejected it" if pod.reason == outcome.REJECTED else "crashed"
+    excuse = Excuse(cause=Cause.NODE_FAIL, message=f"node {pod.kube_node} {what}")
     others = (action for action in decision.actions if not isinstance(action, Wait))
     return replace(decision, actions=(excuse, *others))
