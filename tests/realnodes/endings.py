@@ -102,9 +102,7 @@ def _changed(script: str, **more: object) -> Mapping[str, Any]:
 _FAILS = "exit code n"
 _DELETED = "pod, owner or namespace deleted; evicted by the Eviction API (kubectl drain)"
 _SIGNAL = "killed by signal n, or exit code 128 + n with n up to 64"
-_AS_A_WHOLE = (
-    "Failed as a whole (Evicted, Preempting, DeadlineExceeded, NodeLost …), whatever its containers report"
-)
+_AS_A_WHOLE = "Failed as a whole (Evicted, Preempting, DeadlineExceeded, NodeLost …), whatever its containers report"
 _NOT_RUN = _is_stuck("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull")
 
 ENDINGS: Sequence[Ending] = (
