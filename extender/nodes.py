@@ -95,10 +95,14 @@ class Bridged:
         if found.fit is not Fit.FITS or facts is None:
             return found
         here = [other for other in ours if not other.is_terminal]
-        leaving = [other for other in here if other.is_deleting or other.uid in outlived]
-        staying = [other for other in here if other not in leaving] if leaving else []
+        going = outlived | {other.uid for other in here if other.is_deleting}
         held = vacating.overlap(
-            job, facts, leaving=leaving, staying=staying, strangers=bound, beside=beside
+            job,
+            facts,
+            leaving=[other for other in here if other.uid in going],
+            staying=[other for other in here if other.uid not in going],
+            strangers=bound,
+            beside=beside,
         )
         return fit.FitResult(Fit.TERMINATING, held) if held else found
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from sandbox.client import Sandbox
 from tests.realnodes.containers import Containers, running
 
@@ -41,6 +43,7 @@ def test_pods_of_a_node_that_crashed_are_not_held_against_their_jobs(
         containers.runs(containers.pod_of(job, after=name))
 
 
+@pytest.mark.real_all
 def test_a_critical_pod_that_a_kubelet_is_given_by_name_throws_others_out(
     real: Sandbox, containers: Containers
 ) -> None:

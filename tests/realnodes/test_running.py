@@ -68,6 +68,7 @@ def test_a_container_is_killed_at_its_memory_limit_and_slurm_says_so(
     assert ("OUT_OF_MEMORY", "0:125") == containers.accounted("eater")
 
 
+@pytest.mark.real_all
 def test_a_pod_is_held_to_its_limits_and_others_beside_it_do_not_notice(
     real: Sandbox, containers: Containers
 ) -> None:
