@@ -11,7 +11,8 @@ from bridge.domain.model import nodes
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import NOBODY, BoundPod, Neighbours, Pod
-from bridge.domain.request import candidates, fit, vacating
+from bridge.domain.nodes import vacating
+from bridge.domain.request import candidates, fit
 from bridge.domain.request.candidates import Pool
 from bridge.kube.cache import Cache
 from bridge.process.clock import Clock

@@ -11,7 +11,7 @@ from bridge.domain.model.grant import Grant
 from bridge.domain.model.identities import Frozen, Identity
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Neighbours, Pod
-from bridge.domain.request import vacating
+from bridge.domain.nodes import vacating
 from tests.make import lives
 from tests.make import placing as build
 from tests.make.placing import demands
