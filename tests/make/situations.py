@@ -1,5 +1,6 @@
 """What every test of interrupted work does: live through a situation, with one write or none that goes wrong."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -11,6 +12,9 @@ from tests.virtual_time import VirtualClock
 
 SETTLED_AFTER_S = 40.0
 """Longer than a lost submit is waited for, than two looks for orphans, and than any back-off after one failure."""
+
+MOST_REPEATS = 5
+"""No life writes the same thing more often, if its writes have any effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,7 @@ def lived_smoothly(there: Situation) -> Smooth:
     trouble = Trouble()
     leader = lived_through(there, trouble)
     assert trouble.writes
+    assert max(Counter(trouble.writes).values()) <= MOST_REPEATS, "it does not settle"
     assert not leader.api.conflicts
     assert not len(leader.set_aside)
     return Smooth(tuple(trouble.writes), leader.outcome())

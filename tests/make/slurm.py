@@ -164,7 +164,9 @@ class Slurm:
 
     def _write(self, operation: str, method: str, path: str, body: Any) -> dict[str, Any]:
         if operation.startswith("node."):
-            self._change_node(operation, method, path.rsplit("/", 1)[-1], body)
+            names = body["name"] if path == "/nodes/" else [path.rsplit("/", 1)[-1]]
+            for name in names:
+                self._change_node(operation, method, name, body)
             answer: dict[str, Any] = {}
         else:
             answer = self._change_job(operation, method, path, body)

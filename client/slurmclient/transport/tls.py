@@ -45,7 +45,8 @@ class Tls:
         self._loaded_at = monotonic()
         try:
             self._files = self._content()
-            self._context = self._made()
+            # Loading the system's CAs takes 20 ms, in vain for plain HTTP.
+            self._context = self._made() if self._files else None
         except (OSError, ssl.SSLError) as error:
             raise UnusableTls(
                 f"TLS towards slurmrestd: expected a CA in {ca_file or '(the system)'} and"
@@ -58,6 +59,8 @@ class Tls:
         """The context for new connections; another one after the files have changed."""
         if self._monotonic() - self._loaded_at >= RELOAD_AFTER_S:
             self.reload()
+        if self._context is None:
+            self._context = self._made()
         return self._context
 
     def reload(self) -> None:
