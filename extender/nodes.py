@@ -6,10 +6,12 @@ Where a pod may go, and whether it fits.
 import asyncio
 
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
+from bridge.domain.lifecycle.decision import Fit
 from bridge.domain.model import nodes
-from bridge.domain.model.jobs import JobPhase
+from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import NOBODY, BoundPod, Neighbours, Pod
+from bridge.domain.nodes import vacating
 from bridge.domain.request import candidates, fit
 from bridge.domain.request.candidates import Pool
 from bridge.kube.cache import Cache
@@ -77,16 +79,33 @@ class Bridged:
         found = self._kube_nodes.get(kube_node)
         return nodes.slurm_name(found) if found else None
 
-    def check(self, pod: Pod, kube_node: KubeNode, beside: Neighbours = NOBODY) -> fit.FitResult:
-        """Check whether Kubernetes can take the pod there, beside others about to get that node."""
+    def check(
+        self, pod: Pod, job: SlurmJob, kube_node: KubeNode, beside: Neighbours = NOBODY
+    ) -> fit.FitResult:
+        """Check whether the node can take the pod, beside others about to get it.
+
+        By Kubernetes' own accounting; and nothing of what Slurm gave its job may still be in use.
+        """
+        bound = self._bound_on.get(kube_node)
         ours = [other for other in self._ours_on.get(kube_node) if other.uid != pod.uid]
-        tenants = fit.tenants(
-            self._bound_on.get(kube_node),
-            ours,
-            outlived={other.uid for other in ours if self._is_outlived(other)},
-        )
+        outlived = {other.uid for other in ours if self._is_outlived(other)}
+        tenants = fit.tenants(bound, ours, outlived=outlived)
         together = fit.Tenant(demand=beside.demand, host_ports=beside.host_ports)
-        return fit.check(pod, self._kube_nodes.get(kube_node), (*tenants, together))
+        facts = self._kube_nodes.get(kube_node)
+        found = fit.check(pod, facts, (*tenants, together))
+        if found.fit is not Fit.FITS or facts is None:
+            return found
+        here = [other for other in ours if not other.is_terminal]
+        going = outlived | {other.uid for other in here if other.is_deleting}
+        held = vacating.overlap(
+            job,
+            facts,
+            leaving=[other for other in here if other.uid in going],
+            staying=[other for other in here if other.uid not in going],
+            strangers=bound,
+            beside=beside,
+        )
+        return fit.FitResult(Fit.TERMINATING, held) if held else found
 
     def _is_outlived(self, pod: Pod) -> bool:
         """Check whether its placeholder is over.

@@ -20,7 +20,6 @@ from bridge.domain.request import fit
 from bridge.domain.workloads import claims, membership
 from bridge.domain.workloads.membership import Membership
 from bridge.kube.cache import Cache
-from bridge.kube.patches import DISRUPTION_TARGET
 from bridge.leading.lease import Accession
 from bridge.process.clock import Clock
 from bridge.reconcile.placeholders import Placeholders
@@ -115,7 +114,7 @@ class Placement:
         running = [job for job in view.live if job.phase is JobPhase.RUNNING and job.nodes]
         slurm_node = seat.node if seat else running[0].nodes[0] if running else None
         kube_node = self._bridged.kube_node(slurm_node) if slurm_node else None
-        answer = self._bridged.check(pod, kube_node, beside) if kube_node else None
+        answer = self._bridged.check(pod, running[0], kube_node, beside) if kube_node else None
         return Facts(
             pod=pod,
             view=view,
@@ -159,7 +158,7 @@ class Placement:
 
 def _is_unbound(pod: Pod) -> bool:
     """Check whether it is evicted because kube-scheduler could not bind it."""
-    said = pod.condition(DISRUPTION_TARGET)
+    said = pod.condition(names.DISRUPTION_TARGET)
     return said is not None and said.reason == Cause.NOT_BOUND.value
 
 

@@ -29,11 +29,6 @@ from bridge.domain.model.nodes import KubeNodeFacts, NodeCondition, Taint
 from bridge.domain.model.pods import NodeTerm, Phase, Pod
 from bridge.kube.wire import rfc3339
 
-DISRUPTION_TARGET = "DisruptionTarget"
-"""The pod condition that a Job's podFailurePolicy checks, KEP-3329."""
-
-POD_SCHEDULED = "PodScheduled"
-
 
 @dataclass(frozen=True, slots=True)
 class JsonPatch:
@@ -170,11 +165,8 @@ def allocated_condition(
         message: for people.
         now: the transition time if the status changes.
     """
-    status = "True" if is_allocated else "False"
-    allocated = _condition(
-        pod, names.ALLOCATED_CONDITION, status, reason=reason, message=message, now=now
-    )
-    return MergePatch({"metadata": {"uid": pod.uid}, "status": {"conditions": [allocated]}})
+    kind, status = names.ALLOCATED_CONDITION, "True" if is_allocated else "False"
+    return _conditions(pod, _condition(pod, kind, status, reason=reason, message=message, now=now))
 
 
 def evicted(
@@ -205,6 +197,11 @@ def evicted(
     return MergePatch({"metadata": guard, "status": {"conditions": conditions}})
 
 
+def excused(pod: Pod, cause: Cause, message: str, now: datetime) -> MergePatch:
+    """Set DisruptionTarget on a pod that has failed for no fault of its own (status)."""
+    return _conditions(pod, _disrupted(pod, cause, message, now))
+
+
 def fail(pod: Pod) -> JsonPatch:
     """Make the pod end as failed even if it exits 0 on SIGTERM; its DELETE follows.
 
@@ -223,7 +220,7 @@ def end_pod(pod: Pod, cause: Cause, message: str, now: datetime) -> MergePatch:
     instead.
     """
     conditions = [
-        _condition(pod, POD_SCHEDULED, "False", reason=cause.value, message=message, now=now)
+        _condition(pod, names.POD_SCHEDULED, "False", reason=cause.value, message=message, now=now)
     ]
     if cause.is_disruption:
         conditions.append(_disrupted(pod, cause, message, now))
@@ -307,13 +304,12 @@ def node_condition(node: KubeNodeFacts, wanted: NodeCondition, now: datetime) ->
     old = node.condition(wanted.type)
     if old is None or old.status != wanted.status:
         condition["lastTransitionTime"] = rfc3339(now)
-    return MergePatch({"metadata": {"uid": node.uid}, "status": {"conditions": [condition]}})
+    return _conditions(node, condition)
 
 
 def remove_node_condition(node: KubeNodeFacts, kind: str) -> MergePatch:
     """Remove a condition from a node (status)."""
-    removal = {"$patch": "delete", "type": kind}
-    return MergePatch({"metadata": {"uid": node.uid}, "status": {"conditions": [removal]}})
+    return _conditions(node, {"$patch": "delete", "type": kind})
 
 
 def _pin(pod: Pod, kube_node: KubeNode) -> list[Operation]:
@@ -346,8 +342,13 @@ def _narrow(path: str, term: NodeTerm, pin: Operation) -> list[Operation]:
     return json_patch.create(path, [pin]) if term.match_labels else []
 
 
+def _conditions(found: Pod | KubeNodeFacts, *conditions: Operation) -> MergePatch:
+    return MergePatch({"metadata": {"uid": found.uid}, "status": {"conditions": conditions}})
+
+
 def _disrupted(pod: Pod, cause: Cause, message: str, now: datetime) -> Operation:
-    return _condition(pod, DISRUPTION_TARGET, "True", reason=cause.value, message=message, now=now)
+    kind = names.DISRUPTION_TARGET
+    return _condition(pod, kind, "True", reason=cause.value, message=message, now=now)
 
 
 def _condition(

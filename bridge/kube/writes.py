@@ -10,7 +10,7 @@ from typing import assert_never
 from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import Pod
-from bridge.kube import decode, errors, objects, paths
+from bridge.kube import decode, errors, objects, patches, paths
 from bridge.kube.client import JSON_PATCH, STRATEGIC_MERGE_PATCH, KubeClient
 from bridge.kube.patches import JsonPatch, MergePatch, Patch
 
@@ -35,6 +35,28 @@ async def patch_pod(client: KubeClient, pod: Pod, patch: Patch) -> Pod:
         NotFound: the pod is gone.
     """
     return decode.pod(await _patch(client, paths.pod(pod.namespace, pod.name), patch))
+
+
+async def release_pod(client: KubeClient, pod: Pod) -> Pod:
+    """Remove our finalizer; succeed if it has gone already, wherever it stands in the list now.
+
+    Others remove theirs at the same time (the Job controller's tracking), which moves ours.
+
+    Raises:
+        Conflict: the finalizers have changed twice meanwhile.
+        NotFound: the pod is gone.
+    """
+    try:
+        return await patch_pod(client, pod, patches.release(pod))
+    except errors.Conflict as conflict:
+        found = await objects.get_pod(client, pod.namespace, pod.name)
+        if found.uid != pod.uid:
+            raise errors.NotFound(
+                conflict.method, conflict.path, message=f"pod {pod.full_name} is another one now"
+            ) from conflict
+    return (
+        await patch_pod(client, found, patches.release(found)) if found.has_our_finalizer else found
+    )
 
 
 async def patch_pod_status(client: KubeClient, pod: Pod, patch: Patch) -> Pod:

@@ -21,6 +21,7 @@ from bridge.domain.lifecycle.actions import (
     EndPod,
     Enlist,
     Evict,
+    Excuse,
     Record,
     Release,
     Resize,
@@ -122,15 +123,7 @@ class Actuator:
             case Adopt(job_id=job_id, sluid=sluid):
                 return await self._patch(pod, patches.adopt(pod, job_id=job_id, sluid=sluid))
             case Assign():
-                assigned = patches.assign(
-                    pod,
-                    job_id=action.job_id,
-                    kube_node=action.kube_node,
-                    sluid=action.sluid,
-                    grant=action.grant,
-                    place=action.place,
-                )
-                return await self._patch(pod, assigned)
+                return await self._assign(pod, action)
             case Tell():
                 return await self._tell(pod, action)
             case Evict():
@@ -138,12 +131,11 @@ class Actuator:
             case Shorten():
                 await self._delete(pod, grace_s=action.grace_s)
                 await self._event(pod, EventType.WARNING, "Evict", action.event, action.message)
-            case EndPod(cause=cause, message=message):
-                ended = patches.end_pod(pod, cause, message, self._clock.now())
-                pod = await self._patch_status(pod, ended)
-                await self._event(pod, EventType.WARNING, "End", cause.value, message)
+            case EndPod() | Excuse():
+                return await self._end(pod, action)
             case Release():
-                return await self._patch(pod, patches.release(pod))
+                with self._writing_to(pod):
+                    return self._seen(pod, await writes.release_pod(self._kube, pod))
             case Wait():
                 pass
             case unreachable:
@@ -151,6 +143,24 @@ class Actuator:
         return pod
 
     # -- Kubernetes -------------------------------------------------------------------------------
+
+    async def _assign(self, pod: Pod, action: Assign) -> Pod:
+        assigned = patches.assign(
+            pod,
+            job_id=action.job_id,
+            kube_node=action.kube_node,
+            sluid=action.sluid,
+            grant=action.grant,
+            place=action.place,
+        )
+        pod = await self._patch(pod, assigned)
+        if action.waited is not None:
+            text = (
+                f"Slurm job {action.job_id} held node {action.kube_node} for "
+                f"{action.waited.total_seconds():.0f} s until terminating pods were gone"
+            )
+            await self._event(pod, EventType.NORMAL, "Run", "NodeVacated", text)
+        return pod
 
     async def _tell(self, pod: Pod, action: Tell) -> Pod:
         note = action.note(pod.job_id)
@@ -166,6 +176,14 @@ class Actuator:
         pod = await self._patch_status(pod, condition)
         doing = "Run" if action.allocated else "Wait"
         await self._event(pod, EventType.NORMAL, doing, action.reason, note)
+        return pod
+
+    async def _end(self, pod: Pod, action: EndPod | Excuse) -> Pod:
+        build = patches.end_pod if isinstance(action, EndPod) else patches.excused
+        pod = await self._patch_status(
+            pod, build(pod, action.cause, action.message, self._clock.now())
+        )
+        await self._event(pod, EventType.WARNING, "End", action.cause.value, action.message)
         return pod
 
     async def _evict(self, pod: Pod, action: Evict) -> None:

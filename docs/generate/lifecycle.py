@@ -25,6 +25,9 @@ _AFTER = """\
 And this one applies after it: any action other than Wait is held back until Slurm has been read by a request that *began*
 after our own last write about this pod, and our view of the pod includes that write (`bridge.domain.observation.view`).
 
+A pod that failed because its machine crashed gets the condition DisruptionTarget (reason `SlurmNodeFail`) before anything else is done
+for it, whatever that is: its Job would count it a second later.
+
 Evicting is not cancelling: the placeholder of an evicted pod ends when the pod's containers are gone, one row further down.
 
 *Surely none* means one of these: nobody ever wrote about the workload; Slurm, read after our last write, still shows the
@@ -89,7 +92,7 @@ Sidecars (init containers that restart) count only if nothing else failed, becau
 | a container was `OOMKilled` | OUT_OF_MEMORY |
 | killed by signal n, or exit code 128 + n with n up to 64 | FAILED 0:n |
 | exit code n | FAILED n:0 |
-| Failed as a whole (Evicted, DeadlineExceeded, NodeLost …), whatever its containers report | FAILED {outcome.NO_EXIT_CODE}:0 |
+| Failed as a whole (Evicted, Preempting, DeadlineExceeded, NodeLost …), whatever its containers report | FAILED {outcome.NO_EXIT_CODE}:0 |
 | evicted at its time limit | TIMEOUT |
 | evicted because it never started | FAILED {outcome.NO_EXIT_CODE}:0 |
 | deleted before it ended, or its node is gone and nobody knows | CANCELLED |

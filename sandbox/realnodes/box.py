@@ -17,6 +17,7 @@ from sandbox.api import Api
 from sandbox.assets import Asset
 from sandbox.errors import SandboxError
 from sandbox.instance import Instance
+from sandbox.kwok import GPU_RESOURCE
 from sandbox.part import Part
 from sandbox.realnodes import cgroups, configuration, images, privileges
 from sandbox.realnodes.cgroups import Layout
@@ -234,15 +235,18 @@ def _create_objects(instance: Instance, network: Network) -> None:
 
 
 def _hand_to_slurm(instance: Instance, name: str) -> None:
-    """Label a node for Slurm once it is Ready and has told its size.
+    """Label a node for Slurm once it is Ready and has told its size, devices included.
 
     Raises:
         SandboxError: it does not become Ready.
     """
+    gpus = instance.options.real_gpus
     deadline_s = time.monotonic() + _READY_TIMEOUT_S
     with Api(instance.kubeconfig) as api:
         while not any(
-            node["metadata"]["name"] == name and kubernetes.takes_pods(node) for node in _nodes(api)
+            kubernetes.takes_pods(node) and _gpus(node) == gpus
+            for node in _nodes(api)
+            if node["metadata"]["name"] == name
         ):
             if time.monotonic() > deadline_s:
                 raise SandboxError(
@@ -258,6 +262,10 @@ def _hand_to_slurm(instance: Instance, name: str) -> None:
                 }
             },
         )
+
+
+def _gpus(node: Mapping[str, Any]) -> int:
+    return int(node["status"].get("allocatable", {}).get(GPU_RESOURCE, 0))
 
 
 def _nodes(api: Api) -> list[dict[str, Any]]:

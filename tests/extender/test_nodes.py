@@ -46,7 +46,7 @@ def found_of(members: list[Pod], there: Bridged) -> list[Fit]:
     job = replace(given, nodes=(here,), shares=(TaskShare(node=here, tasks=size),))
     looks = gangs.plan(members, job).looks
     assert size == len([look for look in looks if look.seat])
-    return [there.check(look.pod, KubeNode("n1"), look.beside).fit for look in looks]
+    return [there.check(look.pod, job, KubeNode("n1"), look.beside).fit for look in looks]
 
 
 @pytest.mark.parametrize(

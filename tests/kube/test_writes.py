@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from bridge.domain import names
 from bridge.domain.ids import JobId, KubeNode, PodUid
 from bridge.domain.model.leases import LeaseRecord
 from bridge.domain.model.pods import Owner
@@ -241,3 +242,28 @@ async def test_a_lease_made_by_hand_is_free(
 
     assert found is not None
     assert ("", 0, 0) == (found.holder, found.duration_s, found.transitions)
+
+
+async def test_a_finalizer_is_removed_wherever_it_stands_by_now(
+    client: KubeClient, create_pod: CreatePod
+) -> None:
+    """A Job's tracking goes at the same time, and a finalizer is removed by its place in the list."""
+    seen = create_pod(pod("a", finalizers=("example.com/tracking", names.FINALIZER)))
+    body = {"metadata": {"$deleteFromPrimitiveList/finalizers": ["example.com/tracking"]}}
+    await writes.patch_pod(client, seen, patches.MergePatch(body))
+
+    released = await writes.release_pod(client, seen)
+
+    assert () == released.finalizers
+
+
+async def test_a_finalizer_that_has_gone_already_is_no_failure(
+    client: KubeClient, create_pod: CreatePod
+) -> None:
+    seen = create_pod(pod("a", finalizers=(names.FINALIZER,)))
+    once = await writes.release_pod(client, seen)
+
+    assert once == await writes.release_pod(client, seen)
+
+    with pytest.raises(errors.NotFound):
+        await writes.release_pod(client, replace(seen, uid=OTHER_UID))

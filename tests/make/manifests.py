@@ -56,8 +56,10 @@ def member(name: str, size: int) -> Manifest:
 def placed(name: str, notes: dict[str, str] | None = None, *, state: str = "running") -> Manifest:
     """Placed by job 1, and bound."""
     annotations = {names.NODE_ANNOTATION: "k1", names.SLUID_ANNOTATION: f"s{1:013}"}
-    exited = {"exitCode": 1 if state == "failed" else 0, "finishedAt": rfc3339(EPOCH)}
-    is_over = state in ("failed", "succeeded")
+    exited = {"exitCode": 0 if state == "succeeded" else 1, "finishedAt": rfc3339(EPOCH)}
+    is_over = state in ("failed", "succeeded", "lost")
+    if state == "lost":
+        exited, state = {**exited, "reason": "Unknown"}, "failed"
     container = {"name": "main", "state": {"terminated": exited} if is_over else {"running": {}}}
     status = {
         "phase": state.capitalize(),

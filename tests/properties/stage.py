@@ -18,6 +18,7 @@ from bridge.domain.lifecycle.actions import (
     EndPod,
     Enlist,
     Evict,
+    Excuse,
     Outcome,
     OwnCause,
     Record,
@@ -183,6 +184,8 @@ class Stage:
                 yield Write(lambda: self.set_time_limit(action), to_slurm=True)
             case Cancel():
                 yield from self.cancel_requests(agent, action)
+            case Excuse():
+                raise AssertionError("no machine crashes in this world")
             case Shorten():
                 raise AssertionError("nobody has such a long grace period in this world")
             case Tell() | Assign() | Evict() | EndPod() | Release() | Wait():

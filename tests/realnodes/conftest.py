@@ -16,7 +16,15 @@ from sandbox.options import Options
 from tests.realnodes.containers import Containers
 from tests.servers import fresh_namespace, running_sandbox
 
-OPTIONS = Options(accounting=True, nodes=0, plain_nodes=1, real_nodes=2, real_gpus=2, hurried=True)
+OPTIONS = Options(
+    accounting=True,
+    nodes=0,
+    plain_nodes=1,
+    real_nodes=2,
+    real_gpus=2,
+    hurried=True,
+    settings=("controllers.start_deadline_s=45", 'placement.required_limits=["memory"]'),
+)
 
 
 @pytest.fixture(scope="session")

@@ -3,12 +3,15 @@
 import shutil
 from pathlib import Path
 
+import pytest
+
 from sandbox import assets
+from sandbox.api import ApiError
 from sandbox.assets import Asset, AssetName
 from sandbox.client import Sandbox
 from sandbox.realnodes import images
 from sandbox.realnodes.images import Image
-from tests.realnodes.containers import Containers
+from tests.realnodes.containers import Containers, running
 from tests.servers import wait_until
 
 
@@ -65,6 +68,29 @@ def test_a_container_is_killed_at_its_memory_limit_and_slurm_says_so(
     assert ("OUT_OF_MEMORY", "0:125") == containers.accounted("eater")
 
 
+@pytest.mark.real_all
+def test_a_pod_is_held_to_its_limits_and_others_beside_it_do_not_notice(
+    real: Sandbox, containers: Containers
+) -> None:
+    (unlimited,) = running(["exit 0"])["containers"]
+    with pytest.raises(ApiError, match="expected a limit that equals the request"):
+        containers.create("unlimited", containers=[{**unlimited, "resources": {}}])
+    containers.create("beside", "sleep 600", node="real-0")
+    began = containers.runs("beside")["status"]["containerStatuses"][0]
+    spin = "end=$(($(date +%s)+3)); while [ $(date +%s) -lt $end ]; do :; done"
+    was_held = "cat /sys/fs/cgroup/cpu/cpu.stat /sys/fs/cgroup/cpu.stat 2> /dev/null | grep -q 'nr_throttled [1-9]'"
+    eat = "exec dd if=/dev/zero of=/dev/null bs=200M count=2"
+    little = {"cpu": "200m", "memory": "32Mi"}
+
+    containers.create(
+        "greedy", f"{spin}; {was_held} || exit 7; {eat}", node="real-0", limits=little
+    )
+
+    containers.ends("greedy")
+    assert ("OUT_OF_MEMORY", "0:125") == containers.accounted("greedy")
+    assert containers.get("beside")["status"]["containerStatuses"][0] == began
+
+
 def test_a_container_finds_the_devices_it_was_given(real: Sandbox, containers: Containers) -> None:
     containers.create("gpu", 'echo "$NVIDIA_VISIBLE_DEVICES"', limits={"nvidia.com/gpu": "1"})
 
@@ -114,9 +140,10 @@ def test_an_image_made_of_a_folder_runs_on_every_node(
     real.load_image(made)
 
     for name in real.instance.options.real_node_names:
-        ours = {"name": "c0", "image": "local/tool:1", "args": ["exit 4"]}
-        once = {**ours, "imagePullPolicy": "Never"}
-        containers.create(f"made-{name}", node=name, containers=[once])
+        (usual,) = running(["exit 4"])["containers"]
+        ours = {"image": "local/tool:1", "imagePullPolicy": "Never", "args": usual["command"][2:]}
+        del usual["command"]
+        containers.create(f"made-{name}", node=name, containers=[{**usual, **ours}])
     for name in real.instance.options.real_node_names:
         containers.ends(f"made-{name}")
         assert ("FAILED", "4:0") == containers.accounted(f"made-{name}")

@@ -1,7 +1,5 @@
 """What troubles a real node reaches Slurm as what it is, and makes no loop of starts and cancels."""
 
-import pytest
-
 from sandbox.client import Sandbox
 from tests.realnodes.containers import Containers
 from tests.servers import wait_until
@@ -71,11 +69,3 @@ def test_the_container_that_failed_first_counts(containers: Containers) -> None:
     containers.ends("pair")
 
     assert ("OUT_OF_MEMORY", "0:125") == containers.accounted("pair")
-
-
-@pytest.mark.real_all
-def test_a_pod_that_ran_too_long_for_its_kubelet_failed_as_a_whole(containers: Containers) -> None:
-    containers.create("late", "sleep 600", activeDeadlineSeconds=3)
-
-    assert containers.ends("late")["status"]["reason"] == "DeadlineExceeded"
-    assert ("FAILED", "255:0") == containers.accounted("late")

@@ -202,7 +202,7 @@ def _bound(pod: Pod, job: QueuedJob | None) -> Diagnosis:
 
 
 def _ended(pod: Pod) -> Diagnosis:
-    told = pod.condition("DisruptionTarget")
+    told = pod.condition(names.DISRUPTION_TARGET)
     how = outcome.in_words(outcome.of(pod))
     if told is not None:
         return Diagnosis(

@@ -18,7 +18,7 @@ from bridge.domain.ids import JobId, KubeNode, PodUid, SlurmNode, WorkloadKey
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.actions import Submit
 from bridge.domain.lifecycle.decision import Deadlines, Decision, Facts, WhenFull
-from bridge.domain.lifecycle.rules import answers, graces
+from bridge.domain.lifecycle.rules import answers, crashes, graces
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.objects import KubeObject
@@ -173,7 +173,7 @@ def decide(
         now=now,
         is_fresh=all(member.is_fresh for member in found),
     )
-    agreed = tuple((pod, graces.bounded(pod, each, policy)) for pod, each in agreed)
+    agreed = tuple((pod, _amended(pod, each, policy)) for pod, each in agreed)
     retries = (decision.retry_after for _, decision in agreed)
     return Decisions(
         first=tuple(each for each in agreed if agree.leads(each[1])),
@@ -196,8 +196,13 @@ def _alone(member: Member, faults: Sequence[Fault], policy: Deadlines) -> Decisi
     if faults and members.has(decision, Submit):
         text = told(faults)
         decision = answers.tell(member.pod, "PodGroupInvalid", text)
-    decision = graces.bounded(member.pod, decision, policy)
+    decision = _amended(member.pod, decision, policy)
     return Decisions(first=((member.pod, decision),), retry_after=decision.retry_after)
+
+
+def _amended(pod: Pod, decision: Decision, policy: Deadlines) -> Decision:
+    """Apply what holds for every pod, whatever is decided."""
+    return crashes.excused(pod, graces.bounded(pod, decision, policy))
 
 
 def _members(

@@ -5,6 +5,7 @@
 
 import enum
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import ClassVar
 
 from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid, SlurmNode, WorkloadKey
@@ -172,6 +173,9 @@ class Assign:
     """The text of `names.GRANT_ANNOTATION`; "" if Slurm did not report enough."""
     place: Place | None = None
     """For a member of a gang."""
+    waited: timedelta | None = None
+    """How long its job has held the node while pods were still terminating there; told and
+    counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,6 +307,14 @@ class EndPod:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Excuse:
+    """Set DisruptionTarget on a pod that failed for no fault of its own (status)."""
+
+    cause: Cause
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
     """Remove our finalizer: nothing of this pod is left in Slurm."""
 
@@ -327,6 +339,7 @@ Action = (
     | Evict
     | Shorten
     | EndPod
+    | Excuse
     | Release
     | Wait
 )

@@ -16,6 +16,8 @@ class Step(enum.StrEnum):
     """From the placeholder's submit until Slurm started it."""
     PIN = "pin"
     """From Slurm's start until the pod was pinned and its gate removed."""
+    ROOM = "room"
+    """The part of `pin` that pods still terminating on the node took, if it was worth telling."""
     COMPLETE = "complete"
     """From the end of the last container until Slurm was told."""
 
@@ -32,6 +34,8 @@ def done(
             if job.submitted_at is not None:
                 yield Step.QUEUE, _seconds(job.submitted_at, job.started_at)
             yield Step.PIN, _seconds(job.started_at, now)
+            if action.waited is not None:
+                yield Step.ROOM, action.waited.total_seconds()
         case Complete():
             ends = [c.finished_at for c in pod.containers if c.finished_at is not None]
             if ends:

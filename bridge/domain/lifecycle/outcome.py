@@ -24,6 +24,9 @@ _LETS_GO_WITHIN = timedelta(seconds=60)
 more if the API server was away."""
 
 _LOST_REASONS = frozenset({"Unknown", "ContainerStatusUnknown"})
+REJECTED = "UnexpectedAdmissionError"
+"""A failed pod's reason: its kubelet could not give it the devices that the node has."""
+
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _MAX_SIGNAL = 64  # SIGRTMAX; Slurm gives 127 and 253 meanings of their own
 
@@ -53,16 +56,13 @@ def lost_with_node(pod: Pod) -> bool:
     """Check whether its machine took the pod down: a reboot, or a runtime that forgot it.
 
     The kubelet then finds containers that it started and nobody runs (`Unknown` from containerd,
-    `ContainerStatusUnknown` from the kubelet itself). Restarted ones are no end.
+    `ContainerStatusUnknown` from the kubelet itself). Restarted ones are no end. It also admits its
+    pods again, and rejects those whose devices are not back yet; of their containers it says
+    nothing at first. A pod that is rejected before it ran looks the same, and is as little to blame.
     """
-    lost = (_is_lost(container) for container in pod.containers)
-    return pod.phase is Phase.FAILED and not pod.reason and any(lost)
-
-
-def lost_at(pod: Pod) -> datetime | None:
-    """Return when the kubelet noticed that the pod went with its machine, None if it does not say."""
-    times = [c.finished_at for c in pod.containers if _is_lost(c) and c.finished_at is not None]
-    return max(times, default=None)
+    if pod.phase is not Phase.FAILED:
+        return False
+    return pod.reason == REJECTED or (not pod.reason and any(map(_is_lost, pod.containers)))
 
 
 def in_words(outcome: Outcome) -> str:

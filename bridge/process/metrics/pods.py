@@ -20,6 +20,7 @@ class PodMetrics:
         self._step_s = registry.histogram(
             "step_duration_seconds",
             "Steps of a pod's life: queue (submit to start in Slurm), pin (start to un-gated), "
+            "room (the part of pin that terminating pods took, from two seconds on), "
             "complete (last container's end to the report to Slurm).",
             WAIT_S,
             "step",

@@ -48,3 +48,11 @@ def test_clocks_that_differ_make_no_negative_time() -> None:
 def test_nothing_else_ends_a_step() -> None:
     assert [] == list(durations.done(build.bound(), Wait(), build.job(), build.NOW))
     assert [] == list(durations.done(build.gated(), ASSIGN, None, build.NOW))
+
+
+def test_what_terminating_pods_took_is_told_apart() -> None:
+    waited = replace(ASSIGN, waited=timedelta(seconds=12))
+
+    found = dict(durations.done(build.gated(), waited, build.job(), build.NOW))
+
+    assert 12 == found[Step.ROOM]

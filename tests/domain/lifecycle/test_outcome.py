@@ -103,6 +103,11 @@ def test_tells_slurm_how_the_pod_ended(pod: Pod, expected: Outcome) -> None:
         ),
         pytest.param(failed(exited(255)), False, id="it ended with 255"),
         pytest.param(
+            replace(failed(), reason="UnexpectedAdmissionError"),
+            True,
+            id="its devices are not back yet",
+        ),
+        pytest.param(
             replace(failed(exited(137, reason="ContainerStatusUnknown")), reason="Evicted"),
             False,
             id="evicted",

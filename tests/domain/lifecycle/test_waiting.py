@@ -232,6 +232,19 @@ class TestAssigning:
 
         assert only_tell(facts).reason == "NodeTerminatingPods"
 
+    def test_says_how_long_they_kept_its_job_waiting(self) -> None:
+        began = NOW - timedelta(seconds=12)
+        facts = self.facts(Fit.TERMINATING, since=began)
+        job = replace(facts.view.jobs[0], started_at=began)
+        facts = replace(facts, view=build.view(job))
+        tell = only_tell(facts)
+        assert f"since {began:%H:%M:%S} UTC" in tell.message
+
+        (assign,) = actions(replace(facts, pod=build.told(facts.pod, tell), fit=Fit.FITS))
+
+        assert isinstance(assign, Assign)
+        assert timedelta(seconds=12) == assign.waited
+
     def test_gives_a_node_back_that_does_not_fit_and_records_why(self) -> None:
         facts = self.facts(Fit.MISFIT, fit_text="insufficient cpu (4 asked, 2 free)")
 

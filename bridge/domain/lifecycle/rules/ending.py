@@ -55,12 +55,11 @@ def complete(case: JobCase) -> Decision:
 
 
 def _till_node_fail(case: Case) -> timedelta:
-    """Return how long Slurm may still take to end the job with its node, which only a DOWN does."""
-    noticed_at = outcome.lost_at(case.pod) if outcome.lost_with_node(case.pod) else None
-    if noticed_at is None:
-        return timedelta()
-    since = case.facts.now - noticed_at
-    return NODE_FAILS_WITHIN - since if since >= timedelta() else timedelta()  # clocks differ
+    """Return how long Slurm may still take to end the job with its node, which only a DOWN does.
+
+    Containers report the moment of the crash, not when their kubelet was back to tell.
+    """
+    return NODE_FAILS_WITHIN - case.dwelt if outcome.lost_with_node(case.pod) else timedelta()
 
 
 def settle(case: JobCase) -> Decision:

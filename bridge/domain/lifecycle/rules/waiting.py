@@ -44,6 +44,8 @@ _MISFIT_HELD = "NodeMisfitHeld"
 _HELD_FOR = timedelta(hours=1)
 _HELD_RETRY = timedelta(minutes=1)
 
+_TERMINATING = "NodeTerminatingPods"
+
 _GRANT_HELD = "GrantHeld"
 """The condition's reason while none is submitted; it stays when Slurm has forgotten the jobs."""
 
@@ -128,6 +130,7 @@ def assign(case: JobCase) -> Decision:
                     slurm_node=job.nodes[0],
                     kube_node=node,
                     grant=grant.encode(job.identity, job.grant) if job.grant else "",
+                    waited=_awaited_room(case),
                 ),
             )
         case Fit.TERMINATING:
@@ -228,10 +231,20 @@ def _await_room(case: JobCase, node: KubeNode) -> Decision:
 
     Slurm frees at once, containers use their grace period.
     """
-    text = f"Slurm job {case.job.id} has node {node}, where pods are still terminating"
+    began = case.job.started_at
+    since = f" since {began:%H:%M:%S} UTC" if began else ""
+    text = f"Slurm job {case.job.id} has node {node}{since}, where pods are still terminating"
     if case.dwelt < case.policy.tell_after:
         return wait(text, retry=_SOON)
-    return say(case, "NodeTerminatingPods", text, job_id=case.job.id, retry=_SOON)
+    return say(case, _TERMINATING, text, job_id=case.job.id, retry=_SOON)
+
+
+def _awaited_room(case: JobCase) -> timedelta | None:
+    """Return how long its job has held the node for nothing; None if that was not worth telling."""
+    said, began = case.pod.condition(names.ALLOCATED_CONDITION), case.job.started_at
+    if said is None or said.reason != _TERMINATING or case.pod.job_id != case.job.id:
+        return None
+    return max(case.facts.now - began, timedelta(0)) if began else None
 
 
 def _hold_for_foreign_gate(case: JobCase) -> Decision:
