@@ -182,6 +182,7 @@ def nodes_of(term: Leadership, holdings: Holdings) -> NodeController:
         naming=partial(naming, program.slurm, term.placeholders),
         settings=registration_settings(program),
         holdings=holdings,
+        placeholders=term.placeholders,
         interval_s=program.settings.controllers.node_interval_s,
         reporter=program.reporter,
         clock=program.clock,

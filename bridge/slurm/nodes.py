@@ -158,9 +158,24 @@ async def drain(client: SlurmClient, name: SlurmNode, reason: str) -> None:
     await _update(client, "node.drain", name, {"state": ["DRAIN"], "reason": reason})
 
 
-async def undrain(client: SlurmClient, name: SlurmNode) -> None:
-    """Revert `drain` and clear its reason, even while jobs run; harmless if not drained."""
-    await _update(client, "node.undrain", name, {"state": ["UNDRAIN"]})
+async def undrain(client: SlurmClient, names: Sequence[SlurmNode]) -> None:
+    """Revert `drain` and clear its reason, even while jobs run; harmless if not drained.
+
+    No job starts on one of the nodes before all of them take jobs: slurmctld changes them under one
+    lock.
+
+    Raises:
+        NotFound: one of them does not exist; the others may have been changed.
+        SlurmError: it is not known which of them were changed.
+    """
+    operation = "node.undrain"
+    changes = {"name": list(names), "state": ["UNDRAIN"]}
+    try:
+        await client.call(operation, "slurm_post_nodes", body=changes, answer=Answer)
+    except Rejected as refusal:
+        if refusal.error_number == INVALID_NODE_NAME:
+            raise _no_node(operation, refusal, " or ".join(names)) from refusal
+        raise
 
 
 async def down(client: SlurmClient, name: SlurmNode, reason: str) -> None:
@@ -216,10 +231,14 @@ async def _update(
         )
     except Rejected as refusal:
         if refusal.error_number == INVALID_NODE_NAME:
-            raise NotFound(
-                operation,
-                f"Slurm has no node {name}",
-                status=refusal.status,
-                error_number=INVALID_NODE_NAME,
-            ) from refusal
+            raise _no_node(operation, refusal, name) from refusal
         raise
+
+
+def _no_node(operation: str, refusal: Rejected, name: str) -> NotFound:
+    return NotFound(
+        operation,
+        f"Slurm has no node {name}",
+        status=refusal.status,
+        error_number=INVALID_NODE_NAME,
+    )

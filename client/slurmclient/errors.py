@@ -16,6 +16,7 @@ unknown flag is 500 although the job was submitted, an unknown node is 200 with 
 numbers are those of slurm/slurm_errno.h.
 """
 
+import errno
 from collections.abc import Sequence
 from typing import Final
 
@@ -23,6 +24,23 @@ from msgspec import Struct
 
 COMMUNICATION: Final = (range(1000, 1026), range(1800, 1900), range(5000, 5100))
 """Failures between daemons; most can occur after slurmctld has received the message."""
+
+SYSTEM: Final = frozenset(
+    {
+        errno.EPIPE,
+        errno.ENETDOWN,
+        errno.ENETUNREACH,
+        errno.ECONNABORTED,
+        errno.ECONNRESET,
+        errno.ENOTCONN,
+        errno.ESHUTDOWN,
+        errno.ETIMEDOUT,
+        errno.ECONNREFUSED,
+        errno.EHOSTDOWN,
+        errno.EHOSTUNREACH,
+    }
+)
+"""Numbers of the operating system: slurmrestd passes on how its connection to slurmctld ended."""
 
 DATABASE: Final = frozenset({7000, 7008})
 """slurmdbd or its database cannot be reached."""
@@ -205,7 +223,7 @@ def classify(operation: str, status: int | None, number: int | None) -> type[Slu
             return LostReply
         case (502 | 503 | 504, _) | (500, -1 | None) | (403, 1):
             return LostReply  # slurmctld does not answer
-        case _, int() if any(number in numbers for numbers in COMMUNICATION):
+        case _, int() if any(number in numbers for numbers in (SYSTEM, *COMMUNICATION)):
             return LostReply
         case (_, 0) if operation in SINGULAR:
             return NotFound

@@ -1,6 +1,7 @@
 """Carry out what was decided for a node: one request per action, no decisions."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import assert_never
@@ -43,7 +44,7 @@ from bridge.slurm.nodes import Creation, Deletion
 from controllers.nodes.slurm import SlurmNodes
 
 Description = SetFeatures | SetAddress | SetTopology | SetWeight
-OnSlurmNode = Drain | Undrain | Down | Resume | Description
+OnSlurmNode = Drain | Down | Resume | Description
 OnJob = Rename | Withdraw
 OnKubeNode = SetTaint | RemoveTaint | Cordon | Uncordon | SetCondition | RemoveCondition
 
@@ -84,6 +85,8 @@ class NodeHands:
                 return await self._delete(name)
             case RenewPartitions(spare=spare):
                 return await self._renew_partitions(spare)
+            case Undrain(slurm_nodes=names):
+                await self._undrain(names)
             case Rename() | Withdraw():
                 await self._on_job(action)
             case (
@@ -125,6 +128,13 @@ class NodeHands:
         self._slurm_nodes.deleted(name)
         return True
 
+    async def _undrain(self, names: Sequence[SlurmNode]) -> None:
+        try:
+            await nodes.undrain(self._slurm, names)
+        finally:
+            for name in names:
+                self._slurm_nodes.wrote(name)
+
     async def _on_slurm_node(self, action: OnSlurmNode) -> None:
         try:
             await self._change(action)
@@ -136,8 +146,6 @@ class NodeHands:
         match action:
             case Drain(slurm_node=name, reason=reason):
                 await nodes.drain(slurm, name, reason)
-            case Undrain(slurm_node=name):
-                await nodes.undrain(slurm, name)
             case Down(slurm_node=name, reason=reason):
                 await nodes.down(slurm, name, reason)
             case Resume(slurm_node=name):

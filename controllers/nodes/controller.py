@@ -25,6 +25,7 @@ from bridge.domain.nodes import registration
 from bridge.domain.nodes.actions import Create, SetCondition, SetTaint
 from bridge.domain.nodes.book import Unknown
 from bridge.domain.nodes.decision import Node, NodeDecision, NodeRefusal, NodeSettings
+from bridge.domain.nodes.hold import Hold
 from bridge.domain.oddities import About, Oddities
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
@@ -36,9 +37,11 @@ from bridge.process import liveness
 from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
 from bridge.reconcile.nodes import KubeNodes, bound_to
+from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import Rejected
 from controllers.nodes.actuator import NodeHands
+from controllers.nodes.companions import Companions
 from controllers.nodes.holds import Holdings
 from controllers.nodes.slurm import SlurmNodes
 
@@ -84,6 +87,7 @@ class NodeController:
         naming: Naming,
         settings: NodeSettings,
         holdings: Holdings,
+        placeholders: Placeholders,
         interval_s: float,
         reporter: Reporter,
         clock: Clock,
@@ -102,6 +106,7 @@ class NodeController:
             naming: finds placeholders that stand in the way of a deletion.
             settings: the administrator's settings.
             holdings: whether Slurm holds a node for its pods.
+            placeholders: the leader's view of them.
             interval_s: the interval between lists of Slurm's nodes.
             reporter: sends Events.
             clock: the time.
@@ -130,6 +135,13 @@ class NodeController:
             slurm_nodes=self._slurm_nodes,
             reporter=reporter,
             clock=clock,
+        )
+        self._companions = Companions(
+            pods=pods,
+            kube_nodes=self._kube_nodes,
+            slurm_nodes=self._slurm_nodes,
+            placeholders=placeholders,
+            holdings=holdings,
         )
         self._clock = clock
         self._set_aside = set_aside
@@ -185,6 +197,8 @@ class NodeController:
         decision = registration.decide(node, self._settings)
         if not all(isinstance(action, _REPEATABLE) for action in decision.actions):
             # The list may be stale and the next step cannot be undone: read the node itself.
+            if node.companions:
+                await self._companions.read(name)
             node = await self._gather(name, await self._slurm_nodes.read(name))
             decision = registration.decide(node, self._settings)
         self._say(name, decision)
@@ -202,6 +216,10 @@ class NodeController:
         is_leaving = slurm_node is not None and not nodes.is_wanted(kube_node)
         if not is_leaving:
             self._leaving_since.pop(name, None)
+        hold = self._holdings.hold(kube_node, slurm_node)
+        leader = self._companions.leader(name) if hold is Hold.RESTORING else name
+        leads = hold is Hold.RESTORING and leader == name
+        companions = self._companions.of(name) if leads else ()
         return Node(
             kube_node=kube_node,
             slurm_node=slurm_node,
@@ -209,7 +227,9 @@ class NodeController:
             is_given_up=bool(ours) and all(pod.is_deleting for pod in ours),
             is_crashed=bool(unsettled) and all(map(outcome.lost_with_node, unsettled)),
             named_by=await self._named_by(name) if is_leaving else (),
-            hold=self._holdings.hold(kube_node, slurm_node),
+            hold=hold,
+            leader=leader if leader != name else None,
+            companions=companions,
             refusal=self._refusal(name),
             reason_age=self._age(slurm_node),
         )

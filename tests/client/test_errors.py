@@ -24,6 +24,8 @@ from slurmclient.errors import (
         pytest.param(502, 1800, Unavailable, id="slurmrestd cannot connect to slurmctld"),
         pytest.param(504, 5004, LostReply, id="slurmctld hangs: it may have taken the submit"),
         pytest.param(500, -1, LostReply, id="slurmctld is down"),
+        pytest.param(500, 104, LostReply, id="slurmctld dies while it is asked"),
+        pytest.param(500, 32, LostReply, id="slurmctld dies while it is written to"),
         pytest.param(403, 1, LostReply, id="slurmctld is down, a cancel"),
         pytest.param(502, 7000, LostReply, id="slurmdbd is down"),
         pytest.param(200, 2027, LostReply, id="slurmctld is on standby"),

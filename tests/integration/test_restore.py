@@ -141,7 +141,10 @@ def _accounted_limit(worlds: Worlds, tenant: Tenant) -> str:
 
 
 def test_a_gang_gets_its_places_back_as_they_were(world: Worlds, fragile_sandbox: Sandbox) -> None:
-    """Half of each node was somebody else's: Slurm itself would put its tasks elsewhere by now."""
+    """Half of each node was somebody else's: Slurm itself would put its tasks elsewhere by now.
+
+    Strangers want its nodes, and the request that releases one of them is lost.
+    """
     members = 5
     halves = [
         int(fragile_sandbox.run(*PART_OF_A_NODE, f"--nodelist=node-{number}"))
@@ -154,12 +157,17 @@ def test_a_gang_gets_its_places_back_as_they_were(world: Worlds, fragile_sandbox
     homes = Counter(str(pod["spec"]["nodeName"]) for pod in before)
     assert [1, 2, 2] == sorted(homes.values())
 
-    with without(fragile_sandbox, "controllers"):
-        fragile_sandbox.restart("slurmctld", signal="KILL", wipe=True)
-        with room_elsewhere(world):
-            waiting = strangers(fragile_sandbox, NODES)
+    with fault_bench(fragile_sandbox) as bench:
+        with without(fragile_sandbox, "controllers"):
+            fragile_sandbox.restart("slurmctld", signal="KILL", wipe=True)
+            with room_elsewhere(world):
+                waiting = strangers(fragile_sandbox, NODES)
+            slurmrestd = bench.link("controllers", "slurmrestd")
+            slurmrestd.inject(faults.PASSED_ON, "POST", "/node/node-1", times=3)
+            for released in ("/node/node-1", "/nodes/"):
+                slurmrestd.inject(faults.LOST_REQUEST, "POST", released)
+        await_gang_restored(world, "ring", [f"rank-{rank}" for rank in range(members)])
 
-    await_gang_restored(world, "ring", [f"rank-{rank}" for rank in range(members)])
     assert {node: 2 * count for node, count in homes.items()} == allocated_cpus(world)
     assert {"PENDING"} == set(states(world, waiting))
     after = [world.await_phase(f"rank-{rank}", "Running") for rank in range(members)]

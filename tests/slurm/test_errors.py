@@ -26,6 +26,7 @@ from bridge.slurm.errors import (
         pytest.param(503, None, LostReply, id="a proxy has no server"),
         pytest.param(500, -1, LostReply, id="slurmctld is down, read"),
         pytest.param(500, 1000, LostReply, id="slurmctld is down, update"),
+        pytest.param(500, 104, LostReply, id="slurmctld dies while it is asked"),
         pytest.param(500, 1025, LostReply, id="slurmctld shuts down"),
         pytest.param(500, None, LostReply, id="slurmrestd's own text"),
         pytest.param(403, 1, LostReply, id="slurmctld is down, cancel"),

@@ -148,8 +148,8 @@ async def test_draining_keeps_jobs_out_and_undraining_lets_them_in(
     assert "cordoned: kernel update" == facts.reason
 
     waiting = await submit(spec(constraints="worker-1"))
-    await nodes.undrain(client, node)
-    await nodes.undrain(client, node)  # fine where it is not drained
+    await nodes.undrain(client, [node])
+    await nodes.undrain(client, [node])  # fine where it is not drained
 
     assert (node,) == (await in_phase(client, waiting, JobPhase.RUNNING)).nodes
     assert "" == (await nodes.node(client, node)).reason

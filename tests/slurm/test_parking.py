@@ -120,7 +120,7 @@ async def test_it_is_drained_at_every_moment_at_which_it_is_in_a_partition(
     assert (WANTED.features, (PARTITION,)) == (node.features, node.partitions)
     # Ours waits there before the drain is taken back, and comes first.
     ours = await submit(replace(FOR_IT, required_nodes=(parked,), priority=TOP_PRIORITY))
-    await slurm_nodes.undrain(client, parked)
+    await slurm_nodes.undrain(client, [parked])
     assert (parked,) == (await in_phase(client, ours, JobPhase.RUNNING)).nodes
     assert JobPhase.WAITING is await phase(client, waiting)
     await jobs.cancel(client, ours)

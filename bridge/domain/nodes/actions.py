@@ -40,9 +40,9 @@ class Drain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undrain:
-    """Lift our own drain."""
+    """Lift our own drains, of all these nodes between two passes of Slurm's scheduler."""
 
-    slurm_node: SlurmNode
+    slurm_nodes: tuple[SlurmNode, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,12 +4,14 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from bridge.domain import names
+from bridge.domain.ids import SlurmNode
 from bridge.domain.model import demand
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec
 from bridge.domain.nodes.actions import NodeAction
 from bridge.domain.nodes.hold import Hold
+from bridge.domain.nodes.release import Companion
 from bridge.domain.nodes.spec import Publishing
 from bridge.domain.nodes.state import NodeRules
 
@@ -53,6 +55,10 @@ class Node:
     yet."""
     hold: Hold = Hold.HELD
     """Whether Slurm holds the node for the pods that run there."""
+    leader: SlurmNode | None = None
+    """The node whose look releases this one with others; None if this one's does."""
+    companions: tuple[Companion, ...] = ()
+    """The other nodes that this node's look releases with it (`bridge.domain.nodes.release`)."""
     refusal: NodeRefusal | None = None
     """Slurm's latest refusal."""
     reason_age: timedelta | None = None

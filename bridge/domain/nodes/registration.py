@@ -26,11 +26,11 @@ from bridge.domain.nodes.actions import (
     NodeAction,
     Rename,
     SetFeatures,
-    Undrain,
     Withdraw,
 )
 from bridge.domain.nodes.decision import Node, NodeDecision, NodeRefusal, NodeSettings
 from bridge.domain.nodes.hold import Hold
+from bridge.domain.nodes.release import RESTORING, Companion, release
 from bridge.domain.nodes.state import REASON_PREFIX
 
 SOON = timedelta(seconds=1)
@@ -211,9 +211,10 @@ def _keep_for_pods(
         if not is_drained and not node_state.is_by_others(slurm_node):
             actions = (Drain(slurm_node=slurm_node.name, reason=REASON_PREFIX + reason),)
     elif hold is Hold.RESTORING:
-        reason = "placeholders of its pods are about to start there"
-        if is_drained and not node_state.is_by_others(slurm_node):
-            actions = (Undrain(slurm_node=slurm_node.name),)
+        own = Companion(name=slurm_node.name, slurm_node=slurm_node, hold=hold)
+        actions, reason = release((own, *node.companions))
+        if node.leader is not None:
+            actions, reason = (), f"{RESTORING}; it is released together with {node.leader}"
     else:  # a drain does no harm, whatever Slurm reports next; lifting one might
         state = node_state.to_slurm(
             kube_node, slurm_node, is_given_up=False, policy=settings.policy

@@ -105,7 +105,7 @@ def to_slurm(
     if why and ("DRAIN" not in states or slurm_node.reason != drain.reason):
         return Wanted(actions=(drain,), reason=why)
     if not why and "DRAIN" in states:
-        return Wanted(actions=(Undrain(slurm_node=name),), reason="available again")
+        return Wanted(actions=(Undrain(slurm_nodes=(name,)),), reason="available again")
     return Wanted()
 
 

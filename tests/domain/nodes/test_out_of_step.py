@@ -90,7 +90,7 @@ class TestMissingDevices:
         assert self.PATIENCE - timedelta(seconds=20) == waiting.again
 
     def test_it_serves_again_once_they_are_back(self) -> None:
-        assert [Undrain(slurm_node=NAME)] == decided(
+        assert [Undrain(slurm_nodes=(NAME,))] == decided(
             build.kube_node(gpus=4, **TAINTED), self.waiting(), reason_age=timedelta(seconds=20)
         )
 

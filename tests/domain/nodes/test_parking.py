@@ -83,7 +83,7 @@ class TestPodsWithoutPlaceholders:
     def test_they_may_start_again_even_on_a_cordoned_node(self, *, cordoned: bool) -> None:
         kube_node = build.kube_node(is_unschedulable=cordoned, **TAINTED)
 
-        assert [Undrain(slurm_node=NAME)] == decided(
+        assert [Undrain(slurm_nodes=(NAME,))] == decided(
             kube_node, drained(self.LOST), hold=Hold.RESTORING
         )
 
@@ -105,4 +105,4 @@ class TestPodsWithoutPlaceholders:
     def test_afterwards_all_is_as_before(self) -> None:
         kube_node = build.kube_node(**TAINTED)
 
-        assert [Undrain(slurm_node=NAME)] == decided(kube_node, drained(self.LOST))
+        assert [Undrain(slurm_nodes=(NAME,))] == decided(kube_node, drained(self.LOST))

@@ -192,7 +192,7 @@ def test_a_node_that_takes_no_pods_takes_no_jobs(kube_node: KubeNodeFacts, why: 
 def test_only_our_own_drain_is_taken_back() -> None:
     kube_node = build.kube_node(**TAINTED)
 
-    assert [Undrain(slurm_node=NAME)] == decided(
+    assert [Undrain(slurm_nodes=(NAME,))] == decided(
         kube_node, drained("slurm-bridge: cordoned in Kubernetes")
     )
     assert [] == decided(kube_node, drained("disk is dying, ask ops"))

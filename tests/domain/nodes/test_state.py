@@ -70,7 +70,7 @@ def sick(status: str = "True", kind: str = "KernelDeadlock") -> KubeNodeFacts:
 def test_what_keeps_pods_away_keeps_jobs_away(kube_node: KubeNodeFacts, why: str) -> None:
     assert [drain(why)] == to_slurm(kube_node, slurm())
     assert [] == to_slurm(kube_node, slurm("DRAIN", reason=f"slurm-bridge: {why}"))
-    assert [Undrain(slurm_node=NAME)] == to_slurm(
+    assert [Undrain(slurm_nodes=(NAME,))] == to_slurm(
         build.kube_node(), slurm("DRAIN", reason=f"slurm-bridge: {why}")
     )
 
