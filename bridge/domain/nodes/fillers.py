@@ -139,12 +139,13 @@ def decide(
         return (_cancel(spare),)
     missing, is_too_much = target.beyond(held), _is_too_much(held, target)
     share = _least(missing if missing != NOTHING else target)
-    is_in_the_way = is_too_much and not whole.beyond(held).covers(share)
+    is_settled = missing == NOTHING and not is_too_much
+    is_in_the_way = not is_settled and not whole.beyond(held).covers(share)
     if waiting:
         # It has the highest priority and starts when the jobs there end. Fillers that hold its room
         # end for it.
         return tuple(map(_cancel, running)) if is_in_the_way else ()
-    if missing == NOTHING and not is_too_much:
+    if is_settled:
         return ()
     return (Fill(share=_least(target) if is_in_the_way else share),)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bridge.domain.ids import JobId, Sluid
@@ -133,6 +133,8 @@ GPUS = st.sampled_from([{}, {"gpu": 1}, {"gpu": 2}])
 SHARES = st.builds(Portion, cpus=st.integers(0, 8), memory_mib=st.integers(0, 1024), gres=GPUS)
 
 
+@example([Portion(cpus=8), Portion(cpus=8, gres={"gpu": 1})])
+@example([Portion(cpus=8), Portion(gres={"gpu": 1})])
 @given(st.lists(SHARES, max_size=4))
 def test_what_is_wanted_is_held_at_every_moment_of_a_change(targets: list[Portion]) -> None:
     """Nothing is ended before what replaces it starts or is next; and in the end there is little more than needed."""
