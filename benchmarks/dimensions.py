@@ -383,7 +383,7 @@ def _fillers(size: int) -> Work:
         for number in range(size)
     ]
     target = fillers.Portion(cpus=size, memory_mib=1)
-    return lambda: fillers.decide(target, jobs)
+    return lambda: fillers.decide(target, target, jobs)
 
 
 def _hostlist(size: int) -> Work:

@@ -219,6 +219,7 @@ def fillers_of(term: Leadership, nodes: NodeController) -> Fillers:
         bound=mirror.bound,
         placeholders=term.placeholders,
         slurm_node=nodes.slurm_node,
+        publishing=registration_settings(program).publishing,
         quiet_s=program.settings.placement.quiet_period_s,
         clock=program.clock,
     )

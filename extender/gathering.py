@@ -38,10 +38,10 @@ class Gatherer:
         owners: Owners,
         bridged: Bridged,
         claims: ClaimReader,
-        slurm_user: Callable[[], Awaitable[str]],
+        slurm_user: Callable[[], Awaitable[frozenset[str]]],
         clock: Clock,
     ) -> None:
-        """slurm_user: reads the name of Slurm's own user, which no template may result in."""
+        """slurm_user: reads the name and the uid of SlurmUser, whom no rule may result in."""
         self._kube = kube
         self._policy = policy
         self._owners = owners
@@ -49,7 +49,7 @@ class Gatherer:
         self._claims = claims
         self._clock = clock
         self._read_slurm_user = slurm_user
-        self._slurm_user: tuple[float, str] | None = None
+        self._slurm_user: tuple[float, frozenset[str]] | None = None
         self._labels: dict[str, tuple[float, Mapping[str, str]]] = {}
 
     async def request(
@@ -91,7 +91,7 @@ class Gatherer:
 
         Raises:
             KubeError: an owner or the namespace could not be read.
-            SlurmError: SlurmUser's name could not be read.
+            SlurmError: who SlurmUser is could not be read.
         """
         policy = self._policy()
         read = [pod] if policy.acts_for_others(attribution.maker(pod)) else []
@@ -102,11 +102,11 @@ class Gatherer:
             owners={pod.uid: await self._owners.chain(pod) for pod in pods},
             groups={pod.uid: await self._owners.groups(pod) for pod in pods},
             namespace_labels=await self._labels_of(namespace) if policy.asks_for_labels else {},
-            slurm_user=await self._operator(),
+            operators=await self._operators(),
         )
 
-    async def _operator(self) -> str:
-        """Return the name of SlurmUser; slurmctld reads it when it starts."""
+    async def _operators(self) -> frozenset[str]:
+        """Return the name and the uid of SlurmUser; slurmctld reads them when it starts."""
         now = self._clock.monotonic()
         if self._slurm_user is None or now - self._slurm_user[0] > _OPERATOR_REMEMBERED_S:
             self._slurm_user = (now, await self._read_slurm_user())

@@ -8,8 +8,8 @@ _NOT_FOUND = 404
 """Releases before 26.05 do not have the path."""
 
 
-async def slurm_user(client: SlurmClient) -> str:
-    """Return the name of SlurmUser; "" if slurmrestd cannot tell (before 26.05).
+async def slurm_user(client: SlurmClient) -> frozenset[str]:
+    """Return SlurmUser's name and uid; none if slurmrestd cannot tell (before 26.05).
 
     Raises:
         SlurmError: it could not be read.
@@ -17,9 +17,10 @@ async def slurm_user(client: SlurmClient) -> str:
     try:
         answer = await client.call("conf", "slurm_get_conf", answer=wire.Configuration)
     except TooOld:
-        return ""
+        return frozenset()
     except SlurmError as error:
         if error.status == _NOT_FOUND:
-            return ""
+            return frozenset()
         raise
-    return answer.slurm_conf.slurm_user.partition("(")[0]
+    conf = answer.slurm_conf
+    return frozenset({conf.slurm_user, str(conf.slurm_user_id)} if conf.slurm_user else ())

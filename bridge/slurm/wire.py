@@ -207,7 +207,7 @@ class Numbers(Struct, frozen=True):
 
     last_job_id: int = field(name="MaxJobId", default=0)
     slurm_user: str = field(name="SlurmUser", default="")
-    """Such as `slurm(64030)`."""
+    slurm_user_id: int = field(name="SlurmUserId", default=0)
 
 
 class NumbersMeta(Struct, frozen=True):

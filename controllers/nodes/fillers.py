@@ -20,6 +20,7 @@ from bridge.domain.model.pods import BoundPod
 from bridge.domain.nodes import fillers
 from bridge.domain.nodes.book import Unknown
 from bridge.domain.nodes.fillers import Fill
+from bridge.domain.nodes.spec import Publishing
 from bridge.kube.cache import Cache
 from bridge.process import liveness
 from bridge.process.clock import Clock
@@ -49,6 +50,7 @@ class Fillers:
         bound: Cache[BoundPod],
         placeholders: Placeholders,
         slurm_node: SlurmNodeOf,
+        publishing: Publishing,
         quiet_s: float,
         clock: Clock,
     ) -> None:
@@ -61,6 +63,7 @@ class Fillers:
             bound: every other pod that has a node.
             placeholders: the leader's view of Slurm's jobs, fillers included.
             slurm_node: returns Slurm's node of a name, as last read.
+            publishing: how nodes appear in Slurm.
             quiet_s: how long a submit without a response may still be accepted.
             clock: the time.
         """
@@ -71,6 +74,7 @@ class Fillers:
         self._others_on = bound.index(bound_to)
         self._placeholders = placeholders
         self._slurm_node = slurm_node
+        self._publishing = publishing
         self._quiet_s = quiet_s
         self._clock = clock
         self._known_from: dict[WorkloadKey, float] = {}
@@ -115,9 +119,9 @@ class Fillers:
         if mark not in slurm_node.features or self._kube_nodes.behind(name) != kube_node.name:
             return
         others = (p.demand for p in self._others_on.get(kube_node.name) if not p.is_terminal)
-        target = fillers.wanted(kube_node, demand.total(others), slurm_node)
+        target = fillers.wanted(kube_node, demand.total(others), slurm_node, self._publishing)
         held: Iterable[SlurmJob] = filter(_is_live_filler, snapshot.by_key.get(key, ()))
-        for action in fillers.decide(target, tuple(held)):
+        for action in fillers.decide(target, fillers.offered(slurm_node), tuple(held)):
             match action:
                 case Cancel():
                     await self._cancel(key, action)
@@ -146,6 +150,7 @@ class Fillers:
                 slurm_node=slurm_node,
                 cpus=spec.cpus_per_task,
                 memory_mib=spec.memory_mib_per_node,
+                gres=spec.gres_per_node,
             )
         except LostReply:
             quiet_s = self._quiet_s

@@ -53,17 +53,14 @@ def test_pod_is_locked_down(chart: Rendered, component: str) -> None:
     assert not spec.keys() & {"hostNetwork", "hostPID", "hostIPC"}
 
 
-@pytest.mark.attack(
-    "preempt our pods by a pod of a critical class, or answer for slurmctld by a Service of its name",
-    "our pods are critical themselves, and look a name with a dot up as it is",
-)
 @pytest.mark.parametrize("component", DEPLOYMENTS)
 def test_no_user_preempts_our_pods_or_answers_for_their_peers(
     chart: Rendered, component: str
 ) -> None:
+    """What both come to is in `test_preemption` and `test_own_names`."""
     spec = pod_spec(chart, component)
 
-    assert "system-cluster-critical" == spec["priorityClassName"]
+    assert "system-node-critical" == spec["priorityClassName"]
     assert [{"name": "ndots", "value": "1"}] == spec["dnsConfig"]["options"]
 
 

@@ -13,15 +13,16 @@ import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 from cryptography import x509
+from typing_extensions import override
 
 from bridge.domain import names
 from bridge.kube.client import KubeClient
-from bridge.process.clock import SystemClock
+from bridge.process.clock import Clock, SystemClock
 from bridge.process.metrics import Metrics
 from controllers.webhook.certificates import Certificates, Issued
 from sandbox.api import Api, ApiError
@@ -103,8 +104,16 @@ def _remove(sandbox: Sandbox, manifests: list[Manifest], cluster: Cluster) -> No
         sandbox.admin.delete(f"/api/v1/namespaces/{namespace}")
 
 
+class Ahead(SystemClock):
+    """A clock that is an hour ahead, as a machine's may be that has just started."""
+
+    @override
+    def now(self) -> datetime:
+        return super().now() + timedelta(hours=1)
+
+
 @asynccontextmanager
-async def signing(cluster: Cluster) -> AsyncIterator[None]:
+async def signing(cluster: Cluster, clock: Clock | None = None) -> AsyncIterator[None]:
     """Two leaders of the controllers, as far as certificates go."""
     issued = Issued(
         release=RELEASE,
@@ -119,7 +128,9 @@ async def signing(cluster: Cluster) -> AsyncIterator[None]:
     )
     async with opened as kube, asyncio.TaskGroup() as group:
         for _ in range(2):
-            leader = Certificates(kube, issued, clock=SystemClock(), metrics=Metrics("controllers"))
+            leader = Certificates(
+                kube, issued, clock=clock or SystemClock(), metrics=Metrics("controllers")
+            )
             group.create_task(leader.run(stop))
         try:
             yield
@@ -224,14 +235,7 @@ async def test_everything_is_replaced_under_load_without_one_failed_admission(
                 replicas[kind] = await asyncio.to_thread(
                     mount, webhook_process(folder, cert_file=cert_file, key_file=key_file)
                 )
-                where = replicas[kind].url + ("/mutate" if kind.startswith("m") else "/validate")
-                path = "/webhooks/0/clientConfig/url"
-                cluster.admin.request(
-                    "PATCH",
-                    f"{CONFIGURATIONS}/{kind}/{RELEASE}",
-                    [{"op": "replace", "path": path, "value": where}],
-                    content_type="application/json-patch+json",
-                )
+                lead(cluster, kind, replicas[kind])
             await until(lambda: _passes_both(cluster), 20, sandbox=cluster.sandbox)
             async with asyncio.TaskGroup() as group:
                 for _ in range(2):
@@ -255,31 +259,69 @@ async def test_everything_is_replaced_under_load_without_one_failed_admission(
     assert seen.admissions > 50
 
 
+@pytest.mark.attack(
+    "have a leader whose clock is ahead sign certificates that are not good yet",
+    "they and their CA are replaced as soon as a leader with the right time looks",
+)
+async def test_certificates_of_the_future_are_replaced(cluster: Cluster, tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        enter = stack.enter_context
+        async with signing(cluster, Ahead()):
+            cert_file, key_file = await asyncio.to_thread(
+                enter, mounted(cluster, "webhook", tmp_path)
+            )
+            await until(lambda: _is_published(cluster), PATIENCE_S, sandbox=cluster.sandbox)
+        running = webhook_process(tmp_path, cert_file=cert_file, key_file=key_file)
+        address = await asyncio.to_thread(enter, running)
+        for kind in KINDS:
+            lead(cluster, kind, address)
+        with pytest.raises(ApiError, match="not yet valid"):
+            _try(cluster)
+
+        async with signing(cluster):
+            await until(lambda: _passes_both(cluster), PATIENCE_S, sandbox=cluster.sandbox)
+
+
 async def test_where_a_policy_mutates_there_is_one_configuration_to_publish_in(
     cluster: Cluster,
 ) -> None:
-    mutating, validating = (f"{CONFIGURATIONS}/{kind}/{RELEASE}" for kind in KINDS)
+    mutating, _ = (f"{CONFIGURATIONS}/{kind}/{RELEASE}" for kind in KINDS)
     theirs = cluster.admin.get(mutating)
     cluster.admin.delete(mutating)
 
-    def is_published() -> bool:
-        (webhook,) = cluster.admin.get(validating)["webhooks"]
-        return bool(webhook["clientConfig"].get("caBundle"))
-
     try:
         async with signing(cluster):
-            await until(is_published, PATIENCE_S, sandbox=cluster.sandbox)
+            await until(lambda: _is_published(cluster), PATIENCE_S, sandbox=cluster.sandbox)
     finally:
         for key in ("resourceVersion", "uid", "managedFields"):
             del theirs["metadata"][key]
         cluster.admin.create(mutating.rpartition("/")[0], theirs)
 
 
+def lead(cluster: Cluster, kind: str, to: Addresses) -> None:
+    """Have the API server ask this webhook."""
+    where = to.url + ("/mutate" if kind.startswith("m") else "/validate")
+    cluster.admin.request(
+        "PATCH",
+        f"{CONFIGURATIONS}/{kind}/{RELEASE}",
+        [{"op": "replace", "path": "/webhooks/0/clientConfig/url", "value": where}],
+        content_type="application/json-patch+json",
+    )
+
+
+def _is_published(cluster: Cluster) -> bool:
+    (webhook,) = cluster.admin.get(f"{CONFIGURATIONS}/{KINDS[1]}/{RELEASE}")["webhooks"]
+    return bool(webhook["clientConfig"].get("caBundle"))
+
+
+def _try(cluster: Cluster) -> Manifest:
+    return cluster.user().request(
+        "POST", pods(cluster.bridged), pod(ours=False), params={"dryRun": "All"}
+    )
+
+
 def _passes_both(cluster: Cluster) -> bool:
     try:
-        made = cluster.user().request(
-            "POST", pods(cluster.bridged), pod(ours=False), params={"dryRun": "All"}
-        )
+        return bool(_try(cluster)["spec"].get("schedulingGates"))
     except ApiError:
         return False
-    return bool(made["spec"].get("schedulingGates"))

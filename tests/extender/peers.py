@@ -160,9 +160,9 @@ class Stage:
     submitter: Submitter
 
 
-async def slurm_user() -> str:
+async def slurm_user() -> frozenset[str]:
     """SlurmUser, as slurmrestd tells it."""
-    return "slurmy"
+    return frozenset({"slurmy", "64999"})
 
 
 def stage(policy: Callable[[], Policy], defaults: Defaults, pool: Pool) -> Stage:

@@ -4,6 +4,9 @@ import pytest
 
 from bridge.domain import names
 from bridge.domain.lifecycle.actions import OwnCause
+from sandbox.api import Api
+from tests.integration.machines import Machine
+from tests.integration.tampering import BREAK_GLASS
 from tests.integration.volumes import a_resource, a_volume, mounted
 from tests.integration.worlds import HOST_PORT, Worlds, condition, container, job_id
 
@@ -37,6 +40,36 @@ def test_a_pod_goes_elsewhere_when_foreign_pods_are_in_its_way_on_the_node_slurm
     first = min(ends)
     assert {first: ("CANCELLED", OwnCause.MISFIT), second.id: ("RUNNING", "")} == ends
     assert "Running" == elsewhere.await_pod("squatter", bool)["status"]["phase"]
+
+
+def test_a_pod_goes_elsewhere_when_foreign_pods_have_all_the_slots_of_a_node(
+    machine: Machine, worlds: Worlds, elsewhere: Worlds
+) -> None:
+    """Slurm counts no pods, so its first choice is wrong once; and the next submit avoids the node."""
+    machine.set_status({"allocatable": {"pods": "1"}})
+    machine.label("true")
+    machine.await_in_slurm(lambda node: node["State"].startswith("IDLE"))
+    with Api(worlds.sandbox.user_kubeconfig("medic", "system:masters", BREAK_GLASS)) as medic:
+        elsewhere.submit("squatter", cpus="100m", by=medic, nodeName=machine.name)
+    elsewhere.await_phase("squatter", "Running")
+    nodes = {
+        "key": "kubernetes.io/hostname",
+        "operator": "In",
+        "values": [machine.name, "node-2"],
+    }
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [nodes]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    with worlds.strangers_on("node-2") as strangers:
+        uid = worlds.submit("moves", affinity=affinity)
+
+        told = worlds.await_event("moves", "NodeMisfit")
+        assert f"got node {machine.name}, but too many pods (1 allowed)" in told
+        worlds.await_live(uid, lambda job: job.state == "PENDING")
+        worlds.scancel(strangers["node-2"])
+        running = worlds.await_phase("moves", "Running")
+
+    assert "node-2" == running["spec"]["nodeName"]
+    assert 2 == len(worlds.jobs(uid))
 
 
 def test_a_pod_waits_for_what_terminates_on_its_node(worlds: Worlds) -> None:

@@ -60,6 +60,31 @@ def test_what_gets_to_a_node_past_slurm_is_held_back_and_drains_nothing(
     worlds.await_phase("fat", "Running")
 
 
+@pytest.mark.attack(
+    "take a node's GPUs past Slurm, so that it starts and cancels jobs there without end",
+    "fillers hold them in Slurm, too",
+)
+def test_gpus_that_are_taken_past_slurm_are_held_back(
+    machine: Machine, worlds: Worlds, elsewhere: Worlds
+) -> None:
+    """And given back one by one: the filler of two makes room for its successor of one."""
+    machine.label("true")
+    machine.await_in_slurm(lambda node: node["State"].startswith("IDLE"))
+    with Api(worlds.sandbox.user_kubeconfig("medic", "system:masters", BREAK_GLASS)) as medic:
+        elsewhere.submit("both", containers=[with_gpus(2)], by=medic, nodeName=machine.name)
+        machine.await_in_slurm(lambda node: "gres/gpu=2" in node["AllocTRES"])
+        elsewhere.submit("one", containers=[with_gpus(1)], by=medic, nodeName=machine.name)
+    uid = worlds.submit("wants", containers=[with_gpus(1)], nodeSelector=machine.selector)
+    worlds.await_pod("wants", lambda pod: condition(pod).get("reason") == "Resources")
+
+    elsewhere.delete("both")
+    worlds.await_phase("wants", "Running")
+
+    assert "NodeMisfit" not in worlds.events("wants")
+    assert 1 == len(worlds.jobs(uid))
+    machine.await_in_slurm(lambda node: "gres/gpu=2" in node["AllocTRES"])
+
+
 def test_an_address_follows_in_place(machine: Machine) -> None:
     machine.label("true")
     machine.await_in_slurm()
@@ -102,6 +127,12 @@ def test_a_deleted_nodes_pod_gives_its_placeholder_back(machine: Machine, worlds
     wait_until(lambda: _is_let_go(worlds.pod("stranded")), _PATIENCE_S, sandbox=machine.sandbox)
     assert "CANCELLED" == worlds.await_accounted(uid).state
     machine.await_not_in_slurm()
+
+
+def with_gpus(count: int) -> Manifest:
+    """A container that takes devices, which Kubernetes wants limited."""
+    size = {"cpu": "1", "memory": "64Mi", "nvidia.com/gpu": str(count)}
+    return {**container(), "resources": {"requests": size, "limits": size}}
 
 
 def _is_let_go(pod: Manifest | None) -> bool:

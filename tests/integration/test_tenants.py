@@ -194,26 +194,42 @@ def is_refused(pod: dict[str, Any]) -> bool:
 
 
 @pytest.mark.attack(
-    "make a template result in SlurmUser",
+    "make a rule result in SlurmUser, by name or by uid",
     "the extender asks Slurm who that is",
 )
 def test_nobody_is_slurms_own_user(tenants: Tenants) -> None:
     """Whatever the administrator reserves: who SlurmUser is, Slurm says itself."""
-    is_operator = r"SlurmUser\s*=\s*(\w+)\("
-    (slurm_user,) = re.findall(is_operator, tenants.physics.scontrol("show", "config"))
-    rule = {"name": "each", "user": "{user}", "account": {"default": "kubernetes"}}
-    with person(tenants.sandbox, tenants.physics.namespace, slurm_user) as mallory:
-        tenants.files.put({"rules": [rule], "reserved_users": ["nobody"]})
-        try:
-            uid = tenants.physics.submit("grows", by=mallory)
-            told = tenants.physics.await_pod(
-                "grows", lambda pod: condition(pod).get("reason") == "SubmitRefused"
-            )
-        finally:
-            tenants.files.put(policy(tenants.physics.namespace))
+    is_operator = r"SlurmUser\s*=\s*(\w+)\((\d+)\)"
+    ((name, uid),) = re.findall(is_operator, tenants.physics.scontrol("show", "config"))
+    with person(tenants.sandbox, tenants.physics.namespace, name) as mallory:
+        for written, made in (("{user}", name), (uid, uid)):
+            rule = {"name": "each", "user": written, "account": {"default": "kubernetes"}}
+            tenants.files.put({"rules": [rule], "reserved_users": ["nobody"]})
+            try:
+                pod_uid = tenants.physics.submit(f"is-{made}", by=mallory)
+                told = tenants.physics.await_pod(f"is-{made}", is_refused)
+            finally:
+                tenants.files.put(policy(tenants.physics.namespace))
 
-    assert f"makes '{slurm_user}' the Slurm user" in condition(told)["message"]
-    assert [] == tenants.physics.jobs(uid)
+            assert f"makes '{made}' the Slurm user" in condition(told)["message"]
+            assert [] == tenants.physics.jobs(pod_uid)
+
+
+@pytest.mark.attack(
+    "get the jobs of root by a rule that names a uid",
+    "no rule results in root, by name or by uid",
+)
+@pytest.mark.parametrize("root", ["0", "00", "root"])
+def test_no_rule_makes_anybody_root(tenants: Tenants, root: str) -> None:
+    rule = {"name": "slip", "user": "{user}", "user_table": {ALICE: root}, "group": "alice"}
+    tenants.files.put({"rules": [rule]})
+    try:
+        with pytest.raises(ApiError) as refused:
+            tenants.physics.submit("roots", by=tenants.alice)
+    finally:
+        tenants.files.put(policy(tenants.physics.namespace))
+
+    assert f"policy: refused: policy rule slip makes '{root}'" in refused.value.message
 
 
 @pytest.mark.attack(

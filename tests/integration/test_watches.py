@@ -1,11 +1,18 @@
 """What our services follow of Kubernetes goes silent, or cannot be gone on from: they read it anew, and nothing is lost."""
 
 import httpx
+import pytest
 
 from sandbox.client import Sandbox
 from tests.fault_bench import FaultBench
+from tests.faults import Fault
 from tests.integration.residents import Residents, await_words, log_length
 from tests.integration.worlds import Worlds, played
+
+PATIENCE = Fault(
+    reaches_server=False,
+    answer=b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 86400\r\nContent-Length: 0\r\n\r\n",
+)
 
 
 def test_what_a_watch_would_go_on_from_is_compacted_away(
@@ -29,6 +36,24 @@ def test_what_a_watch_would_go_on_from_is_compacted_away(
     for uid in (ends, late):
         assert "COMPLETED" == worlds.await_accounted(uid, 90).state
     assert residents.are_as_they_were()
+
+
+@pytest.mark.attack(
+    "answer a watch with a Retry-After of a day, from a proxy on the way to the API server",
+    "five minutes at most",
+)
+def test_a_days_retry_after_does_not_blind_for_a_day(
+    worlds: Worlds, bench: FaultBench, full_sandbox: Sandbox
+) -> None:
+    since, link = log_length(full_sandbox), bench.link("extender", "apiserver")
+    link.inject(PATIENCE, "GET", "watch=")
+    link.cut()
+
+    await_words(full_sandbox, '"retry_in_s": 300.0', since=since)
+
+    bench.kill("extender")  # the five minutes are not waited for
+    worlds.submit("after")
+    worlds.await_phase("after", "Running")
 
 
 def compact(sandbox: Sandbox) -> None:

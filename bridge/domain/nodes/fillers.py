@@ -7,11 +7,13 @@ jobs run. External jobs of ours hold the difference; without them, Slurm would s
 do not fit, again and again. No other way takes resources from a node without restarting its slurmd
 (measured with 26.05: `scontrol update` refuses CPUs and memory, and a reservation of memory takes
 the whole node). A running job cannot be resized. To hold more, another filler is added; to hold less, a smaller filler starts
-before the larger one ends. In between, too much is held, never too little.
+before the larger one ends, or, where there is no room beside it, waits for its room with the
+highest priority. In between, too much is held, never too little.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from bridge.domain import quantities
 from bridge.domain.ids import ClusterId, WorkloadKey
@@ -21,6 +23,8 @@ from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.model.placeholder import PlaceholderSpec
+from bridge.domain.nodes import spec as node_spec
+from bridge.domain.nodes.spec import Publishing
 
 KIND = "Node"
 """The workload kind in a filler's identity. Its uid is the Kubernetes node's, and it has no
@@ -39,6 +43,9 @@ no reason to act."""
 PRIORITY = 4_000_000_000
 """Ahead of every waiting job."""
 
+_GRES = "gres/"
+"""What jobs, unlike nodes, write before each kind."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Portion:
@@ -46,14 +53,21 @@ class Portion:
 
     cpus: int = 0
     memory_mib: int = 0
+    gres: Mapping[str, int] = field(default_factory=dict)
+    """As the node has it: `gpu:a100` → 2; never 0."""
 
     def covers(self, other: "Portion") -> bool:
-        """Check that this portion is at least as large as the other in both resources."""
-        return self.cpus >= other.cpus and self.memory_mib >= other.memory_mib
+        """Check that this portion is at least as large as the other in every resource."""
+        return other.beyond(self) == NOTHING
 
-    def without(self, other: "Portion") -> "Portion":
-        """Return what is left of this portion when the other, a part of it, is taken away."""
-        return Portion(cpus=self.cpus - other.cpus, memory_mib=self.memory_mib - other.memory_mib)
+    def beyond(self, other: "Portion") -> "Portion":
+        """Return what this portion has more than the other."""
+        more = {name: count - other.gres.get(name, 0) for name, count in self.gres.items()}
+        return Portion(
+            cpus=max(0, self.cpus - other.cpus),
+            memory_mib=max(0, self.memory_mib - other.memory_mib),
+            gres={name: count for name, count in more.items() if count > 0},
+        )
 
 
 NOTHING = Portion()
@@ -69,13 +83,19 @@ class Fill:
 FillerAction = Fill | Cancel
 
 
-def wanted(kube_node: KubeNodeFacts, others: Demand, slurm_node: SlurmNodeFacts) -> Portion:
+def wanted(
+    kube_node: KubeNodeFacts, others: Demand, slurm_node: SlurmNodeFacts, publishing: Publishing
+) -> Portion:
     """Return the part of the node that Slurm must not hand out.
 
     Nothing of an external node that is being drained: Slurm starts nothing there, and a filler
     would keep it from ever being idle, which its removal waits for.
 
-    others: the total demand of the pods that are not Slurm's (`demand.total`).
+    Args:
+        kube_node: the node in Kubernetes.
+        others: the total demand of the pods that are not Slurm's (`demand.total`).
+        slurm_node: the node in Slurm.
+        publishing: how devices are called there.
     """
     if slurm_node.is_external and "DRAIN" in slurm_node.states:
         return NOTHING
@@ -85,13 +105,28 @@ def wanted(kube_node: KubeNodeFacts, others: Demand, slurm_node: SlurmNodeFacts)
     return Portion(
         cpus=max(0, slurm_node.offered_cpus - cpus),
         memory_mib=max(0, slurm_node.offered_memory_mib - memory_mib),
+        gres=_devices_wanted(kube_node, others, slurm_node, publishing),
     )
 
 
-def decide(target: Portion, fillers: Iterable[SlurmJob]) -> tuple[FillerAction, ...]:
+def offered(slurm_node: SlurmNodeFacts) -> Portion:
+    """Return all that Slurm may hand out of the node."""
+    return Portion(
+        cpus=slurm_node.offered_cpus,
+        memory_mib=slurm_node.offered_memory_mib,
+        gres=node_spec.counted(slurm_node.gres),
+    )
+
+
+def decide(
+    target: Portion, whole: Portion, fillers: Iterable[SlurmJob]
+) -> tuple[FillerAction, ...]:
     """Decide the next step for the live fillers of one node.
 
-    fillers: all of them, ordered by id, as read after our own last write.
+    Args:
+        target: what they must hold (`wanted`).
+        whole: what the node has (`offered`).
+        fillers: all of them, ordered by id, as read after our own last write.
     """
     live = [job for job in fillers if job.phase is not JobPhase.ENDED]
     running = [job for job in live if job.phase is not JobPhase.WAITING]
@@ -99,18 +134,20 @@ def decide(target: Portion, fillers: Iterable[SlurmJob]) -> tuple[FillerAction, 
     if target == NOTHING:
         return tuple(map(_cancel, (*running, *waiting)))
     held = _sum(running)
-    spare = next((job for job in running if held.without(_share(job)).covers(target)), None)
+    spare = next((job for job in running if held.beyond(_share(job)).covers(target)), None)
     if spare is not None:
         return (_cancel(spare),)
+    missing, is_too_much = target.beyond(held), _is_too_much(held, target)
+    share = _least(missing if missing != NOTHING else target)
+    is_settled = missing == NOTHING and not is_too_much
+    is_in_the_way = not is_settled and not whole.beyond(held).covers(share)
     if waiting:
-        return ()  # it has the highest priority and starts when the jobs there end
-    if not held.covers(target):
-        missing = Portion(
-            cpus=max(0, target.cpus - held.cpus),
-            memory_mib=max(0, target.memory_mib - held.memory_mib),
-        )
-        return (Fill(share=_least(missing)),)
-    return (Fill(share=_least(target)),) if _is_too_much(held, target) else ()
+        # It has the highest priority and starts when the jobs there end. Fillers that hold its room
+        # end for it.
+        return tuple(map(_cancel, running)) if is_in_the_way else ()
+    if is_settled:
+        return ()
+    return (Fill(share=_least(target) if is_in_the_way else share),)
 
 
 def key(kube_node: KubeNodeFacts) -> WorkloadKey:
@@ -137,25 +174,53 @@ def spec(
         partition=slurm_node.partitions[0] if slurm_node.partitions else "",
         cpus_per_task=share.cpus,
         memory_mib_per_node=share.memory_mib,
+        gres_per_node=",".join(
+            f"{_GRES}{name}:{count}" for name, count in sorted(share.gres.items())
+        ),
         required_nodes=(slurm_node.name,),
         priority=PRIORITY,
     )
 
 
+def _devices_wanted(
+    kube_node: KubeNodeFacts, others: Demand, slurm_node: SlurmNodeFacts, publishing: Publishing
+) -> Mapping[str, int]:
+    """Return how many of the node's devices Slurm must not hand out, by GRES.
+
+    None of a hybrid node: its devices are divided between Slurm and Kubernetes, and each counts its
+    own. Devices that Kubernetes does not have count as free: whenever a device plugin restarts
+    there are none for some seconds, and the node is drained meanwhile.
+    """
+    if not slurm_node.is_external:
+        return {}
+    there = node_spec.devices(kube_node, kube_node.allocatable.extended, publishing)
+    taken = node_spec.devices(kube_node, others.extended, publishing)
+    free = {
+        name: max(0, max(there[name], count) - taken[name])
+        for name, count in node_spec.counted(slurm_node.gres).items()
+    }
+    return Portion(gres=node_spec.counted(slurm_node.gres)).beyond(Portion(gres=free)).gres
+
+
 def _is_too_much(held: Portion, target: Portion) -> bool:
     """Check whether the excess is worth running a second job for a while."""
-    return held.cpus > max(1, target.cpus) or held.memory_mib - target.memory_mib >= SLACK_MIB
+    more = held.beyond(_least(target))
+    return bool(more.cpus or more.gres) or held.memory_mib - target.memory_mib >= SLACK_MIB
 
 
 def _least(share: Portion) -> Portion:
-    return Portion(cpus=max(1, share.cpus), memory_mib=max(1, share.memory_mib))
+    return replace(share, cpus=max(1, share.cpus), memory_mib=max(1, share.memory_mib))
 
 
 def _sum(jobs: Sequence[SlurmJob]) -> Portion:
     shares = [_share(job) for job in jobs]
+    gres: Counter[str] = Counter()
+    for share in shares:
+        gres.update(share.gres)
     return Portion(
         cpus=sum(share.cpus for share in shares),
         memory_mib=sum(share.memory_mib for share in shares),
+        gres=dict(gres),
     )
 
 
@@ -163,7 +228,9 @@ def _share(job: SlurmJob) -> Portion:
     if job.grant is None:
         return NOTHING
     return Portion(
-        cpus=job.grant.tasks * job.grant.cpus_per_task, memory_mib=job.grant.memory_mib_per_node
+        cpus=job.grant.tasks * job.grant.cpus_per_task,
+        memory_mib=job.grant.memory_mib_per_node,
+        gres=node_spec.counted(job.grant.gres_per_node.replace(_GRES, "")),
     )
 
 

@@ -64,13 +64,7 @@ def spec(kube_node: KubeNodeFacts, daemons: Demand, publishing: Publishing) -> S
     left = {
         name: count - daemons.extended.get(name, 0) for name, count in allocatable.extended.items()
     }
-    kinds = demand.gres(
-        {name: count for name, count in left.items() if count > 0}, publishing.gpu_resources
-    )
-    counts: Counter[str] = Counter()
-    for name, count in kinds.items():
-        counts[_typed(name, kube_node, publishing)] += count
-    gres, gres_conf = _gres(counts)
+    gres, gres_conf = _gres(devices(kube_node, left, publishing))
     threads = numbers.whole(kube_node.annotations.get(names.THREADS_ANNOTATION, "1")) or 1
     cpus = max(0, allocatable.milli_cpu - daemons.milli_cpu) // 1000
     return SlurmNodeSpec(
@@ -88,6 +82,20 @@ def spec(kube_node: KubeNodeFacts, daemons: Demand, publishing: Publishing) -> S
         or 0,
         threads_per_core=threads,
     )
+
+
+def devices(
+    kube_node: KubeNodeFacts, extended: Mapping[str, int], publishing: Publishing
+) -> Counter[str]:
+    """Return how many of the node's devices extended resources are, as Slurm counts them.
+
+    `{"nvidia.com/gpu": 2}` becomes `{"gpu:a100": 2}`.
+    """
+    present = {name: count for name, count in extended.items() if count > 0}
+    counts: Counter[str] = Counter()
+    for name, count in demand.gres(present, publishing.gpu_resources).items():
+        counts[_typed(name, kube_node, publishing)] += count
+    return counts
 
 
 def partitions(kube_node: KubeNodeFacts) -> tuple[str, ...]:

@@ -33,8 +33,9 @@ class Provenance:
     nobody the creator of a pod: anybody in the namespace can name them."""
     namespace_labels: Mapping[str, str] = field(default_factory=dict)
     """{} if the policy does not ask for them."""
-    slurm_user: str = ""
-    """Slurm's own user; "" if Slurm cannot tell. No template may result in it."""
+    operators: frozenset[str] = frozenset()
+    """The name and the uid of SlurmUser, who may do everything; none if Slurm cannot tell. No rule
+    may result in one of them."""
 
     def above(self, pod: Pod) -> Sequence[KubeObject]:
         """Return the pod's controllers, nearest first."""
@@ -81,7 +82,7 @@ def _permitted(
     )
     ask = Ask(overrides=asked, deadline_s=pod.deadline_s, node_choices=choices)
     return permit.decide(
-        rule, ask, requester=requester, namespace=pod.namespace, operator=provenance.slurm_user
+        rule, ask, requester=requester, namespace=pod.namespace, operators=provenance.operators
     )
 
 

@@ -6,7 +6,7 @@ user, group or account except through a rule.
 """
 
 import re
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from bridge.domain.faults import Fault, Refused
@@ -23,6 +23,9 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 namespace named 0."""
 _ACCOUNT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _LICENSE_END = re.compile(r"[:@=]")
+_ROOT = frozenset({"root", "0"})
+_NUMBER = re.compile(r"[+-]?(0[xX][0-9A-Fa-f]+|[0-9]+)")
+"""What Slurm may read as a uid."""
 _SHOWN = 80
 
 
@@ -55,20 +58,28 @@ class Permit:
 
 
 def decide(
-    rule: Rule, ask: Ask, *, requester: Requester, namespace: str, operator: str = ""
+    rule: Rule,
+    ask: Ask,
+    *,
+    requester: Requester,
+    namespace: str,
+    operators: frozenset[str] = frozenset(),
 ) -> Permit | Refused:
     """Permit the request, or return a fault for everything the rule does not allow.
 
-    Each fault names what the rule would allow. No template may result in `operator`: the name of
-    SlurmUser, if it is known.
+    Each fault names what the rule would allow. No rule makes anybody root or one of `operators`:
+    SlurmUser's name and uid, as far as they are known. Slurm would refuse such a job nothing.
     """
     asked = ask.overrides
     faults: list[Fault] = []
     known = {"namespace": namespace, "user": requester.user}
-    reserved = frozenset({"root", operator.lower()})
+    reserved = _ROOT | {each.lower() for each in operators}
     user = _named(
         rule, "user", known, faults, template=rule.user, table=rule.user_table, reserved=reserved
     )
+    if user and _same(user) in reserved:
+        faults.append(Fault(PATH, f"refused: {rule.source} makes {user!r} the Slurm user"))
+        user = ""
     known["slurm_user"] = user
     group = (
         _named(
@@ -137,7 +148,7 @@ def _named(
     *,
     template: str,
     table: Mapping[str, str],
-    reserved: Container[str],
+    reserved: frozenset[str],
 ) -> str:
     """Return the Slurm user or group; add a fault and return "" if there is none."""
     text = _filled(template, known)
@@ -154,7 +165,14 @@ def _named(
     return text
 
 
-def _is_reserved(rule: Rule, name: str, reserved: Container[str]) -> bool:
+def _same(user: str) -> str:
+    """Return the one spelling of a user to compare: `00` and `0x0` are uid 0, `Root` is root."""
+    if _NUMBER.fullmatch(user) is None:
+        return user.lower()
+    return str(int(user, 16 if "x" in user.lower() else 10))
+
+
+def _is_reserved(rule: Rule, name: str, reserved: frozenset[str]) -> bool:
     """Check both spellings: some directories ignore case."""
     return any(each in reserved or rule.reserved.match(each) for each in (name, name.lower()))
 

@@ -1,9 +1,10 @@
 """What of a shared machine is held back from Slurm: never too little, and settled in the end."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bridge.domain.ids import JobId, Sluid
@@ -15,11 +16,21 @@ from bridge.domain.nodes import fillers
 from bridge.domain.nodes.fillers import NOTHING, Fill, Portion
 from tests.make import lives
 from tests.make import placing as build
+from tests.make.registration import PUBLISHING
 
 KUBE = build.kube_node(cpus=8, gib=32)
 
 
-def filler(number: int, cpus: int, memory_mib: int, phase: JobPhase = JobPhase.RUNNING) -> SlurmJob:
+WHOLE = Portion(cpus=8, memory_mib=1024, gres={"gpu": 2})
+
+
+def filler(
+    number: int,
+    cpus: int,
+    memory_mib: int,
+    phase: JobPhase = JobPhase.RUNNING,
+    gres: Mapping[str, int] = NOTHING.gres,
+) -> SlurmJob:
     granted = Grant(
         name=fillers.NAME,
         user="root",
@@ -27,6 +38,7 @@ def filler(number: int, cpus: int, memory_mib: int, phase: JobPhase = JobPhase.R
         tasks=1,
         cpus_per_task=cpus,
         memory_mib_per_node=memory_mib,
+        gres_per_node=",".join(f"gres/{name}:{count}" for name, count in gres.items()),
         started_s=0,
     )
     return replace(
@@ -59,7 +71,7 @@ def test_the_difference_between_what_both_offer_is_held(
 ) -> None:
     slurm_node = build.slurm_node(offered_cpus=cpus, offered_memory_mib=memory_mib)
 
-    assert expected == fillers.wanted(KUBE, demand.total(others), slurm_node)
+    assert expected == fillers.wanted(KUBE, demand.total(others), slurm_node, PUBLISHING)
 
 
 @pytest.mark.parametrize(
@@ -114,40 +126,85 @@ def test_the_difference_between_what_both_offer_is_held(
 def test_one_step_at_a_time(
     target: Portion, held: list[SlurmJob], expected: tuple[fillers.FillerAction, ...]
 ) -> None:
-    assert expected == fillers.decide(target, held)
+    assert expected == fillers.decide(target, WHOLE, held)
 
 
-SHARES = st.builds(Portion, cpus=st.integers(0, 8), memory_mib=st.integers(0, 1024))
+GPUS = st.sampled_from([{}, {"gpu": 1}, {"gpu": 2}])
+SHARES = st.builds(Portion, cpus=st.integers(0, 8), memory_mib=st.integers(0, 1024), gres=GPUS)
 
 
+@example([Portion(cpus=8), Portion(cpus=8, gres={"gpu": 1})])
+@example([Portion(cpus=8), Portion(gres={"gpu": 1})])
 @given(st.lists(SHARES, max_size=4))
 def test_what_is_wanted_is_held_at_every_moment_of_a_change(targets: list[Portion]) -> None:
-    """Each filler starts before another one is ended for it; and in the end there is little more than needed."""
+    """Nothing is ended before what replaces it starts or is next; and in the end there is little more than needed."""
     held: list[SlurmJob] = []
+    waiting: list[tuple[int, Portion]] = []
     number = 0
     for before, target in zip([NOTHING, *targets], targets, strict=False):
-        least = Portion(
-            cpus=min(before.cpus, target.cpus), memory_mib=min(before.memory_mib, target.memory_mib)
-        )
+        least = before.beyond(before.beyond(target))
         for _ in range(8):
-            for action in fillers.decide(target, held):
+            queued = [filler(id_, 0, 0, JobPhase.WAITING) for id_, _ in waiting]
+            for action in fillers.decide(target, WHOLE, [*held, *queued]):
                 if isinstance(action, Fill):
                     number += 1
-                    held.append(filler(number, action.share.cpus, action.share.memory_mib))
+                    waiting.append((number, action.share))
                 else:
                     held = [job for job in held if job.id != action.job_id]
-                assert total(held).covers(least) or target == NOTHING
-        assert () == fillers.decide(target, held)
+                    waiting = [each for each in waiting if each[0] != action.job_id]
+            for each in list(waiting):
+                id_, share = each
+                if WHOLE.beyond(total(held)).covers(share):
+                    waiting.remove(each)
+                    held.append(filler(id_, share.cpus, share.memory_mib, gres=share.gres))
+            assert total(held).covers(least) or target == NOTHING
+        assert () == fillers.decide(target, WHOLE, held)
+        assert [] == waiting
         assert total(held).covers(target)
         assert total(held).cpus <= max(1, target.cpus) or target == NOTHING
+        assert target.gres == total(held).gres
 
 
 def total(jobs: list[SlurmJob]) -> Portion:
     grants = [job.grant for job in jobs if job.grant]
+    gpus = sum(int(grant.gres_per_node.rpartition(":")[2] or 0) for grant in grants)
     return Portion(
         cpus=sum(grant.cpus_per_task for grant in grants),
         memory_mib=sum(grant.memory_mib_per_node for grant in grants),
+        gres={"gpu": gpus} if gpus else {},
     )
+
+
+@pytest.mark.parametrize(
+    ("on_kube", "taken", "expected"),
+    [
+        pytest.param(4, 0, {}, id="nobody"),
+        pytest.param(4, 3, {"gpu:a100": 3}, id="some"),
+        pytest.param(4, 9, {"gpu:a100": 4}, id="more than there are"),
+        pytest.param(0, 0, {}, id="a device plugin restarts"),
+        pytest.param(0, 1, {"gpu:a100": 1}, id="and somebody has one"),
+        pytest.param(6, 1, {}, id="Slurm has fewer"),
+    ],
+)
+def test_devices_that_others_have_are_held(
+    on_kube: int, taken: int, expected: Mapping[str, int]
+) -> None:
+    labels = {"nvidia.com/gpu.product": "A100"}
+    kube_node = build.kube_node(cpus=8, gib=32, gpus=on_kube, labels=labels)
+    publishing = replace(PUBLISHING, gpu_type_labels=tuple(labels))
+    states = frozenset({"IDLE", "EXTERNAL"})
+    slurm_node = build.slurm_node(
+        offered_cpus=8, offered_memory_mib=1, gres="gpu:a100:4(S:0-1)", states=states
+    )
+    others = replace(build.demands("0"), extended={"nvidia.com/gpu": taken, "example.org/x": 1})
+
+    held = fillers.wanted(kube_node, others, slurm_node, publishing)
+
+    assert Portion(gres=expected) == held
+    spec = fillers.spec(kube_node, slurm_node, Portion(cpus=1, gres=expected), build.CLUSTER)
+    assert spec.gres_per_node == "".join(f"gres/{name}:{n}" for name, n in expected.items())
+    native = replace(slurm_node, states=frozenset({"IDLE"}))
+    assert Portion() == fillers.wanted(kube_node, others, native, publishing)
 
 
 def test_what_gets_to_an_external_node_past_slurm_is_held_too() -> None:
@@ -155,8 +212,8 @@ def test_what_gets_to_an_external_node_past_slurm_is_held_too() -> None:
     daemon, squatter = build.demands("1", "1Gi"), build.demands("1500m", "2Gi")
     slurm_node = build.slurm_node(offered_cpus=7, offered_memory_mib=31 * 1024)
 
-    nothing = fillers.wanted(KUBE, demand.total([daemon]), slurm_node)
-    held = fillers.wanted(KUBE, demand.total([daemon, squatter]), slurm_node)
+    nothing = fillers.wanted(KUBE, demand.total([daemon]), slurm_node, PUBLISHING)
+    held = fillers.wanted(KUBE, demand.total([daemon, squatter]), slurm_node, PUBLISHING)
 
     assert NOTHING == nothing
     assert Portion(cpus=2, memory_mib=2 * 1024) == held
@@ -167,4 +224,4 @@ def test_an_external_node_that_is_being_drained_gets_no_filler() -> None:
     drained = frozenset({"IDLE", "DRAIN", "EXTERNAL"})
     slurm_node = build.slurm_node(offered_cpus=8, offered_memory_mib=32768, states=drained)
 
-    assert NOTHING == fillers.wanted(KUBE, build.demands("4"), slurm_node)
+    assert NOTHING == fillers.wanted(KUBE, build.demands("4"), slurm_node, PUBLISHING)

@@ -37,11 +37,11 @@ def decided(
     node_choices: tuple[str, ...] = (),
     requester: Requester = ALICE,
     namespace: str = "physics",
-    operator: str = "",
+    operators: frozenset[str] = frozenset(),
     **asked: Any,
 ) -> Permit | list[str]:
     ask = Ask(overrides=Overrides(**asked), deadline_s=deadline_s, node_choices=node_choices)
-    found = permit.decide(rule, ask, requester=requester, namespace=namespace, operator=operator)
+    found = permit.decide(rule, ask, requester=requester, namespace=namespace, operators=operators)
     if isinstance(found, Permit):
         return found
     return [
@@ -242,10 +242,22 @@ def test_no_template_makes_slurms_own_user(namespace: str) -> None:
 
     assert isinstance(decided(rule, namespace=namespace), Permit)
     assert [f"policy: refused: policy rule lab makes {namespace!r} the Slurm user"] == decided(
-        rule, namespace=namespace, operator="hpcadm"
+        rule, namespace=namespace, operators=frozenset({"hpcadm", "64030"})
     )
-    fixed = replace(rule, user="hpcadm")
-    assert isinstance(decided(fixed, namespace=namespace, operator="hpcadm"), Permit)
+
+
+@pytest.mark.parametrize(
+    "name", ["root", "Root", "0", "00", "+0", "0x0", "hpcadm", "64030", "064030", "0xfa1e"]
+)
+def test_no_rule_makes_root_or_slurms_own_user_by_name_or_uid(name: str) -> None:
+    """Slurm refuses them nothing, so that is a slip even where the administrator wrote it."""
+    operators = frozenset({"hpcadm", "64030"})
+    told = [f"policy: refused: policy rule lab makes {name!r} the Slurm user"]
+    fixed = replace(RULE, user=name, user_table={}, account=Choice())
+    looked_up = replace(fixed, user="{user}", user_table={"alice@example.org": name})
+
+    assert told == decided(fixed, operators=operators)
+    assert told == decided(looked_up, operators=operators)
 
 
 def test_an_administrator_may_name_a_reserved_user() -> None:
