@@ -54,11 +54,14 @@ SCHEDMDS_FINALIZER = "scheduler.slinky.slurm.net/finalizer"
 """Pod finalizer of SchedMD's slurm-bridge; ours takes its place when a pod is taken over."""
 
 ALLOCATED_CONDITION = "slurm-bridge.dev/Allocated"
-POD_SCHEDULED = "PodScheduled"
-DISRUPTION_TARGET = "DisruptionTarget"
-"""The pod condition that a Job's podFailurePolicy checks, KEP-3329."""
 """Pod condition. False: the reason is Slurm's, in CamelCase. True: the message names job and
 node."""
+
+POD_SCHEDULED = "PodScheduled"
+"""Kubernetes' own pod condition: the pod has a node, or why not."""
+
+DISRUPTION_TARGET = "DisruptionTarget"
+"""The pod condition that a Job's podFailurePolicy checks, KEP-3329."""
 
 FROZEN_PREFIXES = (
     "slurm-bridge.dev/",

@@ -23,7 +23,9 @@ def recorded(real: Sandbox, request: pytest.FixtureRequest) -> Iterator[Mapping[
     asked: list[Ending] = [
         item.callspec.params["ending"]  # type: ignore[misc]
         for item in request.session.items
-        if isinstance(item, pytest.Function) and "recorded" in item.fixturenames
+        if isinstance(item, pytest.Function)
+        and item.module is request.module
+        and "recorded" in item.fixturenames
     ]
     with fresh_namespace(real, labels={names.ENABLED_LABEL: "true"}) as namespace:
         yield _played(Containers(real, namespace), asked)
