@@ -8,7 +8,15 @@ import pytest
 from bridge.domain import names
 from bridge.domain.ids import PodUid
 from tests.integration.gang_pods import in_group, lws_member, note, submit, uid_of
-from tests.integration.worlds import Worlds, condition, container, is_gated, is_released, played
+from tests.integration.worlds import (
+    Worlds,
+    condition,
+    container,
+    is_gated,
+    is_released,
+    job_id,
+    played,
+)
 from tests.servers import wait_until
 
 
@@ -131,13 +139,15 @@ def test_a_name_that_is_used_again_is_a_new_gang(worlds: Worlds) -> None:
     worlds.clear()
     for name in ("c", "d"):
         submit(worlds, name, group="again", size=2)
-    for name in ("c", "d"):
-        worlds.await_phase(name, "Running")
+    named = {job_id(worlds.await_phase(name, "Running")) for name in ("c", "d")}
 
-    (new,) = [job for job in worlds.live(uid_of(worlds, "again")) if job.id != old.id]
-    assert "RUNNING" == new.state
+    (new,) = named
+    assert new != old.id
     wait_until(
-        lambda: [new.id] == [job.id for job in worlds.live(uid_of(worlds, "again"))],
+        lambda: (
+            [(new, "RUNNING")]
+            == [(job.id, job.state) for job in worlds.live(uid_of(worlds, "again"))]
+        ),
         30,
         sandbox=worlds.sandbox,
     )
