@@ -12,9 +12,6 @@ import typer
 import yaml
 
 from bridge.domain.faults import Fault
-from jobs.request.build import build
-from jobs.request.origin import ScriptOrigin
-from jobs.script import body
 
 _REFUSED = 2
 """Exit code."""
@@ -49,8 +46,12 @@ def command(
     if not dry_run:
         typer.echo("SlurmJob objects are not served yet: give --dry-run, or use sbatch", err=True)
         raise typer.Exit(_REFUSED)
+    from jobs.request.build import build  # noqa: PLC0415  # 60 ms that other commands do not need
+    from jobs.request.origin import ScriptOrigin  # noqa: PLC0415  # likewise
+    from jobs.script import body  # noqa: PLC0415  # likewise
+
     name = "sbatch" if script == "-" else Path(script).name
-    text, undecodable = body.decoded(_content(script))
+    text, undecodable = body.decoded(_content(script, body.LARGEST_SCRIPT_BYTES + 1))
     built = build(
         text,
         name=name,
@@ -74,8 +75,7 @@ def command(
         typer.echo(json.dumps(job, indent=2, ensure_ascii=False))
 
 
-def _content(script: str) -> bytes:
-    most = body.LARGEST_SCRIPT_BYTES + 1
+def _content(script: str, most: int) -> bytes:
     if script == "-":
         return sys.stdin.buffer.read(most)
     try:

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from bridge.domain import names
+from bridge.domain import hostlist, names
 from sandbox import nss
 from sandbox.api import Api
 from sandbox.client import Sandbox
@@ -161,7 +161,9 @@ def test_what_runs_under_schedmds_bridge_is_ours_without_a_restart(
         assert names.SCHEDMDS_FINALIZER not in taken["metadata"]["finalizers"]
     assert single == worlds.await_live(uids["single"]).id
     ours = {job.id: job for job in worlds.queue()}
-    assert {uids["left"], uids["right"]} == set((ours[gang].identity or fail()).pods)
+    on = {"node-0": uids["left"], "node-1": uids["right"]}
+    there = [on[node] for node in hostlist.expand(ours[gang].nodes)]
+    assert there == list((ours[gang].identity or fail()).pods)
     assert "CANCELLED" == ours[waiting].state
     # What was left keeps its node from new jobs, until it is gone.
     tear(worlds, "forged")

@@ -23,9 +23,6 @@ MOST_DEVICES = 1024
 _LARGEST_WEIGHT = 2**32 - 2
 """`man slurm.conf`, "Weight"."""
 
-_MOST_DEVICES = 4096
-"""A kubelet says how many devices its node has, and each is a word in the node's GresConf."""
-
 _SHOWN = 80
 """The number of characters of a faulty value to show."""
 
@@ -185,15 +182,15 @@ def _gres(counts: Mapping[str, int]) -> tuple[str, str]:
     """
     records = []
     used: Counter[str] = Counter()
-    bounded = {name: min(count, _MOST_DEVICES) for name, count in sorted(counts.items())}
-    for name, count in bounded.items():
+    ordered = sorted(counts.items())
+    for name, count in ordered:
         kind, _, model = name.partition(":")
         first = used[kind]
         used[kind] += count
         files = ",".join(f"file={kind}-{index}" for index in range(first, first + count))
         model = f"type={model}," if model else ""
         records.append(f"count={count},name={kind},{model}{files}")
-    listed = ",".join(f"{name}:{count}" for name, count in bounded.items())
+    listed = ",".join(f"{name}:{count}" for name, count in ordered)
     return listed, "+".join(records)
 
 
