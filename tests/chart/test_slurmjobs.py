@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from bridge.commands import plugin
 from bridge.domain import names
+from bridge.process import policy_file
+from bridge.settings.schema import Settings
 from jobs.objects import slurmjob
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
+from tests import pages
 from tests.chart.policed import OUTSIDE, Cluster, policed, refusal
 from tests.chart.rendering import Manifest, render
 from tests.make.certificates import Authority
@@ -114,11 +118,11 @@ def alices(cluster: Cluster) -> Iterator[Manifest]:
         names.RULES_ANNOTATION: "all",
         names.OWNER_ANNOTATION: "1",
     }
-    body = job({}, annotations=forged, finalizers=["slurm-bridge.dev/slurmjob"])
+    body = job({}, annotations=forged, finalizers=["slurm-bridge.dev/slurm-job"])
     stored: Manifest = cluster.user().create(jobs(cluster.bridged), body)
     yield stored
     free = {"metadata": {"finalizers": None}}
-    cluster.program("jobs").patch(jobs(cluster.bridged, _name(stored)), free)
+    cluster.program("controllers").patch(jobs(cluster.bridged, _name(stored)), free)
 
 
 @pytest.mark.attack(
@@ -163,7 +167,7 @@ def test_only_slurm_bridge_says_what_became_of_a_slurm_job(
 
     for caller in (cluster.user(), cluster.admin):
         assert "only slurm-bridge says what became" in refusal(caller, "PATCH", path, change)
-    assert not refusal(cluster.program("jobs"), "PATCH", path, change)
+    assert not refusal(cluster.program("controllers"), "PATCH", path, change)
 
 
 @pytest.mark.attack(
@@ -177,7 +181,7 @@ def test_nobody_lets_a_slurm_job_go_while_its_job_may_run(
     change = {"metadata": {"finalizers": None}}
 
     assert "a Slurm job would be left behind" in refusal(cluster.admin, "PATCH", path, change)
-    assert not refusal(cluster.program("jobs"), "PATCH", path, change)
+    assert not refusal(cluster.program("controllers"), "PATCH", path, change)
 
 
 @pytest.mark.attack(
@@ -261,6 +265,18 @@ def test_a_script_becomes_a_slurm_job(cluster: Cluster, tmp_path: Path) -> None:
     refused_by_policy = CliRunner().invoke(plugin.app, beyond)
     assert 2 == refused_by_policy.exit_code
     assert "spec.options.account: refused: users may not set it" in refused_by_policy.stderr
+
+
+def test_what_the_page_shows_is_accepted(cluster: Cluster) -> None:
+    shown = [yaml.safe_load(b.text) for b in pages.blocks("slurmjob.md") if b.language == "yaml"]
+    example, policy, role = shown
+
+    assert not refusal(cluster.user(), "POST", jobs(cluster.bridged), example)
+    (rule,) = policy_file.compiled(Settings.model_validate(policy)).rules
+    assert {"Pod", "SlurmJob"} == rule.kinds
+    path = f"/apis/{role['apiVersion']}/namespaces/{cluster.bridged}/roles"
+    role["metadata"]["namespace"] = cluster.bridged
+    assert not refusal(cluster.admin, "POST", path, role)
 
 
 def test_a_script_as_large_as_the_definition_allows_is_reviewed(cluster: Cluster) -> None:
