@@ -2,7 +2,8 @@
 
 import typer
 
-from bridge.commands import doctor, explain, nodes, queue, submit, takeover, why
+from bridge.commands import doctor, explain, nodes, queue, takeover, why
+from bridge.commands.batch import submit
 from bridge.commands.options import reaches_both
 
 app = typer.Typer(
