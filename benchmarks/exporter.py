@@ -13,9 +13,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -23,9 +22,10 @@ import httpx
 import typer
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
-from rich.table import Table
 
+from benchmarks import figures
 from benchmarks.client import Row, watched
+from benchmarks.figures import Figure
 from benchmarks.meter import cpu_s
 from sandbox import ports
 from sandbox.client import Sandbox
@@ -51,28 +51,6 @@ _ROOM: Final = """
 MaxJobCount=100000
 MinJobAge=60
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """What was measured, and what it must reach."""
-
-    what: str
-    found: float
-    unit: str
-    most: float | None = None
-    """The goal; None for a figure that only explains another."""
-    words: str = ""
-    theirs: str = ""
-    """SchedMD's slurm-exporter, measured by sending its requests at 1000 nodes and 10 000 jobs."""
-
-    def cells(self) -> tuple[str, str, str, str, str]:
-        """Return the figure as a row: what, found, goal, whether it is reached, theirs."""
-        found = f"{self.found:.4g} {self.unit}" + (f" ({self.words})" if self.words else "")
-        if self.most is None:
-            return self.what, found, "", "", self.theirs
-        verdict = "reached" if self.found <= self.most else "MISSED"
-        return self.what, found, f"≤ {self.most:g} {self.unit}", verdict, self.theirs
 
 
 class Bench:
@@ -365,13 +343,6 @@ def _memory_mib(pid: int) -> float:
     return 0.0
 
 
-def _shown(figures: Sequence[Figure], console: Console) -> None:
-    table = Table("what", "found", "goal", "", "SchedMD's slurm-exporter")
-    for figure in figures:
-        table.add_row(*figure.cells())
-    console.print(table)
-
-
 async def _measure(sandbox: Sandbox, jobs: int, seconds: float, console: Console) -> None:
     token = TokenFile(sandbox.token_file)
     async with Client(sandbox.slurmrestd_url, token=token, timeout_s=_TIMEOUT_S) as slurm:
@@ -379,7 +350,7 @@ async def _measure(sandbox: Sandbox, jobs: int, seconds: float, console: Console
         try:
             await bench.run(jobs)
         finally:
-            _shown(bench.figures, console)
+            figures.show(bench.figures, console)
 
 
 def main(
