@@ -20,7 +20,7 @@ from bridge.domain.ids import ClusterId
 from bridge.domain.observation.pace import Pace
 from bridge.kube import objects
 from bridge.kube.client import KubeClient, OnCall
-from bridge.kube.credentials import Credentials
+from bridge.kube.connecting.credentials import Credentials
 from bridge.kube.errors import Unavailable
 from bridge.kube.events import Reporter
 from bridge.kube.leases import KubeLeases
