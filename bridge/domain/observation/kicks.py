@@ -15,6 +15,9 @@ LONGEST_PAUSE_S: Final = 60.0
 SETTLES_S: Final = 0.02
 """From a kick to the start of a job, when Slurm has little else to do: 7 ms."""
 
+LONGEST_SETTLING_S: Final = 2.0
+"""slurmctld's scheduler stops after so long by default (`max_sched_time`)."""
+
 AFTER_AN_END_S: Final = 0.1
 """From the end of a pod's containers until the controllers have told Slurm, with some margin."""
 
@@ -64,7 +67,7 @@ def pause_s(cycle_s: float) -> float:
 
 def settles_s(cycle_s: float) -> float:
     """Return how long after a kick its effect can be read."""
-    return min(SETTLES_S + cycle_s, LONGEST_PAUSE_S)
+    return min(SETTLES_S + cycle_s, LONGEST_SETTLING_S)
 
 
 def _later(moment: float | None, than: float) -> float | None:

@@ -22,3 +22,9 @@ def test_kicks_are_twenty_a_second_at_most_and_two_percent_of_a_core() -> None:
     assert 0.05 == kicks.pause_s(0.001)
     assert 5.0 == kicks.pause_s(0.1)
     assert kicks.LONGEST_PAUSE_S == kicks.pause_s(1e9)
+
+
+def test_the_effect_of_a_kick_is_read_when_the_scheduler_has_run() -> None:
+    assert 0.02 == kicks.settles_s(0.0)
+    assert 1.02 == kicks.settles_s(1.0)
+    assert 2.0 == kicks.settles_s(1e9)
