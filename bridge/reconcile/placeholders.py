@@ -129,6 +129,15 @@ class Placeholders:
         self._stirred_at = self._clock.monotonic()
         self._bell.set()
 
+    @property
+    def waits(self) -> bool:
+        """Whether a job of ours waits, or may: something was written and not read yet."""
+        return bool(self._waiting_for_news) or any(True for _ in self._waiting())
+
+    def soon(self) -> None:
+        """Request an early reading: there may be news."""
+        self._ask()
+
     def changed(self, job_id: JobId) -> None:
         """Note a change to a placeholder that its state does not show."""
         self._discovery.note_changed(job_id)
