@@ -47,7 +47,9 @@ def render(page: str, root: Path = ROOT) -> str:
     rows = "".join(f"| {one.what} | {one.why} | `{one.test}` |\n" for one in found)
     before, mark, rest = page.partition(_MARK)
     _, end, after = rest.partition(_END)
-    return f"{before}{mark}{len(found)} attacks, tried by {tests} tests:\n\n{_HEAD}{rows}{end}{after}"
+    return (
+        f"{before}{mark}{len(found)} attacks, tried by {tests} tests:\n\n{_HEAD}{rows}{end}{after}"
+    )
 
 
 def _marked(decorator: ast.expr, test: str) -> Iterator[Attack]:
