@@ -23,6 +23,8 @@ from sandbox.client import Sandbox
 from sandbox.options import Options
 from tests.servers import fresh_namespace, running_sandbox
 
+pytest_plugins = ["tests.sharing"]
+
 settings.register_profile(
     "patient", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
