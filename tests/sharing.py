@@ -27,7 +27,10 @@ _up: dict[Shared, SubRequest] = {}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put first what starts sandboxes of its own, then what shares one, and last, to fill the gaps, what needs none."""
+    """Put the longest first, and last, to fill the gaps, what needs no sandbox.
+
+    These are folders that go to a worker whole, files with sandboxes of their own, files that share one.
+    """
     _used.clear()
     for item in items:
         _used.setdefault(item.path, set()).update(_shared(item))
@@ -36,13 +39,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     place = {name: at for at, name in enumerate(by_demand)}
 
     def key(item: pytest.Item) -> tuple[int, list[int]]:
-        used = _used[item.path]
-        if used:
-            return 1, sorted(place[fixture.argname] for fixture in used)
-        starts_its_own = isinstance(item, pytest.Function) and hasattr(
-            item.module, "running_sandbox"
-        )
-        return 0 if starts_its_own else 2, []
+        if item.nodeid.startswith(_WHOLE):
+            return 0, []
+        if used := _used[item.path]:
+            return 2, sorted(place[fixture.argname] for fixture in used)
+        starts_one = isinstance(item, pytest.Function) and hasattr(item.module, "running_sandbox")
+        return 1 if starts_one else 3, []
 
     items.sort(key=key)
 
