@@ -23,7 +23,7 @@ from sandbox.client import Sandbox
 from sandbox.options import Options
 from tests.servers import fresh_namespace, running_sandbox
 
-pytest_plugins = ["tests.sharing"]
+pytest_plugins = ["tests.sharing", "tests.spending"]
 
 settings.register_profile(
     "patient", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]

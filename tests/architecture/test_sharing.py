@@ -4,9 +4,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
+from tests import spending
 from tests.architecture.sources import ROOT
 
 _CONFTEST = """
@@ -81,3 +83,26 @@ def test_whole_files_go_to_one_worker(request: pytest.FixtureRequest) -> None:
     files = [item.path for item in request.session.items]
     pieces = [file for at, file in enumerate(files) if at == 0 or files[at - 1] != file]
     assert len(set(pieces)) == len(pieces)
+
+
+def test_a_file_costs_all_that_its_tests_do() -> None:
+    def report(
+        test: str, when: Literal["setup", "call", "teardown"], s: float
+    ) -> pytest.TestReport:
+        return pytest.TestReport(
+            test, ("", 0, ""), {}, "passed", None, when, duration=s, worker_id="gw0"
+        )
+
+    reports = [
+        report("a.py::test_short", "call", 2),
+        report("b.py::test_first", "setup", 20),
+        report("b.py::test_first", "call", 1),
+        report("b.py::test_last", "teardown", 3),
+    ]
+
+    assert spending.table(reports) == [
+        "gw0: 26 s",
+        " total   setup    call teardown",
+        "   24 s    20 s     1 s      3 s  b.py",
+        "    2 s     0 s     2 s      0 s  a.py",
+    ]
