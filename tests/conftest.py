@@ -1,4 +1,4 @@
-"""Fixtures of all tests. The servers are real, started when the first test asks, one of each per test run.
+"""Fixtures of all tests. The servers are real, started when the first test asks, and end when no other will (`tests.sharing`).
 
 - `slurm`: a `sandbox.client.Sandbox` of slurmctld and slurmrestd, four external nodes node-0 … node-3 (8 CPUs, 32 GiB,
   4 GPUs). `slurm.slurmrestd_url`, `.token_file`, `.token(user)`, `.slurmctld_port`, `.run("squeue")`, `.restart("slurmctld",
