@@ -18,10 +18,11 @@ venv: .venv/ready
 demo: venv
 	$(BIN)/slurm-bridge demo
 
-# All tests, or one part: make test PYTEST_ARGS=tests/domain
+# All tests, or one part: make test PYTEST_ARGS=tests/domain. Three at once suit two cores: most of a test is waiting.
+WORKERS ?= 3
 test: venv
 	$(if $(PYTEST_ARGS),,$(BIN)/slurm-bridge sandbox fetch)
-	$(BIN)/pytest $(or $(PYTEST_ARGS),--numprocesses 2 --dist loadfile)
+	$(BIN)/pytest $(or $(PYTEST_ARGS),--numprocesses $(WORKERS) --dist loadfile)
 
 # What needs no server, in about a minute and a half; without the mutants, which test the tests.
 FAST := $(addprefix tests/,architecture controllers docs domain extender jobs/script jobs/request leading process properties reconcile settings)

@@ -86,6 +86,10 @@ class Placeholders:
         """Start tracking a workload; only the first call counts."""
         self._book.meet(key, past, at=self._clock.monotonic())
 
+    def receive(self, pod: PodUid, past: Past) -> None:
+        """Start tracking a pod of a workload; only the first call counts."""
+        self._book.receive(pod, past, at=self._clock.monotonic())
+
     def view(self, pod: Pod, key: WorkloadKey, concerns: Concerns | None = None) -> View:
         """Return what is known for certain of a pod's placeholders.
 

@@ -130,6 +130,16 @@ def test_settings(
     assert found[check]["fix"]
 
 
+def test_a_host_that_nobody_knows(doctor: Doctor, sandbox: Sandbox) -> None:
+    config = {"slurm": {"controller_host": "127.0.0.1,nowhere.invalid"}}
+    with config_map(sandbox, "slurm-bridge-config", "config.yaml") as change:
+        change(lambda old: merged(old, config))
+        found = doctor()["hosts of Slurm"]
+
+    assert "warning" == found["verdict"]
+    assert "do not resolve: nowhere.invalid (slurm.controller_host)" in found["found"]
+
+
 def test_not_installed_there(doctor: Doctor) -> None:
     found = doctor("--release-namespace", "default")
 
