@@ -15,14 +15,11 @@ _MODULES = {
     "explain": "bridge.commands.explain",
     "doctor": "bridge.commands.doctor",
     "take-over": "bridge.commands.takeover",
-    "submit": "jobs.dry_run",
+    "submit": "bridge.commands.batch.submit",
 }
 """What implements each command. A module is imported only for its own command or for all of them:
 most of what one costs is importing what it needs.
 """
-
-_SLURM_ONLY = frozenset({"submit"})
-"""Commands without the options of `Way`."""
 
 
 def app(commands: Iterable[str] = _MODULES) -> typer.Typer:
@@ -36,8 +33,7 @@ def app(commands: Iterable[str] = _MODULES) -> typer.Typer:
     # Without a callback, Typer takes an only command for the program itself.
     made.callback()(_no_options)
     for name in commands:
-        command = import_module(_MODULES[name]).command
-        made.command(name)(command if name in _SLURM_ONLY else reaches_both(command))
+        made.command(name)(reaches_both(import_module(_MODULES[name]).command))
     return made
 
 
