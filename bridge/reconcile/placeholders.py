@@ -30,8 +30,9 @@ from bridge.domain.observation.view import Book, Concerns, Past, View
 from bridge.process import liveness
 from bridge.process.clock import Clock, pause
 from bridge.process.metrics import Metrics
-from bridge.slurm.discovery import Discovery, Snapshot
+from bridge.slurm.discovery import Discovery
 from bridge.slurm.errors import SlurmError, Unauthorized
+from bridge.slurm.snapshot import Snapshot
 
 _log = structlog.get_logger(__name__)
 
