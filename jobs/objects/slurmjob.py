@@ -1,0 +1,51 @@
+"""A SlurmJob as a whole, and how one is read from JSON."""
+
+from typing import Final
+
+import msgspec
+
+from jobs.objects.fields import JobStruct
+from jobs.objects.metadata import JobMetadata
+from jobs.objects.spec import SlurmJobSpec
+from jobs.objects.status import SlurmJobStatus
+
+GROUP: Final = "slurm-bridge.dev"
+VERSION: Final = "v1alpha1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
+KIND: Final = "SlurmJob"
+PLURAL: Final = "slurmjobs"
+
+CONTROLLER: Final = "slurm-bridge.dev/slurmjob-controller"
+"""What `spec.managedBy` says of objects that are ours; absent, it means the same."""
+
+
+class SlurmJobObject(JobStruct, frozen=True):
+    """A batch job in Kubernetes."""
+
+    metadata: JobMetadata
+    spec: SlurmJobSpec
+    status: SlurmJobStatus = SlurmJobStatus()
+
+    @property
+    def full_name(self) -> str:
+        """For people: namespace and name, or the prefix of the name it will get."""
+        name = self.metadata.name or f"{self.metadata.generate_name}…"
+        return f"{self.metadata.namespace}/{name}"
+
+    @property
+    def is_ours(self) -> bool:
+        """Check whether no other controller is named."""
+        return self.spec.managed_by in (None, CONTROLLER)
+
+
+_decoder = msgspec.json.Decoder(SlurmJobObject)
+
+
+def read(body: bytes | msgspec.Raw) -> SlurmJobObject:
+    """Read an object.
+
+    Raises:
+        msgspec.ValidationError: It is no SlurmJob; the message names the first field at fault.
+        msgspec.DecodeError: It is no JSON.
+    """
+    return _decoder.decode(body)
