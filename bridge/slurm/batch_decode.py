@@ -65,6 +65,60 @@ def job(ref: JobId | Sluid, records: Sequence[bytes]) -> BatchJob | Stranger:
     return _job(named, read, phases, mark=mark, tally=tally)
 
 
+def accounted(records: Sequence[wire.BatchAccounted], mark: BatchMark) -> BatchJob | None:
+    """Return a job that has ended from slurmdbd's records of it: one, or one for each array task.
+
+    None if one of them has no end: slurmdbd does not know yet, or never will, how it ended.
+
+    Raises:
+        ValueError: a record has no known base state.
+    """
+    first = min(records, key=lambda each: each.job_id)
+    ends = [decode.end_of(frozenset(each.state.current)) for each in records]
+    if not all(ends) or not all(each.time.end for each in records):
+        return None
+    codes = [_code(each.exit_code) for each in records]
+    return BatchJob(
+        id=JobId(first.array.job_id or first.job_id),
+        sluid=Sluid(first.sluid) if first.sluid else None,
+        phase=JobPhase.ENDED,
+        mark=mark,
+        state=",".join(first.state.current),
+        end=_worst([end for end in ends if end]),
+        exit_code=max(code for code, _ in codes),
+        signal=max(signal for _, signal in codes),
+        step_exit_code=max(_code(each.derived_exit_code)[0] for each in records),
+        restarts=max(each.restart_cnt for each in records),
+        user=first.user,
+        account=first.account,
+        partition=first.partition,
+        qos=first.qos,
+        nodes=first.nodes,
+        stdout=first.stdout_expanded,
+        stderr=first.stderr_expanded,
+        submitted_at=decode.moment(_number(first.time.submission)),
+        started_at=decode.moment(_number(first.time.start)),
+        ended_at=decode.moment(_number(max(each.time.end for each in records))),
+        array=_accounted_tasks(records, ends) if first.array.job_id else None,
+    )
+
+
+def _accounted_tasks(
+    records: Sequence[wire.BatchAccounted], ends: Sequence[JobEnd | None]
+) -> ArrayTally:
+    succeeded, failed = 0, set[int]()
+    for each, end in zip(records, ends, strict=True):
+        if end is JobEnd.COMPLETED:
+            succeeded += 1
+        else:
+            failed |= set(task_numbers(each.array.task)) or {int(each.array.task_id.number)}
+    return ArrayTally(succeeded=succeeded, failed=tuple(sorted(failed)))
+
+
+def _number(value: int) -> wire.Number:
+    return wire.Number(set=True, number=value)
+
+
 def phase_of(states: frozenset[str]) -> JobPhase:
     """Return the phase of a batch job for a base state and its flags.
 

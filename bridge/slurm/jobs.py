@@ -15,14 +15,12 @@ from bridge.domain.model.batch import BatchJob
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.placeholder import Changes, PlaceholderSpec
-from bridge.slurm import batch_decode, decode, encode, records, wire
+from bridge.slurm import batch_decode, decode, encode, records, submission, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger
 from bridge.slurm.errors import (
     ALREADY_DONE,
     INVALID_JOB_ID,
-    LostReply,
-    Malformed,
     NotFound,
     Rejected,
     translating,
@@ -63,22 +61,7 @@ async def submit(client: SlurmClient, spec: PlaceholderSpec) -> JobId:
         Rejected: it was rejected, with Slurm's message for the user.
         SlurmError: it was not accepted for another reason.
     """
-    operation = "job.submit"
-    try:
-        answer = await client.call(
-            operation, "slurm_post_job_submit", body=encode.submission(spec), answer=Answer
-        )
-    except Rejected as refusal:
-        # slurmrestd may report an error (an unknown flag: HTTP 500) and still submit the job.
-        if refusal.job_id:
-            return JobId(refusal.job_id)
-        raise
-    except Malformed as error:
-        raise LostReply(operation, error.words, status=error.status) from error
-    if not answer.job_id:
-        # A rejection may be HTTP 200 with warnings only, for example for a field of the wrong type.
-        raise Rejected(operation, _remarks(answer) or "the response has no job id and no reason")
-    return JobId(answer.job_id)
+    return await submission.send(client, encode.submission(spec))
 
 
 async def job(client: SlurmClient, ref: JobId | Sluid) -> SlurmJob | Stranger:
@@ -394,7 +377,3 @@ def _by_id(told: States, *, arrays: bool = False) -> dict[JobId, frozenset[str]]
     for id_, those in tasks.items():
         states[id_] = states.get(id_, frozenset()) | those
     return states
-
-
-def _remarks(answer: Answer) -> str:
-    return "; ".join(remark.description for remark in answer.warnings or ())

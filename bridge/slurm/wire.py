@@ -272,6 +272,8 @@ class AccountedArray(Struct, frozen=True):
 
     job_id: int = 0
     task_id: Number = NONE
+    task: str = ""
+    """The tasks of a record that has several: `4-99`."""
 
 
 class AccountedState(Struct, frozen=True):
@@ -300,6 +302,7 @@ class BatchAccounted(Struct, frozen=True):
     job_id: int
     state: AccountedState
     time: AccountedBatchTime
+    sluid: str = ""
     comment: BatchComment = BatchComment()
     exit_code: ExitCode = ExitCode()
     derived_exit_code: ExitCode = ExitCode()
@@ -307,7 +310,7 @@ class BatchAccounted(Struct, frozen=True):
     restart_cnt: int = 0
     nodes: str = ""
     user: str = ""
-    account: str | None = ""
+    account: str = ""
     partition: str = ""
     qos: str = ""
     stdout_expanded: str = ""
