@@ -2,9 +2,8 @@
 
 import typer
 
-from bridge.commands import doctor, explain, nodes, queue, takeover, why
+from bridge.commands import doctor, explain, nodes, queue, submit, takeover, why
 from bridge.commands.options import reaches_both
-from jobs import dry_run
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -19,9 +18,9 @@ for name, command in (
     ("explain", explain.command),
     ("doctor", doctor.command),
     ("take-over", takeover.command),
+    ("submit", submit.command),
 ):
     app.command(name)(reaches_both(command))
-app.command("submit")(dry_run.command)
 
 
 def main() -> None:

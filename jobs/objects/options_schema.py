@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from jobs.objects.schema import Schema
 from jobs.script.getopt import Takes
-from jobs.script.options import OPTIONS, SbatchOption, Treatment
+from jobs.script.options import BY_FIELD, OPTIONS, SbatchOption, Treatment
 
 LONGEST_VALUE: Final = 16_384
 """Characters of one option's value, as of a directive."""
@@ -17,6 +17,13 @@ def options_schema() -> Schema:
         "type": "object",
         "properties": {each.field: _schema(each) for each in kept},
     }
+
+
+def as_stored(name: str, value: str | bool) -> str | bool:  # noqa: FBT001  # a value of an option
+    """Return a value as an object has it: "" for an option that stands without its value."""
+    option = BY_FIELD.get(name)
+    perhaps = option is not None and option.takes is Takes.PERHAPS
+    return "" if perhaps and value is True else value
 
 
 def _field(option: SbatchOption[Any]) -> str:
