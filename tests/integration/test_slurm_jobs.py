@@ -62,7 +62,8 @@ class Namespace:
             raise
 
     def status(self, name: str) -> dict[str, Any]:
-        return (self.get(name) or {}).get("status", {})
+        found: dict[str, Any] = (self.get(name) or {}).get("status", {})
+        return found
 
     def await_phase(self, name: str, *phases: str) -> dict[str, Any]:
         wait_until(
