@@ -9,6 +9,7 @@ from bridge.kube.cache import Cache
 from bridge.kube.watch import Reflector
 from bridge.leading.workqueue import WorkQueue
 from bridge.process import liveness
+from bridge.process.clock import pause
 from bridge.process.lifetime import Service
 from bridge.process.policy_file import PolicyFile
 from bridge.reconcile.leadership import Leadership
@@ -26,6 +27,7 @@ from jobs.controller.submitting import BatchSubmitter
 from jobs.lifecycle.facts import JobPolicy
 from jobs.objects.slurmjob import SlurmJobObject
 
+_LOOK_S = 0.2
 _WORKERS = 8
 _SUBMITS = 4
 """At a time; slurmctld takes one after another anyway."""
@@ -63,7 +65,10 @@ class SlurmJobs:
     async def control(self, term: Leadership, stop: asyncio.Event) -> None:
         """See to SlurmJobs while this process leads."""
         program = self._program
-        await self._objects.synced.wait()
+        while not self._objects.synced.is_set():
+            await pause(_LOOK_S, stop)  # the definition may be missing for good
+            if stop.is_set():
+                return
         queue: WorkQueue[WorkloadKey] = WorkQueue(rng=program.rng)
         poll_s = program.settings.controllers.poll_interval_s
         batch_jobs = BatchJobs(
@@ -98,7 +103,6 @@ class SlurmJobs:
                 submitter=submitter,
             ),
             policy=JobPolicy(poll_interval=timedelta(seconds=poll_s)),
-            clock=program.clock,
             metrics=program.metrics,
             set_aside=program.set_aside,
         )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from bridge.domain.ids import JobId, WorkloadKey
 from bridge.domain.model.batch import BatchJob, BatchMark
@@ -78,9 +79,9 @@ class BatchJobs:
         """Return a SlurmJob's jobs as last read; later writes may be missing."""
         return self._by_key.get(key, ())
 
-    def keys(self) -> Iterator[WorkloadKey]:
-        """Yield the uids of all SlurmJobs that have a job in Slurm."""
-        yield from self._by_key
+    def now(self) -> datetime:
+        """Return the time to decide by: Slurm's, if this machine's clock differs from it."""
+        return self._placeholders.now()
 
     def submitted(self, job_id: JobId, mark: BatchMark) -> None:
         """Note a job that Slurm has just accepted."""

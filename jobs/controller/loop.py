@@ -19,7 +19,6 @@ from bridge.kube.client import KubeClient
 from bridge.leading import worker
 from bridge.leading.worker import Aside
 from bridge.leading.workqueue import WorkQueue
-from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
 from bridge.slurm import batch
 from bridge.slurm.client import SlurmClient
@@ -50,7 +49,6 @@ class SlurmJobLoop:
         submitter: BatchSubmitter,
         actuator: JobActuator,
         policy: JobPolicy,
-        clock: Clock,
         metrics: Metrics,
         set_aside: Oddities,
     ) -> None:
@@ -63,7 +61,6 @@ class SlurmJobLoop:
         self._submitter = submitter
         self._actuator = actuator
         self._policy = policy
-        self._clock = clock
         self._metrics = metrics
         self._set_aside = set_aside
         self._dwell = Dwell()
@@ -110,7 +107,7 @@ class SlurmJobLoop:
     # -- gather -----------------------------------------------------------------------------------
 
     def _gather(self, key: WorkloadKey, job: SlurmJobObject) -> JobFacts:
-        now = self._clock.now()
+        now = self._batch_jobs.now()
         facts = JobFacts(
             job=job,
             seen=self._batch_jobs.seen(job),

@@ -3,13 +3,14 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from bridge.domain.ids import ClusterId, JobId, WorkloadKey
 from bridge.domain.model import batch
 from bridge.domain.model.batch import ArrayTally, BatchJob, BatchMark
 from bridge.domain.model.jobs import JobEnd, JobPhase
-from bridge.slurm import batch_decode
+from bridge.slurm import batch_decode, wire
 from bridge.slurm.decode import Stranger
 
 MARK = BatchMark(
@@ -140,3 +141,56 @@ def test_what_cannot_be_understood_is_set_aside_with_whose_it_is() -> None:
         assert isinstance(found, Stranger)
         assert found.unreadable
         assert (MARK.cluster, MARK.key) == (found.cluster, found.workload)
+
+
+def accounted(**changes: Any) -> wire.BatchAccounted:
+    plain = {
+        "job_id": 7,
+        "sluid": "sAVSM7YPWFKK00",
+        "state": {"current": ["COMPLETED"]},
+        "time": {"submission": 1_795_253_000, "start": 1_795_253_100, "end": 1_795_253_200},
+        "array": {"job_id": 0, "task_id": {"set": False, "infinite": False, "number": 0}},
+        "user": "alice",
+    }
+    return msgspec.convert({**plain, **changes}, wire.BatchAccounted)
+
+
+def test_a_purged_job_is_told_by_its_record_as_if_slurm_still_knew_it() -> None:
+    failed = accounted(state={"current": ["FAILED"]}, exit_code=code(3))
+
+    job = batch_decode.accounted([failed], MARK)
+
+    assert job is not None
+    assert job.is_over
+    assert (JobEnd.FAILED, 3, "alice", None) == (job.end, job.exit_code, job.user, job.array)
+    assert job.ended_at is not None
+
+
+@pytest.mark.parametrize(
+    "open_", [{"state": {"current": ["RUNNING"]}}, {"time": {"start": 1, "end": 0}}]
+)
+def test_a_record_without_an_end_says_nothing_of_it(open_: dict[str, Any]) -> None:
+    assert batch_decode.accounted([accounted(**open_)], MARK) is None
+    assert batch_decode.accounted([accounted(), accounted(job_id=8, **open_)], MARK) is None
+
+
+def test_an_array_is_told_by_all_of_its_records() -> None:
+    records = [
+        accounted(job_id=8, array={"job_id": 7, "task_id": number(0)}),
+        accounted(
+            job_id=9,
+            array={"job_id": 7, "task_id": number(1)},
+            state={"current": ["FAILED"]},
+            exit_code=code(2),
+        ),
+        accounted(
+            job_id=7,
+            array={"job_id": 7, "task_id": number(0), "task": "2-3"},
+            state={"current": ["CANCELLED"]},
+        ),
+    ]
+
+    job = batch_decode.accounted(records, MARK)
+
+    assert job is not None
+    assert (JobId(7), ArrayTally(succeeded=1, failed=(1, 2, 3))) == (job.id, job.array)
