@@ -26,11 +26,6 @@ class JobMutant:
 
 MUTANTS = [
     JobMutant(
-        name="acts on a view older than its last write",
-        before="if facts.seen.fresh or decision.actions == (Wait(),):",
-        after="if True:",
-    ),
-    JobMutant(
         name="submits before it is sure that there is none",
         before="    if not facts.seen.surely_none:\n        return JobColumn.UNKNOWN\n    if not needs_archive",
         after="    if False:\n        return JobColumn.UNKNOWN\n    if not needs_archive",
@@ -44,11 +39,6 @@ MUTANTS = [
         name="leaves the jobs of earlier attempts alone",
         before="if job is not place.job and job.phase is not JobPhase.ENDED",
         after="if False",
-    ),
-    JobMutant(
-        name="submits what had ended, once it is purged",
-        before='if job.status.phase in ("Succeeded", "Failed"):',
-        after="if False:",
     ),
     JobMutant(
         name="takes an earlier attempt's job for the present one",

@@ -66,6 +66,8 @@ class World:
         self.ids = itertools.count(7)
         self.versions = itertools.count(2)
         self.leader = Leader(cached=self.job)
+        self.cancelled: set[JobId] = set()
+        """Jobs that the leader cancelled."""
         self.ended = ""
         self.history: list[str] = []
 
@@ -253,6 +255,7 @@ class World:
         found = self.slurm.get(id_)
         if found is not None and found.phase in LIVE and self.rng.random() < 0.8:
             self.end(found, JobEnd.CANCELLED)
+            self.cancelled.add(id_)
         self.leader.book.wrote(UID, at=self.clock_s)
 
     def write(self, job: SlurmJobObject, new: SlurmJobObject) -> None:
@@ -295,10 +298,21 @@ class World:
             self.ended = phase
             assert self.job.status.reason != "JobLost", "it was given up although its end is known"
             told = self.accounts[JobId(self.job.status.job_id or 0)]
+            assert told.id not in self.cancelled, "our own cancel was told as its end"
             assert (phase == "Succeeded") == (told.end is JobEnd.COMPLETED)
 
     def live(self) -> list[BatchJob]:
         return [job for job in self.slurm.values() if job.phase in LIVE]
+
+    def is_wanted(self, job: BatchJob) -> bool:
+        """Check whether the job may run to its end; others the leader has to cancel."""
+        owner = self.job
+        return (
+            owner is not None
+            and owner.metadata.deletion_timestamp is None
+            and not owner.spec.suspend
+            and job.mark.attempt == max(owner.status.attempt, 1)
+        )
 
     def settle(self) -> None:
         """Left alone, everything comes to an end."""
@@ -310,7 +324,7 @@ class World:
             with contextlib.suppress(Lost):
                 self.look()
             if number % 3 == 0:
-                for job in self.live():
+                for job in filter(self.is_wanted, self.live()):
                     self.end(job, JobEnd.COMPLETED)
             self.check()
         assert not self.live(), "a job lives on"
