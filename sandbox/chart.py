@@ -138,6 +138,7 @@ def _values(instance: Instance, user: Identity) -> dict[str, Any]:
                 "url": instance.url("slurmrestd"),
                 "controller_host": "127.0.0.1",
                 "controller_port": instance.ports["slurmctld"],
+                "kick": True,
                 "partition": slurm_conf.PARTITION,
                 "user": user.name,
                 "group": user.name,

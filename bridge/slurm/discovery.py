@@ -30,6 +30,7 @@ from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger
 from bridge.slurm.errors import Malformed, NotFound, SlurmError
 from bridge.slurm.jobs import JobListing
+from bridge.slurm.kick import EndedJob, ended_job
 from bridge.slurm.snapshot import Snapshot
 from slurmclient.watching.in_turn import in_turn
 
@@ -116,6 +117,9 @@ class Discovery:
         """The listing of the last whole reading."""
         self.slurms_time: ClockReading | None = None
         """What slurmctld's clock said when it was last asked; None if it never did."""
+        self.cycle_s = 0.0
+        """How long Slurm's scheduler last ran."""
+        self._last_ended: EndedJob | None = None
         self._controller_start = 0
         self._trusted_until = 0.0
         self._ours: dict[JobId, SlurmJob | BatchJob] = {}
@@ -131,6 +135,12 @@ class Discovery:
         self._is_behind = False
         self._left: dict[JobId, float] = {}
         """New jobs that are still pending and not fetched yet → since when."""
+
+    @property
+    def last_ended(self) -> EndedJob | None:
+        """The last job of ours seen to end, if slurmctld still remembers it."""
+        ended = self._last_ended
+        return ended if ended and ended.id in self._ours else None
 
     def note_submitted(self, job_id: JobId, identity: Identity) -> None:
         """Record a job we have just submitted; it need not be fetched before it starts."""
@@ -217,6 +227,7 @@ class Discovery:
         answer = await self._client.call("diag", "slurm_get_diag", answer=wire.Diagnosis)
         if (told := decode.moment(answer.statistics.req_time)) is not None:
             self.slurms_time = ClockReading(told=told, asked_s=asked_s, answered_s=self._clock())
+        self.cycle_s = answer.statistics.schedule_cycle_last / 1_000_000
         start = answer.statistics.req_time_start.positive or 0
         if start and start == self._controller_start:
             return False
@@ -226,6 +237,7 @@ class Discovery:
         self._unreadable.clear()
         self._controller_start = start
         self._last = None
+        self._last_ended = None
         return True
 
     def _news(
@@ -240,9 +252,9 @@ class Discovery:
         for id_, states in seen.items():
             known = self._ours.get(id_)
             if isinstance(known, SlurmJob) and _has_just_completed(known, states):
-                self._ours[id_] = replace(
-                    known, phase=JobPhase.ENDED, states=states, end=JobEnd.COMPLETED
-                )
+                over = replace(known, phase=JobPhase.ENDED, states=states, end=JobEnd.COMPLETED)
+                self._ours[id_] = over
+                self._last_ended = ended_job(known, over) or self._last_ended
         self._last = None
         changed = [id_ for id_, states in seen.items() if self._needs_look(id_, states)]
         new = (id_ for id_ in changed if seen[id_] == _PENDING and id_ not in self._ours)
@@ -292,6 +304,10 @@ class Discovery:
             self._set_aside_undecoded(id_, str(error))
             return False
         before = self._ours.pop(id_, None), self._unreadable.pop(id_, None)
+        was = before[0]
+        if isinstance(found, SlurmJob) and found.identity.cluster == self._cluster:
+            known = was if isinstance(was, SlurmJob) else None
+            self._last_ended = ended_job(known, found) or self._last_ended
         why = self._classify(id_, found, states)
         if why:
             self._report(id_, why)

@@ -259,10 +259,10 @@ def test_a_script_becomes_a_slurm_job(cluster: Cluster, tmp_path: Path) -> None:
         "suspend": False,
     } == stored["spec"]
 
-    named = CliRunner().invoke(plugin.app, ["submit", str(file), *where, "--name", "mine"])
+    named = CliRunner().invoke(plugin.app(), ["submit", str(file), *where, "--name", "mine"])
     assert "slurmjob.slurm-bridge.dev/mine created" in named.stdout
     beyond = ["submit", str(file), *where, "--set", "account=physics"]
-    refused_by_policy = CliRunner().invoke(plugin.app, beyond)
+    refused_by_policy = CliRunner().invoke(plugin.app(), beyond)
     assert 2 == refused_by_policy.exit_code
     assert "spec.options.account: refused: users may not set it" in refused_by_policy.stderr
 

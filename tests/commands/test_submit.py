@@ -18,7 +18,7 @@ def run() -> Run:
     """Run `kubectl slurm …` where there is no cluster at all."""
 
     def call(*arguments: str) -> Result:
-        return CliRunner().invoke(plugin.app, arguments)
+        return CliRunner().invoke(plugin.app(), arguments)
 
     return call
 

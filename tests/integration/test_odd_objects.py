@@ -163,7 +163,7 @@ def test_a_rank_of_5000_digits_stops_nobody(
 
 
 @pytest.mark.attack(
-    "name somebody else's workload on a running pod, in 200 kB",
+    "name somebody else's workload on a running pod",
     "policy `bypass`; the recorded grant is believed",
 )
 def test_a_pod_that_names_another_workload_keeps_its_placeholder(
@@ -174,7 +174,7 @@ def test_a_pod_that_names_another_workload_keeps_its_placeholder(
     worlds.await_phase("odd", "Running")
     job = worlds.await_live(uid)
     with Api(full_sandbox.user_kubeconfig("mallory", "system:masters", BREAK_GLASS)) as mallory:
-        notes = {names.WORKLOAD_ANNOTATION: "x" * 200_000}
+        notes = {names.WORKLOAD_ANNOTATION: "somebody-else"}
         mallory.patch(f"{worlds.path}/pods/odd", {"metadata": {"annotations": notes}})
         ends = {"metadata": {"annotations": played(seconds=0)}}
         mallory.patch(f"{worlds.path}/pods/odd", ends)
