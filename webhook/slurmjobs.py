@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import tzinfo
+from typing import TypeVar
 
 import msgspec
 
@@ -9,9 +10,10 @@ from bridge.domain.request.rules import SLURM_JOB, Policy
 from bridge.process.clock import Clock
 from jobs.admission import review as admission
 from jobs.objects import slurmjob
-from jobs.objects.slurmjob import SlurmJobObject
 from webhook import wire
 from webhook.reviewing import Reviewed
+
+T = TypeVar("T")
 
 
 class SlurmJobReviewer:
@@ -29,22 +31,23 @@ class SlurmJobReviewer:
 
     def mutate(self, review: wire.Review) -> Reviewed:
         """Record who creates the object."""
-        job = _read(review)
-        verdict = admission.mutate(job, review.requester, self._policy())
-        return Reviewed(name=job.full_name, verdict=verdict)
+        metadata = _read(review, slurmjob.read_metadata)
+        metadata = msgspec.structs.replace(metadata, namespace=review.namespace)
+        verdict = admission.mutate(metadata, review.requester, self._policy())
+        return Reviewed(name=metadata.full_name, verdict=verdict)
 
     def validate(self, review: wire.Review) -> Reviewed:
         """Return everything that is wrong with the object."""
-        job = _read(review)
+        job = _read(review, slurmjob.read)
+        metadata = msgspec.structs.replace(job.metadata, namespace=review.namespace)
+        job = msgspec.structs.replace(job, metadata=metadata)
         now = self._clock.now().astimezone(self._zone)
         verdict = admission.validate(job, review.requester, self._policy(), now)
-        return Reviewed(name=job.full_name, verdict=verdict)
+        return Reviewed(name=metadata.full_name, verdict=verdict)
 
 
-def _read(review: wire.Review) -> SlurmJobObject:
+def _read(review: wire.Review, read: Callable[[bytes], T]) -> T:
     try:
-        job = slurmjob.read(review.document)
+        return read(review.document)
     except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors too
         raise wire.MalformedObjectError(f"request.object is not a SlurmJob: {error}") from error
-    metadata = msgspec.structs.replace(job.metadata, namespace=review.namespace)
-    return msgspec.structs.replace(job, metadata=metadata)

@@ -15,7 +15,7 @@ _MODULES = {
     "explain": "bridge.commands.explain",
     "doctor": "bridge.commands.doctor",
     "take-over": "bridge.commands.takeover",
-    "submit": "bridge.commands.submit",
+    "submit": "bridge.commands.batch.submit",
 }
 """What implements each command. A module is imported only for its own command or for all of them:
 most of what one costs is importing what it needs.

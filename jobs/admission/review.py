@@ -15,6 +15,7 @@ from bridge.domain.faults import MOST_FAULTS, Fault, bounded
 from bridge.domain.request.rules import SLURM_JOB, Policy, Requester
 from jobs.admission.paths import in_object
 from jobs.identity import asking
+from jobs.objects.metadata import JobMetadata
 from jobs.objects.slurmjob import SlurmJobObject
 from jobs.request import build
 from jobs.request.origin import ScriptOrigin
@@ -25,9 +26,12 @@ _ANY_DIRECTORY = "/"
 """Which one it will be depends on the rule, and no fault depends on which one it is."""
 
 
-def mutate(job: SlurmJobObject, requester: Requester, policy: Policy) -> Verdict:
-    """Record who creates the object, over whatever the author has written there."""
-    return Verdict(patch=tuple(authorship.recorded(_authorship(job, requester), policy)))
+def mutate(metadata: JobMetadata, requester: Requester, policy: Policy) -> Verdict:
+    """Record who creates the object, over whatever the author has written there.
+
+    The API server has not compared the object with its definition yet, and will say by itself what is wrong with it.
+    """
+    return Verdict(patch=tuple(authorship.recorded(_authorship(metadata, requester), policy)))
 
 
 def validate(job: SlurmJobObject, requester: Requester, policy: Policy, now: datetime) -> Verdict:
@@ -39,7 +43,7 @@ def validate(job: SlurmJobObject, requester: Requester, policy: Policy, now: dat
         policy: The rules.
         now: With the zone that times in scripts are meant in.
     """
-    misattributed = tuple(authorship.misattributed(_authorship(job, requester)))
+    misattributed = tuple(authorship.misattributed(_authorship(job.metadata, requester)))
     if not job.is_ours:
         return Verdict(faults=bounded(misattributed))
     spec = job.spec
@@ -68,13 +72,13 @@ _UNKNOWN_SCRIPT = "#!/bin/sh\n"
 """In the place of one that stands elsewhere: its options are those of the object alone."""
 
 
-def _authorship(job: SlurmJobObject, requester: Requester) -> Authorship:
+def _authorship(metadata: JobMetadata, requester: Requester) -> Authorship:
     return Authorship(
         kind=SLURM_JOB,
-        namespace=job.metadata.namespace,
+        namespace=metadata.namespace,
         requester=requester,
-        annotations=job.metadata.annotations,
-        controller_uid=job.metadata.controller_uid,
+        annotations=metadata.annotations,
+        controller_uid=metadata.controller_uid,
     )
 
 
@@ -88,5 +92,5 @@ def _not_permitted(
     job: SlurmJobObject, options: ChosenOptions, requester: Requester, policy: Policy
 ) -> Iterator[Fault]:
     yield from asking.never_allowed(options)
-    author = _authorship(job, requester)
+    author = _authorship(job.metadata, requester)
     yield from authorship.not_permitted(author, asking.ask(options), policy)

@@ -33,6 +33,11 @@ class JobMetadata(JobStruct, frozen=True):
     """None if the list does not exist: a patch must create it then."""
 
     @property
+    def full_name(self) -> str:
+        """For people: namespace and name, or the prefix of the name it will get."""
+        return f"{self.namespace}/{self.name or f'{self.generate_name}…'}"
+
+    @property
     def controller_uid(self) -> str:
         """The uid of the controlling owner; "" without one."""
         return next((owner.uid for owner in self.owner_references if owner.controller), "")

@@ -29,8 +29,7 @@ class SlurmJobObject(JobStruct, frozen=True):
     @property
     def full_name(self) -> str:
         """For people: namespace and name, or the prefix of the name it will get."""
-        name = self.metadata.name or f"{self.metadata.generate_name}…"
-        return f"{self.metadata.namespace}/{name}"
+        return self.metadata.full_name
 
     @property
     def is_ours(self) -> bool:
@@ -38,7 +37,22 @@ class SlurmJobObject(JobStruct, frozen=True):
         return self.spec.managed_by in (None, CONTROLLER)
 
 
+class _Head(JobStruct, frozen=True):
+    metadata: JobMetadata
+
+
 _decoder = msgspec.json.Decoder(SlurmJobObject)
+_head = msgspec.json.Decoder(_Head)
+
+
+def read_metadata(body: bytes | msgspec.Raw) -> JobMetadata:
+    """Read the metadata alone, of an object that nobody has looked at yet.
+
+    Raises:
+        msgspec.ValidationError: It has none; the message names the first field at fault.
+        msgspec.DecodeError: It is no JSON.
+    """
+    return _head.decode(body).metadata
 
 
 def read(body: bytes | msgspec.Raw) -> SlurmJobObject:

@@ -235,6 +235,14 @@ def test_a_user_sees_every_fault_with_its_line(cluster: Cluster) -> None:
     assert "Warning: spec.script: line 5: this directive comes after" in done.stderr
 
 
+def test_the_api_server_says_all_that_is_wrong_with_the_form(cluster: Cluster) -> None:
+    """The webhook that mutates comes first, and leaves that to it."""
+    said = refused(cluster, {"script": 5, "suspend": "yes", "args": "small"})
+
+    for field in ("spec.script", "spec.suspend", "spec.args"):
+        assert field in said
+
+
 def test_a_script_becomes_a_slurm_job(cluster: Cluster, tmp_path: Path) -> None:
     """`kubectl slurm submit`, with its arguments, options and environment."""
     file = tmp_path / "Train_1.sh"
@@ -245,7 +253,7 @@ def test_a_script_becomes_a_slurm_job(cluster: Cluster, tmp_path: Path) -> None:
     )
     more = ("--set", "nodes=2", "--set", "hold", "--set", "exclusive", "--env", "SEED=7")
     done = CliRunner().invoke(
-        plugin.app, ["submit", str(file), *where, *more, "-o", "json", "--", "small", "-x"]
+        plugin.app(), ["submit", str(file), *where, *more, "-o", "json", "--", "small", "-x"]
     )
 
     assert 0 == done.exit_code, done.output

@@ -5,13 +5,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from bridge.domain import names
+from bridge.domain import faults, names
 from bridge.domain.admission.review import Verdict
+from bridge.domain.faults import LONGEST_TEXT, MOST_FAULTS
 from bridge.domain.request.rules import Choice, Patterns, Policy, Range, Requester, Rule
 from jobs.admission import review
 from jobs.objects import slurmjob
 from jobs.objects.slurmjob import SlurmJobObject
+from jobs.script.options import BY_FIELD
 
 ALICE = Requester(user="alice", groups=("physics",))
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
@@ -36,6 +40,27 @@ def job(
     return slurmjob.read(json.dumps({"metadata": metadata, "spec": fields}).encode())
 
 
+_PIECES = (
+    "#!/bin/sh\n",
+    "#SBATCH ",
+    "--mem=",
+    "4Q",
+    " ",
+    "\n",
+    "'",
+    '"',
+    "\\",
+    "--",
+    "\0",
+    "-N",
+    "é",
+)
+
+
+def told_of(verdict: Verdict) -> str:
+    return faults.told(verdict.faults)
+
+
 def validated(new: SlurmJobObject, *rules: Rule, by: Requester = ALICE) -> Verdict:
     return review.validate(new, by, policy(*rules), NOW)
 
@@ -54,14 +79,14 @@ def test_who_creates_it_is_written_over_what_the_author_wrote() -> None:
         names.REQUESTER_ANNOTATION.replace("/", "~1"): "alice",
         names.RULES_ANNOTATION.replace("/", "~1"): "lab",
     }
-    patch = review.mutate(job(annotations=forged), ALICE, policy()).patch
+    patch = review.mutate(job(annotations=forged).metadata, ALICE, policy()).patch
 
     assert [
         {"op": "add", "path": f"/metadata/annotations/{key}", "value": value}
         for key, value in written.items()
     ] == [*patch]
     ours = {names.REQUESTER_ANNOTATION: "alice", names.RULES_ANNOTATION: "lab"}
-    assert () == review.mutate(job(annotations=ours), ALICE, policy()).patch
+    assert () == review.mutate(job(annotations=ours).metadata, ALICE, policy()).patch
 
 
 def test_another_webhook_cannot_change_who_created_it() -> None:
@@ -167,6 +192,23 @@ def test_a_script_that_stands_elsewhere_is_looked_at_later() -> None:
 
     assert not told(job(None, scriptFrom=key))
     assert "spec.options.mem" in told(job(None, scriptFrom=key, options={"mem": "4Q"}))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    script=st.text(min_size=1, max_size=300)
+    | st.lists(st.sampled_from(_PIECES), min_size=1).map("".join),
+    options=st.dictionaries(
+        st.sampled_from([*BY_FIELD]), st.text(max_size=20) | st.integers() | st.booleans()
+    ),
+)
+def test_whatever_is_sent_gets_an_answer_of_bounded_length(
+    script: str, options: dict[str, Any]
+) -> None:
+    verdict = validated(job(script, options=options))
+
+    assert len(told_of(verdict).encode()) <= LONGEST_TEXT
+    assert len(verdict.warnings) <= MOST_FAULTS
 
 
 def test_no_job_waits_for_itself() -> None:
