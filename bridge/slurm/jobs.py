@@ -15,7 +15,8 @@ from bridge.domain.model.batch import BatchJob
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.placeholder import Changes, PlaceholderSpec
-from bridge.slurm import batch_decode, decode, encode, records, submission, wire
+from bridge.slurm import decode, encode, records, submission, wire
+from bridge.slurm.batch_jobs import decoding
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger
 from bridge.slurm.errors import (
@@ -72,8 +73,8 @@ async def job(client: SlurmClient, ref: JobId | Sluid) -> SlurmJob | Stranger:
         SlurmError: it could not be read.
     """
     read = await records.read(client, ref)
-    if batch_decode.is_marked(own := records.of(ref, read)):
-        return batch_decode.stranger(own)
+    if decoding.is_marked(own := records.of(ref, read)):
+        return decoding.stranger(own)
     return await _placeholder(client, ref, read)
 
 
@@ -84,8 +85,8 @@ async def marked_job(client: SlurmClient, ref: JobId | Sluid) -> SlurmJob | Batc
     It raises what `job` does.
     """
     read = await records.read(client, ref)
-    if batch_decode.is_marked(records.of(ref, read)):
-        return batch_decode.job(ref, [each.raw for each in read])
+    if decoding.is_marked(records.of(ref, read)):
+        return decoding.job(ref, [each.raw for each in read])
     return await _placeholder(client, ref, read)
 
 

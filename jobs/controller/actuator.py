@@ -12,7 +12,7 @@ from bridge.domain.model.batch import BatchMark
 from bridge.kube import errors as kube_errors
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
-from bridge.slurm import batch
+from bridge.slurm.batch_jobs import calls
 from bridge.slurm.client import SlurmClient
 from jobs.controller import resource
 from jobs.controller.batch_jobs import BatchJobs
@@ -87,7 +87,7 @@ class JobActuator:
                 await self._submitter.submit(job, self.mark(job, attempt))
             case CancelBatch(job_id=job_id, sluid=sluid):
                 try:
-                    await batch.cancel(self._slurm, job_id, sluid, self.mark(job, 1))
+                    await calls.cancel(self._slurm, job_id, sluid, self.mark(job, 1))
                 finally:
                     self._batch_jobs.wrote(WorkloadKey(job.metadata.uid))
             case Report(status=status):

@@ -11,10 +11,11 @@ from bridge.domain.ids import JobId, Sluid, WorkloadKey
 from bridge.domain.model.batch import BatchJob, BatchMark
 from bridge.process import liveness
 from bridge.process.clock import Clock
-from bridge.slurm import accounting, batch
+from bridge.slurm import accounting
+from bridge.slurm.batch_jobs import calls
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import SlurmError, TooOld
-from jobs.lifecycle.facts import Archive, Archived
+from jobs.lifecycle.situation import Archive, Archived
 from jobs.objects.slurmjob import SlurmJobObject
 
 _log = structlog.get_logger(__name__)
@@ -107,7 +108,7 @@ class Archives:
     async def _look_up(self, question: _Question) -> BatchJob | bool:
         ref = question.sluid or question.job_id
         if ref is not None:
-            return await batch.recorded(self._slurm, ref, question.mark)
-        return await batch.search(
+            return await calls.recorded(self._slurm, ref, question.mark)
+        return await calls.search(
             self._slurm, question.mark, since=question.since, name="", user=""
         )

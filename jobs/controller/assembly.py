@@ -24,7 +24,7 @@ from jobs.controller.loop import SlurmJobLoop
 from jobs.controller.preparing import Preparer
 from jobs.controller.resource import SLURM_JOBS
 from jobs.controller.submitting import BatchSubmitter
-from jobs.lifecycle.facts import JobPolicy
+from jobs.lifecycle.situation import JobPolicy
 from jobs.objects.slurmjob import SlurmJobObject
 
 _LOOK_S = 0.2

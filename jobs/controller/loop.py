@@ -20,7 +20,7 @@ from bridge.leading import worker
 from bridge.leading.worker import Aside
 from bridge.leading.workqueue import WorkQueue
 from bridge.process.metrics import Metrics
-from bridge.slurm import batch
+from bridge.slurm.batch_jobs import calls
 from bridge.slurm.client import SlurmClient
 from jobs.controller import resource
 from jobs.controller.actuator import JobActuator
@@ -28,7 +28,7 @@ from jobs.controller.archive import Archives
 from jobs.controller.batch_jobs import BatchJobs
 from jobs.controller.submitting import BatchSubmitter
 from jobs.lifecycle import table
-from jobs.lifecycle.facts import JobFacts, JobPolicy
+from jobs.lifecycle.situation import JobFacts, JobPolicy
 from jobs.objects.slurmjob import SlurmJobObject
 
 _log = structlog.get_logger(__name__)
@@ -156,7 +156,7 @@ class SlurmJobLoop:
                 continue
             if await self._is_gone(job.mark.namespace, job.mark.name, key):
                 _log.warning("slurm_job.orphan_cancelled", job_id=job.id, uid=key)
-                await batch.cancel(self._slurm, job.id, job.sluid, job.mark)
+                await calls.cancel(self._slurm, job.id, job.sluid, job.mark)
         if not live:
             self._batch_jobs.forget(key)
             self._met.pop(key, None)

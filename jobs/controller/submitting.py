@@ -8,11 +8,12 @@ from bridge.domain.faults import shortened
 from bridge.domain.ids import WorkloadKey
 from bridge.domain.model.batch import BatchMark
 from bridge.process.clock import Clock
-from bridge.slurm import batch, errors
+from bridge.slurm import errors
+from bridge.slurm.batch_jobs import calls
 from bridge.slurm.client import SlurmClient
 from jobs.controller.batch_jobs import BatchJobs
 from jobs.controller.preparing import NotPossible, Preparer
-from jobs.lifecycle.facts import NotSubmitted
+from jobs.lifecycle.situation import NotSubmitted
 from jobs.objects.slurmjob import SlurmJobObject
 
 _log = structlog.get_logger(__name__)
@@ -84,7 +85,7 @@ class BatchSubmitter:
         may_still_happen = True
         try:
             async with self._slots:
-                job_id = await batch.submit(self._slurm, fields, mark)
+                job_id = await calls.submit(self._slurm, fields, mark)
         except errors.LostReply:
             raise
         except errors.SlurmError as error:

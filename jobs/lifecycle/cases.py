@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from bridge.domain.model.batch import BatchJob
-from jobs.lifecycle.facts import JobFacts, JobPolicy
+from jobs.lifecycle.situation import JobFacts, JobPolicy
 from jobs.objects.slurmjob import SlurmJobObject
 
 

@@ -11,7 +11,7 @@ from bridge.domain import hostlist
 from bridge.domain.faults import shortened
 from bridge.domain.lifecycle.reasons import condition_reason
 from bridge.domain.model.batch import ArrayTally, BatchJob
-from jobs.lifecycle.facts import JobFacts, JobPolicy
+from jobs.lifecycle.situation import JobFacts, JobPolicy
 from jobs.objects.status import (
     LONGEST_MESSAGE,
     LONGEST_NODES,
@@ -32,7 +32,7 @@ CONDITIONS = ("Submitted", "Running", "Suspended", "Complete", "Failed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class NewStatus:
     """What is to be said."""
 
     phase: JobPhase
@@ -45,7 +45,7 @@ class Said:
     """The conditions that hold, and the reason of each."""
 
 
-def status(facts: JobFacts, policy: JobPolicy, said: Said) -> SlurmJobStatus:
+def status(facts: JobFacts, policy: JobPolicy, said: NewStatus) -> SlurmJobStatus:
     """Return the status that says this; the one that is there if it says so already."""
     before = facts.job.status
     base = before if said.attempt == before.attempt else SlurmJobStatus()
@@ -111,7 +111,7 @@ def _array(tally: ArrayTally | None) -> ArrayTasks | None:
     )
 
 
-def _conditions(facts: JobFacts, said: Said, message: str) -> Iterator[JobCondition]:
+def _conditions(facts: JobFacts, said: NewStatus, message: str) -> Iterator[JobCondition]:
     """Yield each condition that holds, or has held; others are left out."""
     before = {each.type: each for each in facts.job.status.conditions}
     for kind in CONDITIONS:

@@ -20,7 +20,7 @@ from jobs.lifecycle.actions import (
     TakeOn,
 )
 from jobs.lifecycle.cases import BatchCase, ObjectCase
-from jobs.lifecycle.report import Said
+from jobs.lifecycle.report import NewStatus
 from jobs.objects.status import JobPhase
 
 _SUBMITTED: Mapping[str, str] = {"Submitted": "Submitted"}
@@ -137,7 +137,7 @@ def tell_suspended(case: ObjectCase) -> JobDecision:
 def supersede(case: BatchCase) -> JobDecision:
     """Begin another attempt, without a job so far: the present job is one too many from then on."""
     text = f"spec.suspend is true: Slurm job {case.job.id} is being cancelled"
-    said = Said(
+    said = NewStatus(
         phase="Pending",
         reason="Suspended",
         message=text,
@@ -197,7 +197,7 @@ def _tell_job(
     retry = None if deadline_at is None else max(deadline_at - case.facts.now, timedelta(0))
     return _told(
         case,
-        Said(
+        NewStatus(
             phase=phase,
             reason=reason,
             message=text,
@@ -218,13 +218,13 @@ def _tell(
     *,
     retry: timedelta | None = None,
 ) -> JobDecision:
-    said = Said(
+    said = NewStatus(
         phase=phase, reason=reason, message=text, attempt=case.attempt, conditions=conditions
     )
     return _told(case, said, retry=retry)
 
 
-def _told(case: ObjectCase, said: Said, *, retry: timedelta | None) -> JobDecision:
+def _told(case: ObjectCase, said: NewStatus, *, retry: timedelta | None) -> JobDecision:
     """Report it unless the object says so already: waiting must not cost repeated writes."""
     status = report.status(case.facts, case.policy, said)
     if status == case.object.status:

@@ -21,7 +21,7 @@ from bridge.domain.model.jobs import JobPhase
 from jobs.lifecycle import rules
 from jobs.lifecycle.actions import JobDecision
 from jobs.lifecycle.cases import BatchCase, ObjectCase
-from jobs.lifecycle.facts import Archived, JobFacts, JobPolicy
+from jobs.lifecycle.situation import Archived, JobFacts, JobPolicy
 from jobs.objects.slurmjob import SlurmJobObject
 
 _UNREACHABLE_RETRY = timedelta(seconds=5)

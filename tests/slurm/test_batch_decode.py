@@ -10,7 +10,8 @@ from bridge.domain.ids import ClusterId, JobId, WorkloadKey
 from bridge.domain.model import batch
 from bridge.domain.model.batch import ArrayTally, BatchJob, BatchMark
 from bridge.domain.model.jobs import JobEnd, JobPhase
-from bridge.slurm import batch_decode, wire
+from bridge.slurm import wire
+from bridge.slurm.batch_jobs import decoding
 from bridge.slurm.decode import Stranger
 
 MARK = BatchMark(
@@ -45,7 +46,7 @@ def record(**changes: Any) -> dict[str, Any]:
 
 
 def read(*records: dict[str, Any]) -> BatchJob | Stranger:
-    return batch_decode.job(JobId(7), [json.dumps(each).encode() for each in records])
+    return decoding.job(JobId(7), [json.dumps(each).encode() for each in records])
 
 
 def batch_job(*records: dict[str, Any]) -> BatchJob:
@@ -158,7 +159,7 @@ def accounted(**changes: Any) -> wire.BatchAccounted:
 def test_a_purged_job_is_told_by_its_record_as_if_slurm_still_knew_it() -> None:
     failed = accounted(state={"current": ["FAILED"]}, exit_code=code(3))
 
-    job = batch_decode.accounted([failed], MARK)
+    job = decoding.accounted([failed], MARK)
 
     assert job is not None
     assert job.is_over
@@ -170,8 +171,8 @@ def test_a_purged_job_is_told_by_its_record_as_if_slurm_still_knew_it() -> None:
     "open_", [{"state": {"current": ["RUNNING"]}}, {"time": {"start": 1, "end": 0}}]
 )
 def test_a_record_without_an_end_says_nothing_of_it(open_: dict[str, Any]) -> None:
-    assert batch_decode.accounted([accounted(**open_)], MARK) is None
-    assert batch_decode.accounted([accounted(), accounted(job_id=8, **open_)], MARK) is None
+    assert decoding.accounted([accounted(**open_)], MARK) is None
+    assert decoding.accounted([accounted(), accounted(job_id=8, **open_)], MARK) is None
 
 
 def test_an_array_is_told_by_all_of_its_records() -> None:
@@ -190,7 +191,7 @@ def test_an_array_is_told_by_all_of_its_records() -> None:
         ),
     ]
 
-    job = batch_decode.accounted(records, MARK)
+    job = decoding.accounted(records, MARK)
 
     assert job is not None
     assert (JobId(7), ArrayTally(succeeded=1, failed=(1, 2, 3))) == (job.id, job.array)

@@ -11,7 +11,7 @@ from bridge.domain.ids import ClusterId, JobId, Sluid, WorkloadKey
 from bridge.domain.model.batch import BatchJob, BatchMark
 from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.domain.observation.view import SeenJobs
-from jobs.lifecycle.facts import JobFacts, JobPolicy
+from jobs.lifecycle.situation import JobFacts, JobPolicy
 from jobs.objects.metadata import JobMetadata
 from jobs.objects.slurmjob import SlurmJobObject
 from jobs.objects.spec import SlurmJobSpec

@@ -19,7 +19,7 @@ from jobs.lifecycle.actions import (
     SubmitBatch,
     TakeOn,
 )
-from jobs.lifecycle.facts import Archive, Archived, JobFacts, NotSubmitted
+from jobs.lifecycle.situation import Archive, Archived, JobFacts, NotSubmitted
 from jobs.objects.slurmjob import SlurmJobObject
 from jobs.objects.status import SlurmJobStatus
 from tests.jobs.lifecycle.situations import NOW, POLICY, batch_job, facts, mark, slurm_job, told

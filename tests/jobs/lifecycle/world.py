@@ -18,7 +18,7 @@ from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.domain.observation.view import Expectations, Past
 from jobs.lifecycle import table
 from jobs.lifecycle.actions import CancelBatch, GiveBack, JobAction, Report, SubmitBatch, TakeOn
-from jobs.lifecycle.facts import Archive, Archived, JobFacts
+from jobs.lifecycle.situation import Archive, Archived, JobFacts
 from jobs.objects.slurmjob import SlurmJobObject
 from tests.jobs.lifecycle.situations import NOW, POLICY, UID, batch_job, mark, slurm_job
 

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 from bridge.domain.ids import JobId, Sluid
 from bridge.domain.model import batch, identities
 from bridge.domain.model.batch import BatchJob, BatchMark
-from bridge.slurm import batch_decode, jobs, submission, wire
+from bridge.slurm import jobs, submission, wire
+from bridge.slurm.batch_jobs import decoding
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import Malformed, NotFound
 from slurmclient.api.operation import Value
@@ -87,7 +88,7 @@ def _found(
         raise Malformed("accounting.job", "the response has no list of jobs")
     if not (kept := list(records)):
         return False
-    return batch_decode.accounted(kept, mark) or True
+    return decoding.accounted(kept, mark) or True
 
 
 def _mark(record: wire.BatchAccounted) -> BatchMark | None:
