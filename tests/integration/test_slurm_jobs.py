@@ -161,6 +161,7 @@ def test_a_lost_reply_and_a_killed_controller_leave_one_job(
 ) -> None:
     lost, killed = f"lost-{namespace.name}", f"killed-{namespace.name}"
     link = bench.link("controllers", "slurmrestd")
+    link.requests.clear()
 
     link.inject(faults.LOST_REPLY, "POST", "/job/submit")
     namespace.create(lost, "true")
