@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Annotated, Final
@@ -26,7 +26,7 @@ from rich.console import Console
 from benchmarks import figures
 from benchmarks.client import Row, watched
 from benchmarks.figures import Figure
-from benchmarks.meter import cpu_s
+from benchmarks.meter import cpu_s, peak_memory_mib
 from sandbox import ports
 from sandbox.client import Sandbox
 from sandbox.options import Options
@@ -75,7 +75,7 @@ class Bench:
             for rate in (1, 10):
                 await self._changing(pid, rate, standing)
             self._note(
-                "memory of the exporter, at most", _memory_mib(pid), "MiB", 200,
+                "memory of the exporter, at most", peak_memory_mib(pid), "MiB", 200,
                 theirs="1.3 GB in slurmrestd",
             )  # fmt: skip
         await self._reasons(jobs, standing)
@@ -85,14 +85,35 @@ class Bench:
         """Measure what reading all reasons once costs, and spread it over the time it takes at 20 a second."""
         rate = jobs // _ROUND_S
         async with self._exporter(f"--reason-rate={rate}", f"--look-rate={rate}") as (url, pid):
-            more, _ = await self._more(pid, with_s=_ROUND_S)
-            each_s = (sum(more.values()) - standing / 100) / rate
+            began_s, read = time.monotonic(), 0.0
+
+            async def round_() -> None:
+                nonlocal read
+                oldest_s, newer_s = await self._renewed(url)
+                is_listed = newer_s < oldest_s / 2
+                read = jobs if is_listed else rate * (time.monotonic() - began_s)
+
+            more, _ = await self._more(pid, round_())
+            took_s = time.monotonic() - began_s - _WITHOUT_S - 1
+            each_s = (sum(more.values()) - standing / 100) * took_s / read
             self._note(
                 f"Slurm's CPU for {_REASONS_PER_S} reasons/s", 100 * each_s * _REASONS_PER_S,
                 "% of a core more", 4.0,
-                words=f"{1000 * each_s:.2f} ms each, measured at {rate}/s",
+                words=f"{1000 * each_s:.2f} ms each, {read:.0f} in {took_s:.0f} s",
             )  # fmt: skip
-            await self._reason_age(url)
+
+    async def _renewed(self, url: str) -> tuple[float, float]:
+        """Wait until the oldest reason is younger than before; return both ages."""
+        oldest_s = 0.0
+        async with httpx.AsyncClient(trust_env=False, timeout=30) as web:
+            for _ in range(4 * _ROUND_S):
+                page = await web.get(f"{url}/metrics/own")
+                age_s = _value(page, "slurm_pending_reason_age_seconds") or 0.0
+                if age_s < oldest_s:
+                    return oldest_s, age_s
+                oldest_s = age_s
+                await asyncio.sleep(1)
+        return oldest_s, oldest_s
 
     async def _decoding(self) -> None:
         header = {"X-SLURM-USER-TOKEN": self._sandbox.token()}
@@ -137,16 +158,21 @@ class Bench:
             words=f"{percent:.1f} % of a core in all, capped by --look-rate; {exporter_s:.2f} s of the exporter's",
         )  # fmt: skip
 
-    async def _more(self, pid: int, *, with_s: float = 0) -> tuple[Mapping[str, float], float]:
+    async def _more(
+        self, pid: int, while_: Awaitable[None] | None = None
+    ) -> tuple[Mapping[str, float], float]:
         """Measure with the exporter running, then with it stopped.
+
+        Args:
+            pid: The exporter's process.
+            while_: Measure with it until this is done, by default for a while.
 
         Returns:
             How much more of a core each part of Slurm takes with it, and its own seconds of CPU.
         """
-        with_s = with_s or self._seconds
-        before = self._cpu(pid)
-        await asyncio.sleep(with_s)
-        running = self._spent(before, pid)
+        before, began_s = self._cpu(pid), time.monotonic()
+        await (while_ or asyncio.sleep(self._seconds))
+        running, with_s = self._spent(before, pid), time.monotonic() - began_s
         os.kill(pid, signal.SIGSTOP)
         try:
             await asyncio.sleep(1)  # what slurmrestd has begun
@@ -206,11 +232,6 @@ class Bench:
                     1000 * walls[int(len(walls) * 0.99)], "ms", 20,
                     words=f"median {1000 * walls[len(walls) // 2]:.1f}",
                 )  # fmt: skip
-
-    async def _reason_age(self, url: str) -> None:
-        async with httpx.AsyncClient(trust_env=False, timeout=30) as web:
-            age_s = _value(await web.get(f"{url}/metrics/own"), "slurm_pending_reason_age_seconds")
-        self._note("  age of the oldest reason", age_s or 0, "s")
 
     async def _watching(self) -> None:
         """Measure the client's `watch`; the jobs that change are cancelled by another process."""
@@ -334,13 +355,6 @@ def _await_answer(url: str) -> None:
             time.sleep(0.1)
         else:
             return
-
-
-def _memory_mib(pid: int) -> float:
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM"):
-            return int(line.split()[1]) / 1024
-    return 0.0
 
 
 async def _measure(sandbox: Sandbox, jobs: int, seconds: float, console: Console) -> None:

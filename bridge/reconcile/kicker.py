@@ -11,7 +11,7 @@ from typing import Protocol
 import structlog
 
 from bridge.domain.observation import kicks
-from bridge.domain.observation.kicks import Wanted
+from bridge.domain.observation.kicks import WantedKicks
 from bridge.process import liveness
 from bridge.process.clock import Clock, pause
 from bridge.slurm.errors import SlurmError
@@ -61,7 +61,7 @@ class Kicker:
         self._waits = waits
         self._after = after
         self._clock = clock
-        self._wanted = Wanted()
+        self._wanted = WantedKicks()
         self._bell = asyncio.Event()
         self._not_before = 0.0
         self._defers_known_until = 0.0

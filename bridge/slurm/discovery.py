@@ -139,8 +139,7 @@ class Discovery:
     @property
     def last_ended(self) -> EndedJob | None:
         """The last job of ours seen to end, if slurmctld still remembers it."""
-        ended = self._last_ended
-        return ended if ended and ended.id in self._ours else None
+        return self._last_ended if self._last_ended and self._last_ended.id in self._ours else None
 
     def note_submitted(self, job_id: JobId, identity: Identity) -> None:
         """Record a job we have just submitted; it need not be fetched before it starts."""

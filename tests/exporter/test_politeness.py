@@ -85,14 +85,14 @@ class Waiting:
 async def test_reasons_of_most_jobs_are_listed_as_often_as_the_budget_allows() -> None:
     async with FakeSlurm(nodes=1) as fake, Client(fake.url, token="any") as slurm:  # noqa: S106  # the fake takes any
         ids = [(await slurm.jobs.submit(name="a", hold=True)).job_id for _ in range(40)]
-        waiting = Waiting(fake, slurm, reason_rate=4)
+        waiting = Waiting(fake, slurm, reason_rate=2)
         reading = await waiting.read()
         assert {"JobHeldUser": 40} == reasons(reading)
 
         await slurm.jobs.submit("#!/bin/sh\n", name="first")
         await waiting.read()
         await slurm.jobs.release(ids[0])
-        assert not await waiting.after(9.9), "40 jobs, 4 a second"
+        assert not await waiting.after(19.9), "40 jobs, 2 a second"
         assert {"slurm_get_jobs": 1} == await waiting.after(0.2)
         assert not await waiting.after(1)
         reading = await waiting.read()
@@ -106,7 +106,11 @@ async def test_reasons_of_few_jobs_are_read_singly() -> None:
             await slurm.jobs.submit("#!/bin/sh\n", name="a", hold=number < 10)
         waiting = Waiting(fake, slurm, reason_rate=4)
         await waiting.read()
+        assert not await waiting.after(14), "they are shown every 15 s"
         assert {"slurm_get_job": 4} == await waiting.after(1)
+        assert {"slurm_get_job": 4} == await waiting.after(1)
+        assert {"slurm_get_job": 2} == await waiting.after(1)
+        assert not await waiting.after(1)
 
 
 async def test_a_job_that_goes_while_reasons_are_listed_is_not_counted_again() -> None:
@@ -124,7 +128,7 @@ async def test_a_job_that_goes_while_reasons_are_listed_is_not_counted_again() -
             return found
 
         waiting.jobs._listed = purged  # type: ignore[method-assign, assignment]  # what happens meanwhile
-        assert 1 == (await waiting.after(11))["slurm_get_jobs"]
+        assert 1 == (await waiting.after(15))["slurm_get_jobs"]
         reading = await waiting.read()
     assert 39 == sum(cell.tasks for cell in reading.cells)
     assert 1 == sum(reading.tally.ends.values())

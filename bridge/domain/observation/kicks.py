@@ -32,25 +32,25 @@ ASK_AGAIN_S: Final = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedKicks:
     """When kicks are wanted; None: never."""
 
     first_at: float | None = None
     again_at: float | None = None
 
-    def at(self, moment: float) -> "Wanted":
+    def at(self, moment: float) -> "WantedKicks":
         """Return this with a kick wanted at a moment; earlier ones serve it only if they are due later."""
         first = moment if self.first_at is None else min(self.first_at, moment)
         return replace(self, first_at=first)
 
-    def again(self, moment: float) -> "Wanted":
+    def again(self, moment: float) -> "WantedKicks":
         """Return this with the last kick of a series wanted at a moment, or later."""
         last = moment if self.again_at is None else max(self.again_at, moment)
         return replace(self, again_at=last)
 
-    def after(self, kicked_at: float) -> "Wanted":
+    def after(self, kicked_at: float) -> "WantedKicks":
         """Return what is still wanted after a kick: what is due later."""
-        return Wanted(
+        return WantedKicks(
             first_at=_later(self.first_at, kicked_at), again_at=_later(self.again_at, kicked_at)
         )
 

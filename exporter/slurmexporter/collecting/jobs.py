@@ -131,8 +131,9 @@ class JobCollector:
     async def read_reasons(self, seconds: float, *, pace: float) -> None:
         """Read the waiting jobs that were read longest ago, as many as the budget allows.
 
-        Where many of all jobs wait, one list costs a quarter of reading each of them: then they are
-        listed, as often as the budget would have read each of them once.
+        None is read again within an interval, as that would not be shown. Where many of all jobs
+        wait, one list costs a quarter of reading each of them: then they are listed, as often as
+        the budget would have read each of them once.
 
         Args:
             seconds: The time that the budget is for.
@@ -144,11 +145,12 @@ class JobCollector:
         if self._is_listing:
             return
         rate = min(self._settings.reason_rate, self._settings.look_rate) / pace
-        waiting = self.table.waiting()
+        waiting, now_s = self.table.waiting(), self._wall()
+        every_s = self._settings.interval_s * pace
         if not self._lists_reasons(len(waiting)):
-            bases = self.table.least_recently_read(max(1, int(rate * seconds)))
-            await self._look_at_each(bases)
-        elif self.table.reason_age_s(self._wall()) >= len(waiting) / rate:
+            most = max(1, int(rate * seconds))
+            await self._look_at_each(self.table.waiting_unread(most, since_s=now_s - every_s))
+        elif self.table.reason_age_s(now_s) >= max(every_s, len(waiting) / rate):
             await self._list_reasons(waiting)
 
     def _lists_reasons(self, waiting: int) -> bool:

@@ -142,9 +142,15 @@ class JobTable:
         """Return the waiting jobs by base."""
         return [base for base, rows in self.rows.items() if rows[0].state == "PENDING"]
 
-    def least_recently_read(self, most: int) -> Sequence[str]:
-        """Return waiting jobs by base, those first that were read longest ago."""
-        return heapq.nsmallest(most, self.waiting(), key=self._read_at.__getitem__)
+    def waiting_unread(self, most: int, *, since_s: float) -> Sequence[str]:
+        """Return the waiting jobs that were not read since, those first that were read longest ago.
+
+        Args:
+            most: How many.
+            since_s: Seconds since 1970.
+        """
+        old = (base for base in self.waiting() if self._read_at[base] <= since_s)
+        return heapq.nsmallest(most, old, key=self._read_at.__getitem__)
 
     def reason_age_s(self, now_s: float) -> float:
         """Return how long ago the waiting job that was read longest ago was read."""
