@@ -72,6 +72,7 @@ docs: venv
 	$(BIN)/python -m docs.generate.reasons > docs/reasons.md
 	$(BIN)/python -m docs.generate.caps > docs/caps.md
 	$(BIN)/python -m docs.generate.slurmjob_options > docs/slurmjob-options.md
+	$(BIN)/python -m docs.generate.slurmjob_lifecycle > docs/slurmjob-lifecycle.md
 	$(BIN)/python -m docs.generate.glossary > docs/glossary.md
 	$(BIN)/python -m docs.generate.metrics > docs/metrics.md
 	$(BIN)/python -m docs.generate.exporter > docs/exporter-metrics.md

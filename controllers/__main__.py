@@ -4,7 +4,7 @@ import asyncio
 import sys
 from datetime import timedelta
 from functools import partial
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from bridge.domain.ids import SlurmNode
 from bridge.domain.lifecycle.actions import Resize, Submit
@@ -19,11 +19,13 @@ from bridge.leading.lease import Accession
 from bridge.leading.workqueue import WorkQueue
 from bridge.process import lifetime, logging
 from bridge.process.lifetime import Service
+from bridge.process.policy_file import PolicyFile
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.leadership import Leadership
 from bridge.reconcile.nodes import KubeNodes
 from bridge.reconcile.program import Program, opened
 from bridge.settings import configuration
+from bridge.settings.configuration import Sources
 from bridge.settings.schema import Settings
 from controllers.nodes.controller import NodeController
 from controllers.nodes.fillers import Fillers
@@ -37,24 +39,36 @@ from controllers.pods.side import Endings, wake_with_nodes, watch_bindings
 from controllers.webhook.certificates import Certificates, Issued
 from controllers.webhook.selftest import SelfTest
 
+if TYPE_CHECKING:
+    from jobs.controller.assembly import SlurmJobs
+
 
 def main() -> int:
     """Run until a signal; return the exit code."""
     configured = configuration.load("controllers", sys.argv[1:])
     logging.configure(configured.log, "controllers")
-    return lifetime.run(partial(run, configured))
+    return lifetime.run(
+        partial(run, configured, configuration.sources("controllers", sys.argv[1:]))
+    )
 
 
-async def run(configured: Settings, stop: asyncio.Event) -> None:
+async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> None:
     """Run the controllers while this process leads, until told to stop."""
     async with opened("controllers", configured) as program:
         mirror = Mirror(program.set_aside)
+        slurm_jobs = None
+        if configured.slurm_jobs.enabled:
+            from jobs.controller.assembly import SlurmJobs  # noqa: PLC0415  # 60 ms that few need
+
+            policy = PolicyFile(sources, configured, program.metrics)
+            slurm_jobs = SlurmJobs(program, policy)
         await lifetime.run_parts(
             program.health_part(),
             program.token_part(),
             *mirror.parts(program),
+            *(slurm_jobs.parts() if slurm_jobs else ()),
             *self_test_parts(program),
-            program.leader_part(partial(lead, program, mirror)),
+            program.leader_part(partial(lead, program, mirror, slurm_jobs=slurm_jobs)),
             stop=stop,
         )
 
@@ -74,22 +88,41 @@ def self_test_parts(program: Program) -> tuple[Service, ...]:
     return (Service(name="self-test", run=test.run),)
 
 
-async def lead(program: Program, mirror: Mirror, stop: asyncio.Event, accession: Accession) -> None:
+async def lead(
+    program: Program,
+    mirror: Mirror,
+    stop: asyncio.Event,
+    accession: Accession,
+    *,
+    slurm_jobs: "SlurmJobs | None" = None,
+) -> None:
     """Do a leader's work while this process leads; certificates do not wait for anything else."""
     async with asyncio.TaskGroup() as group:
         if signing := certificates_of(program):
             group.create_task(signing.run(stop))
-        group.create_task(control(program, mirror, stop, accession))
+        group.create_task(control(program, mirror, stop, accession, slurm_jobs=slurm_jobs))
 
 
 async def control(
-    program: Program, mirror: Mirror, stop: asyncio.Event, _accession: Accession
+    program: Program,
+    mirror: Mirror,
+    stop: asyncio.Event,
+    _accession: Accession,
+    *,
+    slurm_jobs: "SlurmJobs | None" = None,
 ) -> None:
     """Run the controllers while this process leads."""
     await mirror.synced()
     controllers = program.settings.controllers
     poll_s = controllers.poll_interval_s
-    term = Leadership(program, mirror, busy_s=poll_s, idle_s=poll_s, submits=False)
+    term = Leadership(
+        program,
+        mirror,
+        busy_s=poll_s,
+        idle_s=poll_s,
+        submits=False,
+        batch=slurm_jobs is not None,
+    )
     breaker = breaker_of(term)
     inquiry = Inquiry(program.slurm, clock=program.clock, wake=term.wake)
     restorer = restorer_of(term, inquiry)
@@ -115,6 +148,8 @@ async def control(
         restore=restorer.restore,
     )
     async with asyncio.TaskGroup() as group:
+        if slurm_jobs is not None:
+            group.create_task(slurm_jobs.control(term, stop))
         group.create_task(fillers_of(term, nodes).run(stop))
         group.create_task(term.run(endings, stop, workers=controllers.workers))
         group.create_task(inquiry.run(stop))

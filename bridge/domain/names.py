@@ -50,6 +50,9 @@ GATE = "slurm-bridge.dev/placement"
 FINALIZER = "slurm-bridge.dev/placeholder"
 """Pod finalizer: a placeholder may exist."""
 
+SLURM_JOB_FINALIZER = "slurm-bridge.dev/slurm-job"
+"""SlurmJob finalizer: a Slurm job of it may exist."""
+
 SCHEDMDS_FINALIZER = "scheduler.slinky.slurm.net/finalizer"
 """Pod finalizer of SchedMD's slurm-bridge; ours takes its place when a pod is taken over."""
 

@@ -40,7 +40,14 @@ class Leadership:
     """A work queue of pods and a view of Slurm that feeds it; both are dropped when the term ends."""
 
     def __init__(
-        self, program: Program, mirror: Mirror, *, busy_s: float, idle_s: float, submits: bool
+        self,
+        program: Program,
+        mirror: Mirror,
+        *,
+        busy_s: float,
+        idle_s: float,
+        submits: bool,
+        batch: bool = False,
     ) -> None:
         """Create the queue and the view.
 
@@ -51,6 +58,7 @@ class Leadership:
             idle_s: the interval otherwise.
             submits: True if the pods wait for a placeholder; False if they have one, which must end
                 some day.
+            batch: Read for the batch jobs of SlurmJobs, too.
         """
         self.program = program
         self.mirror = mirror
@@ -61,6 +69,7 @@ class Leadership:
             program.cluster,
             clock=program.clock.monotonic,
             patience_s=0.0 if submits else _PATIENCE_S,
+            batch=batch,
             on_unreadable=lambda job, why: program.set_aside.tell("slurm_job", str(job), why),
             on_settled=lambda job: program.set_aside.settled("slurm_job", str(job)),
         )

@@ -15,7 +15,9 @@ has changed. The budget limits four things:
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
 import structlog
 
@@ -30,18 +32,45 @@ from bridge.domain.observation.view import Book, Concerns, Past, View
 from bridge.process import liveness
 from bridge.process.clock import Clock, pause
 from bridge.process.metrics import Metrics
-from bridge.slurm.discovery import Discovery, Snapshot
+from bridge.slurm.discovery import Discovery
 from bridge.slurm.errors import SlurmError, Unauthorized
+from bridge.slurm.snapshot import Snapshot
 
 _log = structlog.get_logger(__name__)
 
 _LONGEST_PAUSE_S = 5.0
 """Longest pause after a slow reading; it may have been slow only once."""
 
+
+@dataclass(frozen=True, slots=True)
+class Wants:
+    """What a reading is wanted for."""
+
+    due: tuple[JobId, ...] = ()
+    """Jobs to read although their state is unchanged."""
+    surely: bool = False
+    """Conclusions will be drawn from it."""
+    whole: bool = False
+    """They will be drawn from what is absent."""
+
+
 _STALE_AFTER_S = 15.0
 """Without a successful reading for this long the leader is not ready. A slow response or a restart
 of Slurm stays below it.
 """
+
+
+class Audience(Protocol):
+    """Who else lives from the same readings, for jobs of the other kind."""
+
+    def wants(self) -> Wants:
+        """Return what the reading that begins now is wanted for; called once for each."""
+
+    def read(self, snapshot: Snapshot) -> None:
+        """Take in a successful reading."""
+
+    def failed(self) -> None:
+        """Take in a failed one."""
 
 
 class Placeholders:
@@ -77,6 +106,7 @@ class Placeholders:
         self._reasons = Turns(first_per_s=pace.first_reasons_per_s, after_s=pace.reasons_after_s)
         self._limits = Round()
         self._is_clock_off = False
+        self._audience: Audience | None = None
         metrics.slurm.watch_snapshot_age(self._age_s)
         metrics.slurm.watch_clock(self._skew_s)
 
@@ -119,6 +149,14 @@ class Placeholders:
         """
         self._book.wrote(key, at=self._clock.monotonic(), may_still_happen=may_still_happen)
         self._waiting_for_news.add(key)
+        self._ask()
+
+    def share_with(self, audience: Audience) -> None:
+        """Let somebody live from the same readings, for batch jobs."""
+        self._audience = audience
+
+    def ask(self) -> None:
+        """Request an early reading."""
         self._ask()
 
     def stir(self) -> None:
@@ -219,11 +257,12 @@ class Placeholders:
         self._is_asked = False
         whole, self._seeks_absence = self._seeks_absence, False
         news, self._waiting_for_news = self._waiting_for_news, set()
+        others = self._audience.wants() if self._audience else Wants()
         try:
             snapshot = await self._discovery.refresh(
-                reasons_for=self._due(self._clock.monotonic()),
-                surely=bool(news) or self._is_questioned,
-                whole=whole,
+                reasons_for=(*self._due(self._clock.monotonic()), *others.due),
+                surely=bool(news) or self._is_questioned or others.surely,
+                whole=whole or others.whole,
             )
         except SlurmError as error:
             self._failed(error)
@@ -238,6 +277,8 @@ class Placeholders:
         if not snapshot.is_repeated:
             self.stir()
         self._book.read(snapshot)
+        if self._audience:
+            self._audience.read(snapshot)
         before, self._snapshot = self._snapshot, snapshot
         if before is None or before.jobs is not snapshot.jobs:
             phases = Counter(job.phase for job in snapshot.jobs.values())
@@ -270,6 +311,8 @@ class Placeholders:
 
     def _failed(self, error: SlurmError) -> None:
         self._book.failed()
+        if self._audience:
+            self._audience.failed()
         advice = ": renew the token in slurm.token_file" if isinstance(error, Unauthorized) else ""
         trouble = f"{error}{advice}"
         if trouble != self._trouble:

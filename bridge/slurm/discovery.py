@@ -1,4 +1,7 @@
-"""Discover which of our placeholders exist in Slurm and their state, by cheap readings.
+"""Discover which of our jobs exist in Slurm and their state, by cheap readings.
+
+There are two kinds of them, told apart by their marks: placeholders of pods, and the batch jobs of
+SlurmJobs. One reading serves both, and each is kept from what concerns itself with the other.
 
 Slurm cannot list "the jobs with this mark", and a full list of 10 000 jobs is 48 MB. A reading
 therefore lists the ids and states of all jobs (/jobs/state/, 38 bytes each) and fetches only the
@@ -16,18 +19,19 @@ conclusions, makes that check only from time to time.
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 from bridge.domain.ids import ClusterId, JobId, WorkloadKey
+from bridge.domain.model.batch import BatchJob, BatchMark
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.observation.clocks import ClockReading
-from bridge.slurm import decode, jobs, wire
+from bridge.slurm import decode, jobs, snapshot, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger
 from bridge.slurm.errors import Malformed, NotFound, SlurmError
 from bridge.slurm.jobs import JobListing
 from bridge.slurm.kick import EndedJob, ended_job
+from bridge.slurm.snapshot import Snapshot
 from slurmclient.watching.in_turn import in_turn
 
 _TRUSTED_S = 10.0
@@ -39,31 +43,6 @@ news of our own jobs must not wait for them."""
 
 _COMPLETED = frozenset({"COMPLETED"})
 _PENDING = frozenset({"PENDING"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
-    """The result of one successful reading."""
-
-    sequence: int
-    """Number of the reading; consecutive readings have consecutive numbers."""
-    began_monotonic: float
-    """When its first request was sent, by the clock given to `Discovery`; later writes may be
-    missing."""
-    jobs: Mapping[JobId, SlurmJob]
-    """This cluster's placeholders, including ended ones until Slurm purges them (MinJobAge)."""
-    by_key: Mapping[WorkloadKey, tuple[SlurmJob, ...]]
-    """The same jobs by the key of their workload, lowest id first."""
-    is_repeated: bool
-    """Slurm listed exactly the jobs and states of the reading before, strangers included."""
-    is_whole: bool
-    """Every listed job has been classified; only then does absence mean anything."""
-    unreadable: Mapping[JobId, str]
-    """Jobs that are or may be ours but cannot be decoded, and why; they must be left alone."""
-    unsure: frozenset[WorkloadKey] = frozenset()
-    """The workloads of unreadable jobs, if that much can be decoded."""
-    is_behind: bool = False
-    """There were more unknown jobs than one reading fetches: read again soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +86,7 @@ class Discovery:
         concurrency: int = 4,
         patience_s: float = 0.0,
         burst: int = BURST,
+        batch: bool = False,
         on_unreadable: OnUnreadable = _ignore_unreadable,
         on_settled: OnSettled = _ignore_settled,
     ) -> None:
@@ -120,11 +100,13 @@ class Discovery:
             patience_s: How long a new job may be pending before it is fetched. Most run by then and
                 are fetched once instead of twice.
             burst: Maximum number of unknown jobs fetched in one reading.
+            batch: Look for batch jobs of SlurmJobs, too; else they are strangers.
             on_unreadable: Called each time a fetched job cannot be decoded.
             on_settled: Called when such a job has become readable or is gone.
         """
         self._client = client
         self._cluster = cluster
+        self._batch = batch
         self._clock = clock
         self._concurrency = concurrency
         self._reading = asyncio.Lock()
@@ -140,7 +122,7 @@ class Discovery:
         self._last_ended: EndedJob | None = None
         self._controller_start = 0
         self._trusted_until = 0.0
-        self._ours: dict[JobId, SlurmJob] = {}
+        self._ours: dict[JobId, SlurmJob | BatchJob] = {}
         self._strangers: set[JobId] = set()
         self._unreadable: dict[JobId, _Unreadable] = {}
         self._reported: set[JobId] = set()
@@ -162,19 +144,31 @@ class Discovery:
     def note_submitted(self, job_id: JobId, identity: Identity) -> None:
         """Record a job we have just submitted; it need not be fetched before it starts."""
         known = self._ours.get(job_id)
-        if known is not None and known.identity.key == identity.key:
+        if isinstance(known, SlurmJob) and known.identity.key == identity.key:
             return
-        self._strangers.discard(job_id)
-        self._unreadable.pop(job_id, None)
-        self._noted[job_id] = self._clock()
-        self._last = None
-        self._ours[job_id] = SlurmJob(
-            id=job_id,
-            sluid=None,
-            phase=JobPhase.WAITING,
-            states=frozenset({"PENDING"}),
-            identity=identity,
+        self._note(
+            SlurmJob(
+                id=job_id,
+                sluid=None,
+                phase=JobPhase.WAITING,
+                states=_PENDING,
+                identity=identity,
+            )
         )
+
+    def note_batch(self, job_id: JobId, mark: BatchMark) -> None:
+        """Record a batch job we have just submitted."""
+        known = self._ours.get(job_id)
+        if isinstance(known, BatchJob) and known.mark == mark:
+            return
+        self._note(BatchJob(id=job_id, sluid=None, phase=JobPhase.WAITING, mark=mark))
+
+    def _note(self, job: SlurmJob | BatchJob) -> None:
+        self._strangers.discard(job.id)
+        self._unreadable.pop(job.id, None)
+        self._noted[job.id] = self._clock()
+        self._last = None
+        self._ours[job.id] = job
 
     def note_changed(self, job_id: JobId) -> None:
         """Record a change of ours that a job's state does not show; the next reading fetches it."""
@@ -196,7 +190,7 @@ class Discovery:
         """
         async with self._reading:
             began = self._clock()
-            listed = await jobs.listing(self._client, before=self._listing)
+            listed = await jobs.listing(self._client, before=self._listing, arrays=self._batch)
             is_repeated = listed is self._listing and not self._noted
             patience_s = 0.0 if whole else self._patience_s
             if surely or not is_repeated or began >= self._trusted_until:
@@ -256,11 +250,10 @@ class Discovery:
         vanished = self._vanished(seen, began)
         for id_, states in seen.items():
             known = self._ours.get(id_)
-            if known is not None and known.states != states and _has_just_completed(known, states):
-                self._ours[id_] = replace(
-                    known, phase=JobPhase.ENDED, states=states, end=JobEnd.COMPLETED
-                )
-                self._last_ended = ended_job(known, self._ours[id_]) or self._last_ended
+            if isinstance(known, SlurmJob) and _has_just_completed(known, states):
+                over = replace(known, phase=JobPhase.ENDED, states=states, end=JobEnd.COMPLETED)
+                self._ours[id_] = over
+                self._last_ended = ended_job(known, over) or self._last_ended
         self._last = None
         changed = [id_ for id_, states in seen.items() if self._needs_look(id_, states)]
         new = (id_ for id_ in changed if seen[id_] == _PENDING and id_ not in self._ours)
@@ -303,28 +296,18 @@ class Discovery:
 
     async def _look(self, id_: JobId, states: frozenset[str] | None) -> bool:
         try:
-            found = await jobs.job(self._client, id_)
+            found = await (jobs.marked_job if self._batch else jobs.job)(self._client, id_)
         except NotFound:
             found = None
         except Malformed as error:
             self._set_aside_undecoded(id_, str(error))
             return False
         before = self._ours.pop(id_, None), self._unreadable.pop(id_, None)
-        why = ""
-        match found:
-            case SlurmJob() if found.identity.cluster == self._cluster:
-                self._ours[id_] = found
-                self._last_ended = ended_job(before[0], found) or self._last_ended
-            case Stranger() if found.unreadable and found.cluster in (None, self._cluster):
-                why = found.unreadable
-                self._unreadable[id_] = _Unreadable(why, found.workload, states)
-            case Stranger():
-                why = found.odd
-                self._strangers.add(id_)
-            case SlurmJob():
-                self._strangers.add(id_)
-            case None:
-                pass
+        was = before[0]
+        if isinstance(found, SlurmJob) and found.identity.cluster == self._cluster:
+            known = was if isinstance(was, SlurmJob) else None
+            self._last_ended = ended_job(known, found) or self._last_ended
+        why = self._classify(id_, found, states)
         if why:
             self._report(id_, why)
         else:
@@ -333,6 +316,31 @@ class Discovery:
             self._last = None
         return found is not None
 
+    def _classify(
+        self,
+        id_: JobId,
+        found: SlurmJob | BatchJob | Stranger | None,
+        states: frozenset[str] | None,
+    ) -> str:
+        """Remember whose a job is; return what is odd about it, "" if nothing is."""
+        match found:
+            case SlurmJob() if found.identity.cluster == self._cluster:
+                self._ours[id_] = found
+            case BatchJob() if found.mark.cluster == self._cluster:
+                # What a list says of an array is more than what its own record says.
+                self._ours[id_] = found if states is None else replace(found, states=states)
+            case Stranger() if found.unreadable and found.cluster in (None, self._cluster):
+                self._unreadable[id_] = _Unreadable(found.unreadable, found.workload, states)
+                return found.unreadable
+            case Stranger():
+                self._strangers.add(id_)
+                return found.odd
+            case SlurmJob() | BatchJob():
+                self._strangers.add(id_)
+            case None:
+                pass
+        return ""
+
     def _set_aside_undecoded(self, id_: JobId, why: str) -> None:
         """Set aside a job that cannot be decoded at all, and fetch it again with each reading.
 
@@ -340,7 +348,7 @@ class Discovery:
         about any.
         """
         known, unreadable = self._ours.pop(id_, None), self._unreadable.get(id_)
-        workload = unreadable.workload if unreadable else known.identity.key if known else None
+        workload = unreadable.workload if unreadable else snapshot.key_of(known) if known else None
         self._unreadable[id_] = _Unreadable(why, workload, None)
         self._last = None
         self._report(id_, why)
@@ -356,7 +364,11 @@ class Discovery:
 
     def _snapshot(self, began: float, *, is_repeated: bool) -> Snapshot:
         self._sequence += 1
-        last = self._last or self._picture()
+        last = self._last or snapshot.taken(
+            self._ours.values(),
+            unreadable={id_: each.why for id_, each in self._unreadable.items()},
+            unsure=(each.workload for each in self._unreadable.values()),
+        )
         self._last = replace(
             last,
             sequence=self._sequence,
@@ -371,24 +383,6 @@ class Discovery:
         """Check whether there is a job of which nothing at all could be decoded."""
         return any(
             each.states is None and each.workload is None for each in self._unreadable.values()
-        )
-
-    def _picture(self) -> Snapshot:
-        by_key: dict[WorkloadKey, tuple[SlurmJob, ...]] = {}
-        for id_ in sorted(self._ours):
-            job = self._ours[id_]
-            by_key[job.identity.key] = (*by_key.get(job.identity.key, ()), job)
-        return Snapshot(
-            sequence=self._sequence,
-            began_monotonic=0,
-            is_repeated=False,
-            is_whole=True,
-            jobs=MappingProxyType(dict(self._ours)),
-            by_key=MappingProxyType(by_key),
-            unreadable=MappingProxyType({id_: each.why for id_, each in self._unreadable.items()}),
-            unsure=frozenset(
-                each.workload for each in self._unreadable.values() if each.workload is not None
-            ),
         )
 
 

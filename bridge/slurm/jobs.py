@@ -11,25 +11,25 @@ from typing import Final
 
 from bridge.domain.ids import JobId, Sluid, SlurmNode, WorkloadKey
 from bridge.domain.model import identities
+from bridge.domain.model.batch import BatchJob
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.placeholder import Changes, PlaceholderSpec
-from bridge.slurm import decode, encode, wire
+from bridge.slurm import decode, encode, records, submission, wire
+from bridge.slurm.batch_jobs import decoding
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger
 from bridge.slurm.errors import (
     ALREADY_DONE,
     INVALID_JOB_ID,
-    LostReply,
-    Malformed,
     NotFound,
     Rejected,
     translating,
 )
+from bridge.slurm.records import JobRecord
 from slurmclient.watching import states as slurm_states
 from slurmclient.watching.states import States, StatesAnswer
-from slurmclient.wire import reading
-from slurmclient.wire.reading import Answer, Decoded, Unreadable
+from slurmclient.wire.reading import Answer
 
 BATCH: Final = 1000
 """Ids per /jobs/state/ request: the cost grows faster than linearly, and a URL of 119 kB is
@@ -62,22 +62,7 @@ async def submit(client: SlurmClient, spec: PlaceholderSpec) -> JobId:
         Rejected: it was rejected, with Slurm's message for the user.
         SlurmError: it was not accepted for another reason.
     """
-    operation = "job.submit"
-    try:
-        answer = await client.call(
-            operation, "slurm_post_job_submit", body=encode.submission(spec), answer=Answer
-        )
-    except Rejected as refusal:
-        # slurmrestd may report an error (an unknown flag: HTTP 500) and still submit the job.
-        if refusal.job_id:
-            return JobId(refusal.job_id)
-        raise
-    except Malformed as error:
-        raise LostReply(operation, error.words, status=error.status) from error
-    if not answer.job_id:
-        # A rejection may be HTTP 200 with warnings only, for example for a field of the wrong type.
-        raise Rejected(operation, _remarks(answer) or "the response has no job id and no reason")
-    return JobId(answer.job_id)
+    return await submission.send(client, encode.submission(spec))
 
 
 async def job(client: SlurmClient, ref: JobId | Sluid) -> SlurmJob | Stranger:
@@ -87,14 +72,36 @@ async def job(client: SlurmClient, ref: JobId | Sluid) -> SlurmJob | Stranger:
         NotFound: it does not exist (any more).
         SlurmError: it could not be read.
     """
-    # SHOW_ALL omits the per-core detail, up to 300 kB, which is needed only if tasks share nodes.
-    found = decode.job(*await _job(client, ref, {"flags": "ALL"}))
+    read = await records.read(client, ref)
+    if decoding.is_marked(own := records.of(ref, read)):
+        return decoding.stranger(own)
+    return await _placeholder(client, ref, read)
+
+
+async def marked_job(client: SlurmClient, ref: JobId | Sluid) -> SlurmJob | BatchJob | Stranger:
+    """Return one job, with whichever of our marks it has.
+
+    Only what reads for both kinds uses this: to everything else the other kind is a stranger.
+    It raises what `job` does.
+    """
+    read = await records.read(client, ref)
+    if decoding.is_marked(records.of(ref, read)):
+        return decoding.job(ref, [each.raw for each in read])
+    return await _placeholder(client, ref, read)
+
+
+async def _placeholder(
+    client: SlurmClient, ref: JobId | Sluid, read: Sequence[JobRecord]
+) -> SlurmJob | Stranger:
+    found = decode.job(*records.components(ref, read))
     is_shared = (
         isinstance(found, SlurmJob)
         and found.phase is JobPhase.RUNNING
         and not all(part.shares for part in found.components)
     )
-    return decode.job(*await _job(client, ref, {})) if is_shared else found
+    if is_shared:
+        found = decode.job(*records.components(ref, await records.read(client, ref, detail=True)))
+    return found
 
 
 async def verified(
@@ -127,36 +134,22 @@ async def verified(
     return found if sluid in (None, found.sluid) else None
 
 
-async def _job(
-    client: SlurmClient, ref: JobId | Sluid, query: Mapping[str, str]
-) -> list[Decoded[wire.Job]]:
-    """Return the job, followed by the further components in order if it leads any."""
-    answer = await client.call(
-        "job.get", "slurm_get_job", {"job_id": ref}, query=query, answer=wire.Jobs
-    )
-    found: list[Decoded[wire.Job]] = []
-    for raw in answer.jobs or ():
-        read = reading.lenient(bytes(raw), wire.Job, is_null_odd=True)
-        if isinstance(read, Unreadable):
-            raise Malformed("job.get", f"job {ref}: {read.why}")
-        found.append(read)
-    for each in found:  # the response for a het leader includes its components
-        wired = each.value
-        if ref in (wired.job_id, wired.step_id.sluid):
-            others = [other for other in found if other.value.het_job_id.positive == wired.job_id]
-            others.sort(key=lambda component: component.value.het_job_offset.number)
-            return [each, *(other for other in others if other is not each)]
-    # Not `NotFound`, for which Slurm sends 404 and on which pods are given up.
-    raise Malformed("job.get", f"the response does not contain job {ref}")
-
-
-async def listing(client: SlurmClient, *, before: JobListing | None = None) -> JobListing:
+async def listing(
+    client: SlurmClient, *, before: JobListing | None = None, arrays: bool = False
+) -> JobListing:
     """Return base states and flags of all jobs; `before` itself if nothing has changed.
 
-    10 000 jobs are 380 kB: 0.1 ms to compare, 15 ms to decode. Tasks of arrays are omitted.
+    10 000 jobs are 380 kB: 0.1 ms to compare, 15 ms to decode.
+
+    Args:
+        client: Slurm.
+        before: The last listing.
+        arrays: Include arrays, each with the states of all of its tasks: `3:RUNNING`.
     """
     told = await _listed(client, None, before.told if before else None)
-    return before if before and before.told is told else JobListing(told, _by_id(told))
+    if before and before.told is told:
+        return before
+    return JobListing(told, _by_id(told, arrays=arrays))
 
 
 async def states(client: SlurmClient, ids: Collection[JobId]) -> Mapping[JobId, frozenset[str]]:
@@ -368,15 +361,20 @@ async def _listed(
         return slurm_states.told(answer, before)
 
 
-def _by_id(told: States) -> dict[JobId, frozenset[str]]:
+def _by_id(told: States, *, arrays: bool = False) -> dict[JobId, frozenset[str]]:
     states: dict[JobId, frozenset[str]] = {}
+    tasks: dict[JobId, set[str]] = {}
     for each in told.listed:
         if (found := slurm_states.component(each.job_id)) is not None:
             id_, offset = JobId(found[0]), found[1]
             state = decode.component_states(offset, each.state)
             states[id_] = states[id_] | state if id_ in states else state
+        elif arrays:
+            array, _, task = each.job_id.partition("_")
+            if array.isascii() and array.isdecimal():
+                tasks.setdefault(JobId(int(array)), set()).update(
+                    f"{task}:{state}" for state in each.state
+                )
+    for id_, those in tasks.items():
+        states[id_] = states.get(id_, frozenset()) | those
     return states
-
-
-def _remarks(answer: Answer) -> str:
-    return "; ".join(remark.description for remark in answer.warnings or ())

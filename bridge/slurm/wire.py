@@ -129,6 +129,36 @@ class Job(Struct, frozen=True):
     """What a running job has: `cpu=8,mem=16G,node=1,billing=8`."""
 
 
+class BatchRecord(Struct, frozen=True):
+    """What is read of a SlurmJob's job in GET /job/{id}; an array has one record a task."""
+
+    job_id: int
+    job_state: list[str] = field(default_factory=list)
+    step_id: StepId = StepId()
+    admin_comment: str = ""
+    array_job_id: Number = NONE
+    array_task_id: Number = NONE
+    array_task_string: str = ""
+    """The tasks of an array that have no record of their own yet: `4-99%10`."""
+    state_reason: str = ""
+    state_description: str = ""
+    priority: Number = NONE
+    restart_cnt: int = 0
+    user_name: str = ""
+    account: str = ""
+    partition: str = ""
+    qos: str = ""
+    nodes: str = ""
+    batch_host: str = ""
+    stdout_expanded: str = ""
+    stderr_expanded: str = ""
+    submit_time: Number = NONE
+    start_time: Number = NONE
+    end_time: Number = NONE
+    exit_code: ExitCode = ExitCode()
+    derived_exit_code: ExitCode = ExitCode()
+
+
 class Jobs(Answer, frozen=True):
     """GET /job/{id}; each of `jobs` is a `Job`, decoded one by one."""
 
@@ -233,6 +263,21 @@ class AccountedTime(Struct, frozen=True):
     limit: Number = NONE
 
 
+class AccountedBatchTime(AccountedTime, frozen=True):
+    """The same, and when the job was submitted."""
+
+    submission: int = 0
+
+
+class AccountedArray(Struct, frozen=True):
+    """The place of a job in an array; 0 and not set of any other job."""
+
+    job_id: int = 0
+    task_id: Number = NONE
+    task: str = ""
+    """The tasks of a record that has several: `4-99`."""
+
+
 class AccountedState(Struct, frozen=True):
     """Base state and flags."""
 
@@ -245,6 +290,40 @@ class Accounted(Struct, frozen=True):
     state: AccountedState
     time: AccountedTime
     kill_request_user: str = ""
+
+
+class BatchComment(Struct, frozen=True):
+    """A job's comments in slurmdbd."""
+
+    administrator: str = ""
+
+
+class BatchAccounted(Struct, frozen=True):
+    """slurmdbd's record of a batch job; its mark is only there once the job has ended."""
+
+    job_id: int
+    state: AccountedState
+    time: AccountedBatchTime
+    sluid: str = ""
+    comment: BatchComment = BatchComment()
+    exit_code: ExitCode = ExitCode()
+    derived_exit_code: ExitCode = ExitCode()
+    kill_request_user: str = ""
+    restart_cnt: int = 0
+    nodes: str = ""
+    user: str = ""
+    account: str = ""
+    partition: str = ""
+    qos: str = ""
+    stdout_expanded: str = ""
+    stderr_expanded: str = ""
+    array: AccountedArray = AccountedArray()
+
+
+class BatchAccountedJobs(Answer, frozen=True):
+    """GET /slurmdb/…/jobs and /job/{ref}."""
+
+    jobs: list[BatchAccounted] | None = None
 
 
 class AccountedJobs(Answer, frozen=True):

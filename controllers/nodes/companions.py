@@ -17,7 +17,7 @@ from bridge.domain.nodes.release import Companion
 from bridge.kube.cache import Cache
 from bridge.reconcile.nodes import KubeNodes, taken_by
 from bridge.reconcile.placeholders import Placeholders
-from bridge.slurm.discovery import Snapshot
+from bridge.slurm.snapshot import Snapshot
 from controllers.nodes.holds import Holdings
 from controllers.nodes.slurm import SlurmNodes
 

@@ -28,8 +28,8 @@ from bridge.reconcile.nodes import KubeNodes, bound_to
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
-from bridge.slurm.discovery import Snapshot
 from bridge.slurm.errors import LostReply, SlurmError
+from bridge.slurm.snapshot import Snapshot
 
 _log = structlog.get_logger(__name__)
 

@@ -13,7 +13,7 @@ LONGEST_NODES: Final = 1024
 JobPhase = Literal["Pending", "Running", "Succeeded", "Failed"]
 """The words that tools written for pods know."""
 
-Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Number = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 
 
 class JobCondition(JobStruct, frozen=True):

@@ -5,7 +5,7 @@ from dataclasses import replace
 from bridge.domain.ids import ClusterId
 from bridge.domain.lifecycle.actions import OwnCause
 from sandbox.client import Sandbox
-from tests.integration.lookalikes import submit_again
+from tests.integration.lookalikes import submit_again, submit_batch
 from tests.integration.tampering import tear
 from tests.integration.worlds import LIVE, Worlds, is_gated, job_id, played
 from tests.servers import wait_until
@@ -32,7 +32,10 @@ def test_a_strangers_job_is_left_alone(worlds: Worlds, full_sandbox: Sandbox) ->
 def test_jobs_that_only_look_like_ours_survive_everything(
     worlds: Worlds, full_sandbox: Sandbox
 ) -> None:
-    """Of another cluster, or no external job: our mark alone makes nobody ours. The pod they name is gone in the end."""
+    """Of another cluster, no external job, or a SlurmJob's: a placeholder's mark alone makes nobody ours.
+
+    The pod they name is gone in the end.
+    """
     uid = worlds.submit("named")
     worlds.await_phase("named", "Running")
     ours = worlds.await_live(uid)
@@ -42,6 +45,7 @@ def test_jobs_that_only_look_like_ours_survive_everything(
         submit_again(full_sandbox, abroad, hold=False),
         submit_again(full_sandbox, abroad, hold=True),
         submit_again(full_sandbox, ours, hold=True, is_external=False),
+        submit_batch(full_sandbox, ours),
     }
     try:
         for service in ("extender", "controllers"):  # a new leader looks at every job

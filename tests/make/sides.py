@@ -12,7 +12,7 @@ from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import NOBODY, Neighbours, Pod
 from bridge.domain.observation.view import Past, View
 from bridge.domain.workloads.membership import Membership
-from bridge.slurm.discovery import Snapshot
+from bridge.slurm.snapshot import Snapshot
 from tests.make import lives as build
 from tests.virtual_time import VirtualClock
 

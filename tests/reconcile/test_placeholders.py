@@ -17,7 +17,8 @@ from bridge.process.metrics import Metrics
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
-from bridge.slurm.discovery import Discovery, Snapshot
+from bridge.slurm.discovery import Discovery
+from bridge.slurm.snapshot import Snapshot
 from sandbox.client import Sandbox
 from tests import virtual_time
 from tests.make import lives

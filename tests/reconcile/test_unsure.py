@@ -10,7 +10,7 @@ from bridge.domain.observation.pace import Pace
 from bridge.domain.observation.view import Past, View
 from bridge.process.metrics import Metrics
 from bridge.reconcile.placeholders import Placeholders
-from bridge.slurm.discovery import Snapshot
+from bridge.slurm.snapshot import Snapshot
 from tests import virtual_time
 from tests.make import lives as build
 from tests.virtual_time import VirtualClock

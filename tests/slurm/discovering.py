@@ -5,7 +5,8 @@ import time
 
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase
-from bridge.slurm.discovery import Discovery, Snapshot
+from bridge.slurm.discovery import Discovery
+from bridge.slurm.snapshot import Snapshot
 from tests import faults
 from tests.slurm.placeholders import DEADLINE_S, POLL_S
 

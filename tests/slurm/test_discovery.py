@@ -8,6 +8,8 @@ import pytest
 
 from bridge.domain.ids import ClusterId, JobId
 from bridge.domain.lifecycle.actions import Outcome
+from bridge.domain.model import batch
+from bridge.domain.model.batch import BatchMark
 from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.slurm import complete, jobs
 from bridge.slurm.client import SlurmClient
@@ -20,7 +22,7 @@ from tests.faults import Proxy
 from tests.servers import until
 from tests.slurm.conftest import Submit
 from tests.slurm.discovering import LOOK, STATES, refresh_until_phase
-from tests.slurm.placeholders import CLUSTER, DEADLINE_S, POLL_S, identity, spec
+from tests.slurm.placeholders import CLUSTER, DEADLINE_S, POLL_S, USER, identity, spec
 
 
 async def test_it_finds_this_clusters_placeholders_by_workload(
@@ -49,6 +51,49 @@ async def test_strangers_and_other_clusters_are_looked_at_once_and_left_out(
 
     assert [1, 1] == [proxy.count("GET", f"{LOOK}{id_}?") for id_ in (other, stranger)]
     await jobs.cancel(client, stranger)
+
+
+async def test_a_slurmjobs_job_is_found_by_whoever_looks_for_them_and_a_stranger_to_all_others(
+    watching: SlurmClient, client: SlurmClient, submit: Submit, proxy: Proxy
+) -> None:
+    whose = identity()
+    placeholder = await submit(spec(whose, hold=True))
+    mark = BatchMark(cluster=CLUSTER, namespace="team-a", name="train", key=whose.key, attempt=1)
+    batch_id = await held_batch_job(client, mark)
+    for_both = Discovery(watching, CLUSTER, clock=time.monotonic, batch=True)
+    for_pods = Discovery(watching, CLUSTER, clock=time.monotonic)
+
+    both, pods = await for_both.refresh(), await for_pods.refresh()
+
+    (found,) = both.batch_by_key[whose.key]
+    assert (batch_id, mark, True) == (found.id, found.mark, found.held)
+    assert [placeholder] == [job.id for job in both.by_key[whose.key]]
+    assert both.jobs.keys() == pods.jobs.keys()
+    assert {} == pods.batch_by_key
+    assert await jobs.verified(client, batch_id, whose.key) is None, "it must be left alone"
+    proxy.requests.clear()
+    assert both.batch_by_key == (await for_both.refresh()).batch_by_key
+    assert 0 == proxy.count("GET", f"{LOOK}{batch_id}?")
+    await jobs.cancel(client, batch_id)
+
+
+async def held_batch_job(client: SlurmClient, mark: BatchMark) -> JobId:
+    job = {
+        "name": "train",
+        "script": "#!/bin/sh\n",
+        "environment": ["PATH=/usr/bin"],
+        "current_working_directory": "/",
+        "user_id": USER,
+        "group_id": USER,
+        "hold": True,
+        "memory_per_node": {"set": True, "infinite": False, "number": 10},
+        "admin_comment": batch.encode(mark),
+    }
+    answer = await client.call(
+        "job.submit", "slurm_post_job_submit", body={"job": job}, answer=Answer
+    )
+    assert answer.job_id is not None
+    return JobId(answer.job_id)
 
 
 async def test_of_a_flood_some_are_looked_at_in_each_reading_and_ours_come_first(

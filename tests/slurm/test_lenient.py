@@ -15,8 +15,9 @@ from bridge.domain.model import identities
 from bridge.domain.model.jobs import JobPhase
 from bridge.slurm import accounting, jobs, nodes, queue, wire
 from bridge.slurm.client import SlurmClient
-from bridge.slurm.discovery import Discovery, Snapshot
+from bridge.slurm.discovery import Discovery
 from bridge.slurm.errors import Malformed
+from bridge.slurm.snapshot import Snapshot
 from slurmclient import TokenFile
 from slurmclient.transport.exchange import Reply, Request
 from tests.slurm.placeholders import CLUSTER, identity

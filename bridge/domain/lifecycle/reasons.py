@@ -9,6 +9,7 @@ from typing import assert_never
 from bridge.domain.lifecycle import waiting_reasons
 from bridge.domain.lifecycle.actions import Cause
 from bridge.domain.lifecycle.waiting_reasons import NOT_LOOKED_AT
+from bridge.domain.model.batch import BatchJob
 from bridge.domain.model.jobs import JobEnd, SlurmJob
 
 _ENDS: Mapping[JobEnd, str] = MappingProxyType(
@@ -42,8 +43,8 @@ def condition_reason(slurm_reason: str) -> str:
     return reason if reason[0].isalpha() else f"Slurm{reason}"
 
 
-def why_it_waits(job: SlurmJob, now: datetime) -> str:
-    """Explain why this placeholder waits, when it may start and what can be done about it.
+def why_it_waits(job: SlurmJob | BatchJob, now: datetime) -> str:
+    """Explain why this job waits, when it may start and what can be done about it.
 
     The expected start is rounded, so that the sentence does not change with every pass of Slurm's
     scheduler.

@@ -5,10 +5,13 @@ know; every version has `cluster`.
 """
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from bridge.domain.ids import ClusterId, PodUid, SlurmNode, WorkloadKey
+
+M = TypeVar("M")
 
 _MARK = "slurm-bridge"
 """The JSON key that marks it as ours; its value is the version."""
@@ -156,32 +159,53 @@ def decode(text: str) -> Identity | None:
     Raises:
         UnreadableIdentityError: it carries our mark, but is of a newer version, or damaged.
     """
-    if f'"{_MARK}"' not in text:
+    return marked(text, _MARK, _VERSION, _identity)
+
+
+def marked(
+    text: str,
+    mark: str,
+    version: int,
+    read: Callable[[Mapping[str, object], ClusterId], M],
+) -> M | None:
+    """Read an `admin_comment` that may have a mark; None if it has not.
+
+    Args:
+        text: the comment.
+        mark: the JSON key that makes it ours; its value is the version.
+        version: the version that can be read.
+        read: reads the rest of the document, of a job of this cluster.
+
+    Raises:
+        UnreadableIdentityError: it carries the mark, but is of a newer version, or damaged.
+    """
+    if f'"{mark}"' not in text:
         return None
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(document, dict) or _MARK not in document:
+    if not isinstance(document, dict) or mark not in document:
         return None
     try:
-        return _marked(document)
+        return read(document, _cluster(document, mark, version))
     except UnreadableIdentityError as error:
         uid = document.get("uid")
         error.workload = WorkloadKey(uid) if isinstance(uid, str) else None
         raise
 
 
-def _marked(document: Mapping[str, object]) -> Identity:
+def _cluster(document: Mapping[str, object], mark: str, version: int) -> ClusterId:
+    """Return the cluster, which every version names."""
     cluster = document.get("cluster")
     if not isinstance(cluster, str):
         raise UnreadableIdentityError("the identity names no cluster", cluster=None)
-    if document[_MARK] != _VERSION:
+    if document[mark] != version:
         raise UnreadableIdentityError(
-            f"the identity has version {document[_MARK]!r}, this slurm-bridge reads {_VERSION}",
+            f"the identity has version {document[mark]!r}, this slurm-bridge reads {version}",
             cluster=ClusterId(cluster),
         )
-    return _identity(document, ClusterId(cluster))
+    return ClusterId(cluster)
 
 
 def _identity(document: Mapping[str, object], cluster: ClusterId) -> Identity:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable
 
 from bridge.domain.ids import JobId
+from bridge.domain.model.batch import BatchJob
 from bridge.domain.model.jobs import SlurmJob
 
 _REASONS_AGAIN_S = 5.0
@@ -43,7 +44,7 @@ class Turns:
         self._last = 0.0
         self._credit = 0.0
 
-    def due(self, waiting: Iterable[SlurmJob], now: float) -> tuple[JobId, ...]:
+    def due(self, waiting: Iterable[SlurmJob | BatchJob], now: float) -> tuple[JobId, ...]:
         """Return the jobs to read now (monotonic seconds), out of all waiting ones."""
         ids = {job.id for job in waiting}
         self._asked_at = {job: at for job, at in self._asked_at.items() if job in ids}

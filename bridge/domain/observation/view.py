@@ -1,4 +1,4 @@
-"""What Slurm surely says of a workload's placeholders: when absence counts, what is fresh.
+"""What Slurm surely says of a workload's jobs: when absence counts, what is fresh.
 
 A reading of Slurm is older than it looks: the request began, we wrote, the answer came. So each
 actor (the leader of the extender, the leader of the controllers) keeps *expectations*, a `Book` of
@@ -10,7 +10,7 @@ import enum
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol, assert_never
+from typing import Generic, Protocol, TypeVar, assert_never
 
 from bridge.domain.ids import PodUid, WorkloadKey
 from bridge.domain.model.jobs import JobPhase, SlurmJob
@@ -72,15 +72,31 @@ class Past(enum.Enum):
     """A predecessor may have died or been deposed in the middle of a submit."""
 
 
-class Reading(Protocol):
-    """One complete, successful reading of Slurm (`bridge.slurm.discovery.Snapshot`)."""
+class EitherJob(Protocol):
+    """A placeholder, or a SlurmJob's batch job."""
+
+    @property
+    def phase(self) -> JobPhase:
+        """What its state means."""
+
+    @property
+    def remains(self) -> bool:
+        """True if it has ended, but a part of it has not."""
+
+
+J = TypeVar("J", bound=EitherJob)
+J_co = TypeVar("J_co", bound=EitherJob, covariant=True)
+
+
+class Reading(Protocol[J_co]):
+    """One complete, successful reading of Slurm (`bridge.slurm.snapshot.Snapshot`)."""
 
     @property
     def began_monotonic(self) -> float:
         """When its first request was sent."""
 
     @property
-    def by_key(self) -> Mapping[WorkloadKey, tuple[SlurmJob, ...]]:
+    def by_key(self) -> Mapping[WorkloadKey, tuple[J_co, ...]]:
         """This cluster's jobs by their workload's key."""
 
     @property
@@ -121,7 +137,17 @@ Concerns = Callable[[SlurmJob], bool]
 predecessor still ends."""
 
 
-class Book:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenJobs(Generic[J]):
+    """What Slurm says of one workload's jobs; the fields are those of `View`."""
+
+    jobs: tuple[J, ...] = ()
+    fresh: bool = False
+    surely_none: bool = False
+    reachable: bool = True
+
+
+class Expectations(Generic[J]):
     """One actor's expectations, from the beginning to the end of its leadership.
 
     Call `meet` when the actor takes on a workload, `receive` when it takes on a pod, `wrote` when a write to Slurm about it is over
@@ -134,10 +160,10 @@ class Book:
         """quiet_s: how long Slurm may still accept a submit whose reply was lost."""
         self._quiet_s = quiet_s
         self._marks: dict[WorkloadKey, _Marks] = {}
-        self._received: dict[PodUid, _Marks] = {}
-        self._patches: dict[PodUid, _Patch] = {}
-        self._latest: Reading | None = None
-        self._before: Reading | None = None
+        self._received: dict[str, _Marks] = {}
+        self._patches: dict[str, _Patch] = {}
+        self._latest: Reading[J] | None = None
+        self._before: Reading[J] | None = None
 
     def meet(self, key: WorkloadKey, past: Past, *, at: float) -> None:
         """Start the record of a workload; only the first call counts."""
@@ -164,8 +190,10 @@ class Book:
             marks, fresh_from=at, none_from=max(marks.none_from, at + quiet_s)
         )
 
-    def patched(self, pod: PodUid, *, version: str, at: float) -> None:
-        """Note a write to the pod itself, answered or lost, that was based on this version of it.
+    def patched(self, pod: str, *, version: str, at: float) -> None:
+        """Note a write to the object itself, answered or lost, based on this version of it.
+
+        pod: its uid.
 
         Until another version appears, the cache lags behind our own write: a pod that we have just
         placed must not be taken for a waiting one. If the write did not happen after all, the quiet
@@ -181,12 +209,12 @@ class Book:
         """Drop a workload that is gone or no longer ours."""
         self._marks.pop(key, None)
 
-    def forget_pod(self, pod: PodUid) -> None:
+    def forget_pod(self, pod: str) -> None:
         """Drop a pod that is gone or no longer ours."""
         self._received.pop(pod, None)
         self._patches.pop(pod, None)
 
-    def read(self, reading: Reading) -> None:
+    def read(self, reading: Reading[J]) -> None:
         """Take in a successful reading of Slurm."""
         self._before, self._latest = self._latest, reading
 
@@ -194,35 +222,32 @@ class Book:
         """Take in a failed reading: what was absent before must be absent twice again."""
         self._before = self._latest = None
 
-    def view(
+    def seen(
         self,
         key: WorkloadKey,
         *,
-        pod: PodUid,
+        pod: str,
         version: str,
-        concerns: Concerns | None = None,
-        evidence: Evidence = Evidence.NONE,
-    ) -> View:
+        concerns: Callable[[J], bool] | None = None,
+    ) -> SeenJobs[J]:
         """Return what is known of this workload now.
 
         Args:
             key: the workload's.
-            pod: the pod of it that the decision is about.
-            version: the pod's resourceVersion that the decision is based on.
-            concerns: which of the workload's placeholders concern the pod; None: all.
-            evidence: what else is known of a placeholder that slurmctld does not know.
+            pod: the uid of the object that the decision is about.
+            version: its resourceVersion that the decision is based on.
+            concerns: which of the workload's jobs concern it; None: all.
         """
         marks = self._marks.get(key)
         if self._latest is None or marks is None:
-            return View(reachable=self._latest is not None)
+            return SeenJobs(reachable=self._latest is not None)
         if key in self._latest.unsure:
-            return View(reachable=False)
+            return SeenJobs(reachable=False)
         marks = marks.and_then(self._received.get(pod, _UNWRITTEN))
-        return View(
+        return SeenJobs(
             jobs=_jobs(self._latest, key, concerns),
             fresh=self._latest.began_monotonic > marks.fresh_from and not self.lags(pod, version),
             surely_none=self._has_none(key, marks, concerns),
-            evidence=evidence,
         )
 
     def _marks_after(self, past: Past, at: float) -> _Marks:
@@ -236,7 +261,7 @@ class Book:
             case _:
                 assert_never(past)
 
-    def lags(self, pod: PodUid, version: str) -> bool:
+    def lags(self, pod: str, version: str) -> bool:
         """Check whether the cache is behind our own write to the pod.
 
         The pod's next version ends that, or the quiet period: reading Slurm earlier does not.
@@ -248,7 +273,9 @@ class Book:
             and (self._latest is None or self._latest.began_monotonic <= patch.until)
         )
 
-    def _has_none(self, key: WorkloadKey, marks: _Marks, concerns: Concerns | None) -> bool:
+    def _has_none(
+        self, key: WorkloadKey, marks: _Marks, concerns: Callable[[J], bool] | None
+    ) -> bool:
         """Require two readings in a row, unless nobody ever wrote or Slurm still shows the end."""
         looks = [self._latest]
         if marks.fresh_from > -math.inf and not any(
@@ -264,12 +291,38 @@ class Book:
         )
 
 
+class Book(Expectations[SlurmJob]):
+    """An actor's expectations of placeholders."""
+
+    def view(
+        self,
+        key: WorkloadKey,
+        *,
+        pod: PodUid,
+        version: str,
+        concerns: Concerns | None = None,
+        evidence: Evidence = Evidence.NONE,
+    ) -> View:
+        """Return what is known of this workload now: `seen`, with further evidence.
+
+        evidence: what else is known of a placeholder that slurmctld does not know.
+        """
+        seen = self.seen(key, pod=pod, version=version, concerns=concerns)
+        return View(
+            jobs=seen.jobs,
+            fresh=seen.fresh,
+            surely_none=seen.surely_none,
+            reachable=seen.reachable,
+            evidence=evidence,
+        )
+
+
 def _jobs(
-    reading: Reading | None, key: WorkloadKey, concerns: Concerns | None
-) -> tuple[SlurmJob, ...]:
+    reading: Reading[J] | None, key: WorkloadKey, concerns: Callable[[J], bool] | None
+) -> tuple[J, ...]:
     jobs = reading.by_key.get(key, ()) if reading else ()
     return jobs if concerns is None else tuple(filter(concerns, jobs))
 
 
-def _is_over(job: SlurmJob) -> bool:
+def _is_over(job: EitherJob) -> bool:
     return job.phase is JobPhase.ENDED and not job.remains

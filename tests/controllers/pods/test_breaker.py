@@ -18,7 +18,7 @@ from bridge.kube.decode import PODS
 from bridge.process.metrics import Metrics
 from bridge.reconcile.placeholders import Placeholders
 from bridge.settings.schema import Controllers
-from bridge.slurm.discovery import Snapshot
+from bridge.slurm.snapshot import Snapshot
 from controllers.pods.breaker import LISTEN_S, Breaker
 from tests import virtual_time
 from tests.make import lives as build

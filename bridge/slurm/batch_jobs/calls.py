@@ -1,0 +1,98 @@
+"""Batch jobs of SlurmJobs through slurmrestd: submit, cancel, and what slurmdbd says of purged ones."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+
+from bridge.domain.ids import JobId, Sluid
+from bridge.domain.model import batch, identities
+from bridge.domain.model.batch import BatchJob, BatchMark
+from bridge.slurm import jobs, submission, wire
+from bridge.slurm.batch_jobs import decoding
+from bridge.slurm.client import SlurmClient
+from bridge.slurm.errors import Malformed, NotFound
+from slurmclient.api.operation import Value
+
+_EARLIER = timedelta(minutes=5)
+"""How much slurmctld's clock may be behind the API server's."""
+
+
+async def submit(client: SlurmClient, fields: Mapping[str, object], mark: BatchMark) -> JobId:
+    """Submit a batch job with its mark; raises what `submission.send` does."""
+    return await submission.send(client, {"job": {**fields, "admin_comment": batch.encode(mark)}})
+
+
+async def cancel(client: SlurmClient, job_id: JobId, sluid: Sluid | None, mark: BatchMark) -> None:
+    """Cancel a job of a SlurmJob, after reading that it still is one; succeed if it is gone.
+
+    Raises:
+        SlurmError: it may not have been cancelled; repeating is harmless.
+    """
+    try:
+        found = await jobs.marked_job(client, job_id)
+    except NotFound:
+        return
+    if (
+        isinstance(found, BatchJob)
+        and (found.mark.cluster, found.mark.key) == (mark.cluster, mark.key)
+        and found.is_named(job_id, sluid)
+    ):
+        await jobs.cancel(client, job_id if found.array else found.sluid or job_id)
+
+
+async def recorded(client: SlurmClient, ref: JobId | Sluid, mark: BatchMark) -> BatchJob | bool:
+    """Return how slurmdbd says that a job ended; else whether it has a record of it.
+
+    Raises:
+        TooOld: this slurmrestd has no slurmdbd plugin.
+        SlurmError: it could not be read; always, if there is no slurmdbd.
+    """
+    answer = await client.call(
+        "accounting.job", "slurmdb_get_job", {"job_id": ref}, answer=wire.BatchAccountedJobs
+    )
+    # A record has no mark until its job has ended.
+    own = (each for each in answer.jobs or () if not each.time.end or _mark(each) == mark)
+    return _found(answer, own, mark)
+
+
+async def search(
+    client: SlurmClient, mark: BatchMark, *, since: datetime, name: str, user: str
+) -> BatchJob | bool:
+    """Look for a job by its mark, which slurmdbd has once the job has ended; answers as `recorded`.
+
+    Args:
+        client: Slurm.
+        mark: the job's.
+        since: when it may have been submitted at the earliest.
+        name: the job's name; "" for any.
+        user: the job's user; "" for any.
+
+    Raises:
+        TooOld, SlurmError: as `recorded`.
+    """
+    query: dict[str, Value] = {
+        "start_time": str(int((since - _EARLIER).timestamp())),
+        "skip_steps": "true",
+        **({"job_name": name} if name else {}),
+        **({"users": user} if user else {}),
+    }
+    answer = await client.call(
+        "accounting.jobs", "slurmdb_get_jobs", query=query, answer=wire.BatchAccountedJobs
+    )
+    return _found(answer, (each for each in answer.jobs or () if _mark(each) == mark), mark)
+
+
+def _found(
+    answer: wire.BatchAccountedJobs, records: Iterable[wire.BatchAccounted], mark: BatchMark
+) -> BatchJob | bool:
+    if answer.jobs is None:
+        raise Malformed("accounting.job", "the response has no list of jobs")
+    if not (kept := list(records)):
+        return False
+    return decoding.accounted(kept, mark) or True
+
+
+def _mark(record: wire.BatchAccounted) -> BatchMark | None:
+    try:
+        return batch.decode(record.comment.administrator)
+    except identities.UnreadableIdentityError:
+        return None

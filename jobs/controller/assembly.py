@@ -1,0 +1,123 @@
+"""Put the controller of SlurmJobs together for one process, and for one term of leadership."""
+
+import asyncio
+from datetime import timedelta
+from functools import partial
+
+from bridge.domain.ids import WorkloadKey
+from bridge.kube.cache import Cache
+from bridge.kube.watch import Reflector
+from bridge.leading.workqueue import WorkQueue
+from bridge.process import liveness
+from bridge.process.clock import pause
+from bridge.process.lifetime import Service
+from bridge.process.policy_file import PolicyFile
+from bridge.reconcile.leadership import Leadership
+from bridge.reconcile.program import Program
+from bridge.settings.slurm_jobs import zone
+from bridge.slurm import operators
+from jobs.controller import dependencies
+from jobs.controller.actuator import JobActuator
+from jobs.controller.archive import Archives
+from jobs.controller.batch_jobs import BatchJobs
+from jobs.controller.loop import SlurmJobLoop
+from jobs.controller.preparing import Preparer
+from jobs.controller.resource import SLURM_JOBS
+from jobs.controller.submitting import BatchSubmitter
+from jobs.lifecycle.situation import JobPolicy
+from jobs.objects.slurmjob import SlurmJobObject
+
+_LOOK_S = 0.2
+_WORKERS = 8
+_SUBMITS = 4
+"""At a time; slurmctld takes one after another anyway."""
+
+
+class SlurmJobs:
+    """SlurmJobs in one process, whether it leads or not."""
+
+    def __init__(self, program: Program, policy: PolicyFile) -> None:
+        self._program = program
+        self._policy = policy
+        self._objects: Cache[SlurmJobObject] = Cache(SLURM_JOBS, program.set_aside)
+        self._by_name = self._objects.index(lambda job: [job.full_name])
+
+    def parts(self) -> tuple[Service, ...]:
+        """Return the services of every replica; readiness depends on the watch."""
+        reflector = Reflector(
+            self._program.kube,
+            self._objects,
+            set_aside=self._program.set_aside,
+            jitter=self._program.rng.random,
+            on_turn=liveness.turned,
+        )
+        self._program.health.register("slurm_jobs", reflector.check)
+
+        async def run(stop: asyncio.Event) -> None:
+            with liveness.loop("watch of SlurmJobs"):
+                await reflector.run(stop)
+
+        return (
+            Service(name="policy", run=self._policy.run),
+            Service(name="slurm jobs", run=run),
+        )
+
+    async def control(self, term: Leadership, stop: asyncio.Event) -> None:
+        """See to SlurmJobs while this process leads."""
+        program = self._program
+        while not self._objects.synced.is_set():
+            await pause(_LOOK_S, stop)  # the definition may be missing for good
+            if stop.is_set():
+                return
+        queue: WorkQueue[WorkloadKey] = WorkQueue(rng=program.rng)
+        poll_s = program.settings.controllers.poll_interval_s
+        batch_jobs = BatchJobs(
+            term.discovery,
+            term.placeholders,
+            pace=program.pace(busy_s=poll_s, idle_s=poll_s, shortest_s=poll_s, limits=False),
+            clock=program.clock,
+            wake=queue.add,
+        )
+        term.placeholders.share_with(batch_jobs)
+        submitter = BatchSubmitter(
+            program.slurm,
+            preparer=self._preparer(),
+            batch_jobs=batch_jobs,
+            concurrency=_SUBMITS,
+            clock=program.clock,
+        )
+        loop = SlurmJobLoop(
+            kube=program.kube,
+            slurm=program.slurm,
+            objects=self._objects,
+            queue=queue,
+            batch_jobs=batch_jobs,
+            archives=Archives(program.slurm, clock=program.clock, wake=queue.add),
+            submitter=submitter,
+            actuator=JobActuator(
+                kube=program.kube,
+                slurm=program.slurm,
+                cluster=program.cluster,
+                objects=self._objects,
+                batch_jobs=batch_jobs,
+                submitter=submitter,
+            ),
+            policy=JobPolicy(poll_interval=timedelta(seconds=poll_s)),
+            metrics=program.metrics,
+            set_aside=program.set_aside,
+        )
+        await loop.run(stop, workers=_WORKERS)
+
+    def _preparer(self) -> Preparer:
+        program = self._program
+        time_zone = zone(program.settings.slurm_jobs.time_zone)
+        return Preparer(
+            program.kube,
+            policy=lambda: self._policy.current,
+            slurm_user=partial(operators.slurm_user, program.slurm),
+            now=lambda: program.clock.now().astimezone(time_zone),
+            resolve=lambda job: dependencies.resolve(job, self._named),
+        )
+
+    def _named(self, namespace: str, name: str) -> SlurmJobObject | None:
+        return next(iter(self._by_name.get(f"{namespace}/{name}")), None)

@@ -1,0 +1,202 @@
+"""The reconcile loop over SlurmJobs: gather, decide, act."""
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+import structlog
+from structlog.contextvars import bind_contextvars
+
+from bridge.domain import names
+from bridge.domain.ids import WorkloadKey
+from bridge.domain.model.jobs import JobPhase
+from bridge.domain.observation.dwell import Dwell
+from bridge.domain.observation.view import Past
+from bridge.domain.oddities import Oddities
+from bridge.kube import errors as kube_errors
+from bridge.kube.cache import Cache
+from bridge.kube.client import KubeClient
+from bridge.leading import worker
+from bridge.leading.worker import Aside
+from bridge.leading.workqueue import WorkQueue
+from bridge.process.metrics import Metrics
+from bridge.slurm.batch_jobs import calls
+from bridge.slurm.client import SlurmClient
+from jobs.controller import resource
+from jobs.controller.actuator import JobActuator
+from jobs.controller.archive import Archives
+from jobs.controller.batch_jobs import BatchJobs
+from jobs.controller.submitting import BatchSubmitter
+from jobs.lifecycle import table
+from jobs.lifecycle.situation import JobFacts, JobPolicy
+from jobs.objects.slurmjob import SlurmJobObject
+
+_log = structlog.get_logger(__name__)
+
+
+class SlurmJobLoop:
+    """Reconciles SlurmJobs during one term of leadership."""
+
+    def __init__(
+        self,
+        *,
+        kube: KubeClient,
+        slurm: SlurmClient,
+        objects: Cache[SlurmJobObject],
+        queue: WorkQueue[WorkloadKey],
+        batch_jobs: BatchJobs,
+        archives: Archives,
+        submitter: BatchSubmitter,
+        actuator: JobActuator,
+        policy: JobPolicy,
+        metrics: Metrics,
+        set_aside: Oddities,
+    ) -> None:
+        self._kube = kube
+        self._slurm = slurm
+        self._objects = objects
+        self._queue = queue
+        self._batch_jobs = batch_jobs
+        self._archives = archives
+        self._submitter = submitter
+        self._actuator = actuator
+        self._policy = policy
+        self._metrics = metrics
+        self._set_aside = set_aside
+        self._dwell = Dwell()
+        self._met: dict[WorkloadKey, Past] = {}
+        self._gone: set[WorkloadKey] = set()
+        """SlurmJobs that this process has seen, and that are gone."""
+        self._dependents = objects.index(_depends_on)
+        queue.serve_by(self._namespace)
+
+    async def run(self, stop: asyncio.Event, *, workers: int) -> None:
+        """Reconcile SlurmJobs until told to stop."""
+        self._objects.subscribe(self._changed)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._archives.run(stop))
+            await worker.run(
+                self._queue,
+                self.reconcile,
+                name="slurm_jobs",
+                count=workers,
+                stop=stop,
+                metrics=self._metrics,
+                aside=Aside(self._set_aside, "workload"),
+            )
+
+    async def reconcile(self, key: WorkloadKey) -> timedelta | None:
+        """Look at one SlurmJob and do what is needed.
+
+        Return the delay until the next look if no event comes first.
+
+        Raises:
+            KubeError, SlurmError: try again after a back-off.
+        """
+        job = self._objects.get(key)
+        if job is None:
+            await self._clear_away(key)
+            return None
+        bind_contextvars(slurm_job=job.full_name)
+        self._meet(key, job)
+        facts = self._gather(key, job)
+        decision = table.decide(facts, self._policy)
+        await self._actuator.carry_out(job, decision)
+        return decision.retry_after
+
+    # -- gather -----------------------------------------------------------------------------------
+
+    def _gather(self, key: WorkloadKey, job: SlurmJobObject) -> JobFacts:
+        now = self._batch_jobs.now()
+        facts = JobFacts(
+            job=job,
+            seen=self._batch_jobs.seen(job),
+            now=now,
+            refusal=self._submitter.refusal(key),
+        )
+        attempt = table.attempt_of(facts)
+        facts = replace(facts, is_untried=self._submitter.is_untried(key, attempt))
+        if table.needs_archive(facts):
+            mark = self._actuator.mark(job, attempt)
+            facts = replace(facts, archive=self._archives.finding(job, mark))
+        else:
+            self._archives.forget(key)
+        place = table.position(facts, self._policy)
+        since = self._dwell.since(key, (place.row, place.column), now)
+        return replace(facts, since=since)
+
+    def _meet(self, key: WorkloadKey, job: SlurmJobObject) -> None:
+        """Begin to track it: what others may have written about it depends on the finalizer.
+
+        One that had none when we first saw it, and has one now that is not ours to have put there, was
+        another leader's meanwhile.
+        """
+        is_taken_on = names.SLURM_JOB_FINALIZER in (job.metadata.finalizers or ())
+        past = Past.NOTHING
+        if is_taken_on and self._met.get(key, Past.NOTHING) is not Past.NOTHING:
+            return
+        if is_taken_on and not self._submitter.is_ours(key):
+            past = Past.IN_FLIGHT if job.status.job_id is None else Past.HANDED_OVER
+            self._batch_jobs.forget(key)
+        self._met[key] = past
+        self._batch_jobs.meet(key, past)
+
+    # -- what is gone -----------------------------------------------------------------------------
+
+    async def _clear_away(self, key: WorkloadKey) -> None:
+        """Cancel the jobs of a SlurmJob that this process has seen and that is surely gone.
+
+        Its finalizer was torn off. Jobs of SlurmJobs that nobody here has ever seen are left alone and
+        logged: after the restoration of a backup, they may be anything.
+        """
+        live = [job for job in self._batch_jobs.of(key) if job.phase is not JobPhase.ENDED]
+        for job in live:
+            if key not in self._gone or not self._objects.synced.is_set():
+                _log.warning("slurm_job.unknown_object", job_id=job.id, uid=key)
+                continue
+            if await self._is_gone(job.mark.namespace, job.mark.name, key):
+                _log.warning("slurm_job.orphan_cancelled", job_id=job.id, uid=key)
+                await calls.cancel(self._slurm, job.id, job.sluid, job.mark)
+        if not live:
+            self._batch_jobs.forget(key)
+            self._met.pop(key, None)
+            self._gone.discard(key)
+
+    async def _is_gone(self, namespace: str, name: str, key: WorkloadKey) -> bool:
+        try:
+            return (await resource.get(self._kube, namespace, name)).metadata.uid != key
+        except kube_errors.NotFound:
+            return True
+
+    # -- events -----------------------------------------------------------------------------------
+
+    def _changed(self, old: SlurmJobObject | None, new: SlurmJobObject | None) -> None:
+        job = new or old
+        if job is None:
+            return
+        key = WorkloadKey(job.metadata.uid)
+        if new is None:
+            self._gone.add(key)
+            self._dwell.forget(key)
+            self._submitter.forget(key)
+            self._archives.forget(key)
+        elif old is not None and old.metadata.generation != new.metadata.generation:
+            self._submitter.retry(key)
+        self._queue.add(key)
+        for other in self._dependents.get(job.full_name):
+            dependent = WorkloadKey(other.metadata.uid)
+            if other.status.job_id is None:
+                self._submitter.retry(dependent)
+                self._queue.add(dependent)
+
+    def _namespace(self, key: WorkloadKey) -> str:
+        job = self._objects.get(key)
+        return job.metadata.namespace if job else ""
+
+
+def _depends_on(job: SlurmJobObject) -> list[str]:
+    return [
+        f"{job.metadata.namespace}/{each.slurm_job}"
+        for each in job.spec.depends_on
+        if each.slurm_job
+    ]

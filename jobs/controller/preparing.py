@@ -1,0 +1,139 @@
+"""Make the job that a SlurmJob is submitted as, or say why there is none."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from bridge.domain import names
+from bridge.domain.faults import Refused, told
+from bridge.domain.request.rules import Policy
+from bridge.kube import errors, objects, paths
+from bridge.kube.client import KubeClient
+from jobs.controller.dependencies import Resolved, Unmet
+from jobs.identity import granting, permission
+from jobs.identity.permission import JobProvenance
+from jobs.objects.slurmjob import SlurmJobObject
+from jobs.request import build
+from jobs.request.origin import ScriptOrigin
+from jobs.script import read
+
+_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotPossible:
+    """Why there is nothing to submit."""
+
+    reason: str
+    """CamelCase."""
+    text: str
+    is_final: bool = False
+
+
+class _ConfigMap(msgspec.Struct, frozen=True):
+    data: dict[str, str] | None = None
+
+
+class Preparer:
+    """Reads what a job depends on, each time it is submitted."""
+
+    def __init__(
+        self,
+        kube: KubeClient,
+        *,
+        policy: Callable[[], Policy],
+        slurm_user: Callable[[], Awaitable[frozenset[str]]],
+        now: Callable[[], datetime],
+        resolve: Callable[[SlurmJobObject], Resolved | Unmet],
+    ) -> None:
+        """Remember where to read.
+
+        Args:
+            kube: the API server.
+            policy: returns the policy in force.
+            slurm_user: reads the name and the uid of SlurmUser, whom no rule may result in.
+            now: with the zone that times in scripts are meant in.
+            resolve: what the SlurmJob's dependencies are to Slurm.
+        """
+        self._kube = kube
+        self._policy = policy
+        self._slurm_user = slurm_user
+        self._now = now
+        self._resolve = resolve
+
+    async def prepare(self, job: SlurmJobObject) -> Mapping[str, object] | NotPossible:
+        """Return the fields of the job, without its mark.
+
+        Raises:
+            KubeError, SlurmError: something could not be read.
+        """
+        namespace = job.metadata.namespace
+        labels = (await objects.get_namespace(self._kube, namespace)).labels
+        if labels.get(names.ENABLED_LABEL) != "true":
+            return NotPossible(
+                reason="NamespaceNotEnabled",
+                text=f"refused: namespace {namespace} has not the label {names.ENABLED_LABEL}: true",
+            )
+        resolved = self._resolve(job)
+        if isinstance(resolved, Unmet):
+            reason = "DependencyNeverSatisfied" if resolved.is_final else "Dependency"
+            return NotPossible(reason=reason, text=resolved.text, is_final=resolved.is_final)
+        script = await self._script(job)
+        if isinstance(script, NotPossible):
+            return script
+        provenance = JobProvenance(namespace_labels=labels, operators=await self._slurm_user())
+        return self._fields(job, script, provenance, resolved)
+
+    def _fields(
+        self, job: SlurmJobObject, script: str, provenance: JobProvenance, resolved: Resolved
+    ) -> Mapping[str, object] | NotPossible:
+        found = read.script(script, job.spec.options)
+        permit = permission.permitted(job, found.options, provenance, self._policy())
+        if isinstance(permit, Refused):
+            return NotPossible(reason="PolicyRefused", text=permit.text)
+        own = {each.name: each.value for each in job.spec.env}
+        origin = ScriptOrigin(
+            directory=permit.working_directory or "/",
+            now=self._now(),
+            environment={"PATH": _PATH, "USER": permit.user, "LOGNAME": permit.user, **own},
+        )
+        built = build.assemble(script, found, name=job.metadata.name, origin=origin)
+        if built.request is None:
+            return NotPossible(
+                reason="ScriptInvalid",
+                text=told(built.faults),
+                is_final=job.spec.script is not None,
+            )
+        request = granting.granted(built.request, permit)
+        request = replace(request, fields=resolved.added_to(request.fields))
+        arguments = {"argv": [job.metadata.name, *job.spec.args]} if job.spec.args else {}
+        return {**request.body, **arguments}
+
+    async def _script(self, job: SlurmJobObject) -> str | NotPossible:
+        if job.spec.script is not None:
+            return job.spec.script
+        if job.spec.script_from is None:
+            return NotPossible(
+                reason="ScriptInvalid",
+                text="expected spec.script or spec.scriptFrom",
+                is_final=True,
+            )
+        ref = job.spec.script_from.config_map_key_ref
+        path = paths.of("api", "v1", "namespaces", job.metadata.namespace, "configmaps", ref.name)
+        try:
+            body = await self._kube.request("GET", path)
+            found = msgspec.json.decode(body, type=_ConfigMap)
+        except errors.NotFound:
+            found = _ConfigMap()
+        except msgspec.MsgspecError as error:
+            return NotPossible(reason="ScriptInvalid", text=f"ConfigMap {ref.name}: {error}")
+        script = (found.data or {}).get(ref.key)
+        if script is None:
+            return NotPossible(
+                reason="ScriptMissing",
+                text=f"there is no ConfigMap {ref.name} with a key {ref.key} in this namespace",
+            )
+        return script

@@ -1,0 +1,132 @@
+"""What the status of a SlurmJob says, made from what is known of its job; bounded in every part."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from bridge.domain import hostlist
+from bridge.domain.faults import shortened
+from bridge.domain.lifecycle.reasons import condition_reason
+from bridge.domain.model.batch import ArrayTally, BatchJob
+from jobs.lifecycle.situation import JobFacts, JobPolicy
+from jobs.objects.status import (
+    LONGEST_MESSAGE,
+    LONGEST_NODES,
+    ArrayTasks,
+    JobCondition,
+    JobOutputs,
+    JobPhase,
+    SlurmJobStatus,
+)
+
+_LONGEST_CONDITION = 512
+"""Bytes of a condition's message; the status itself has room for all of it."""
+_LONGEST_FAILED = 1000
+_MOST_FAILED = 500
+"""Failed tasks that are named."""
+
+CONDITIONS = ("Submitted", "Running", "Suspended", "Complete", "Failed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewStatus:
+    """What is to be said."""
+
+    phase: JobPhase
+    reason: str
+    message: str
+    job: BatchJob | None = None
+    """None leaves what is said of the job as it is, unless the attempt is another one."""
+    attempt: int
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    """The conditions that hold, and the reason of each."""
+
+
+def status(facts: JobFacts, policy: JobPolicy, said: NewStatus) -> SlurmJobStatus:
+    """Return the status that says this; the one that is there if it says so already."""
+    before = facts.job.status
+    base = before if said.attempt == before.attempt else SlurmJobStatus()
+    message = shortened(said.message, LONGEST_MESSAGE)
+    told = msgspec.structs.replace(
+        base if said.job is None else _of_job(base, said.job, policy),
+        phase=said.phase,
+        reason=shortened(said.reason, 256),
+        message=message,
+        attempt=said.attempt,
+        observed_generation=facts.job.metadata.generation,
+        conditions=tuple(_conditions(facts, said, message)),
+    )
+    return before if told == before else told
+
+
+def _of_job(before: SlurmJobStatus, job: BatchJob, policy: JobPolicy) -> SlurmJobStatus:
+    ended = job.end is not None
+    return SlurmJobStatus(
+        job_id=job.id,
+        sluid=shortened(job.sluid or "", 64) or (before.sluid if before.job_id == job.id else ""),
+        state=shortened(job.state, 256) or before.state or "PENDING",
+        user=shortened(job.user, 256) or before.user,
+        account=shortened(job.account, 256) or before.account,
+        partition=shortened(job.partition, 1024) or before.partition,
+        qos=shortened(job.qos, 256) or before.qos,
+        nodes=shortened(job.nodes, LONGEST_NODES),
+        batch_host=shortened(job.batch_host, 256),
+        exit_code=min(job.exit_code, 255) if ended else None,
+        signal=min(job.signal, 255) if ended and job.signal else None,
+        submit_time=job.submitted_at or before.submit_time,
+        expected_start=_expected(before.expected_start, job.expected_start, policy),
+        start_time=job.started_at,
+        end_time=job.ended_at,
+        restarts=job.restarts,
+        array=_array(job.array),
+        outputs=JobOutputs(stdout=shortened(job.stdout), stderr=shortened(job.stderr))
+        if job.stdout or job.stderr
+        else before.outputs,
+    )
+
+
+def _expected(before: datetime | None, now: datetime | None, policy: JobPolicy) -> datetime | None:
+    if before is not None and now is not None and abs(now - before) < policy.start_step:
+        return before
+    return now
+
+
+def _array(tally: ArrayTally | None) -> ArrayTasks | None:
+    if tally is None:
+        return None
+    named = hostlist.compress([f"t{number}" for number in tally.failed[:_MOST_FAILED]])
+    numbers = named.removeprefix("t").removeprefix("[").removesuffix("]")
+    return ArrayTasks(
+        total=tally.total,
+        pending=tally.waiting,
+        running=tally.running,
+        succeeded=tally.succeeded,
+        failed=len(tally.failed),
+        failed_tasks=shortened(
+            numbers + ("…" if len(tally.failed) > _MOST_FAILED else ""), _LONGEST_FAILED
+        ),
+    )
+
+
+def _conditions(facts: JobFacts, said: NewStatus, message: str) -> Iterator[JobCondition]:
+    """Yield each condition that holds, or has held; others are left out."""
+    before = {each.type: each for each in facts.job.status.conditions}
+    for kind in CONDITIONS:
+        holds = kind in said.conditions
+        if not holds and kind not in before and kind != "Submitted":
+            continue
+        word: Literal["True", "False"] = "True" if holds else "False"
+        reason = condition_reason(said.conditions.get(kind, "") or said.reason or said.phase)
+        was = before.get(kind)
+        since = was.last_transition_time if was and was.status == word else facts.now
+        yield JobCondition(
+            type=kind,
+            status=word,
+            reason=reason,
+            last_transition_time=since.replace(microsecond=0),
+            message=shortened(message, _LONGEST_CONDITION),
+            observed_generation=facts.job.metadata.generation,
+        )

@@ -1,0 +1,179 @@
+"""SlurmJobs on a real slurmd: real scripts run once, end as they end, and are cancelled when they should be."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from bridge.domain import names
+from sandbox import nss
+from sandbox.api import ApiError
+from sandbox.client import Sandbox
+from sandbox.options import Options
+from tests import faults
+from tests.fault_bench import FaultBench, fault_bench
+from tests.servers import fresh_namespace, running_sandbox, wait_until
+
+PATIENCE_S = 60.0
+LIVE = {"PENDING", "RUNNING", "COMPLETING", "CONFIGURING"}
+USER = nss.JOB_USER.name
+RULES = [
+    {"name": "batch", "match": {"kinds": ["SlurmJob"]}, "user": USER, "working_directory": "/tmp"},  # noqa: S108
+    {"name": "pods", "user": USER},
+]
+
+pytestmark = pytest.mark.skipif(
+    os.getuid() != 0,
+    reason="NOT RUN: a real slurmd needs root (a /run of its own, jobs as other users); CI runs this as root",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """A bridged namespace for SlurmJobs."""
+
+    sandbox: Sandbox
+    name: str
+
+    @property
+    def path(self) -> str:
+        return f"/apis/slurm-bridge.dev/v1alpha1/namespaces/{self.name}/slurmjobs"
+
+    def create(self, name: str, script: str, **spec: Any) -> None:
+        body = {
+            "apiVersion": "slurm-bridge.dev/v1alpha1",
+            "kind": "SlurmJob",
+            "metadata": {"name": name},
+            "spec": {
+                "script": f"#!/bin/sh\n#SBATCH --mem=16 --time=5 --output=/dev/null\n{script}\n",
+                **spec,
+            },
+        }
+        self.sandbox.admin.create(self.path, body)
+
+    def get(self, name: str) -> dict[str, Any] | None:
+        try:
+            return self.sandbox.admin.get(f"{self.path}/{name}")
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def status(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = (self.get(name) or {}).get("status", {})
+        return found
+
+    def await_phase(self, name: str, *phases: str) -> dict[str, Any]:
+        wait_until(
+            lambda: self.status(name).get("phase") in phases,
+            PATIENCE_S,
+            sandbox=self.sandbox,
+        )
+        return self.status(name)
+
+    def accounted(self, name: str) -> list[list[str]]:
+        """Id, state and exit code of every job of that name that slurmdbd has."""
+        printed = self.sandbox.run(
+            *("sacct", "--noheader", "--parsable2", "--allocations", "--allusers"),
+            *("--starttime=now-1hours", f"--name={name}", "--format=jobid,state,exitcode"),
+        )
+        return [line.split("|") for line in printed.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    options = Options(
+        hybrid=True,
+        nodes=0,
+        accounting=True,
+        settings=("slurm_jobs.enabled=true", f"policy.rules={RULES}"),
+    )
+    with running_sandbox(options) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def bench(sandbox: Sandbox) -> Iterator[FaultBench]:
+    with fault_bench(sandbox) as bench:
+        yield bench
+
+
+@pytest.fixture
+def namespace(bench: FaultBench) -> Iterator[Namespace]:
+    with fresh_namespace(bench.sandbox, labels={names.ENABLED_LABEL: "true"}) as name:
+        yield Namespace(bench.sandbox, name)
+        bench.calm()
+
+
+def conditions(status: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    return {each["type"]: (each["status"], each["reason"]) for each in status["conditions"]}
+
+
+def test_a_script_runs_and_its_end_is_told_as_slurm_has_it(namespace: Namespace) -> None:
+    good, bad = f"good-{namespace.name}", f"bad-{namespace.name}"
+    namespace.create(good, 'test "$SLURM_JOB_ID" -gt 0 && test "$(id -un)" != root')
+    namespace.create(bad, "exit 3")
+
+    done = namespace.await_phase(good, "Succeeded", "Failed")
+    failed = namespace.await_phase(bad, "Succeeded", "Failed")
+
+    assert ("Succeeded", 0, USER) == (done["phase"], done["exitCode"], done["user"])
+    assert ("True", "Succeeded") == conditions(done)["Complete"]
+    assert ("Failed", "NonZeroExit", 3) == (failed["phase"], failed["reason"], failed["exitCode"])
+    assert ("True", "NonZeroExit") == conditions(failed)["Failed"]
+    wait_until(
+        lambda: [[str(failed["jobId"]), "FAILED", "3:0"]] == namespace.accounted(bad),
+        PATIENCE_S,
+        sandbox=namespace.sandbox,
+    )
+
+
+def test_deleting_cancels_and_suspending_begins_again(namespace: Namespace) -> None:
+    name = f"long-{namespace.name}"
+    namespace.create(name, "sleep 300")
+    running = namespace.await_phase(name, "Running")
+    assert "hybrid-0" == running["nodes"]
+
+    namespace.sandbox.admin.patch(f"{namespace.path}/{name}", {"spec": {"suspend": True}})
+    wait_until(
+        lambda: ["CANCELLED"] == [state.split()[0] for _, state, _ in namespace.accounted(name)],
+        PATIENCE_S,
+        sandbox=namespace.sandbox,
+    )
+    assert ("Pending", "Suspended") == (
+        namespace.status(name)["phase"],
+        namespace.status(name)["reason"],
+    )
+    namespace.sandbox.admin.patch(f"{namespace.path}/{name}", {"spec": {"suspend": False}})
+    again = namespace.await_phase(name, "Running")
+    assert (2, True) == (again["attempt"], again["jobId"] != running["jobId"])
+
+    namespace.sandbox.admin.delete(f"{namespace.path}/{name}")
+    wait_until(lambda: namespace.get(name) is None, PATIENCE_S, sandbox=namespace.sandbox)
+    states = {state.split()[0] for _, state, _ in namespace.accounted(name)}
+    assert {"CANCELLED"} == states
+
+
+def test_a_lost_reply_and_a_killed_controller_leave_one_job(
+    namespace: Namespace, bench: FaultBench
+) -> None:
+    lost, killed = f"lost-{namespace.name}", f"killed-{namespace.name}"
+    link = bench.link("controllers", "slurmrestd")
+    link.requests.clear()
+
+    link.inject(faults.LOST_REPLY, "POST", "/job/submit")
+    namespace.create(lost, "true")
+    done = namespace.await_phase(lost, "Succeeded", "Failed")
+    assert ("Succeeded", 1) == (done["phase"], done["attempt"])
+    assert 1 == link.count("POST", "/job/submit")
+
+    death = faults.LOST_REPLY.and_then(lambda: bench.kill("controllers"))
+    link.inject(death, "POST", "/job/submit")
+    namespace.create(killed, "true")
+    assert "Succeeded" == namespace.await_phase(killed, "Succeeded", "Failed")["phase"]
+
+    assert 2 == link.count("POST", "/job/submit")
+    for name in (lost, killed):
+        assert 1 == len(namespace.accounted(name)), name

@@ -1,0 +1,117 @@
+"""The histories are worth their time only if they notice when a line of the machine is wrong: each mutant must be found."""
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.util import cache_from_source
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+HISTORIES = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobMutant:
+    """A line of `jobs/lifecycle`, changed."""
+
+    name: str
+    before: str
+    after: str
+    file: str = "table.py"
+
+
+MUTANTS = [
+    JobMutant(
+        name="submits before it is sure that there is none",
+        before="    if not facts.seen.surely_none:\n        return JobColumn.UNKNOWN\n    if not needs_archive",
+        after="    if False:\n        return JobColumn.UNKNOWN\n    if not needs_archive",
+    ),
+    JobMutant(
+        name="does not ask what became of a job that is forgotten",
+        before="return facts.job.status.job_id is not None or not facts.is_untried",
+        after="return facts.job.status.job_id is not None",
+    ),
+    JobMutant(
+        name="leaves the jobs of earlier attempts alone",
+        before="if job is not place.job and job.phase is not JobPhase.ENDED",
+        after="if False",
+    ),
+    JobMutant(
+        name="takes an earlier attempt's job for the present one",
+        before="own = [job for job in facts.seen.jobs if job.mark.attempt == attempt]",
+        after="own = list(facts.seen.jobs)",
+    ),
+    JobMutant(
+        name="submits without the finalizer",
+        before="        return JobRow.NEW\n",
+        after="        pass\n",
+    ),
+    JobMutant(
+        name="lets a deleted one go with its job",
+        before="            none=rules.give_back,\n            live=_CANCELLING,",
+        after="            none=rules.give_back,\n            live=(rules.give_back, rules.give_back, rules.give_back),",
+    ),
+    JobMutant(
+        name="forgets to submit",
+        before="none=rules.submit,",
+        after="none=rules.tell_suspended,",
+    ),
+    JobMutant(
+        name="suspends in words only",
+        before="live=(rules.supersede, rules.supersede, rules.supersede),",
+        after="live=_TELLING,",
+    ),
+    JobMutant(
+        name="cancels without beginning another attempt",
+        before="live=(rules.supersede, rules.supersede, rules.supersede),",
+        after="live=_CANCELLING,",
+    ),
+    JobMutant(
+        name="gives up a job whose end slurmdbd knows",
+        before="        Archived.ENDED: JobColumn.PURGED,",
+        after="        Archived.ENDED: JobColumn.LOST,",
+    ),
+    JobMutant(
+        name="takes every end for a good one",
+        file="outcome.py",
+        before='phase="Succeeded" if job.end is JobEnd.COMPLETED else "Failed",',
+        after='phase="Succeeded",',
+    ),
+    JobMutant(
+        name="keeps the job of the attempt before in the status",
+        file="report.py",
+        before="base = before if said.attempt == before.attempt else SlurmJobStatus()",
+        after="base = before",
+    ),
+]
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_the_histories_find_a_machine_that(mutant: JobMutant, tmp_path: Path) -> None:
+    package = tmp_path / "jobs"
+    shutil.copytree(ROOT / "jobs", package)
+    changed = package / "lifecycle" / mutant.file
+    Path(cache_from_source(str(changed))).unlink(missing_ok=True)
+    source = changed.read_text(encoding="utf-8")
+    assert source.count(mutant.before) == 1, "the mutant's line is not there any more, or twice"
+    changed.write_text(source.replace(mutant.before, mutant.after), encoding="utf-8")
+
+    hunt = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            f"from tests.jobs.lifecycle.world import play\nfor seed in range({HISTORIES}): play(seed)",
+        ],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert hunt.returncode == 1, hunt.stderr or "it survived"
+    assert "\nAssertionError: " in hunt.stderr, hunt.stderr
