@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from bridge.commands import access, output, takeover_patches
+from bridge.commands import access, output
 from bridge.commands.access import Access
 from bridge.commands.options import FormatOption, Way
 from bridge.commands.output import Format, TableColumn
@@ -25,7 +25,7 @@ from bridge.domain.model import grant
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.nodes import SlurmNodeFacts
 from bridge.domain.model.pods import Pod
-from bridge.kube import decode, lists, objects, writes
+from bridge.kube import decode, lists, objects, takeover_patches, writes
 from bridge.slurm import jobs, marked, nodes
 from bridge.slurm.client import SlurmClient
 

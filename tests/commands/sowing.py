@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import yaml
+from typer.testing import CliRunner
 
+from bridge.commands import plugin
 from bridge.domain import names
 from sandbox.client import Sandbox
 from tests.servers import wait_until
@@ -20,6 +22,15 @@ PLAIN = (
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 Findings = Mapping[str, dict[str, str]]
 Doctor = Callable[..., Findings]
+
+
+def examined(env: Mapping[str, str], *arguments: str) -> Findings:
+    """What the doctor says, by check; its exit code says whether there is a fault."""
+    done = CliRunner().invoke(plugin.app(), ("doctor", "-o", "json", *arguments), env=env)
+    found = {finding["check"]: finding for finding in json.loads(done.stdout)}
+    faults = [check for check, finding in found.items() if finding["verdict"] == "fault"]
+    assert (2 if faults else 0) == done.exit_code
+    return found
 
 
 def until_faulty(doctor: Doctor, check: str, sandbox: Sandbox) -> Findings:

@@ -21,7 +21,6 @@ from tests.commands import sowing
 from tests.commands.sowing import (
     OURS,
     Doctor,
-    Findings,
     again,
     config_map,
     merged,
@@ -44,16 +43,7 @@ def sandbox() -> Iterator[Sandbox]:
 @pytest.fixture
 def doctor(sandbox: Sandbox) -> Doctor:
     """What it says, by check."""
-
-    def call(*arguments: str, **environment: str) -> Findings:
-        env = {**sandbox.env, **environment}
-        done = CliRunner().invoke(plugin.app(), ("doctor", "-o", "json", *arguments), env=env)
-        found = {finding["check"]: finding for finding in json.loads(done.stdout)}
-        faults = [check for check, finding in found.items() if finding["verdict"] == "fault"]
-        assert (2 if faults else 0) == done.exit_code
-        return found
-
-    return call
+    return lambda *given, **env: sowing.examined({**sandbox.env, **env}, *given)
 
 
 def test_a_healthy_sandbox_gets_a_clean_bill(doctor: Doctor, sandbox: Sandbox) -> None:
@@ -131,9 +121,9 @@ def test_settings(
 
 
 def test_a_host_that_nobody_knows(doctor: Doctor, sandbox: Sandbox) -> None:
-    config = {"slurm": {"controller_host": "127.0.0.1,nowhere.invalid"}}
+    hosts = {"slurm": {"controller_host": "127.0.0.1,nowhere.invalid"}}
     with config_map(sandbox, "slurm-bridge-config", "config.yaml") as change:
-        change(lambda old: merged(old, config))
+        change(lambda old: merged(old, hosts))
         found = doctor()["hosts of Slurm"]
 
     assert "warning" == found["verdict"]
