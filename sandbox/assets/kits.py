@@ -25,6 +25,11 @@ class AssetName(enum.StrEnum):
     NODE = "node"
     BUILDAH = "buildah"
     PYTHON = "python"
+    COREDNS = "coredns"
+
+
+USUAL = tuple(name for name in AssetName if name is not AssetName.COREDNS)
+"""Where no names are given: without what takes minutes to build and few use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +135,13 @@ KITS: Mapping[AssetName, Kit] = {
             variable="SANDBOX_PYTHON",
             version_command=("python3.13", "--version"),
             minimum=(3, 13),
+        ),
+        Kit(
+            name=AssetName.COREDNS,
+            programs=("coredns",),
+            variable="SANDBOX_COREDNS",
+            version_command=("coredns", "-version"),
+            minimum=(1, 9),  # the first that reads EndpointSlices only
         ),
     )
 }
