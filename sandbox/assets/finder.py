@@ -10,6 +10,7 @@ from bridge.process.clock import SystemClock
 from sandbox.assets import (
     cache,
     coredns,
+    e2e,
     helm,
     image,
     kits,
@@ -40,6 +41,7 @@ _COMPILED: Mapping[AssetName, Callable[[Settings], cache.Recipe]] = {
     AssetName.WORKLOADS: workloads.recipe,
     AssetName.KUBECONFORM: kubeconform.recipe,
     AssetName.COREDNS: coredns.recipe,
+    AssetName.E2E: e2e.recipe,
 }
 """What Go makes of locked modules."""
 

@@ -26,9 +26,10 @@ class AssetName(enum.StrEnum):
     BUILDAH = "buildah"
     PYTHON = "python"
     COREDNS = "coredns"
+    E2E = "e2e"
 
 
-USUAL = tuple(name for name in AssetName if name is not AssetName.COREDNS)
+USUAL = tuple(name for name in AssetName if name not in (AssetName.COREDNS, AssetName.E2E))
 """Where no names are given: without what takes minutes to build and few use."""
 
 
@@ -142,6 +143,13 @@ KITS: Mapping[AssetName, Kit] = {
             variable="SANDBOX_COREDNS",
             version_command=("coredns", "-version"),
             minimum=(1, 9),  # the first that reads EndpointSlices only
+        ),
+        Kit(
+            name=AssetName.E2E,
+            programs=("e2e", "agnhost", "nonewprivs"),
+            variable="SANDBOX_E2E",
+            version_command=("e2e", "-version"),
+            minimum=(1, 34),
         ),
     )
 }
