@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.upstream.selection import LEFT_OUT, Excuse
 
 PASSED, FAILED = "passed", "failed"
-_NOT_ENDED = ("skipped", "pending", "interrupted", "aborted")
+_NOT_ENDED = ("skipped", "pending", "interrupted", "aborted", "timedout")
 _PREFIX = "[It] "
 _TAGS = re.compile(r" ?\[(?:Conformance|NodeConformance|MinimumKubeletVersion[^]]*|LinuxOnly)\]")
 
@@ -82,6 +82,8 @@ def _lines(found: Comparison, version: str) -> Iterator[str]:
     yield f"Written by `make test-e2e`: tests of Kubernetes {version} itself (`test/e2e`, `[sig-apps]` and `[sig-node]`), once in plain"
     yield "namespaces and once with every namespace they create labelled for slurm-bridge, on real kubelets ([development](development.md))."
     yield "The pods are placed by kube-scheduler there and by Slurm here; the tests know nothing of it."
+    if found.unfinished:
+        yield "This run was given less time than all of them take; what it did not reach says nothing either way."
     yield ""
     yield "| | tests |"
     yield "| --- | --- |"
@@ -101,6 +103,8 @@ def _lines(found: Comparison, version: str) -> Iterator[str]:
     yield from _list("Pass in both", found.both)
     if found.neither:
         yield from _list("Fail plain already", found.neither)
+    if found.unfinished:
+        yield from _list("Not compared, as time ran out", found.unfinished)
     patterns = (
         (f"`{pattern.replace('|', chr(92) + '|')}`", why) for pattern, why in LEFT_OUT.items()
     )
