@@ -18,13 +18,14 @@ venv: .venv/ready
 demo: venv
 	$(BIN)/slurm-bridge demo
 
-# All tests, or one part: make test PYTEST_ARGS=tests/domain
+# All tests, or one part: make test PYTEST_ARGS=tests/domain. Three at once suit two cores: most of a test is waiting.
+WORKERS ?= 3
 test: venv
 	$(if $(PYTEST_ARGS),,$(BIN)/slurm-bridge sandbox fetch)
-	$(BIN)/pytest $(or $(PYTEST_ARGS),--numprocesses 2 --dist loadfile)
+	$(BIN)/pytest $(or $(PYTEST_ARGS),--numprocesses $(WORKERS) --dist loadfile)
 
 # What needs no server, in about a minute and a half; without the mutants, which test the tests.
-FAST := $(addprefix tests/,architecture controllers docs domain extender jobs/script jobs/request leading process properties reconcile settings)
+FAST := $(addprefix tests/,architecture controllers docs domain extender jobs/script jobs/request jobs/admission jobs/identity leading process properties reconcile settings)
 test-fast: venv
 	$(BIN)/pytest --numprocesses 2 --dist worksteal --ignore tests/properties/test_mutants.py $(FAST) $(PYTEST_ARGS)
 
@@ -88,7 +89,7 @@ SITE := build --strict
 site: venv
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(SITE)
 
-# Regenerate the chart's list of workload kinds and the plain manifests for clusters without Helm; tests fail while they differ.
+# Regenerate the chart's list of workload kinds, the definition of SlurmJob and the plain manifests for clusters without Helm; tests fail while they differ.
 manifests: venv
 	$(BIN)/python deploy/manifests.py
 

@@ -88,7 +88,7 @@ def _review(fields: Manifest) -> Work:
         request = wire.read(body)
         try:
             wire.answer(request.uid, judge(wire.draft(request)))
-        except wire.MalformedPodError as error:
+        except wire.MalformedObjectError as error:
             wire.refusal(request.uid, str(error))
 
     return both

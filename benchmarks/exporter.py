@@ -13,9 +13,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -23,10 +22,11 @@ import httpx
 import typer
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
-from rich.table import Table
 
+from benchmarks import figures
 from benchmarks.client import Row, watched
-from benchmarks.meter import cpu_s
+from benchmarks.figures import Figure
+from benchmarks.meter import cpu_s, peak_memory_mib
 from sandbox import ports
 from sandbox.client import Sandbox
 from sandbox.options import Options
@@ -39,6 +39,11 @@ _SCRAPES: Final = 200
 _TIMEOUT_S: Final = 300.0
 _LIVES_S: Final = 10
 """How long a short job runs; the load has been on for longer when it is measured."""
+_WITHOUT_S: Final = 20
+"""How long to measure without the exporter: nothing in it has a period."""
+_ROUND_S: Final = 50
+"""How long to read the reasons of all jobs once; in production ten times as long, at 20 a second."""
+_REASONS_PER_S: Final = 20
 _WATCH_S: Final = 15
 _PARTS: Final = ("slurmctld", "slurmrestd")
 _PAGES: Final = ("own", "slinky", "native", "vpenso")
@@ -46,28 +51,6 @@ _ROOM: Final = """
 MaxJobCount=100000
 MinJobAge=60
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """What was measured, and what it must reach."""
-
-    what: str
-    found: float
-    unit: str
-    most: float | None = None
-    """The goal; None for a figure that only explains another."""
-    words: str = ""
-    theirs: str = ""
-    """SchedMD's slurm-exporter, measured by sending its requests at 1000 nodes and 10 000 jobs."""
-
-    def cells(self) -> tuple[str, str, str, str, str]:
-        """Return the figure as a row: what, found, goal, whether it is reached, theirs."""
-        found = f"{self.found:.4g} {self.unit}" + (f" ({self.words})" if self.words else "")
-        if self.most is None:
-            return self.what, found, "", "", self.theirs
-        verdict = "reached" if self.found <= self.most else "MISSED"
-        return self.what, found, f"≤ {self.most:g} {self.unit}", verdict, self.theirs
 
 
 class Bench:
@@ -92,14 +75,45 @@ class Bench:
             for rate in (1, 10):
                 await self._changing(pid, rate, standing)
             self._note(
-                "memory of the exporter, at most", _memory_mib(pid), "MiB", 200,
+                "memory of the exporter, at most", peak_memory_mib(pid), "MiB", 200,
                 theirs="1.3 GB in slurmrestd",
             )  # fmt: skip
-        async with self._exporter("--reason-rate=20") as (url, pid):
-            both = await self._standing(pid, "20 reasons/s", None)
-            self._note("  of it reasons", both - standing, "% of a core", 4.0)
-            await self._reason_age(url)
+        await self._reasons(jobs, standing)
         await self._watching()
+
+    async def _reasons(self, jobs: int, standing: float) -> None:
+        """Measure what reading all reasons once costs, and spread it over the time it takes at 20 a second."""
+        rate = jobs // _ROUND_S
+        async with self._exporter(f"--reason-rate={rate}", f"--look-rate={rate}") as (url, pid):
+            began_s, read = time.monotonic(), 0.0
+
+            async def round_() -> None:
+                nonlocal read
+                oldest_s, newer_s = await self._renewed(url)
+                is_listed = newer_s < oldest_s / 2
+                read = jobs if is_listed else rate * (time.monotonic() - began_s)
+
+            more, _ = await self._more(pid, round_())
+            took_s = time.monotonic() - began_s - _WITHOUT_S - 1
+            each_s = (sum(more.values()) - standing / 100) * took_s / read
+            self._note(
+                f"Slurm's CPU for {_REASONS_PER_S} reasons/s", 100 * each_s * _REASONS_PER_S,
+                "% of a core more", 4.0,
+                words=f"{1000 * each_s:.2f} ms each, {read:.0f} in {took_s:.0f} s",
+            )  # fmt: skip
+
+    async def _renewed(self, url: str) -> tuple[float, float]:
+        """Wait until the oldest reason is younger than before; return both ages."""
+        oldest_s = 0.0
+        async with httpx.AsyncClient(trust_env=False, timeout=30) as web:
+            for _ in range(4 * _ROUND_S):
+                page = await web.get(f"{url}/metrics/own")
+                age_s = _value(page, "slurm_pending_reason_age_seconds") or 0.0
+                if age_s < oldest_s:
+                    return oldest_s, age_s
+                oldest_s = age_s
+                await asyncio.sleep(1)
+        return oldest_s, oldest_s
 
     async def _decoding(self) -> None:
         header = {"X-SLURM-USER-TOKEN": self._sandbox.token()}
@@ -122,43 +136,53 @@ class Bench:
 
     async def _standing(self, pid: int, what: str, most: float | None) -> float:
         """Measure what a queue in which nothing happens costs Slurm, in % of a core."""
-        with_s, without_s = await self._with_and_without(pid)
-        more = {part: 100 * (with_s[part] - without_s[part]) / self._seconds for part in _PARTS}
+        more, exporter_s = await self._more(pid)
+        percent = {part: 100 * share for part, share in more.items()}
         self._note(
-            f"Slurm's CPU, 0 jobs/s, {what}", sum(more.values()), "% of a core", most,
-            words=f"{_words(more)}; {with_s['exporter']:.2f} s of the exporter's CPU in {self._seconds:.0f} s",
-            theirs="144 %: 7.2 s of CPU per 5 s" if most else "",
+            f"Slurm's CPU, 0 jobs/s, {what}", sum(percent.values()), "% of a core", most,
+            words=f"{_words(percent)}; {exporter_s:.2f} s of the exporter's CPU in {self._seconds:.0f} s",
+            theirs="144 %: 7.2 s of CPU per 5 s",
         )  # fmt: skip
-        return sum(more.values())
+        return sum(percent.values())
 
     async def _changing(self, pid: int, rate: int, standing: float) -> None:
         """Measure what each of many short jobs costs Slurm more because the exporter runs."""
         async with asyncio.TaskGroup() as group:
             load = group.create_task(self._short_jobs(rate))
             await asyncio.sleep(_LIVES_S + 2)
-            with_s, without_s = await self._with_and_without(pid)
+            more, exporter_s = await self._more(pid)
             load.cancel()
-        more_s = sum(with_s[part] - without_s[part] for part in _PARTS)
-        changed_s = more_s - standing / 100 * self._seconds
+        percent = 100 * sum(more.values())
         self._note(
-            f"Slurm's CPU for each job, {rate} jobs/s", 1000 * changed_s / (rate * self._seconds),
-            "ms", 6.0,
-            words=f"{100 * more_s / self._seconds:.1f} % of a core in all, capped by --look-rate; {with_s['exporter']:.2f} s of the exporter's",
+            f"Slurm's CPU for each job, {rate} jobs/s", 10 * (percent - standing) / rate, "ms", 6.0,
+            words=f"{percent:.1f} % of a core in all, capped by --look-rate; {exporter_s:.2f} s of the exporter's",
         )  # fmt: skip
 
-    async def _with_and_without(self, pid: int) -> tuple[Mapping[str, float], Mapping[str, float]]:
-        before = self._cpu(pid)
-        await asyncio.sleep(self._seconds)
-        with_s = self._spent(before, pid)
+    async def _more(
+        self, pid: int, while_: Awaitable[None] | None = None
+    ) -> tuple[Mapping[str, float], float]:
+        """Measure with the exporter running, then with it stopped.
+
+        Args:
+            pid: The exporter's process.
+            while_: Measure with it until this is done, by default for a while.
+
+        Returns:
+            How much more of a core each part of Slurm takes with it, and its own seconds of CPU.
+        """
+        before, began_s = self._cpu(pid), time.monotonic()
+        await (while_ or asyncio.sleep(self._seconds))
+        running, with_s = self._spent(before, pid), time.monotonic() - began_s
         os.kill(pid, signal.SIGSTOP)
         try:
             await asyncio.sleep(1)  # what slurmrestd has begun
             before = self._cpu(pid)
-            await asyncio.sleep(self._seconds)
-            without_s = self._spent(before, pid)
+            await asyncio.sleep(_WITHOUT_S)
+            stopped = self._spent(before, pid)
         finally:
             os.kill(pid, signal.SIGCONT)
-        return with_s, without_s
+        more = {part: running[part] / with_s - stopped[part] / _WITHOUT_S for part in _PARTS}
+        return more, running["exporter"]
 
     async def _short_jobs(self, rate: int) -> None:
         """Submit jobs that start, and cancel each a little later, until cancelled."""
@@ -208,11 +232,6 @@ class Bench:
                     1000 * walls[int(len(walls) * 0.99)], "ms", 20,
                     words=f"median {1000 * walls[len(walls) // 2]:.1f}",
                 )  # fmt: skip
-
-    async def _reason_age(self, url: str) -> None:
-        async with httpx.AsyncClient(trust_env=False, timeout=30) as web:
-            age_s = _value(await web.get(f"{url}/metrics/own"), "slurm_pending_reason_age_seconds")
-        self._note("  age of the oldest reason", age_s or 0, "s")
 
     async def _watching(self) -> None:
         """Measure the client's `watch`; the jobs that change are cancelled by another process."""
@@ -338,20 +357,6 @@ def _await_answer(url: str) -> None:
             return
 
 
-def _memory_mib(pid: int) -> float:
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM"):
-            return int(line.split()[1]) / 1024
-    return 0.0
-
-
-def _shown(figures: Sequence[Figure], console: Console) -> None:
-    table = Table("what", "found", "goal", "", "SchedMD's slurm-exporter")
-    for figure in figures:
-        table.add_row(*figure.cells())
-    console.print(table)
-
-
 async def _measure(sandbox: Sandbox, jobs: int, seconds: float, console: Console) -> None:
     token = TokenFile(sandbox.token_file)
     async with Client(sandbox.slurmrestd_url, token=token, timeout_s=_TIMEOUT_S) as slurm:
@@ -359,14 +364,16 @@ async def _measure(sandbox: Sandbox, jobs: int, seconds: float, console: Console
         try:
             await bench.run(jobs)
         finally:
-            _shown(bench.figures, console)
+            figures.show(bench.figures, console)
 
 
 def main(
     *,
     jobs: Annotated[int, typer.Option(help="Jobs in the queue.", min=100)] = 10_000,
     nodes: Annotated[int, typer.Option(help="Nodes.", min=1)] = 1000,
-    seconds: Annotated[float, typer.Option(help="Of each measurement.", min=15)] = 30,
+    seconds: Annotated[
+        float, typer.Option(help="Of each measurement; nodes are listed every 45 s.", min=45)
+    ] = 45,
 ) -> None:
     """Measure on a sandbox of its own; seven to eight minutes on a quiet machine."""
     began = time.perf_counter()

@@ -230,16 +230,19 @@ class Pods:
     async def _watch(self, version: str) -> None:
         """Follow the pods.
 
-        The API server ends a watch that is read too slowly; continue where it ended.
+        The API server ends a watch that is read too slowly, and one in which nothing happens times
+        out: continue where it ended. Whoever waits for a pod has a deadline, and says what is missing.
         """
         while True:
-            async with self._kube.stream(
-                self._path, params={"resourceVersion": version}, idle_timeout_s=_WATCH_IDLE_S
-            ) as lines:
-                async for line in lines:
-                    event = _event.decode(line)
-                    version = event.object.metadata.version
-                    self._note(event, time.perf_counter())
+            with contextlib.suppress(errors.Unavailable):
+                async with self._kube.stream(
+                    self._path, params={"resourceVersion": version}, idle_timeout_s=_WATCH_IDLE_S
+                ) as lines:
+                    async for line in lines:
+                        event = _event.decode(line)
+                        version = event.object.metadata.version
+                        self._note(event, time.perf_counter())
+            await asyncio.sleep(_POLL_S)
 
     def _note(self, event: _Event, now: float) -> None:
         pod = event.object

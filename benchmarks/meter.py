@@ -127,3 +127,11 @@ def cpu_s(pid: int) -> float:
     own = sum(int(ticks) for ticks in fields[11:15]) / _TICKS_PER_S
     children = (process / "task" / str(pid) / "children").read_text().split()
     return own + sum(cpu_s(int(child)) for child in children)
+
+
+def peak_memory_mib(pid: int) -> float:
+    """Return the most memory that a process ever had, in MiB: proc_pid_status(5), VmHWM."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM"):
+            return int(line.split()[1]) / 1024
+    return 0.0

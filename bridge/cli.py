@@ -13,7 +13,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Slurm schedules your ordinary Kubernetes pods.",
 )
-app.registered_commands += plugin.app.registered_commands
+app.registered_commands += plugin.app().registered_commands
 app.add_typer(sandbox_cli.app, name="sandbox")
 app.command("demo")(demo.run)
 

@@ -1,6 +1,7 @@
 """Writes what is generated of the deployment: `python deploy/manifests.py`.
 
 * In the chart's values, which kinds of object the extender may read, from the registration of the kinds of workload.
+* `deploy/chart/files/slurmjob.yaml`: the definition of SlurmJob, from its types.
 * `deploy/manifests/slurm-bridge.yaml`: the chart's objects for those who have no helm.
 """
 
@@ -9,14 +10,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import yaml
+
 from bridge.domain import names
 from bridge.domain.workloads import kinds
+from jobs.objects.definition import definition
 from sandbox import assets
 
 DEPLOY = Path(__file__).parent
 FILE = DEPLOY / "manifests/slurm-bridge.yaml"
 VALUES = DEPLOY / "manifests/values.yaml"
 CHART_VALUES = DEPLOY / "chart/values.yaml"
+SLURM_JOB = DEPLOY / "chart/files/slurmjob.yaml"
 
 _KINDS = re.compile(r"(?<=^  workloadKinds:\n)(?: {4}.*\n)+", re.MULTILINE)
 """The lines of that list."""
@@ -47,6 +52,14 @@ def chart_values(text: str) -> str:
     return _KINDS.sub("".join(listed), text)
 
 
+def slurm_job() -> str:
+    """Return the definition of SlurmJob; Helm keeps it, as it would take all SlurmJobs with it."""
+    made = definition()
+    made["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
+    text = yaml.safe_dump(made, sort_keys=False, allow_unicode=True, width=120)
+    return f"# Generated from the types in jobs/objects: make manifests\n{text}"
+
+
 def rendered(helm: str) -> str:
     """The file's text."""
     chart = str(DEPLOY / "chart")
@@ -62,6 +75,7 @@ def rendered(helm: str) -> str:
 
 if __name__ == "__main__":
     CHART_VALUES.write_text(chart_values(CHART_VALUES.read_text()))
+    SLURM_JOB.write_text(slurm_job())
     with assets.shown(sys.stderr) as report:
         found = assets.resolve(assets.AssetName.HELM, report=report)
     FILE.write_text(rendered(str(found.bin / "helm")))

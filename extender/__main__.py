@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 
@@ -17,12 +18,13 @@ from bridge.process.policy_file import PolicyFile
 from bridge.process.serve import bind, serve
 from bridge.process.tls import ServerTls
 from bridge.reconcile.informers import Mirror
+from bridge.reconcile.kicker import Kicker
 from bridge.reconcile.leadership import Leadership
 from bridge.reconcile.program import Program, opened
 from bridge.settings import configuration, request_defaults
 from bridge.settings.configuration import Sources
 from bridge.settings.schema import Settings
-from bridge.slurm import operators
+from bridge.slurm import inspection, kick, operators
 from extender import app
 from extender.gathering import Gatherer
 from extender.nodes import Bridged
@@ -94,7 +96,10 @@ async def place(
     )
     bridged = bridged_of(term)
     owners = Owners(Objects(program.kube), program.clock)
-    submitter = submitter_of(term, policy_file, owners, bridged)
+    kicker = kicker_of(term) if program.settings.slurm.kick else None
+    submitter = submitter_of(
+        term, policy_file, owners, bridged, on_submitted=kicker.submitted if kicker else nothing
+    )
     side = Placement(
         pods=mirror.pods,
         owners=owners,
@@ -105,6 +110,7 @@ async def place(
         leads_since=program.clock.now(),
         gpu_resources=program.settings.controllers.gpu_resources,
         clock=program.clock,
+        on_freed=kicker.freed if kicker else nothing,
     )
     loop = term.loop(
         side,
@@ -113,7 +119,27 @@ async def place(
         resize=submitter.resize,
         restore=restore_nothing,
     )
-    await term.run(loop, stop, workers=placement.workers)
+    async with asyncio.TaskGroup() as group:
+        if kicker:
+            group.create_task(kicker.run(stop))
+        await term.run(loop, stop, workers=placement.workers)
+
+
+def kicker_of(term: Leadership) -> Kicker:
+    """Return what wakes Slurm's scheduler."""
+    program = term.program
+    return Kicker(
+        kick=partial(kick.kick, program.slurm, program.controllers),
+        defers=partial(inspection.defers, program.slurm),
+        scheduler=term.discovery,
+        waits=lambda: term.placeholders.waits,
+        after=term.placeholders.soon,
+        clock=program.clock,
+    )
+
+
+def nothing() -> None:
+    """Do nothing: `slurm.kick` is off."""
 
 
 def deadlines(settings: Settings) -> Deadlines:
@@ -145,7 +171,12 @@ def bridged_of(term: Leadership) -> Bridged:
 
 
 def submitter_of(
-    term: Leadership, policy_file: PolicyFile, owners: Owners, bridged: Bridged
+    term: Leadership,
+    policy_file: PolicyFile,
+    owners: Owners,
+    bridged: Bridged,
+    *,
+    on_submitted: Callable[[], None],
 ) -> Submitter:
     """Return what submits placeholders as the policy in force allows."""
     program = term.program
@@ -166,6 +197,7 @@ def submitter_of(
         concurrency=program.settings.placement.submit_concurrency,
         clock=program.clock,
         metrics=program.metrics,
+        on_submitted=on_submitted,
     )
 
 

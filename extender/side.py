@@ -3,7 +3,7 @@
 A pod is the leader's from CREATE until the patch that removes our gate, its deletion included.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
 from bridge.domain import names
@@ -50,8 +50,9 @@ class Placement:
         leads_since: datetime,
         gpu_resources: Mapping[str, str],
         clock: Clock,
+        on_freed: Callable[[], None],
     ) -> None:
-        """gpu_resources: Kubernetes resource name → GRES name."""
+        """gpu_resources: Kubernetes resource name → GRES name; on_freed: called when a pod has ended."""
         self._bridged = bridged
         self._submitter = submitter
         self._owners = owners
@@ -61,6 +62,7 @@ class Placement:
         self._gpu_resources = gpu_resources
         self._unbindable = Unbindable()
         self._clock = clock
+        self._on_freed = on_freed
         pods.subscribe(self._changed)
 
     def membership(self, pod: Pod) -> Membership | None:
@@ -146,6 +148,7 @@ class Placement:
             self._submitter.retry(new.uid)
         if old and old.is_bound and not old.is_terminal and (new is None or new.is_terminal):
             self._placeholders.stir()
+            self._on_freed()
         if new and _is_unbound(new) and not (old and _is_unbound(old)):
             self._note_unbound(new)
 

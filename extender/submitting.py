@@ -1,7 +1,7 @@
 """Submit placeholders: gather what the request depends on, decide, submit, or remember the refusal."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import structlog
 
@@ -45,7 +45,9 @@ class Submitter:
         concurrency: int,
         clock: Clock,
         metrics: Metrics,
+        on_submitted: Callable[[], None],
     ) -> None:
+        """on_submitted: called after each accepted submit."""
         self._slurm = slurm
         self._discovery = discovery
         self._placeholders = placeholders
@@ -54,6 +56,7 @@ class Submitter:
         self._slots = asyncio.Semaphore(concurrency)
         self._clock = clock
         self._metrics = metrics
+        self._on_submitted = on_submitted
         self._refusals: Refusals[WorkloadKey] = Refusals()
         self._shared = SharedRefusals()
         self._submitted: dict[WorkloadKey, Identity] = {}
@@ -102,6 +105,7 @@ class Submitter:
             self._refuse(key, _members(pod, action), refusal.words)
         else:
             self._discovery.note_submitted(job_id, spec.identity)
+            self._on_submitted()
             self._submitted[key] = spec.identity
             self._refusals.clear(key)
             self._metrics.pods.submitted(pod.waiting_time(self._clock.now()).total_seconds())

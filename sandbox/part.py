@@ -43,8 +43,8 @@ class Part:
     """The process that signals go to, given the one that was started."""
     freeze: Callable[[bool], None] | None = None
     """Suspends (True) or continues all its processes; None: SIGSTOP and SIGCONT do."""
-    leaves_by: signal.Signals = signal.SIGTERM
-    """The signal it is ended with when the whole sandbox goes down."""
+    leaves_by: signal.Signals = signal.SIGKILL
+    """The signal it is ended with when the whole sandbox goes down: nobody needs its data then."""
     restarts: bool = False
     """Started again if it exits by itself, like a Deployment's pods."""
     start_timeout_s: float = 60

@@ -7,6 +7,7 @@ as the other nodes, whatever this machine has (`config_overrides`), and leaves c
 """
 
 import os
+import signal
 from functools import partial
 from pathlib import Path
 
@@ -74,6 +75,7 @@ def part(instance: Instance, asset: Asset) -> Part:
         port=instance.ports["slurmd"],
         answers=partial(probes.listens, instance.ports["slurmd"]),
         needs=("slurmctld",),
+        leaves_by=signal.SIGTERM,  # it has processes of its own to look after
     )
 
 

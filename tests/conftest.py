@@ -1,4 +1,4 @@
-"""Fixtures of all tests. The servers are real, started when the first test asks, one of each per test run.
+"""Fixtures of all tests. The servers are real, started when the first test asks, and end when no other will (`tests.sharing`).
 
 - `slurm`: a `sandbox.client.Sandbox` of slurmctld and slurmrestd, four external nodes node-0 … node-3 (8 CPUs, 32 GiB,
   4 GPUs). `slurm.slurmrestd_url`, `.token_file`, `.token(user)`, `.slurmctld_port`, `.run("squeue")`, `.restart("slurmctld",
@@ -22,6 +22,8 @@ from bridge.domain import names
 from sandbox.client import Sandbox
 from sandbox.options import Options
 from tests.servers import fresh_namespace, running_sandbox
+
+pytest_plugins = ["tests.sharing", "tests.spending"]
 
 settings.register_profile(
     "patient", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]

@@ -23,7 +23,7 @@ from sandbox.options import Options
 T = TypeVar("T")
 SERVICES = ("webhook", "extender", "controllers")
 """Our programs, as the sandbox calls them."""
-_POLL_S = 0.05
+_POLL_S, _SLOWEST_POLL_S = 0.05, 0.25
 
 
 @contextmanager
@@ -81,11 +81,12 @@ def wait_until(
     condition: Callable[[], T], deadline_s: float, *, sandbox: Sandbox | None = None
 ) -> T:
     """The first true answer of `condition`; fails with its last answer and the ends of the sandbox's logs."""
-    end_s = time.monotonic() + deadline_s
+    began_s = time.monotonic()
     while not (answer := condition()):
-        if time.monotonic() > end_s:
+        waited_s = time.monotonic() - began_s
+        if waited_s > deadline_s:
             raise AssertionError(_complaint(answer, deadline_s, sandbox))
-        time.sleep(_POLL_S)
+        time.sleep(_pause_s(waited_s))
     return answer
 
 
@@ -93,12 +94,18 @@ async def until(
     condition: Callable[[], T], deadline_s: float, *, sandbox: Sandbox | None = None
 ) -> T:
     """`wait_until` for a test with an event loop of its own to keep turning."""
-    end_s = time.monotonic() + deadline_s
+    began_s = time.monotonic()
     while not (answer := condition()):
-        if time.monotonic() > end_s:
+        waited_s = time.monotonic() - began_s
+        if waited_s > deadline_s:
             raise AssertionError(_complaint(answer, deadline_s, sandbox))
-        await asyncio.sleep(_POLL_S)
+        await asyncio.sleep(_pause_s(waited_s))
     return answer
+
+
+def _pause_s(waited_s: float) -> float:
+    """A twentieth of what was waited: many conditions run a command, which takes the processor from those it waits for."""
+    return min(max(_POLL_S, waited_s / 20), _SLOWEST_POLL_S)
 
 
 def _complaint(answer: object, deadline_s: float, sandbox: Sandbox | None) -> str:

@@ -2,22 +2,25 @@
 
 import asyncio
 import sys
+from collections.abc import Iterator
 from functools import partial
 
 from bridge.domain.ids import ClusterId
 from bridge.domain.request.build import Defaults
 from bridge.process import health, lifetime, logging
-from bridge.process.clock import SystemClock
+from bridge.process.clock import Clock, SystemClock
 from bridge.process.health import Health
 from bridge.process.lifetime import Service
 from bridge.process.metrics import Metrics
 from bridge.process.policy_file import PolicyFile
 from bridge.process.serve import bind, serve
 from bridge.process.tls import ServerTls
-from bridge.settings import configuration
+from bridge.settings import configuration, slurm_jobs
 from bridge.settings.configuration import Sources
 from bridge.settings.schema import Settings
 from webhook import app
+from webhook.app import PodReviewer
+from webhook.reviewing import Reviewer
 
 
 def main() -> int:
@@ -36,12 +39,13 @@ async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> No
     state = Health()
     state.register("certificate", lambda: tls.fault(clock.now()))
     policy = PolicyFile(sources, configured, metrics)
-    webhook = app.create(
+    pods = PodReviewer(
+        lambda: policy.current,
         defaults=_defaults(configured),
-        policy=lambda: policy.current,
         scheduler_name=configured.scheduler_name,
-        metrics=metrics,
     )
+    reviewers = (pods, *_of_slurm_jobs(configured, policy, clock))
+    webhook = app.create(*reviewers, metrics=metrics)
 
     async def serve_health(stop: asyncio.Event) -> None:
         await health.run(state, metrics, bind(configured.health.listen), stop=stop)
@@ -57,6 +61,14 @@ async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> No
         Service(name="webhook", run=serve_webhook),
         stop=stop,
     )
+
+
+def _of_slurm_jobs(configured: Settings, policy: PolicyFile, clock: Clock) -> Iterator[Reviewer]:
+    if configured.slurm_jobs.enabled:
+        from webhook.slurmjobs import SlurmJobReviewer  # noqa: PLC0415  # sbatch's grammar, which pods do not need
+
+        zone = slurm_jobs.zone(configured.slurm_jobs.time_zone)
+        yield SlurmJobReviewer(lambda: policy.current, clock, zone)
 
 
 def _defaults(configured: Settings) -> Defaults:

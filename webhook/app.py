@@ -1,46 +1,71 @@
 """The webhook's HTTP side.
 
-`POST /mutate` and `POST /validate`, called by kube-apiserver when a pod is created.
+`POST /mutate` and `POST /validate`, called by kube-apiserver when a pod or a SlurmJob is created.
 
-There are two calls because the second sees what other webhooks have made of the pod in between.
+There are two calls because the second sees what other webhooks have made of the object in between.
 Both are answered from the request alone: no other server is asked, no state is kept.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
 import structlog
 from fastapi import FastAPI, Request, Response
 
 from bridge.domain.admission import review as admission
-from bridge.domain.admission.review import Draft, Verdict
+from bridge.domain.admission.review import Verdict
 from bridge.domain.request.build import Defaults
-from bridge.domain.request.rules import Policy
+from bridge.domain.request.rules import POD, Policy
 from bridge.process.metrics import Metrics
 from webhook import wire
+from webhook.reviewing import Reviewed, Reviewer
 
 JSON = "application/json"
+
+Step = Callable[[Reviewer], Callable[[wire.Review], Reviewed]]
+"""Which of a reviewer's two answers is asked for."""
 
 _log = structlog.get_logger(__name__)
 
 
-def create(
-    *, defaults: Defaults, policy: Callable[[], Policy], scheduler_name: str, metrics: Metrics
-) -> FastAPI:
-    """Build the ASGI application; the policy is fetched for each review."""
+class PodReviewer:
+    """Reviews pods by the policy in force."""
+
+    created = POD
+    kind = POD
+    called = "pod"
+
+    def __init__(
+        self, policy: Callable[[], Policy], *, defaults: Defaults, scheduler_name: str
+    ) -> None:
+        """Fetch the policy for each review."""
+        self._policy = policy
+        self._defaults = defaults
+        self._scheduler_name = scheduler_name
+
+    def mutate(self, review: wire.Review) -> Reviewed:
+        """Hand the pod to Slurm."""
+        pod = wire.draft(review)
+        verdict = admission.mutate(pod, self._policy(), self._scheduler_name)
+        return Reviewed(name=f"{pod.namespace}/{pod.name}", verdict=verdict)
+
+    def validate(self, review: wire.Review) -> Reviewed:
+        """Return everything that is wrong with the pod."""
+        pod = wire.draft(review)
+        verdict = admission.validate(pod, self._defaults, self._policy(), self._scheduler_name)
+        return Reviewed(name=f"{pod.namespace}/{pod.name}", verdict=verdict)
+
+
+def create(*reviewers: Reviewer, metrics: Metrics) -> FastAPI:
+    """Build the ASGI application; what none of the reviewers is for, passes."""
+    known = {reviewer.created: reviewer for reviewer in reviewers}
 
     async def mutate(request: Request) -> Response:
-        return await _answer(
-            request, lambda pod: admission.mutate(pod, policy(), scheduler_name), metrics
-        )
+        return await _answer(request, known, lambda reviewer: reviewer.mutate, metrics)
 
     async def validate(request: Request) -> Response:
-        return await _answer(
-            request,
-            lambda pod: admission.validate(pod, defaults, policy(), scheduler_name),
-            metrics,
-        )
+        return await _answer(request, known, lambda reviewer: reviewer.validate, metrics)
 
     app = FastAPI(title="slurm-bridge webhook", docs_url=None, redoc_url=None, openapi_url=None)
     # Plain routes: resolving dependencies and parsing the body took two fifths of a call's CPU.
@@ -50,18 +75,18 @@ def create(
 
 
 async def _answer(
-    request: Request, judge: Callable[[Draft], Verdict], metrics: Metrics
+    request: Request, known: Mapping[str, Reviewer], step: Step, metrics: Metrics
 ) -> Response:
     began = time.perf_counter()
     response, outcome = _review(
-        request.headers.get("content-type", ""), await request.body(), judge
+        request.headers.get("content-type", ""), await request.body(), known, step
     )
     metrics.webhook.review(outcome, time.perf_counter() - began)
     return response
 
 
 def _review(
-    content_type: str, body: bytes, judge: Callable[[Draft], Verdict]
+    content_type: str, body: bytes, known: Mapping[str, Reviewer], step: Step
 ) -> tuple[Response, str]:
     """Return the answer and its one-word result."""
     if content_type.partition(";")[0].strip().lower() != JSON:
@@ -74,16 +99,19 @@ def _review(
         code = HTTPStatus.BAD_REQUEST
         _log.warning("admission.malformed", error=str(error))
         return Response(wire.status(code, str(error)), code, media_type=JSON), "malformed"
-    if not review.is_new_pod:
+    reviewer = known.get(review.created)
+    if reviewer is None:
         return Response(wire.answer(review.uid, Verdict()), media_type=JSON), "passed"
     try:
-        pod = wire.draft(review)
-    except wire.MalformedPodError as error:
+        reviewed = step(reviewer)(review)
+    except wire.MalformedObjectError as error:
         _log.warning("admission.malformed", namespace=review.namespace, error=str(error))
         return Response(wire.refusal(review.uid, str(error)), media_type=JSON), "malformed"
-    verdict = judge(pod)
+    verdict = reviewed.verdict
     if verdict.faults:
-        name = f"{review.namespace}/{pod.name}"
-        _log.info("admission.refused", pod=name, faults=[f.path for f in verdict.faults])
+        paths = [fault.path for fault in verdict.faults]
+        subject = {reviewer.called: reviewed.name}
+        _log.info("admission.refused", faults=paths, **subject)
     outcome = "refused" if verdict.faults else "patched" if verdict.patch else "allowed"
-    return Response(wire.answer(review.uid, verdict), media_type=JSON), outcome
+    answer = wire.answer(review.uid, verdict, reviewer.kind)
+    return Response(answer, media_type=JSON), outcome

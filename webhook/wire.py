@@ -29,8 +29,8 @@ class NotAReviewError(ValueError):
     """The body is not an AdmissionReview that can be answered."""
 
 
-class MalformedPodError(ValueError):
-    """The review can be answered, but its object is not a pod."""
+class MalformedObjectError(ValueError):
+    """The review can be answered, but its object is not of its kind."""
 
 
 class _Struct(msgspec.Struct, rename="camel", gc=False):
@@ -185,8 +185,8 @@ class Review:
     uid: str
     namespace: str
     requester: Requester
-    is_new_pod: bool
-    """True if a core/v1 Pod is created: nothing else concerns us."""
+    created: str
+    """What is created: `Pod`, `SlurmJob.slurm-bridge.dev` …; "" for any other request."""
     document: bytes
     """The object as JSON."""
 
@@ -213,8 +213,9 @@ def read(body: bytes) -> Review:
         uid=request.uid,
         namespace=request.namespace,
         requester=Requester(user=request.user_info.username, groups=request.user_info.groups),
-        is_new_pod=(request.operation, kind.group, kind.kind, request.sub_resource)
-        == ("CREATE", "", "Pod", ""),
+        created=f"{kind.kind}.{kind.group}".removesuffix(".")
+        if (request.operation, request.sub_resource) == ("CREATE", "")
+        else "",
         document=bytes(request.object),
     )
 
@@ -223,18 +224,18 @@ def draft(review: Review) -> Draft:
     """Read the pod of a review.
 
     Raises:
-        MalformedPodError: it is not a pod.
+        MalformedObjectError: it is not a pod.
     """
     if not review.document or review.document == b"null":
-        raise MalformedPodError("request.object is missing")
+        raise MalformedObjectError("request.object is missing")
     try:
         return _draft(_pod.decode(review.document), review)
     except (ValueError, RecursionError) as error:
-        raise MalformedPodError(f"request.object is not a pod: {error}") from error
+        raise MalformedObjectError(f"request.object is not a pod: {error}") from error
 
 
-def answer(uid: str, verdict: Verdict) -> bytes:
-    """Write the answer.
+def answer(uid: str, verdict: Verdict, kind: str = "Pod") -> bytes:
+    """Write the answer about an object of this kind.
 
     Each fault is also a separate cause, which kubectl shows on a line of its own.
     """
@@ -245,7 +246,7 @@ def answer(uid: str, verdict: Verdict) -> bytes:
     if verdict.warnings:
         response["warnings"] = verdict.warnings
     if verdict.faults:
-        response["status"] = _invalid(verdict.faults)
+        response["status"] = _invalid(verdict.faults, kind)
     return msgspec.json.encode(
         {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response}
     )
@@ -269,14 +270,14 @@ def _failure(code: HTTPStatus, why: str) -> dict[str, object]:
     return {"status": "Failure", "code": code.value, "reason": reason, "message": shortened(why)}
 
 
-def _invalid(faults: Sequence[Fault]) -> dict[str, object]:
+def _invalid(faults: Sequence[Fault], kind: str) -> dict[str, object]:
     return {
         "status": "Failure",
         "code": HTTPStatus.UNPROCESSABLE_ENTITY.value,
         "reason": "Invalid",
         "message": told(faults),
         "details": {
-            "kind": "Pod",
+            "kind": kind,
             "causes": [
                 {"reason": "FieldValueInvalid", "field": fault.path, "message": fault.message}
                 for fault in faults

@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 from rich.text import Text
 
-from bridge.commands import access, examine_slurm, output
+from bridge.commands import access, examine_slurm, output, resolving
 from bridge.commands.access import Access
 from bridge.commands.examine_kube import KubeExaminer
 from bridge.commands.options import FormatOption, ReleaseNamespace, Way
@@ -47,10 +47,13 @@ def command(
 
 async def _examine(opened: Access, way: Way, release: str) -> Sequence[Finding]:
     kubernetes = await KubeExaminer(opened.kube, release=release, now=_now).examine()
+    faults = kubernetes.facts.settings_faults
+    are_settings_good = faults is not None and not faults
     facts, slurm_nodes = await examine_slurm.examine(
         opened.slurm,
         url=way.slurm_url,
         token=_token(way),
+        hosts=resolving.hosts(kubernetes.settings.slurm) if are_settings_good else None,
         partition=kubernetes.settings.slurm.partition,
         has_gpus=any(
             node.allocatable.extended.get(resource)

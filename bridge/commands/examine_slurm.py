@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from bridge.domain.diagnosis.doctor.slurm import SlurmFacts, Trouble
+from bridge.domain.diagnosis.doctor.slurm import Host, SlurmFacts, Trouble
 from bridge.domain.model.nodes import SlurmNodeFacts
 from bridge.domain.observation import clocks
 from bridge.slurm import inspection, nodes
@@ -18,6 +18,7 @@ async def examine(
     *,
     url: str,
     token: str,
+    hosts: Sequence[Host] | None,
     partition: str,
     has_gpus: bool,
     now: Callable[[], datetime],
@@ -25,6 +26,7 @@ async def examine(
     """Examine Slurm and list its nodes; the nodes are None if it does not answer."""
     facts = SlurmFacts(
         url=url,
+        hosts=hosts,
         now=now(),
         token_expires_at=expires_at(token),
         partition=partition,

@@ -7,16 +7,20 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
+import yaml
 
+from bridge.domain import names
 from bridge.domain.diagnosis import namespaces
 from bridge.domain.ids import ClusterId
 from bridge.kube import objects, paths
 from bridge.kube.client import KubeClient
 from bridge.kube.errors import Forbidden, NotFound
-from bridge.settings import sources
-from bridge.settings.schema import ENV_PREFIX, Settings
+
+if TYPE_CHECKING:
+    from bridge.settings.schema import Settings
 
 OURS = "app.kubernetes.io/name=slurm-bridge"
 """Label selector for every object of the chart."""
@@ -26,7 +30,7 @@ OURS = "app.kubernetes.io/name=slurm-bridge"
 class Installation:
     """One release of the chart."""
 
-    settings: Settings | None
+    settings: "Settings | None"
     """None if they may not be read, do not exist, or have faults."""
     faults: Sequence[str] | None
     """The faults of the settings; None if there is no readable ConfigMap."""
@@ -48,8 +52,13 @@ class Installation:
 async def scheduler_name(client: KubeClient, namespace: str) -> str | None:
     """Return our scheduler's name as it is set; None if the settings cannot be read."""
     text = await config_map(client, namespace, component="config", key="config.yaml")
-    settings = None if text is None else _parsed(text, namespace)[0]
-    return None if settings is None else settings.scheduler_name
+    if text is None:
+        return None
+    try:
+        settings = yaml.safe_load(text) or {}
+        return str(settings.get("scheduler_name", names.SCHEDULER_NAME)) or None
+    except (yaml.YAMLError, AttributeError):
+        return None
 
 
 async def excluded_namespaces(client: KubeClient, release: str) -> frozenset[str]:
@@ -87,7 +96,10 @@ async def config_map(client: KubeClient, namespace: str, *, component: str, key:
     return next((item["data"][key] for item in found if key in item.get("data", {})), None)
 
 
-def _parsed(text: str, namespace: str) -> tuple[Settings | None, Sequence[str]]:
+def _parsed(text: str, namespace: str) -> "tuple[Settings | None, Sequence[str]]":
+    from bridge.settings import sources  # noqa: PLC0415  # pydantic takes longer than most commands
+    from bridge.settings.schema import ENV_PREFIX, Settings  # noqa: PLC0415  # as above
+
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
         file.write(text)
         file.flush()
@@ -105,7 +117,7 @@ def _parsed(text: str, namespace: str) -> tuple[Settings | None, Sequence[str]]:
     return read, ()
 
 
-async def _cluster(client: KubeClient, settings: Settings | None) -> ClusterId | None:
+async def _cluster(client: KubeClient, settings: "Settings | None") -> ClusterId | None:
     if settings is not None and settings.cluster_id:
         return ClusterId(settings.cluster_id)
     try:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from kubernetes_asyncio.config import ConfigException, list_kube_config_contexts
 
 from bridge.commands.output import Format
+from bridge.kube.connecting import kubeconfig
 
 FormatOption = Annotated[Format, typer.Option("--output", "-o", help="Output format.")]
 Namespace = Annotated[
@@ -51,11 +51,7 @@ class Way:
     @property
     def namespace(self) -> str:
         """The kubeconfig's namespace, for when `-n` is not given."""
-        try:
-            _, current = list_kube_config_contexts(self.kubeconfig_file)
-        except ConfigException:
-            return "default"
-        return str((current or {"context": {}})["context"].get("namespace") or "default")
+        return kubeconfig.namespace(self.kubeconfig_file) or "default"
 
     @property
     def kubeconfig_file(self) -> str:

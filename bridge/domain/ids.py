@@ -26,6 +26,9 @@ WorkloadKey = NewType("WorkloadKey", str)
 (`alone_key`), for a Job the Job's uid; a group without a uid of its own has kind, namespace and
 name instead. Never look it up by a pod's uid."""
 
+LONGEST_WORKLOAD_KEY = 1024
+"""Characters: kind, API group, namespace, name and a number, each as long as Kubernetes allows."""
+
 
 def alone_key(pod: PodUid) -> WorkloadKey:
     """Return the key of a pod that is a workload of its own."""

@@ -1,8 +1,7 @@
 """Requests to the API server: one session, raw bodies in and out, errors translated.
 
-kubernetes_asyncio reads the configuration (in-cluster or kubeconfig) and finds the credentials. Its
-models, watch and REST layer are not used (measured: 2 ms per pod, 410 mishandled, bodies in debug
-logs). Nothing is retried here except a request that got 401 while the token was being renewed; the
+kubernetes_asyncio reads what a kubeconfig may contain besides certificates and tokens. Its models,
+watch and REST layer are not used (measured: 2 ms per pod, 410 mishandled, bodies in debug logs). Nothing is retried here except a request that got 401 while the token was being renewed; the
 API server certainly did not act on it.
 
 `asyncio.timeout` bounds a request, not aiohttp's `total`, which nests two timers that both
@@ -23,7 +22,7 @@ import msgspec
 from yarl import URL
 
 from bridge.kube import errors
-from bridge.kube.credentials import Credentials
+from bridge.kube.connecting.credentials import Credentials
 
 JSON = "application/json"
 JSON_PATCH = "application/json-patch+json"

@@ -298,9 +298,12 @@ class PodLoop:
             self._queue.add(key)
 
     def _meet(self, key: WorkloadKey, mine: Sequence[Pod]) -> None:
-        """Start tracking a workload."""
-        pasts = {self._side.past(pod) for pod in mine}
-        self._placeholders.meet(key, next(past for past in _WORST_FIRST if past in pasts))
+        """Start tracking a workload, and each of its pods on this side."""
+        pasts = {pod.uid: self._side.past(pod) for pod in mine}
+        for uid, past in pasts.items():
+            self._placeholders.receive(uid, past)
+        of_any = frozenset(pasts.values())
+        self._placeholders.meet(key, next(past for past in _WORST_FIRST if past in of_any))
 
     def _let_go(self, key: WorkloadKey) -> None:
         """Forget the pods of a workload that are gone or on the other side.

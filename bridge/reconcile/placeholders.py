@@ -86,6 +86,10 @@ class Placeholders:
         """Start tracking a workload; only the first call counts."""
         self._book.meet(key, past, at=self._clock.monotonic())
 
+    def receive(self, pod: PodUid, past: Past) -> None:
+        """Start tracking a pod of a workload; only the first call counts."""
+        self._book.receive(pod, past, at=self._clock.monotonic())
+
     def view(self, pod: Pod, key: WorkloadKey, concerns: Concerns | None = None) -> View:
         """Return what is known for certain of a pod's placeholders.
 
@@ -124,6 +128,15 @@ class Placeholders:
         """
         self._stirred_at = self._clock.monotonic()
         self._bell.set()
+
+    @property
+    def waits(self) -> bool:
+        """Whether a job of ours waits, or may: something was written and not read yet."""
+        return bool(self._waiting_for_news) or any(True for _ in self._waiting())
+
+    def soon(self) -> None:
+        """Request an early reading: there may be news."""
+        self._ask()
 
     def changed(self, job_id: JobId) -> None:
         """Note a change to a placeholder that its state does not show."""

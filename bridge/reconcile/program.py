@@ -20,7 +20,7 @@ from bridge.domain.ids import ClusterId
 from bridge.domain.observation.pace import Pace
 from bridge.kube import objects
 from bridge.kube.client import KubeClient, OnCall
-from bridge.kube.credentials import Credentials
+from bridge.kube.connecting.credentials import Credentials
 from bridge.kube.errors import Unavailable
 from bridge.kube.events import Reporter
 from bridge.kube.leases import KubeLeases
@@ -71,19 +71,25 @@ class Program:
     set_aside: SetAside
 
     @property
+    def controllers(self) -> ControllerHosts:
+        """Every slurmctld: `slurm.controller_host`."""
+        slurm = self.settings.slurm
+        return ControllerHosts(
+            *(
+                Controller(
+                    host=host,
+                    port=slurm.controller_port,
+                    timeout_s=slurm.request_timeout_s,
+                    tls=self.slurm_tls if slurm.controller_tls else None,
+                )
+                for host in slurm.controller_host
+            )
+        )
+
+    @property
     def completer(self) -> Completer:
         """Reports outcomes to slurmctld."""
-        slurm = self.settings.slurm
-        controllers = (
-            Controller(
-                host=host,
-                port=slurm.controller_port,
-                timeout_s=slurm.request_timeout_s,
-                tls=self.slurm_tls if slurm.controller_tls else None,
-            )
-            for host in slurm.controller_host
-        )
-        return Completer(self.slurm, ControllerHosts(*controllers), self.clock)
+        return Completer(self.slurm, self.controllers, self.clock)
 
     def pace(self, *, busy_s: float, idle_s: float, shortest_s: float, limits: bool) -> Pace:
         """Return how often this program reads Slurm; limits: also read when running jobs must end."""

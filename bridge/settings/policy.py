@@ -1,7 +1,7 @@
 """The schema of policy rules in the settings, and their translation to domain rules."""
 
 from collections.abc import Mapping
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -15,6 +15,7 @@ _Name = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[^\s,]+$")
 
 _ABOUT_USER = frozenset({"namespace", "user"})
 _ABOUT_GROUP = _ABOUT_USER | {"slurm_user"}
+_ABOUT_DIRECTORY = frozenset({"namespace", "slurm_user"})
 
 
 class EntrySection(BaseModel):
@@ -24,7 +25,16 @@ class EntrySection(BaseModel):
 
 
 class Match(EntrySection):
-    """Whom a rule applies to; by default everyone in all namespaces."""
+    """Whom a rule applies to; by default everyone's pods in all namespaces."""
+
+    kinds: Annotated[
+        tuple[Literal["Pod", "SlurmJob"], ...],
+        Field(
+            min_length=1,
+            description="What the rule is for: Pod, SlurmJob or both. Whoever may create SlurmJobs under "
+            "a rule runs any program on the cluster as its user.",
+        ),
+    ] = ("Pod",)
 
     namespaces: _Texts = Field((), description="Names of namespaces; wildcards * and ?.")
     namespace_labels: dict[str, str] = Field(
@@ -121,6 +131,11 @@ class RuleSection(EntrySection):
         "nodeAffinity.",
     )
     licenses: _Texts = Field(("*",), description="Licences users may request; wildcards * and ?.")
+    working_directory: Annotated[str, Field(pattern="^/", max_length=1024)] = Field(
+        "/home/{slurm_user}",
+        description="Where a SlurmJob starts that names no directory (--chdir); {slurm_user} and "
+        "{namespace} are filled in.",
+    )
 
     @model_validator(mode="after")
     def _templates_can_be_filled(self) -> Self:
@@ -128,6 +143,7 @@ class RuleSection(EntrySection):
             ("user", self.user, _ABOUT_USER),
             ("group", self.group, _ABOUT_GROUP),
             ("account.default", self.account.default, _ABOUT_GROUP),
+            ("working_directory", self.working_directory, _ABOUT_DIRECTORY),
         ):
             if unknown := permit.unknown_placeholders(template, known):
                 accepted = ", ".join(f"{{{each}}}" for each in sorted(known))
@@ -141,6 +157,7 @@ class RuleSection(EntrySection):
         return rules.Rule(
             name=self.name,
             source=f"policy rule {self.name}",
+            kinds=frozenset(match.kinds),
             namespaces=Patterns(match.namespaces),
             namespace_labels=match.namespace_labels,
             users=Patterns(match.users),
@@ -163,6 +180,7 @@ class RuleSection(EntrySection):
             exclusive=self.exclusive,
             node_choice=self.node_choice,
             licenses=Patterns(self.licenses),
+            working_directory=self.working_directory,
         )
 
 
@@ -175,7 +193,7 @@ def problems(rules: tuple[RuleSection, ...], *, default_partition: str) -> list[
         if rule.name in seen:
             found.append(f"{where}: rules[{seen[rule.name]}] has the same name")
         seen = {rule.name: number} | dict(seen)
-        if rule.match == Match() and number < len(rules) - 1:
+        if _hides_others(rule, rules[number + 1 :]):
             found.append(f"{where}: it matches everyone, so no rule after it ever applies")
         if "*" not in rule.partition.allowed and not (rule.partition.default or default_partition):
             found.append(
@@ -183,6 +201,13 @@ def problems(rules: tuple[RuleSection, ...], *, default_partition: str) -> list[
                 " required: Slurm's own default might not be allowed"
             )
     return found
+
+
+def _hides_others(rule: RuleSection, later: tuple[RuleSection, ...]) -> bool:
+    """Check whether the rule matches everyone and leaves nothing to one of the others."""
+    kinds = rule.match.kinds
+    matches_everyone = rule.match == Match(kinds=kinds)
+    return matches_everyone and any(set(each.match.kinds) <= set(kinds) for each in later)
 
 
 def _choice(given: ChoiceSection) -> rules.Choice:

@@ -22,6 +22,7 @@ from bridge.settings import values as settings_values
 from bridge.settings.caps import CapsSection
 from bridge.settings.policy import RuleSection
 from bridge.settings.slurm import Slurm
+from bridge.settings.slurm_jobs import SlurmJobsSection
 from bridge.settings.values import (
     Address,
     Count,
@@ -343,6 +344,7 @@ class Settings(Section):
     webhook: Webhook = Webhook()
     extender: Extender = Extender()
     controllers: Controllers = Controllers()
+    slurm_jobs: SlurmJobsSection = SlurmJobsSection()
     certificates: CertificatesSection = CertificatesSection()
     leader_election: LeaderElection = LeaderElection()
     health: HealthSection = HealthSection()

@@ -55,6 +55,11 @@ class Slurm(Section):
         description="Speak TLS to controller_host, with ca_file, cert_file and key_file; otherwise "
         "the token is sent in clear. For a TLS proxy before slurmctld, or TLSType=tls/s2n.",
     )
+    kick: bool = Field(
+        default=False,
+        description="Make slurmctld look for work as soon as a job of ours is submitted or has ended, "
+        "not only at its next whole second: docs/install.md says how, and what it costs.",
+    )
     partition: str = Field("", description="Partition of the jobs; empty: Slurm's default.")
     user: str = Field(
         "", description="Slurm user of all jobs, without policy.rules; empty: pods are rejected."

@@ -182,9 +182,12 @@ def message(
         body = _BODY.pack(sluid_number(sluid) if sluid else 0, job_id, NO_VAL, NO_VAL, status)
     else:
         body = _OLD_BODY.pack(job_id, status)
-    header = _HEADER.pack(
-        protocol << 8, 0, REQUEST_COMPLETE_JOB_ALLOCATION, len(body), 0, 0, socket.AF_UNSPEC
-    )
+    return framed(protocol, token, REQUEST_COMPLETE_JOB_ALLOCATION, body)
+
+
+def framed(protocol: int, token: str, kind: int, body: bytes) -> bytes:
+    """Return a message of any kind to slurmctld: length, header, token, body."""
+    header = _HEADER.pack(protocol << 8, 0, kind, len(body), 0, 0, socket.AF_UNSPEC)
     content = b"".join((header, _LENGTH.pack(AUTH_JWT), _text(token), _text(""), body))
     return _LENGTH.pack(len(content)) + content
 

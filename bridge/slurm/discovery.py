@@ -27,6 +27,7 @@ from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger
 from bridge.slurm.errors import Malformed, NotFound, SlurmError
 from bridge.slurm.jobs import JobListing
+from bridge.slurm.kick import EndedJob, ended_job
 from slurmclient.watching.in_turn import in_turn
 
 _TRUSTED_S = 10.0
@@ -134,6 +135,9 @@ class Discovery:
         """The listing of the last whole reading."""
         self.slurms_time: ClockReading | None = None
         """What slurmctld's clock said when it was last asked; None if it never did."""
+        self.cycle_s = 0.0
+        """How long Slurm's scheduler last ran."""
+        self._last_ended: EndedJob | None = None
         self._controller_start = 0
         self._trusted_until = 0.0
         self._ours: dict[JobId, SlurmJob] = {}
@@ -149,6 +153,11 @@ class Discovery:
         self._is_behind = False
         self._left: dict[JobId, float] = {}
         """New jobs that are still pending and not fetched yet → since when."""
+
+    @property
+    def last_ended(self) -> EndedJob | None:
+        """The last job of ours seen to end, if slurmctld still remembers it."""
+        return self._last_ended if self._last_ended and self._last_ended.id in self._ours else None
 
     def note_submitted(self, job_id: JobId, identity: Identity) -> None:
         """Record a job we have just submitted; it need not be fetched before it starts."""
@@ -223,6 +232,7 @@ class Discovery:
         answer = await self._client.call("diag", "slurm_get_diag", answer=wire.Diagnosis)
         if (told := decode.moment(answer.statistics.req_time)) is not None:
             self.slurms_time = ClockReading(told=told, asked_s=asked_s, answered_s=self._clock())
+        self.cycle_s = answer.statistics.schedule_cycle_last / 1_000_000
         start = answer.statistics.req_time_start.positive or 0
         if start and start == self._controller_start:
             return False
@@ -232,6 +242,7 @@ class Discovery:
         self._unreadable.clear()
         self._controller_start = start
         self._last = None
+        self._last_ended = None
         return True
 
     def _news(
@@ -249,6 +260,7 @@ class Discovery:
                 self._ours[id_] = replace(
                     known, phase=JobPhase.ENDED, states=states, end=JobEnd.COMPLETED
                 )
+                self._last_ended = ended_job(known, self._ours[id_]) or self._last_ended
         self._last = None
         changed = [id_ for id_, states in seen.items() if self._needs_look(id_, states)]
         new = (id_ for id_ in changed if seen[id_] == _PENDING and id_ not in self._ours)
@@ -302,6 +314,7 @@ class Discovery:
         match found:
             case SlurmJob() if found.identity.cluster == self._cluster:
                 self._ours[id_] = found
+                self._last_ended = ended_job(before[0], found) or self._last_ended
             case Stranger() if found.unreadable and found.cluster in (None, self._cluster):
                 why = found.unreadable
                 self._unreadable[id_] = _Unreadable(why, found.workload, states)

@@ -121,6 +121,15 @@ async def qos(client: SlurmClient) -> Mapping[str, Preemption] | None:
     }
 
 
+async def defers(client: SlurmClient) -> bool:
+    """Check whether Slurm schedules at its own times only; False if it cannot be asked (before 26.05).
+
+    slurmctld looks for the word anywhere in SchedulerParameters.
+    """
+    found = await conf(client)
+    return found is not None and "defer" in ",".join(found.scheduler_parameters).lower()
+
+
 async def conf(client: SlurmClient) -> Conf | None:
     """Return slurmctld's running configuration; None if slurmrestd cannot tell (before 26.05)."""
     try:

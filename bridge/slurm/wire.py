@@ -192,6 +192,8 @@ class Statistics(Struct, frozen=True):
     req_time: Number = NONE
     """Time of the response, by slurmctld's clock."""
     req_time_start: Number = NONE
+    schedule_cycle_last: int = 0
+    """How long the last run of the main scheduler took, in microseconds."""
     dbd_agent_queue_size: int = 0
     """Number of updates slurmctld has not sent to slurmdbd yet."""
 

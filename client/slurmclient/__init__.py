@@ -4,31 +4,34 @@ Everything that programs need is here, in `slurmclient.models` (the objects of S
 `slurmclient.sync` (without an event loop) and `slurmclient.fake` (a Slurm for tests).
 """
 
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
 
-from slurmclient.calls.dialect import Dialect
-from slurmclient.calls.streaming import Stream
-from slurmclient.client import Client
-from slurmclient.errors import (
-    Conflict,
-    Forbidden,
-    LostReply,
-    Malformed,
-    NotFound,
-    Rejected,
-    SlurmError,
-    TooOld,
-    Unauthorized,
-    Unavailable,
-)
-from slurmclient.resources.job_states import has_ended
-from slurmclient.resources.submission import Submitted
-from slurmclient.transport.tls import Tls, UnusableTls
-from slurmclient.transport.tokens import JwtKey, Token, TokenCommand, TokenFile, TokenSource
-from slurmclient.watching.cache import Cache
-from slurmclient.watching.events import Added, Deleted, Event, Modified, Restarted
-from slurmclient.wire.reading import Listing, Model, Odd
-from slurmclient.wire.values import Number, Time
+if TYPE_CHECKING:
+    from slurmclient.calls.dialect import Dialect
+    from slurmclient.calls.streaming import Stream
+    from slurmclient.client import Client
+    from slurmclient.errors import (
+        Conflict,
+        Forbidden,
+        LostReply,
+        Malformed,
+        NotFound,
+        Rejected,
+        SlurmError,
+        TooOld,
+        Unauthorized,
+        Unavailable,
+    )
+    from slurmclient.resources.job_states import has_ended
+    from slurmclient.resources.submission import Submitted
+    from slurmclient.transport.tls import Tls, UnusableTls
+    from slurmclient.transport.tokens import JwtKey, Token, TokenCommand, TokenFile, TokenSource
+    from slurmclient.watching.cache import Cache
+    from slurmclient.watching.events import Added, Deleted, Event, Modified, Restarted
+    from slurmclient.wire.reading import Listing, Model, Odd
+    from slurmclient.wire.values import Number, Time
 
 try:
     __version__ = version("slurm-client")
@@ -70,3 +73,68 @@ __all__ = [
     "UnusableTls",
     "has_ended",
 ]
+
+_HOME = {
+    name: module
+    for module, names in {
+        "slurmclient.calls.dialect": ("Dialect",),
+        "slurmclient.calls.streaming": ("Stream",),
+        "slurmclient.client": ("Client",),
+        "slurmclient.errors": (
+            "Conflict",
+            "Forbidden",
+            "LostReply",
+            "Malformed",
+            "NotFound",
+            "Rejected",
+            "SlurmError",
+            "TooOld",
+            "Unauthorized",
+            "Unavailable",
+        ),
+        "slurmclient.resources.job_states": ("has_ended",),
+        "slurmclient.resources.submission": ("Submitted",),
+        "slurmclient.transport.tls": (
+            "Tls",
+            "UnusableTls",
+        ),
+        "slurmclient.transport.tokens": (
+            "JwtKey",
+            "Token",
+            "TokenCommand",
+            "TokenFile",
+            "TokenSource",
+        ),
+        "slurmclient.watching.cache": ("Cache",),
+        "slurmclient.watching.events": (
+            "Added",
+            "Deleted",
+            "Event",
+            "Modified",
+            "Restarted",
+        ),
+        "slurmclient.wire.reading": (
+            "Listing",
+            "Model",
+            "Odd",
+        ),
+        "slurmclient.wire.values": (
+            "Number",
+            "Time",
+        ),
+    }.items()
+    for name in names
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import what is asked for, and only that: a program that uses little of this starts quickly."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found: object = getattr(import_module(_HOME[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_HOME]

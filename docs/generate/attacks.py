@@ -42,10 +42,14 @@ def attacks(root: Path = ROOT) -> Iterator[Attack]:
 
 def render(page: str, root: Path = ROOT) -> str:
     """Return the page with a fresh list."""
-    rows = "".join(f"| {one.what} | {one.why} | `{one.test}` |\n" for one in attacks(root))
+    found = list(attacks(root))
+    tests = len({one.test.partition("[")[0] for one in found})
+    rows = "".join(f"| {one.what} | {one.why} | `{one.test}` |\n" for one in found)
     before, mark, rest = page.partition(_MARK)
     _, end, after = rest.partition(_END)
-    return f"{before}{mark}{_HEAD}{rows}{end}{after}"
+    return (
+        f"{before}{mark}{len(found)} attacks, tried by {tests} tests:\n\n{_HEAD}{rows}{end}{after}"
+    )
 
 
 def _marked(decorator: ast.expr, test: str) -> Iterator[Attack]:

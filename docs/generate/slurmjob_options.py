@@ -24,8 +24,8 @@ train.sh: line 2: --mem=4Q: it is not an amount of memory; expected a number of 
 train.sh: line 3: sbatch has no option --cpu-per-task; did you mean --cpus-per-task?
 ```
 
-Nothing is submitted yet: SlurmJob, the Kubernetes object for such jobs, is not served. `--set NAME=VALUE` adds options that are stronger
-than the script's, by the names in the second column. The printed environment has only what sbatch adds to that of the submitting shell.
+`--set NAME=VALUE` adds options that are stronger than the script's, by the names in the second column; they are also those of `spec.options` in a [SlurmJob](slurmjob.md),
+which the webhook reads by the same rules. The printed environment has only what sbatch adds to that of the submitting shell.
 
 """
 

@@ -9,6 +9,8 @@ from jobs.request.environment import environment
 from jobs.request.origin import ScriptOrigin
 from jobs.request.settled import settle
 from jobs.script import read
+from jobs.script.chosen import ChosenOptions
+from jobs.script.read import ReadScript
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,8 @@ class BuiltRequest:
     """None if there are faults."""
     faults: Sequence[Fault]
     warnings: Sequence[Fault]
+    options: ChosenOptions
+    """What was chosen, as far as it can be read."""
 
 
 def build(
@@ -52,14 +56,18 @@ def build(
         origin: What sbatch takes from its surroundings.
         fields: Options beside the script, which are stronger: `jobs.script.read.script`.
     """
-    found = read.script(script, fields)
+    return assemble(script, read.script(script, fields), name=name, origin=origin)
+
+
+def assemble(script: str, found: ReadScript, *, name: str, origin: ScriptOrigin) -> BuiltRequest:
+    """Build the job of a script that has been read."""
     faults = [*found.faults, *conflicts.faults(found.options, origin.now)]
     if faults:
-        return BuiltRequest(None, tuple(faults), found.warnings)
+        return BuiltRequest(None, tuple(faults), found.warnings, found.options)
     settled = settle(found.options)
     request = BatchRequest(
         script=script,
         fields=description.fields(settled, name, origin),
         environment=environment(settled, origin),
     )
-    return BuiltRequest(request, (), found.warnings)
+    return BuiltRequest(request, (), found.warnings, found.options)

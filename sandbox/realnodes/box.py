@@ -1,6 +1,5 @@
 """A real node as a part of the sandbox: what is prepared for it, how it starts, and when it is up."""
 
-import signal
 import socket
 import subprocess
 import sys
@@ -165,7 +164,6 @@ def _box(
         main_pid=init_of,
         freeze=_freezer(layout, group),
         data=(home(instance, name) / "upper", home(instance, name) / "disk"),
-        leaves_by=signal.SIGKILL,
         start_timeout_s=120,
         advice=f"{home(instance, name)}/disk/log has the logs of its kubelet and containerd",
     )

@@ -38,7 +38,7 @@ def machine_names() -> Mapping[str, Sequence[str]]:
         "log_fields": (name for _, names in _log_calls() for name in names),
         "metrics": _rows("docs/metrics.md"),
         "settings": _rows("docs/settings.md"),
-        "commands": (*_options("slurm-bridge", cli.app), *_options("kubectl slurm", plugin.app)),
+        "commands": (*_options("slurm-bridge", cli.app), *_options("kubectl slurm", plugin.app())),
         "alerts": _alerts(),
         "exit_codes": _exit_codes(),
         "actions": _actions(),

@@ -67,12 +67,12 @@ async def test_webhook_takes_the_example(path: Path) -> None:
         },
     }
     settings = Settings(slurm=Slurm(user="kubernetes", group="kubernetes"))
-    webhook = app.create(
+    pods = app.PodReviewer(
+        lambda: policy_file.compiled(settings),
         defaults=Defaults(cluster=ClusterId(""), gpu_resources=settings.controllers.gpu_resources),
-        policy=lambda: policy_file.compiled(settings),
         scheduler_name=names.SCHEDULER_NAME,
-        metrics=Metrics("webhook"),
     )
+    webhook = app.create(pods, metrics=Metrics("webhook"))
     transport = httpx.ASGITransport(app=webhook)
     async with httpx.AsyncClient(transport=transport, base_url="https://webhook") as client:
         answer = (await client.post("/validate", json=review)).json()["response"]

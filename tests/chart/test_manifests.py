@@ -26,6 +26,13 @@ from tests.chart.rendering import CHART, Manifest, Rendered
 from tests.chart.value_sets import VALUES
 
 
+def test_the_definition_of_slurm_jobs_is_made_from_their_types(chart: Rendered) -> None:
+    made = runpy.run_path(str(CHART.parent / "manifests.py"))["slurm_job"]()
+
+    assert made == (CHART / "files/slurmjob.yaml").read_text(), "run `make manifests`"
+    assert not chart.of_kind("CustomResourceDefinition")
+
+
 def test_webhook_has_neither_slurms_token_nor_ours(chart: Rendered) -> None:
     spec = pod_spec(chart, "webhook")
 

@@ -71,11 +71,11 @@ def variants(helm: Path, cluster: Cluster) -> list[Manifest]:
             "config": {"scheduler_name": name},
         }
         rendered = policies(helm, cluster.ours, values, release=name)
-        found += [m for m in rendered if m["metadata"]["name"].endswith("-elsewhere")]
+        found += [m for m in rendered if "-elsewhere" in m["metadata"]["name"]]
     for confined in [m for m in found if m["kind"] == "ValidatingAdmissionPolicyBinding"]:
         here = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": [*LABELLED]}
-        namespaces = {"matchExpressions": [here]}
-        confined["spec"]["matchResources"] = {"namespaceSelector": namespaces}
+        selector = confined["spec"]["matchResources"]["namespaceSelector"]
+        selector["matchExpressions"].append(here)
     strict = {
         "policies": {"managedTaint": {"actions": ["Deny"]}},
         "excludedNamespaces": ["kube-system", cluster.bridged, cluster.other],

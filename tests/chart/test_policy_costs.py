@@ -13,6 +13,9 @@ from tests.chart.policed import BREAK_GLASS, Cluster, pod, pods, policed, polici
 VERY_MANY = {f"k{n}": "" for n in range(40_000)}
 """As many short labels as fit into an object."""
 
+CREATED = 20
+"""More pods than anybody else creates meanwhile."""
+
 
 @pytest.mark.parametrize(
     ("config", "most"), [({}, caps.DEFAULT.labels), ({"caps": {"labels": 7}}, 7)]
@@ -28,6 +31,22 @@ def test_without_the_webhook_a_policy_caps_labels(
     ]
 
     assert f"object.metadata.?labels.orValue({{}}).size() <= {most}" in str(found[0]["spec"])
+
+
+def test_nearly_all_writes_stop_at_the_first_condition_of_keys(helm: Path) -> None:
+    """A status written by a kubelet changes none of these; whatever is validated is made of these."""
+    (keys,) = [
+        m["spec"]
+        for m in policies(helm, "slurm-bridge", {})
+        if m["kind"] == "ValidatingAdmissionPolicy" and m["metadata"]["name"] == "slurm-bridge-keys"
+    ]
+    first = keys["matchConditions"][0]["expression"]
+
+    guarded = ("labels", "annotations", "finalizers", "ownerReferences", "schedulingGates")
+    for field in guarded:
+        part = "spec" if field == "schedulingGates" else "metadata"
+        assert f"object.{part}.?{field} != oldObject.{part}.?{field}" in first
+    assert len(guarded) - 1 == first.count("||")
 
 
 @pytest.fixture(scope="module")
@@ -47,3 +66,25 @@ def test_the_status_of_a_pod_with_very_many_labels_can_be_written(cluster: Clust
     status = {"status": {"message": "it has ended"}}
 
     assert "" == refusal(cluster.admin, "PATCH", pods(cluster.bridged, fat, "status"), status)
+
+
+def test_where_slurm_places_pods_the_policy_for_all_other_namespaces_is_not_looked_at(
+    cluster: Cluster,
+) -> None:
+    before = looked_at(cluster, "elsewhere")
+
+    for _ in range(CREATED):
+        assert "" == refusal(cluster.user(), "POST", pods(cluster.bridged), pod("cheap"))
+
+    assert looked_at(cluster, "elsewhere") - before < CREATED
+
+
+def looked_at(cluster: Cluster, policy: str) -> float:
+    """How often the API server has evaluated the conditions of a policy."""
+    counts = [
+        float(line.rpartition(" ")[2])
+        for line in cluster.sandbox.kubectl("get", "--raw", "/metrics").splitlines()
+        if line.startswith("apiserver_admission_match_condition_evaluation_seconds_count")
+        and f'name="slurm-bridge-{policy}"' in line
+    ]
+    return sum(counts)

@@ -19,7 +19,7 @@ def run(full_sandbox: Sandbox) -> Run:
 
     def call(*arguments: str, environment: Mapping[str, str | None] | None = None) -> Result:
         env = {**full_sandbox.env, **(environment or {})}
-        return CliRunner().invoke(plugin.app, arguments, env=env)
+        return CliRunner().invoke(plugin.app(), arguments, env=env)
 
     return call
 

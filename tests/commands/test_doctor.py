@@ -47,7 +47,7 @@ def doctor(sandbox: Sandbox) -> Doctor:
 
     def call(*arguments: str, **environment: str) -> Findings:
         env = {**sandbox.env, **environment}
-        done = CliRunner().invoke(plugin.app, ("doctor", "-o", "json", *arguments), env=env)
+        done = CliRunner().invoke(plugin.app(), ("doctor", "-o", "json", *arguments), env=env)
         found = {finding["check"]: finding for finding in json.loads(done.stdout)}
         faults = [check for check, finding in found.items() if finding["verdict"] == "fault"]
         assert (2 if faults else 0) == done.exit_code
@@ -60,7 +60,7 @@ def test_a_healthy_sandbox_gets_a_clean_bill(doctor: Doctor, sandbox: Sandbox) -
     found = doctor()
 
     assert {"ok"} == {finding["verdict"] for finding in found.values()}, found
-    told = CliRunner().invoke(plugin.app, ("doctor",), env=sandbox.env)
+    told = CliRunner().invoke(plugin.app(), ("doctor",), env=sandbox.env)
     assert f"{len(found)} checks, 0 faults, 0 warnings" in told.stdout
 
 
@@ -128,6 +128,16 @@ def test_settings(
     assert "fault" == found[check]["verdict"]
     assert words in found[check]["found"]
     assert found[check]["fix"]
+
+
+def test_a_host_that_nobody_knows(doctor: Doctor, sandbox: Sandbox) -> None:
+    config = {"slurm": {"controller_host": "127.0.0.1,nowhere.invalid"}}
+    with config_map(sandbox, "slurm-bridge-config", "config.yaml") as change:
+        change(lambda old: merged(old, config))
+        found = doctor()["hosts of Slurm"]
+
+    assert "warning" == found["verdict"]
+    assert "do not resolve: nowhere.invalid (slurm.controller_host)" in found["found"]
 
 
 def test_not_installed_there(doctor: Doctor) -> None:
@@ -268,7 +278,7 @@ def test_a_label_without_effect(sandbox: Sandbox, doctor: Doctor) -> None:
     try:
         found = doctor()
         told = CliRunner().invoke(
-            plugin.app, ("explain", "-", "-n", "kube-system"), env=sandbox.env, input=sowing.PLAIN
+            plugin.app(), ("explain", "-", "-n", "kube-system"), env=sandbox.env, input=sowing.PLAIN
         )
     finally:
         sandbox.run(*kubectl, f"{names.ENABLED_LABEL}-")
@@ -389,7 +399,7 @@ def test_somebody_who_may_not_look(sandbox: Sandbox) -> None:
     alice = str(sandbox.user_kubeconfig("alice", "team-a"))
 
     done = CliRunner().invoke(
-        plugin.app, ("doctor",), env={**sandbox.env, "KUBECONFIG": alice, "SLURM_JWT": ""}
+        plugin.app(), ("doctor",), env={**sandbox.env, "KUBECONFIG": alice, "SLURM_JWT": ""}
     )
 
     assert 1 == done.exit_code

@@ -140,7 +140,7 @@ def _explained(
     file = folder / "manifest.yaml"
     file.write_text(yaml.safe_dump_all(manifests))
     arguments = ("explain", str(file), "-n", worlds.namespace, "-o", "json")
-    done = CliRunner().invoke(plugin.app, arguments, env=worlds.sandbox.env)
+    done = CliRunner().invoke(plugin.app(), arguments, env=worlds.sandbox.env)
     assert 0 == done.exit_code, done.output
     first, *others = json.loads(done.stdout)
     assert all(other["job"] == first["job"] for other in others)

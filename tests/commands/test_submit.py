@@ -8,6 +8,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from bridge.commands import plugin
+from bridge.commands.batch import submit
 from tests.commands.conftest import Run
 
 SCRIPT = "#!/bin/sh\n#SBATCH --mem=1G\n#SBATCH -c2\ntrue\n"
@@ -18,7 +19,7 @@ def run() -> Run:
     """Run `kubectl slurm …` where there is no cluster at all."""
 
     def call(*arguments: str) -> Result:
-        return CliRunner().invoke(plugin.app, arguments)
+        return CliRunner().invoke(plugin.app(), arguments)
 
     return call
 
@@ -50,13 +51,27 @@ def test_tells_every_fault_with_its_line(run: Run, tmp_path: Path) -> None:
     ]
 
 
-def test_submits_nothing(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("called", "expected"),
+    [
+        ("train.sh", "train-"),
+        ("My_Job.v2.sbatch", "my-job-"),
+        (".hidden", "hidden-"),
+        ("sbatch", "sbatch-"),
+        ("日本.sh", "job-"),
+        ("x" * 200, "x" * 50 + "-"),
+    ],
+)
+def test_the_name_begins_like_the_scripts(called: str, expected: str) -> None:
+    assert expected == submit.prefix(called)
+
+
+def test_a_variable_that_is_not_there_is_said(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "train.sh"
     file.write_text(SCRIPT)
 
-    done = run("submit", str(file))
-
-    assert (2, True) == (done.exit_code, "not served yet" in done.stderr)
+    done = run("submit", str(file), "--dry-run", "--env", "NO_SUCH_VARIABLE")
+    assert (2, True) == (done.exit_code, "there is no such variable here" in done.stderr)
 
 
 def test_a_file_that_is_not_there_is_said(run: Run, tmp_path: Path) -> None:

@@ -164,12 +164,12 @@ async def post(app: ASGIApp, path: str, body: bytes) -> Answer:
 
 @pytest.fixture(scope="module")
 def ask_webhook() -> Iterator[Call]:
-    app = webhook.create(
+    pods = webhook.PodReviewer(
+        lambda: POLICY,
         defaults=Defaults(cluster=ClusterId("test")),
-        policy=lambda: POLICY,
         scheduler_name=names.SCHEDULER_NAME,
-        metrics=Metrics("webhook"),
     )
+    app = webhook.create(pods, metrics=Metrics("webhook"))
     with asyncio.Runner() as runner:
         yield lambda path, body: runner.run(post(app, path, body))
 

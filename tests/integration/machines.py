@@ -5,11 +5,13 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 import httpx
 
 from bridge.domain import names
+from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
 from tests.integration.worlds import Worlds
@@ -102,6 +104,14 @@ class Machine:
         )
         return {event["reason"]: event["message"] for event in listed["items"]}
 
+    def remove(self) -> None:
+        """Unless a test has done so."""
+        try:
+            self.sandbox.admin.delete(self.path)
+        except ApiError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+
     # -- Slurm ------------------------------------------------------------------------------------
 
     def update(self, **change: object) -> None:
@@ -185,7 +195,7 @@ def a_machine(
         sandbox=sandbox,
     )
     yield machine
-    sandbox.kubectl("delete", "node", machine.name, "--ignore-not-found")
+    machine.remove()
 
 
 @contextmanager

@@ -2,48 +2,17 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable
-from typing import TypeVar
 
 import httpx
-import pytest
 
 from sandbox.client import Sandbox
+from tests.integration.counting import calls, only_bridged, undisturbed
 from tests.integration.gang_pods import submit, uid_of
-from tests.integration.worlds import Worlds, condition, is_released, played
-from tests.servers import SERVICES, wait_until
+from tests.integration.worlds import Worlds, condition, played
+from tests.servers import wait_until
 
 SIZE = 24
-ATTEMPTS = 3
 PATIENT_S = 90.0
-T = TypeVar("T")
-
-
-def calls(sandbox: Sandbox, peer: str, service: str = "extender") -> Counter[str]:
-    """How often one of our services has asked a peer, by operation."""
-    url = f"{sandbox.instance.url(f'{service}-health')}/metrics"
-    text = httpx.get(url, trust_env=False).text
-    found = re.findall(
-        rf'^slurm_bridge_{peer}_requests_total{{operation="([^"]+)",.*}} (\S+)$', text, re.MULTILINE
-    )
-    counts: Counter[str] = Counter()
-    for operation, value in found:
-        counts[operation] += int(float(value))
-    return counts
-
-
-def undisturbed(sandbox: Sandbox, count: Callable[[int], T]) -> T:
-    """What was counted while no service was started anew: on a busy machine one may lose its lease, and its counters."""
-    for attempt in range(ATTEMPTS):
-        before = pids(sandbox)
-        counted = count(attempt)
-        if before == pids(sandbox):
-            return counted
-    pytest.fail(f"a service was started anew in each of {ATTEMPTS} attempts")
-
-
-def pids(sandbox: Sandbox) -> dict[str, int | None]:
-    return {name: sandbox.status()[name].pid for name in SERVICES}
 
 
 def test_a_gang_is_submitted_once_looked_at_thrice_and_pinned_pod_by_pod(worlds: Worlds) -> None:
@@ -144,9 +113,3 @@ def await_readings(sandbox: Sandbox, count: int) -> None:
 def resource_versions(worlds: Worlds) -> dict[str, str]:
     listed = worlds.sandbox.admin.get(f"{worlds.path}/pods")["items"]
     return {pod["metadata"]["uid"]: pod["metadata"]["resourceVersion"] for pod in listed}
-
-
-def only_bridged(worlds: Worlds, count: int) -> bool:
-    """No pod that another test has left is in our hands any more."""
-    pods = worlds.sandbox.admin.get("/api/v1/pods")["items"]
-    return count == len([pod for pod in pods if not is_released(pod)])

@@ -141,13 +141,11 @@ def test_a_name_that_is_used_again_is_a_new_gang(worlds: Worlds) -> None:
         submit(worlds, name, group="again", size=2)
     named = {job_id(worlds.await_phase(name, "Running")) for name in ("c", "d")}
 
-    (new,) = named
-    assert new != old.id
+    (new,) = [job for job in worlds.live(uid_of(worlds, "again")) if job.id != old.id]
+    assert "RUNNING" == new.state
+    assert {new.id} == named
     wait_until(
-        lambda: (
-            [(new, "RUNNING")]
-            == [(job.id, job.state) for job in worlds.live(uid_of(worlds, "again"))]
-        ),
+        lambda: [new.id] == [job.id for job in worlds.live(uid_of(worlds, "again"))],
         30,
         sandbox=worlds.sandbox,
     )

@@ -15,7 +15,7 @@ from tests.integration.worlds import (
     played,
 )
 
-_RUN_S = 25.0  # long enough to be told that it is allocated
+_RUN_S = 15.0  # long enough to be seen running
 
 
 def test_an_ordinary_pod_runs_where_slurm_says_and_is_accounted_for(worlds: Worlds) -> None:
@@ -30,12 +30,9 @@ def test_an_ordinary_pod_runs_where_slurm_says_and_is_accounted_for(worlds: Worl
     assert not is_gated(running)
     assert not is_released(running)
 
-    told = condition(worlds.await_pod("ordinary", condition))
-    assert ("True", "Allocated") == (told["status"], told["reason"])
-    assert f"submitted as Slurm job {job.id}, started on {job.nodes}" == told["message"]
-
     ended = worlds.await_pod("ordinary", is_released)
     assert "Succeeded" == ended["status"]["phase"]
+    assert not condition(ended)
     accounted = worlds.await_accounted(uid)
     assert ("COMPLETED", "0:0", job.nodes) == (
         accounted.state,

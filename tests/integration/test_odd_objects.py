@@ -13,7 +13,14 @@ from bridge.domain.names import REQUEST_PREFIX
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
 from tests.integration.policed import person
-from tests.integration.worlds import PATIENCE_S, Worlds, condition, job_manifest, played
+from tests.integration.worlds import (
+    PATIENCE_S,
+    Worlds,
+    condition,
+    is_released,
+    job_manifest,
+    played,
+)
 from tests.make import oversized
 from tests.servers import wait_until
 
@@ -153,6 +160,27 @@ def test_a_rank_of_5000_digits_stops_nobody(
         mallory.patch(f"{worlds.path}/pods/odd", {"metadata": {"annotations": back}})
     worlds.delete("odd")
     worlds.await_gone("odd")
+
+
+@pytest.mark.attack(
+    "name somebody else's workload on a running pod",
+    "policy `bypass`; the recorded grant is believed",
+)
+def test_a_pod_that_names_another_workload_keeps_its_placeholder(
+    worlds: Worlds, full_sandbox: Sandbox
+) -> None:
+    """Looked for under another name, it would be restored again and again, and keep its node from others."""
+    uid = worlds.submit("odd")
+    worlds.await_phase("odd", "Running")
+    job = worlds.await_live(uid)
+    with Api(full_sandbox.user_kubeconfig("mallory", "system:masters", BREAK_GLASS)) as mallory:
+        notes = {names.WORKLOAD_ANNOTATION: "somebody-else"}
+        mallory.patch(f"{worlds.path}/pods/odd", {"metadata": {"annotations": notes}})
+        ends = {"metadata": {"annotations": played(seconds=0)}}
+        mallory.patch(f"{worlds.path}/pods/odd", ends)
+    worlds.await_pod("odd", is_released)
+
+    assert [(job.id, "COMPLETED")] == [(each.id, each.state) for each in worlds.jobs(uid)]
 
 
 @pytest.mark.attack(

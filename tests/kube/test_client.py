@@ -14,7 +14,7 @@ from aiohttp import web
 from bridge.kube import client as kube_client
 from bridge.kube import errors, objects
 from bridge.kube.client import KubeClient
-from bridge.kube.credentials import Credentials
+from bridge.kube.connecting.credentials import Credentials
 from bridge.kube.errors import ConfigurationError
 from sandbox import kubeconfig, pki
 from sandbox.client import Sandbox

@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from bridge.kube.client import KubeClient
-from bridge.kube.credentials import Credentials
+from bridge.kube.connecting.credentials import Credentials
 from bridge.kube.errors import Unavailable
 from tests.make.certificates import Authority
 from tests.make.peers import serving

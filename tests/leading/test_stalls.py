@@ -19,7 +19,7 @@ from typing_extensions import override
 
 from bridge.domain.errors import PeerError
 from bridge.kube.client import KubeClient
-from bridge.kube.credentials import Credentials
+from bridge.kube.connecting.credentials import Credentials
 from bridge.kube.leases import KubeLeases
 from bridge.leading import lease, worker
 from bridge.leading.lease import Accession

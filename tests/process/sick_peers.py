@@ -14,7 +14,7 @@ from yarl import URL
 
 from bridge.domain.ids import ClusterId
 from bridge.kube.client import KubeClient
-from bridge.kube.credentials import Credentials
+from bridge.kube.connecting.credentials import Credentials
 from bridge.kube.events import Reporter
 from bridge.leading.lease import Accession
 from bridge.process import lifetime, liveness

@@ -8,7 +8,7 @@ import pytest
 import structlog
 import yaml
 
-from bridge.domain.request.rules import Policy, Requester
+from bridge.domain.request.rules import SLURM_JOB, Policy, Requester
 from bridge.process import policy_file
 from bridge.process.metrics import Metrics
 from bridge.process.policy_file import PolicyFile
@@ -110,6 +110,16 @@ class TestFaults:
             in fault
         )
 
+    def test_a_rule_for_everyones_pods_leaves_the_slurm_jobs_to_others(self, config: Path) -> None:
+        jobs = {"name": "jobs", "user": "u", "match": {"kinds": ["SlurmJob"]}}
+        write(config, REST, jobs)
+        assert 2 == len(Sources(config=config, secrets_dir=None).read().policy.rules)
+
+        both = {**REST, "match": {"kinds": ["SlurmJob", "Pod"]}}
+        write(config, both, jobs)
+        (fault,) = faults(config)
+        assert "it matches everyone, so no rule after it ever applies" in fault
+
     def test_a_default_partition_for_all_is_enough(self, config: Path) -> None:
         limited = {"name": "a", "user": "u", "partition": {"allowed": ["gpu"]}}
         write(config, limited, slurm={"partition": "cpu"})
@@ -168,6 +178,13 @@ class TestCompiled:
         assert not rule.account.allowed
         assert not rule.reservation.allowed
         assert rule.priority is None
+
+    def test_the_configured_user_has_no_slurm_jobs(self) -> None:
+        """Whoever might create a pod would run any program as that user."""
+        read = policy_file.compiled(Settings(slurm=Slurm(user="k8s", group="k8s")))
+
+        assert () == read.candidates(ALICE, "anywhere", kind=SLURM_JOB)
+        assert "no policy rule is for SlurmJobs" in read.nobody(ALICE, "anywhere", kind=SLURM_JOB)
 
     def test_without_rules_and_user_nobody_has_jobs(self) -> None:
         """Slurm would take them for root's, whom no limit holds."""

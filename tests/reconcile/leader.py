@@ -26,6 +26,7 @@ from bridge.reconcile.actuator import Actuator
 from bridge.reconcile.loop import PodLoop
 from bridge.reconcile.placeholder_writes import PlaceholderWrites
 from bridge.reconcile.placeholders import Placeholders
+from bridge.reconcile.side import Side
 from bridge.slurm import jobs
 from bridge.slurm.discovery import Discovery
 from bridge.slurm.errors import LostReply
@@ -55,11 +56,16 @@ class Leader:
         there: Sequence[Job],
         trouble: Trouble,
         clock: VirtualClock,
+        *,
+        side: Side | None = None,
     ) -> None:
+        """side: what the program would gather; by default every pod fits, and nothing was lost."""
         cache = Cache(PODS)
         metrics = Metrics("controllers")
         self.api = ApiServer(clock, trouble, cache)
         self.slurm = Slurm(trouble, there)
+        self.restored: list[str] = []
+        """The placeholders for which another was to be submitted."""
         self._clock = clock
         self._discovery = Discovery(self.slurm, CLUSTER, clock=clock.monotonic)  # type: ignore[arg-type]  # all it calls
         self._placeholders = Placeholders(self._discovery, pace=PACE, clock=clock, metrics=metrics)
@@ -81,7 +87,7 @@ class Leader:
             metrics=metrics,
         )
         self.loop = PodLoop(
-            KnowsAll(actor, membership_of, fit=Fit.FITS),
+            side or KnowsAll(actor, membership_of, fit=Fit.FITS),
             pods=cache,
             queue=WorkQueue(rng=random.Random(1)),  # noqa: S311  # jitter
             placeholders=self._placeholders,
@@ -131,5 +137,5 @@ class Leader:
     async def _resize(self, _pod: Pod, _action: Resize) -> bool:
         return False
 
-    async def _restore(self, _pod: Pod, _action: Restore) -> None:
-        raise NotImplementedError
+    async def _restore(self, _pod: Pod, action: Restore) -> None:
+        self.restored.append(action.lost)

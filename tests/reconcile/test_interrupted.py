@@ -167,7 +167,6 @@ SITUATIONS = [
         ),
         Record,
         Release,
-        Tell,
     ),
     situation(
         "a member has failed, which ends the others",
@@ -203,14 +202,12 @@ SITUATIONS = [
             [running(limit_min=10, ends_s=EPOCH.timestamp() + 80)],
         ),
         SetTimeLimit,
-        Tell,
     ),
     situation(
         "another job stands in for a lost one",
         Actor.CONTROLLERS,
         lambda: ([placed("one")], [running(2, restores=f"s{1:013}")]),
         Adopt,
-        Tell,
     ),
 ]
 

@@ -1,6 +1,5 @@
 """A client of the shared Slurm, and a Slurm that tests may break."""
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
@@ -8,7 +7,7 @@ import pytest
 
 from bridge.domain.ids import JobId
 from bridge.domain.model.placeholder import PlaceholderSpec
-from bridge.slurm import jobs, wire
+from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import Controller, ControllerHosts
 from bridge.slurm.discovery import Discovery
@@ -16,7 +15,7 @@ from sandbox.client import Sandbox
 from sandbox.options import Options
 from tests.faults import Proxy
 from tests.servers import running_sandbox
-from tests.slurm.placeholders import CLUSTER, DEADLINE_S, POLL_S
+from tests.slurm.placeholders import CLUSTER, said_when_it_started
 
 Submit = Callable[[PlaceholderSpec], Awaitable[JobId]]
 
@@ -69,15 +68,9 @@ async def proxy(slurm: Sandbox) -> AsyncIterator[Proxy]:
 async def watching(proxy: Proxy, slurm: Sandbox, client: SlurmClient) -> AsyncIterator[SlurmClient]:
     """The client discovery has, apart from the tests' own.
 
-    slurmctld says in its first second that it started at 0: what it says then counts as another's, and all jobs are
-    looked at twice.
+    Until slurmctld says when it started, what it says counts as another's, and all jobs are looked at twice.
     """
-    end_s = time.monotonic() + DEADLINE_S
-    while not (
-        await client.call("diag", "slurm_get_diag", answer=wire.Diagnosis)
-    ).statistics.req_time_start.positive:
-        assert time.monotonic() < end_s
-        await asyncio.sleep(POLL_S)
+    await said_when_it_started(client)
     async with SlurmClient.open(proxy.url, token_file=slurm.token_file) as opened:
         yield opened
 

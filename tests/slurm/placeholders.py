@@ -10,7 +10,7 @@ from bridge.domain.ids import ClusterId, JobId, PodUid, Sluid, WorkloadKey
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.placeholder import PlaceholderSpec
-from bridge.slurm import jobs
+from bridge.slurm import jobs, wire
 from bridge.slurm.client import SlurmClient
 
 CLUSTER = ClusterId("5f0c5a7e-cluster")
@@ -45,6 +45,16 @@ def spec(whose: Identity | None = None, **changes: Any) -> PlaceholderSpec:
         time_limit_min=60,
     )
     return replace(plain, **changes)
+
+
+async def said_when_it_started(client: SlurmClient) -> None:
+    """Wait for the end of slurmctld's first second, in which it says 0."""
+    end_s = time.monotonic() + DEADLINE_S
+    while not (
+        await client.call("diag", "slurm_get_diag", answer=wire.Diagnosis)
+    ).statistics.req_time_start.positive:
+        assert time.monotonic() < end_s
+        await asyncio.sleep(POLL_S)
 
 
 async def in_phase(client: SlurmClient, ref: JobId | Sluid, phase: JobPhase) -> SlurmJob:

@@ -15,8 +15,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from bridge.domain import caps, names
+from bridge.domain.admission import authorship
+from bridge.domain.admission.authorship import Authorship
 from bridge.domain.caps import Sizes
-from bridge.domain.faults import MOST_FAULTS, Fault, Refused, bounded
+from bridge.domain.faults import MOST_FAULTS, Fault, bounded
 from bridge.domain.lifecycle.decision import WhenFull
 from bridge.domain.model import json_patch
 from bridge.domain.model.demand import Demand
@@ -25,7 +27,7 @@ from bridge.domain.model.pods import Toleration
 from bridge.domain.request import build, overrides, permit
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.overrides import Overrides
-from bridge.domain.request.rules import Policy, Requester
+from bridge.domain.request.rules import POD, Policy, Requester
 from bridge.domain.workloads import kinds
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
@@ -123,7 +125,7 @@ def validate(
             (
                 *preset,
                 *caps.faults(pod.sizes, defaults.caps),
-                *_misattributed(pod),
+                *authorship.misattributed(_authorship(pod)),
                 *malformed,
                 *_not_permitted(pod, asked, policy),
                 *build.faults(pod.demand, asked, defaults),
@@ -149,7 +151,7 @@ def is_ours_to_place(pod: Draft, scheduler_name: str) -> bool:
 
 
 def _operations(pod: Draft, policy: Policy, scheduler_name: str) -> Iterator[Operation]:
-    yield from _attributed(pod, policy)
+    yield from authorship.recorded(_authorship(pod), policy)
     if pod.scheduler_name != scheduler_name:
         yield json_patch.add("/spec/schedulerName", scheduler_name)
     if names.GATE not in (pod.gates or ()):
@@ -161,60 +163,20 @@ def _operations(pod: Draft, policy: Policy, scheduler_name: str) -> Iterator[Ope
         yield _append("/spec/tolerations", toleration, pod.tolerations)
 
 
-def _attributed(pod: Draft, policy: Policy) -> Iterator[Operation]:
-    """Overwrite whatever the author has written there."""
-    ours = _attribution(pod, policy)
-    if not pod.annotations:
-        yield json_patch.add("/metadata/annotations", ours)
-        return
-    for key, value in ours.items():
-        if pod.annotations.get(key) != value:
-            yield json_patch.add(f"/metadata/annotations/{json_patch.escape(key)}", value)
-
-
-def _attribution(pod: Draft, policy: Policy) -> dict[str, str]:
-    has_owner = bool(pod.controller_uid) or names.OWNER_ANNOTATION in pod.annotations
-    return {
-        names.REQUESTER_ANNOTATION: pod.requester.user,
-        names.RULES_ANNOTATION: ",".join(
-            rule.name for rule in policy.candidates(pod.requester, pod.namespace)
-        ),
-        **({names.OWNER_ANNOTATION: pod.controller_uid} if has_owner else {}),
-    }
-
-
-def _misattributed(pod: Draft) -> Iterator[Fault]:
-    """Check the recorded requester and owner: another webhook may have changed them since.
-
-    The rules may differ, because two replicas may read a new policy at different times.
-    """
-    written = {
-        names.REQUESTER_ANNOTATION: pod.requester.user,
-        names.OWNER_ANNOTATION: pod.controller_uid,
-    }
-    for key, expected in written.items():
-        if pod.annotations.get(key, expected) != expected:
-            yield Fault(
-                f"metadata.annotations[{key}]",
-                f"expected {expected!r}, as slurm-bridge wrote it: "
-                "check the cluster's mutating webhooks",
-            )
+def _authorship(pod: Draft) -> Authorship:
+    return Authorship(
+        kind=POD,
+        namespace=pod.namespace,
+        requester=pod.requester,
+        annotations=pod.annotations,
+        controller_uid=pod.controller_uid,
+    )
 
 
 def _not_permitted(pod: Draft, asked: Overrides, policy: Policy) -> Iterator[Fault]:
     """Return the faults of the pod's own request if no rule that may apply would allow it."""
-    if policy.acts_for_others(pod.requester):
-        return  # only where the owners are known is it known whom the pod is for
-    rules = policy.candidates(pod.requester, pod.namespace)
-    if not rules:
-        yield Fault(permit.PATH, policy.nobody(pod.requester, pod.namespace))
     ask = permit.Ask(overrides=asked, deadline_s=pod.deadline_s, node_choices=pod.node_choices)
-    answers = [
-        permit.decide(rule, ask, requester=pod.requester, namespace=pod.namespace) for rule in rules
-    ]
-    refusals = [answer for answer in answers if isinstance(answer, Refused)]
-    if len(refusals) == len(answers):
-        yield from dict.fromkeys(fault for refusal in refusals for fault in refusal.faults)
+    yield from authorship.not_permitted(_authorship(pod), ask, policy)
 
 
 def _append(path: str, value: object, there: tuple[object, ...] | None) -> Operation:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from bridge.domain.ids import SlurmNode
 from bridge.domain.model import identities
@@ -79,6 +80,12 @@ def encode(identity: Identity, grant: Grant) -> str:
 
 def decode(text: str) -> tuple[Identity, Grant] | None:
     """Read a pod's annotation; None: there is none, or this version cannot read it."""
+    if not text:
+        return None
+    return _read_once(text) if len(text) <= _KEPT_CHARS else _read(text)
+
+
+def _read(text: str) -> tuple[Identity, Grant] | None:
     try:
         document = json.loads(text)
         identity = identities.decode(json.dumps(document["identity"]))
@@ -86,6 +93,13 @@ def decode(text: str) -> tuple[Identity, Grant] | None:
     except (ValueError, TypeError, KeyError, RecursionError, UnreadableIdentityError):
         return None
     return None if identity is None else (identity, grant)
+
+
+_KEPT_CHARS = 4096
+"""Longer texts, of which a few would fill the memory, are read anew each time."""
+
+_read_once = lru_cache(maxsize=1024)(_read)
+"""A look asks for a pod's grant several times, and a gang's pods carry the same text."""
 
 
 def _document(grant: Grant) -> Mapping[str, object]:

@@ -8,7 +8,15 @@ from datetime import datetime, timedelta
 from bridge.domain import names, numbers
 from bridge.domain.caps import Sizes
 from bridge.domain.faults import Fault
-from bridge.domain.ids import JobId, KubeNode, PodUid, Sluid, WorkloadKey, alone_key
+from bridge.domain.ids import (
+    LONGEST_WORKLOAD_KEY,
+    JobId,
+    KubeNode,
+    PodUid,
+    Sluid,
+    WorkloadKey,
+    alone_key,
+)
 from bridge.domain.model import demand, grant
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.grant import Grant
@@ -233,9 +241,19 @@ class Pod:
 
     @property
     def workload(self) -> WorkloadKey:
-        """For a placed pod: the workload it was placed with; its own key if placed alone."""
+        """For a placed pod: the workload it was placed with; its own key if placed alone.
+
+        If the recorded grant names another one than the annotation, somebody has changed the
+        annotation, and the grant is believed: only under its key is the placeholder found.
+        """
         placed_with = self.annotations.get(names.WORKLOAD_ANNOTATION)
-        return WorkloadKey(placed_with) if placed_with else alone_key(self.uid)
+        if not placed_with or placed_with == self.uid:
+            return alone_key(self.uid)
+        if self.grant is not None:
+            identity, _ = self.grant
+            return identity.key
+        is_key = len(placed_with) <= LONGEST_WORKLOAD_KEY
+        return WorkloadKey(placed_with) if is_key else alone_key(self.uid)
 
     @property
     def rank(self) -> int | None:

@@ -99,6 +99,10 @@ class _Marks:
     fresh_from: float
     none_from: float
 
+    def and_then(self, other: "_Marks") -> "_Marks":
+        """Return from when on a reading counts after both."""
+        return _Marks(max(self.fresh_from, other.fresh_from), max(self.none_from, other.none_from))
+
 
 _UNWRITTEN = _Marks(-math.inf, -math.inf)
 
@@ -120,7 +124,7 @@ predecessor still ends."""
 class Book:
     """One actor's expectations, from the beginning to the end of its leadership.
 
-    Call `meet` when the actor takes on a workload, `wrote` when a write to Slurm about it is over
+    Call `meet` when the actor takes on a workload, `receive` when it takes on a pod, `wrote` when a write to Slurm about it is over
     (answered, refused or lost: in a `finally`), `patched` after a write to one of its pods, `read`
     or `failed` after each reading of Slurm in the order they began, `forget` when the workload is
     gone. Nothing is done on the view of a workload that was never met.
@@ -130,23 +134,24 @@ class Book:
         """quiet_s: how long Slurm may still accept a submit whose reply was lost."""
         self._quiet_s = quiet_s
         self._marks: dict[WorkloadKey, _Marks] = {}
+        self._received: dict[PodUid, _Marks] = {}
         self._patches: dict[PodUid, _Patch] = {}
         self._latest: Reading | None = None
         self._before: Reading | None = None
 
     def meet(self, key: WorkloadKey, past: Past, *, at: float) -> None:
         """Start the record of a workload; only the first call counts."""
-        if key in self._marks:
-            return
-        match past:
-            case Past.NOTHING:
-                self._marks[key] = _UNWRITTEN
-            case Past.HANDED_OVER:
-                self._marks[key] = _Marks(at, at)
-            case Past.IN_FLIGHT:
-                self._marks[key] = _Marks(at, at + self._quiet_s)
-            case _:
-                assert_never(past)
+        if key not in self._marks:
+            self._marks[key] = self._marks_after(past, at)
+
+    def receive(self, pod: PodUid, past: Past, *, at: float) -> None:
+        """Start the record of a pod; only the first call counts.
+
+        Its workload may be known for long: a group that is created again under its name gets
+        another placeholder, which no reading shows that began before.
+        """
+        if pod not in self._received:
+            self._received[pod] = self._marks_after(past, at)
 
     def wrote(self, key: WorkloadKey, *, at: float, may_still_happen: bool = False) -> None:
         """Note that a write to Slurm about this workload was over at that moment.
@@ -178,6 +183,7 @@ class Book:
 
     def forget_pod(self, pod: PodUid) -> None:
         """Drop a pod that is gone or no longer ours."""
+        self._received.pop(pod, None)
         self._patches.pop(pod, None)
 
     def read(self, reading: Reading) -> None:
@@ -211,12 +217,24 @@ class Book:
             return View(reachable=self._latest is not None)
         if key in self._latest.unsure:
             return View(reachable=False)
+        marks = marks.and_then(self._received.get(pod, _UNWRITTEN))
         return View(
             jobs=_jobs(self._latest, key, concerns),
             fresh=self._latest.began_monotonic > marks.fresh_from and not self.lags(pod, version),
             surely_none=self._has_none(key, marks, concerns),
             evidence=evidence,
         )
+
+    def _marks_after(self, past: Past, at: float) -> _Marks:
+        match past:
+            case Past.NOTHING:
+                return _UNWRITTEN
+            case Past.HANDED_OVER:
+                return _Marks(at, at)
+            case Past.IN_FLIGHT:
+                return _Marks(at, at + self._quiet_s)
+            case _:
+                assert_never(past)
 
     def lags(self, pod: PodUid, version: str) -> bool:
         """Check whether the cache is behind our own write to the pod.

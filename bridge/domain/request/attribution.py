@@ -19,7 +19,7 @@ from bridge.domain.model.pods import Pod
 from bridge.domain.request import permit
 from bridge.domain.request.overrides import Overrides
 from bridge.domain.request.permit import Ask, Permit
-from bridge.domain.request.rules import Policy, Requester
+from bridge.domain.request.rules import POD, Policy, Requester, Rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,16 +67,17 @@ def permitted(
 def _permitted(
     pod: Pod, asked: Overrides, provenance: Provenance, policy: Policy
 ) -> Permit | Refused:
-    requester = maker(pod)
-    named = _named(pod.annotations.get(names.RULES_ANNOTATION))
-    if policy.acts_for_others(requester):
-        creator = _creator(pod, provenance.above(pod), policy)
-        if creator:
-            requester, named = Requester(user=creator), None
-    rule = policy.holding(requester, pod.namespace, provenance.namespace_labels, named=named)
-    if rule is None:
-        why = policy.nobody(requester, pod.namespace, named=named)
-        return Refused((Fault(permit.PATH, why),))
+    held = holding(
+        pod.annotations,
+        namespace=pod.namespace,
+        kind=POD,
+        owners=provenance.above(pod),
+        namespace_labels=provenance.namespace_labels,
+        policy=policy,
+    )
+    if isinstance(held, Refused):
+        return held
+    requester, rule = held
     choices = permit.node_choices(
         has_selector=bool(pod.node_selector), has_terms=bool(pod.node_terms)
     )
@@ -86,13 +87,45 @@ def _permitted(
     )
 
 
-def _creator(pod: Pod, owners: Iterable[KubeObject], policy: Policy) -> str:
+def holding(
+    annotations: Mapping[str, str],
+    *,
+    namespace: str,
+    kind: str,
+    owners: Iterable[KubeObject],
+    namespace_labels: Mapping[str, str],
+    policy: Policy,
+) -> tuple[Requester, Rule] | Refused:
+    """Return whose object it is, and the rule that applies to it.
+
+    Args:
+        annotations: the object's, with what was recorded at CREATE.
+        namespace: where it is.
+        kind: what it is.
+        owners: the controllers above it, nearest first, as far as they can be read.
+        namespace_labels: {} if the policy does not ask for them.
+        policy: the rules.
+    """
+    requester = Requester(user=annotations.get(names.REQUESTER_ANNOTATION, ""))
+    named = _named(annotations.get(names.RULES_ANNOTATION))
+    if policy.acts_for_others(requester):
+        creator = _creator(annotations, owners, policy)
+        if creator:
+            requester, named = Requester(user=creator), None
+    rule = policy.holding(requester, namespace, namespace_labels, named=named, kind=kind)
+    if rule is None:
+        why = policy.nobody(requester, namespace, named=named, kind=kind)
+        return Refused((Fault(permit.PATH, why),))
+    return requester, rule
+
+
+def _creator(annotations: Mapping[str, str], owners: Iterable[KubeObject], policy: Policy) -> str:
     """Return the recorded creator of the nearest owner that no controller created; "" if none is.
 
     Stop at an owner that was not recorded when the object below it was created. Do not simply take
     the root's creator: anybody can list somebody else's object as an owner of their own.
     """
-    recorded = pod.annotations.get(names.OWNER_ANNOTATION)
+    recorded = annotations.get(names.OWNER_ANNOTATION)
     for owner in owners:
         if owner.uid != recorded:
             return ""
@@ -104,8 +137,8 @@ def _creator(pod: Pod, owners: Iterable[KubeObject], policy: Policy) -> str:
 
 
 def _named(text: str | None) -> Sequence[str] | None:
-    """Split the rule names; None if no webhook of ours has seen the pod.
+    """Split the rule names; None if no webhook of ours has seen the object.
 
-    Such a pod is older than the policy, or was let in some other way.
+    Such an object is older than the policy, or was let in some other way.
     """
     return None if text is None else [name for name in text.split(",") if name]

@@ -6,7 +6,7 @@ user, group or account except through a rule.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from bridge.domain.faults import Fault, Refused
@@ -15,7 +15,7 @@ from bridge.domain.request.overrides import Overrides
 from bridge.domain.request.rules import Choice, Patterns, Range, Requester, Rule
 
 PATH = "policy"
-"""The path of faults that no field of the pod causes."""
+"""The path of faults that no field of the object causes."""
 
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
@@ -28,6 +28,9 @@ _NUMBER = re.compile(r"[+-]?(0[xX][0-9A-Fa-f]+|[0-9]+)")
 """What Slurm may read as a uid."""
 _SHOWN = 80
 
+_annotation = overrides.path
+"""Where a pod has what it asks for."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
@@ -37,7 +40,9 @@ class Ask:
     deadline_s: int | None = None
     """The pod's `activeDeadlineSeconds`: the time limit unless an annotation sets another."""
     node_choices: tuple[str, ...] = ()
-    """Paths in the pod's spec that choose nodes."""
+    """Paths that choose nodes, besides `constraints`."""
+    path: Callable[[str], str] = _annotation
+    """Where the object has a field of `overrides`, by its name there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +60,8 @@ class Permit:
     priority: int | None = None
     nice: int | None = None
     time_limit_max_min: int | None = None
+    working_directory: str = ""
+    """Of a batch job that names none."""
 
 
 def decide(
@@ -95,8 +102,8 @@ def decide(
         else ""
     )
     account = _account(rule, known, faults) if user else ""
-    faults += _others_name(rule, "user-id", asked.user_id, user)
-    faults += _others_name(rule, "group-id", asked.group_id, group)
+    faults += _others_name(rule, ask.path("user-id"), asked.user_id, user)
+    faults += _others_name(rule, ask.path("group-id"), asked.group_id, group)
     choices = {
         "account": Choice(default=account, allowed=rule.account.allowed),
         "partition": rule.partition,
@@ -104,9 +111,9 @@ def decide(
         "reservation": rule.reservation,
     }
     for name, choice in choices.items():
-        faults += _not_allowed(rule, name, getattr(asked, name), choice)
-    faults += _out_of_range(rule, "priority", asked.priority, rule.priority)
-    faults += _out_of_range(rule, "nice", asked.nice, rule.nice)
+        faults += _not_allowed(rule, ask.path(name), getattr(asked, name), choice)
+    faults += _out_of_range(rule, ask.path("priority"), asked.priority, rule.priority)
+    faults += _out_of_range(rule, ask.path("nice"), asked.nice, rule.nice)
     faults += _too_long(rule, ask)
     faults += _not_shared(rule, ask)
     if faults:
@@ -123,6 +130,7 @@ def decide(
         priority=asked.priority,
         nice=asked.nice,
         time_limit_max_min=rule.time_limit_max_min,
+        working_directory=_filled(rule.working_directory, known),
     )
 
 
@@ -190,14 +198,12 @@ def _filled(template: str, known: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(lambda found: known.get(found[1], ""), template)
 
 
-def _others_name(rule: Rule, field: str, asked: str | None, granted: str) -> Iterator[Fault]:
+def _others_name(rule: Rule, path: str, asked: str | None, granted: str) -> Iterator[Fault]:
     if asked is not None and asked != granted:
-        yield Fault(
-            overrides.path(field), f"expected {granted or 'none'} ({rule.source}), found {asked!r}"
-        )
+        yield Fault(path, f"expected {granted or 'none'} ({rule.source}), found {asked!r}")
 
 
-def _not_allowed(rule: Rule, field: str, asked: str | None, choice: Choice) -> Iterator[Fault]:
+def _not_allowed(rule: Rule, path: str, asked: str | None, choice: Choice) -> Iterator[Fault]:
     """Check each of several names separated by commas; the default may always be asked for."""
     if asked is None or choice.is_open or asked == choice.default:
         return
@@ -205,9 +211,7 @@ def _not_allowed(rule: Rule, field: str, asked: str | None, choice: Choice) -> I
     if refused:
         accepted = ", ".join(filter(None, dict.fromkeys((choice.default, *choice.allowed.texts))))
         expected = f"expected {accepted}" if accepted else "refused: users may not set it"
-        yield Fault(
-            overrides.path(field), f"{expected} ({rule.source}), found {','.join(refused)!r}"
-        )
+        yield Fault(path, f"{expected} ({rule.source}), found {','.join(refused)!r}")
 
 
 def _may(name: str, choice: Choice) -> bool:
@@ -215,20 +219,15 @@ def _may(name: str, choice: Choice) -> bool:
 
 
 def _out_of_range(
-    rule: Rule, field: str, asked: int | None, allowed: Range | None
+    rule: Rule, path: str, asked: int | None, allowed: Range | None
 ) -> Iterator[Fault]:
     if asked is None:
         return
     if allowed is None:
-        yield Fault(
-            overrides.path(field),
-            f"refused: users may not set it ({rule.source}), found {asked}",
-        )
+        yield Fault(path, f"refused: users may not set it ({rule.source}), found {asked}")
     elif not allowed.least <= asked <= allowed.most:
-        yield Fault(
-            overrides.path(field),
-            f"expected {allowed.least} to {allowed.most} ({rule.source}), found {asked}",
-        )
+        expected = f"expected {allowed.least} to {allowed.most}"
+        yield Fault(path, f"{expected} ({rule.source}), found {asked}")
 
 
 def _too_long(rule: Rule, ask: Ask) -> Iterator[Fault]:
@@ -236,7 +235,7 @@ def _too_long(rule: Rule, ask: Ask) -> Iterator[Fault]:
     if most is None:
         return
     if ask.overrides.time_limit_min is not None:
-        path, asked_min = overrides.path("timelimit"), ask.overrides.time_limit_min
+        path, asked_min = ask.path("timelimit"), ask.overrides.time_limit_min
     elif ask.deadline_s is not None:
         path, asked_min = "spec.activeDeadlineSeconds", -(-ask.deadline_s // 60)
     else:
@@ -249,24 +248,22 @@ def _not_shared(rule: Rule, ask: Ask) -> Iterator[Fault]:
     """Refuse what takes nodes or licences away from others."""
     asked = ask.overrides
     if asked.exclusive and not rule.exclusive:
-        yield Fault(overrides.path("exclusive"), f"refused: nodes are shared ({rule.source})")
+        yield Fault(ask.path("exclusive"), f"refused: nodes are shared ({rule.source})")
     if not rule.node_choice:
-        annotation = (overrides.path("constraints"),) if asked.constraints else ()
-        for path in (*annotation, *ask.node_choices):
+        expression = (ask.path("constraints"),) if asked.constraints else ()
+        for path in (*expression, *ask.node_choices):
             yield Fault(path, f"refused: users may not choose nodes ({rule.source})")
     if asked.licenses:
-        yield from _licenses(rule, asked.licenses)
+        yield from _licenses(rule, ask.path("licenses"), asked.licenses)
 
 
-def _licenses(rule: Rule, asked: str) -> Iterator[Fault]:
+def _licenses(rule: Rule, path: str, asked: str) -> Iterator[Fault]:
     parts = re.split(r"[,;|&+()]", asked)
     refused = [part for part in parts if part and not _may_license(rule.licenses, part)]
     if refused:
         accepted = ", ".join(rule.licenses.texts)
         expected = f"expected {accepted}" if accepted else "refused: users may not set it"
-        yield Fault(
-            overrides.path("licenses"), f"{expected} ({rule.source}), found {','.join(refused)!r}"
-        )
+        yield Fault(path, f"{expected} ({rule.source}), found {','.join(refused)!r}")
 
 
 def _may_license(allowed: Patterns, part: str) -> bool:

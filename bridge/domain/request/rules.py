@@ -1,6 +1,6 @@
 """Who may ask Slurm for what: the administrator's rules, of which the first that matches applies.
 
-A rule matches by where the pod is and by who created it. The webhook knows the creator, but not the
+A rule matches by what an object is, where it is and who created it. The webhook knows the creator, but not the
 labels of the pod's namespace; the extender knows the labels, but not the creator's groups. So the
 webhook names the rules that match as far as it can see (`candidates`), and the extender takes the
 first of them that applies (`holding`). `bridge.domain.request.permit` decides what a rule allows.
@@ -17,9 +17,15 @@ SERVICE_ACCOUNT = "system:serviceaccount:"
 <https://kubernetes.io/docs/reference/access-authn-authz/authentication/#service-account-tokens>."""
 
 
+POD: Final = "Pod"
+SLURM_JOB: Final = "SlurmJob"
+KINDS: Final = (POD, SLURM_JOB)
+"""What a rule may be for."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requester:
-    """Who created a pod, as authenticated by the API server."""
+    """Who created an object, as authenticated by the API server."""
 
     user: str = ""
     """"" if nobody recorded it."""
@@ -91,6 +97,10 @@ class Range:
     most: int
 
 
+_CALLED: Final = {POD: "pod", SLURM_JOB: "SlurmJob"}
+_MADE: Final = {POD: "Slurm jobs", SLURM_JOB: "SlurmJobs"}
+
+
 def _anything() -> Choice:
     return Choice(allowed=Patterns("*"))
 
@@ -103,6 +113,8 @@ class Rule:
     source: str
     """Where it is defined, for users who are refused: `policy rule physics`."""
 
+    kinds: frozenset[str] = frozenset({POD})
+    """What it applies to, some of `KINDS`."""
     namespaces: Patterns = field(default_factory=Patterns)
     """Where it applies: in one of these namespaces, if any are given; and"""
     namespace_labels: Mapping[str, str] = field(default_factory=dict)
@@ -140,6 +152,8 @@ class Rule:
     """Whether nodes or features may be chosen."""
     licenses: Patterns = field(default_factory=lambda: Patterns("*"))
     """The licences that may be asked for."""
+    working_directory: str = "/home/{slurm_user}"
+    """Where a batch job starts that names no directory: a template, with `{namespace}` too."""
 
     def is_for(self, requester: Requester) -> bool:
         """Check whether the rule applies to the requester, wherever the pod is."""
@@ -192,14 +206,16 @@ class Policy:
         """Check whether to look for the pod's real author among the creators of its owners."""
         return bool(self.creator_annotation) and self.controllers.match(requester.user)
 
-    def candidates(self, requester: Requester, namespace: str) -> tuple[Rule, ...]:
-        """Return the rules that may apply, depending on the namespace's labels.
+    def candidates(
+        self, requester: Requester, namespace: str, *, kind: str = POD
+    ) -> tuple[Rule, ...]:
+        """Return the rules that may apply to an object, depending on the namespace's labels.
 
         The list ends with the first rule that needs no label, if there is one.
         """
         found: list[Rule] = []
         for rule in self.rules:
-            if rule.is_in(namespace) and rule.is_for(requester):
+            if kind in rule.kinds and rule.is_in(namespace) and rule.is_for(requester):
                 found.append(rule)
                 if not rule.namespace_labels:
                     break
@@ -212,8 +228,9 @@ class Policy:
         labels: Mapping[str, str],
         *,
         named: Sequence[str] | None = None,
+        kind: str = POD,
     ) -> Rule | None:
-        """Return the rule that applies to an admitted pod, or None.
+        """Return the rule that applies to an admitted object, or None.
 
         Args:
             requester: who created it.
@@ -222,10 +239,11 @@ class Policy:
             named: the candidates that the webhook named; no others are considered then. They are
                 evaluated as they are now, but the requester is assumed to be still in a rule's
                 group. None: no webhook has named any.
+            kind: what the object is.
         """
         rules = self.rules if named is None else filter(None, map(self.by_name.get, named))
         for rule in rules:
-            if not (rule.is_in(namespace) and rule.is_under(labels)):
+            if kind not in rule.kinds or not (rule.is_in(namespace) and rule.is_under(labels)):
                 continue
             if rule.is_for(requester) or (named is not None and rule.groups):
                 return rule
@@ -234,7 +252,12 @@ class Policy:
         return None
 
     def nobody(
-        self, requester: Requester, namespace: str, *, named: Sequence[str] | None = None
+        self,
+        requester: Requester,
+        namespace: str,
+        *,
+        named: Sequence[str] | None = None,
+        kind: str = POD,
     ) -> str:
         """Explain why nothing is allowed to a requester to whom no rule applies."""
         if not self.rules:
@@ -244,12 +267,17 @@ class Policy:
             )
         if named and not any(name in self.by_name for name in named):
             return (
-                f"refused: policy rule {', '.join(named)}, which admitted this pod, "
-                "no longer exists; create the pod again"
+                f"refused: policy rule {', '.join(named)}, which admitted this {_CALLED[kind]}, "
+                f"no longer exists; create the {_CALLED[kind]} again"
+            )
+        if kind != POD and not any(kind in rule.kinds for rule in self.rules):
+            return (
+                f"refused: no policy rule is for {_CALLED[kind]}s, and without one there are none; "
+                "ask the administrator of slurm-bridge (policy.rules, match.kinds)"
             )
         who = f"user {requester.user!r}" if requester.user else "an unknown user"
         return (
-            f"refused: no policy rule lets {who} have Slurm jobs in namespace {namespace}; "
+            f"refused: no policy rule lets {who} have {_MADE[kind]} in namespace {namespace}; "
             "ask the administrator of slurm-bridge (policy.rules)"
         )
 

@@ -93,11 +93,13 @@ class Collector:
             began_s = self._clock()
             if await self._collect(source):
                 await self._on_news()
-            every_s = self._settings.every_s(source) * self.pace.factor
-            if source == "jobs":
-                every_s = max(every_s, self._jobs.pause_s)
-            every_s *= 1 + _JITTER * (self._jitter() - 0.5)
+            every_s = self.every_s(source) * (1 + _JITTER * (self._jitter() - 0.5))
             await asyncio.sleep(max(0.0, every_s - (self._clock() - began_s)))
+
+    def every_s(self, source: str) -> float:
+        """Return the time from the beginning of the last reading of a source to the next one."""
+        pause_s = self._jobs.pause_s if source == "jobs" else self._sources.pause_s(source)
+        return max(self._settings.every_s(source) * self.pace.factor, pause_s)
 
     async def _repeat_reasons(self) -> None:
         while True:
@@ -156,4 +158,5 @@ class Collector:
         return await self._jobs.read(pace=self.pace.factor)
 
     async def _read_reasons(self) -> None:
-        await self._jobs.read_reasons(_REASON_ROUND_S, pace=1.0)
+        factor = self.pace.factor
+        await self._jobs.read_reasons(_REASON_ROUND_S * factor, pace=factor)

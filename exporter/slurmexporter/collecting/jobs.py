@@ -15,8 +15,10 @@ from slurmexporter.readings.cells import Cell, grouped
 from slurmexporter.readings.job import Job, JobView, job_of
 from slurmexporter.settings import Settings
 
-_AT_A_TIME: Final = 2
-"""Jobs to read concurrently; slurmrestd has threads for others."""
+_AT_A_TIME: Final = 4
+"""Jobs to read concurrently: slurmrestd needs less for each than one by one, and has threads for
+others.
+"""
 _FEW: Final = 50
 _SHARE: Final = 4
 """More changed jobs than `_FEW` and a quarter of all are cheaper to list than to read singly."""
@@ -28,8 +30,9 @@ _STATE_S: Final = 5e-6
 _TASKS_S: Final = 6e-9
 _RECORD_S: Final = 5e-4
 _LIST_S: Final = 0.03
+_LOOK_S: Final = 2e-3
 """What slurmrestd needs for the state of a job, for the tasks of an array squared, for a job in a
-list, and for a list; measured with 26.05.
+list, for a list, and for a job read singly; measured with 26.05.
 """
 _LIST_TIMEOUT_S: Final = 60.0
 """How long slurmrestd may take to make a list: about 5 s for 10 000 jobs, more on a busy machine."""
@@ -128,6 +131,10 @@ class JobCollector:
     async def read_reasons(self, seconds: float, *, pace: float) -> None:
         """Read the waiting jobs that were read longest ago, as many as the budget allows.
 
+        None is read again within an interval, as that would not be shown. Where many of all jobs
+        wait, one list costs a quarter of reading each of them: then they are listed, as often as
+        the budget would have read each of them once.
+
         Args:
             seconds: The time that the budget is for.
             pace: The factor by which to ask less.
@@ -138,8 +145,32 @@ class JobCollector:
         if self._is_listing:
             return
         rate = min(self._settings.reason_rate, self._settings.look_rate) / pace
-        bases = self.table.least_recently_read(max(1, int(rate * seconds)))
-        await self._look_at_each(bases)
+        waiting, now_s = self.table.waiting(), self._wall()
+        every_s = self._settings.interval_s * pace
+        if not self._lists_reasons(len(waiting)):
+            most = max(1, int(rate * seconds))
+            await self._look_at_each(self.table.waiting_unread(most, since_s=now_s - every_s))
+        elif self.table.reason_age_s(now_s) >= max(every_s, len(waiting) / rate):
+            await self._list_reasons(waiting)
+
+    def _lists_reasons(self, waiting: int) -> bool:
+        records = sum(1 for _ in self.table.jobs())
+        may_list = records <= self._settings.full_list_max and not self._is_list_too_slow
+        is_filled = self._first is not None and not self._first
+        return may_list and is_filled and _LIST_S + records * _RECORD_S < waiting * _LOOK_S
+
+    async def _list_reasons(self, waiting: Sequence[str]) -> None:
+        began_s = self._wall()
+        expected = {base: self.table.expected(base) for base in waiting}
+        try:
+            found = await self._listed()
+        except LostReply:
+            self._is_list_too_slow = True
+            raise
+        for base in waiting:
+            # What has gone meanwhile must not come back, and be counted again.
+            if base in self.table.rows and base in found:
+                self._take(base, found[base], expected[base], began_s)
 
     async def _check_start(self) -> None:
         """Distrust the table if slurmctld has restarted: ids may be other jobs' now."""
@@ -168,7 +199,7 @@ class JobCollector:
         self._needs_list = False
 
     async def _list_all(self, *, is_whole: bool = False) -> None:
-        """List all jobs; the answer is decoded job by job while it arrives.
+        """List all jobs, and take what the list says of them.
 
         Args:
             is_whole: Whether jobs that are not in the list are gone; else the states say that.
@@ -177,15 +208,7 @@ class JobCollector:
         if is_whole:
             self.table.compare({})
         expected = {base: self.table.expected(base) for base in self.table.bases()}
-        found: dict[str, list[Job]] = {}
-        count = 0
-        timeout_s = max(self._settings.timeout_s, _LIST_TIMEOUT_S)
-        async for view in self._slurm.jobs.iter(as_=JobView, timeout_s=timeout_s):
-            job = job_of(view)
-            found.setdefault(job.base, []).append(job)
-            count += 1
-            if count % _RECORDS_PER_YIELD == 0:
-                await asyncio.sleep(0)
+        found = await self._listed()
         if is_whole:
             if self._first is None:
                 self._first = set(found)
@@ -196,6 +219,19 @@ class JobCollector:
             self._take(base, jobs, expected.get(base), began_s)
         self._first = set()
         self._list_took_s = self._wall() - began_s
+
+    async def _listed(self) -> dict[str, list[Job]]:
+        """List all jobs by base; the answer is decoded job by job while it arrives."""
+        found: dict[str, list[Job]] = {}
+        count = 0
+        timeout_s = max(self._settings.timeout_s, _LIST_TIMEOUT_S)
+        async for view in self._slurm.jobs.iter(as_=JobView, timeout_s=timeout_s):
+            job = job_of(view)
+            found.setdefault(job.base, []).append(job)
+            count += 1
+            if count % _RECORDS_PER_YIELD == 0:
+                await asyncio.sleep(0)
+        return found
 
     async def _look_at_each(self, bases: Sequence[str]) -> None:
         waiting = iter(bases)

@@ -10,13 +10,21 @@ from slurmclient.models import DatabasePing, License, Reservation, Share, Statis
 from slurmexporter.collecting import privacy
 from slurmexporter.collecting.journal import Journal
 from slurmexporter.families.picture import AccountingReading, ControllersReading
-from slurmexporter.readings.node import NodeView, PartitionView, SlurmNode, node_of
+from slurmexporter.readings.node import (
+    NodeView,
+    PartitionView,
+    SlurmNode,
+    differ_by_jobs_only,
+    node_of,
+)
 from slurmexporter.settings import Settings
 
 Read = Callable[[], Awaitable[object]]
 """Returns a reading; None if nothing has changed since the last one."""
 T = TypeVar("T")
 _LOG: Final = logging.getLogger(__name__)
+_REST: Final = 3
+"""Intervals between two lists of nodes while only jobs change them: slurmrestd sends all of them."""
 _ROUNDS: Final = 20
 """How many readings of who answers there are for one of what PrivateData hides."""
 
@@ -36,6 +44,8 @@ class Sources:
         self._settings = settings
         self._journal = journal
         self._nodes_at: datetime | None = None
+        self._nodes: Sequence[SlurmNode] = ()
+        self._do_nodes_rest = False
         self._partitions_at: datetime | None = None
         self._rounds = 0
 
@@ -61,6 +71,16 @@ class Sources:
         if source == "partitions":
             self._partitions_at = None
 
+    def pause_s(self, source: str) -> float:
+        """Return how long to wait at least until the next reading of a source.
+
+        Nodes that may be stale soon are not waited for: two more readings may fail first.
+        """
+        if source != "nodes" or not self._do_nodes_rest:
+            return 0.0
+        every_s, stale_s = self._settings.every_s(source), self._settings.stale_s(source)
+        return max(0.0, min(_REST * every_s, stale_s - 2 * every_s))
+
     async def controllers(self) -> ControllersReading:
         """Ask who answers."""
         dialect = await self._slurm.dialect()
@@ -83,12 +103,15 @@ class Sources:
 
     async def nodes(self) -> Sequence[SlurmNode] | None:
         """Read all nodes, unless none has changed."""
+        self._do_nodes_rest = False
         listed = await self._slurm.nodes.list_if_changed(self._nodes_at, as_=NodeView)
         if listed is None:
             return None
         self._note("nodes", listed)
         self._nodes_at = listed.updated_at
-        return [node_of(view) for view in listed]
+        before, self._nodes = self._nodes, [node_of(view) for view in listed]
+        self._do_nodes_rest = differ_by_jobs_only(before, self._nodes)
+        return self._nodes
 
     async def partitions(self) -> Sequence[PartitionView] | None:
         """Read all partitions, unless none has changed."""

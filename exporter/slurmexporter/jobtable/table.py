@@ -4,6 +4,7 @@ Each job's runs are credited with the seconds that they have held their resource
 before it was read for the first time is credited only if the job is newer than the table.
 """
 
+import heapq
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeAlias
@@ -137,16 +138,23 @@ class JobTable:
                 if job.state == "RUNNING":
                     self._credit(job, now_s, is_first=False)
 
-    def least_recently_read(self, most: int) -> Sequence[str]:
-        """Return waiting jobs by base, those first that were read longest ago."""
-        waiting = [base for base, rows in self.rows.items() if rows[0].state == "PENDING"]
-        return sorted(waiting, key=self._read_at.__getitem__)[:most]
+    def waiting(self) -> Sequence[str]:
+        """Return the waiting jobs by base."""
+        return [base for base, rows in self.rows.items() if rows[0].state == "PENDING"]
+
+    def waiting_unread(self, most: int, *, since_s: float) -> Sequence[str]:
+        """Return the waiting jobs that were not read since, those first that were read longest ago.
+
+        Args:
+            most: How many.
+            since_s: Seconds since 1970.
+        """
+        old = (base for base in self.waiting() if self._read_at[base] <= since_s)
+        return heapq.nsmallest(most, old, key=self._read_at.__getitem__)
 
     def reason_age_s(self, now_s: float) -> float:
         """Return how long ago the waiting job that was read longest ago was read."""
-        reads = (
-            self._read_at[base] for base, rows in self.rows.items() if rows[0].state == "PENDING"
-        )
+        reads = map(self._read_at.__getitem__, self.waiting())
         return max(0.0, now_s - min(reads, default=now_s))
 
     def _count(self, old: Job | None, job: Job, *, is_new_base: bool) -> None:

@@ -1,10 +1,11 @@
 """Nodes and partitions, in bytes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from slurmclient import Model, Number
 from slurmexporter.readings import tres
@@ -123,6 +124,30 @@ def node_of(view: NodeView) -> SlurmNode:
         reason_since_s=view.reason_changed_at or 0,
         reason_user=view.reason_set_by_user,
         version=view.version,
+    )
+
+
+_OF_JOBS: Final = frozenset({"ALLOCATED", "IDLE", "MIXED"})
+_FLAGS_OF_JOBS: Final = frozenset({"COMPLETING", "PLANNED"})
+
+
+def differ_by_jobs_only(before: Sequence[SlurmNode], now: Sequence[SlurmNode]) -> bool:
+    """Check whether only what jobs hold, and what slurmd measures, differs between two lists."""
+    return list(map(_without_jobs, before)) == list(map(_without_jobs, now))
+
+
+def _without_jobs(node: SlurmNode) -> SlurmNode:
+    return replace(
+        node,
+        state="" if node.state in _OF_JOBS else node.state,
+        flags=node.flags - _FLAGS_OF_JOBS,
+        allocated_cpus=0,
+        idle_cpus=0,
+        load=None,
+        allocated_memory_bytes=0,
+        free_memory_bytes=None,
+        gres_used_text="",
+        last_busy_s=0,
     )
 
 

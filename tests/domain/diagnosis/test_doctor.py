@@ -14,6 +14,7 @@ from bridge.domain.diagnosis.doctor.findings import Check, Finding, Severity
 from bridge.domain.diagnosis.doctor.kube import KubeFacts
 from bridge.domain.diagnosis.doctor.slurm import (
     Conf,
+    Host,
     Partition,
     Preemption,
     SlurmFacts,
@@ -43,8 +44,15 @@ KUBE = KubeFacts(
     selected_namespaces=2,
     kept_off=(),
 )
+CONTROLLER = Host(
+    setting="slurm.controller_host",
+    name="slurmctld.hpc",
+    addresses=("10.0.0.7",),
+    as_it_is=("10.0.0.7",),
+)
 SLURM = SlurmFacts(
     url="http://slurmrestd:6820",
+    hosts=(Host(setting="slurm.url", name="slurmrestd", addresses=("10.0.0.8",)), CONTROLLER),
     release=(26, 5),
     skew_s=-0.5,
     token_expires_at=NOW + timedelta(days=30),
@@ -172,6 +180,18 @@ def profile(*disabled: str) -> dict[str, Any]:
             "slurmrestd",
             Severity.FAULT,
             "does not answer: refused",
+        ),
+        (
+            replace(SLURM, hosts=(replace(CONTROLLER, addresses=(), as_it_is=()),)),
+            "hosts of Slurm",
+            Severity.WARNING,
+            "do not resolve: slurmctld.hpc (slurm.controller_host)",
+        ),
+        (
+            replace(SLURM, hosts=(replace(CONTROLLER, addresses=("10.96.0.1",)),)),
+            "hosts of Slurm",
+            Severity.FAULT,
+            "slurmctld.hpc (slurm.controller_host) is 10.96.0.1 by a search path, and 10.0.0.7",
         ),
         (
             replace(SLURM, trouble=Trouble.REFUSED, words="no"),

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from bridge.domain import names
-from bridge.domain.ids import Sluid
+from bridge.domain.ids import Sluid, WorkloadKey
 from bridge.domain.lifecycle.actions import (
     Action,
     Adopt,
@@ -99,6 +99,15 @@ class TestForgotten:
         unknown = noted(pod, **{names.GRANT_ANNOTATION: ""})
 
         assert "PlaceholderLost" == only_tell(forgotten(unknown, Evidence.LOST)).reason
+
+    def test_is_kept_where_a_new_one_would_not_be_found(self, pod: Pod) -> None:
+        """Restored under the gang's key and looked for under the pod's, it would be restored for ever."""
+        whose = replace(build.job().identity, key=WorkloadKey("ring"))
+        torn = noted(pod, **{names.GRANT_ANNOTATION: grant.encode(whose, GRANTED)})
+
+        message = only_tell(forgotten(torn, Evidence.LOST)).message
+
+        assert "names workload ring" in message
 
     def test_is_kept_when_a_new_one_is_refused_and_told_why(self, pod: Pod) -> None:
         refusal = SubmitRefusal(attempts=1, at=NOW, text="Invalid qos")

@@ -54,7 +54,7 @@ EXPECTED: Mapping[Row, tuple[type[Action], ...]] = {
     Row.GATED_DELETING: (Release,     Cancel,  Cancel,   Cancel,   Release, Wait),
     Row.UNPLACED:       (Tell,        Cancel,  Cancel,   Cancel,   Tell,    Wait),
     Row.PLACED:         (Tell,        Tell,    Wait,     Tell,     Evict,   Wait),
-    Row.BOUND:          (Tell,        Tell,    Tell,     Tell,     Evict,   Wait),
+    Row.BOUND:          (Tell,        Tell,    Wait,     Tell,     Evict,   Wait),
     Row.STOPPING:       (Wait,        Wait,    Wait,     Wait,     Wait,    Wait),
     Row.TERMINAL:       (Release,     Cancel,  Complete, Complete, Release, Wait),
     Row.DELETED:        (Release,     Cancel,  Cancel,   Cancel,   Release, Wait),

@@ -78,30 +78,27 @@ class TestTelling:
         assert only_tell(facts).reason == "JobHeldUser"
 
     def test_never_touches_the_label_of_a_placed_pod(self) -> None:
-        for job in (build.job(JobPhase.PAUSED), build.waiting(), build.job()):
-            facts = replace(build.facts(build.bound(), job), since=NOW - 10 * SECOND)
+        waited = told(build.bound(), only_tell(build.facts(build.gated(), build.waiting())))
+        for job in (build.job(JobPhase.PAUSED), build.waiting("Priority"), build.job()):
+            facts = replace(build.facts(waited, job), since=NOW - 10 * SECOND)
             assert only_tell(facts).job_id is None
 
-    def test_confirms_the_allocation_of_a_bound_pod_once_and_not_of_one_that_is_over_soon(
-        self,
-    ) -> None:
-        facts = build.facts(build.bound(), build.job())
-        just_bound = decide(facts)
-        assert ((Wait(),), 10 * SECOND) == (just_bound.actions, just_bound.retry_after)
+    def test_a_pod_that_was_never_told_to_wait_is_told_nothing(self) -> None:
+        facts = replace(build.facts(build.bound(), build.job()), since=NOW - timedelta(days=1))
 
-        facts = replace(facts, since=NOW - 10 * SECOND)
-        tell = only_tell(facts)
+        assert ((Wait(),), None) == (decide(facts).actions, decide(facts).retry_after)
 
-        assert tell.allocated
-        assert (Wait(),) == actions(replace(facts, pod=told(facts.pod, tell)))
-
-    def test_what_a_pod_says_of_its_waiting_is_corrected_as_soon(self) -> None:
+    def test_a_pod_that_was_told_to_wait_is_told_once_that_it_is_allocated(self) -> None:
         waited = only_tell(build.facts(build.gated(), build.waiting()))
         facts = build.facts(told(build.bound(), waited), build.job())
         just_bound = decide(facts)
         assert ((Wait(),), 5 * SECOND) == (just_bound.actions, just_bound.retry_after)
 
-        assert only_tell(replace(facts, since=NOW - 5 * SECOND)).allocated
+        facts = replace(facts, since=NOW - 5 * SECOND)
+        tell = only_tell(facts)
+
+        assert tell.allocated
+        assert (Wait(),) == actions(replace(facts, pod=told(facts.pod, tell)))
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def set_limit(minutes: int, *, true_min: int, expected_min: int) -> SetTimeLimit
 def test_far_from_its_limit_a_pod_is_looked_at_again_in_time() -> None:
     decision = decide(build.bound(), limited(10 * MINUTE))
 
-    assert isinstance(decision.actions[0], Tell)
+    assert isinstance(decision.actions[0], Wait)
     assert 10 * MINUTE - time_limits.LEAD == decision.retry_after
 
 
@@ -105,7 +105,7 @@ def test_an_extended_jobs_pod_stays_until_its_true_limit() -> None:
 
     decision = decide(build.bound(), job)
 
-    assert isinstance(decision.actions[0], Tell)
+    assert isinstance(decision.actions[0], Wait)
     assert decision.retry_after == SECOND
 
 
@@ -215,7 +215,7 @@ def test_the_overtime_of_slurm_is_the_pods_too() -> None:
     within = decide(build.bound(), limited(-2 * MINUTE), policy=policy)
     over = decide(timed_out(), limited(-5 * MINUTE), policy=policy)
 
-    assert isinstance(within.actions[0], Tell)
+    assert isinstance(within.actions[0], Wait)
     assert (Wait(),) == over.actions
 
 

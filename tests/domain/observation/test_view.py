@@ -264,3 +264,23 @@ def test_nothing_is_concluded_about_a_workload_with_a_placeholder_that_cannot_be
     view = book.view(KEY, pod=UID, version="1")
 
     assert (False, False, False) == (view.reachable, view.fresh, view.surely_none)
+
+
+def test_what_was_read_before_a_pod_was_taken_over_says_nothing_of_it() -> None:
+    """Its workload is known: the group was created again under its name while the old one ends."""
+    book = a_book(Past.HANDED_OVER, at=0.0)
+    book.receive(UID, Past.HANDED_OVER, at=0.0)
+    newcomer = PodUid("pod-2")
+    for began in (1.0, 2.0):
+        book.read(absent(began))
+    book.receive(newcomer, Past.HANDED_OVER, at=3.0)
+    book.receive(newcomer, Past.HANDED_OVER, at=9.0)
+
+    assert told(book.view(KEY, pod=newcomer, version="1")) == NOT_FRESH
+    assert told(book.view(KEY, pod=UID, version="1")) == SURELY_NONE
+    book.read(absent(3.1))
+    assert told(book.view(KEY, pod=newcomer, version="1")) == FRESH
+    book.read(absent(3.2))
+    assert told(book.view(KEY, pod=newcomer, version="1")) == SURELY_NONE
+    book.forget_pod(newcomer)
+    assert told(book.view(KEY, pod=newcomer, version="1")) == SURELY_NONE

@@ -61,6 +61,7 @@ def test_who_asks_for_nothing_gets_the_defaults() -> None:
             partition="cpu",
             qos="normal",
             time_limit_max_min=60,
+            working_directory="/home/physics",
         )
         == decided()
     )

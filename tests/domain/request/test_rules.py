@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bridge.domain.request.rules import Patterns, Policy, Requester, Rule
+from bridge.domain.request.rules import POD, SLURM_JOB, Patterns, Policy, Requester, Rule
 
 ALICE = Requester(user="alice@example.org", groups=("physics", "staff"))
 BUILDER = Requester(user="system:serviceaccount:ci:builder", groups=("system:serviceaccounts",))
@@ -146,6 +146,20 @@ def test_a_rule_that_has_changed_since_create_holds_as_it_is_now() -> None:
         assert Policy(rules=(changed,)).holding(ANONYMOUS, "lab", {}, named=named) is None
     same = Policy(rules=(rule("new"), rule("hers", users=[ALICE.user])))
     assert same.by_name["hers"] is same.holding(ANONYMOUS, "lab", {}, named=named)
+
+
+def test_a_rule_is_for_pods_unless_it_says_otherwise() -> None:
+    pods, both = rule("pods"), rule("both", kinds=frozenset({POD, SLURM_JOB}))
+    policy = Policy(rules=(pods, both))
+
+    assert (pods,) == policy.candidates(ALICE, "lab")
+    assert (both,) == policy.candidates(ALICE, "lab", kind=SLURM_JOB)
+    assert both is policy.holding(ALICE, "lab", {}, named=["pods", "both"], kind=SLURM_JOB)
+    assert pods is policy.holding(ALICE, "lab", {}, named=["pods", "both"])
+    assert policy.holding(ALICE, "lab", {}, named=["pods"], kind=SLURM_JOB) is None
+    assert "no policy rule is for SlurmJobs" in Policy(rules=(pods,)).nobody(
+        ALICE, "lab", kind=SLURM_JOB
+    )
 
 
 def test_who_is_refused_is_told_what_to_look_at() -> None:

@@ -9,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.domain import names
-from bridge.domain.ids import alone_key
+from bridge.domain.ids import ClusterId, WorkloadKey, alone_key
+from bridge.domain.model import grant
+from bridge.domain.model.grant import Grant
+from bridge.domain.model.identities import Identity
 from bridge.domain.model.objects import KubeObject
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import claims, membership, workload
@@ -318,3 +321,32 @@ def test_a_pod_that_changes_its_workload_leaves_the_old_one() -> None:
     assert alone_key(pod.uid) == groups.key(pod.uid)
     assert alone_key(pod.uid) == groups.remove(pod.uid)
     assert groups.remove(pod.uid) is None
+
+
+@pytest.mark.parametrize(
+    ("named", "is_recorded", "found"),
+    [
+        pytest.param("ring", True, "ring", id="as recorded"),
+        pytest.param("somebody-else", True, "ring", id="changed by somebody"),
+        pytest.param("x" * 200_000, True, "ring", id="200 kB"),
+        pytest.param("ring", False, "ring", id="by a version that recorded no grant"),
+        pytest.param("x" * 200_000, False, "uid-team-a-odd", id="200 kB, and no grant"),
+    ],
+)
+def test_a_placed_pod_belongs_to_the_workload_that_its_grant_names(
+    named: str, found: str, *, is_recorded: bool
+) -> None:
+    whose = Identity(
+        cluster=ClusterId("c"),
+        kind="Job",
+        namespace="ns",
+        name="ring",
+        key=WorkloadKey("ring"),
+        pods=(),
+    )
+    granted = Grant(name="ring", user="a", group="b", memory_mib_per_node=1, started_s=1)
+    text = grant.encode(whose, granted) if is_recorded else ""
+    pod = build.placed(build.pod("odd"), named, 0)
+    pod = replace(pod, annotations={**pod.annotations, names.GRANT_ANNOTATION: text})
+
+    assert found == membership.placed(pod).key

@@ -66,6 +66,19 @@ class Conf:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """A host of the settings, as names are resolved where the doctor runs."""
+
+    setting: str
+    """`slurm.url` or `slurm.controller_host`."""
+    name: str
+    addresses: Sequence[str] = ()
+    """None if it does not resolve."""
+    as_it_is: Sequence[str] = ()
+    """Those of the name with a dot at its end, for which no search path is tried."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmFacts:
     """What Slurm reported."""
 
@@ -73,6 +86,8 @@ class SlurmFacts:
     words: str = ""
     """The details of the trouble."""
     url: str = ""
+    hosts: Sequence["Host"] | None = None
+    """Those that the settings name; None if the settings cannot be read."""
     release: tuple[int, int] = (0, 0)
     controller_responds: bool = True
     """slurmctld answers slurmrestd."""
@@ -111,6 +126,38 @@ def _reachable(facts: SlurmFacts) -> Said:
             )
         case Trouble.TOO_OLD:
             return fault(f"slurmrestd is too old: {facts.words}", "upgrade Slurm to 25.11 or newer")
+
+
+def _names(facts: SlurmFacts) -> Said:
+    if facts.hosts is None:
+        return not_checked("the settings cannot be read")
+    unknown = [host for host in facts.hosts if not host.addresses]
+    others = [host for host in facts.hosts if host.as_it_is and _is_another(host)]
+    if others:
+        said = "; ".join(
+            f"{host.name} ({host.setting}) is {', '.join(host.addresses)} by a search path, and"
+            f" {', '.join(host.as_it_is)} without"
+            for host in others
+        )
+        return fault(
+            f"{said}: whoever owns the first name gets the token",
+            f"write {others[0].name}. with a dot at its end",
+        )
+    if unknown:
+        said = ", ".join(f"{host.name} ({host.setting})" for host in unknown)
+        return warning(
+            f"from here these names do not resolve: {said}",
+            "correct them; names of Services resolve in the cluster only",
+        )
+    return ok(f"the hosts in the settings resolve: {', '.join(_named(facts.hosts))}")
+
+
+def _is_another(host: Host) -> bool:
+    return set(host.addresses).isdisjoint(host.as_it_is)
+
+
+def _named(hosts: Sequence[Host]) -> Sequence[str]:
+    return list(dict.fromkeys(host.name for host in hosts))
 
 
 def _token(facts: SlurmFacts) -> Said:
@@ -334,6 +381,7 @@ def _no_conf() -> Said:
 
 CHECKS: Sequence[Check[SlurmFacts]] = (
     Check("slurmrestd", _reachable),
+    Check("hosts of Slurm", _names),
     Check("Slurm token", _token),
     Check("Slurm release", _release),
     Check("slurmctld", _controller),

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import assert_never
 
 from bridge.domain import names
+from bridge.domain.faults import shortened
 from bridge.domain.lifecycle.actions import Adopt, Cause, Evict, Restore
 from bridge.domain.lifecycle.decision import Decision
 from bridge.domain.lifecycle.rules.answers import do, say, seconds, wait
@@ -21,6 +22,9 @@ _ASKED_AGAIN = timedelta(minutes=1)
 """How soon to look for evidence again if there was none: slurmdbd may have been away."""
 
 _SOON = timedelta(seconds=1)
+
+_SHOWN = 200
+"""Bytes of a key that a message shows."""
 
 
 def await_restore(case: JobCase) -> Decision:
@@ -80,6 +84,15 @@ def _restore(case: Case, why: str) -> Decision:
         text = (
             f"{why}; the pod does not record what was granted, so it cannot be requested again: "
             "the pod is kept"
+        )
+        return _keep(case, text)
+    identity, _ = case.pod.grant
+    if identity.key != case.pod.workload:
+        text = (
+            f"{why}; the pod's annotations contradict each other: {names.GRANT_ANNOTATION} names "
+            f"workload {shortened(identity.key, _SHOWN)}, {names.WORKLOAD_ANNOTATION} another one. "
+            "A new placeholder would not be recognized as its own: the pod is kept. Restore the "
+            "annotation, or delete the pod"
         )
         return _keep(case, text)
     if (refusal := case.facts.refusal) and (remaining := backoff_left(case)):

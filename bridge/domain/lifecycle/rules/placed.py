@@ -17,10 +17,6 @@ _CORRECTED_AFTER = timedelta(seconds=5)
 """Delay before a stale "waiting" condition is corrected: avoids a burst of writes when many pods
 are bound at once."""
 
-_CONFIRMED_AFTER = timedelta(seconds=10)
-"""Delay before a pod that never waited is told that it is allocated: label and annotation already
-say so, and a pod that is over by then is spared two writes."""
-
 _STALLED_RETRY = timedelta(seconds=10)
 """Others that are bound cause no event of this pod."""
 
@@ -67,7 +63,7 @@ def _await_scheduler(case: JobCase) -> Decision:
 
 
 def confirm(case: JobCase) -> Decision:
-    """Wait; Tell, in a while, that it is allocated.
+    """Wait; if it was told that it waits: Tell, in a while, that it is allocated.
 
     Near its time limit: SetTimeLimit, Evict at the limit; nothing of it started by the start
     deadline: Evict; its job has given up the node: Evict.
@@ -91,9 +87,10 @@ def confirm(case: JobCase) -> Decision:
     if limit is not None:
         spans.append(min(limit.extension_due_at, limit.runs_out_at) - case.facts.now)
     said = case.pod.condition(names.ALLOCATED_CONDITION)
-    said_after = _CONFIRMED_AFTER if said is None else _CORRECTED_AFTER
-    if (said is None or said.status != "True") and case.dwelt < said_after:
-        return wait(text, retry=min([said_after - case.dwelt, *spans]))
+    if said is None:  # label and annotation say so already: two writes are spared
+        return wait(text, retry=min(spans, default=None))
+    if said.status != "True" and case.dwelt < _CORRECTED_AFTER:
+        return wait(text, retry=min([_CORRECTED_AFTER - case.dwelt, *spans]))
     return say(case, "Allocated", text, allocated=True, retry=min(spans, default=None))
 
 

@@ -4,11 +4,11 @@ name: {{ include "slurm-bridge.name" .root }}-{{ .policy }}
 labels: {{- include "slurm-bridge.labels" (dict "root" .root "component" "policies") | nindent 2 }}
 {{- end }}
 
-{{/* A policy's binding: (dict "root" $ "policy" "keys" "actions" (list "Deny") "namespaceSelector" yaml-or-nothing); "kind" "Mutating": without actions */}}
+{{/* A policy's binding: (dict "root" $ "policy" "keys" "actions" (list "Deny") "namespaceSelector" yaml-or-nothing); "kind" "Mutating": without actions; "binding": its name, if there are several */}}
 {{- define "slurm-bridge.policyBinding" -}}
 apiVersion: admissionregistration.k8s.io/v1
 kind: {{ .kind | default "Validating" }}AdmissionPolicyBinding
-metadata: {{- include "slurm-bridge.policyMetadata" . | nindent 2 }}
+metadata: {{- include "slurm-bridge.policyMetadata" (dict "root" .root "policy" (.binding | default .policy)) | nindent 2 }}
 spec:
   policyName: {{ include "slurm-bridge.name" .root }}-{{ .policy }}
   {{- with .actions }}

@@ -1,0 +1,1 @@
+"""Commands about batch jobs (`jobs`): so far `submit`."""

@@ -1,0 +1,228 @@
+"""`kubectl slurm submit`: make a SlurmJob of a batch script, or show the job that Slurm would get for it."""
+
+import enum
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+import yaml
+
+from bridge.commands.access import Access, run
+from bridge.commands.options import Namespace, Way
+from bridge.domain.faults import Fault
+from bridge.kube import paths
+from bridge.kube.errors import Forbidden, NotFound, Rejected
+from bridge.kube.objects import Objects
+
+if TYPE_CHECKING:
+    from jobs.request.build import BatchRequest
+
+_REFUSED = 2
+"""Exit code: nothing is wrong with the cluster, but with what was asked of it."""
+_LONGEST_PREFIX = 50
+"""Characters of a name before those that the API server adds."""
+
+Field = tuple[str, str | bool]
+
+
+class DocumentForm(enum.StrEnum):
+    """The values of `-o` for a single document."""
+
+    YAML = "yaml"
+    JSON = "json"
+
+
+def command(
+    script: Annotated[str, typer.Argument(help="Batch script, or - for standard input.")],
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(help="Arguments of the script, after --.", metavar="[-- ARGUMENTS]"),
+    ] = None,
+    *,
+    way: Way,
+    name: Annotated[
+        str,
+        typer.Option(
+            help="Name of the SlurmJob.", show_default="the script's and a suffix", metavar="NAME"
+        ),
+    ] = "",
+    namespace: Namespace = "",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the job for Slurm and create nothing.")
+    ] = False,
+    options: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="Option of sbatch that is stronger than the script's, such as cpusPerTask=4 or hold=true.",
+            metavar="NAME=VALUE",
+        ),
+    ] = None,
+    environment: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--env",
+            help="Environment variable of the script; without a value, the one it has here.",
+            metavar="NAME[=VALUE]",
+        ),
+    ] = None,
+    form: Annotated[
+        DocumentForm | None,
+        typer.Option("--output", "-o", help="Print the whole document.", show_default=False),
+    ] = None,
+) -> None:
+    """Make a SlurmJob of a batch script, whose #SBATCH lines are read as sbatch reads them."""
+    called = "sbatch" if script == "-" else Path(script).name
+    fields = dict(_field(each) for each in options or ())
+    variables = dict(_variable(each) for each in environment or ())
+    text, request = _read(script, called, fields, variables)
+    if dry_run:
+        _print({"job": request.body}, form or DocumentForm.YAML)
+        return
+    stored = run(
+        way,
+        lambda access: _create(
+            access,
+            namespace or way.namespace,
+            _object(
+                text,
+                {"name": name} if name else {"generateName": prefix(called)},
+                fields=fields,
+                variables=variables,
+                arguments=arguments or (),
+            ),
+        ),
+    )
+    if form:
+        _print(stored, form)
+    else:
+        typer.echo(f"slurmjob.slurm-bridge.dev/{stored['metadata']['name']} created")
+
+
+def prefix(called: str) -> str:
+    """Return the beginning of an object's name for a script that is called so."""
+    stem = called.removeprefix(".").partition(".")[0].lower()
+    text = re.sub(r"[^a-z0-9]+", "-", stem)[:_LONGEST_PREFIX].strip("-")
+    return f"{text or 'job'}-"
+
+
+def _read(
+    script: str, called: str, fields: Mapping[str, str | bool], variables: Mapping[str, str]
+) -> tuple[str, "BatchRequest"]:
+    """Return the script and the job it would be; say what is wrong with it, and end, if it is."""
+    from jobs.request.build import build  # noqa: PLC0415  # 60 ms that other commands do not need
+    from jobs.request.origin import ScriptOrigin  # noqa: PLC0415  # likewise
+    from jobs.script import body  # noqa: PLC0415  # likewise
+
+    text, undecodable = body.decoded(_content(script, body.LARGEST_SCRIPT_BYTES + 1))
+    built = build(
+        text,
+        name=called,
+        origin=ScriptOrigin(
+            directory=str(Path.cwd()),
+            now=datetime.now().astimezone(),  # noqa: TID251  # a person runs a command now
+            environment=variables,
+            umask=None,
+            nice=None,
+        ),
+        fields=fields,
+    )
+    _tell(called, "warning: ", built.warnings)
+    faults = (*undecodable, *built.faults)
+    if faults or built.request is None:
+        _tell(called, "", faults)
+        raise typer.Exit(_REFUSED)
+    return text, built.request
+
+
+def _object(
+    script: str,
+    metadata: Mapping[str, str],
+    *,
+    fields: Mapping[str, str | bool],
+    variables: Mapping[str, str],
+    arguments: Sequence[str],
+) -> Mapping[str, Any]:
+    from jobs.objects import slurmjob  # noqa: PLC0415  # as above
+    from jobs.objects.options_schema import as_stored  # noqa: PLC0415  # likewise
+
+    spec = {
+        "script": script,
+        "args": list(arguments),
+        "options": {name: as_stored(name, value) for name, value in fields.items()},
+        "env": [{"name": name, "value": value} for name, value in variables.items()],
+    }
+    return {
+        "apiVersion": slurmjob.API_VERSION,
+        "kind": slurmjob.KIND,
+        "metadata": metadata,
+        "spec": {key: value for key, value in spec.items() if value},
+    }
+
+
+async def _create(access: Access, namespace: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    from jobs.objects import slurmjob  # noqa: PLC0415  # as above
+
+    path = paths.collection(slurmjob.API_VERSION, slurmjob.PLURAL, namespace)
+    try:
+        answer = await access.kube.request(
+            "POST", path, body=body, params={"fieldValidation": "Strict"}
+        )
+    except NotFound:
+        if await Objects(access.kube).serves(slurmjob.API_VERSION, slurmjob.KIND):
+            raise
+        typer.echo(
+            "error: this cluster has no SlurmJobs: its administrator can switch them on"
+            " (config.slurm_jobs.enabled of slurm-bridge's chart)",
+            err=True,
+        )
+        raise typer.Exit(1) from None
+    except (Rejected, Forbidden) as error:
+        typer.echo(f"refused: {error.message}", err=True)
+        raise typer.Exit(_REFUSED) from None
+    stored: dict[str, Any] = msgspec.json.decode(answer)
+    return stored
+
+
+def _content(script: str, most: int) -> bytes:
+    if script == "-":
+        return sys.stdin.buffer.read(most)
+    try:
+        with Path(script).open("rb") as file:
+            return file.read(most)
+    except OSError as error:
+        typer.echo(f"{script}: {error.strerror}", err=True)
+        raise typer.Exit(1) from None
+
+
+def _field(text: str) -> Field:
+    name, equals, value = text.partition("=")
+    words: dict[str, str | bool] = {"true": True, "false": False}
+    return name, words.get(value, value) if equals else True
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals and name not in os.environ:
+        typer.echo(f"--env {name}: there is no such variable here; give NAME=VALUE", err=True)
+        raise typer.Exit(_REFUSED)
+    return name, value if equals else os.environ[name]
+
+
+def _print(document: Mapping[str, Any], form: DocumentForm) -> None:
+    if form is DocumentForm.YAML:
+        typer.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), nl=False)
+    else:
+        typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def _tell(called: str, kind: str, faults: Iterable[Fault]) -> None:
+    for fault in faults:
+        typer.echo(f"{called}: {kind}{fault.text}", err=True)

@@ -1,0 +1,85 @@
+"""Who creates an object: what is recorded of it at CREATE, and whether they may have what they ask for.
+
+Nobody else may write these annotations, then or later: the admission policies of the chart.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from bridge.domain import names
+from bridge.domain.faults import Fault, Refused
+from bridge.domain.model import json_patch
+from bridge.domain.model.json_patch import Operation
+from bridge.domain.request import permit
+from bridge.domain.request.permit import Ask
+from bridge.domain.request.rules import Policy, Requester
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authorship:
+    """An object that is about to be created, as far as its author matters."""
+
+    kind: str
+    """One of `bridge.domain.request.rules.KINDS`."""
+    namespace: str
+    requester: Requester
+    annotations: Mapping[str, str]
+    controller_uid: str
+    """The uid of the controlling owner; "" without one."""
+
+
+def recorded(new: Authorship, policy: Policy) -> Iterator[Operation]:
+    """Return the patch that records it, over whatever the author has written there."""
+    ours = _annotations(new, policy)
+    if not new.annotations:
+        yield json_patch.add("/metadata/annotations", ours)
+        return
+    for key, value in ours.items():
+        if new.annotations.get(key) != value:
+            yield json_patch.add(f"/metadata/annotations/{json_patch.escape(key)}", value)
+
+
+def _annotations(new: Authorship, policy: Policy) -> dict[str, str]:
+    has_owner = bool(new.controller_uid) or names.OWNER_ANNOTATION in new.annotations
+    rules = policy.candidates(new.requester, new.namespace, kind=new.kind)
+    return {
+        names.REQUESTER_ANNOTATION: new.requester.user,
+        names.RULES_ANNOTATION: ",".join(rule.name for rule in rules),
+        **({names.OWNER_ANNOTATION: new.controller_uid} if has_owner else {}),
+    }
+
+
+def misattributed(new: Authorship) -> Iterator[Fault]:
+    """Check the recorded requester and owner: another webhook may have changed them since.
+
+    The rules may differ, because two replicas may read a new policy at different times.
+    """
+    written = {
+        names.REQUESTER_ANNOTATION: new.requester.user,
+        names.OWNER_ANNOTATION: new.controller_uid,
+    }
+    for key, expected in written.items():
+        if new.annotations.get(key, expected) != expected:
+            yield Fault(
+                f"metadata.annotations[{key}]",
+                f"expected {expected!r}, as slurm-bridge wrote it: "
+                "check the cluster's mutating webhooks",
+            )
+
+
+def not_permitted(new: Authorship, ask: Ask, policy: Policy) -> Iterator[Fault]:
+    """Return the faults of the object's own request if no rule that may apply would allow it.
+
+    Which one applies may depend on the labels of the namespace, which are not known at CREATE.
+    """
+    if policy.acts_for_others(new.requester):
+        return  # only where the owners are known is it known whom the object is for
+    rules = policy.candidates(new.requester, new.namespace, kind=new.kind)
+    if not rules:
+        yield Fault(permit.PATH, policy.nobody(new.requester, new.namespace, kind=new.kind))
+    answers = [
+        permit.decide(rule, ask, requester=new.requester, namespace=new.namespace) for rule in rules
+    ]
+    refusals = [answer for answer in answers if isinstance(answer, Refused)]
+    if len(refusals) == len(answers):
+        yield from dict.fromkeys(fault for refusal in refusals for fault in refusal.faults)

@@ -1,0 +1,74 @@
+"""When Slurm's scheduler is to be kicked; moments are monotonic seconds."""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+SHORTEST_PAUSE_S: Final = 0.05
+"""At most twenty kicks a second."""
+
+SHARE: Final = 0.02
+"""The share of one core that kicks may cost slurmctld: the longer its scheduler runs, the rarer."""
+
+LONGEST_PAUSE_S: Final = 60.0
+"""slurmctld looks for work by itself at least this often, unless the site wants it otherwise."""
+
+SETTLES_S: Final = 0.02
+"""From a kick to the start of a job, when Slurm has little else to do: 7 ms."""
+
+LONGEST_SETTLING_S: Final = 2.0
+"""slurmctld's scheduler stops after so long by default (`max_sched_time`)."""
+
+AFTER_AN_END_S: Final = 0.1
+"""From the end of a pod's containers until the controllers have told Slurm, with some margin."""
+
+AFTER_AN_END_AGAIN_S: Final = 1.0
+"""Once more, for those that took longer."""
+
+REST_S: Final = 30.0
+"""After a kick that failed."""
+
+ASK_AGAIN_S: Final = 600.0
+"""How long Slurm's answer holds whether it defers."""
+
+
+@dataclass(frozen=True, slots=True)
+class WantedKicks:
+    """When kicks are wanted; None: never."""
+
+    first_at: float | None = None
+    again_at: float | None = None
+
+    def at(self, moment: float) -> "WantedKicks":
+        """Return this with a kick wanted at a moment; earlier ones serve it only if they are due later."""
+        first = moment if self.first_at is None else min(self.first_at, moment)
+        return replace(self, first_at=first)
+
+    def again(self, moment: float) -> "WantedKicks":
+        """Return this with the last kick of a series wanted at a moment, or later."""
+        last = moment if self.again_at is None else max(self.again_at, moment)
+        return replace(self, again_at=last)
+
+    def after(self, kicked_at: float) -> "WantedKicks":
+        """Return what is still wanted after a kick: what is due later."""
+        return WantedKicks(
+            first_at=_later(self.first_at, kicked_at), again_at=_later(self.again_at, kicked_at)
+        )
+
+    @property
+    def next_at(self) -> float | None:
+        """When the next one is wanted."""
+        return min((at for at in (self.first_at, self.again_at) if at is not None), default=None)
+
+
+def pause_s(cycle_s: float) -> float:
+    """Return the pause between two kicks; `cycle_s`: how long Slurm's scheduler ran last."""
+    return min(max(SHORTEST_PAUSE_S, cycle_s / SHARE), LONGEST_PAUSE_S)
+
+
+def settles_s(cycle_s: float) -> float:
+    """Return how long after a kick its effect can be read."""
+    return min(SETTLES_S + cycle_s, LONGEST_SETTLING_S)
+
+
+def _later(moment: float | None, than: float) -> float | None:
+    return moment if moment is not None and moment > than else None

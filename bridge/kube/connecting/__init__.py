@@ -1,0 +1,1 @@
+"""How to reach the API server, and as whom: kubeconfigs, service accounts, and keeping both fresh."""

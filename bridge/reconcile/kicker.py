@@ -1,0 +1,127 @@
+"""Wake Slurm's scheduler when a job of ours may start (`slurm.kick`); the poll stays as the net.
+
+A kick that is refused, lost or ignored costs time only: Slurm looks for work at its own intervals,
+and the readings show what has started.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+import structlog
+
+from bridge.domain.observation import kicks
+from bridge.domain.observation.kicks import WantedKicks
+from bridge.process import liveness
+from bridge.process.clock import Clock, pause
+from bridge.slurm.errors import SlurmError
+from bridge.slurm.kick import EndedJob
+
+_log = structlog.get_logger(__name__)
+
+
+class SlurmsScheduler(Protocol):
+    """What is known of Slurm's scheduler."""
+
+    @property
+    def last_ended(self) -> EndedJob | None:
+        """The job that a kick may name; None: there is none, and kicks are impossible."""
+
+    @property
+    def cycle_s(self) -> float:
+        """How long its last run took."""
+
+
+class Kicker:
+    """Decides when to kick, for the leader that places pods."""
+
+    def __init__(
+        self,
+        *,
+        kick: Callable[[EndedJob], Awaitable[None]],
+        defers: Callable[[], Awaitable[bool]],
+        scheduler: SlurmsScheduler,
+        waits: Callable[[], bool],
+        after: Callable[[], None],
+        clock: Clock,
+    ) -> None:
+        """Create one that waits for something to happen.
+
+        Args:
+            kick: sends a kick.
+            defers: asks whether kicks have no effect: `defer` is in Slurm's SchedulerParameters.
+            scheduler: what is known of Slurm's scheduler.
+            waits: tells whether a job of ours waits.
+            after: called after a kick: there may be news.
+            clock: the time.
+        """
+        self._kick = kick
+        self._defers = defers
+        self._scheduler = scheduler
+        self._waits = waits
+        self._after = after
+        self._clock = clock
+        self._wanted = WantedKicks()
+        self._bell = asyncio.Event()
+        self._not_before = 0.0
+        self._defers_known_until = 0.0
+
+    def submitted(self) -> None:
+        """Note that a job was submitted."""
+        self._wanted = self._wanted.at(self._clock.monotonic())
+        self._bell.set()
+
+    def freed(self) -> None:
+        """Note that a pod's containers have ended: the controllers are about to tell Slurm."""
+        now = self._clock.monotonic()
+        self._wanted = self._wanted.at(now + kicks.AFTER_AN_END_S)
+        self._wanted = self._wanted.again(now + kicks.AFTER_AN_END_AGAIN_S)
+        self._bell.set()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Kick whenever it is due, until told to stop."""
+        await liveness.run("kicks", self._kick_forever(), stop)
+
+    async def _kick_forever(self) -> None:
+        while True:
+            self._bell.clear()
+            if self._wanted.next_at is None:
+                liveness.turned(rests_s=None)
+                await self._bell.wait()
+                continue
+            due_at = max(self._wanted.next_at, self._not_before)
+            if (left_s := due_at - self._clock.monotonic()) > 0:
+                liveness.turned(left_s)
+                await pause(left_s, self._bell)
+                continue
+            liveness.turned()
+            self._wanted = self._wanted.after(self._clock.monotonic())
+            job = self._scheduler.last_ended
+            if job is not None and self._waits():
+                await self._once(job)
+
+    async def _once(self, job: EndedJob) -> None:
+        began, rests_s = self._clock.monotonic(), kicks.REST_S
+        try:
+            if await self._is_deferred():
+                rests_s = kicks.ASK_AGAIN_S
+            else:
+                await self._kick(job)
+                cycle_s = self._scheduler.cycle_s
+                rests_s = kicks.pause_s(cycle_s)
+                await self._clock.sleep(kicks.settles_s(cycle_s))
+                self._after()
+        except (SlurmError, ValueError) as error:  # ValueError: an odd sluid
+            _log.warning("scheduler.kick_failed", job_id=job.id, error=str(error))
+        self._not_before = began + rests_s
+
+    async def _is_deferred(self) -> bool:
+        """Ask now and then; the answer changes with slurm.conf only."""
+        now = self._clock.monotonic()
+        if now < self._defers_known_until:
+            return False
+        if await self._defers():
+            _log.info("scheduler.defers", again_after_s=kicks.ASK_AGAIN_S)
+            return True
+        self._defers_known_until = now + kicks.ASK_AGAIN_S
+        return False

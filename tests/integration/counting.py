@@ -1,0 +1,59 @@
+"""What our services have asked of either system, counted by themselves."""
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from typing import TypeVar
+
+import httpx
+import pytest
+
+from sandbox.client import Sandbox
+from tests.integration.worlds import Worlds, is_released
+from tests.servers import SERVICES
+
+ATTEMPTS = 3
+T = TypeVar("T")
+
+
+def calls(sandbox: Sandbox, peer: str, service: str = "extender") -> Counter[str]:
+    """How often one of our services has asked a peer, by operation."""
+    url = f"{sandbox.instance.url(f'{service}-health')}/metrics"
+    text = httpx.get(url, trust_env=False).text
+    found = re.findall(
+        rf'^slurm_bridge_{peer}_requests_total{{operation="([^"]+)",.*}} (\S+)$', text, re.MULTILINE
+    )
+    counts: Counter[str] = Counter()
+    for operation, value in found:
+        counts[operation] += int(float(value))
+    return counts
+
+
+def looks(sandbox: Sandbox, service: str) -> int:
+    """How often a service has looked at a pod."""
+    url = f"{sandbox.instance.url(f'{service}-health')}/metrics"
+    text = httpx.get(url, trust_env=False).text
+    found = re.findall(
+        r'^slurm_bridge_reconciles_total{.*queue="pods".*} (\S+)$', text, re.MULTILINE
+    )
+    return int(sum(map(float, found)))
+
+
+def undisturbed(sandbox: Sandbox, count: Callable[[int], T]) -> T:
+    """What was counted while no service was started anew: on a busy machine one may lose its lease, and its counters."""
+    for attempt in range(ATTEMPTS):
+        before = pids(sandbox)
+        counted = count(attempt)
+        if before == pids(sandbox):
+            return counted
+    pytest.fail(f"a service was started anew in each of {ATTEMPTS} attempts")
+
+
+def pids(sandbox: Sandbox) -> dict[str, int | None]:
+    return {name: sandbox.status()[name].pid for name in SERVICES}
+
+
+def only_bridged(worlds: Worlds, count: int) -> bool:
+    """No pod that another test has left is in our hands any more."""
+    pods = worlds.sandbox.admin.get("/api/v1/pods")["items"]
+    return count == len([pod for pod in pods if not is_released(pod)])

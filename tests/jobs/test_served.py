@@ -1,0 +1,169 @@
+"""A real API server serves SlurmJobs by the definition that is made from their types."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from jobs.objects import slurmjob
+from jobs.objects.definition import NAME, definition
+from jobs.objects.slurmjob import API_VERSION, KIND, PLURAL
+from sandbox.api import ApiError
+from sandbox.client import Sandbox
+from tests.servers import wait_until
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+SCRIPT = "#!/bin/sh\n#SBATCH --time=5\nsrun hostname\n"
+Manifest = dict[str, Any]
+Paths = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def jobs(control_plane: Sandbox) -> Iterator[Paths]:
+    """Paths of SlurmJobs, which are served now."""
+    admin = control_plane.admin
+    admin.create(DEFINITIONS, definition())
+
+    def is_served() -> bool:
+        conditions = admin.get(f"{DEFINITIONS}/{NAME}")["status"].get("conditions") or ()
+        return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
+
+    wait_until(is_served, 30, sandbox=control_plane)
+    yield _path
+    admin.delete(f"{DEFINITIONS}/{NAME}")
+
+
+def _path(namespace: str, name: str = "") -> str:
+    path = f"/apis/{API_VERSION}/namespaces/{namespace}/{PLURAL}"
+    return f"{path}/{name}" if name else path
+
+
+def job(name: str = "train", **spec: Any) -> Manifest:
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {"name": name},
+        "spec": {"script": SCRIPT, **spec},
+    }
+
+
+def test_an_object_is_served_as_the_types_read_it(
+    control_plane: Sandbox, namespace: str, jobs: Paths
+) -> None:
+    full = job(
+        args=["small"],
+        options={"partition": "gpu", "gpusPerNode": 4, "hold": True, "array": "0-9%3"},
+        env=[{"name": "SEED", "value": "7"}],
+        dependsOn=[{"slurmJob": "prepare"}, {"jobId": 4711, "condition": "ended"}],
+        activeDeadlineSeconds=3600,
+        ttlSecondsAfterFinished=60,
+        managedBy=slurmjob.CONTROLLER,
+    )
+    stored = control_plane.admin.create(jobs(namespace), full)
+    read = slurmjob.read(json.dumps(stored).encode())
+
+    assert full["spec"]["options"] == read.spec.options
+    assert "succeeded" == stored["spec"]["dependsOn"][0]["condition"]
+    assert stored["spec"]["suspend"] is False
+    assert "7" == read.spec.env[0].value
+    assert (3600, 60) == (read.spec.active_deadline_seconds, read.spec.ttl_seconds_after_finished)
+    assert read.is_ours
+    assert read.metadata.creation_timestamp is not None
+    assert 1 == read.metadata.generation
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"script": "hostname"}, "spec.script: Invalid value"),
+        ({"script": ""}, "spec.script"),
+        ({"script": "#!/bin/sh\r\n"}, "DOS line break"),
+        ({"script": "#!/bin/sh\0"}, "NUL character"),
+        ({"script": "#!/bin/sh\n" + "x" * 2**20}, "spec.script: Too long"),
+        ({"script": None}, "expected either script or scriptFrom"),
+        ({"scriptFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}}, "expected either script"),
+        ({"script": None, "scriptFrom": {"configMapKeyRef": {"name": "A", "key": "b"}}}, "name"),
+        ({"options": {"hold": "yes"}}, "spec.options.hold"),
+        ({"options": {"time": True}}, "spec.options.time"),
+        ({"options": {"partition": "p" * 20_000}}, "spec.options.partition: Too long"),
+        ({"options": {"uid": 0}}, 'unknown field "spec.options.uid"'),
+        ({"env": [{"name": "A"}, {"name": "A"}]}, "Duplicate value"),
+        ({"env": [{"name": "A=B"}]}, "spec.env[0].name"),
+        ({"dependsOn": [{}]}, "expected either slurmJob or jobId"),
+        ({"dependsOn": [{"jobId": 1, "slurmJob": "a"}]}, "expected either slurmJob or jobId"),
+        ({"dependsOn": [{"jobId": 0}]}, "spec.dependsOn[0].jobId"),
+        ({"dependsOn": [{"jobId": 1, "condition": "lost"}]}, "Unsupported value"),
+        ({"activeDeadlineSeconds": 0}, "spec.activeDeadlineSeconds"),
+        ({"ttlSecondsAfterFinished": -1}, "spec.ttlSecondsAfterFinished"),
+        ({"managedBy": "somebody"}, "spec.managedBy"),
+        ({"args": ["a"] * 300}, "spec.args: Too many"),
+        ({"comand": "x"}, 'unknown field "spec.comand"'),
+    ],
+)
+def test_what_the_api_server_refuses_by_itself(
+    control_plane: Sandbox, namespace: str, jobs: Paths, spec: Mapping[str, Any], said: str
+) -> None:
+    body = job(**spec)
+    body["spec"] = {key: value for key, value in body["spec"].items() if value is not None}
+    strict = {"dryRun": "All", "fieldValidation": "Strict"}
+    with pytest.raises(ApiError) as refused:
+        control_plane.admin.request("POST", jobs(namespace), body, params=strict)
+
+    assert said in refused.value.message
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"script": "#!/bin/sh\nrm\n"},
+        {"script": None, "scriptFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}},
+        {"args": ["large"]},
+        {"options": {"partition": "gpu"}},
+        {"env": [{"name": "SEED", "value": "8"}]},
+        {"dependsOn": [{"jobId": 1}]},
+        {"managedBy": "example.org/other"},
+    ],
+    ids="+".join,
+)
+def test_what_slurm_was_given_never_changes(
+    control_plane: Sandbox, namespace: str, jobs: Paths, change: Mapping[str, Any]
+) -> None:
+    control_plane.admin.create(jobs(namespace), job(env=[{"name": "SEED", "value": "7"}]))
+    with pytest.raises(ApiError, match="create another SlurmJob"):
+        control_plane.admin.patch(jobs(namespace, "train"), {"spec": dict(change)})
+    control_plane.admin.patch(
+        jobs(namespace, "train"), {"spec": {"suspend": True, "ttlSecondsAfterFinished": 5}}
+    )
+
+
+def test_people_see_the_columns_they_expect(
+    control_plane: Sandbox, namespace: str, jobs: Paths
+) -> None:
+    control_plane.admin.create(jobs(namespace), job())
+    status = {
+        "phase": "Running",
+        "state": "RUNNING",
+        "jobId": 4711,
+        "nodes": "gpu[1-2]",
+        "reason": "None",
+        "conditions": [
+            {
+                "type": "Submitted",
+                "status": "True",
+                "reason": "Accepted",
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            }
+        ],
+    }
+    control_plane.admin.patch(f"{jobs(namespace, 'train')}/status", {"status": status})
+    shown = control_plane.kubectl("get", "sj", "--namespace", namespace)
+    heads, row = (line.split() for line in shown.splitlines())
+
+    assert ["NAME", "STATE", "JOBID", "NODES", "REASON", "AGE"] == heads
+    assert ["train", "RUNNING", "4711", "gpu[1-2]", "None"] == row[:5]
+    assert max(map(len, shown.splitlines())) <= 100
+    control_plane.kubectl(
+        *("wait", "sj/train", "--namespace", namespace, "--timeout=5s"),
+        "--for=condition=Submitted",
+    )
