@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := bridge webhook extender controllers jobs sandbox benchmarks client exporter deploy docs tests
 
-.PHONY: venv demo test test-fast coverage test-long test-real check soak bench fmt docs site manifests lock image clean
+.PHONY: venv demo test test-fast coverage test-long test-real test-e2e check soak bench fmt docs site manifests lock image clean
 
 venv: .venv/ready
 
@@ -45,6 +45,11 @@ test-long: venv
 # Everything on real kubelets with real containers (docs/development.md); needs root.
 test-real: venv
 	$(BIN)/pytest -m "not long" tests/realnodes $(PYTEST_ARGS)
+
+# Kubernetes' own tests on real kubelets, plain and bridged (docs/kubernetes-tests.md, which it writes); needs root.
+# A part of them: make test-e2e E2E_ARGS="--focus Deployment"
+test-e2e: venv
+	$(BIN)/python -m tests.upstream --page docs/kubernetes-tests.md $(E2E_ARGS)
 
 # Inject random faults for an hour, on real servers (docs/reliability.md): make soak SOAK_ARGS="--minutes 5 --histories 20"
 soak: venv

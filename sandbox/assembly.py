@@ -18,7 +18,7 @@ from sandbox.assets import Asset, AssetName
 from sandbox.instance import Instance
 from sandbox.options import Options
 from sandbox.part import Part
-from sandbox.realnodes import box
+from sandbox.realnodes import box, dns
 from sandbox.realnodes.network import Network
 
 
@@ -35,6 +35,8 @@ def needed(options: Options) -> tuple[AssetName, ...]:
         names.append(AssetName.HELM)
     if options.real_nodes:
         names.append(AssetName.NODE)
+    if options.dns:
+        names.append(AssetName.COREDNS)
     return tuple(names)
 
 
@@ -84,5 +86,8 @@ def assemble(
         kube, node = programs[AssetName.KUBE], programs[AssetName.NODE]
         box.prepare(instance, kube, node, network, now)
         parts += box.parts(instance, kube, node, network)
+        if options.dns:
+            dns.prepare(instance, network, now)
+            parts.append(dns.part(instance, programs[AssetName.COREDNS], network))
     environment.write(instance)
     return parts

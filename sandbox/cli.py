@@ -67,6 +67,7 @@ def up(
     real_network: Annotated[
         str, typer.Option(help="The /16 of the real nodes.", show_default="a free one")
     ] = "",
+    dns: Annotated[bool, typer.Option(help="CoreDNS for the pods of real nodes.")] = False,
     hybrid: Annotated[
         bool, typer.Option(help="One additional node with a real slurmd; needs root.")
     ] = False,
@@ -92,6 +93,10 @@ def up(
     detach: Annotated[bool, typer.Option("--detach", help="Run in the background.")] = False,
 ) -> None:
     """Start a sandbox; return when everything answers (--detach), else run until Ctrl-C."""
+    if dns and not real_nodes:
+        raise typer.BadParameter(
+            "there are no pods to look up names: add --real-nodes 2", param_hint="--dns"
+        )
     options = Options(
         kubernetes=kubernetes,
         slurm=slurm,
@@ -102,6 +107,7 @@ def up(
         real_memory_mib=real_memory_mib,
         real_gpus=real_gpus,
         real_network=real_network,
+        dns=dns and kubernetes,
         audit=audit,
         nodes=nodes,
         plain_nodes=plain_nodes,
@@ -223,10 +229,10 @@ def kubeconfig(
 def fetch(names: Names = None) -> None:
     """Fill the cache so that later starts need no network.
 
-    Builds Kubernetes and the workload controllers.
+    Builds Kubernetes and the workload controllers; CoreDNS only by name.
     """
     with plainly(), assets.shown(sys.stderr) as report:
-        assets.fetch(names or list(AssetName), report=report)
+        assets.fetch(names or assets.USUAL, report=report)
 
 
 @app.command()
@@ -235,7 +241,7 @@ def where() -> None:
     found = assets.where(AssetName)
     for name, asset in found.items():
         typer.echo(f"{name}: {asset.origin if isinstance(asset, Asset) else asset.reason}")
-    if any(isinstance(asset, Absent) for asset in found.values()):
+    if any(isinstance(found[name], Absent) for name in assets.USUAL):
         raise typer.Exit(1)
 
 

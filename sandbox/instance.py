@@ -43,6 +43,8 @@ PORTS = (
     "lws",
     "lws-health",
     "coscheduling-health",
+    "coredns",
+    "coredns-ready",
 )
 """Every port of a sandbox, by what listens there; a part's main port has the part's name."""
 

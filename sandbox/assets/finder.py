@@ -2,14 +2,15 @@
 
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import assert_never
 
 from bridge.process.clock import SystemClock
 from sandbox.assets import (
     cache,
+    coredns,
+    e2e,
     helm,
     image,
     kits,
@@ -33,6 +34,16 @@ FAILURES = (FetchError, OSError, subprocess.SubprocessError)
 """What a recipe raises if the network, the disk or a program it runs fails."""
 OLD_DAYS = 30
 """From this age on a cached Slurm is reported as old: the suite has moved on."""
+
+
+_COMPILED: Mapping[AssetName, Callable[[Settings], cache.Recipe]] = {
+    AssetName.KUBE: kube.recipe,
+    AssetName.WORKLOADS: workloads.recipe,
+    AssetName.KUBECONFORM: kubeconform.recipe,
+    AssetName.COREDNS: coredns.recipe,
+    AssetName.E2E: e2e.recipe,
+}
+"""What Go makes of locked modules."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,19 +200,16 @@ def finder(name: AssetName, report: Report, environ: Mapping[str, str]) -> Finde
 
 
 def _recipe(name: AssetName, desired: Settings, clock: SystemClock) -> cache.Recipe:
+    compiled = _COMPILED.get(name)
+    if compiled is not None:
+        return compiled(desired)
     match name:
-        case AssetName.KUBE:
-            return kube.recipe(desired)
         case AssetName.SLURM:
             return slurm.recipe(desired.debian, clock.now)
         case AssetName.HELM:
             return helm.recipe()
         case AssetName.PROMETHEUS:
             return prometheus.recipe(desired.debian, clock.now)
-        case AssetName.WORKLOADS:
-            return workloads.recipe(desired)
-        case AssetName.KUBECONFORM:
-            return kubeconform.recipe(desired)
         case AssetName.NODE:
             return roots.recipe(node.SELECTION, desired.debian, clock.now)
         case AssetName.BUILDAH:
@@ -209,4 +217,4 @@ def _recipe(name: AssetName, desired: Settings, clock: SystemClock) -> cache.Rec
         case AssetName.PYTHON:
             return roots.recipe(image.PYTHON, desired.debian, clock.now)
         case _:
-            assert_never(name)
+            raise ValueError(f"no recipe makes {name}")

@@ -25,6 +25,12 @@ class AssetName(enum.StrEnum):
     NODE = "node"
     BUILDAH = "buildah"
     PYTHON = "python"
+    COREDNS = "coredns"
+    E2E = "e2e"
+
+
+USUAL = tuple(name for name in AssetName if name not in (AssetName.COREDNS, AssetName.E2E))
+"""Where no names are given: without what takes minutes to build and few use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +136,20 @@ KITS: Mapping[AssetName, Kit] = {
             variable="SANDBOX_PYTHON",
             version_command=("python3.13", "--version"),
             minimum=(3, 13),
+        ),
+        Kit(
+            name=AssetName.COREDNS,
+            programs=("coredns",),
+            variable="SANDBOX_COREDNS",
+            version_command=("coredns", "-version"),
+            minimum=(1, 9),  # the first that reads EndpointSlices only
+        ),
+        Kit(
+            name=AssetName.E2E,
+            programs=("e2e", "agnhost", "nonewprivs"),
+            variable="SANDBOX_E2E",
+            version_command=("e2e", "-version"),
+            minimum=(1, 34),
         ),
     )
 }

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from sandbox.assets import Asset
 from sandbox.errors import SandboxError
@@ -38,9 +39,23 @@ class Builder:
     folder: Path
     """For all that it writes, not on an overlay; the caller removes it."""
     say: Callable[[str], None]
+    tree: Path = TREE
+    """Where the Dockerfile is, and what it copies."""
 
-    def build(self, target: Target, base: str, secrets: Mapping[str, Path]) -> None:
-        """Build a target of the Dockerfile on `base`: an image's name, or `docker-archive:FILE`.
+    def build(
+        self,
+        target: Target,
+        base: str,
+        secrets: Mapping[str, Path],
+        mounts: Mapping[Path, str] = MappingProxyType({}),
+    ) -> None:
+        """Build a target of the Dockerfile.
+
+        Args:
+            target: the image; without a stage, the Dockerfile's last one.
+            base: an image's name, or `docker-archive:FILE`.
+            secrets: files by the names under which steps ask for them.
+            mounts: files -> where every step sees them, for a Dockerfile that asks for no secrets.
 
         Raises:
             SandboxError: a step failed; with the end of what it printed.
@@ -51,10 +66,11 @@ class Builder:
             # buildah would set limits of its own, and not every container may raise them.
             *(f"--ulimit={name}={_limit(kind)}" for name, kind in _LIMITS.items()),
             *(f"--secret=id={name},src={path}" for name, path in secrets.items()),
+            *(f"--volume={path}:{inside}:ro" for path, inside in mounts.items()),
             f"--build-arg=BASE_IMAGE={base}",
-            f"--target={target.stage}",
+            *((f"--target={target.stage}",) if target.stage else ()),
             f"--tag={target.name}",
-            str(TREE),
+            str(self.tree),
         )
         target.archive.parent.mkdir(parents=True, exist_ok=True)
         target.archive.unlink(missing_ok=True)  # it would add to what is there

@@ -11,6 +11,7 @@ from sandbox.realnodes.network import Network
 PAUSE = "localhost/pause:1"
 """The image that holds a pod's namespaces."""
 CLUSTER_DNS = "10.0.0.10"
+CLUSTER_DOMAIN = "cluster.local"
 CALM = {"memory.available": "100Mi", "nodefs.available": "512Mi", "imagefs.available": "512Mi"}
 """When a kubelet evicts pods, unless `sandbox node pressure` says otherwise."""
 PRESSURES: Mapping[str, Mapping[str, str]] = {
@@ -53,7 +54,7 @@ def kubelet(pressure: str = "none") -> dict[str, object]:
         },
         "authorization": {"mode": "Webhook"},
         "clusterDNS": [CLUSTER_DNS],
-        "clusterDomain": "cluster.local",
+        "clusterDomain": CLUSTER_DOMAIN,
         "resolvConf": "/etc/resolv.conf",
         "makeIPTablesUtilChains": False,  # there is only nftables
         "imageGCHighThresholdPercent": 100,  # no registry would give an image back

@@ -10,8 +10,9 @@ import platform
 import re
 import tarfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 from sandbox.assets.packages import MACHINES
 from sandbox.errors import SandboxError
@@ -34,6 +35,10 @@ class Image:
     entrypoint: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     user: str = ""
+
+    def called(self, name: str) -> Self:
+        """Return the same under another name."""
+        return replace(self, name=name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,10 +151,11 @@ def pause(program: Path) -> tuple[Image, bytes]:
 
 def busybox(program: Path, applets: Iterable[str]) -> tuple[Image, bytes]:
     """Return an image with a shell and the usual commands, around a static busybox."""
-    return Image(name=BUSYBOX, command=("sh",)), layer_of(_busybox(program, applets))
+    return Image(name=BUSYBOX, command=("sh",)), layer_of(busybox_entries(program, applets))
 
 
-def _busybox(program: Path, applets: Iterable[str]) -> Iterator[Entry]:
+def busybox_entries(program: Path, applets: Iterable[str]) -> Iterator[Entry]:
+    """Return the files of an image with a shell and the usual commands."""
     for folder in ("bin", "etc", "root", "home", "var", "proc", "sys", "dev"):
         yield Entry(path=folder, is_folder=True)
     yield Entry(path="tmp", is_folder=True, mode=0o1777)

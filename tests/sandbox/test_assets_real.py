@@ -19,11 +19,11 @@ from tests.servers import is_offline
 
 @pytest.fixture(scope="module")
 def real() -> dict[AssetName, Asset]:
-    absent = [a for a in assets.where(AssetName).values() if isinstance(a, assets.Absent)]
+    absent = [a for a in assets.where(assets.USUAL).values() if isinstance(a, assets.Absent)]
     if is_offline() and absent:
         pytest.skip(f"offline, and {absent[0].reason}")
     with assets.shown(sys.stderr) as report:
-        return assets.resolve_all(AssetName, report=report)
+        return assets.resolve_all(assets.USUAL, report=report)
 
 
 @pytest.mark.parametrize(

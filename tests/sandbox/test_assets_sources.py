@@ -27,6 +27,8 @@ SAYS = {
     AssetName.KUBECONFORM: "v0.8.0",
     AssetName.BUILDAH: "buildah version 1.43.2 (image-spec 1.1.1, runtime-spec 1.2.1)",
     AssetName.PYTHON: "Python 3.13.15",
+    AssetName.COREDNS: "CoreDNS-1.14.7",
+    AssetName.E2E: "v1.36.4",
     AssetName.NODE: "containerd github.com/containerd/containerd 2.0.9 abcdef0",
 }
 HELM = KITS[AssetName.HELM]

@@ -12,10 +12,17 @@ import pytest
 from sandbox.client import Sandbox
 from sandbox.image import ours
 from sandbox.options import Options
+from tests.realnodes.installed import surroundings
 from tests.servers import running_sandbox
 
 OPTIONS = Options(
-    accounting=True, bridge=False, nodes=0, plain_nodes=0, real_nodes=2, real_memory_mib=3072
+    accounting=True,
+    bridge=False,
+    nodes=0,
+    plain_nodes=0,
+    real_nodes=3,
+    real_memory_mib=3072,
+    dns=True,
 )
 
 
@@ -30,9 +37,10 @@ def archives(able: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 
 
 @pytest.fixture(scope="session")
-def bare(archives: dict[str, Path]) -> Iterator[Sandbox]:
-    """Both clusters and two real nodes with our images."""
+def bare(archives: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """Both clusters and three real nodes with our images and kube-scheduler's."""
     with running_sandbox(OPTIONS) as sandbox:
         for archive in archives.values():
             sandbox.load_image(archive)
+        surroundings.load_scheduler(sandbox, tmp_path_factory.mktemp("scheduler"))
         yield sandbox

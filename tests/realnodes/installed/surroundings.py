@@ -1,4 +1,4 @@
-"""What a cluster has beside us and this one lacks: names, the way to Slurm, kube-scheduler's image."""
+"""What a cluster has beside us and this one lacks: the way to Slurm, kube-scheduler's image."""
 
 import contextlib
 import subprocess
@@ -9,10 +9,9 @@ from pathlib import Path
 from sandbox import assets
 from sandbox.assets import AssetName
 from sandbox.client import Sandbox
-from sandbox.realnodes import configuration, images
+from sandbox.realnodes import images
 from sandbox.realnodes.images import Entry, Image
 from sandbox.realnodes.network import Network
-from tests.realnodes.installed import name_server
 
 ROOT = Path(__file__).parents[3]
 SCHEDULER = "kube-scheduler"
@@ -20,17 +19,11 @@ SCHEDULER = "kube-scheduler"
 
 @contextlib.contextmanager
 def reachable(sandbox: Sandbox) -> Iterator[str]:
-    """Let pods resolve Services and reach Slurm; yield the address at which Slurm is."""
+    """Let pods reach Slurm; yield the address at which it is."""
     gateway = Network.load(sandbox.instance.root).gateway
-    _name_service(sandbox, gateway)
-    commands = [
-        ("tests.realnodes.installed.name_server", gateway, str(sandbox.instance.kubeconfig)),
-        *(
-            ("sandbox.realnodes.relay", gateway, str(sandbox.instance.ports[part]))
-            for part in ("slurmrestd", "slurmctld")
-        ),
-    ]
-    running = [subprocess.Popen((sys.executable, "-m", *command), cwd=ROOT) for command in commands]
+    ports = (sandbox.instance.ports[part] for part in ("slurmrestd", "slurmctld"))
+    relay = (sys.executable, "-m", "sandbox.realnodes.relay", gateway)
+    running = [subprocess.Popen((*relay, str(port)), cwd=ROOT) for port in ports]
     try:
         yield gateway
     finally:
@@ -39,24 +32,10 @@ def reachable(sandbox: Sandbox) -> Iterator[str]:
             process.wait()
 
 
-def _name_service(sandbox: Sandbox, gateway: str) -> None:
-    port = {"name": "dns", "port": name_server.PORT, "protocol": "UDP"}
-    sandbox.admin.create(
-        "/api/v1/namespaces/kube-system/services",
-        {
-            "metadata": {"name": "kube-dns"},
-            "spec": {"clusterIP": configuration.CLUSTER_DNS, "ports": [port]},
-        },
-    )
-    sandbox.admin.create(
-        "/apis/discovery.k8s.io/v1/namespaces/kube-system/endpointslices",
-        {
-            "metadata": {"name": "kube-dns", "labels": {"kubernetes.io/service-name": "kube-dns"}},
-            "addressType": "IPv4",
-            "ports": [port],
-            "endpoints": [{"addresses": [gateway], "conditions": {"ready": True}}],
-        },
-    )
+def helm() -> Path:
+    """Return helm's program."""
+    with assets.shown(sys.stderr) as report:
+        return assets.resolve(AssetName.HELM, report=report).bin / "helm"
 
 
 def load_scheduler(sandbox: Sandbox, folder: Path) -> None:

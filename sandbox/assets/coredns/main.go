@@ -1,0 +1,14 @@
+// Command coredns is CoreDNS with the plugins that a cluster's own names need; the whole has fifty more.
+package main
+
+import (
+	_ "github.com/coredns/coredns/plugin/bind"
+	_ "github.com/coredns/coredns/plugin/errors"
+	_ "github.com/coredns/coredns/plugin/kubernetes"
+	_ "github.com/coredns/coredns/plugin/ready"
+	_ "github.com/coredns/coredns/plugin/template"
+
+	"github.com/coredns/coredns/coremain"
+)
+
+func main() { coremain.Run() }

@@ -1,0 +1,137 @@
+"""`make test-e2e`: Kubernetes' own tests, plain and bridged at the same time; ends with 1 if bridged ones are worse."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bridge.domain import names
+from sandbox import assets
+from sandbox.assets import Asset, AssetName
+from sandbox.client import Sandbox
+from sandbox.options import Options
+from tests.servers import running_sandbox, wait_until
+from tests.upstream import images, results
+from tests.upstream.selection import EXCUSED, GROUPS, LEFT_OUT
+
+OPTIONS = Options(nodes=0, plain_nodes=0, real_nodes=7, real_memory_mib=8192, dns=True)
+PLAIN = ("real-0", "real-1")
+"""Kubernetes' own; Slurm has the others."""
+BRIDGED = f"{names.ENABLED_LABEL}=true"
+_PROGRAMS = (AssetName.E2E, AssetName.KUBE, AssetName.NODE)
+_FREED_S = 60.0
+_GRACE_S = 600.0
+"""After their time is up, the tests still clean up."""
+
+
+def main(
+    *,
+    page: Annotated[Path, typer.Option(help="The page to write.")],
+    focus: Annotated[str, typer.Option(help="Only tests whose names match; no page.")] = "",
+    minutes: Annotated[int, typer.Option(help="How long they may take.")] = 90,
+    reports: Annotated[
+        Path | None, typer.Option(help="Keep logs and reports there.", show_default="nowhere")
+    ] = None,
+) -> None:
+    """Run the tests of both groups in plain and in bridged namespaces, and compare."""
+    with assets.shown(sys.stderr) as report:
+        programs = assets.resolve_all(_PROGRAMS, report=report)
+    with tempfile.TemporaryDirectory() as scratch, running_sandbox(OPTIONS) as sandbox:
+        folder = (reports or Path(scratch)).absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+        _prepare(sandbox, programs, folder)
+        found = _run(sandbox, programs[AssetName.E2E], focus, minutes * 60.0, folder)
+    outcome = results.compare(found[""], found[BRIDGED], EXCUSED)
+    text = results.page(outcome, programs[AssetName.E2E].version)
+    (folder / "page.md").write_text(text)
+    if not focus:
+        page.write_text(text)
+    typer.echo(
+        f"{len(outcome.both)} pass in both, {len(outcome.excused)} are excused,"
+        f" {len(outcome.neither)} fail plain already"
+    )
+    for name in outcome.worse:
+        typer.echo(f"WORSE: {name}")
+    if outcome.worse:
+        raise typer.Exit(1)
+
+
+def _prepare(sandbox: Sandbox, programs: Mapping[AssetName, Asset], folder: Path) -> None:
+    """Give the nodes the images, and Kubernetes some of the nodes."""
+    for node in PLAIN:
+        sandbox.kubectl("label", "node", node, f"{names.EXTERNAL_NODE_LABEL}-")
+    e2e, kube, node_root = (programs[name] for name in _PROGRAMS)
+    command = (e2e.bin / "e2e", "-images")
+    listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    made = folder / "images"
+    made.mkdir(exist_ok=True)
+    for archive in images.build(sorted(listed), e2e, kube, node_root, made):
+        sandbox.load_image(archive)
+    wait_until(lambda: not _taints(sandbox), _FREED_S, sandbox=sandbox)
+
+
+def _taints(sandbox: Sandbox) -> list[str]:
+    nodes = (sandbox.admin.get(f"/api/v1/nodes/{name}") for name in PLAIN)
+    return [taint["key"] for node in nodes for taint in node["spec"].get("taints", [])]
+
+
+def _run(
+    sandbox: Sandbox, e2e: Asset, focus: str, limit_s: float, folder: Path
+) -> dict[str, dict[str, str]]:
+    """Run every group plain and bridged, all at once; return the outcomes by namespaces' labels."""
+    found: dict[str, dict[str, str]] = {"": {}, BRIDGED: {}}
+    with contextlib.ExitStack() as ending:
+        running = []
+        for labels in found:
+            for group, pattern in GROUPS.items():
+                out = folder / f"{group}-{'bridged' if labels else 'plain'}"
+                out.mkdir(exist_ok=True)
+                command = _command(sandbox, e2e, f"{pattern}.*{focus}", limit_s, out)
+                process = _started(command, labels, out)
+                ending.callback(process.kill)
+                running.append((labels, out, process))
+        for labels, out, process in running:
+            process.wait(limit_s + _GRACE_S)
+            found[labels] |= results.read(out / "junit_01.xml")
+    return found
+
+
+def _started(command: tuple[str, ...], labels: str, out: Path) -> subprocess.Popen[bytes]:
+    with (out / "log").open("w") as log:
+        return subprocess.Popen(
+            command,
+            env={**os.environ, "E2E_NAMESPACE_LABELS": labels},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            cwd=out,
+        )
+
+
+def _command(
+    sandbox: Sandbox, e2e: Asset, focus: str, limit_s: float, out: Path
+) -> tuple[str, ...]:
+    return (
+        str(e2e.bin / "e2e"),
+        f"--kubeconfig={sandbox.kubeconfig}",
+        f"--kubectl-path={sandbox.instance.bin / 'kubectl'}",
+        "--provider=skeleton",
+        f"--num-nodes={len(PLAIN)}",
+        f"--non-blocking-taints=node-role.kubernetes.io/control-plane,{names.MANAGED_NODE_TAINT}",
+        "--disable-log-dump",
+        "--ginkgo.no-color",
+        f"--ginkgo.timeout={limit_s:.0f}s",
+        f"--ginkgo.focus={focus}",
+        f"--ginkgo.skip={'|'.join(LEFT_OUT)}",
+        f"--report-dir={out}",
+    )
+
+
+if __name__ == "__main__":
+    typer.run(main)
