@@ -60,7 +60,7 @@ def move(bare: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mo
         values.write_text(json.dumps({**wanted, "image": {"tag": older.COMMIT}}))
         old.install(tree / "deploy" / "chart", values)
         yield Move(old, new, reader, values)
-        for installed in (old, new):
+        for installed in (new, old):  # both have the name by which what is left is told
             installed.remove()
 
 
