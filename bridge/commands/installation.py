@@ -56,7 +56,8 @@ async def scheduler_name(client: KubeClient, namespace: str) -> str | None:
         return None
     try:
         settings = yaml.safe_load(text) or {}
-        return str(settings.get("scheduler_name", names.SCHEDULER_NAME)) or None
+        found = settings.get("scheduler_name", names.SCHEDULER_NAME)
+        return found if isinstance(found, str) and found else None
     except (yaml.YAMLError, AttributeError):
         return None
 

@@ -64,6 +64,8 @@ class Kicker:
         self._wanted = WantedKicks()
         self._bell = asyncio.Event()
         self._not_before = 0.0
+        self._is_failing = False
+        """Failures are logged once, until a kick has worked."""
         self._defers_known_until = 0.0
 
     def submitted(self) -> None:
@@ -111,8 +113,11 @@ class Kicker:
                 rests_s = kicks.pause_s(cycle_s)
                 await self._clock.sleep(kicks.settles_s(cycle_s))
                 self._after()
+                self._is_failing = False
         except (SlurmError, ValueError) as error:  # ValueError: an odd sluid
-            _log.warning("scheduler.kick_failed", job_id=job.id, error=str(error))
+            if not self._is_failing:
+                _log.warning("scheduler.kick_failed", job_id=job.id, error=str(error))
+            self._is_failing = True
         self._not_before = began + rests_s
 
     async def _is_deferred(self) -> bool:

@@ -56,6 +56,8 @@ OUT_OF_MEMORY: Final = 253
 LAST_SIGNAL: Final = 64
 LAST_EXIT_CODE: Final = 255
 SLUID_LENGTH: Final = 14
+_SLUID_BITS: Final = 64
+"""13 digits could hold 65."""
 LONGEST_REPLY: Final = 65536
 OPERATION: Final = "job.complete"
 
@@ -203,6 +205,8 @@ def sluid_number(sluid: Sluid) -> int:
     number = 0
     for digit in sluid[1:]:
         number = number << 5 | _DIGITS.index(digit)
+    if number >> _SLUID_BITS:
+        raise ValueError(f"expected a sluid of {_SLUID_BITS} bits: {sluid!r}")
     return number
 
 

@@ -24,6 +24,7 @@ from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.slurm import complete
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import HAS_STEP_ID, NO_VAL, ControllerHosts
+from bridge.slurm.errors import classify
 
 MESSAGE_EPILOG_COMPLETE: Final = 6012
 OPERATION: Final = "scheduler.kick"
@@ -47,9 +48,12 @@ def ended_job(before: SlurmJob | None, job: SlurmJob) -> EndedJob | None:
 
     before: what it was when last read from the same slurmctld; None: not known.
     """
-    was_alive = before is not None and before.phase is not JobPhase.ENDED
-    is_over = job.phase is JobPhase.ENDED and "COMPLETING" not in job.states and not job.remains
-    return EndedJob(job.id, job.sluid) if was_alive and is_over and job.nodes else None
+    was_alive = before is not None and not _is_over(before)
+    return EndedJob(job.id, job.sluid) if was_alive and _is_over(job) and job.nodes else None
+
+
+def _is_over(job: SlurmJob) -> bool:
+    return job.phase is JobPhase.ENDED and "COMPLETING" not in job.states and not job.remains
 
 
 async def kick(client: SlurmClient, controllers: ControllerHosts, job: EndedJob) -> None:
@@ -59,11 +63,14 @@ async def kick(client: SlurmClient, controllers: ControllerHosts, job: EndedJob)
         Unavailable: no slurmctld in charge could be reached; LostReply: or it did not answer.
         Unauthorized: the token does not belong to SlurmUser or root.
         Malformed: what answered is not slurmctld.
+        SlurmError: slurmctld refuses, classified by `bridge.slurm.errors`.
     """
     protocol = complete.protocol_for((await client.dialect()).release_number)
     with client.observed(OPERATION):
         token = await client.token.token()
-        await controllers.ask(message(protocol, token, job))
+        code = await controllers.ask(message(protocol, token, job))
+        if code:
+            raise classify(None, code)(OPERATION, "slurmctld refuses", error_number=code)
 
 
 def message(protocol: int, token: str, job: EndedJob) -> bytes:

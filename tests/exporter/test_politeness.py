@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from slurmclient import Client
+from slurmclient import Client, SlurmError
 from slurmclient.fake import DOWN, FakeSlurm
 from slurmexporter.collecting.collector import Collector
 from slurmexporter.collecting.jobs import JobCollector
@@ -98,6 +98,21 @@ async def test_reasons_of_most_jobs_are_listed_as_often_as_the_budget_allows() -
         reading = await waiting.read()
     assert {"JobHeldUser": 39, "Resources": 1} == reasons(reading)
     assert pytest.approx(1.0) == reading.reason_age_s
+
+
+async def test_a_list_of_reasons_that_fails_is_not_asked_for_at_once() -> None:
+    async with FakeSlurm(nodes=1) as fake, Client(fake.url, token="any") as slurm:  # noqa: S106  # the fake takes any
+        for _ in range(40):
+            await slurm.jobs.submit(name="a", hold=True)
+        waiting = Waiting(fake, slurm, reason_rate=2)
+        await waiting.read()
+        await waiting.after(0)
+        fake.fail_next("slurm_get_jobs", DOWN, times=100)
+        with pytest.raises(SlurmError):
+            await waiting.after(20)
+        assert not await waiting.after(19)
+        with pytest.raises(SlurmError):
+            await waiting.after(1)
 
 
 async def test_reasons_of_few_jobs_are_read_singly() -> None:

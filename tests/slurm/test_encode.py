@@ -152,7 +152,9 @@ def test_a_sluid_is_64_bits_in_base_32() -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["", "s", "4711", "s000000000000U", "t0000000000000"])
+@pytest.mark.parametrize(
+    "text", ["", "s", "4711", "s000000000000U", "t0000000000000", "sG000000000000"]
+)
 def test_what_is_no_sluid_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected a sluid"):
         complete.sluid_number(Sluid(text))

@@ -243,17 +243,16 @@ class Pod:
     def workload(self) -> WorkloadKey:
         """For a placed pod: the workload it was placed with; its own key if placed alone.
 
-        If the recorded grant names another one than the annotation, somebody has changed the
-        annotation, and the grant is believed: only under its key is the placeholder found.
+        If the annotation names another workload than the recorded grant, somebody has changed it,
+        and the grant is believed: only under its key is the placeholder found. A pod that says it
+        was placed alone is believed without a look at its grant, which saves reading it; if that is
+        wrong, nothing is restored (`lifecycle.rules.lost`).
         """
         placed_with = self.annotations.get(names.WORKLOAD_ANNOTATION)
         if not placed_with or placed_with == self.uid:
             return alone_key(self.uid)
-        if self.grant is not None:
-            identity, _ = self.grant
-            return identity.key
-        is_key = len(placed_with) <= LONGEST_WORKLOAD_KEY
-        return WorkloadKey(placed_with) if is_key else alone_key(self.uid)
+        key = self.grant[0].key if self.grant else WorkloadKey(placed_with)
+        return key if len(key) <= LONGEST_WORKLOAD_KEY else alone_key(self.uid)
 
     @property
     def rank(self) -> int | None:

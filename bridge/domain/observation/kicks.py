@@ -9,8 +9,8 @@ SHORTEST_PAUSE_S: Final = 0.05
 SHARE: Final = 0.02
 """The share of one core that kicks may cost slurmctld: the longer its scheduler runs, the rarer."""
 
-LONGEST_PAUSE_S: Final = 60.0
-"""slurmctld looks for work by itself at least this often, unless the site wants it otherwise."""
+LONGEST_PAUSE_S: Final = 600.0
+"""However long its scheduler runs, a kick is tried again then."""
 
 SETTLES_S: Final = 0.02
 """From a kick to the start of a job, when Slurm has little else to do: 7 ms."""

@@ -150,10 +150,11 @@ class SeenJobs(Generic[J]):
 class Expectations(Generic[J]):
     """One actor's expectations, from the beginning to the end of its leadership.
 
-    Call `meet` when the actor takes on a workload, `receive` when it takes on a pod, `wrote` when a write to Slurm about it is over
-    (answered, refused or lost: in a `finally`), `patched` after a write to one of its pods, `read`
-    or `failed` after each reading of Slurm in the order they began, `forget` when the workload is
-    gone. Nothing is done on the view of a workload that was never met.
+    Call `meet` when the actor takes on a workload, `receive` when it takes on a pod, `wrote` when a
+    write to Slurm about it is over (answered, refused or lost: in a `finally`), `patched` after a
+    write to one of its pods, `read` or `failed` after each reading of Slurm in the order they
+    began, `forget` when the workload is gone. Nothing is done on the view of a workload that was
+    never met.
     """
 
     def __init__(self, *, quiet_s: float) -> None:

@@ -134,8 +134,8 @@ async def _of_service_account(folder: Path, environ: Mapping[str, str]) -> Conne
     return files.of_service_account(folder, environ)
 
 
-def _of_tls(connection: Connection) -> tuple[Pem | None, ...]:
-    return connection.ca, connection.certificate, connection.key
+def _of_tls(connection: Connection) -> tuple[object, ...]:
+    return connection.ca, connection.certificate, connection.key, connection.verifies
 
 
 def _context(connection: Connection) -> ssl.SSLContext:

@@ -1,6 +1,7 @@
 """Reading jobs: the states of all, then only the jobs whose state has changed, within a budget."""
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
@@ -72,6 +73,7 @@ class JobCollector:
         self._started: datetime | None = None
         self._needs_list = True
         self._is_list_too_slow = False
+        self._reasons_listed_s = -math.inf
         self._is_listing = False
         self._list_took_s = 0.0
         self._cells: Sequence[Cell] = ()
@@ -150,8 +152,12 @@ class JobCollector:
         if not self._lists_reasons(len(waiting)):
             most = max(1, int(rate * seconds))
             await self._look_at_each(self.table.waiting_unread(most, since_s=now_s - every_s))
-        elif self.table.reason_age_s(now_s) >= max(every_s, len(waiting) / rate):
-            await self._list_reasons(waiting)
+        else:
+            pause_s = max(every_s, len(waiting) / rate)
+            # A list that lacks a job, or fails, leaves the age as it was: it is not asked for at once.
+            is_rested = now_s - self._reasons_listed_s >= pause_s
+            if is_rested and self.table.reason_age_s(now_s) >= pause_s:
+                await self._list_reasons(waiting)
 
     def _lists_reasons(self, waiting: int) -> bool:
         records = sum(1 for _ in self.table.jobs())
@@ -160,7 +166,7 @@ class JobCollector:
         return may_list and is_filled and _LIST_S + records * _RECORD_S < waiting * _LOOK_S
 
     async def _list_reasons(self, waiting: Sequence[str]) -> None:
-        began_s = self._wall()
+        began_s = self._reasons_listed_s = self._wall()
         expected = {base: self.table.expected(base) for base in waiting}
         try:
             found = await self._listed()
