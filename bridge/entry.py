@@ -8,18 +8,20 @@ def slurm_bridge() -> None:
     """Run `slurm-bridge`, or say what is not installed."""
     try:
         from bridge import cli  # noqa: PLC0415  # it imports slurm-client
+
+        cli.main()  # which imports what the command needs
     except ModuleNotFoundError as error:
         _explain(error)
-    cli.main()
 
 
 def kubectl_slurm() -> None:
     """Run `kubectl slurm`, or say what is not installed."""
     try:
         from bridge.commands import plugin  # noqa: PLC0415  # it imports slurm-client
+
+        plugin.main()
     except ModuleNotFoundError as error:
         _explain(error)
-    plugin.main()
 
 
 def _explain(error: ModuleNotFoundError) -> NoReturn:

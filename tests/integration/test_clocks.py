@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bridge.domain.names import REQUEST_PREFIX
 from sandbox.client import Sandbox
-from tests.integration.worlds import PATIENCE_S, Worlds, condition, played
+from tests.integration.worlds import PATIENCE_S, Worlds, played
 from tests.servers import wait_until
 
 AN_HOUR_AHEAD = """
@@ -61,8 +61,7 @@ def test_a_leader_an_hour_ahead_ends_no_pod_and_no_job(
         wait_until(lambda: b"clock.differs" in log.read_bytes(), PATIENCE_S, sandbox=full_sandbox)
         short = worlds.submit("short", annotations={**limit, **played(seconds=1)})
         ended = worlds.await_accounted(short)
-        for name in uids:  # it says so of each pod once it has looked at it
-            worlds.await_pod(name, lambda pod: condition(pod).get("status") == "True")
+        # The others were in its queue before, so it has looked at them.
 
     assert "COMPLETED" == ended.state
     for name, uid in uids.items():

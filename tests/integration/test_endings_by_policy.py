@@ -1,5 +1,6 @@
 """Endings that the administrator's settings decide: with small numbers, in a sandbox of its own."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,10 +15,12 @@ from sandbox.options import Options
 from tests.integration import gang_pods
 from tests.integration.machines import repaired
 from tests.integration.policed import policed
+from tests.integration.residents import snapshot_age_s
 from tests.integration.slurm_users import run_as
 from tests.integration.volumes import a_volume, mounted, only_on, volume_of
 from tests.integration.worlds import (
     HOST_PORT,
+    PATIENCE_S,
     Manifest,
     Worlds,
     condition,
@@ -27,6 +30,9 @@ from tests.integration.worlds import (
     played,
 )
 from tests.servers import fresh_namespace, running_sandbox, wait_until
+
+_EXPOSED_EVERY_S = 1.0
+"""So old may be what a metric says."""
 
 _OPTIONS = Options(
     accounting=True,
@@ -284,8 +290,7 @@ def test_many_are_not_evicted_at_once_before_an_operator_says_so(
 ) -> None:
     pods = [f"pod-{number}" for number in range(4)]
     uids = {name: here.submit(name, annotations=played(stop_seconds=1)) for name in pods}
-    for name in pods:
-        await_told(here, name)
+    await_read(here, *pods)
     jobs = {name: here.live(uid)[0].id for name, uid in uids.items()}
     doomed, survivor = pods[:3], pods[3]
 
@@ -310,14 +315,18 @@ def test_many_are_not_evicted_at_once_before_an_operator_says_so(
         await_readiness(sandbox, 200, "[+] evictions: ok")
 
 
-def await_told(worlds: Worlds, name: str) -> None:
-    """It runs and has been told so: then the controllers have read its job.
+def await_read(worlds: Worlds, *pods: str) -> None:
+    """They run, and the controllers have read their jobs since.
 
     Of jobs that are cancelled while they are read for the first time, some are seen a reading earlier, and few may go.
     """
-    worlds.await_pod(
-        name,
-        lambda pod: pod["status"]["phase"] == "Running" and condition(pod).get("status") == "True",
+    for pod in pods:
+        worlds.await_phase(pod, "Running")
+    since_s = time.monotonic() + _EXPOSED_EVERY_S
+    wait_until(
+        lambda: snapshot_age_s(worlds.sandbox, "controllers") < time.monotonic() - since_s,
+        PATIENCE_S,
+        sandbox=worlds.sandbox,
     )
 
 
@@ -376,10 +385,8 @@ def test_one_users_cancelled_jobs_keep_nobody_elses_pods(here: Worlds, sandbox: 
             for number in range(3):
                 hers.submit(f"hers-{number}")
             uids = {pod: here.submit(pod) for pod in ("stays", "goes", "also-stays")}
-            for number in range(3):
-                await_told(hers, f"hers-{number}")
-            for pod in uids:
-                await_told(here, pod)
+            await_read(hers, *(f"hers-{number}" for number in range(3)))
+            await_read(here, *uids)
 
         run_as(sandbox, "alice", "scancel", "-u", "alice")
 

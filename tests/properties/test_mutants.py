@@ -265,8 +265,8 @@ MUTANTS = [
     Mutant(
         name="believes that its predecessor has finished",
         file="observation/view.py",
-        before="self._marks[key] = _Marks(at, at + self._quiet_s)",
-        after="self._marks[key] = _UNWRITTEN",
+        before="return _Marks(at, at + self._quiet_s)",
+        after="return _UNWRITTEN",
         trouble=("a write goes wrong",),
     ),
     Mutant(

@@ -1,5 +1,6 @@
 """The accounting, at a real slurmdbd."""
 
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
@@ -80,7 +81,9 @@ async def test_ended_jobs_are_read_by_windows_each_once(client: Client, submit: 
         return "RUNNING" in (await client.jobs.get(job.job_id)).job_state
 
     async def is_accounted_for() -> bool:
-        return "CANCELLED" in (await client.db.jobs.get(job.job_id)).state.current
+        with suppress(NotFound):  # slurmctld tells slurmdbd a moment later
+            return "CANCELLED" in (await client.db.jobs.get(job.job_id)).state.current
+        return False
 
     await eventually(runs)
     await client.jobs.cancel(job.job_id)
