@@ -163,7 +163,8 @@ def test_what_runs_under_schedmds_bridge_is_ours_without_a_restart(
     ours = {job.id: job for job in worlds.queue()}
     members = (ours[gang].identity or fail()).pods
     assert {uids["left"], uids["right"]} == set(members)
-    for name in ("left", "right"):  # in Slurm's order of the nodes, which is not that of their names
+    # In Slurm's order of the nodes, which is not that of their names.
+    for name in ("left", "right"):
         rank = worlds.await_pod(name, bool)["metadata"]["annotations"][names.RANK_ANNOTATION]
         assert uids[name] == members[int(rank)]
     assert "CANCELLED" == ours[waiting].state
