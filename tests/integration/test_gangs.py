@@ -9,6 +9,7 @@ from bridge.domain import names
 from bridge.domain.ids import PodUid
 from tests.integration.gang_pods import in_group, lws_member, note, submit, uid_of
 from tests.integration.worlds import (
+    PATIENCE_S,
     Worlds,
     condition,
     container,
@@ -21,6 +22,14 @@ from tests.servers import wait_until
 
 
 def test_sixteen_pods_run_on_two_nodes_in_slurms_order(worlds: Worlds) -> None:
+    wait_until(  # what earlier tests have left ends; Slurm would fill nodes up that are half free
+        lambda: all(
+            cpus.startswith("0/")
+            for cpus in worlds.sandbox.run("sinfo", "-N", "-h", "-o", "%C").split()
+        ),
+        PATIENCE_S,
+        sandbox=worlds.sandbox,
+    )
     for rank in range(16):
         submit(worlds, f"rank-{rank}", group="sixteen", size=16, seconds=5)
 
