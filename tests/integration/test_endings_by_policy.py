@@ -31,9 +31,6 @@ from tests.integration.worlds import (
 )
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 
-_EXPOSED_EVERY_S = 1.0
-"""So old may be what a metric says."""
-
 _OPTIONS = Options(
     accounting=True,
     nodes=2,
@@ -322,7 +319,7 @@ def await_read(worlds: Worlds, *pods: str) -> None:
     """
     for pod in pods:
         worlds.await_phase(pod, "Running")
-    since_s = time.monotonic() + _EXPOSED_EVERY_S
+    since_s = time.monotonic() + 1.0  # so old may be what a metric says
     wait_until(
         lambda: snapshot_age_s(worlds.sandbox, "controllers") < time.monotonic() - since_s,
         PATIENCE_S,
