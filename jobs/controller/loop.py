@@ -33,6 +33,9 @@ from jobs.objects.slurmjob import SlurmJobObject
 
 _log = structlog.get_logger(__name__)
 
+_MOST_VANISHED = 3
+"""So many SlurmJobs may vanish at once whose jobs are cancelled."""
+
 
 class SlurmJobLoop:
     """Reconciles SlurmJobs during one term of leadership."""
@@ -147,12 +150,16 @@ class SlurmJobLoop:
         """Cancel the jobs of a SlurmJob that this process has seen and that is surely gone.
 
         Its finalizer was torn off. Jobs of SlurmJobs that nobody here has ever seen are left alone and
-        logged: after the restoration of a backup, they may be anything.
+        logged: after the restoration of a backup, they may be anything. So are those of many objects
+        that vanish at once: then the API server is more likely to be wrong than all of them.
         """
         live = [job for job in self._batch_jobs.of(key) if job.phase is not JobPhase.ENDED]
         for job in live:
             if key not in self._gone or not self._objects.synced.is_set():
                 _log.warning("slurm_job.unknown_object", job_id=job.id, uid=key)
+                continue
+            if (vanished := self._vanished()) > _MOST_VANISHED:
+                _log.warning("slurm_job.orphan_held", job_id=job.id, uid=key, vanished=vanished)
                 continue
             if await self._is_gone(job.mark.namespace, job.mark.name, key):
                 _log.warning("slurm_job.orphan_cancelled", job_id=job.id, uid=key)
@@ -161,6 +168,13 @@ class SlurmJobLoop:
             self._batch_jobs.forget(key)
             self._met.pop(key, None)
             self._gone.discard(key)
+
+    def _vanished(self) -> int:
+        """Count the SlurmJobs that are gone although their jobs live."""
+        return sum(
+            any(job.phase is not JobPhase.ENDED for job in self._batch_jobs.of(key))
+            for key in self._gone
+        )
 
     async def _is_gone(self, namespace: str, name: str, key: WorkloadKey) -> bool:
         try:

@@ -79,6 +79,7 @@ class BatchSubmitter:
         fields = await self._preparer.prepare(job)
         if isinstance(fields, NotPossible):
             self._refuse(mark.key, fields)
+            self._batch_jobs.wrote(mark.key)  # nothing was; the next reading has it looked at again
             return
         # Back only when Slurm's reply says that nothing was accepted: until then there may be a job.
         begun = self._begun.pop(mark.key, None)
