@@ -177,3 +177,20 @@ def test_a_lost_reply_and_a_killed_controller_leave_one_job(
     assert 2 == link.count("POST", "/job/submit")
     for name in (lost, killed):
         assert 1 == len(namespace.accounted(name)), name
+
+
+def test_a_script_that_is_not_there_is_told(namespace: Namespace) -> None:
+    body = {
+        "apiVersion": "slurm-bridge.dev/v1alpha1",
+        "kind": "SlurmJob",
+        "metadata": {"name": "absent"},
+        "spec": {"scriptFrom": {"configMapKeyRef": {"name": "scripts", "key": "train"}}},
+    }
+    namespace.sandbox.admin.create(namespace.path, body)
+
+    def is_told() -> bool:
+        status = namespace.status("absent")
+        told = conditions(status) if "conditions" in status else {}
+        return ("False", "ScriptMissing") == told.get("Submitted")
+
+    wait_until(is_told, PATIENCE_S, sandbox=namespace.sandbox)
