@@ -19,6 +19,7 @@ from sandbox.instance import Instance
 from sandbox.options import Options
 from sandbox.part import Part
 from sandbox.realnodes import box, dns
+from sandbox.realnodes import slurmd as real_slurmd
 from sandbox.realnodes.network import Network
 
 
@@ -58,12 +59,12 @@ def assemble(
     parts: list[Part] = []
     if options.slurm:
         asset = programs[AssetName.SLURM]
-        slurm.prepare(instance, asset, now)
+        slurm.prepare(instance, asset, now, network)
         if options.accounting:
             accounting.prepare(instance, asset)
             parts += accounting.parts(instance, asset)
         parts += slurm.parts(instance, asset)
-        if options.hybrid:
+        if options.hybrid_name:
             slurmd.check(asset)
             slurmd.prepare(instance)
             parts.append(slurmd.part(instance, asset))
@@ -85,7 +86,10 @@ def assemble(
     if network is not None:
         kube, node = programs[AssetName.KUBE], programs[AssetName.NODE]
         box.prepare(instance, kube, node, network, now)
-        parts += box.parts(instance, kube, node, network)
+        daemons = programs[AssetName.SLURM] if options.hybrid else None
+        if daemons is not None:
+            real_slurmd.prepare(instance, daemons, network)
+        parts += box.parts(instance, kube, node, network, daemons)
         if options.dns:
             dns.prepare(instance, network, now)
             parts.append(dns.part(instance, programs[AssetName.COREDNS], network))

@@ -69,7 +69,8 @@ def up(
     ] = "",
     dns: Annotated[bool, typer.Option(help="CoreDNS for the pods of real nodes.")] = False,
     hybrid: Annotated[
-        bool, typer.Option(help="One additional node with a real slurmd; needs root.")
+        bool,
+        typer.Option(help="A slurmd on every real node, or on one more simulated one; needs root."),
     ] = False,
     audit: Annotated[bool, typer.Option(help="Log the API requests of service accounts.")] = False,
     kubernetes: Annotated[bool, typer.Option(help="Run the Kubernetes side.")] = True,

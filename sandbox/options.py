@@ -32,7 +32,7 @@ class Options:
     real_network: str = ""
     """The /16 of real nodes and their pods; default: a free one."""
     hybrid: bool = False
-    """One more node, with a slurmd as well as a kubelet; needs root."""
+    """Slurm daemons beside kubelets: on every real node, or on one more simulated one; needs root."""
     node_cpus: int = 8
     node_memory_mib: int = 32 * 1024
     hurried: bool = True
@@ -67,5 +67,10 @@ class Options:
 
     @property
     def hybrid_name(self) -> str:
-        """The name of the node with a slurmd, the same in both clusters."""
-        return "hybrid-0"
+        """The name of the simulated node with a slurmd, the same in both clusters; "" for none."""
+        return "hybrid-0" if self.hybrid and not self.real_nodes else ""
+
+    @property
+    def hybrid_real_names(self) -> tuple[str, ...]:
+        """The names of the real nodes with a slurmd: all or none."""
+        return self.real_node_names if self.hybrid else ()

@@ -5,11 +5,14 @@ The settings the bridge recommends, and what loopback needs.
 Sources: slurm.conf(5), slurmdbd.conf(5); what was measured about each is in docs/architecture.md.
 """
 
+import os
 import socket
 
 from sandbox import identity
 from sandbox.identity import Identity
 from sandbox.instance import Instance
+from sandbox.realnodes.configuration import allocatable_mib
+from sandbox.realnodes.network import Network
 
 CLUSTER = "sandbox"
 PARTITION = "slurm-bridge"
@@ -29,13 +32,16 @@ AuthAltParameters=jwt_key={instance.slurm / "jwt.key"}
 """
 
 
-def slurm_conf(instance: Instance, *, user: Identity, unpacked: str) -> str:
+def slurm_conf(
+    instance: Instance, *, user: Identity, unpacked: str, network: Network | None = None
+) -> str:
     """Return the cluster's configuration.
 
     Args:
         instance: gives ports and folders.
         user: SlurmUser.
         unpacked: settings for programs that are not installed.
+        network: of the real nodes, if there are any.
     """
     folder, ports = instance.slurm, instance.ports
     return f"""\
@@ -68,8 +74,8 @@ SelectTypeParameters=CR_Core_Memory
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1,default_queue_depth=10000,sched_max_job_start=0
 
 {_accounting(instance)}
-{_hybrid(instance)}NodeSet={PARTITION} Feature={PARTITION}
-PartitionName={PARTITION} Nodes={PARTITION}{f",{instance.options.hybrid_name}" * instance.options.hybrid} Default=YES MaxTime=INFINITE State=UP
+{_hybrid(instance, network)}NodeSet={PARTITION} Feature={PARTITION}
+PartitionName={PARTITION} Nodes={",".join(_members(instance))} Default=YES MaxTime=INFINITE State=UP
 """
 
 
@@ -90,14 +96,26 @@ StorageLoc=slurm_acct
 """
 
 
-def _hybrid(instance: Instance) -> str:
-    """Return the lines for a node with a slurmd.
+def _members(instance: Instance) -> tuple[str, ...]:
+    options = instance.options
+    return tuple(filter(None, (PARTITION, options.hybrid_name, *options.hybrid_real_names)))
+
+
+def _hybrid(instance: Instance, network: Network | None) -> str:
+    """Return the lines for nodes with a slurmd.
 
     The configured resources count, not this machine's.
     """
     options = instance.options
     if not options.hybrid:
         return ""
+    if network is not None:
+        cores = f"Sockets=1 CoresPerSocket={os.cpu_count() or 1} ThreadsPerCore=1"
+        return "SlurmdParameters=config_overrides\n" + "".join(
+            f"NodeName={name} NodeHostname={name} NodeAddr={network.address(index)} {cores}"
+            f" RealMemory={allocatable_mib(options.real_memory_mib)} State=UNKNOWN\n"
+            for index, name in enumerate(options.hybrid_real_names)
+        )
     return f"""\
 SlurmdParameters=config_overrides
 SlurmdSpoolDir={instance.slurm / "spool"}
