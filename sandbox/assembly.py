@@ -81,7 +81,11 @@ def assemble(
     if options.bridge:
         (instance.bin / "helm").symlink_to(programs[AssetName.HELM].bin / "helm")
         chart.prepare(instance, now)
-        rendered = chart.render(instance, slurm.job_user(programs[AssetName.SLURM]))
+        user, kube_version = (
+            slurm.job_user(programs[AssetName.SLURM]),
+            programs[AssetName.KUBE].version,
+        )
+        rendered = chart.render(instance, user, kube_version)
         parts += services.parts(instance, programs[AssetName.KUBE].bin, rendered)
     if network is not None:
         kube, node = programs[AssetName.KUBE], programs[AssetName.NODE]

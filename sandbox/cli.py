@@ -73,6 +73,9 @@ def up(
         typer.Option(help="A slurmd on every real node, or on one more simulated one; needs root."),
     ] = False,
     audit: Annotated[bool, typer.Option(help="Log the API requests of service accounts.")] = False,
+    data_parser: Annotated[
+        str, typer.Option(help="The only one of slurmrestd, such as v0.0.43.", show_default="all")
+    ] = "",
     kubernetes: Annotated[bool, typer.Option(help="Run the Kubernetes side.")] = True,
     slurm: Annotated[bool, typer.Option(help="Run the Slurm side.")] = True,
     feature_gate: Annotated[
@@ -108,6 +111,7 @@ def up(
         real_memory_mib=real_memory_mib,
         real_gpus=real_gpus,
         real_network=real_network,
+        data_parser=data_parser,
         dns=dns and kubernetes,
         audit=audit,
         nodes=nodes,

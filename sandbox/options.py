@@ -13,6 +13,8 @@ class Options:
     """slurmctld and slurmrestd."""
     accounting: bool = False
     """mariadb and slurmdbd too: enables sacct, accounts and limits."""
+    data_parser: str = ""
+    """The only data parser that slurmrestd shall have, such as `v0.0.43`: it then answers as an older release; default: all."""
     bridge: bool = True
     """Webhook, extender, controllers and the bridge's scheduler, from `deploy/chart`; needs both clusters."""
     nodes: int = 4
