@@ -27,6 +27,7 @@ from jobs.controller.actuator import JobActuator
 from jobs.controller.archive import Archives
 from jobs.controller.batch_jobs import BatchJobs
 from jobs.controller.submitting import BatchSubmitter
+from jobs.controller.telling import JobEvents
 from jobs.lifecycle import table
 from jobs.lifecycle.situation import JobFacts, JobPolicy
 from jobs.objects.slurmjob import SlurmJobObject
@@ -51,6 +52,7 @@ class SlurmJobLoop:
         archives: Archives,
         submitter: BatchSubmitter,
         actuator: JobActuator,
+        events: JobEvents,
         policy: JobPolicy,
         metrics: Metrics,
         set_aside: Oddities,
@@ -63,6 +65,7 @@ class SlurmJobLoop:
         self._archives = archives
         self._submitter = submitter
         self._actuator = actuator
+        self._events = events
         self._policy = policy
         self._metrics = metrics
         self._set_aside = set_aside
@@ -189,8 +192,10 @@ class SlurmJobLoop:
         if job is None:
             return
         key = WorkloadKey(job.metadata.uid)
+        self._metrics.slurm_jobs.moved(_phase(old), _phase(new))
         if new is None:
             self._gone.add(key)
+            self._events.forget(key)
             self._dwell.forget(key)
             self._submitter.forget(key)
             self._archives.forget(key)
@@ -206,6 +211,10 @@ class SlurmJobLoop:
     def _namespace(self, key: WorkloadKey) -> str:
         job = self._objects.get(key)
         return job.metadata.namespace if job else ""
+
+
+def _phase(job: SlurmJobObject | None) -> str | None:
+    return None if job is None else job.status.phase or ""
 
 
 def _depends_on(job: SlurmJobObject) -> list[str]:
