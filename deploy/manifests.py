@@ -2,6 +2,7 @@
 
 * In the chart's values, which kinds of object the extender may read, from the registration of the kinds of workload.
 * `deploy/chart/files/slurmjob.yaml`: the definition of SlurmJob, from its types.
+* `deploy/operator/crds`: the definitions of slurm-operator's kinds, from their types.
 * `deploy/manifests/slurm-bridge.yaml`: the chart's objects for those who have no helm.
 """
 
@@ -14,6 +15,7 @@ import yaml
 
 from bridge.domain import names
 from bridge.domain.workloads import kinds
+from cluster.objects.definitions import definitions
 from jobs.objects.definition import definition
 from sandbox import assets
 
@@ -22,6 +24,7 @@ FILE = DEPLOY / "manifests/slurm-bridge.yaml"
 VALUES = DEPLOY / "manifests/values.yaml"
 CHART_VALUES = DEPLOY / "chart/values.yaml"
 SLURM_JOB = DEPLOY / "chart/files/slurmjob.yaml"
+CLUSTER_KINDS = DEPLOY / "operator/crds"
 
 _KINDS = re.compile(r"(?<=^  workloadKinds:\n)(?: {4}.*\n)+", re.MULTILINE)
 """The lines of that list."""
@@ -60,6 +63,16 @@ def slurm_job() -> str:
     return f"# Generated from the types in jobs/objects: make manifests\n{text}"
 
 
+def cluster_kinds() -> dict[Path, str]:
+    """Return the definitions of slurm-operator's kinds, by file."""
+    head = "# Generated from the types in cluster/objects: make manifests\n"
+    return {
+        CLUSTER_KINDS / f"{each['metadata']['name']}.yaml": head
+        + yaml.safe_dump(each, sort_keys=False, allow_unicode=True, width=120)
+        for each in definitions()
+    }
+
+
 def rendered(helm: str) -> str:
     """The file's text."""
     chart = str(DEPLOY / "chart")
@@ -76,6 +89,8 @@ def rendered(helm: str) -> str:
 if __name__ == "__main__":
     CHART_VALUES.write_text(chart_values(CHART_VALUES.read_text()))
     SLURM_JOB.write_text(slurm_job())
+    for file, text in cluster_kinds().items():
+        file.write_text(text)
     with assets.shown(sys.stderr) as report:
         found = assets.resolve(assets.AssetName.HELM, report=report)
     FILE.write_text(rendered(str(found.bin / "helm")))

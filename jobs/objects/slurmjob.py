@@ -4,8 +4,8 @@ from typing import Final
 
 import msgspec
 
-from jobs.objects.fields import JobStruct
-from jobs.objects.metadata import JobMetadata
+from bridge.crd.fields import ObjectStruct
+from bridge.crd.metadata import ObjectMetadata
 from jobs.objects.spec import SlurmJobSpec
 from jobs.objects.status import SlurmJobStatus
 
@@ -19,10 +19,10 @@ CONTROLLER: Final = "slurm-bridge.dev/slurmjob-controller"
 """What `spec.managedBy` says of objects that are ours; absent, it means the same."""
 
 
-class SlurmJobObject(JobStruct, frozen=True):
+class SlurmJobObject(ObjectStruct, frozen=True):
     """A batch job in Kubernetes."""
 
-    metadata: JobMetadata
+    metadata: ObjectMetadata
     spec: SlurmJobSpec
     status: SlurmJobStatus = SlurmJobStatus()
 
@@ -37,15 +37,15 @@ class SlurmJobObject(JobStruct, frozen=True):
         return self.spec.managed_by in (None, CONTROLLER)
 
 
-class _Head(JobStruct, frozen=True):
-    metadata: JobMetadata
+class _Head(ObjectStruct, frozen=True):
+    metadata: ObjectMetadata
 
 
 _decoder = msgspec.json.Decoder(SlurmJobObject)
 _head = msgspec.json.Decoder(_Head)
 
 
-def read_metadata(body: bytes | msgspec.Raw) -> JobMetadata:
+def read_metadata(body: bytes | msgspec.Raw) -> ObjectMetadata:
     """Read the metadata alone, of an object that nobody has looked at yet.
 
     Raises:
