@@ -169,8 +169,8 @@ class PlacementSection(Section):
         return self
 
 
-class Webhook(Section):
-    """The admission webhook's HTTPS server."""
+class TlsServer(Section):
+    """An HTTPS server."""
 
     listen: Address = Field("0.0.0.0:8443", description="Address and port of the HTTPS server.")
     cert_file: str = Field(
@@ -181,7 +181,17 @@ class Webhook(Section):
     )
 
 
-class Extender(Webhook):
+class Webhook(TlsServer):
+    """The admission webhook's HTTPS server."""
+
+    track_fields: bool = Field(
+        default=False,
+        description="Keep metadata.managedFields, which say who wrote which field, on pods handed to Slurm. Pods "
+        "created by server-side apply always keep theirs. Without them, the API server does half the work at each write of a pod.",
+    )
+
+
+class Extender(TlsServer):
     """The scheduler extender's HTTPS server."""
 
     client_ca_file: str = Field(
