@@ -15,6 +15,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from bridge.domain import names
+from bridge.domain.model import gres
 from bridge.domain.request.rules import RESERVED
 from bridge.settings import policy as settings_policy
 from bridge.settings import reference as settings_reference
@@ -242,7 +243,7 @@ class Controllers(Section):
         (), description="Node label keys published as Slurm features; wildcards * and ?."
     )
     gpu_resources: Annotated[dict[str, str], BeforeValidator(settings_values.parse_json)] = Field(
-        default_factory=lambda: {"nvidia.com/gpu": "gpu", "amd.com/gpu": "gpu"},
+        default_factory=lambda: dict(gres.USUAL),
         description="Extended resource names and their Slurm GRES.",
     )
     gpu_type_labels: Annotated[tuple[str, ...], BeforeValidator(settings_values.split)] = Field(
