@@ -1,7 +1,7 @@
 # Everything that developers and CI run. Each target sets up what it needs; see CONTRIBUTING.md.
 PYTHON ?= python3
 BIN := .venv/bin
-SOURCES := bridge webhook extender controllers jobs sandbox benchmarks client exporter deploy docs tests
+SOURCES := bridge webhook extender controllers jobs cluster sandbox benchmarks client exporter deploy docs tests
 
 .PHONY: venv demo test test-fast coverage test-long test-real test-e2e test-releases check soak bench fmt docs site manifests lock image release clean
 
@@ -25,7 +25,7 @@ test: venv
 	$(BIN)/pytest $(or $(PYTEST_ARGS),--numprocesses $(WORKERS) --dist loadfile)
 
 # What needs no server, in about a minute and a half; without the mutants, which test the tests.
-FAST := $(addprefix tests/,architecture controllers docs domain extender jobs/script jobs/request jobs/admission jobs/identity leading process properties reconcile settings)
+FAST := $(addprefix tests/,architecture cluster/objects controllers docs domain extender jobs/script jobs/request jobs/admission jobs/identity leading process properties reconcile settings)
 test-fast: venv
 	$(BIN)/pytest --numprocesses 2 --dist worksteal --ignore tests/properties/test_mutants.py $(FAST) $(PYTEST_ARGS)
 

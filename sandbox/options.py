@@ -35,6 +35,8 @@ class Options:
     """The /16 of real nodes and their pods; default: a free one."""
     hybrid: bool = False
     """Slurm daemons beside kubelets: on every real node, or on one more simulated one; needs root."""
+    compute: int = 0
+    """Nodes with a slurmd that Kubernetes does not know: compute-0 …; they run batch scripts, and need root."""
     node_cpus: int = 8
     node_memory_mib: int = 32 * 1024
     hurried: bool = True
@@ -66,6 +68,16 @@ class Options:
     def real_node_names(self) -> tuple[str, ...]:
         """The names of the nodes with real kubelets."""
         return tuple(f"real-{number}" for number in range(self.real_nodes))
+
+    @property
+    def compute_names(self) -> tuple[str, ...]:
+        """The names of the nodes with nothing but a slurmd."""
+        return tuple(f"compute-{number}" for number in range(self.compute))
+
+    @property
+    def slurmd_names(self) -> tuple[str, ...]:
+        """The names of all nodes whose slurmd runs on this host: not of real ones."""
+        return (*filter(None, (self.hybrid_name,)), *self.compute_names)
 
     @property
     def hybrid_name(self) -> str:

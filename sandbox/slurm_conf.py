@@ -7,6 +7,7 @@ Sources: slurm.conf(5), slurmdbd.conf(5); what was measured about each is in doc
 
 import os
 import socket
+from collections.abc import Iterator
 
 from sandbox import identity
 from sandbox.identity import Identity
@@ -16,7 +17,9 @@ from sandbox.realnodes.network import Network
 
 CLUSTER = "sandbox"
 PARTITION = "slurm-bridge"
-"""The one partition, and the feature by which a node belongs to it."""
+"""The bridge's partition, and the feature by which a node belongs to it."""
+COMPUTE = "compute"
+"""The partition of the nodes that only Slurm knows. If there are any it is the default one: `sbatch` means it."""
 
 
 def authentication(instance: Instance) -> str:
@@ -50,7 +53,7 @@ SlurmctldHost={socket.gethostname()}(127.0.0.1)
 SlurmctldPort={ports["slurmctld"]}
 SlurmdPort={ports["slurmd"]}
 SlurmUser={user.name}
-SlurmdUser={identity.caller().name if instance.options.hybrid else user.name}
+SlurmdUser={identity.caller().name if instance.options.slurmd_names else user.name}
 {authentication(instance)}CredType=cred/slurm
 {unpacked}StateSaveLocation={folder / "state"}
 SlurmctldPidFile={folder / "run" / "slurmctld.pid"}
@@ -74,9 +77,8 @@ SelectTypeParameters=CR_Core_Memory
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1,default_queue_depth=10000,sched_max_job_start=0
 
 {_accounting(instance)}
-{_hybrid(instance, network)}NodeSet={PARTITION} Feature={PARTITION}
-PartitionName={PARTITION} Nodes={",".join(_members(instance))} Default=YES MaxTime=INFINITE State=UP
-"""
+{_with_slurmd(instance, network)}NodeSet={PARTITION} Feature={PARTITION}
+{_partitions(instance)}"""
 
 
 def slurmdbd_conf(instance: Instance, *, user: Identity, unpacked: str) -> str:
@@ -96,32 +98,49 @@ StorageLoc=slurm_acct
 """
 
 
-def _members(instance: Instance) -> tuple[str, ...]:
-    options = instance.options
-    return tuple(filter(None, (PARTITION, options.hybrid_name, *options.hybrid_real_names)))
-
-
-def _hybrid(instance: Instance, network: Network | None) -> str:
-    """Return the lines for nodes with a slurmd.
+def _with_slurmd(instance: Instance, network: Network | None) -> str:
+    """Return the lines for the nodes with a slurmd.
 
     The configured resources count, not this machine's.
     """
     options = instance.options
-    if not options.hybrid:
+    if not options.slurmd_names and not options.hybrid:
         return ""
-    if network is not None:
-        cores = f"Sockets=1 CoresPerSocket={os.cpu_count() or 1} ThreadsPerCore=1"
-        return "SlurmdParameters=config_overrides\n" + "".join(
-            f"NodeName={name} NodeHostname={name} NodeAddr={network.address(index)} {cores}"
-            f" RealMemory={allocatable_mib(options.real_memory_mib)} State=UNKNOWN\n"
-            for index, name in enumerate(options.hybrid_real_names)
-        )
+    size = f"Sockets=1 CoresPerSocket={options.node_cpus} ThreadsPerCore=1 RealMemory={options.node_memory_mib}"
+    where = f"NodeHostname={socket.gethostname()} NodeAddr=127.0.0.1"
+    lines = (
+        f"NodeName={name} {where} Port={instance.ports[name if name in instance.ports else 'slurmd']} {size} State=UNKNOWN\n"
+        for name in options.slurmd_names
+    )
     return f"""\
 SlurmdParameters=config_overrides
-SlurmdSpoolDir={instance.slurm / "spool"}
-SlurmdPidFile={instance.slurm / "spool" / "slurmd.pid"}
-NodeName={options.hybrid_name} NodeHostname={socket.gethostname()} NodeAddr=127.0.0.1 Sockets=1 CoresPerSocket={options.node_cpus} ThreadsPerCore=1 RealMemory={options.node_memory_mib} State=UNKNOWN
-"""
+SlurmdSpoolDir={instance.slurm / "spool" / "%n"}
+SlurmdPidFile={instance.slurm / "spool" / "%n" / "slurmd.pid"}
+{"".join((*lines, *_in_boxes(instance, network)))}"""
+
+
+def _in_boxes(instance: Instance, network: Network | None) -> Iterator[str]:
+    if network is None:
+        return
+    cores = f"Sockets=1 CoresPerSocket={os.cpu_count() or 1} ThreadsPerCore=1"
+    memory = f"RealMemory={allocatable_mib(instance.options.real_memory_mib)}"
+    for index, name in enumerate(instance.options.hybrid_real_names):
+        where = f"NodeHostname={name} NodeAddr={network.address(index)}"
+        yield f"NodeName={name} {where} {cores} {memory} State=UNKNOWN\n"
+
+
+def _partitions(instance: Instance) -> str:
+    options = instance.options
+    hybrid = filter(None, (options.hybrid_name, *options.hybrid_real_names))
+    nodes = ",".join((PARTITION, *hybrid))
+    usual = "NO" if options.compute else "YES"
+    lines = [f"PartitionName={PARTITION} Nodes={nodes} Default={usual} MaxTime=INFINITE State=UP\n"]
+    if options.compute:
+        nodes = ",".join(options.compute_names)
+        lines.append(
+            f"PartitionName={COMPUTE} Nodes={nodes} Default=YES MaxTime=INFINITE State=UP\n"
+        )
+    return "".join(lines)
 
 
 def _accounting(instance: Instance) -> str:

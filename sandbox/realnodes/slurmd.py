@@ -4,6 +4,7 @@ It reaches slurmctld through the relay at the bridge's address, and slurmctld re
 node's own. It leaves cgroups alone.
 """
 
+import re
 import shlex
 import socket
 from pathlib import Path
@@ -15,6 +16,8 @@ from sandbox.instance import Instance, write_private
 from sandbox.realnodes.network import Network
 
 ETC = Path("/etc/slurm")
+_FOLDERS = re.compile(r"^Slurmd(SpoolDir|PidFile)=.*\n", re.MULTILINE)
+"""Those on the host."""
 _PLAIN_FILES = ("passwd", "group")
 
 
@@ -58,6 +61,7 @@ def configuration(text: str, network: Network) -> str:
     text = text.replace(
         f"SlurmctldHost={host}(127.0.0.1)", f"SlurmctldHost={host}({network.gateway})"
     )
+    text = _FOLDERS.sub("", text)
     folders = "SlurmdSpoolDir=/var/spool/slurmd\nSlurmdPidFile=/run/slurmd.pid\n"
     return f"{text}{folders}DebugFlags=NO_CONF_HASH\n"
 

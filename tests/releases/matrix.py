@@ -6,7 +6,7 @@ from dataclasses import dataclass
 LIFE = "tests/integration/test_life_of_a_pod.py"
 """A pod's whole life through all programs."""
 OF_KUBERNETES = (LIFE, "tests/chart/test_policies.py")
-OF_PYTHON = (LIFE, "tests/domain", "tests/webhook", "tests/extender")
+OF_PYTHON = (LIFE, "tests/webhook")
 DATA_PARSERS = ("v0.0.43", "v0.0.44", "v0.0.45")
 PYTHONS = tuple(f"3.{minor}" for minor in range(11, 16))
 """From the oldest we support to one that is not out yet; those that PATH has are run."""
