@@ -80,6 +80,11 @@ class Options:
         return (*filter(None, (self.hybrid_name,)), *self.compute_names)
 
     @property
+    def runs_jobs(self) -> bool:
+        """Whether any node has a slurmd."""
+        return self.hybrid or self.compute > 0
+
+    @property
     def hybrid_name(self) -> str:
         """The name of the simulated node with a slurmd, the same in both clusters; "" for none."""
         return "hybrid-0" if self.hybrid and not self.real_nodes else ""

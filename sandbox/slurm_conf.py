@@ -53,7 +53,7 @@ SlurmctldHost={socket.gethostname()}(127.0.0.1)
 SlurmctldPort={ports["slurmctld"]}
 SlurmdPort={ports["slurmd"]}
 SlurmUser={user.name}
-SlurmdUser={identity.caller().name if instance.options.slurmd_names else user.name}
+SlurmdUser={identity.caller().name if instance.options.runs_jobs else user.name}
 {authentication(instance)}CredType=cred/slurm
 {unpacked}StateSaveLocation={folder / "state"}
 SlurmctldPidFile={folder / "run" / "slurmctld.pid"}
@@ -104,7 +104,7 @@ def _with_slurmd(instance: Instance, network: Network | None) -> str:
     The configured resources count, not this machine's.
     """
     options = instance.options
-    if not options.slurmd_names and not options.hybrid:
+    if not options.runs_jobs:
         return ""
     size = f"Sockets=1 CoresPerSocket={options.node_cpus} ThreadsPerCore=1 RealMemory={options.node_memory_mib}"
     where = f"NodeHostname={socket.gethostname()} NodeAddr=127.0.0.1"

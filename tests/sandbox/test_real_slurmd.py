@@ -20,7 +20,7 @@ def instance(**options: object) -> Instance:
 
 
 def conf(of: Instance, network: Network | None) -> str:
-    return slurm_conf.slurm_conf(of, user=identity.ROOT, unpacked="", network=network)
+    return slurm_conf.slurm_conf(of, user=identity.SERVERS, unpacked="", network=network)
 
 
 def test_every_real_node_has_a_slurmd_at_its_own_address_and_no_simulated_one_is_added() -> None:
@@ -39,6 +39,7 @@ def test_every_real_node_has_a_slurmd_at_its_own_address_and_no_simulated_one_is
             assert said in line.split()
     assert "Nodes=slurm-bridge,real-0,real-1 " in text
     assert "hybrid-0" not in text
+    assert f"SlurmdUser={identity.caller().name}\n" in text
     assert slurmd.hosts(two, NETWORK) == tuple(
         f"{NETWORK.address(index)} real-{index}" for index in range(2)
     )
