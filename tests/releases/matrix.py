@@ -81,7 +81,7 @@ def page(outcomes: Iterable[Outcome], beside: Mapping[str, str]) -> str:
             "",
             "A data parser is what slurmrestd of that release speaks: v0.0.43 Slurm 25.05, v0.0.44 Slurm 25.11, v0.0.45 Slurm 26.05.",
             "It is the newest slurmrestd that speaks it here, restricted to that one. The daemons of older releases were not run: no distribution ships them.",
-            "With v0.0.43, which cannot create nodes, `scontrol create` does it, as [On a cluster](install.md) says.",
+            "v0.0.43 cannot create nodes: the sandbox does it with `scontrol create` first.",
             "",
         )
     )
