@@ -1,9 +1,7 @@
 """Slurm: keys and configuration, slurmctld and slurmrestd as parts, and its commands for PATH."""
 
-import os
 import secrets
 import shlex
-import subprocess
 from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
@@ -18,7 +16,6 @@ from sandbox.part import Part
 from sandbox.realnodes import slurmd as real_slurmd
 from sandbox.realnodes.network import Network
 
-_CREATES_NO_NODES = "v0.0.43"
 COMMANDS = (
     "sacct",
     "sacctmgr",
@@ -116,15 +113,6 @@ def _populate(instance: Instance) -> None:
         slurm_rest.create_associations(instance)
     if not instance.options.bridge:  # otherwise the node controller registers them
         slurm_rest.create_nodes(instance)
-    elif instance.options.data_parser == _CREATES_NO_NODES:  # as an administrator would
-        by_root = {
-            "PATH": os.defpath,
-            "SLURM_CONF": str(instance.slurm_conf),
-            "SLURM_JWT": slurm_rest.token_file(instance).read_text(),
-        }
-        for name in instance.options.node_names:
-            conf = slurm_rest.node_conf(instance, name).split()
-            subprocess.run((instance.bin / "scontrol", "create", *conf), env=by_root, check=True)
 
 
 def daemon_environment(instance: Instance, asset: Asset) -> dict[str, str]:

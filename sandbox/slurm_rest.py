@@ -51,7 +51,7 @@ def create_nodes(instance: Instance) -> None:
     """
     for name in instance.options.node_names:
         _post(
-            instance, f"slurm/{_api(instance)}/new/node/", {"node_conf": node_conf(instance, name)}
+            instance, f"slurm/{_api(instance)}/new/node/", {"node_conf": _node_conf(instance, name)}
         )
 
 
@@ -77,8 +77,7 @@ def create_associations(instance: Instance) -> None:
     )
 
 
-def node_conf(instance: Instance, name: str) -> str:
-    """Return an external node's line of slurm.conf."""
+def _node_conf(instance: Instance, name: str) -> str:
     options = instance.options
     files = ",".join(f"file=gpu-{number}" for number in range(options.node_gpus))
     settings = [
