@@ -33,6 +33,8 @@ class Options:
     """The /16 of real nodes and their pods; default: a free one."""
     hybrid: bool = False
     """One more node, with a slurmd as well as a kubelet; needs root."""
+    hybrid_gpus: int = 0
+    """Fake GPUs of that node, the same in slurmd's gres.conf and in Kubernetes."""
     node_cpus: int = 8
     node_memory_mib: int = 32 * 1024
     hurried: bool = True

@@ -6,6 +6,7 @@ Sources: slurm.conf(5), slurmdbd.conf(5); what was measured about each is in doc
 """
 
 import socket
+from pathlib import Path
 
 from sandbox import identity
 from sandbox.identity import Identity
@@ -90,6 +91,19 @@ StorageLoc=slurm_acct
 """
 
 
+def gres_conf(instance: Instance) -> str:
+    """Return gres.conf for the node with a slurmd: files that stand for devices, created by it."""
+    count = instance.options.hybrid_gpus
+    if not count:
+        return ""
+    return f"Name=gpu File={device(instance)}[0-{count - 1}]\n"
+
+
+def device(instance: Instance) -> Path:
+    """Return the path of that node's devices, without their index."""
+    return instance.slurm / "spool" / "gpu"
+
+
 def _hybrid(instance: Instance) -> str:
     """Return the lines for a node with a slurmd.
 
@@ -102,7 +116,7 @@ def _hybrid(instance: Instance) -> str:
 SlurmdParameters=config_overrides
 SlurmdSpoolDir={instance.slurm / "spool"}
 SlurmdPidFile={instance.slurm / "spool" / "slurmd.pid"}
-NodeName={options.hybrid_name} NodeHostname={socket.gethostname()} NodeAddr=127.0.0.1 Sockets=1 CoresPerSocket={options.node_cpus} ThreadsPerCore=1 RealMemory={options.node_memory_mib} State=UNKNOWN
+NodeName={options.hybrid_name} NodeHostname={socket.gethostname()} NodeAddr=127.0.0.1 Sockets=1 CoresPerSocket={options.node_cpus} ThreadsPerCore=1 RealMemory={options.node_memory_mib}{f" Gres=gpu:{options.hybrid_gpus}" if options.hybrid_gpus else ""} State=UNKNOWN
 """
 
 

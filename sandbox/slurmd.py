@@ -11,7 +11,7 @@ import signal
 from functools import partial
 from pathlib import Path
 
-from sandbox import identity, probes, slurm
+from sandbox import identity, probes, slurm, slurm_conf
 from sandbox.assets import Asset
 from sandbox.errors import SandboxError
 from sandbox.instance import Instance, make_folder
@@ -46,6 +46,9 @@ def prepare(instance: Instance) -> None:
     text = text.replace("AuthInfo=disable_sack\n", "")
     _conf(instance).write_text(f"{text}DebugFlags=NO_CONF_HASH\n")
     (_conf(instance).parent / "cgroup.conf").write_text("CgroupPlugin=disabled\n")
+    (_conf(instance).parent / "gres.conf").write_text(slurm_conf.gres_conf(instance))
+    for index in range(instance.options.hybrid_gpus):
+        Path(f"{slurm_conf.device(instance)}{index}").touch()
 
 
 def part(instance: Instance, asset: Asset) -> Part:

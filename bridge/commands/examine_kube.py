@@ -13,8 +13,8 @@ from bridge.commands.installation import OURS, Installation, config_map, exclude
 from bridge.domain import names
 from bridge.domain.diagnosis.doctor.kube import PROGRAMS, KubeFacts
 from bridge.domain.diagnosis.doctor.rights import RIGHTS, Right
-from bridge.domain.ids import ClusterId
-from bridge.domain.model.nodes import KubeNodeFacts
+from bridge.domain.ids import ClusterId, KubeNode
+from bridge.domain.model.nodes import KubeNodeFacts, is_hybrid
 from bridge.domain.observation import clocks
 from bridge.kube import decode, lists, paths
 from bridge.kube.client import KubeClient
@@ -26,6 +26,21 @@ T = TypeVar("T")
 
 _DRY_RUN = {"dryRun": "All"}
 
+_MOST_KUBELETS = 50
+"""Each that is dead costs a time-out, all of them at once."""
+
+
+class _KubeletConfig(msgspec.Struct, rename="camel"):
+    """`kubelet.config.k8s.io/v1beta1 KubeletConfiguration`."""
+
+    cpu_manager_policy: str = "none"
+
+
+class _Configz(msgspec.Struct):
+    """The answer of a kubelet's `/configz`."""
+
+    kubeletconfig: _KubeletConfig
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeExamined:
@@ -36,6 +51,8 @@ class KubeExamined:
     """The defaults if they may not be read or are invalid."""
     nodes: Sequence[KubeNodeFacts]
     cluster: ClusterId | None
+    cpu_managers: Mapping[KubeNode, str]
+    """The CPU manager policy of each hybrid node's kubelet that may be asked and answers."""
 
 
 class KubeExaminer:
@@ -92,6 +109,7 @@ class KubeExaminer:
             settings=settings,
             nodes=nodes,
             cluster=installed.cluster,
+            cpu_managers=await self._cpu_managers(nodes),
         )
 
     # -- what the chart installed -----------------------------------------------------------------
@@ -205,6 +223,19 @@ class KubeExaminer:
             age_s = (self._now() - renewed).total_seconds() + skew_s
             ages[program] = max(age_s - spec["leaseDurationSeconds"], 0.0)
         return ages
+
+    async def _cpu_managers(self, nodes: Sequence[KubeNodeFacts]) -> Mapping[KubeNode, str]:
+        hybrid = [node.name for node in nodes if is_hybrid(node)][:_MOST_KUBELETS]
+        answers = await gather(*map(self._cpu_manager, hybrid))
+        return {name: found for name, found in zip(hybrid, answers, strict=True) if found}
+
+    async def _cpu_manager(self, name: KubeNode) -> str:
+        try:
+            path = f"{paths.collection('v1', 'nodes')}{paths.of(name)}/proxy/configz"
+            body = await self._client.request("GET", path)
+            return msgspec.json.decode(body, type=_Configz).kubeletconfig.cpu_manager_policy
+        except (KubeError, msgspec.MsgspecError):
+            return ""
 
     # -- rights, and the rest ---------------------------------------------------------------------
 

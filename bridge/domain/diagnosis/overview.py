@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from bridge.domain import names
+from bridge.domain.devices import exactness
 from bridge.domain.ids import KubeNode, SlurmNode
 from bridge.domain.model import nodes, others
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.model.pods import BoundPod
-from bridge.domain.request import exactness
 
 _CLOSED = frozenset({"DRAIN", "DRAINING", "DRAINED", "DOWN", "FAIL", "FAILING", "NOT_RESPONDING"})
 """States in which Slurm starts nothing on a node."""
