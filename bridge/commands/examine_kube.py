@@ -226,16 +226,8 @@ class KubeExaminer:
 
     async def _cpu_managers(self, nodes: Sequence[KubeNodeFacts]) -> Mapping[KubeNode, str]:
         hybrid = [node.name for node in nodes if is_hybrid(node)][:_MOST_KUBELETS]
-        answers = await gather(*map(self._cpu_manager, hybrid))
+        answers = await gather(*(cpu_manager(self._client, name) for name in hybrid))
         return {name: found for name, found in zip(hybrid, answers, strict=True) if found}
-
-    async def _cpu_manager(self, name: KubeNode) -> str:
-        try:
-            path = f"{paths.collection('v1', 'nodes')}{paths.of(name)}/proxy/configz"
-            body = await self._client.request("GET", path)
-            return msgspec.json.decode(body, type=_Configz).kubeletconfig.cpu_manager_policy
-        except (KubeError, msgspec.MsgspecError):
-            return ""
 
     # -- rights, and the rest ---------------------------------------------------------------------
 
@@ -277,6 +269,16 @@ class KubeExaminer:
 
     async def _get(self, path: str, **params: str) -> Any:
         return msgspec.json.decode(await self._client.request("GET", path, params=params))
+
+
+async def cpu_manager(client: KubeClient, name: KubeNode) -> str:
+    """Return the CPU manager policy of a node's kubelet; "" if it may not be asked or does not answer."""
+    try:
+        path = f"{paths.collection('v1', 'nodes')}{paths.of(name)}/proxy/configz"
+        body = await client.request("GET", path)
+        return msgspec.json.decode(body, type=_Configz).kubeletconfig.cpu_manager_policy
+    except (KubeError, msgspec.MsgspecError):
+        return ""
 
 
 def _tolerates(toleration: Json) -> bool:

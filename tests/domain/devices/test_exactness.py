@@ -127,6 +127,23 @@ def test_a_guaranteed_pod_keeps_off_a_hybrid_node_whose_kubelet_pins_cores(
     assert is_placed is (why == ""), why
 
 
+@pytest.mark.parametrize(
+    ("labels", "slurm_gres", "expected"),
+    [
+        (HYBRID, "gpu:a100:4", "pods of others hold 1 gpu, and slurmd may give a job the same"),
+        (HYBRID, "nic:4", ""),
+        (HYBRID, None, ""),
+        ({}, "gpu:4", ""),
+    ],
+)
+def test_devices_of_others_that_slurmd_may_give_away_are_named(
+    labels: dict[str, str], slurm_gres: str | None, expected: str
+) -> None:
+    others = placing.demands(**{"nvidia.com/gpu": "1"})
+
+    assert expected == exactness.unguarded(others, node(labels, gpu=4), slurm_gres, GPUS)
+
+
 def test_a_pod_with_a_device_keeps_off_hybrid_nodes_where_slurmd_hands_out_devices_too() -> None:
     hybrid = {names.HYBRID_NODE_LABEL: "true"}
     around = candidates.pool(
