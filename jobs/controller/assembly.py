@@ -20,6 +20,7 @@ from jobs.controller import dependencies
 from jobs.controller.actuator import JobActuator
 from jobs.controller.archive import Archives
 from jobs.controller.batch_jobs import BatchJobs
+from jobs.controller.companions import Companions, CompanionWatch
 from jobs.controller.loop import SlurmJobLoop
 from jobs.controller.preparing import Preparer
 from jobs.controller.resource import SLURM_JOBS
@@ -41,6 +42,8 @@ class SlurmJobs:
         self._policy = policy
         self._objects: Cache[SlurmJobObject] = Cache(SLURM_JOBS, program.set_aside)
         self._by_name = self._objects.index(lambda job: [job.full_name])
+        has_companions = program.settings.slurm_jobs.has_companions
+        self._companions = CompanionWatch(program) if has_companions else None
 
     def parts(self) -> tuple[Service, ...]:
         """Return the services of every replica; readiness depends on the watch."""
@@ -60,6 +63,7 @@ class SlurmJobs:
         return (
             Service(name="policy", run=self._policy.run),
             Service(name="slurm jobs", run=run),
+            *([self._companions.part()] if self._companions else []),
         )
 
     async def control(self, term: Leadership, stop: asyncio.Event) -> None:
@@ -106,7 +110,13 @@ class SlurmJobs:
             metrics=program.metrics,
             set_aside=program.set_aside,
         )
-        await loop.run(stop, workers=_WORKERS)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(loop.run(stop, workers=_WORKERS))
+            if self._companions is not None:
+                companions = Companions(
+                    program, self._companions, objects=self._objects, batch_jobs=batch_jobs
+                )
+                group.create_task(companions.run(stop))
 
     def _preparer(self) -> Preparer:
         program = self._program
