@@ -5,7 +5,6 @@ from typing import Any, Final
 from bridge.domain import names
 from jobs.companions import due
 from jobs.companions.due import Account
-from jobs.objects import slurmjob
 from jobs.objects.slurmjob import SlurmJobObject
 
 VOLUME: Final = "/volume"
@@ -43,8 +42,8 @@ def manifest(job: SlurmJobObject, account: Account, image: str) -> dict[str, Any
             "annotations": {names.FOLLOWS_ANNOTATION: str(job.status.job_id)},
             "ownerReferences": [
                 {
-                    "apiVersion": slurmjob.API_VERSION,
-                    "kind": slurmjob.KIND,
+                    "apiVersion": job.resource.api_version,
+                    "kind": job.resource.kind,
                     "name": job.metadata.name,
                     "uid": job.metadata.uid,
                     "controller": True,

@@ -13,6 +13,8 @@ import msgspec
 import structlog
 from structlog.contextvars import bind_contextvars
 
+from bridge.crd.fields import ObjectStruct
+from bridge.crd.metadata import ObjectMetadata
 from bridge.domain import names
 from bridge.domain.ids import WorkloadKey
 from bridge.domain.model.batch import BatchJob
@@ -30,8 +32,7 @@ from bridge.reconcile.program import Program
 from jobs.companions import due, pod
 from jobs.companions.due import Account, Companion, LogFacts, LogStep
 from jobs.controller.batch_jobs import BatchJobs
-from jobs.objects.fields import JobStruct
-from jobs.objects.metadata import JobMetadata
+from jobs.controller.caches import JobCaches
 from jobs.objects.slurmjob import SlurmJobObject
 
 _log = structlog.get_logger(__name__)
@@ -43,14 +44,14 @@ _SOON: Final = timedelta(seconds=2)
 _OVER: Final = ("Succeeded", "Failed")
 
 
-class _Status(JobStruct, frozen=True):
+class _Status(ObjectStruct, frozen=True):
     phase: str = ""
 
 
-class CompanionPod(JobStruct, frozen=True):
+class CompanionPod(ObjectStruct, frozen=True):
     """What is read of a companion."""
 
-    metadata: JobMetadata
+    metadata: ObjectMetadata
     status: _Status = _Status()
 
     @property
@@ -135,7 +136,7 @@ class Companions:
         program: Program,
         watch: CompanionWatch,
         *,
-        objects: Cache[SlurmJobObject],
+        objects: JobCaches,
         batch_jobs: BatchJobs,
     ) -> None:
         self._program = program

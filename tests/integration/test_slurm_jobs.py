@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from bridge.commands import plugin
 from bridge.domain import names
 from sandbox.api import ApiError
 from sandbox.chart import BATCH_USER
@@ -68,6 +70,22 @@ class Namespace:
             sandbox=self.sandbox,
         )
         return self.status(name)
+
+    def events(self, name: str) -> set[str]:
+        """The reasons of the Events about it."""
+        path = f"/api/v1/namespaces/{self.name}/events"
+        selected = f"involvedObject.name={name},involvedObject.kind=SlurmJob"
+        return {
+            each["reason"] for each in self.sandbox.admin.get(path, fieldSelector=selected)["items"]
+        }
+
+    def why(self, name: str) -> str:
+        """What `kubectl slurm why` says, on one line."""
+        arguments = ["why", f"{self.name}/{name}"]
+        done = CliRunner().invoke(
+            plugin.app(), arguments, env={**self.sandbox.env, "COLUMNS": "400"}
+        )
+        return " ".join(done.stdout.split())
 
     def accounted(self, name: str) -> list[list[str]]:
         """Id, state and exit code of every job of that name that slurmdbd has."""
@@ -198,3 +216,42 @@ def test_a_script_that_is_not_there_is_told(namespace: Namespace) -> None:
         return ("False", "ScriptMissing") == told.get("Submitted")
 
     wait_until(is_told, PATIENCE_S, sandbox=namespace.sandbox)
+
+
+def test_what_goes_wrong_is_told_in_status_event_and_why(namespace: Namespace) -> None:
+    """Each bad case: what is done to the job once it runs, the reason, and words of `why`."""
+    run = namespace.sandbox.run
+    namespace.create("nowhere", "true", options={"partition": "none-such"})
+    namespace.create("unopened", "true", options={"output": "/proc/none/out"})
+    namespace.create("cancelled", "sleep 300")
+    namespace.create("requeued", "sleep 300")
+    namespace.create("held", "true", options={"hold": True})
+    for name in ("cancelled", "requeued"):
+        namespace.await_phase(name, "Running")
+    run("scancel", str(namespace.status("cancelled")["jobId"]))
+    run("scontrol", "requeuehold", str(namespace.status("requeued")["jobId"]))
+
+    expected = {
+        "nowhere": ("Pending", "SubmitRefused", "SubmitRefused", "has no job in Slurm"),
+        "unopened": ("Failed", "OutputFailed", "OutputFailed", "has failed"),
+        "cancelled": ("Failed", "Cancelled", "Cancelled", "who cancelled it"),
+        "requeued": ("Pending", "JobHeldUser", "Requeued", "scontrol release"),
+        "held": ("Pending", "JobHeldUser", "JobHeldUser", "its user holds it"),
+    }
+
+    def found() -> dict[str, tuple[str | None, str | None]]:
+        told = {name: namespace.status(name) for name in expected}
+        return {name: (each.get("phase"), each.get("reason")) for name, each in told.items()}
+
+    wanted = {name: (phase, reason) for name, (phase, reason, _, _) in expected.items()}
+    wait_until(lambda: found() == wanted, PATIENCE_S, sandbox=namespace.sandbox)
+    missing = {name: event for name, (_, _, event, _) in expected.items()}
+    wait_until(
+        lambda: all(event in namespace.events(name) for name, event in missing.items()),
+        PATIENCE_S,
+        sandbox=namespace.sandbox,
+    )
+    for name, (_, _, _, words) in expected.items():
+        assert words in namespace.why(name)
+    assert "partition" in namespace.why("nowhere")
+    assert len(namespace.accounted("cancelled")) == 1

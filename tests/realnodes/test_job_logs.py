@@ -50,7 +50,7 @@ def _files() -> Iterator[Entry]:
     (python,) = assets.resolve_all([AssetName.PYTHON], report=lambda _: None).values()
     assert isinstance(python, Asset)
     assert python.root is not None
-    yield from base.entries(python.root, "python3.13")
+    yield from base.entries(python.root, "python3.13", {})
     for path in ("__init__.py", "companions/__init__.py", "companions/follower.py"):
         to = f"usr/lib/python3/dist-packages/jobs/{path}"
         yield Entry(path=to, data=(JOBS / path).read_bytes(), mode=0o644)
