@@ -56,7 +56,7 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Companion:
+class LogCompanion:
     """A companion as the API server has it."""
 
     job_id: str
@@ -72,7 +72,7 @@ class LogFacts:
     """Everything that the decision depends on."""
 
     job: SlurmJobObject
-    companion: Companion | None
+    companion: LogCompanion | None
     now: datetime
 
 
@@ -111,7 +111,7 @@ def row_of(job: SlurmJobObject, now: datetime) -> LogRow:
             return LogRow.WAITING
 
 
-def column_of(job: SlurmJobObject, companion: Companion | None) -> LogColumn:
+def column_of(job: SlurmJobObject, companion: LogCompanion | None) -> LogColumn:
     """Derive which companion is there."""
     if companion is None:
         return LogColumn.NONE

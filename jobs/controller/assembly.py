@@ -23,7 +23,7 @@ from jobs.controller.actuator import JobActuator
 from jobs.controller.archive import Archives
 from jobs.controller.batch_jobs import BatchJobs
 from jobs.controller.caches import JobCaches
-from jobs.controller.companions import Companions, CompanionWatch
+from jobs.controller.companions import CompanionWatch, LogCompanions
 from jobs.controller.loop import SlurmJobLoop
 from jobs.controller.preparing import Preparer
 from jobs.controller.submitting import BatchSubmitter
@@ -126,7 +126,7 @@ class SlurmJobs:
         async with asyncio.TaskGroup() as group:
             group.create_task(loop.run(stop, workers=_WORKERS))
             if self._companions is not None:
-                companions = Companions(
+                companions = LogCompanions(
                     program, self._companions, objects=self._objects, batch_jobs=batch_jobs
                 )
                 group.create_task(companions.run(stop))

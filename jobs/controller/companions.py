@@ -1,6 +1,6 @@
 """Make, tell and remove companions, as `jobs.companions.due` decides: gather, decide, act.
 
-A queue of its own: whatever becomes of a companion, the job and its status do not wait for it. Companions are made as
+A queue of its own: whatever becomes of a companion, the job and its status do not wait for it. LogCompanions are made as
 a service account of their own (`slurm_jobs.companion_account`), by which webhook and policies know them; all else is done as ourselves.
 """
 
@@ -30,7 +30,7 @@ from bridge.process import liveness
 from bridge.process.lifetime import Service
 from bridge.reconcile.program import Program
 from jobs.companions import due, pod
-from jobs.companions.due import Account, Companion, LogFacts, LogStep
+from jobs.companions.due import Account, LogCompanion, LogFacts, LogStep
 from jobs.controller.batch_jobs import BatchJobs
 from jobs.controller.caches import JobCaches
 from jobs.objects.slurmjob import SlurmJobObject
@@ -60,10 +60,10 @@ class CompanionPod(ObjectStruct, frozen=True):
         return WorkloadKey(self.metadata.controller_uid)
 
     @property
-    def facts(self) -> Companion:
+    def facts(self) -> LogCompanion:
         """What decisions depend on."""
         said = self.metadata.annotations
-        return Companion(
+        return LogCompanion(
             job_id=said.get(names.FOLLOWS_ANNOTATION, ""),
             ended=said.get(names.ENDED_ANNOTATION, ""),
             is_over=self.status.phase in _OVER or self.metadata.deletion_timestamp is not None,
@@ -128,7 +128,7 @@ class CompanionWatch:
         return Service(name="companions", run=run)
 
 
-class Companions:
+class LogCompanions:
     """Sees to the companions during one term of leadership."""
 
     def __init__(

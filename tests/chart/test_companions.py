@@ -15,7 +15,7 @@ from jobs.companions.due import Account
 from sandbox.client import Sandbox
 from tests.chart.policed import RELEASE, Cluster, pods, policed, refusal
 from tests.chart.rendering import Manifest
-from tests.jobs.companions.test_due import job
+from tests.jobs.companions.outputs import job
 
 RULES = [{"name": "people", "match": {"kinds": ["SlurmJob"]}, "user": "{user}"}]
 SERVED = {"config": {"slurm_jobs": {"enabled": True}, "policy": {"rules": RULES}}}

@@ -5,7 +5,7 @@ import pytest
 from bridge.commands.batch.logs import why_not
 from jobs.objects.slurmjob import SlurmJobObject
 from jobs.objects.status import ArrayTasks, JobOutputs
-from tests.jobs.companions.test_due import job
+from tests.jobs.companions.outputs import job
 
 HOME = JobOutputs(stdout="/home/alice/o", stderr="/home/alice/e")
 

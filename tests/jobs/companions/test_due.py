@@ -2,39 +2,24 @@
 
 from datetime import timedelta
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.domain import names
 from jobs.companions import due, pod, volume
-from jobs.companions.due import Account, Companion, LogFacts, LogStep
+from jobs.companions.due import Account, LogCompanion, LogFacts, LogStep
 from jobs.objects.slurmjob import SlurmJobObject
-from jobs.objects.spec import JobOutput
-from jobs.objects.status import ArrayTasks, JobOutputs, JobPhase, SlurmJobStatus
-from tests.jobs.lifecycle.situations import NOW, UID, slurm_job
-
-ALICE = Account(uid=64101, gid=64101)
-OUTPUT = JobOutput(claim_name="scratch", cluster_path="/scratch")
+from jobs.objects.status import ArrayTasks, JobOutputs, JobPhase
+from tests.jobs.companions.outputs import ALICE, job
+from tests.jobs.lifecycle.situations import NOW, UID
 
 
-def job(phase: JobPhase = "Running", *, asks: bool = True, **status: object) -> SlurmJobObject:
-    told = SlurmJobStatus(
-        phase=phase,
-        job_id=7,
-        end_time=NOW if phase in ("Succeeded", "Failed") else None,
-        outputs=JobOutputs(stdout="/scratch/alice/7.out", stderr="/scratch/alice/7.out"),
-    )
-    told = msgspec.structs.replace(told, **status)
-    return slurm_job(status=told, output=OUTPUT if asks else None)
+def follower(job_id: str = "7", **changes: object) -> LogCompanion:
+    return LogCompanion(job_id=job_id, **changes)  # type: ignore[arg-type]  # by their names
 
 
-def follower(job_id: str = "7", **changes: object) -> Companion:
-    return Companion(job_id=job_id, **changes)  # type: ignore[arg-type]  # by their names
-
-
-def step(found: SlurmJobObject, companion: Companion | None, *, later_s: float = 0) -> LogStep:
+def step(found: SlurmJobObject, companion: LogCompanion | None, *, later_s: float = 0) -> LogStep:
     return due.step(LogFacts(job=found, companion=companion, now=NOW + timedelta(seconds=later_s)))
 
 
@@ -55,7 +40,7 @@ def step(found: SlurmJobObject, companion: Companion | None, *, later_s: float =
     ],
 )
 def test_a_companion_is_there_when_there_is_something_to_follow(
-    found: SlurmJobObject, companion: Companion | None, wanted: LogStep
+    found: SlurmJobObject, companion: LogCompanion | None, wanted: LogStep
 ) -> None:
     assert wanted is step(found, companion)
 
@@ -80,7 +65,7 @@ def test_a_job_that_ended_long_ago_gets_none_but_its_own_is_told() -> None:
     st.integers(0, 10_000),
 )
 def test_what_is_done_leads_to_rest(
-    phase: JobPhase, companion: Companion | None, asks: bool, later_s: int
+    phase: JobPhase, companion: LogCompanion | None, asks: bool, later_s: int
 ) -> None:
     """No step repeats itself, so a companion is neither made again and again nor told twice."""
     found = job(phase, asks=asks)
