@@ -124,13 +124,16 @@ class KubeExaminer:
     async def _webhooks(self) -> frozenset[str]:
         """Return the webhooks found.
 
-        A policy may mutate instead of one (`admission.mutate: policy`).
+        A policy may mutate instead of one (`admission.mutate: policy`), and one may validate, too
+        (`admission.calls: one`).
         """
         group = "admissionregistration.k8s.io/v1"
-        found = {
-            kind: bool(await self._ours(group, f"{kind}webhookconfigurations"))
+        there = {
+            kind: await self._ours(group, f"{kind}webhookconfigurations")
             for kind in ("mutating", "validating")
         }
+        found = {kind: bool(those) for kind, those in there.items()}
+        found["validating"] |= any(map(_does_both, there["mutating"]))
         if not found["mutating"]:
             policies = self._ours(group, "mutatingadmissionpolicies")
             found["mutating"] = bool(await self._readable(policies))
@@ -285,3 +288,10 @@ def _tolerates(toleration: Json) -> bool:
     """Return whether it tolerates the managed-node taint, as policy `daemonsets` judges it."""
     is_ours = toleration.get("key", "") in ("", names.MANAGED_NODE_TAINT)
     return is_ours and toleration.get("effect", "") in ("", "NoSchedule", "NoExecute")
+
+
+def _does_both(configuration: Json) -> bool:
+    """Return whether this mutating configuration validates pods, too: it is asked again after others."""
+    return any(
+        hook.get("reinvocationPolicy") == "IfNeeded" for hook in configuration.get("webhooks", ())
+    )

@@ -50,6 +50,10 @@ GATE = "slurm-bridge.dev/placement"
 FINALIZER = "slurm-bridge.dev/placeholder"
 """Pod finalizer: a placeholder may exist."""
 
+BRIDGED_LABEL = "slurm-bridge.dev/bridged"
+"""Pod label, "true": handed to Slurm. The API server shows the policy that guards such pods no
+others, except where an older release may have left some."""
+
 SLURM_JOB_FINALIZER = "slurm-bridge.dev/slurm-job"
 """SlurmJob finalizer: a Slurm job of it may exist."""
 
