@@ -293,6 +293,7 @@ def flags(options: Options) -> tuple[str, ...]:
         *(f"--{name}" if getattr(options, name) else f"--no-{name}" for name in switches),
         *(f"--{name.replace('_', '-')}={getattr(options, name)}" for name in numbers),
         f"--real-network={options.real_network}",
+        f"--data-parser={options.data_parser}",
         f"--workloads={','.join(options.workloads)}",
         *(f"--set={setting}" for setting in options.settings),
         *(f"--feature-gate={gate}" for gate in options.feature_gates),

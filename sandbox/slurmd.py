@@ -80,7 +80,7 @@ def prepare(instance: Instance, asset: Asset) -> None:
 def parts(instance: Instance, asset: Asset) -> tuple[Part, ...]:
     """Return the slurmds; a node's part has the node's name, but the hybrid one's is called slurmd."""
     options = instance.options
-    hybrid = (_part(instance, asset, "slurmd", options.hybrid_name),) if options.hybrid else ()
+    hybrid = (_part(instance, asset, "slurmd", options.hybrid_name),) if options.hybrid_name else ()
     return (*hybrid, *(_part(instance, asset, name, name) for name in options.compute_names))
 
 

@@ -56,5 +56,6 @@ done
 keep kubelet kubelet --config=/etc/kubernetes/kubelet.json --kubeconfig=/etc/kubernetes/kubelet.kubeconfig --hostname-override="$NAME" --node-ip="$ADDRESS" --v=2 & keepers+=" $!"
 keep kube-proxy kube-proxy --config=/etc/kubernetes/proxy.json --hostname-override="$NAME" & keepers+=" $!"
 [ "$GPUS" -gt 0 ] && { keep fake-gpus fake-gpus --count="$GPUS" & keepers+=" $!"; }
+[ -e /etc/slurm/slurmd.sh ] && { mkdir -p /var/spool/slurmd; keep slurmd sh /etc/slurm/slurmd.sh & keepers+=" $!"; }
 trap power_off TERM
 while :; do wait; done
