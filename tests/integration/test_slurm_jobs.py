@@ -1,8 +1,10 @@
 """SlurmJobs on a real slurmd: real scripts run once, end as they end, and are cancelled when they should be."""
 
+import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from sandbox.client import Sandbox
 from sandbox.options import Options
 from tests import faults
 from tests.fault_bench import FaultBench, fault_bench
+from tests.integration.old_manifests import containers_pretended, run_published
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 
 PATIENCE_S = 60.0
@@ -88,7 +91,10 @@ def sandbox() -> Iterator[Sandbox]:
         hybrid=True,
         nodes=0,
         accounting=True,
-        settings=("slurm_jobs.enabled=true", f"policy.rules={RULES}"),
+        settings=(
+            *("slurm_jobs.enabled=true", "sylabs.enabled=true", f"policy.rules={RULES}"),
+            f"sylabs.ssh_rules={json.dumps({'vagrant': 'batch'})}",
+        ),
     )
     with running_sandbox(options) as running:
         yield running
@@ -194,3 +200,10 @@ def test_a_script_that_is_not_there_is_told(namespace: Namespace) -> None:
         return ("False", "ScriptMissing") == told.get("Submitted")
 
     wait_until(is_told, PATIENCE_S, sandbox=namespace.sandbox)
+
+
+def test_every_published_manifest_of_sylabs_runs_unchanged_and_succeeds(
+    namespace: Namespace, tmp_path: Path
+) -> None:
+    with containers_pretended(namespace.sandbox, tmp_path):
+        run_published(namespace.sandbox, namespace.name, PATIENCE_S)
