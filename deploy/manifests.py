@@ -3,6 +3,7 @@
 * In the chart's values, which kinds of object the extender may read, from the registration of the kinds of workload.
 * `deploy/chart/files/slurmjob.yaml`: the definition of SlurmJob, from its types.
 * `deploy/chart/files/sylabs.yaml`: those of Sylabs' kinds, from theirs.
+* `deploy/operator/crds`: the definitions of slurm-operator's kinds, from their types.
 * `deploy/manifests/slurm-bridge.yaml`: the chart's objects for those who have no helm.
 """
 
@@ -17,6 +18,7 @@ import yaml
 
 from bridge.domain import names
 from bridge.domain.workloads import kinds
+from cluster.objects import definitions as cluster_definitions
 from jobs.objects.definition import definition
 from jobs.sylabs.definition import definitions
 from sandbox import assets
@@ -27,6 +29,7 @@ VALUES = DEPLOY / "manifests/values.yaml"
 CHART_VALUES = DEPLOY / "chart/values.yaml"
 SLURM_JOB = DEPLOY / "chart/files/slurmjob.yaml"
 SYLABS = DEPLOY / "chart/files/sylabs.yaml"
+CLUSTER_KINDS = DEPLOY / "operator/crds"
 
 _KINDS = re.compile(r"(?<=^  workloadKinds:\n)(?: {4}.*\n)+", re.MULTILINE)
 """The lines of that list."""
@@ -75,6 +78,16 @@ def _kept(made: dict[str, Any]) -> str:
     return yaml.safe_dump(apart, sort_keys=False, allow_unicode=True, width=120)
 
 
+def cluster_kinds() -> dict[Path, str]:
+    """Return the definitions of slurm-operator's kinds, by file."""
+    head = "# Generated from the types in cluster/objects: make manifests\n"
+    return {
+        CLUSTER_KINDS / f"{each['metadata']['name']}.yaml": head
+        + yaml.safe_dump(each, sort_keys=False, allow_unicode=True, width=120)
+        for each in cluster_definitions.definitions()
+    }
+
+
 def rendered(helm: str) -> str:
     """The file's text."""
     chart = str(DEPLOY / "chart")
@@ -92,6 +105,8 @@ if __name__ == "__main__":
     CHART_VALUES.write_text(chart_values(CHART_VALUES.read_text()))
     SLURM_JOB.write_text(slurm_job())
     SYLABS.write_text(sylabs())
+    for file, text in cluster_kinds().items():
+        file.write_text(text)
     with assets.shown(sys.stderr) as report:
         found = assets.resolve(assets.AssetName.HELM, report=report)
     FILE.write_text(rendered(str(found.bin / "helm")))

@@ -43,6 +43,7 @@ async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> No
         lambda: policy.current,
         defaults=_defaults(configured),
         scheduler_name=configured.scheduler_name,
+        tracks_fields=configured.webhook.track_fields,
     )
     reviewers = (pods, *_of_slurm_jobs(configured, policy, clock))
     webhook = app.create(*reviewers, metrics=metrics)

@@ -15,6 +15,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from bridge.domain import names
+from bridge.domain.model import gres
 from bridge.domain.request.rules import RESERVED
 from bridge.settings import policy as settings_policy
 from bridge.settings import reference as settings_reference
@@ -169,8 +170,8 @@ class PlacementSection(Section):
         return self
 
 
-class Webhook(Section):
-    """The admission webhook's HTTPS server."""
+class TlsServer(Section):
+    """An HTTPS server."""
 
     listen: Address = Field("0.0.0.0:8443", description="Address and port of the HTTPS server.")
     cert_file: str = Field(
@@ -181,7 +182,17 @@ class Webhook(Section):
     )
 
 
-class Extender(Webhook):
+class Webhook(TlsServer):
+    """The admission webhook's HTTPS server."""
+
+    track_fields: bool = Field(
+        default=False,
+        description="Keep metadata.managedFields, which say who wrote which field, on pods handed to Slurm. Pods "
+        "created by server-side apply always keep theirs. Without them, the API server does half the work at each write of a pod.",
+    )
+
+
+class Extender(TlsServer):
     """The scheduler extender's HTTPS server."""
 
     client_ca_file: str = Field(
@@ -232,7 +243,7 @@ class Controllers(Section):
         (), description="Node label keys published as Slurm features; wildcards * and ?."
     )
     gpu_resources: Annotated[dict[str, str], BeforeValidator(settings_values.parse_json)] = Field(
-        default_factory=lambda: {"nvidia.com/gpu": "gpu", "amd.com/gpu": "gpu"},
+        default_factory=lambda: dict(gres.USUAL),
         description="Extended resource names and their Slurm GRES.",
     )
     gpu_type_labels: Annotated[tuple[str, ...], BeforeValidator(settings_values.split)] = Field(

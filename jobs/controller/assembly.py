@@ -27,6 +27,7 @@ from jobs.controller.inventory import NodeInventory
 from jobs.controller.loop import SlurmJobLoop
 from jobs.controller.preparing import Preparer
 from jobs.controller.submitting import BatchSubmitter
+from jobs.controller.telling import JobEvents
 from jobs.lifecycle.situation import JobPolicy
 from jobs.objects import slurmjob
 from jobs.objects.slurmjob import JobResource, SlurmJobObject
@@ -103,7 +104,9 @@ class SlurmJobs:
             batch_jobs=batch_jobs,
             concurrency=_SUBMITS,
             clock=program.clock,
+            metrics=program.metrics.slurm_jobs,
         )
+        events = JobEvents(program.kube, by=program.reporter, clock=program.clock)
         loop = SlurmJobLoop(
             kube=program.kube,
             slurm=program.slurm,
@@ -119,7 +122,10 @@ class SlurmJobs:
                 objects=self._objects,
                 batch_jobs=batch_jobs,
                 submitter=submitter,
+                events=events,
+                metrics=program.metrics.slurm_jobs,
             ),
+            events=events,
             policy=JobPolicy(poll_interval=timedelta(seconds=poll_s)),
             metrics=program.metrics,
             set_aside=program.set_aside,

@@ -27,6 +27,7 @@ from jobs.controller.archive import Archives
 from jobs.controller.batch_jobs import BatchJobs
 from jobs.controller.caches import JobCaches
 from jobs.controller.submitting import BatchSubmitter
+from jobs.controller.telling import JobEvents
 from jobs.lifecycle import table
 from jobs.lifecycle.situation import JobFacts, JobPolicy
 from jobs.objects.slurmjob import JobResource, SlurmJobObject
@@ -51,6 +52,7 @@ class SlurmJobLoop:
         archives: Archives,
         submitter: BatchSubmitter,
         actuator: JobActuator,
+        events: JobEvents,
         policy: JobPolicy,
         metrics: Metrics,
         set_aside: Oddities,
@@ -63,6 +65,7 @@ class SlurmJobLoop:
         self._archives = archives
         self._submitter = submitter
         self._actuator = actuator
+        self._events = events
         self._policy = policy
         self._metrics = metrics
         self._set_aside = set_aside
@@ -180,7 +183,7 @@ class SlurmJobLoop:
         self, where: JobResource, namespace: str, name: str, key: WorkloadKey
     ) -> bool:
         try:
-            return (await resource.get(self._kube, where, namespace, name)).metadata.uid != key
+            return (await resource.get(self._kube, namespace, name, where)).metadata.uid != key
         except kube_errors.NotFound:
             return True
 
@@ -191,8 +194,10 @@ class SlurmJobLoop:
         if job is None:
             return
         key = WorkloadKey(job.metadata.uid)
+        self._metrics.slurm_jobs.moved(_phase(old), _phase(new))
         if new is None:
             self._gone[key] = job.resource
+            self._events.forget(key)
             self._dwell.forget(key)
             self._submitter.forget(key)
             self._archives.forget(key)
@@ -208,6 +213,10 @@ class SlurmJobLoop:
     def _namespace(self, key: WorkloadKey) -> str:
         job = self._objects.get(key)
         return job.metadata.namespace if job else ""
+
+
+def _phase(job: SlurmJobObject | None) -> str | None:
+    return None if job is None else job.status.phase or ""
 
 
 def _depends_on(job: SlurmJobObject) -> list[str]:

@@ -77,7 +77,7 @@ class Preparer:
         if labels.get(names.ENABLED_LABEL) != "true":
             return NotPossible(
                 reason="NamespaceNotEnabled",
-                text=f"refused: namespace {namespace} has not the label {names.ENABLED_LABEL}: true",
+                text=f"refused: namespace {namespace} does not have the label {names.ENABLED_LABEL}: true",
             )
         resolved = self._resolve(job)
         if isinstance(resolved, Unmet):

@@ -4,9 +4,9 @@ from typing import Final, Protocol
 
 import msgspec
 
+from bridge.crd.fields import ObjectStruct
+from bridge.crd.metadata import ObjectMetadata
 from bridge.domain.faults import Fault
-from jobs.objects.fields import JobStruct
-from jobs.objects.metadata import JobMetadata
 from jobs.objects.spec import SlurmJobSpec
 from jobs.objects.status import SlurmJobStatus
 
@@ -47,10 +47,10 @@ class JobResource(Protocol):
         """
 
 
-class SlurmJobObject(JobStruct, frozen=True):
+class SlurmJobObject(ObjectStruct, frozen=True):
     """A batch job in Kubernetes."""
 
-    metadata: JobMetadata
+    metadata: ObjectMetadata
     spec: SlurmJobSpec
     status: SlurmJobStatus = SlurmJobStatus()
 
@@ -85,15 +85,15 @@ class SlurmJobObject(JobStruct, frozen=True):
         return self.spec.managed_by in (None, CONTROLLER)
 
 
-class _Head(JobStruct, frozen=True):
-    metadata: JobMetadata
+class _Head(ObjectStruct, frozen=True):
+    metadata: ObjectMetadata
 
 
 _decoder = msgspec.json.Decoder(SlurmJobObject)
 _head = msgspec.json.Decoder(_Head)
 
 
-def read_metadata(body: Json) -> JobMetadata:
+def read_metadata(body: Json) -> ObjectMetadata:
     """Read the metadata alone, of an object that nobody has looked at yet.
 
     Raises:

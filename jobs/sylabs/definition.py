@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
-from jobs.objects.fields import RULES, rule
-from jobs.objects.schema import Schema, structural
+from bridge.crd.fields import RULES, rule
+from bridge.crd.schema import Schema, structural
 from jobs.objects.spec import SCRIPT_RULES
 from jobs.sylabs.job import KINDS, VERSION, SylabsKind
 from jobs.sylabs.spec import MOST_LABELS, SylabsStatus

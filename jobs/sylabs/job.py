@@ -6,9 +6,9 @@ from typing import Final
 import msgspec
 from typing_extensions import override
 
+from bridge.crd.fields import ObjectStruct
+from bridge.crd.metadata import ObjectMetadata
 from bridge.domain.faults import Fault, bounded
-from jobs.objects.fields import JobStruct
-from jobs.objects.metadata import JobMetadata
 from jobs.objects.slurmjob import JobResource, Json, SlurmJobObject
 from jobs.objects.status import SlurmJobStatus
 from jobs.sylabs import translation
@@ -59,8 +59,8 @@ class TranslatedJob(SlurmJobObject, frozen=True, kw_only=True):
         return {**super().told(status), "status": status.phase or "Unknown"}
 
 
-class _Document(JobStruct, frozen=True):
-    metadata: JobMetadata
+class _Document(ObjectStruct, frozen=True):
+    metadata: ObjectMetadata
     spec: msgspec.Raw
     status: SlurmJobStatus = SlurmJobStatus()
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from jobs.objects.fields import JobStruct, text
+from bridge.crd.fields import ObjectStruct, text
 from jobs.objects.spec import LONGEST_SCRIPT
 from jobs.objects.status import SlurmJobStatus
 
@@ -21,14 +21,14 @@ Labels = dict[str, Any]
 """Values are often written without quotes, such as 10; what is neither text nor number is a fault to be told."""
 
 
-class VolumePath(JobStruct, frozen=True):
+class VolumePath(ObjectStruct, frozen=True):
     """`v1 HostPathVolumeSource`."""
 
     path: Annotated[str, text(4096, "The directory.")]
     type: Annotated[str, text(64, "As of a pod's volume.")] = ""
 
 
-class VolumeServer(JobStruct, frozen=True):
+class VolumeServer(ObjectStruct, frozen=True):
     """`v1 NFSVolumeSource`."""
 
     server: Annotated[str, text(253, "The server.")]
@@ -36,14 +36,14 @@ class VolumeServer(JobStruct, frozen=True):
     read_only: Annotated[bool, Meta(description="As of a pod's volume.")] = False
 
 
-class VolumeClaim(JobStruct, frozen=True):
+class VolumeClaim(ObjectStruct, frozen=True):
     """`v1 PersistentVolumeClaimVolumeSource`."""
 
     claim_name: Annotated[str, text(253, "Name of the claim, in the same namespace.")]
     read_only: Annotated[bool, Meta(description="As of a pod's volume.")] = False
 
 
-class Mount(JobStruct, frozen=True):
+class Mount(ObjectStruct, frozen=True):
     """The volumes of `v1 Volume` that files can be carried to and from."""
 
     name: Annotated[str, text(63, "Its name.")] = ""
@@ -54,7 +54,7 @@ class Mount(JobStruct, frozen=True):
     ] = None
 
 
-class SylabsResults(JobStruct, frozen=True):
+class SylabsResults(ObjectStruct, frozen=True):
     """What is copied when the job has succeeded."""
 
     mount: Annotated[Mount, Meta(description="The volume that it is copied to.")]
@@ -63,14 +63,14 @@ class SylabsResults(JobStruct, frozen=True):
     ] = msgspec.field(default="", name="from")
 
 
-class SylabsInputs(JobStruct, frozen=True):
+class SylabsInputs(ObjectStruct, frozen=True):
     """What is copied before the job starts."""
 
     mount: Annotated[Mount, Meta(description="The volume that it is copied from.")]
     to: Annotated[str, text(4096, "A directory on the cluster.")]
 
 
-class SshAccess(JobStruct, frozen=True):
+class SshAccess(ObjectStruct, frozen=True):
     """Who submitted the job on a login node. The secrets are not read, not even here."""
 
     user: Annotated[str, text(256, "The user there.", min_length=1)]
@@ -92,7 +92,7 @@ _RESULTS = Annotated[
 ]
 
 
-class Batch(JobStruct, frozen=True):
+class Batch(ObjectStruct, frozen=True):
     """What all kinds with a script have."""
 
     batch: _BATCH
@@ -124,7 +124,7 @@ class WlmSpec(Batch, frozen=True):
     ] = None
 
 
-class ContainerOptions(JobStruct, frozen=True):
+class ContainerOptions(ObjectStruct, frozen=True):
     """Options of `singularity run`."""
 
     app: Annotated[str, text(256, "The application in the image.", pattern=_LINE)] = ""
@@ -145,7 +145,7 @@ class ContainerOptions(JobStruct, frozen=True):
 _AMOUNT = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 
 
-class ContainerResources(JobStruct, frozen=True):
+class ContainerResources(ObjectStruct, frozen=True):
     """What a job that names an image asks for; 0 asks for nothing."""
 
     nodes: Annotated[_AMOUNT, Meta(description="Nodes.")] = 0
@@ -154,7 +154,7 @@ class ContainerResources(JobStruct, frozen=True):
     wall_time: Annotated[_AMOUNT, Meta(description="The time limit, in seconds.")] = 0
 
 
-class ContainerSpec(JobStruct, frozen=True):
+class ContainerSpec(ObjectStruct, frozen=True):
     """`wlm.sylabs.io/v1alpha1 WlmJob`."""
 
     image: Annotated[

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, assert_never
 
+from bridge.crd.metadata import ObjectMetadata
 from bridge.domain.faults import Fault, shortened
-from jobs.objects.metadata import JobMetadata
 from jobs.objects.spec import SlurmJobSpec
 from jobs.script import options as o
 from jobs.script import read
@@ -77,7 +77,7 @@ class _Draft:
         )
 
 
-def translated(spec: OldSpec, metadata: JobMetadata, site: SylabsSite) -> Translation:
+def translated(spec: OldSpec, metadata: ObjectMetadata, site: SylabsSite) -> Translation:
     """Return what an object means here; never raises."""
     draft = _Draft()
     match spec:
@@ -91,7 +91,9 @@ def translated(spec: OldSpec, metadata: JobMetadata, site: SylabsSite) -> Transl
             assert_never(unreachable)
 
 
-def _slurm(spec: SlurmSpec, metadata: JobMetadata, site: SylabsSite, draft: _Draft) -> Translation:
+def _slurm(
+    spec: SlurmSpec, metadata: ObjectMetadata, site: SylabsSite, draft: _Draft
+) -> Translation:
     for name in spec.resources:
         draft.warnings.append(
             Fault(
@@ -203,7 +205,7 @@ def label_value(found: str | float) -> str:
     return str(found)
 
 
-def _ssh(ssh: SshAccess, metadata: JobMetadata, site: SylabsSite, faults: list[Fault]) -> str:
+def _ssh(ssh: SshAccess, metadata: ObjectMetadata, site: SylabsSite, faults: list[Fault]) -> str:
     rule = site.ssh_rules.get(ssh.user, "")
     if not rule:
         user = shortened(ssh.user, 64)

@@ -1,10 +1,8 @@
-"""Published manifests of Sylabs' operators on a real slurmd, where a pretended singularity runs containers."""
+"""Published manifests of Sylabs' operators on real slurmds, where pretended programs stand for what they call."""
 
 import os
-import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -12,67 +10,65 @@ import pytest
 from jobs.sylabs.job import KINDS
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
-from tests.jobs.sylabs.published import PUBLISHED
+from tests.jobs.sylabs.published import PUBLISHED, Published
 from tests.servers import wait_until
 
-_TWO_NODES = {"fox"}
-"""Needs more nodes than the sandbox has slurmds; that it is translated is tested in tests/jobs/sylabs."""
-
-_SRUN = """\
-while [ "${1#--}" != "$1" ]; do shift; done
-exec "$@"
-"""
-"""Runs a step on the batch node: what steps are to Slurm is not at stake here."""
+SETTINGS = ("sylabs.enabled=true", 'sylabs.ssh_rules={"vagrant": "administrators"}')
+"""The rule is the sandbox's own."""
 
 _SINGULARITY = """\
 for last; do :; done
 case $1 in
 run) exec cat "$last" ;;
+exec) exit 0 ;;
 esac
 shift
 while [ "${1#-}" != "$1" ]; do shift; done
 [ $# -eq 2 ] && file=$1 || file=lolcow_latest.sif
+case $file in *://*) file=$2 ;; esac
 echo "$last" > "$file"
 """
-"""`pull [options] [FILE] URI` and `run [options] FILE`."""
+"""`pull [options] [FILE] URI`, `run [options] FILE` and `exec`."""
 
-
-@contextmanager
-def containers_pretended(sandbox: Sandbox, folder: Path) -> Iterator[None]:
-    """Put programs where jobs look for them, in slurmd's own view of the machine only."""
-    for name, text in (("srun", _SRUN), ("singularity", _SINGULARITY)):
-        (folder / name).write_text(f"#!/bin/sh\n{text}")
-        (folder / name).chmod(0o755)
-    _let_everybody_in(folder)
-    enter = ("/usr/bin/nsenter", f"--target={sandbox.status()['slurmd'].pid}", "--mount")
-    subprocess.run((*enter, "mount", "--bind", str(folder), "/usr/local/bin"), check=True)
-    try:
-        yield
-    finally:
-        subprocess.run((*enter, "umount", "--lazy", "/usr/local/bin"), check=True)
-
-
-def _let_everybody_in(folder: Path) -> None:
-    for each in (folder, *folder.parents[:2]):
-        each.chmod(0o755)
+_PROGRAMS = {
+    "singularity": _SINGULARITY,
+    "git": "mkdir fox && cd fox && touch A.txt B.txt C.txt log1\n",
+    "mpirun": "test $SLURM_JOB_NUM_NODES = 2\n",
+}
 
 
 def run_published(sandbox: Sandbox, namespace: str, patience_s: float) -> None:
-    """Create every published manifest, several of which have one name, and see each end as it should."""
-    paths: dict[str, str] = {}
-    for name, published in PUBLISHED.items():
+    """Run every manifest as it stands, and see each end as it should; of those with one name, one after another."""
+    for name, text in _PROGRAMS.items():
+        program = sandbox.instance.slurm / "slurmd" / "bin" / name
+        program.write_text(f"#!/bin/sh\n{text}")
+        program.chmod(0o755)
+    rounds: defaultdict[int, list[Published]] = defaultdict(list)
+    seen: defaultdict[str, int] = defaultdict(int)
+    for published in PUBLISHED.values():
+        name = published.manifest["metadata"]["name"]
+        rounds[seen[name]].append(published)
+        seen[name] += 1
+    for together in rounds.values():
+        _run(sandbox, namespace, together, patience_s)
+
+
+def _run(
+    sandbox: Sandbox, namespace: str, together: Sequence[Published], patience_s: float
+) -> None:
+    paths = []
+    for published in together:
         manifest = published.manifest
-        manifest["metadata"]["name"] = name
         path = _path(namespace, manifest)
         if published.fault:
             with pytest.raises(ApiError, match=published.fault):
                 sandbox.admin.create(path, manifest)
-        elif name not in _TWO_NODES:
+        else:
             sandbox.admin.create(path, manifest)
-            paths[name] = f"{path}/{name}"
+            paths.append(f"{path}/{manifest['metadata']['name']}")
 
     def statuses() -> dict[str, dict[str, Any]]:
-        return {name: sandbox.admin.get(path).get("status", {}) for name, path in paths.items()}
+        return {path: sandbox.admin.get(path).get("status", {}) for path in paths}
 
     over = {"Succeeded", "Failed"}
     wait_until(
@@ -80,14 +76,21 @@ def run_published(sandbox: Sandbox, namespace: str, patience_s: float) -> None:
         patience_s,
         sandbox=sandbox,
     )
-    for name, status in statuses().items():
-        assert ("Succeeded", "Succeeded", 0) == (
-            status["status"],
-            status["phase"],
-            status["exitCode"],
-        ), (name, status)
+    for path, status in statuses().items():
+        found = status["status"], status["phase"], status["exitCode"]
+        assert ("Succeeded", "Succeeded", 0) == found, (path, status, _output(status))
         assert "Complete" in {each["type"] for each in status["conditions"]}
-        _clean(status)
+        sandbox.admin.delete(path)
+    wait_until(lambda: not any(_exists(sandbox, path) for path in paths), patience_s)
+
+
+def _exists(sandbox: Sandbox, path: str) -> bool:
+    try:
+        return bool(sandbox.admin.get(path))
+    except ApiError as error:
+        if error.status == 404:
+            return False
+        raise
 
 
 def _path(namespace: str, manifest: Mapping[str, Any]) -> str:
@@ -96,7 +99,9 @@ def _path(namespace: str, manifest: Mapping[str, Any]) -> str:
     return f"/apis/{kind.api_version}/namespaces/{namespace}/{kind.plural}"
 
 
-def _clean(status: Mapping[str, Any]) -> None:
+def _output(status: Mapping[str, Any]) -> str:
     written = status.get("outputs", {}).get("stdout", "")
-    if written.startswith("/tmp/") and os.path.exists(written):  # noqa: S108, PTH110
-        os.unlink(written)  # noqa: PTH108
+    if not os.path.exists(written):  # noqa: PTH110
+        return ""
+    with open(written) as file:  # noqa: PTH123
+        return file.read()
