@@ -16,7 +16,7 @@ from sandbox.client import Sandbox
 from sandbox.options import Options
 from tests import faults
 from tests.fault_bench import FaultBench, fault_bench
-from tests.integration import old_manifests
+from tests.integration import node_inventory, old_manifests
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 
 PATIENCE_S = 60.0
@@ -263,3 +263,7 @@ def test_every_published_manifest_of_sylabs_runs_unchanged_and_succeeds(
     namespace: Namespace,
 ) -> None:
     old_manifests.run_published(namespace.sandbox, namespace.name, PATIENCE_S)
+
+
+def test_what_slurm_config_says_of_a_node_is_written_on_it(sandbox: Sandbox) -> None:
+    node_inventory.written_and_taken_away(sandbox, PATIENCE_S)
