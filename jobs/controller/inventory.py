@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 import msgspec
 import structlog
 
+from bridge.domain import names
 from bridge.domain.faults import shortened
 from bridge.domain.oddities import About
 from bridge.kube import errors, events, paths
@@ -23,7 +24,7 @@ from bridge.process.clock import pause
 from bridge.process.lifetime import Service
 from bridge.reconcile.program import Program
 from jobs.sylabs import inventory, slurm_config
-from jobs.sylabs.inventory import ANNOTATION, PREFIX, InventoryNode, Label, Measure
+from jobs.sylabs.inventory import PREFIX, InventoryNode, Label, Measure
 from jobs.sylabs.slurm_config import SlurmConfig
 
 CONFIG_MAP: Final = "slurm-config"
@@ -77,7 +78,7 @@ def _read_node(body: Json) -> InventoryNode:
         resource_version=meta.resource_version,
         labels=_prefixed(meta.labels),
         capacity=_prefixed(found.status.capacity),
-        written=meta.annotations.get(ANNOTATION, ""),
+        written=meta.annotations.get(names.INVENTORY_ANNOTATION, ""),
     )
 
 
@@ -209,7 +210,7 @@ class NodeInventory:
         else:
             body["metadata"] |= {
                 "labels": action.labels,
-                "annotations": {ANNOTATION: action.written},
+                "annotations": {names.INVENTORY_ANNOTATION: action.written},
             }
         _log.info("inventory.written", node=node.name, wrote=type(action).__name__)
         kube = self._program.kube

@@ -15,8 +15,6 @@ from bridge.domain.faults import Fault, told
 from jobs.sylabs.slurm_config import NodeEntry
 
 PREFIX: Final = "slurm.sylabs.io/"
-ANNOTATION: Final = "slurm-bridge.dev/sylabs-inventory"
-"""On a node: JSON, what of its labels and capacities we have written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +29,7 @@ class InventoryNode:
     capacity: Mapping[str, str] = field(default_factory=dict)
     """Of resources with `PREFIX`."""
     written: str = ""
-    """`ANNOTATION`; "" without."""
+    """`names.INVENTORY_ANNOTATION`; "" without."""
 
 
 @dataclass(frozen=True, slots=True)

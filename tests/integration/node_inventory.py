@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from jobs.sylabs.inventory import ANNOTATION, PREFIX
+from bridge.domain import names
+from jobs.sylabs.inventory import PREFIX
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from tests.servers import wait_until
@@ -34,7 +35,7 @@ def written_and_taken_away(sandbox: Sandbox, patience_s: float) -> None:
         admin.patch(f"{_MAPS}/slurm-config", _config("login.elsewhere:22"))
         _becomes(sandbox, patience_s, own, {})
         wait_until(lambda: "login.elsewhere" in _notes(sandbox), patience_s, sandbox=sandbox)
-        assert ANNOTATION not in admin.get(_NODE)["metadata"].get("annotations", {})
+        assert names.INVENTORY_ANNOTATION not in admin.get(_NODE)["metadata"].get("annotations", {})
     finally:
         for path in (f"{_MAPS}/slurm-config", _NODE):
             admin.delete(path)
