@@ -183,7 +183,7 @@ class SlurmJobLoop:
         self, where: JobResource, namespace: str, name: str, key: WorkloadKey
     ) -> bool:
         try:
-            return (await resource.get(self._kube, namespace, name, where)).metadata.uid != key
+            return (await resource.get(self._kube, where, namespace, name)).metadata.uid != key
         except kube_errors.NotFound:
             return True
 

@@ -9,7 +9,6 @@ from bridge.domain import names
 from bridge.kube import errors, paths
 from bridge.kube.client import JSON_PATCH, KubeClient
 from bridge.kube.decode import Json, ResourceKind, malformed
-from jobs.objects import slurmjob
 from jobs.objects.slurmjob import JobResource, SlurmJobObject
 from jobs.objects.status import SlurmJobStatus
 
@@ -39,12 +38,8 @@ def all_of(resource: JobResource) -> ResourceKind[SlurmJobObject]:
     )
 
 
-SLURM_JOBS: Final = all_of(slurmjob.OURS)
-"""All of our own."""
-
-
 async def get(
-    client: KubeClient, namespace: str, name: str, resource: JobResource = slurmjob.OURS
+    client: KubeClient, resource: JobResource, namespace: str, name: str
 ) -> SlurmJobObject:
     """Return the SlurmJob that has this name now; the caller has to compare the uid.
 
