@@ -33,17 +33,6 @@ def test_the_definition_of_slurm_jobs_is_made_from_their_types(chart: Rendered) 
     assert not chart.of_kind("CustomResourceDefinition")
 
 
-def test_those_of_sylabs_kinds_are_too_and_come_when_asked_for(render: Render) -> None:
-    made = runpy.run_path(str(CHART.parent / "manifests.py"))["sylabs"]()
-    assert made == (CHART / "files/sylabs.yaml").read_text(), "run `make manifests`"
-
-    ours = render({"config": {"slurm_jobs": {"enabled": True}}})
-    assert {"slurmjobs.slurm-bridge.dev"} == set(ours.of_kind("CustomResourceDefinition"))
-    old = render(VALUES["sylabs"]).of_kind("CustomResourceDefinition")
-    for name in ("slurmjobs.slurm.sylabs.io", "slurmjobs.wlm.sylabs.io", "wlmjobs.wlm.sylabs.io"):
-        assert "shortNames" not in old[name]["spec"]["names"]
-
-
 def test_webhook_has_neither_slurms_token_nor_ours(chart: Rendered) -> None:
     spec = pod_spec(chart, "webhook")
 
