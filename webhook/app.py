@@ -44,7 +44,7 @@ class PodReviewer:
         scheduler_name: str,
         tracks_fields: bool = True,
     ) -> None:
-        """Fetch the policy for each review; tracks_fields: `webhook.track_fields`."""
+        """Fetch the policy for each review; tracks_fields: the setting `track_fields`."""
         self._policy = policy
         self._defaults = defaults
         self._scheduler_name = scheduler_name
