@@ -101,10 +101,9 @@ StorageLoc=slurm_acct
 
 def gres_conf(instance: Instance) -> str:
     """Return the slurmds' gres.conf: files that stand for the hybrid node's devices."""
-    count = instance.options.hybrid_gpus
-    if not count:
+    count, node = instance.options.hybrid_gpus, instance.options.hybrid_name
+    if not count or not node:
         return ""
-    node = instance.options.hybrid_name
     return f"NodeName={node} Name=gpu File={device(instance)}[0-{count - 1}]\n"
 
 

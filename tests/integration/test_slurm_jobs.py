@@ -16,6 +16,7 @@ from sandbox.client import Sandbox
 from sandbox.options import Options
 from tests import faults
 from tests.fault_bench import FaultBench, fault_bench
+from tests.integration import node_inventory, old_manifests
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 
 PATIENCE_S = 60.0
@@ -98,7 +99,8 @@ class Namespace:
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    with running_sandbox(Options(compute=2, nodes=0, accounting=True)) as running:
+    options = Options(compute=2, nodes=0, accounting=True, settings=old_manifests.SETTINGS)
+    with running_sandbox(options) as running:
         yield running
 
 
@@ -280,3 +282,13 @@ def test_what_goes_wrong_is_told_in_status_event_and_why(namespace: Namespace) -
         assert words in namespace.why(name)
     assert "partition" in namespace.why("nowhere")
     assert len(namespace.accounted("cancelled")) == 1
+
+
+def test_every_published_manifest_of_sylabs_runs_unchanged_and_succeeds(
+    namespace: Namespace,
+) -> None:
+    old_manifests.run_published(namespace.sandbox, namespace.name, PATIENCE_S)
+
+
+def test_what_slurm_config_says_of_a_node_is_written_on_it(sandbox: Sandbox) -> None:
+    node_inventory.written_and_taken_away(sandbox, PATIENCE_S)
