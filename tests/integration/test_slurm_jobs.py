@@ -251,3 +251,23 @@ def test_what_goes_wrong_is_told_in_status_event_and_why(namespace: Namespace) -
         assert words in namespace.why(name)
     assert "partition" in namespace.why("nowhere")
     assert len(namespace.accounted("cancelled")) == 1
+
+
+def test_an_array_of_a_hundred_says_which_task_failed(namespace: Namespace) -> None:
+    name = f"many-{namespace.name}"
+    namespace.create(name, 'test "$SLURM_ARRAY_TASK_ID" != 17', options={"array": "0-99"})
+
+    done = namespace.await_phase(name, "Succeeded", "Failed")
+
+    tasks = done["array"]
+    assert ("Failed", "NonZeroExit", 1) == (done["phase"], done["reason"], done["exitCode"])
+    assert (100, 99, 1, "17") == (
+        tasks["total"],
+        tasks["succeeded"],
+        tasks["failed"],
+        tasks["failedTasks"],
+    )
+    assert "failed tasks 17" in namespace.why(name)
+    wait_until(lambda: len(namespace.accounted(name)) == 100, PATIENCE_S, sandbox=namespace.sandbox)
+    bad = [line for line in namespace.accounted(name) if line[1:] != ["COMPLETED", "0:0"]]
+    assert [[f"{done['jobId']}_17", "FAILED", "1:0"]] == bad
