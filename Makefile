@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := bridge webhook extender controllers jobs sandbox benchmarks client exporter deploy docs tests
 
-.PHONY: venv demo test test-fast coverage test-long test-real test-e2e check soak bench fmt docs site manifests lock image clean
+.PHONY: venv demo test test-fast coverage test-long test-real test-e2e check soak soak-jobs bench fmt docs site manifests lock image clean
 
 venv: .venv/ready
 
@@ -54,6 +54,10 @@ test-e2e: venv
 # Inject random faults for an hour, on real servers (docs/reliability.md): make soak SOAK_ARGS="--minutes 5 --histories 20"
 soak: venv
 	$(BIN)/python -m tests.soak $(SOAK_ARGS)
+
+# Random faults while SlurmJobs' real scripts run (docs/reliability.md); needs root, about half an hour.
+soak-jobs: venv
+	$(BIN)/python -m tests.soak.slurm_jobs $(SOAK_ARGS)
 
 check: venv
 	$(BIN)/ruff format --check $(SOURCES)

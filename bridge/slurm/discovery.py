@@ -20,7 +20,7 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from bridge.domain.ids import ClusterId, JobId
+from bridge.domain.ids import ClusterId, JobId, Sluid
 from bridge.domain.model.batch import BatchJob, BatchMark
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
@@ -135,11 +135,13 @@ class Discovery:
         )
 
     def note_batch(self, job_id: JobId, mark: BatchMark) -> None:
-        """Record a batch job we have just submitted."""
+        """Record a batch job we have just submitted; it need not be fetched before it starts."""
         known = self._ours.get(job_id)
         if isinstance(known, BatchJob) and known.mark == mark:
             return
-        self._note(BatchJob(id=job_id, sluid=None, phase=JobPhase.WAITING, mark=mark))
+        self._note(
+            BatchJob(id=job_id, sluid=None, phase=JobPhase.WAITING, mark=mark, states=_PENDING)
+        )
 
     def _note(self, job: SlurmJob | BatchJob) -> None:
         self._strangers.discard(job.id)
@@ -306,13 +308,11 @@ class Discovery:
         return found is not None
 
     async def _fetched(self, id_: JobId) -> SlurmJob | BatchJob | Stranger:
-        if not self._batch:
-            return await jobs.job(self._client, id_)
+        ref: JobId | Sluid = id_
         known = self._ours.get(id_)
-        if isinstance(known, BatchJob) and known.array_id is not None and known.sluid:
-            # By its id Slurm returns all tasks of an array, by its sluid this one record.
-            return await jobs.marked_job(self._client, known.sluid)
-        return await jobs.marked_job(self._client, id_)
+        if isinstance(known, BatchJob) and known.array_id is not None:
+            ref = known.sluid or id_  # by its id Slurm returns all tasks of an array
+        return await (jobs.marked_job if self._batch else jobs.job)(self._client, ref)
 
     def _classify(
         self,
