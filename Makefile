@@ -25,9 +25,9 @@ test: venv
 	$(BIN)/pytest $(or $(PYTEST_ARGS),--numprocesses $(WORKERS) --dist loadfile)
 
 # What needs no server, in about a minute and a half; without the mutants, which test the tests.
-FAST := $(addprefix tests/,architecture controllers docs domain extender jobs/script jobs/request jobs/admission jobs/identity leading process properties reconcile settings)
+FAST := $(addprefix tests/,architecture controllers docs domain extender jobs/script jobs/request jobs/admission jobs/identity jobs/controller jobs/lifecycle leading process properties reconcile settings)
 test-fast: venv
-	$(BIN)/pytest --numprocesses 2 --dist worksteal --ignore tests/properties/test_mutants.py $(FAST) $(PYTEST_ARGS)
+	$(BIN)/pytest --numprocesses 2 --dist worksteal --ignore tests/properties/test_mutants.py --ignore tests/jobs/lifecycle/test_mutants.py $(FAST) $(PYTEST_ARGS)
 
 # How much of the decisions their own tests reach, branches too; fails below the share in pyproject.toml.
 coverage: venv

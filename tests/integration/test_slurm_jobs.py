@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +17,10 @@ from sandbox.client import Sandbox
 from sandbox.options import Options
 from tests import faults
 from tests.fault_bench import FaultBench, fault_bench
+from tests.jobs import argo
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 
+PAGE = Path(__file__).parents[2] / "docs/slurmjob.md"
 PATIENCE_S = 60.0
 LIVE = {"PENDING", "RUNNING", "COMPLETING", "CONFIGURING"}
 USER = nss.JOB_USER.name
@@ -137,6 +140,10 @@ def test_a_script_runs_and_its_end_is_told_as_slurm_has_it(namespace: Namespace)
     done = namespace.await_phase(good, "Succeeded", "Failed")
     failed = namespace.await_phase(bad, "Succeeded", "Failed")
 
+    success, failure = argo.conditions(PAGE)
+    for name, ended in ((good, (True, False)), (bad, (False, True))):
+        found = namespace.get(name) or {}
+        assert ended == (argo.holds(success, found), argo.holds(failure, found))
     assert ("Succeeded", 0, USER) == (done["phase"], done["exitCode"], done["user"])
     assert ("True", "Succeeded") == conditions(done)["Complete"]
     assert ("Failed", "NonZeroExit", 3) == (failed["phase"], failed["reason"], failed["exitCode"])
