@@ -33,7 +33,7 @@ from bridge.slurm.errors import Malformed, NotFound, SlurmError
 from bridge.slurm.jobs import JobListing
 from bridge.slurm.kick import EndedJob, ended_job
 from bridge.slurm.snapshot import Snapshot
-from bridge.slurm.unread import OnSettled, OnUnreadable, Portion, UnreadJob
+from bridge.slurm.unread import LooksAhead, OnSettled, OnUnreadable, UnreadJob
 from slurmclient.watching.in_turn import in_turn
 
 _TRUSTED_S = 10.0
@@ -108,7 +108,7 @@ class Discovery:
         self._changed: set[JobId] = set()
         self._patience_s = patience_s
         self._burst = burst
-        self._portion = Portion()
+        self._portion = LooksAhead()
         """What the last reading fetched of jobs that it did not know."""
         self._arrays = ArrayMemory()
         self._left: dict[JobId, float] = {}

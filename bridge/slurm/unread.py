@@ -34,7 +34,7 @@ class UnreadJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Portion:
+class LooksAhead:
     """The unknown jobs that one reading fetches."""
 
     ids: Sequence[JobId] = ()
@@ -66,7 +66,7 @@ def portion(
     *,
     most: int,
     known_to_be_odd: Collection[JobId],
-) -> Portion:
+) -> LooksAhead:
     """Return the unknown jobs that this reading fetches: what may be placeholders first.
 
     Of arrays, the latest records first: they are of single tasks, and tell whose their array is. By
@@ -77,7 +77,7 @@ def portion(
     room = max(most - len(others), 0)
     is_behind = sum(id_ not in known_to_be_odd for id_ in others) > most
     new_of_arrays = sum(id_ not in known_to_be_odd for id_ in of_arrays)
-    return Portion(
+    return LooksAhead(
         ids=(*others[:most], *sorted(of_arrays, reverse=True)[:room]),
         is_behind=is_behind,
         is_behind_on_arrays=is_behind or new_of_arrays > room,

@@ -98,6 +98,13 @@ def test_a_failed_job_has_its_code_and_signal() -> None:
     assert (JobEnd.FAILED, 3, 9, 5) == (job.end, job.exit_code, job.signal, job.step_exit_code)
 
 
+@pytest.mark.parametrize("state", ["CANCELLED", "TIMEOUT", "PREEMPTED", "DEADLINE"])
+def test_the_signal_by_which_slurm_ended_it_is_not_the_scripts(state: str) -> None:
+    job = batch_job(record(job_state=[state], exit_code=code(143, 15)))
+
+    assert (0, 0) == (job.exit_code, job.signal)
+
+
 def test_a_record_of_an_array_says_which_tasks_it_stands_for() -> None:
     task = {"array_job_id": number(7), "state_reason": "None"}
     one = record(**task, job_id=8, array_task_id=number(1), job_state=["COMPLETED"])

@@ -21,6 +21,12 @@ _MOST_TASKS: Final = 4_000_001
 """MAX_ARRAY_SIZE of slurmctld."""
 
 
+_ENDED_BY_SLURM: Final = frozenset(
+    {JobEnd.CANCELLED, JobEnd.TIMEOUT, JobEnd.PREEMPTED, JobEnd.DEADLINE}
+)
+"""Then slurmctld may have the signal that it sent itself, which reaches no account: sacct says 0:0."""
+
+
 def is_marked(read: Decoded[wire.Job]) -> bool:
     """Check whether a job may be a SlurmJob's; a placeholder never is."""
     wired = read.value
@@ -156,8 +162,9 @@ def _job(
     found: Stranger, record: wire.BatchRecord, phase: JobPhase, *, mark: BatchMark
 ) -> BatchJob:
     states, array_id = frozenset(record.job_state), record.array_job_id.positive
-    exit_code, signal = _code(record.exit_code)
     is_waiting, is_ended = phase is JobPhase.WAITING, phase is JobPhase.ENDED
+    end = decode.end_of(states) if is_ended else None
+    exit_code, signal = (0, 0) if end in _ENDED_BY_SLURM else _code(record.exit_code)
     return BatchJob(
         id=found.id,
         sluid=found.sluid,
@@ -166,7 +173,7 @@ def _job(
         states=_of_tasks(record, states) if array_id else states,
         state=",".join(record.job_state),
         remains=is_ended and "COMPLETING" in states,
-        end=decode.end_of(states) if is_ended else None,
+        end=end,
         exit_code=exit_code if is_ended else 0,
         signal=signal if is_ended else 0,
         step_exit_code=_code(record.derived_exit_code)[0],
