@@ -34,8 +34,8 @@ from bridge.kube.client import KubeClient
 from bridge.kube.watch import Reflector
 from bridge.slurm import jobs as slurm_jobs
 from bridge.slurm.client import SlurmClient
-from jobs.controller.resource import SLURM_JOBS
-from jobs.objects.slurmjob import SlurmJobObject
+from jobs.controller import resource
+from jobs.objects.slurmjob import OURS, SlurmJobObject
 from sandbox import nss
 from sandbox.client import Sandbox
 from sandbox.options import Options
@@ -92,7 +92,7 @@ class _Watch:
     """Notes when each SlurmJob's status first said what it is watched for."""
 
     def __init__(self, kube: KubeClient) -> None:
-        self.objects: Cache[SlurmJobObject] = Cache(SLURM_JOBS, UNHEARD)
+        self.objects: Cache[SlurmJobObject] = Cache(resource.all_of(OURS), UNHEARD)
         self.submitted: dict[str, float] = {}
         self.ended: dict[str, float] = {}
         self.job_ids: dict[str, int] = {}

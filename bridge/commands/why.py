@@ -72,8 +72,9 @@ async def _perhaps_of_job(opened: Access, namespace: str, name: str) -> Diagnosi
 async def _ask_of_job(opened: Access, namespace: str, name: str) -> Diagnosis:
     from jobs.controller import resource  # noqa: PLC0415  # 60 ms that pods do not need
     from jobs.lifecycle import why as of_job  # noqa: PLC0415  # likewise
+    from jobs.objects import slurmjob  # noqa: PLC0415  # likewise
 
-    job = await resource.get(opened.kube, namespace, name)
+    job = await resource.get(opened.kube, slurmjob.OURS, namespace, name)
     now = datetime.now(UTC)  # noqa: TID251  # a person runs a command now
     return of_job.answer(of_job.JobSituation(job=job, now=now, queue=await opened.queue()))
 

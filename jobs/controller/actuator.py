@@ -10,13 +10,13 @@ from bridge.domain.ids import ClusterId, WorkloadKey
 from bridge.domain.lifecycle.actions import Wait
 from bridge.domain.model.batch import BatchMark
 from bridge.kube import errors as kube_errors
-from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
 from bridge.process.metrics.slurm_jobs import SlurmJobMetrics
 from bridge.slurm.batch_jobs import calls
 from bridge.slurm.client import SlurmClient
 from jobs.controller import resource
 from jobs.controller.batch_jobs import BatchJobs
+from jobs.controller.caches import JobCaches
 from jobs.controller.submitting import BatchSubmitter
 from jobs.controller.telling import JobEvents
 from jobs.lifecycle.actions import (
@@ -44,7 +44,7 @@ class JobActuator:
         kube: KubeClient,
         slurm: SlurmClient,
         cluster: ClusterId,
-        objects: Cache[SlurmJobObject],
+        objects: JobCaches,
         batch_jobs: BatchJobs,
         submitter: BatchSubmitter,
         events: JobEvents,

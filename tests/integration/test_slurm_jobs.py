@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from bridge.commands import plugin
 from bridge.domain import names
-from sandbox import nss
 from sandbox.api import ApiError
+from sandbox.chart import BATCH_USER
 from sandbox.client import Sandbox
 from sandbox.options import Options
 from tests import faults
@@ -23,11 +23,7 @@ from tests.servers import fresh_namespace, running_sandbox, wait_until
 PAGE = Path(__file__).parents[2] / "docs/slurmjob.md"
 PATIENCE_S = 60.0
 LIVE = {"PENDING", "RUNNING", "COMPLETING", "CONFIGURING"}
-USER = nss.JOB_USER.name
-RULES = [
-    {"name": "batch", "match": {"kinds": ["SlurmJob"]}, "user": USER, "working_directory": "/tmp"},  # noqa: S108
-    {"name": "pods", "user": USER},
-]
+USER = BATCH_USER.name
 
 pytestmark = pytest.mark.skipif(
     os.getuid() != 0,
@@ -105,13 +101,7 @@ class Namespace:
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    options = Options(
-        hybrid=True,
-        nodes=0,
-        accounting=True,
-        settings=("slurm_jobs.enabled=true", f"policy.rules={RULES}"),
-    )
-    with running_sandbox(options) as running:
+    with running_sandbox(Options(compute=2, nodes=0, accounting=True)) as running:
         yield running
 
 
@@ -155,11 +145,25 @@ def test_a_script_runs_and_its_end_is_told_as_slurm_has_it(namespace: Namespace)
     )
 
 
+def test_a_script_starts_steps_on_several_nodes_as_its_user(namespace: Namespace) -> None:
+    step = 'echo "$SLURMD_NODENAME $(id -u) ${LD_PRELOAD:-nothing preloaded}"'
+    namespace.create(
+        "steps", f"srun sh -c '{step}' > steps", options={"nodes": 2, "cpusPerTask": 2}
+    )
+
+    assert "Succeeded" == namespace.await_phase("steps", "Succeeded", "Failed")["phase"]
+
+    printed = namespace.sandbox.instance.shared / USER / "steps"
+    told = [f"{name} {BATCH_USER.uid} nothing preloaded" for name in ("compute-0", "compute-1")]
+    assert told == sorted(printed.read_text().splitlines())
+    assert printed.stat().st_uid == BATCH_USER.uid
+
+
 def test_deleting_cancels_and_suspending_begins_again(namespace: Namespace) -> None:
     name = f"long-{namespace.name}"
     namespace.create(name, "sleep 300")
     running = namespace.await_phase(name, "Running")
-    assert "hybrid-0" == running["nodes"]
+    assert "compute-0" == running["nodes"]
 
     namespace.sandbox.admin.patch(f"{namespace.path}/{name}", {"spec": {"suspend": True}})
     wait_until(
