@@ -1,7 +1,7 @@
 """`python -m benchmarks.slurm_jobs`: what SlurmJobs cost, and how soon their status says what Slurm says.
 
 One sandbox with accounting and a real slurmd, with the default timings. First thousands of objects
-that ended long ago lie about; then jobs are submitted and held, some are cancelled one after the
+that ended long ago lie about; then jobs are submitted that wait, some are cancelled one after the
 other and the rest at once; in the end real scripts run. Our CPU time is that of the webhook, the
 extender and the controllers, less what they use at rest.
 """
@@ -206,7 +206,7 @@ async def _measured(
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:
             group.create_task(field.watch.run(stop))
-            console.print(f"{jobs} SlurmJobs are submitted, and held")
+            console.print(f"{jobs} SlurmJobs are submitted, and wait")
             found += await _submitted(field, jobs, rest)
             console.print(f"half of them are cancelled, {_CHANGES_PER_S} a second")
             found += await _one_by_one(field, jobs // 2)
@@ -281,7 +281,7 @@ async def _finished(field: _Field, count: int, rest: _Rest, rest_s: float) -> li
 async def _submitted(field: _Field, jobs: int, rest: _Rest) -> list[JobFigure]:
     called = [f"held-{number}" for number in range(jobs + jobs // 2)]
     began, cpu_before_s = time.monotonic(), await asyncio.to_thread(field.cpu_s)
-    await field.create_all(called, "true", hold=True)
+    await field.create_all(called, "true", begin="2035-01-01T00:00:00")
     created = time.monotonic()
     await field.until(field.watch.submitted, called)
     took_s = time.monotonic() - began
