@@ -74,6 +74,9 @@ def up(
     hybrid: Annotated[
         bool, typer.Option(help="One additional node with a real slurmd; needs root.")
     ] = False,
+    hybrid_gpus: Annotated[
+        int, typer.Option(min=0, help="Fake GPUs of that node, in both systems.")
+    ] = 0,
     audit: Annotated[bool, typer.Option(help="Log the API requests of service accounts.")] = False,
     kubernetes: Annotated[bool, typer.Option(help="Run the Kubernetes side.")] = True,
     slurm: Annotated[bool, typer.Option(help="Run the Slurm side.")] = True,
@@ -106,6 +109,7 @@ def up(
         accounting=accounting and slurm,
         bridge=bridge and kubernetes and slurm,
         hybrid=hybrid and slurm,
+        hybrid_gpus=hybrid_gpus,
         compute=compute if slurm else 0,
         real_nodes=real_nodes if kubernetes else 0,
         real_memory_mib=real_memory_mib,

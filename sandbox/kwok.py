@@ -107,9 +107,11 @@ def _slurm_node(instance: Instance, name: str) -> dict[str, object]:
 
 
 def _hybrid_node(instance: Instance) -> dict[str, object]:
+    count = instance.options.hybrid_gpus
+    devices = {GPU_RESOURCE: str(count)} if count else {}
     return _node(
         instance.options.hybrid_name,
-        size=_size(instance),
+        size={**_size(instance), **devices},
         labels={names.HYBRID_NODE_LABEL: "true"},
     )
 

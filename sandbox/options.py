@@ -33,6 +33,8 @@ class Options:
     """The /16 of real nodes and their pods; default: a free one."""
     hybrid: bool = False
     """One more node, with a slurmd as well as a kubelet; needs root."""
+    hybrid_gpus: int = 0
+    """Fake GPUs of that node, the same in slurmd's gres.conf and in Kubernetes."""
     compute: int = 0
     """Nodes with a slurmd that Kubernetes does not know: compute-0 …; they run batch scripts, and need root."""
     node_cpus: int = 8

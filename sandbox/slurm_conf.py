@@ -6,6 +6,7 @@ Sources: slurm.conf(5), slurmdbd.conf(5); what was measured about each is in doc
 """
 
 import socket
+from pathlib import Path
 
 from sandbox import identity
 from sandbox.identity import Identity
@@ -91,6 +92,20 @@ StorageLoc=slurm_acct
 """
 
 
+def gres_conf(instance: Instance) -> str:
+    """Return the slurmds' gres.conf: files that stand for the hybrid node's devices."""
+    count = instance.options.hybrid_gpus
+    if not count:
+        return ""
+    node = instance.options.hybrid_name
+    return f"NodeName={node} Name=gpu File={device(instance)}[0-{count - 1}]\n"
+
+
+def device(instance: Instance) -> Path:
+    """Return the path of that node's devices, without their index."""
+    return instance.slurm / "spool" / "gpu"
+
+
 def _with_slurmd(instance: Instance) -> str:
     """Return the lines for the nodes with a slurmd.
 
@@ -101,8 +116,9 @@ def _with_slurmd(instance: Instance) -> str:
         return ""
     size = f"Sockets=1 CoresPerSocket={options.node_cpus} ThreadsPerCore=1 RealMemory={options.node_memory_mib}"
     where = f"NodeHostname={socket.gethostname()} NodeAddr=127.0.0.1"
+    gres = {options.hybrid_name: f" Gres=gpu:{options.hybrid_gpus}"} if options.hybrid_gpus else {}
     lines = (
-        f"NodeName={name} {where} Port={instance.ports[name if name in instance.ports else 'slurmd']} {size} State=UNKNOWN\n"
+        f"NodeName={name} {where} Port={instance.ports[name if name in instance.ports else 'slurmd']} {size}{gres.get(name, '')} State=UNKNOWN\n"
         for name in options.slurmd_names
     )
     return f"""\

@@ -45,8 +45,7 @@ async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> No
         scheduler_name=configured.scheduler_name,
         tracks_fields=configured.webhook.track_fields,
     )
-    reviewers = (pods, *_of_slurm_jobs(configured, policy, clock))
-    webhook = app.create(*reviewers, metrics=metrics)
+    webhook = app.create(pods, *_of_slurm_jobs(configured, policy, clock), metrics=metrics)
 
     async def serve_health(stop: asyncio.Event) -> None:
         await health.run(state, metrics, bind(configured.health.listen), stop=stop)

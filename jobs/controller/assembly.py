@@ -24,6 +24,7 @@ from jobs.controller.actuator import JobActuator
 from jobs.controller.archive import Archives
 from jobs.controller.batch_jobs import BatchJobs
 from jobs.controller.caches import JobCaches
+from jobs.controller.companions import CompanionWatch, LogCompanions
 from jobs.controller.loop import SlurmJobLoop
 from jobs.controller.preparing import Preparer
 from jobs.controller.remembering import Remembered
@@ -52,11 +53,14 @@ class SlurmJobs:
         self._policy = policy
         self._objects = JobCaches(_resources(program.settings.sylabs), program.set_aside)
         self._by_name = self._objects.of(slurmjob.OURS).index(lambda job: [job.full_name])
+        has_companions = program.settings.slurm_jobs.has_companions
+        self._companions = CompanionWatch(program) if has_companions else None
 
     def parts(self) -> tuple[Service, ...]:
         """Return the services of every replica; readiness depends on the watches."""
         watches = (self._watch(each, cache) for each, cache in self._objects)
-        return (Service(name="policy", run=self._policy.run), *watches)
+        companions = [self._companions.part()] if self._companions else []
+        return (Service(name="policy", run=self._policy.run), *watches, *companions)
 
     def _watch(self, of: JobResource, cache: Cache[SlurmJobObject]) -> Service:
         reflector = Reflector(
@@ -124,7 +128,13 @@ class SlurmJobs:
             metrics=program.metrics,
             set_aside=program.set_aside,
         )
-        await loop.run(stop, workers=_WORKERS)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(loop.run(stop, workers=_WORKERS))
+            if self._companions is not None:
+                companions = LogCompanions(
+                    program, self._companions, objects=self._objects, batch_jobs=batch_jobs
+                )
+                group.create_task(companions.run(stop))
 
     def _preparer(self) -> Preparer:
         program = self._program

@@ -69,6 +69,7 @@ VALUES: Mapping[str, dict[str, Any]] = {
             "certManager": {"issuerRef": {"kind": "ClusterIssuer", "name": "corporate"}},
         }
     },
+    "two-calls": {"admission": {"calls": "two"}},
     "policy-mutates": {"admission": {"mutate": "policy"}},
     "with-environment": {
         "controllers": {

@@ -159,6 +159,31 @@ def test_a_script_starts_steps_on_several_nodes_as_its_user(namespace: Namespace
     assert printed.stat().st_uid == BATCH_USER.uid
 
 
+def test_a_companion_reads_as_the_jobs_user_and_is_told_of_the_end(namespace: Namespace) -> None:
+    """Past Slurm, though the namespace is bridged; tests/realnodes/test_job_logs.py has it print."""
+    shared = namespace.sandbox.instance.shared
+    namespace.create(
+        "told",
+        "exit 3",
+        options={"output": f"{shared}/{USER}/%j.out"},
+        output={"claimName": "scratch", "clusterPath": str(shared)},
+    )
+    path = f"/api/v1/namespaces/{namespace.name}/pods"
+
+    def ended() -> list[str | None]:
+        return [
+            pod["metadata"]["annotations"].get(names.ENDED_ANNOTATION)
+            for pod in namespace.sandbox.admin.get(path)["items"]
+        ]
+
+    wait_until(lambda: ended() == ["3"], PATIENCE_S, sandbox=namespace.sandbox)
+    made = namespace.sandbox.admin.get(f"{path}/told-job")
+    assert BATCH_USER.uid == made["spec"]["securityContext"]["runAsUser"]
+    assert "default-scheduler" == made["spec"]["schedulerName"]
+    assert "schedulingGates" not in made["spec"]
+    assert "finalizers" not in made["metadata"]
+
+
 def test_deleting_cancels_and_suspending_begins_again(namespace: Namespace) -> None:
     name = f"long-{namespace.name}"
     namespace.create(name, "sleep 300")

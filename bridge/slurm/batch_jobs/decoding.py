@@ -182,6 +182,8 @@ def _job(
         held=is_waiting and record.priority.set and record.priority.number == 0,
         restarts=record.restart_cnt,
         user=record.user_name,
+        uid=record.user_id,
+        gid=record.group_id,
         account=record.account,
         partition=record.partition,
         qos=record.qos,

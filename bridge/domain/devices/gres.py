@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 USUAL: Mapping[str, str] = MappingProxyType({"nvidia.com/gpu": "gpu", "amd.com/gpu": "gpu"})
-"""Extended resources and their GRES, unless `controllers.gpu_resources` says otherwise."""
+"""Extended resources and their GRES, unless the setting `gpu_resources` of the controllers says otherwise."""
 
 
 def plain(text: str) -> str:
