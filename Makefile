@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := bridge webhook extender controllers jobs cluster sandbox benchmarks client exporter deploy docs tests
 
-.PHONY: venv demo test test-fast coverage test-long test-real test-e2e test-releases check soak bench fmt docs site manifests lock image release clean
+.PHONY: venv demo test test-fast coverage test-long test-real test-e2e test-releases check soak soak-jobs bench fmt docs site manifests lock image release clean
 
 venv: .venv/ready
 
@@ -25,9 +25,9 @@ test: venv
 	$(BIN)/pytest $(or $(PYTEST_ARGS),--numprocesses $(WORKERS) --dist loadfile)
 
 # What needs no server, in about a minute and a half; without the mutants, which test the tests.
-FAST := $(addprefix tests/,architecture cluster/objects controllers docs domain extender jobs/script jobs/request jobs/admission jobs/identity jobs/sylabs leading process properties reconcile settings)
+FAST := $(addprefix tests/,architecture cluster/objects controllers docs domain extender jobs/script jobs/request jobs/admission jobs/identity jobs/controller jobs/lifecycle jobs/sylabs leading process properties reconcile settings)
 test-fast: venv
-	$(BIN)/pytest --numprocesses 2 --dist worksteal --ignore tests/properties/test_mutants.py $(FAST) $(PYTEST_ARGS)
+	$(BIN)/pytest --numprocesses 2 --dist worksteal --ignore tests/properties/test_mutants.py --ignore tests/jobs/lifecycle/test_mutants.py $(FAST) $(PYTEST_ARGS)
 
 # How much of the decisions their own tests reach, branches too; fails below the share in pyproject.toml.
 coverage: venv
@@ -59,6 +59,10 @@ test-releases: venv
 # Inject random faults for an hour, on real servers (docs/reliability.md): make soak SOAK_ARGS="--minutes 5 --histories 20"
 soak: venv
 	$(BIN)/python -m tests.soak $(SOAK_ARGS)
+
+# Random faults while SlurmJobs' real scripts run (docs/reliability.md); needs root, about half an hour.
+soak-jobs: venv
+	$(BIN)/python -m tests.soak.slurm_jobs $(SOAK_ARGS)
 
 check: venv
 	$(BIN)/ruff format --check $(SOURCES)

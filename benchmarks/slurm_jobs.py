@@ -1,7 +1,7 @@
 """`python -m benchmarks.slurm_jobs`: what SlurmJobs cost, and how soon their status says what Slurm says.
 
 One sandbox with accounting and a real slurmd, with the default timings. First thousands of objects
-that ended long ago lie about; then jobs are submitted and held, some are cancelled one after the
+that ended long ago lie about; then jobs are submitted that wait, some are cancelled one after the
 other and the rest at once; in the end real scripts run. Our CPU time is that of the webhook, the
 extender and the controllers, less what they use at rest.
 """
@@ -24,6 +24,7 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import slurm_job_objects
 from benchmarks.meter import SERVICES, Meter, cpu_s
 from bridge.domain import names
 from bridge.domain.ids import JobId
@@ -34,7 +35,7 @@ from bridge.kube.watch import Reflector
 from bridge.slurm import jobs as slurm_jobs
 from bridge.slurm.client import SlurmClient
 from jobs.controller import resource
-from jobs.objects.slurmjob import API_VERSION, KIND, OURS, SlurmJobObject
+from jobs.objects.slurmjob import OURS, SlurmJobObject
 from sandbox import nss
 from sandbox.client import Sandbox
 from sandbox.options import Options
@@ -142,7 +143,11 @@ class _Field:
 
     async def create(self, name: str, command: str, **options: Any) -> None:
         script = f"#!/bin/sh\n#SBATCH --mem=16 --time=5 --output=/dev/null\n{command}\n"
-        await self.kube.request("POST", _path(_NAMESPACE), body=_manifest(name, script, options))
+        await self.kube.request(
+            "POST",
+            slurm_job_objects.path(_NAMESPACE),
+            body=slurm_job_objects.manifest(name, script, options),
+        )
 
     async def create_all(self, called: Iterable[str], command: str, **options: Any) -> None:
         await _each(called, lambda name: self.create(name, command, **options))
@@ -201,7 +206,7 @@ async def _measured(
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:
             group.create_task(field.watch.run(stop))
-            console.print(f"{jobs} SlurmJobs are submitted, and held")
+            console.print(f"{jobs} SlurmJobs are submitted, and wait")
             found += await _submitted(field, jobs, rest)
             console.print(f"half of them are cancelled, {_CHANGES_PER_S} a second")
             found += await _one_by_one(field, jobs // 2)
@@ -232,13 +237,15 @@ async def _field(sandbox: Sandbox) -> AsyncIterator[_Field]:
 
 
 async def _finished(field: _Field, count: int, rest: _Rest, rest_s: float) -> list[JobFigure]:
-    sandbox, path = field.sandbox, _path(_ATTIC)
+    sandbox, path = field.sandbox, slurm_job_objects.path(_ATTIC)
     await asyncio.to_thread(sandbox.stop, "controllers")
 
     async def create(name: str) -> None:
-        manifest = _manifest(name, "#!/bin/sh\nsrun ./train --epochs 100\n" * 10, {})
+        manifest = slurm_job_objects.manifest(
+            name, "#!/bin/sh\nsrun ./train --epochs 100\n" * 10, {}
+        )
         await field.glass.request("POST", path, body=manifest)
-        body = {"status": _ended()}
+        body = {"status": slurm_job_objects.ended()}
         patch = "application/merge-patch+json"
         await field.glass.request("PATCH", f"{path}/{name}/status", body=body, content_type=patch)
 
@@ -274,7 +281,7 @@ async def _finished(field: _Field, count: int, rest: _Rest, rest_s: float) -> li
 async def _submitted(field: _Field, jobs: int, rest: _Rest) -> list[JobFigure]:
     called = [f"held-{number}" for number in range(jobs + jobs // 2)]
     began, cpu_before_s = time.monotonic(), await asyncio.to_thread(field.cpu_s)
-    await field.create_all(called, "true", hold=True)
+    await field.create_all(called, "true", begin="2035-01-01T00:00:00")
     created = time.monotonic()
     await field.until(field.watch.submitted, called)
     took_s = time.monotonic() - began
@@ -374,44 +381,6 @@ async def _await_finished(sandbox: Sandbox, count: int) -> None:
                 if wanted in (await client.get(url)).text:
                     return
             await asyncio.sleep(1)
-
-
-def _path(namespace: str) -> str:
-    return f"/apis/{API_VERSION}/namespaces/{namespace}/slurmjobs"
-
-
-def _manifest(name: str, script: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
-    spec = {"script": script, "options": dict(options)}
-    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name}, "spec": spec}
-
-
-def _ended() -> Mapping[str, Any]:
-    """Return the status of a job that ended well."""
-    at = "2026-01-01T00:00:00Z"
-    message = "Slurm job 4711 completed; it ran for 0:01:00"
-    conditions = [
-        {
-            "type": kind,
-            "status": "True",
-            "reason": kind,
-            "lastTransitionTime": at,
-            "message": message,
-        }
-        for kind in ("Submitted", "Complete")
-    ]
-    return {
-        "phase": "Succeeded",
-        "jobId": 4711,
-        "state": "COMPLETED",
-        "reason": "Succeeded",
-        "message": message,
-        "exitCode": 0,
-        "startTime": at,
-        "endTime": at,
-        "attempt": 1,
-        "nodes": "hybrid-0",
-        "conditions": conditions,
-    }
 
 
 if __name__ == "__main__":

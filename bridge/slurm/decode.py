@@ -64,6 +64,8 @@ class Stranger:
     workload: WorkloadKey | None = None
     """Workload of an unreadable job, if that much can be decoded; nothing may be concluded about
     it."""
+    array_id: JobId | None = None
+    """The array that it is, or is a task of; only known where batch jobs are looked for."""
     odd: str = ""
     """What else could not be decoded, as a message; "" if nothing."""
 

@@ -18,20 +18,22 @@ conclusions, makes that check only from time to time.
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from bridge.domain.ids import ClusterId, JobId, WorkloadKey
+from bridge.domain.ids import ClusterId, JobId, Sluid
 from bridge.domain.model.batch import BatchJob, BatchMark
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.observation.clocks import ClockReading
-from bridge.slurm import decode, jobs, snapshot, wire
+from bridge.slurm import decode, jobs, snapshot, unread, wire
+from bridge.slurm.batch_jobs.arrays import ArrayMemory
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger
 from bridge.slurm.errors import Malformed, NotFound, SlurmError
 from bridge.slurm.jobs import JobListing
 from bridge.slurm.kick import EndedJob, ended_job
 from bridge.slurm.snapshot import Snapshot
+from bridge.slurm.unread import LooksAhead, OnSettled, OnUnreadable, UnreadJob
 from slurmclient.watching.in_turn import in_turn
 
 _TRUSTED_S = 10.0
@@ -43,32 +45,6 @@ news of our own jobs must not wait for them."""
 
 _COMPLETED = frozenset({"COMPLETED"})
 _PENDING = frozenset({"PENDING"})
-
-
-@dataclass(frozen=True, slots=True)
-class _Unreadable:
-    """A job that is set aside."""
-
-    why: str
-    workload: WorkloadKey | None
-    states: frozenset[str] | None
-    """The states it was fetched with; it is fetched again when they change. None: with the next
-    reading."""
-
-
-OnUnreadable = Callable[[JobId, str], None]
-"""Called each time a fetched job cannot be decoded, with the reason."""
-
-OnSettled = Callable[[JobId], None]
-"""Called when such a job has become readable or is gone."""
-
-
-def _ignore_unreadable(_id: JobId, _why: str) -> None:
-    pass
-
-
-def _ignore_settled(_id: JobId) -> None:
-    pass
 
 
 class Discovery:
@@ -87,8 +63,8 @@ class Discovery:
         patience_s: float = 0.0,
         burst: int = BURST,
         batch: bool = False,
-        on_unreadable: OnUnreadable = _ignore_unreadable,
-        on_settled: OnSettled = _ignore_settled,
+        on_unreadable: OnUnreadable = unread.ignore_unreadable,
+        on_settled: OnSettled = unread.ignore_settled,
     ) -> None:
         """Start with nothing known; the first reading fetches every job once.
 
@@ -124,7 +100,7 @@ class Discovery:
         self._trusted_until = 0.0
         self._ours: dict[JobId, SlurmJob | BatchJob] = {}
         self._strangers: set[JobId] = set()
-        self._unreadable: dict[JobId, _Unreadable] = {}
+        self._unreadable: dict[JobId, UnreadJob] = {}
         self._reported: set[JobId] = set()
         self._on_unreadable = on_unreadable
         self._on_settled = on_settled
@@ -132,7 +108,9 @@ class Discovery:
         self._changed: set[JobId] = set()
         self._patience_s = patience_s
         self._burst = burst
-        self._is_behind = False
+        self._portion = LooksAhead()
+        """What the last reading fetched of jobs that it did not know."""
+        self._arrays = ArrayMemory()
         self._left: dict[JobId, float] = {}
         """New jobs that are still pending and not fetched yet → since when."""
 
@@ -157,11 +135,13 @@ class Discovery:
         )
 
     def note_batch(self, job_id: JobId, mark: BatchMark) -> None:
-        """Record a batch job we have just submitted."""
+        """Record a batch job we have just submitted; it need not be fetched before it starts."""
         known = self._ours.get(job_id)
         if isinstance(known, BatchJob) and known.mark == mark:
             return
-        self._note(BatchJob(id=job_id, sluid=None, phase=JobPhase.WAITING, mark=mark))
+        self._note(
+            BatchJob(id=job_id, sluid=None, phase=JobPhase.WAITING, mark=mark, states=_PENDING)
+        )
 
     def _note(self, job: SlurmJob | BatchJob) -> None:
         self._strangers.discard(job.id)
@@ -204,12 +184,14 @@ class Discovery:
             changed, self._changed = self._changed, set()
             asked = (*reasons_for, *changed)
             wanted = (id_ for id_ in asked if id_ in listed.states and id_ in self._ours)
-            new = sum(id_ not in self._unreadable for id_ in unknown)
-            self._is_behind = new > self._burst
-            looks = dict.fromkeys([*ours, *wanted, *unknown[: self._burst]])
+            self._portion = unread.portion(
+                unknown, listed.states, most=self._burst, known_to_be_odd=self._unreadable
+            )
+            looks = dict.fromkeys([*ours, *wanted, *self._portion.ids])
             self._listing = None
             try:
-                if await self._look_at(looks, listed.states) and not self._is_behind:
+                is_read = await self._look_at(looks, listed.states)
+                if is_read and not self._portion.is_behind_on_arrays:
                     self._listing = listed
             except SlurmError:
                 self._changed |= changed
@@ -235,6 +217,7 @@ class Discovery:
         self._strangers.clear()
         self._unreadable.clear()
         self._controller_start = start
+        self._arrays = ArrayMemory()
         self._last = None
         self._last_ended = None
         return True
@@ -275,8 +258,13 @@ class Discovery:
             del self._noted[id_]
         missing = [id_ for id_ in self._ours if id_ not in seen and id_ not in self._noted]
         for id_ in missing:
-            if self._ours[id_].phase is JobPhase.ENDED:
+            if (ended := self._ours[id_]).phase is JobPhase.ENDED:
                 del self._ours[id_]
+                if isinstance(ended, BatchJob):
+                    self._arrays.forgotten(ended)
+        self._arrays.keep_only(
+            job.array_id for job in self._ours.values() if isinstance(job, BatchJob)
+        )
         return [id_ for id_ in missing if id_ in self._ours]
 
     def _needs_look(self, id_: JobId, states: frozenset[str]) -> bool:
@@ -295,12 +283,15 @@ class Discovery:
         return all(found.values())
 
     async def _look(self, id_: JobId, states: frozenset[str] | None) -> bool:
+        if id_ in self._strangers:
+            return True  # the array of a task that has just been found to be somebody else's
         try:
-            found = await (jobs.marked_job if self._batch else jobs.job)(self._client, id_)
+            found = await self._fetched(id_)
         except NotFound:
             found = None
         except Malformed as error:
-            self._set_aside_undecoded(id_, str(error))
+            is_of_array = states is not None and unread.is_of_array(states)
+            self._set_aside_undecoded(id_, str(error), is_of_array=is_of_array)
             return False
         before = self._ours.pop(id_, None), self._unreadable.pop(id_, None)
         was = before[0]
@@ -316,6 +307,13 @@ class Discovery:
             self._last = None
         return found is not None
 
+    async def _fetched(self, id_: JobId) -> SlurmJob | BatchJob | Stranger:
+        ref: JobId | Sluid = id_
+        known = self._ours.get(id_)
+        if isinstance(known, BatchJob) and known.array_id is not None:
+            ref = known.sluid or id_  # by its id Slurm returns all tasks of an array
+        return await (jobs.marked_job if self._batch else jobs.job)(self._client, ref)
+
     def _classify(
         self,
         id_: JobId,
@@ -327,13 +325,17 @@ class Discovery:
             case SlurmJob() if found.identity.cluster == self._cluster:
                 self._ours[id_] = found
             case BatchJob() if found.mark.cluster == self._cluster:
-                # What a list says of an array is more than what its own record says.
-                self._ours[id_] = found if states is None else replace(found, states=states)
+                # What a list says of an array's tasks is never cut off.
+                part = found if states is None else replace(found, states=states)
+                self._ours[id_] = part
+                self._arrays.see(part)
             case Stranger() if found.unreadable and found.cluster in (None, self._cluster):
-                self._unreadable[id_] = _Unreadable(found.unreadable, found.workload, states)
+                self._unreadable[id_] = UnreadJob(found.unreadable, found.workload, states)
                 return found.unreadable
             case Stranger():
                 self._strangers.add(id_)
+                if found.array_id is not None:
+                    self._strangers.add(found.array_id)
                 return found.odd
             case SlurmJob() | BatchJob():
                 self._strangers.add(id_)
@@ -341,7 +343,7 @@ class Discovery:
                 pass
         return ""
 
-    def _set_aside_undecoded(self, id_: JobId, why: str) -> None:
+    def _set_aside_undecoded(self, id_: JobId, why: str, *, is_of_array: bool) -> None:
         """Set aside a job that cannot be decoded at all, and fetch it again with each reading.
 
         Until it can be decoded, nothing is concluded about its workload or, if that is unknown,
@@ -349,7 +351,7 @@ class Discovery:
         """
         known, unreadable = self._ours.pop(id_, None), self._unreadable.get(id_)
         workload = unreadable.workload if unreadable else snapshot.key_of(known) if known else None
-        self._unreadable[id_] = _Unreadable(why, workload, None)
+        self._unreadable[id_] = UnreadJob(why, workload, None, is_of_array)
         self._last = None
         self._report(id_, why)
 
@@ -368,22 +370,26 @@ class Discovery:
             self._ours.values(),
             unreadable={id_: each.why for id_, each in self._unreadable.items()},
             unsure=(each.workload for each in self._unreadable.values()),
+            arrays=self._arrays,
+            is_whole_of_batch=not (
+                self._left
+                or self._portion.is_behind_on_arrays
+                or unread.may_hide_one_of_ours(self._unreadable.values(), arrays=True)
+            ),
         )
         self._last = replace(
             last,
             sequence=self._sequence,
             began_monotonic=began,
             is_repeated=is_repeated,
-            is_whole=not (self._left or self._is_behind or self._may_hide_one_of_ours()),
-            is_behind=self._is_behind,
+            is_whole=not (
+                self._left
+                or self._portion.is_behind
+                or unread.may_hide_one_of_ours(self._unreadable.values(), arrays=False)
+            ),
+            is_behind=self._portion.is_behind_on_arrays,
         )
         return self._last
-
-    def _may_hide_one_of_ours(self) -> bool:
-        """Check whether there is a job of which nothing at all could be decoded."""
-        return any(
-            each.states is None and each.workload is None for each in self._unreadable.values()
-        )
 
 
 def _has_just_completed(known: SlurmJob, states: frozenset[str]) -> bool:

@@ -85,9 +85,14 @@ async def marked_job(client: SlurmClient, ref: JobId | Sluid) -> SlurmJob | Batc
     It raises what `job` does.
     """
     read = await records.read(client, ref)
-    if decoding.is_marked(records.of(ref, read)):
+    own = records.of(ref, read)
+    if decoding.is_marked(own):
         return decoding.job(ref, [each.raw for each in read])
-    return await _placeholder(client, ref, read)
+    found = await _placeholder(client, ref, read)
+    if isinstance(found, Stranger):
+        (raw, *_) = (each.raw for each in read if each.decoded is own)
+        return replace(found, array_id=decoding.array_of(raw))
+    return found
 
 
 async def _placeholder(
@@ -144,7 +149,8 @@ async def listing(
     Args:
         client: Slurm.
         before: The last listing.
-        arrays: Include arrays, each with the states of all of its tasks: `3:RUNNING`.
+        arrays: Include the records of arrays, each with the states of the tasks that it stands for:
+            `3:RUNNING`.
     """
     told = await _listed(client, None, before.told if before else None)
     if before and before.told is told:
@@ -370,9 +376,9 @@ def _by_id(told: States, *, arrays: bool = False) -> dict[JobId, frozenset[str]]
             state = decode.component_states(offset, each.state)
             states[id_] = states[id_] | state if id_ in states else state
         elif arrays:
-            array, _, task = each.job_id.partition("_")
-            if array.isascii() and array.isdecimal():
-                tasks.setdefault(JobId(int(array)), set()).update(
+            record, _, task = each.job_id.partition("_")
+            if record.isascii() and record.isdecimal():
+                tasks.setdefault(JobId(int(record)), set()).update(
                     f"{task}:{state}" for state in each.state
                 )
     for id_, those in tasks.items():

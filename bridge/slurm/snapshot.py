@@ -7,6 +7,7 @@ from types import MappingProxyType
 from bridge.domain.ids import JobId, WorkloadKey
 from bridge.domain.model.batch import BatchJob
 from bridge.domain.model.jobs import SlurmJob
+from bridge.slurm.batch_jobs.arrays import ArrayMemory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +26,10 @@ class Snapshot:
     is_repeated: bool
     """Slurm listed exactly the jobs and states of the reading before, strangers included."""
     is_whole: bool
-    """Every listed job has been classified; only then does absence mean anything."""
+    """Every listed job that may be a placeholder has been classified; only then does absence mean
+    anything."""
+    is_whole_of_batch: bool = True
+    """The same of batch jobs, whose arrays may be many more."""
     batch_by_key: Mapping[WorkloadKey, tuple[BatchJob, ...]] = field(
         default_factory=lambda: MappingProxyType({})
     )
@@ -44,23 +48,32 @@ def taken(
     *,
     unreadable: Mapping[JobId, str],
     unsure: Iterable[WorkloadKey | None],
+    arrays: ArrayMemory,
+    is_whole_of_batch: bool = True,
 ) -> Snapshot:
     """Sort what is known by kind and by whose it is; number and time are those of no reading yet."""
     placeholders: dict[JobId, SlurmJob] = {}
     by_key: dict[WorkloadKey, tuple[SlurmJob, ...]] = {}
-    batch_by_key: dict[WorkloadKey, tuple[BatchJob, ...]] = {}
+    batch: dict[JobId, list[BatchJob]] = {}
     for job in sorted(ours, key=lambda one: one.id):
         key = key_of(job)
         if isinstance(job, BatchJob):
-            batch_by_key[key] = (*batch_by_key.get(key, ()), job)
+            batch.setdefault(job.array_id or job.id, []).append(job)
         else:
             placeholders[job.id] = job
             by_key[key] = (*by_key.get(key, ()), job)
+    batch_by_key: dict[WorkloadKey, tuple[BatchJob, ...]] = {}
+    for _, parts in sorted(batch.items()):
+        whole = parts[0]
+        if whole.array_id is not None:
+            whole = arrays.merged(parts, is_whole=is_whole_of_batch)
+        batch_by_key[whole.mark.key] = (*batch_by_key.get(whole.mark.key, ()), whole)
     return Snapshot(
         sequence=0,
         began_monotonic=0,
         is_repeated=False,
         is_whole=True,
+        is_whole_of_batch=is_whole_of_batch,
         jobs=MappingProxyType(placeholders),
         by_key=MappingProxyType(by_key),
         batch_by_key=MappingProxyType(batch_by_key),

@@ -129,8 +129,17 @@ class Job(Struct, frozen=True):
     """What a running job has: `cpu=8,mem=16G,node=1,billing=8`."""
 
 
+class ArrayRecord(Struct, frozen=True):
+    """Which array a record is of, whoever's it is."""
+
+    array_job_id: Number = NONE
+
+
 class BatchRecord(Struct, frozen=True):
-    """What is read of a SlurmJob's job in GET /job/{id}; an array has one record a task."""
+    """What is read of a SlurmJob's job in GET /job/{id}.
+
+    A task of an array has a record of its own once it has started.
+    """
 
     job_id: int
     job_state: list[str] = field(default_factory=list)

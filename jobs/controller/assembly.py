@@ -1,11 +1,12 @@
 """Put the controller of SlurmJobs together for one process, and for one term of leadership."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from functools import partial
 
 from bridge.domain.ids import WorkloadKey
+from bridge.kube import objects
 from bridge.kube.cache import Cache
 from bridge.kube.watch import Reflector
 from bridge.leading.workqueue import WorkQueue
@@ -27,6 +28,7 @@ from jobs.controller.companions import CompanionWatch, LogCompanions
 from jobs.controller.inventory import NodeInventory
 from jobs.controller.loop import SlurmJobLoop
 from jobs.controller.preparing import Preparer
+from jobs.controller.remembering import Remembered
 from jobs.controller.submitting import BatchSubmitter
 from jobs.controller.telling import JobEvents
 from jobs.lifecycle.situation import JobPolicy
@@ -39,6 +41,9 @@ _LOOK_S = 0.2
 _WORKERS = 8
 _SUBMITS = 4
 """At a time; slurmctld takes one after another anyway."""
+_LABELS_LAST_S = 5.0
+_SLURM_USER_LASTS_S = 30.0
+"""Slurm takes up another SlurmUser only when slurmctld is started anew."""
 
 
 class SlurmJobs:
@@ -145,10 +150,21 @@ class SlurmJobs:
     def _preparer(self) -> Preparer:
         program = self._program
         time_zone = zone(program.settings.slurm_jobs.time_zone)
+        monotonic = program.clock.monotonic
+
+        async def labels_of(namespace: str) -> Mapping[str, str]:
+            return (await objects.get_namespace(program.kube, namespace)).labels
+
+        async def operators_of(_: str) -> frozenset[str]:
+            return await operators.slurm_user(program.slurm)
+
+        labels = Remembered(labels_of, lasts_s=_LABELS_LAST_S, monotonic=monotonic)
+        slurm_user = Remembered(operators_of, lasts_s=_SLURM_USER_LASTS_S, monotonic=monotonic)
         return Preparer(
             program.kube,
             policy=lambda: self._policy.current,
-            slurm_user=partial(operators.slurm_user, program.slurm),
+            labels=labels.get,
+            slurm_user=partial(slurm_user.get, ""),
             now=lambda: program.clock.now().astimezone(time_zone),
             resolve=lambda job: dependencies.resolve(job, self._named),
         )

@@ -125,7 +125,7 @@ class BatchJobs:
             _BatchReading(
                 snapshot.began_monotonic,
                 snapshot.batch_by_key,
-                snapshot.is_whole,
+                snapshot.is_whole_of_batch,
                 snapshot.unsure,
             )
         )

@@ -10,7 +10,7 @@ import msgspec
 from bridge.domain import names
 from bridge.domain.faults import Refused, told
 from bridge.domain.request.rules import Policy
-from bridge.kube import errors, objects, paths
+from bridge.kube import errors, paths
 from bridge.kube.client import KubeClient
 from jobs.controller.dependencies import Resolved, Unmet
 from jobs.identity import granting, permission
@@ -38,13 +38,14 @@ class _ConfigMap(msgspec.Struct, frozen=True):
 
 
 class Preparer:
-    """Reads what a job depends on, each time it is submitted."""
+    """Finds out what a job depends on, each time it is submitted."""
 
     def __init__(
         self,
         kube: KubeClient,
         *,
         policy: Callable[[], Policy],
+        labels: Callable[[str], Awaitable[Mapping[str, str]]],
         slurm_user: Callable[[], Awaitable[frozenset[str]]],
         now: Callable[[], datetime],
         resolve: Callable[[SlurmJobObject], Resolved | Unmet],
@@ -54,12 +55,14 @@ class Preparer:
         Args:
             kube: the API server.
             policy: returns the policy in force.
+            labels: reads a namespace's labels, or remembers them.
             slurm_user: reads the name and the uid of SlurmUser, whom no rule may result in.
             now: with the zone that times in scripts are meant in.
             resolve: what the SlurmJob's dependencies are to Slurm.
         """
         self._kube = kube
         self._policy = policy
+        self._labels = labels
         self._slurm_user = slurm_user
         self._now = now
         self._resolve = resolve
@@ -73,7 +76,7 @@ class Preparer:
         if job.faults:  # what it means was found out at CREATE; an administrator has changed that
             return NotPossible(reason="ManifestInvalid", text=told(job.faults))
         namespace = job.metadata.namespace
-        labels = (await objects.get_namespace(self._kube, namespace)).labels
+        labels = await self._labels(namespace)
         if labels.get(names.ENABLED_LABEL) != "true":
             return NotPossible(
                 reason="NamespaceNotEnabled",

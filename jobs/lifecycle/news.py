@@ -50,7 +50,7 @@ class NewsDesk:
 def of(before: SlurmJobStatus, after: SlurmJobStatus) -> JobNews | None:
     """Return what is new to those who know `before`; None for what only the status shows.
 
-    A job that is submitted, runs and completes makes two Events: its submission and its end.
+    A job that is submitted, runs and completes makes one Event: its end.
     """
     if before.phase in _ENDED:
         return None
@@ -62,17 +62,13 @@ def of(before: SlurmJobStatus, after: SlurmJobStatus) -> JobNews | None:
             note=after.message,
             is_last=True,
         )
-    is_same_job = after.job_id == before.job_id
     is_new = (after.reason, after.phase) != (before.reason, before.phase)
-    if is_same_job and after.restarts > before.restarts:
+    if after.job_id == before.job_id and after.restarts > before.restarts:
         return _warning("Wait", "Requeued", after)
     if after.job_id is None:
         return _without_job(before, after)
     if is_new and _needs_somebody(after):
         return _warning("Wait", after.reason, after)
-    if not is_same_job:
-        note = f"Slurm job {after.job_id} was submitted"
-        return JobNews(is_warning=False, action="Submit", reason="Submitted", note=note)
     return None
 
 

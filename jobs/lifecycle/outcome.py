@@ -74,7 +74,7 @@ def of(job: BatchJob, *, deadline_at: datetime | None) -> JobOutcome:
     elif job.end is JobEnd.FAILED and job.signal:
         reason, words = "Signalled", f"was ended by signal {_signal(job.signal)}"
     elif job.end is JobEnd.FAILED:
-        words = f"failed with exit code {job.exit_code}"
+        words = f"failed with exit code {job.exit_code}" if job.exit_code else "failed"
     return JobOutcome(
         phase="Succeeded" if job.end is JobEnd.COMPLETED else "Failed",
         reason=reason,

@@ -1,5 +1,7 @@
 """What the status of a SlurmJob says, made from what is known of its job; bounded in every part."""
 
+import itertools
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -80,7 +82,7 @@ def _of_job(before: SlurmJobStatus, job: BatchJob, policy: JobPolicy) -> SlurmJo
         start_time=job.started_at,
         end_time=job.ended_at,
         restarts=job.restarts,
-        array=_array(job.array),
+        array=_array(job.array, before.array),
         outputs=JobOutputs(stdout=shortened(job.stdout), stderr=shortened(job.stderr))
         if job.stdout or job.stderr
         else before.outputs,
@@ -93,19 +95,36 @@ def _expected(before: datetime | None, now: datetime | None, policy: JobPolicy) 
     return now
 
 
-def _array(tally: ArrayTally | None) -> ArrayTasks | None:
+def failed_tasks(told: ArrayTasks | None, tally: ArrayTally) -> tuple[int, ...]:
+    """Return the tasks that failed, with those that Slurm has forgotten and the status has not.
+
+    Slurm forgets a task minutes after its end, and a new process knows only what Slurm knows. While
+    all tasks are known, a task that was requeued and ended well has not failed.
+    """
+    if told is None or tally.total >= told.total:
+        return tally.failed
+    named = re.findall(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", told.failed_tasks)
+    ranges = (range(int(first), int(last or first) + 1) for first, last in named)
+    before = itertools.islice(itertools.chain.from_iterable(ranges), told.failed)
+    return tuple(sorted({*before, *tally.failed}))
+
+
+def _array(tally: ArrayTally | None, before: ArrayTasks | None) -> ArrayTasks | None:
     if tally is None:
         return None
-    named = hostlist.compress([f"t{number}" for number in tally.failed[:_MOST_FAILED]])
+    failed = failed_tasks(before, tally)
+    total = max(tally.total, before.total if before else 0)
+    forgotten = total - tally.waiting - tally.running - len(failed) - tally.succeeded
+    named = hostlist.compress([f"t{number}" for number in failed[:_MOST_FAILED]])
     numbers = named.removeprefix("t").removeprefix("[").removesuffix("]")
     return ArrayTasks(
-        total=tally.total,
+        total=total,
         pending=tally.waiting,
         running=tally.running,
-        succeeded=tally.succeeded,
-        failed=len(tally.failed),
+        succeeded=tally.succeeded + max(forgotten, 0),
+        failed=len(failed),
         failed_tasks=shortened(
-            numbers + ("…" if len(tally.failed) > _MOST_FAILED else ""), _LONGEST_FAILED
+            numbers + ("…" if len(failed) > _MOST_FAILED else ""), _LONGEST_FAILED
         ),
     )
 

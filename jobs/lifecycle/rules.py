@@ -8,6 +8,7 @@ from bridge.domain import backoff, names
 from bridge.domain.lifecycle import reasons
 from bridge.domain.lifecycle.actions import Wait
 from bridge.domain.model.batch import BatchJob
+from bridge.domain.model.jobs import JobEnd
 from jobs.lifecycle import outcome, report
 from jobs.lifecycle.actions import (
     CancelBatch,
@@ -113,7 +114,12 @@ def settle(case: BatchCase) -> JobDecision:
 
 def finish(case: BatchCase) -> JobDecision:
     """Tell how it ended."""
-    how = outcome.of(case.job, deadline_at=case.deadline_at)
+    job = case.job
+    if job.array is not None and job.end is JobEnd.COMPLETED:
+        failed = report.failed_tasks(case.object.status.array, job.array)
+        if failed:  # before Slurm forgot them, and their exit codes
+            job = replace(job, end=JobEnd.FAILED, array=replace(job.array, failed=failed))
+    how = outcome.of(job, deadline_at=case.deadline_at)
     kind = "Complete" if how.phase == "Succeeded" else "Failed"
     conditions = {**_SUBMITTED, kind: how.reason}
     return _tell_job(case, how.phase, how.reason, how.message, conditions)

@@ -63,7 +63,8 @@ class SlurmJobStatus(ObjectStruct, frozen=True):
     ] = ""
     batch_host: Annotated[str, text(256, "The node where the script runs.")] = ""
     exit_code: Annotated[
-        Annotated[int, Meta(ge=0, le=255)] | None, Meta(description="The script's exit code.")
+        Annotated[int, Meta(ge=0, le=255)] | None,
+        Meta(description="The script's exit code as sacct has it: 0 if Slurm ended it."),
     ] = None
     signal: Annotated[
         Annotated[int, Meta(ge=0, le=255)] | None,

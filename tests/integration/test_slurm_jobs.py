@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,8 +18,10 @@ from sandbox.options import Options
 from tests import faults
 from tests.fault_bench import FaultBench, fault_bench
 from tests.integration import node_inventory, old_manifests
+from tests.jobs import argo
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 
+PAGE = Path(__file__).parents[2] / "docs/slurmjob.md"
 PATIENCE_S = 60.0
 LIVE = {"PENDING", "RUNNING", "COMPLETING", "CONFIGURING"}
 USER = BATCH_USER.name
@@ -129,6 +132,10 @@ def test_a_script_runs_and_its_end_is_told_as_slurm_has_it(namespace: Namespace)
     done = namespace.await_phase(good, "Succeeded", "Failed")
     failed = namespace.await_phase(bad, "Succeeded", "Failed")
 
+    success, failure = argo.conditions(PAGE)
+    for name, ended in ((good, (True, False)), (bad, (False, True))):
+        found = namespace.get(name) or {}
+        assert ended == (argo.holds(success, found), argo.holds(failure, found))
     assert ("Succeeded", 0, USER) == (done["phase"], done["exitCode"], done["user"])
     assert ("True", "Succeeded") == conditions(done)["Complete"]
     assert ("Failed", "NonZeroExit", 3) == (failed["phase"], failed["reason"], failed["exitCode"])
@@ -292,3 +299,21 @@ def test_every_published_manifest_of_sylabs_runs_unchanged_and_succeeds(
 
 def test_what_slurm_config_says_of_a_node_is_written_on_it(sandbox: Sandbox) -> None:
     node_inventory.written_and_taken_away(sandbox, PATIENCE_S)
+def test_an_array_of_a_hundred_says_which_task_failed(namespace: Namespace) -> None:
+    name = f"many-{namespace.name}"
+    namespace.create(name, 'test "$SLURM_ARRAY_TASK_ID" != 17', options={"array": "0-99"})
+
+    done = namespace.await_phase(name, "Succeeded", "Failed")
+
+    tasks = done["array"]
+    assert ("Failed", "NonZeroExit", 1) == (done["phase"], done["reason"], done["exitCode"])
+    assert (100, 99, 1, "17") == (
+        tasks["total"],
+        tasks["succeeded"],
+        tasks["failed"],
+        tasks["failedTasks"],
+    )
+    assert "failed tasks 17" in namespace.why(name)
+    wait_until(lambda: len(namespace.accounted(name)) == 100, PATIENCE_S, sandbox=namespace.sandbox)
+    bad = [line for line in namespace.accounted(name) if line[1:] != ["COMPLETED", "0:0"]]
+    assert [[f"{done['jobId']}_17", "FAILED", "1:0"]] == bad

@@ -98,32 +98,26 @@ def test_a_failed_job_has_its_code_and_signal() -> None:
     assert (JobEnd.FAILED, 3, 9, 5) == (job.end, job.exit_code, job.signal, job.step_exit_code)
 
 
-def test_an_array_is_one_job_and_counts_its_tasks() -> None:
+@pytest.mark.parametrize("state", ["CANCELLED", "TIMEOUT", "PREEMPTED", "DEADLINE"])
+def test_the_signal_by_which_slurm_ended_it_is_not_the_scripts(state: str) -> None:
+    job = batch_job(record(job_state=[state], exit_code=code(143, 15)))
+
+    assert (0, 0) == (job.exit_code, job.signal)
+
+
+def test_a_record_of_an_array_says_which_tasks_it_stands_for() -> None:
     task = {"array_job_id": number(7), "state_reason": "None"}
-    job = batch_job(
-        record(**task, job_state=["PENDING"], array_task_string="4-9:2%3"),
-        record(**task, job_id=8, array_task_id=number(1), job_state=["COMPLETED"]),
-        record(**task, job_id=9, array_task_id=number(2), job_state=["RUNNING"]),
-        record(**task, job_id=10, array_task_id=number(3), job_state=["FAILED"], exit_code=code(2)),
+    one = record(**task, job_id=8, array_task_id=number(1), job_state=["COMPLETED"])
+    waiting = batch_job(
+        one, record(**task, job_state=["PENDING"], array_task_string="4-9:2%3", nodes="")
     )
+    ended = decoding.job(JobId(8), [json.dumps(one).encode()])
 
-    assert (JobId(7), JobPhase.RUNNING, None) == (job.id, job.phase, job.end)
-    assert ArrayTally(waiting=3, running=1, succeeded=1, failed=(3,)) == job.array
-
-
-def test_an_array_ends_when_its_last_task_does_and_as_the_worst() -> None:
-    task = {"array_job_id": number(7)}
-    failed = record(
-        **task, job_id=8, array_task_id=number(1), job_state=["FAILED"], exit_code=code(2)
-    )
-    last = record(**task, array_task_id=number(2), job_state=["COMPLETED"])
-
-    job = batch_job(last, failed)
-
-    assert (JobPhase.ENDED, JobEnd.FAILED, 2) == (job.phase, job.end, job.exit_code)
-    assert ArrayTally(succeeded=1, failed=(1,)) == job.array
-    cleaning = {**last, "job_state": ["COMPLETED", "COMPLETING"]}
-    assert not batch_job(cleaning, failed).is_over
+    assert (JobId(7), JobId(7), JobPhase.WAITING) == (waiting.id, waiting.array_id, waiting.phase)
+    assert {"4:PENDING", "6:PENDING", "8:PENDING"} == waiting.states
+    assert isinstance(ended, BatchJob)
+    assert (JobId(8), JobId(7)) == (ended.id, ended.array_id)
+    assert {"1:COMPLETED"} == ended.states
 
 
 @pytest.mark.parametrize("comment", ["", '{"slurm-job":1', '{"slurm-job2":1}'])

@@ -4,7 +4,6 @@ Each part keeps what it found in .soak/ and renews its section of docs/reliabili
 (`histories`) or begins anew. Ends with 1 if a contract was broken.
 """
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -16,7 +15,6 @@ import typer
 import uvloop
 
 from bridge.domain import names
-from bridge.process.clock import SystemClock
 from sandbox.client import Sandbox
 from sandbox.options import Options
 from tests.fault_bench import FaultBench, fault_bench
@@ -92,12 +90,12 @@ def _model(worlds: int, seed: int) -> int:
         check=False,
     )
     breaches = [(hunt.stdout or hunt.stderr).strip()] if hunt.returncode else []
-    report.keep("model", {**_about(seed), "histories": worlds, "breaches": breaches})
+    report.keep("model", {**report.about(seed), "histories": worlds, "breaches": breaches})
     return len(breaches)
 
 
 def _histories(wanted: int, seed: int, *, anew: bool, poison: bool) -> int:
-    about = _about(seed)
+    about = report.about(seed)
     found = report.kept("histories")
     if anew or found is None or (found["seed"], found["commit"]) != (seed, about["commit"]):
         found = {**about, "done": 0, "lives": 0, "faults": 0, "breaches": []}
@@ -123,7 +121,7 @@ def _histories(wanted: int, seed: int, *, anew: bool, poison: bool) -> int:
             found["lives"] += len(batch.lives)
             found["faults"] += len(batch.story)
             found["breaches"] += batch.breaches
-            found["at"] = _now()
+            found["at"] = report.now()
             typer.echo(f"{found['done']} histories, {len(found['breaches'])} contracts broken")
             if batch.breaches:
                 typer.echo(str(batch))
@@ -169,7 +167,7 @@ def _churn(minutes: float, rate: float, seed: int, *, poison: bool, hang_every_s
         if growth > _GROWTH:
             result.breaches.append(f"{service} has grown by {growth:.1%}")
     part = "poison" if poison else "churn"
-    report.keep(part, {**_about(seed), **asdict(result)})
+    report.keep(part, {**report.about(seed), **asdict(result)})
     for breach in result.breaches:
         typer.echo(breach)
     return len(result.breaches)
@@ -192,17 +190,6 @@ def _forget_sooner(sandbox: Sandbox) -> None:
     for conf in sandbox.slurm_conf.parent.glob("slurm*.conf"):
         conf.write_text(conf.read_text().replace("MinJobAge=300", f"MinJobAge={_FORGETS_S}"))
     sandbox.restart("slurmctld")
-
-
-def _about(seed: int) -> dict[str, object]:
-    git = shutil.which("git") or "git"
-    head = (git, "rev-parse", "--short", "HEAD")
-    described = subprocess.run(head, capture_output=True, text=True, check=False)
-    return {"commit": described.stdout.strip(), "at": _now(), "seed": seed}
-
-
-def _now() -> str:
-    return SystemClock().now().isoformat(timespec="minutes")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,13 @@
 """What soaks have found, kept in a folder part by part, and written into docs/reliability.md."""
 
 import json
+import shutil
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from bridge.process.clock import SystemClock
 
 KEPT = Path(".soak")
 PAGE = Path("docs/reliability.md")
@@ -11,13 +15,13 @@ _SHOWN = 20
 
 
 def keep(part: str, found: Mapping[str, Any], page: Path = PAGE) -> None:
-    """Keep what a part has found, and renew its section of the page: `model`, `histories`, `churn` or `poison`."""
+    """Keep what a part has found, and renew its section of the page."""
     KEPT.mkdir(exist_ok=True)
     draft = KEPT / f"{part}.draft"
     draft.write_text(json.dumps(found, indent=2))
     draft.rename(KEPT / f"{part}.json")
     begin, end = (
-        f"<!-- soak {part}: begin; written by `make soak` -->",
+        f"<!-- soak {part}: begin; written by `{_WRITERS.get(part, 'make soak')}` -->",
         f"<!-- soak {part}: end -->",
     )
     before, has_begin, rest = page.read_text().partition(begin)
@@ -26,6 +30,19 @@ def keep(part: str, found: Mapping[str, Any], page: Path = PAGE) -> None:
         raise ValueError(f"{page} has no section between {begin} and {end}")
     lines = "\n".join(section(part, found))
     page.write_text(f"{before}{begin}\n\n{lines}\n\n{end}{after}")
+
+
+def about(seed: int) -> dict[str, object]:
+    """Return what a run is known by."""
+    git = shutil.which("git") or "git"
+    head = (git, "rev-parse", "--short", "HEAD")
+    described = subprocess.run(head, capture_output=True, text=True, check=False)
+    return {"commit": described.stdout.strip(), "at": now(), "seed": seed}
+
+
+def now() -> str:
+    """Return the time, for people."""
+    return SystemClock().now().isoformat(timespec="minutes")
 
 
 def kept(part: str) -> dict[str, Any] | None:
@@ -86,6 +103,20 @@ def _poisoned(found: Mapping[str, Any]) -> Sequence[str]:
     ]
 
 
+def _slurm_jobs(found: Mapping[str, Any]) -> Sequence[str]:
+    lives = sum(found["lives"].values())
+    return [
+        f"{found['done']} random histories with {lives} SlurmJobs and their scripts, {found['faults']} faults.",
+        "",
+        "| fate | SlurmJobs |",
+        "| --- | --- |",
+        *(
+            f"| {fate.lower().replace('_', ' ')} | {times} |"
+            for fate, times in _by_number(found["lives"])
+        ),
+    ]
+
+
 def _odd(kinds: Sequence[str]) -> Sequence[str]:
     if not kinds:
         return []
@@ -108,4 +139,6 @@ _TELLS: Mapping[str, Callable[[Mapping[str, Any]], Sequence[str]]] = {
     "histories": _histories,
     "churn": _churn,
     "poison": _poisoned,
+    "slurm-jobs": _slurm_jobs,
 }
+_WRITERS: Mapping[str, str] = {"slurm-jobs": "make soak-jobs"}

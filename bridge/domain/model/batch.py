@@ -45,7 +45,7 @@ class ArrayTally:
 
     @property
     def total(self) -> int:
-        """All tasks that Slurm still knows."""
+        """All tasks."""
         return self.waiting + self.running + self.succeeded + len(self.failed)
 
 
@@ -61,7 +61,7 @@ class BatchJob:
     """A requeued job is WAITING, whatever its base state."""
     mark: BatchMark
     states: frozenset[str] = frozenset()
-    """Base state and flags; of an array, each task's after its number: `3:RUNNING`."""
+    """Base state and flags; of a record of an array, each task's after its number: `3:RUNNING`."""
     state: str = ""
     """The same for people: `RUNNING`, `COMPLETED,COMPLETING`."""
     remains: bool = False
@@ -94,7 +94,10 @@ class BatchJob:
     started_at: datetime | None = None
     ended_at: datetime | None = None
     expected_start: datetime | None = None
+    array_id: JobId | None = None
+    """The array that it is, or that it is a record of."""
     array: ArrayTally | None = None
+    """Set for an array as a whole."""
 
     @property
     def is_over(self) -> bool:

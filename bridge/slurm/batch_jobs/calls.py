@@ -28,7 +28,7 @@ async def cancel(client: SlurmClient, job_id: JobId, sluid: Sluid | None, mark: 
         SlurmError: it may not have been cancelled; repeating is harmless.
     """
     try:
-        found = await jobs.marked_job(client, job_id)
+        found = await jobs.marked_job(client, sluid or job_id)
     except NotFound:
         return
     if (
@@ -36,7 +36,7 @@ async def cancel(client: SlurmClient, job_id: JobId, sluid: Sluid | None, mark: 
         and (found.mark.cluster, found.mark.key) == (mark.cluster, mark.key)
         and found.is_named(job_id, sluid)
     ):
-        await jobs.cancel(client, job_id if found.array else found.sluid or job_id)
+        await jobs.cancel(client, job_id if found.array_id else found.sluid or job_id)
 
 
 async def recorded(client: SlurmClient, ref: JobId | Sluid, mark: BatchMark) -> BatchJob | bool:

@@ -1,7 +1,7 @@
 """Translate what slurmrestd and slurmdbd say of a SlurmJob's job into domain values."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from bridge.domain.ids import ClusterId, JobId, Sluid, WorkloadKey
@@ -20,8 +20,11 @@ _REQUEUED: Final = frozenset({"REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIA
 _MOST_TASKS: Final = 4_000_001
 """MAX_ARRAY_SIZE of slurmctld."""
 
-_ORDER: Final = (JobPhase.RUNNING, JobPhase.PAUSED, JobPhase.WAITING, JobPhase.ENDED)
-"""What an array is, by the first of these that one of its tasks is."""
+
+_ENDED_BY_SLURM: Final = frozenset(
+    {JobEnd.CANCELLED, JobEnd.TIMEOUT, JobEnd.PREEMPTED, JobEnd.DEADLINE}
+)
+"""Then slurmctld may have the signal that it sent itself, which reaches no account: sacct says 0:0."""
 
 
 def is_marked(read: Decoded[wire.Job]) -> bool:
@@ -38,31 +41,38 @@ def stranger(read: Decoded[wire.Job]) -> Stranger:
 
 
 def job(ref: JobId | Sluid, records: Sequence[bytes]) -> BatchJob | Stranger:
-    """Reduce a job's records to what decisions need; tell a SlurmJob's job from a stranger's.
+    """Reduce a job's record to what decisions need; tell a SlurmJob's job from a stranger's.
+
+    Of an array, the record with this id: that of its waiting tasks, or of one task.
 
     Args:
-        ref: the job; of an array, the array's id.
-        records: the job's record, or those of the tasks of an array, with the array's own.
+        ref: the job.
+        records: the answer's; by an array's id, Slurm returns those of all tasks.
 
     Raises:
-        Malformed: a record cannot be read at all.
+        Malformed: the record cannot be read at all, or is not there.
     """
-    read = [_record(ref, raw) for raw in records]
-    read.sort(key=lambda each: ref not in (each.job_id, each.step_id.sluid))  # its own one first
-    own = read[0]
+    read = (_record(ref, raw) for raw in records)
+    own = next((each for each in read if ref in (each.job_id, each.step_id.sluid)), None)
+    if own is None:
+        raise Malformed("job.get", f"the response does not contain job {ref}")
     named = Stranger(
         id=JobId(own.job_id), sluid=Sluid(own.step_id.sluid) if own.step_id.sluid else None
     )
     mark = _mark(named, own.admin_comment)
     if not isinstance(mark, BatchMark):
         return mark
-    is_array = bool(own.array_job_id.positive)
     try:
-        phases = [phase_of(frozenset(each.job_state)) for each in read]
-        tally = _tally(read) if is_array else None
+        return _job(named, own, phase_of(frozenset(own.job_state)), mark=mark)
     except ValueError as error:
         return _set_aside(named, str(error), mark.cluster, mark.key)
-    return _job(named, read, phases, mark=mark, tally=tally)
+
+
+def array_of(raw: bytes) -> JobId | None:
+    """Return the array that a record is of; None if it is of none, or does not say."""
+    read = reading.lenient(raw, wire.ArrayRecord)
+    number = None if isinstance(read, Unreadable) else read.value.array_job_id.positive
+    return JobId(number) if number else None
 
 
 def accounted(records: Sequence[wire.BatchAccounted], mark: BatchMark) -> BatchJob | None:
@@ -149,82 +159,60 @@ def _set_aside(
 
 
 def _job(
-    found: Stranger,
-    records: Sequence[wire.BatchRecord],
-    phases: Sequence[JobPhase],
-    *,
-    mark: BatchMark,
-    tally: ArrayTally | None,
+    found: Stranger, record: wire.BatchRecord, phase: JobPhase, *, mark: BatchMark
 ) -> BatchJob:
-    phase = next(each for each in _ORDER if each in phases)
-    shown = records[phases.index(phase)]
-    states = frozenset(shown.job_state)
-    ends = [end for each in records if (end := decode.end_of(frozenset(each.job_state)))]
-    codes = [_code(each.exit_code) for each in records]
+    states, array_id = frozenset(record.job_state), record.array_job_id.positive
     is_waiting, is_ended = phase is JobPhase.WAITING, phase is JobPhase.ENDED
-    moments = [decode.moment(each.end_time) for each in records] if is_ended else []
+    end = decode.end_of(states) if is_ended else None
+    exit_code, signal = (0, 0) if end in _ENDED_BY_SLURM else _code(record.exit_code)
     return BatchJob(
         id=found.id,
         sluid=found.sluid,
         phase=phase,
         mark=mark,
-        states=states,
-        state=",".join(shown.job_state),
-        remains=is_ended and any("COMPLETING" in each.job_state for each in records),
-        end=_worst(ends) if is_ended else None,
-        exit_code=max(code for code, _ in codes) if is_ended else 0,
-        signal=max(signal for _, signal in codes) if is_ended else 0,
-        step_exit_code=max(_code(each.derived_exit_code)[0] for each in records),
-        reason="" if shown.state_reason == "None" else shown.state_reason,
-        reason_text=shown.state_description,
-        held=is_waiting and shown.priority.set and shown.priority.number == 0,
-        restarts=max(each.restart_cnt for each in records),
-        user=shown.user_name,
-        uid=shown.user_id,
-        gid=shown.group_id,
-        account=shown.account,
-        partition=shown.partition,
-        qos=shown.qos,
-        nodes=shown.nodes,
-        batch_host=shown.batch_host,
-        stdout=shown.stdout_expanded,
-        stderr=shown.stderr_expanded,
-        submitted_at=decode.moment(shown.submit_time),
-        started_at=None if is_waiting else decode.moment(shown.start_time),
-        ended_at=max(filter(None, moments), default=None),
-        expected_start=decode.moment(shown.start_time) if is_waiting else None,
-        array=tally,
+        states=_of_tasks(record, states) if array_id else states,
+        state=",".join(record.job_state),
+        remains=is_ended and "COMPLETING" in states,
+        end=end,
+        exit_code=exit_code if is_ended else 0,
+        signal=signal if is_ended else 0,
+        step_exit_code=_code(record.derived_exit_code)[0],
+        reason="" if record.state_reason == "None" else record.state_reason,
+        reason_text=record.state_description,
+        held=is_waiting and record.priority.set and record.priority.number == 0,
+        restarts=record.restart_cnt,
+        user=record.user_name,
+        uid=record.user_id,
+        gid=record.group_id,
+        account=record.account,
+        partition=record.partition,
+        qos=record.qos,
+        nodes=record.nodes,
+        batch_host=record.batch_host,
+        stdout=record.stdout_expanded,
+        stderr=record.stderr_expanded,
+        submitted_at=decode.moment(record.submit_time),
+        started_at=None if is_waiting else decode.moment(record.start_time),
+        ended_at=decode.moment(record.end_time) if is_ended else None,
+        expected_start=decode.moment(record.start_time) if is_waiting else None,
+        array_id=JobId(array_id) if array_id else None,
     )
 
 
+def _of_tasks(record: wire.BatchRecord, states: frozenset[str]) -> frozenset[str]:
+    """Return the states as a list has them; `array_task_string` may be cut off, so a list is better."""
+    task = record.array_task_id
+    tasks = [int(task.number)] if task.set else task_numbers(record.array_task_string)
+    return frozenset(f"{number}:{state}" for number in tasks for state in states)
+
+
 def _worst(ends: Sequence[JobEnd]) -> JobEnd | None:
-    """Return the end of a job; of an array, the first that is not COMPLETED."""
+    """Return the first end that is not COMPLETED."""
     return next((end for end in ends if end is not JobEnd.COMPLETED), next(iter(ends), None))
 
 
 def _code(wired: wire.ExitCode) -> tuple[int, int]:
     return wired.return_code.positive or 0, wired.signal.id.positive or 0
-
-
-def _tally(records: Iterable[wire.BatchRecord]) -> ArrayTally:
-    waiting = running = succeeded = 0
-    failed: list[int] = []
-    for each in records:
-        states = frozenset(each.job_state)
-        match phase_of(states):
-            case JobPhase.WAITING:
-                waiting += sum(1 for _ in task_numbers(each.array_task_string)) or 1
-            case JobPhase.RUNNING | JobPhase.PAUSED:
-                running += 1
-            case JobPhase.ENDED if decode.end_of(states) is JobEnd.COMPLETED:
-                succeeded += 1
-            case JobPhase.ENDED if each.array_task_string:  # cancelled before they had records
-                failed.extend(task_numbers(each.array_task_string))
-            case _:
-                failed.append(int(each.array_task_id.number))
-    return ArrayTally(
-        waiting=waiting, running=running, succeeded=succeeded, failed=tuple(sorted(failed))
-    )
 
 
 def task_numbers(text: str) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""Few Events are sent of a SlurmJob: its submission, its end, and what somebody should see to."""
+"""Few Events are sent of a SlurmJob: its end, and what somebody should see to."""
 
 from typing import Any
 
@@ -25,8 +25,6 @@ def told(before: dict[str, Any], after: dict[str, Any]) -> JobNews | None:
 @pytest.mark.parametrize(
     ("before", "after", "reason", "is_warning"),
     [
-        pytest.param(NONE, QUEUED, "Submitted", False, id="submitted"),
-        pytest.param(NONE, RUNS, "Submitted", False, id="runs at once"),
         pytest.param(QUEUED, DONE, "Succeeded", False, id="succeeded"),
         pytest.param(RUNS, FAILED, "TimeLimit", True, id="failed"),
         pytest.param(NONE, REFUSED, "PolicyRefused", True, id="refused"),
@@ -62,6 +60,7 @@ def test_what_people_wait_for_or_act_on_is_an_event(
 @pytest.mark.parametrize(
     ("before", "after"),
     [
+        pytest.param(NONE, QUEUED, id="is submitted"),
         pytest.param(QUEUED, RUNS, id="starts"),
         pytest.param(QUEUED, {**QUEUED, "reason": "Resources"}, id="waits for something else"),
         pytest.param(HELD, {**HELD, "message": "still"}, id="still held"),

@@ -2,6 +2,8 @@
 
 import os
 
+import pytest
+
 from tests.jobs.lifecycle.world import play
 
 HISTORIES = int(os.environ.get("SLURM_BRIDGE_WORLDS", "400"))
@@ -9,4 +11,10 @@ HISTORIES = int(os.environ.get("SLURM_BRIDGE_WORLDS", "400"))
 
 def test_what_must_hold_holds_in_every_history() -> None:
     for seed in range(HISTORIES):
+        play(seed)
+
+
+@pytest.mark.long
+def test_what_must_hold_holds_in_five_thousand_histories() -> None:
+    for seed in range(HISTORIES, 5000):
         play(seed)

@@ -1,0 +1,118 @@
+"""An array's tasks as one job: Slurm lists each with an id of its own, and forgets each on its own.
+
+Tasks that have not started share one record, whose id is the array's; each other has its own. Its
+list of states names a task by the id of its *record* and its number (`812_3`), so a record tells
+only when it is read which array it is of. What a task of ours became is kept here after Slurm has
+forgotten it, until its array is over; a new process knows only of those that Slurm still has.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from bridge.domain.ids import JobId
+from bridge.domain.model.batch import ArrayTally, BatchJob
+from bridge.domain.model.jobs import JobEnd, JobPhase
+
+_ORDER: Final = (JobPhase.RUNNING, JobPhase.PAUSED, JobPhase.WAITING, JobPhase.ENDED)
+"""What an array is, by the first of these that one of its tasks is."""
+
+
+def task_states(states: Iterable[str]) -> Mapping[int, frozenset[str]]:
+    """Return the states of each task that a record stands for: `3:RUNNING` is task 3."""
+    found: dict[int, set[str]] = {}
+    for each in states:
+        number, colon, state = each.partition(":")
+        if colon and number.isascii() and number.isdecimal():
+            found.setdefault(int(number), set()).add(state)
+    return {number: frozenset(each) for number, each in found.items()}
+
+
+class ArrayMemory:
+    """What is known of arrays of ours beyond the records that Slurm still has."""
+
+    def __init__(self) -> None:
+        self._seen: dict[JobId, set[int]] = {}
+        """Every task that was ever listed, by array."""
+        self._past: dict[JobId, dict[int, BatchJob]] = {}
+        """Ended tasks that Slurm has forgotten."""
+
+    def see(self, part: BatchJob) -> None:
+        """Take note of the tasks of a record."""
+        if part.array_id is not None:
+            self._seen.setdefault(part.array_id, set()).update(task_states(part.states))
+
+    def forgotten(self, part: BatchJob) -> None:
+        """Keep what became of the tasks of a record that Slurm has forgotten."""
+        if part.array_id is not None:
+            past = self._past.setdefault(part.array_id, {})
+            past.update(dict.fromkeys(task_states(part.states), part))
+
+    def keep_only(self, arrays: Iterable[JobId | None]) -> None:
+        """Forget all arrays but these."""
+        for known in (self._seen, self._past):
+            for array in known.keys() - set(arrays):
+                del known[array]
+
+    def merged(self, parts: Sequence[BatchJob], *, is_whole: bool) -> BatchJob:
+        """Return an array as one job.
+
+        Args:
+            parts: its records; at least one.
+            is_whole: no listed task is still unread; then one that is nowhere was cancelled before
+                it began.
+        """
+        array = parts[0].array_id or parts[0].id
+        past = self._past.get(array, {})
+        by_task = {number: part for part in parts for number in task_states(part.states)}
+        past = {number: part for number, part in past.items() if number not in by_task}
+        lost = self._seen.get(array, set()) - by_task.keys() - past.keys()
+        tally = _tally({**past, **by_task}, lost, is_whole=is_whole)
+        shown = min(parts, key=lambda part: (_ORDER.index(part.phase), part.id))
+        own = next((part for part in parts if part.id == array), None)
+        whole = replace(
+            shown,
+            id=array,
+            sluid=own.sluid if own else None,
+            array_id=array,
+            array=tally,
+            states=frozenset(),
+            restarts=max(part.restarts for part in parts),
+            submitted_at=min(filter(None, (part.submitted_at for part in parts)), default=None),
+            started_at=min(filter(None, (part.started_at for part in parts)), default=None),
+        )
+        if shown.phase is not JobPhase.ENDED:
+            return whole
+        everyone = (*past.values(), *parts)
+        ends = [part.end for part in everyone if part.end]
+        ends += [JobEnd.CANCELLED] if lost and is_whole else []
+        return replace(
+            whole,
+            remains=any(part.remains for part in parts) or not is_whole,
+            end=next((end for end in ends if end is not JobEnd.COMPLETED), JobEnd.COMPLETED),
+            exit_code=max(part.exit_code for part in everyone),
+            signal=max(part.signal for part in everyone),
+            step_exit_code=max(part.step_exit_code for part in everyone),
+            ended_at=max(filter(None, (part.ended_at for part in everyone)), default=None),
+        )
+
+
+def _tally(by_task: Mapping[int, BatchJob], lost: set[int], *, is_whole: bool) -> ArrayTally:
+    waiting = running = succeeded = 0
+    failed = set(lost) if is_whole else set[int]()
+    for number, part in by_task.items():
+        match part.phase:
+            case JobPhase.WAITING:
+                waiting += 1
+            case JobPhase.RUNNING | JobPhase.PAUSED:
+                running += 1
+            case JobPhase.ENDED if part.end is JobEnd.COMPLETED:
+                succeeded += 1
+            case JobPhase.ENDED:
+                failed.add(number)
+    return ArrayTally(
+        waiting=waiting + (0 if is_whole else len(lost)),
+        running=running,
+        succeeded=succeeded,
+        failed=tuple(sorted(failed)),
+    )
