@@ -25,7 +25,7 @@ test: venv
 	$(BIN)/pytest $(or $(PYTEST_ARGS),--numprocesses $(WORKERS) --dist loadfile)
 
 # What needs no server, in about a minute and a half; without the mutants, which test the tests.
-FAST := $(addprefix tests/,architecture cluster/objects controllers docs domain extender jobs/script jobs/request jobs/admission jobs/identity leading process properties reconcile settings)
+FAST := $(addprefix tests/,architecture cluster/configuration cluster/objects controllers docs domain extender jobs/script jobs/request jobs/admission jobs/identity leading process properties reconcile settings)
 test-fast: venv
 	$(BIN)/pytest --numprocesses 2 --dist worksteal --ignore tests/properties/test_mutants.py $(FAST) $(PYTEST_ARGS)
 
@@ -76,6 +76,7 @@ docs: venv
 	$(BIN)/python -m docs.generate.annotations < docs/annotations.md > docs/annotations.md.new && mv docs/annotations.md.new docs/annotations.md
 	$(BIN)/python -m docs.generate.reasons > docs/reasons.md
 	$(BIN)/python -m docs.generate.caps > docs/caps.md
+	$(BIN)/python -m docs.generate.operator < docs/operator.md > docs/operator.md.new && mv docs/operator.md.new docs/operator.md
 	$(BIN)/python -m docs.generate.slurmjob_options > docs/slurmjob-options.md
 	$(BIN)/python -m docs.generate.slurmjob_lifecycle > docs/slurmjob-lifecycle.md
 	$(BIN)/python -m docs.generate.glossary > docs/glossary.md
