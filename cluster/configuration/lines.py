@@ -58,7 +58,8 @@ def words(value: str) -> tuple[str, ...]:
 def _line(text: str, number: int) -> ConfLine:
     if included := _INCLUDE.match(text):
         return ConfLine(number=number, text=text, includes=included[1])
-    settings, at = [], 0
+    settings: list[Setting] = []
+    at = 0
     while at < len(text):
         found = _PAIR.match(text, at)
         if found is None:
