@@ -69,12 +69,6 @@ MUTANTS = [
         after="    if False:\n",
     ),
     WorkerMutant(
-        name="believes lists that are not whole",
-        file="readings.py",
-        before="if last is None or not last.is_whole or not self._is_after(node, last):",
-        after="if last is None or not self._is_after(node, last):",
-    ),
-    WorkerMutant(
         name="counts a reading that is not whole",
         file="readings.py",
         before="        if not reading.is_whole:\n            self._quiet.clear()\n            return\n",

@@ -166,6 +166,8 @@ class World:
         now = {number: frozenset(node.jobs) for number, node in self.slurm.items()}
         jobs = {**now, **self.before} if is_old else now
         self.before = now
+        if not is_whole:
+            jobs = {number: ids for number, ids in jobs.items() if self.rng.random() < 0.5}
         listed = {
             name(number): node.facts(name(number), jobs=jobs.get(number, frozenset()))
             for number, node in self.slurm.items()
