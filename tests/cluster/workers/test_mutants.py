@@ -69,30 +69,6 @@ MUTANTS = [
         after="    if False:\n",
     ),
     WorkerMutant(
-        name="counts a reading that is not whole",
-        file="readings.py",
-        before="        if not reading.is_whole:\n            self._quiet.clear()\n            return\n",
-        after="",
-    ),
-    WorkerMutant(
-        name="believes readings from before its last write",
-        file="readings.py",
-        before='        return reading.began_s >= self._sure_from_s.get(node, float("-inf"))',
-        after="        return True",
-    ),
-    WorkerMutant(
-        name="forgets that a lost request may still take effect",
-        file="readings.py",
-        before="at_s + (self.lost_reply_s if is_lost else 0.0)",
-        after="at_s",
-    ),
-    WorkerMutant(
-        name="goes on counting over its own write",
-        file="readings.py",
-        before="        self._quiet.pop(node, None)\n\n    def read",
-        after="\n    def read",
-    ),
-    WorkerMutant(
         name="lets too many go",
         file="choosing.py",
         before="max(len(ordered) - wanted, 0)",

@@ -187,3 +187,12 @@ def test_a_reading_proves_nothing_about_a_write_that_it_may_not_show() -> None:
     assert 1 == readings.seen("a").quiet_readings
     readings.failed()
     assert not readings.seen("a").is_sure
+
+
+def test_counting_begins_anew_after_a_write() -> None:
+    readings = WorkerReadings(lost_reply_s=10)
+    readings.read(reading(1))
+    readings.wrote("a", 2)
+    readings.read(reading(3))
+
+    assert 1 == readings.seen("a").quiet_readings

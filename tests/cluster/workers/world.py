@@ -67,6 +67,7 @@ class World:
         self.late: list[tuple[float, int, str]] = []
         """Requests whose reply was lost, and that still take effect: when, where, which reason."""
         self.readings = WorkerReadings(lost_reply_s=LOST_REPLY_S)
+        self.under_way: WorkerReading | None = None
         self.is_calm = False
         self.history: list[str] = []
 
@@ -80,8 +81,8 @@ class World:
             self.hear: 8,
             self.progress: 8,
             self.start_job: 8,
-            self.end_job: 3,
-            self.scale: 2,
+            self.end_job: 5,
+            self.scale: 4,
             self.cordon: 1,
             self.drain_by_somebody: 1,
             self.crash: 0.5,
@@ -160,28 +161,32 @@ class World:
         self.cached = dict(self.pods)
 
     def read(self) -> None:
-        """Read Slurm: now or as it was at the reading before, whole or not."""
-        is_old = not self.is_calm and self.rng.random() < 0.3
+        """A reading begins, which shows jobs as they are or as at the reading before, whole or not; or one that began arrives."""
+        if self.under_way is None:
+            self.under_way = self.reading()
+        if self.is_calm or self.rng.random() < 0.7:
+            self.readings.read(self.under_way)
+            self.under_way = None
+        self.pass_time(0.01)
+
+    def reading(self) -> WorkerReading:
+        is_old = not self.is_calm and self.rng.random() < 0.5
         is_whole = self.is_calm or self.rng.random() < 0.9
         now = {number: frozenset(node.jobs) for number, node in self.slurm.items()}
         jobs = {**now, **self.before} if is_old else now
         self.before = now
         if not is_whole:
             jobs = {number: ids for number, ids in jobs.items() if self.rng.random() < 0.5}
-        listed = {
-            name(number): node.facts(name(number), jobs=jobs.get(number, frozenset()))
-            for number, node in self.slurm.items()
-            if is_whole or self.rng.random() < 0.5
-        }
-        self.readings.read(
-            WorkerReading(
-                began_s=self.now_s,
-                is_whole=is_whole,
-                nodes=listed,
-                with_jobs={name(number) for number, ids in jobs.items() if ids},
-            )
+        return WorkerReading(
+            began_s=self.now_s,
+            is_whole=is_whole,
+            nodes={
+                name(number): node.facts(name(number), jobs=jobs.get(number, frozenset()))
+                for number, node in self.slurm.items()
+                if is_whole or self.rng.random() < 0.7
+            },
+            with_jobs={name(number) for number, ids in jobs.items() if ids},
         )
-        self.pass_time(0.01)
 
     def fail_to_read(self) -> None:
         self.readings.failed()
@@ -265,9 +270,9 @@ class World:
         """Ask Slurm for a drain or its end; the reply may be lost, and the request be carried out later or never."""
         chance = 1.0 if self.is_calm else self.rng.random()
         is_lost = chance < 0.3
-        if chance < 0.1:
+        if chance < 0.2:
             self.late.append((self.now_s + self.rng.random() * LOST_REPLY_S * 0.9, number, reason))
-        elif chance >= 0.2:
+        elif chance >= 0.25:
             self.set_reason(number, reason)
         self.pass_time(0.01)
         self.readings.wrote(name(number), self.now_s, is_lost=is_lost)
@@ -287,6 +292,7 @@ class World:
     def settle(self) -> None:
         """Nothing else goes wrong and jobs end: everything becomes as it should be."""
         self.is_calm = True
+        self.under_way = None
         self.wait_long()
         for _ in range(150):
             self.pass_time(1)
