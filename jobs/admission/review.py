@@ -9,6 +9,7 @@ from datetime import datetime
 from itertools import islice
 
 from bridge.crd.metadata import ObjectMetadata
+from bridge.domain import names
 from bridge.domain.admission import authorship
 from bridge.domain.admission.authorship import Authorship
 from bridge.domain.admission.review import Verdict
@@ -59,6 +60,7 @@ def validate(job: SlurmJobObject, requester: Requester, policy: Policy, now: dat
         faults=bounded(
             (
                 *misattributed,
+                *_preset(job.metadata),
                 *_of_dependencies(job),
                 *in_object(built.faults),
                 *in_object(_not_permitted(job, built.options, requester, policy)),
@@ -80,6 +82,14 @@ def _authorship(metadata: ObjectMetadata, requester: Requester) -> Authorship:
         annotations=metadata.annotations,
         controller_uid=metadata.controller_uid,
     )
+
+
+def _preset(metadata: ObjectMetadata) -> Iterator[Fault]:
+    if names.WHEN_LOST_ANNOTATION in metadata.annotations:
+        yield Fault(
+            f"metadata.annotations[{names.WHEN_LOST_ANNOTATION}]",
+            "leave it out: it is an administrator's answer once Slurm has lost the job",
+        )
 
 
 def _of_dependencies(job: SlurmJobObject) -> Iterator[Fault]:

@@ -97,8 +97,7 @@ class Archives:
             return Archive(finding=Archived.UNKNOWN)
         except SlurmError as error:
             _log.warning("archive.unanswered", error=str(error))
-            finding = Archived.ASKING if error.transient else Archived.UNKNOWN
-            return Archive(finding=finding)
+            return ASKING
         if isinstance(found, BatchJob):
             return Archive(finding=Archived.ENDED, job=found)
         if backlog:

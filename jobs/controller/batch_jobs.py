@@ -102,6 +102,7 @@ class BatchJobs:
     def forget(self, key: WorkloadKey) -> None:
         """Stop tracking a SlurmJob."""
         self._book.forget(key)
+        self._book.forget_pod(key)
         self._waiting_for_news.discard(key)
 
     # -- as an audience ---------------------------------------------------------------------------

@@ -73,7 +73,7 @@ def _one(job: SlurmJobObject, each: JobDependency, named: Named) -> Iterator[str
             return iter(())
         how = other.status.phase.lower()
         return Unmet(
-            text=f"can never start: SlurmJob {name} was to have {each.condition}, and has {how}",
+            text=f"can never start: SlurmJob {name} was required to have {each.condition}, and has {how}",
             is_final=True,
         )
     if other.status.job_id is None:

@@ -70,12 +70,14 @@ class Preparer:
         Raises:
             KubeError, SlurmError: something could not be read.
         """
+        if job.faults:  # what it means was found out at CREATE; an administrator has changed that
+            return NotPossible(reason="ManifestInvalid", text=told(job.faults))
         namespace = job.metadata.namespace
         labels = (await objects.get_namespace(self._kube, namespace)).labels
         if labels.get(names.ENABLED_LABEL) != "true":
             return NotPossible(
                 reason="NamespaceNotEnabled",
-                text=f"refused: namespace {namespace} has not the label {names.ENABLED_LABEL}: true",
+                text=f"refused: namespace {namespace} does not have the label {names.ENABLED_LABEL}: true",
             )
         resolved = self._resolve(job)
         if isinstance(resolved, Unmet):

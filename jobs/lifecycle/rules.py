@@ -25,6 +25,9 @@ from jobs.objects.status import JobPhase
 
 _SUBMITTED: Mapping[str, str] = {"Submitted": "Submitted"}
 
+JOB_LOST = "JobLost"
+"""The reason of a SlurmJob that failed because nobody knows what became of its job."""
+
 RESTORE, LET_GO = "restore", "let-go"
 """The values of the annotation by which an administrator decides where nobody can know."""
 
@@ -36,7 +39,7 @@ def wait(reason: str, *, retry: timedelta | None = None) -> JobDecision:
 
 def leave(_case: ObjectCase) -> JobDecision:
     """Leave it alone."""
-    return wait("another controller is to see to it")
+    return wait("another controller is responsible for it")
 
 
 def take_on(case: ObjectCase) -> JobDecision:
@@ -73,11 +76,11 @@ def submit_if_remembered(case: ObjectCase) -> JobDecision:
         return submit(case)
     text = (
         "nobody knows whether its job had been submitted before slurm-bridge was interrupted: Slurm has"
-        " none, and there is no accounting to ask. An administrator decides: annotation"
+        " none, and there is no accounting to ask. An administrator decides, by break-glass: annotation"
         f" {names.WHEN_LOST_ANNOTATION}: {RESTORE} submits it, {LET_GO} gives it up"
     )
     if _word(case) == LET_GO:
-        return _tell(case, "Failed", "JobLost", text, {"Failed": "JobLost"})
+        return _tell(case, "Failed", JOB_LOST, text, {"Failed": JOB_LOST})
     return _tell(case, "Pending", "Unknown", text, {})
 
 
@@ -125,7 +128,7 @@ def tell_lost(case: ObjectCase) -> JobDecision:
         "Slurm no longer knows the job, and has no record of its end: slurmctld has lost it, or it"
         " ended and nobody kept accounts"
     )
-    return _tell(case, "Failed", "JobLost", text, {**_SUBMITTED, "Failed": "JobLost"})
+    return _tell(case, "Failed", JOB_LOST, text, {**_SUBMITTED, "Failed": JOB_LOST})
 
 
 def tell_suspended(case: ObjectCase) -> JobDecision:
@@ -161,6 +164,17 @@ def expire(case: ObjectCase) -> JobDecision:
 def cancel(case: BatchCase) -> JobDecision:
     """Cancel it."""
     return _do(f"nobody needs Slurm job {case.job.id}", cancel_of(case.job))
+
+
+def cancel_unless_lost(case: BatchCase) -> JobDecision:
+    """Cancel it; if it had been taken for lost, leave it alone and tell."""
+    if case.object.status.reason != JOB_LOST:
+        return cancel(case)
+    text = (
+        f"Slurm job {case.job.id} had been taken for lost, and is back. It is left alone:"
+        " delete the SlurmJob to cancel it"
+    )
+    return _tell(case, "Failed", JOB_LOST, text, {**_SUBMITTED, "Failed": JOB_LOST})
 
 
 def give_back(case: ObjectCase) -> JobDecision:

@@ -72,8 +72,8 @@ class JobPolicy:
     """How soon Slurm is read again: the retry for anything that only waits for that."""
     backoff_first: timedelta = timedelta(seconds=1)
     backoff_cap: timedelta = timedelta(minutes=5)
-    remembered: timedelta = timedelta(minutes=5)
-    """Slurm's MinJobAge: an ended job is not forgotten sooner."""
+    remembered: timedelta = timedelta(seconds=45)
+    """An ended job is not forgotten sooner: docs/install.md asks for a MinJobAge of at least 60 s."""
     lost_after: timedelta = timedelta(minutes=5)
     """How long a job must be missing before it counts as lost."""
     start_step: timedelta = field(default=timedelta(minutes=5))

@@ -132,6 +132,7 @@ def _all(rule: ObjectRule) -> JobCells:
 
 _TELLING = (rules.tell_waiting, rules.tell_running, rules.tell_paused)
 _CANCELLING = (rules.cancel, rules.cancel, rules.cancel)
+_CANCELLING_UNLESS_LOST = (rules.cancel_unless_lost,) * 3
 
 TABLE: Mapping[JobRow, JobCells] = MappingProxyType(
     {
@@ -163,7 +164,7 @@ TABLE: Mapping[JobRow, JobCells] = MappingProxyType(
         ),
         JobRow.DONE: _cells(
             none=rules.expire,
-            live=_CANCELLING,
+            live=_CANCELLING_UNLESS_LOST,
             settling=rules.settle,
             ended=rules.expire,
             lost=rules.expire,

@@ -25,6 +25,8 @@ from slurmexporter.serving.pages import Pages
 from slurmexporter.settings import Settings
 
 _CONNECTIONS = 6
+_SWITCH_S = 0.0005
+"""Switch interval of the interpreter: pages are rendered in a thread, and a scrape must not wait Python's 5 ms for it."""
 
 
 def main() -> None:
@@ -36,6 +38,7 @@ def main() -> None:
         stream=sys.stderr,
     )
     logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
+    sys.setswitchinterval(_SWITCH_S)
     try:
         code = asyncio.run(run(command))
     except (OSError, ValueError, UnusableTls) as error:

@@ -211,6 +211,12 @@ def test_whatever_is_sent_gets_an_answer_of_bounded_length(
     assert len(verdict.warnings) <= MOST_FAULTS
 
 
+def test_an_administrators_answer_cannot_be_written_beforehand() -> None:
+    said = told(job(annotations={names.WHEN_LOST_ANNOTATION: "restore"}))
+
+    assert said.startswith(f"metadata.annotations[{names.WHEN_LOST_ANNOTATION}]: leave it out")
+
+
 def test_no_job_waits_for_itself() -> None:
     assert "spec.dependsOn[1].slurmJob: a SlurmJob cannot wait for itself" in told(
         job(dependsOn=[{"slurmJob": "prepare"}, {"slurmJob": "train"}])

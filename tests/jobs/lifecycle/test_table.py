@@ -82,7 +82,10 @@ def test_without_accounting_only_a_young_one_is_submitted() -> None:
 
     assert ("Pending", "Unknown") == (status(old).phase, status(old).reason)
     assert "slurm-bridge.dev/when-lost" in status(old).message
-    young = replace(old, now=NOW - timedelta(minutes=58))
+    created_at = NOW - timedelta(hours=1)
+    older = replace(old, now=created_at + timedelta(seconds=60))
+    assert isinstance(acted(older)[0], Report), "Slurm may have forgotten its job by now"
+    young = replace(old, now=created_at + timedelta(seconds=40))
     assert (SubmitBatch(attempt=1),) == acted(young)
 
 
@@ -127,6 +130,7 @@ def test_a_running_job_says_where() -> None:
         (JobEnd.COMPLETED, 0, 0, "Succeeded", "Succeeded"),
         (JobEnd.FAILED, 3, 0, "Failed", "NonZeroExit"),
         (JobEnd.FAILED, 0, 9, "Failed", "Signalled"),
+        (JobEnd.FAILED, 0, 53, "Failed", "OutputFailed"),
         (JobEnd.CANCELLED, 0, 15, "Failed", "Cancelled"),
         (JobEnd.TIMEOUT, 0, 0, "Failed", "TimeLimit"),
         (JobEnd.NODE_FAIL, 0, 0, "Failed", "NodeFail"),
@@ -171,6 +175,23 @@ def test_a_lost_job_is_given_up_after_a_while() -> None:
     assert (Wait(),) == acted(lost)
     said = status(replace(lost, since=NOW - timedelta(minutes=5)))
     assert ("Failed", "JobLost") == (said.phase, said.reason)
+
+
+@pytest.mark.parametrize("phase", [JobPhase.WAITING, JobPhase.RUNNING, JobPhase.PAUSED])
+def test_a_job_that_comes_back_after_it_was_given_up_is_left_alone(phase: JobPhase) -> None:
+    given_up = SlurmJobStatus(
+        phase="Failed", reason="JobLost", job_id=7, sluid="s7", attempt=1, end_time=None
+    )
+    job = slurm_job(status=given_up, ttl_seconds_after_finished=0)
+
+    said = status(facts(job, batch_job(phase)))
+
+    assert ("Failed", "JobLost") == (said.phase, said.reason)
+    assert "Slurm job 7 had been taken for lost, and is back" in said.message
+    assert (Wait(),) == acted(facts(told(job, said), batch_job(phase)))
+    failed = SlurmJobStatus(phase="Failed", reason="NonZeroExit", job_id=7, sluid="s7", attempt=1)
+    cancel = CancelBatch(job_id=JobId(7), sluid=Sluid("s7"))
+    assert (cancel,) == acted(facts(told(job, failed), batch_job(phase)))
 
 
 def refused(attempts: int = 1, *, is_final: bool = False) -> NotSubmitted:
