@@ -4,10 +4,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from cluster.configuration import lines
-from cluster.configuration.parameters import FILES, REFUSED_LIVE, Parameter, ParameterKind, Takes
+from cluster.configuration.parameters import (
+    FILES,
+    REFUSED_LIVE,
+    ChangeTakes,
+    Parameter,
+    ParameterKind,
+)
 from cluster.configuration.rendering import ConfigurationSet
 
-_FILES = {"slurmdbd.conf": Takes.RESTART_SLURMDBD, "cgroup.conf": Takes.RESTART_ALL}
+_FILES = {"slurmdbd.conf": ChangeTakes.RESTART_SLURMDBD, "cgroup.conf": ChangeTakes.RESTART_ALL}
 """Where a file as a whole takes more than a reconfigure: slurmdbd has none, and a slurmd holds its control groups."""
 
 
@@ -18,7 +24,7 @@ class ConfigurationChange:
     file: str
     item: str
     """The parameter, or "" for a file that we do not read."""
-    takes: Takes
+    takes: ChangeTakes
     reason: str
 
 
@@ -33,16 +39,16 @@ def compare(before: ConfigurationSet, after: ConfigurationSet) -> tuple[Configur
     return tuple(sorted(found, key=lambda each: (-each.takes, each.file, each.item)))
 
 
-def takes(changes: tuple[ConfigurationChange, ...]) -> Takes:
+def takes(changes: tuple[ConfigurationChange, ...]) -> ChangeTakes:
     """Return what all of them together take."""
-    return max((each.takes for each in changes), default=Takes.NOTHING)
+    return max((each.takes for each in changes), default=ChangeTakes.NOTHING)
 
 
 def _in_file(file: str, before: str, after: str) -> Iterator[ConfigurationChange]:
     known = FILES.get(file)
     if known is None:
         text = "slurmctld sends scripts and other files to the workers when it is reconfigured"
-        yield ConfigurationChange(file=file, item="", takes=Takes.RECONFIGURE, reason=text)
+        yield ConfigurationChange(file=file, item="", takes=ChangeTakes.RECONFIGURE, reason=text)
         return
     old, new = _items(before, known), _items(after, known)
     for key in sorted({*old, *new}):
@@ -52,13 +58,13 @@ def _in_file(file: str, before: str, after: str) -> Iterator[ConfigurationChange
 
 def _of(file: str, parameter: Parameter | None, key: str) -> ConfigurationChange:
     name = parameter.name if parameter else key
-    takes_ = _FILES.get(file) or (parameter.takes if parameter else Takes.RECONFIGURE)
+    takes_ = _FILES.get(file) or (parameter.takes if parameter else ChangeTakes.RECONFIGURE)
     reason = {
-        Takes.RECONFIGURE: "scontrol reconfigure puts it in force; running jobs go on",
-        Takes.RESTART_SLURMDBD: "slurmdbd reads it only at its start; slurmctld keeps what it has to record",
-        Takes.RESTART_SLURMCTLD: "slurmctld reads it only at its start; running jobs go on",
-        Takes.RESTART_ALL: "all daemons must be restarted: slurmctld first, then each slurmd",
-        Takes.REFUSED: REFUSED_LIVE.get(name, ""),
+        ChangeTakes.RECONFIGURE: "scontrol reconfigure puts it in force; running jobs go on",
+        ChangeTakes.RESTART_SLURMDBD: "slurmdbd reads it only at its start; slurmctld keeps what it has to record",
+        ChangeTakes.RESTART_SLURMCTLD: "slurmctld reads it only at its start; running jobs go on",
+        ChangeTakes.RESTART_ALL: "all daemons must be restarted: slurmctld first, then each slurmd",
+        ChangeTakes.REFUSED: REFUSED_LIVE.get(name, ""),
     }[takes_]
     item = name + key.removeprefix(key.partition("=")[0])
     return ConfigurationChange(file=file, item=item, takes=takes_, reason=reason)

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 
-class Takes(enum.IntEnum):
+class ChangeTakes(enum.IntEnum):
     """What a change takes until it is in force, from the least to the most."""
 
     NOTHING = 0
@@ -39,7 +39,7 @@ class Parameter:
 
     name: str
     kind: ParameterKind
-    takes: Takes = Takes.RECONFIGURE
+    takes: ChangeTakes = ChangeTakes.RECONFIGURE
     own: frozenset[str] = frozenset()
     """What may stand behind it on its line, in lower case."""
 
@@ -146,12 +146,12 @@ _RESTARTS_SLURMCTLD: Final = frozenset(
 )
 
 
-def _takes(name: str) -> Takes:
+def _takes(name: str) -> ChangeTakes:
     if name in REFUSED_LIVE:
-        return Takes.REFUSED
+        return ChangeTakes.REFUSED
     if name in _RESTARTS_ALL:
-        return Takes.RESTART_ALL
-    return Takes.RESTART_SLURMCTLD if name in _RESTARTS_SLURMCTLD else Takes.RECONFIGURE
+        return ChangeTakes.RESTART_ALL
+    return ChangeTakes.RESTART_SLURMCTLD if name in _RESTARTS_SLURMCTLD else ChangeTakes.RECONFIGURE
 
 
 def _parameters(**by_kind: str) -> Mapping[str, Parameter]:

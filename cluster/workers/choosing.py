@@ -12,7 +12,7 @@ SCALED_IN = "scaled in"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class LeavingWorker:
     """A worker that may have to go."""
 
     name: str
@@ -32,7 +32,7 @@ class Candidate:
         return node is not None and node.reason == REASON_PREFIX + SCALED_IN
 
 
-def to_go(candidates: Iterable[Candidate], wanted: int) -> frozenset[str]:
+def to_go(candidates: Iterable[LeavingWorker], wanted: int) -> frozenset[str]:
     """Return the names of those that are too many.
 
     Idle ones go before busy ones, and those that are free soon before the others. Pods that go anyway count first.
@@ -41,7 +41,7 @@ def to_go(candidates: Iterable[Candidate], wanted: int) -> frozenset[str]:
     return frozenset(each.name for each in ordered[: max(len(ordered) - wanted, 0)])
 
 
-def _order(candidate: Candidate) -> tuple[object, ...]:
+def _order(candidate: LeavingWorker) -> tuple[object, ...]:
     pod, seen = candidate.pod, candidate.seen
     is_gone = pod.stage in (PodStage.TERMINATING, PodStage.OVER)
     free_at = candidate.free_at

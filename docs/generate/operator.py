@@ -4,14 +4,14 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from cluster.configuration.differences import DIFFERENCES
-from cluster.configuration.parameters import REFUSED_LIVE, SLURM_CONF, Takes
+from cluster.configuration.parameters import REFUSED_LIVE, SLURM_CONF, ChangeTakes
 
 BEGIN = "<!-- begin generated: python -m docs.generate.operator -->\n"
 END = "<!-- end generated -->\n"
 
 _TAKES = {
-    Takes.RESTART_SLURMCTLD: "a restart of slurmctld",
-    Takes.RESTART_ALL: "a restart of all daemons, slurmctld first",
+    ChangeTakes.RESTART_SLURMCTLD: "a restart of slurmctld",
+    ChangeTakes.RESTART_ALL: "a restart of all daemons, slurmctld first",
 }
 
 

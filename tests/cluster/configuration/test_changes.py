@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cluster.configuration.changes import compare, takes
-from cluster.configuration.parameters import Takes
+from cluster.configuration.parameters import ChangeTakes
 from cluster.configuration.rendering import ConfigurationSet, render
 from tests.cluster.configuration.given import inputs, node_set
 
@@ -24,45 +24,50 @@ def refs(**files: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("before", "after", "expected", "item"),
     [
-        (made(), made(), Takes.NOTHING, ""),
-        (made(), made(extraConf="# a comment"), Takes.NOTHING, ""),
-        (made(), made(extraConf="MinJobAge=60"), Takes.RECONFIGURE, "MinJobAge"),
-        (made(), made(node_set(), node_set("b")), Takes.RECONFIGURE, "NodeSet=b"),
+        (made(), made(), ChangeTakes.NOTHING, ""),
+        (made(), made(extraConf="# a comment"), ChangeTakes.NOTHING, ""),
+        (made(), made(extraConf="MinJobAge=60"), ChangeTakes.RECONFIGURE, "MinJobAge"),
+        (made(), made(node_set(), node_set("b")), ChangeTakes.RECONFIGURE, "NodeSet=b"),
         (
             made(extraConf="PartitionName=p Nodes=ALL"),
             made(extraConf="PartitionName=p Nodes=ALL MaxTime=1"),
-            Takes.RECONFIGURE,
+            ChangeTakes.RECONFIGURE,
             "PartitionName=p",
         ),
         (
             made(extraConf="PartitionName=p Nodes=ALL\nPartitionName=q Nodes=ALL"),
             made(extraConf="PartitionName=q Nodes=ALL\nPartitionName=p Nodes=ALL"),
-            Takes.NOTHING,
+            ChangeTakes.NOTHING,
             "",
         ),
-        (made(**refs(topology_yaml="a")), made(**refs(topology_yaml="b")), Takes.RECONFIGURE, ""),
+        (
+            made(**refs(topology_yaml="a")),
+            made(**refs(topology_yaml="b")),
+            ChangeTakes.RECONFIGURE,
+            "",
+        ),
         (
             made(),
             made(**refs(cgroup_conf="CgroupPlugin=disabled")),
-            Takes.RESTART_ALL,
+            ChangeTakes.RESTART_ALL,
             "CgroupPlugin",
         ),
-        (made(), made(extraConf="TLSType=tls/s2n"), Takes.RESTART_ALL, "TLSType"),
+        (made(), made(extraConf="TLSType=tls/s2n"), ChangeTakes.RESTART_ALL, "TLSType"),
         (
             made(),
             made(
                 ha={"enabled": True, "backups": 1},
                 persistence={"enabled": True, "existingClaim": "s"},
             ),
-            Takes.RESTART_SLURMCTLD,
+            ChangeTakes.RESTART_SLURMCTLD,
             "SlurmctldAddr",
         ),
-        (made(), made(clusterName="other"), Takes.REFUSED, "ClusterName"),
-        (made(), made(extraConf="SelectType=select/linear"), Takes.REFUSED, "SelectType"),
+        (made(), made(clusterName="other"), ChangeTakes.REFUSED, "ClusterName"),
+        (made(), made(extraConf="SelectType=select/linear"), ChangeTakes.REFUSED, "SelectType"),
     ],
 )
 def test_what_a_change_takes(
-    before: ConfigurationSet, after: ConfigurationSet, expected: Takes, item: str
+    before: ConfigurationSet, after: ConfigurationSet, expected: ChangeTakes, item: str
 ) -> None:
     found = compare(before, after)
 

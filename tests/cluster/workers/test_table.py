@@ -16,7 +16,7 @@ from cluster.workers.actions import (
     UndrainWorker,
     WorkerAction,
 )
-from cluster.workers.choosing import SCALED_IN, Candidate, to_come, to_go
+from cluster.workers.choosing import SCALED_IN, LeavingWorker, to_come, to_go
 from cluster.workers.readings import WorkerReading, WorkerReadings
 from cluster.workers.situation import (
     REASON_PREFIX,
@@ -121,8 +121,8 @@ def test_nothing_but_proof_deletes_a_worker_that_runs() -> None:
     } == {WorkerColumn.DRAINED}
 
 
-def candidate(ordinal: int, seen_: SeenWorker = IDLE, **more: object) -> Candidate:
-    plain = Candidate(name=f"gpu-{ordinal}", ordinal=ordinal, pod=pod(), seen=seen_)
+def candidate(ordinal: int, seen_: SeenWorker = IDLE, **more: object) -> LeavingWorker:
+    plain = LeavingWorker(name=f"gpu-{ordinal}", ordinal=ordinal, pod=pod(), seen=seen_)
     return replace(plain, **more)  # type: ignore[arg-type]
 
 
@@ -151,7 +151,7 @@ SOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
         ((candidate(0, is_cordoned=True), candidate(1)), "gpu-0"),
     ],
 )
-def test_who_goes_first(candidates: tuple[Candidate, ...], goes: str) -> None:
+def test_who_goes_first(candidates: tuple[LeavingWorker, ...], goes: str) -> None:
     assert {goes} == to_go(candidates, 1)
     assert set() == to_go(candidates, 2)
 

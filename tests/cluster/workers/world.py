@@ -16,7 +16,7 @@ from cluster.workers.actions import (
     UndrainWorker,
     WorkerAction,
 )
-from cluster.workers.choosing import SCALED_IN, Candidate
+from cluster.workers.choosing import SCALED_IN, LeavingWorker
 from cluster.workers.readings import WorkerReading, WorkerReadings
 from cluster.workers.situation import (
     REASON_PREFIX,
@@ -208,7 +208,7 @@ class World:
 
     def facts(self) -> list[WorkerFacts]:
         candidates = [
-            Candidate(
+            LeavingWorker(
                 name=name(number),
                 ordinal=number,
                 pod=pod,
