@@ -6,7 +6,7 @@ from typing import Any
 
 from jobs.request.description import SINCE
 from jobs.request.unlike import ELSEWHERE, UNLIKE
-from jobs.script.getopt import ChangeTakes
+from jobs.script.getopt import Takes
 from jobs.script.options import OPTIONS, SbatchOption, Treatment
 
 _INTRODUCTION = """\
@@ -77,7 +77,7 @@ def _value(option: SbatchOption[Any]) -> str:
     if option.form is None:
         return "none"
     said = option.form.accepts.replace("|", "\\|").replace("*", "\\*")
-    return f"none, or {said}" if option.takes is ChangeTakes.PERHAPS else said
+    return f"none, or {said}" if option.takes is Takes.PERHAPS else said
 
 
 if __name__ == "__main__":
