@@ -25,9 +25,10 @@ test: venv
 	$(BIN)/pytest $(or $(PYTEST_ARGS),--numprocesses $(WORKERS) --dist loadfile)
 
 # What needs no server, in about a minute and a half; without the mutants, which test the tests.
-FAST := $(addprefix tests/,architecture cluster/objects controllers docs domain extender jobs/script jobs/request jobs/admission jobs/identity jobs/controller jobs/lifecycle jobs/sylabs leading process properties reconcile settings)
+MUTANTS := $(addsuffix /test_mutants.py,properties jobs/lifecycle cluster/workers)
+FAST := $(addprefix tests/,architecture cluster/configuration cluster/objects cluster/workers controllers docs domain extender jobs/script jobs/request jobs/admission jobs/identity jobs/controller jobs/lifecycle jobs/sylabs leading process properties reconcile settings)
 test-fast: venv
-	$(BIN)/pytest --numprocesses 2 --dist worksteal --ignore tests/properties/test_mutants.py --ignore tests/jobs/lifecycle/test_mutants.py $(FAST) $(PYTEST_ARGS)
+	$(BIN)/pytest --numprocesses 2 --dist worksteal $(addprefix --ignore tests/,$(MUTANTS)) $(FAST) $(PYTEST_ARGS)
 
 # How much of the decisions their own tests reach, branches too; fails below the share in pyproject.toml.
 coverage: venv
@@ -85,7 +86,9 @@ docs: venv
 	$(BIN)/python -m docs.generate.annotations < docs/annotations.md > docs/annotations.md.new && mv docs/annotations.md.new docs/annotations.md
 	$(BIN)/python -m docs.generate.reasons > docs/reasons.md
 	$(BIN)/python -m docs.generate.caps > docs/caps.md
+	$(BIN)/python -m docs.generate.operator < docs/operator.md > docs/operator.md.new && mv docs/operator.md.new docs/operator.md
 	$(BIN)/python -m docs.generate.slurmjob_options > docs/slurmjob-options.md
+	$(BIN)/python -m docs.generate.nodeset_lifecycle > docs/nodeset-lifecycle.md
 	$(BIN)/python -m docs.generate.slurmjob_lifecycle > docs/slurmjob-lifecycle.md
 	$(BIN)/python -m docs.generate.glossary > docs/glossary.md
 	$(BIN)/python -m docs.generate.metrics > docs/metrics.md

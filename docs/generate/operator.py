@@ -1,0 +1,54 @@
+"""Write the generated part of `docs/operator.md`, read from standard input: `python -m docs.generate.operator`."""
+
+import sys
+from collections.abc import Iterable, Sequence
+
+from cluster.configuration.differences import DIFFERENCES
+from cluster.configuration.parameters import REFUSED_LIVE, SLURM_CONF, ChangeTakes
+
+BEGIN = "<!-- begin generated: python -m docs.generate.operator -->\n"
+END = "<!-- end generated -->\n"
+
+_TAKES = {
+    ChangeTakes.RESTART_SLURMCTLD: "a restart of slurmctld",
+    ChangeTakes.RESTART_ALL: "a restart of all daemons, slurmctld first",
+}
+
+
+def render(page: str) -> str:
+    """Return the page with its generated part as the code has it.
+
+    Raises:
+        ValueError: The page has no such part.
+    """
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"docs/operator.md: expected {BEGIN.strip()} and {END.strip()}")
+    return f"{before}{begin}\n{_generated()}\n{end}{after}"
+
+
+def _generated() -> str:
+    takes = [
+        [f"`{each.name}`", _TAKES[each.takes]]
+        for each in sorted(SLURM_CONF.values(), key=lambda each: (each.takes, each.name))
+        if each.takes in _TAKES
+    ]
+    takes += [[f"`{name}`", f"refused: {why}"] for name, why in sorted(REFUSED_LIVE.items())]
+    differences = (
+        [f"`{each.file}`", each.where, each.theirs, each.ours, each.reason] for each in DIFFERENCES
+    )
+    return (
+        _table(["parameter of slurm.conf", "a change takes"], takes)
+        + "\nThe files differ from those of SchedMD's operator only here:\n\n"
+        + _table(["file", "where", "theirs", "ours", "because"], differences)
+    )
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(render(sys.stdin.read()))

@@ -1,0 +1,104 @@
+"""The histories are worth their time only if they notice when a line of the machine is wrong: each mutant must be found."""
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.util import cache_from_source
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+HISTORIES = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerMutant:
+    """A line of `cluster/workers`, changed."""
+
+    name: str
+    before: str
+    after: str
+    file: str = "table.py"
+
+
+MUTANTS = [
+    WorkerMutant(
+        name="takes what it does not know for drained",
+        before="    if not seen.is_sure:\n        return WorkerColumn.UNKNOWN",
+        after="    if not seen.is_sure:\n        return WorkerColumn.DRAINED",
+    ),
+    WorkerMutant(
+        name="takes a node that is not listed for drained",
+        before="            missing=rules.doubt,\n            in_service=rules.drain,",
+        after="            missing=rules.delete,\n            in_service=rules.drain,",
+    ),
+    WorkerMutant(
+        name="believes one reading",
+        before="is_quiet = seen.quiet_readings >= policy.quiet_readings",
+        after="is_quiet = seen.quiet_readings >= 1",
+    ),
+    WorkerMutant(
+        name="deletes without a drain",
+        before="            in_service=rules.drain,",
+        after="            in_service=rules.delete,",
+    ),
+    WorkerMutant(
+        name="does not wait for jobs",
+        before="            draining=rules.wait_for_jobs,",
+        after="            draining=rules.delete,",
+    ),
+    WorkerMutant(
+        name="lifts anybody's drain",
+        file="rules.py",
+        before="if node is None or not node.reason.startswith(REASON_PREFIX):",
+        after="if node is None:",
+    ),
+    WorkerMutant(
+        name="never lifts its own drain",
+        file="rules.py",
+        before='    if not wanted:\n        return _do("nothing speaks',
+        after='    if False:\n        return _do("nothing speaks',
+    ),
+    WorkerMutant(
+        name="does not drain a cordoned node",
+        file="rules.py",
+        before="    if case.facts.cordoned:\n",
+        after="    if False:\n",
+    ),
+    WorkerMutant(
+        name="lets too many go",
+        file="choosing.py",
+        before="max(len(ordered) - wanted, 0)",
+        after="max(len(ordered) - wanted + 1, 0)",
+    ),
+]
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_the_histories_find_a_machine_that(mutant: WorkerMutant, tmp_path: Path) -> None:
+    package = tmp_path / "cluster"
+    shutil.copytree(ROOT / "cluster", package)
+    changed = package / "workers" / mutant.file
+    Path(cache_from_source(str(changed))).unlink(missing_ok=True)
+    source = changed.read_text(encoding="utf-8")
+    assert source.count(mutant.before) == 1, "the mutant's line is not there any more, or twice"
+    changed.write_text(source.replace(mutant.before, mutant.after), encoding="utf-8")
+
+    hunt = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            f"from tests.cluster.workers.world import play\nfor seed in range({HISTORIES}): play(seed)",
+        ],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert hunt.returncode == 1, hunt.stderr or "it survived"
+    assert "\nAssertionError: " in hunt.stderr, hunt.stderr

@@ -1,0 +1,12 @@
+"""Whatever goes wrong, no worker is deleted with its jobs, and in the end there are as many as wanted."""
+
+import os
+
+from tests.cluster.workers.world import play
+
+HISTORIES = int(os.environ.get("SLURM_BRIDGE_WORLDS", "150"))
+
+
+def test_what_must_hold_holds_in_every_history() -> None:
+    for seed in range(HISTORIES):
+        play(seed)
