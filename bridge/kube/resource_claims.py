@@ -31,24 +31,24 @@ _EXACT = "ExactCount"
 
 class _Exactly(wire.Struct):
     device_class_name: str = ""
-    selectors: list[msgspec.Raw] = []
+    selectors: tuple[msgspec.Raw, ...] = ()
     allocation_mode: str = _EXACT
     count: int = 1
     admin_access: bool | None = None
-    tolerations: list[msgspec.Raw] = []
+    tolerations: tuple[msgspec.Raw, ...] = ()
     capacity: msgspec.Raw = msgspec.Raw()
 
 
 class _Request(wire.Struct):
     name: str = ""
     exactly: _Exactly | None = None
-    first_available: list[msgspec.Raw] = []
+    first_available: tuple[msgspec.Raw, ...] = ()
 
 
 class _Devices(wire.Struct):
-    requests: list[_Request] = []
-    constraints: list[msgspec.Raw] = []
-    config: list[dict[str, object]] = []
+    requests: tuple[_Request, ...] = ()
+    constraints: tuple[msgspec.Raw, ...] = ()
+    config: tuple[dict[str, object], ...] = ()
 
 
 class _ClaimSpec(wire.Struct):
@@ -62,7 +62,7 @@ class _Result(wire.Struct):
 
 
 class _Results(wire.Struct):
-    results: list[_Result] = []
+    results: tuple[_Result, ...] = ()
 
 
 class _Allocation(wire.Struct):
@@ -76,7 +76,7 @@ class _Consumer(wire.Struct):
 
 class _ClaimStatus(wire.Struct):
     allocation: _Allocation | None = None
-    reserved_for: list[_Consumer] = []
+    reserved_for: tuple[_Consumer, ...] = ()
 
 
 class _Claim(wire.Struct):
@@ -102,8 +102,8 @@ class _Selector(wire.Struct):
 
 
 class _ClassSpec(wire.Struct):
-    selectors: list[_Selector] = []
-    config: list[dict[str, object]] = []
+    selectors: tuple[_Selector, ...] = ()
+    config: tuple[dict[str, object], ...] = ()
 
 
 class _Class(wire.Struct):
@@ -119,7 +119,7 @@ class _Attribute(wire.Struct):
 
 class _Device(wire.Struct):
     name: str = ""
-    attributes: dict[str, _Attribute] = {}
+    attributes: dict[str, _Attribute] = msgspec.field(default_factory=dict)
 
 
 class _Pool(wire.Struct):
@@ -132,7 +132,7 @@ class _SliceSpec(wire.Struct):
     driver: str = ""
     pool: _Pool = msgspec.field(default_factory=_Pool)
     node_name: str = ""
-    devices: list[_Device] = []
+    devices: tuple[_Device, ...] = ()
 
 
 class _Slice(wire.Struct):
@@ -285,14 +285,10 @@ class ResourceClaims:
 
     async def _patch(self, found: ResourceClaim, sub: str, body: object) -> ResourceClaim:
         where = _path(found.namespace, found.name) + sub
-        return claim(
-            await self._client.request("PATCH", where, body=body, content_type=JSON_PATCH)
-        )
+        return claim(await self._client.request("PATCH", where, body=body, content_type=JSON_PATCH))
 
 
-def allocation(
-    gift: Gift, classes: Mapping[str, DeviceClass], node: KubeNode
-) -> dict[str, object]:
+def allocation(gift: Gift, classes: Mapping[str, DeviceClass], node: KubeNode) -> dict[str, object]:
     """Build the AllocationResult of a claim, as kube-scheduler does.
 
     The drivers' parameters go along: those of the classes first, then the claim's own.
@@ -388,12 +384,16 @@ def _device(device: _Device, spec: _SliceSpec) -> Device:
 
 
 def _value(attribute: _Attribute) -> str | int | bool | None:
-    values: Iterable[str | int | bool | None] = (attribute.string, attribute.number, attribute.truth)
+    values: Iterable[str | int | bool | None] = (
+        attribute.string,
+        attribute.number,
+        attribute.truth,
+    )
     return next((each for each in values if each is not None), attribute.version)
 
 
 def _node(selector: wire.NodeSelector | None) -> str:
-    terms = selector.node_selector_terms if selector else []
+    terms = tuple(selector.node_selector_terms) if selector else ()
     named = [
         field.values
         for term in terms

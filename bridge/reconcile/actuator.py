@@ -42,6 +42,7 @@ from bridge.kube.events import Event, EventType, Reporter
 from bridge.kube.patches import Patch
 from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
+from bridge.reconcile.giving import DeviceGiver
 from bridge.reconcile.placeholder_writes import PlaceholderWrites, WorkloadWrites
 from bridge.reconcile.placeholders import Placeholders
 
@@ -61,7 +62,9 @@ class Actuator:
         reporter: Reporter,
         clock: Clock,
         metrics: Metrics,
+        devices: DeviceGiver | None = None,
     ) -> None:
+        """devices: gives devices to resource claims; None: no pod has any."""
         self._kube = kube
         self._in_slurm = in_slurm
         self._placeholders = placeholders
@@ -69,6 +72,7 @@ class Actuator:
         self._reporter = reporter
         self._clock = clock
         self._metrics = metrics
+        self._devices = devices
 
     async def carry_out(self, pod: Pod, decision: Decision, *, workload: WorkloadKey) -> None:
         """Carry out the actions in order, stopping at the first that fails.
@@ -145,6 +149,9 @@ class Actuator:
     # -- Kubernetes -------------------------------------------------------------------------------
 
     async def _assign(self, pod: Pod, action: Assign) -> Pod:
+        if pod.resource_claims and self._devices is not None:
+            job = self._placeholders.job(action.job_id)
+            await self._devices.give(pod, action, job)
         assigned = patches.assign(
             pod,
             job_id=action.job_id,

@@ -12,7 +12,7 @@ reread when they change.
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from bridge.domain import names
 from bridge.domain.request.rules import RESERVED
@@ -232,6 +232,15 @@ class Controllers(Section):
     gpu_resources: Annotated[dict[str, str], BeforeValidator(settings_values.parse_json)] = Field(
         default_factory=lambda: {"nvidia.com/gpu": "gpu", "amd.com/gpu": "gpu"},
         description="Extended resource names and their Slurm GRES.",
+    )
+    device_profiles: Annotated[
+        dict[str, Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(:[A-Za-z0-9_.-]+)?$")]],
+        BeforeValidator(settings_values.parse_json),
+        AfterValidator(settings_values.profiles),
+    ] = Field(
+        default_factory=dict,
+        description="Which devices of resource claims are which GRES: the selector of a DeviceClass, such as "
+        "device.driver == 'gpu.nvidia.com', and the GRES with or without a type; empty: pods with claims are refused.",
     )
     gpu_type_labels: Annotated[tuple[str, ...], BeforeValidator(settings_values.split)] = Field(
         ("nvidia.com/gpu.product", "amd.com/gpu.product-name"),

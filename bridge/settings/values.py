@@ -15,6 +15,8 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from bridge.domain.claims import profiles as device_profiles
+
 _ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):(?P<port>[0-9]{1,5})")
 _MAX_PORT = 65535
 
@@ -78,6 +80,12 @@ def parse_json(value: object) -> object:
         return json.loads(value)
     except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"must be JSON: {error}") from error
+
+
+def profiles(settings: dict[str, str]) -> dict[str, str]:
+    """Check that device profiles can be read, and told apart."""
+    device_profiles.read(settings)
+    return settings
 
 
 Address = Annotated[str, AfterValidator(_address)]

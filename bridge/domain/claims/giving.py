@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from bridge.domain.claims import inventory, profiles as device_profiles
+from bridge.domain.claims import inventory
+from bridge.domain.claims import profiles as device_profiles
 from bridge.domain.claims.inventory import Inventory
 from bridge.domain.claims.profiles import Profiles
 from bridge.domain.ids import KubeNode, PodUid

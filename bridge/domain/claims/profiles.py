@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from bridge.domain.model.resource_claims import Device, DeviceClass
 
-Conditions = frozenset[tuple[str, str | int | bool]]
+Value = str | int | bool
+Conditions = frozenset[tuple[str, Value]]
 """Qualified attribute, or `driver` → the value it must have."""
 
 DRIVER = "driver"
@@ -74,7 +75,7 @@ def resources(profiles: Iterable[Profile]) -> dict[str, str]:
 
 def of_class(device_class: DeviceClass, profiles: Iterable[Profile]) -> Profile | None:
     """Return the profile of a class; None if it selects other devices, or in words we cannot read."""
-    conditions: set[tuple[str, str | int | bool]] = set()
+    conditions: set[tuple[str, Value]] = set()
     for selector in device_class.selectors:
         parsed = parse(selector)
         if parsed is None:
@@ -87,7 +88,7 @@ def parse(selector: str) -> Conditions | None:
     """Read `device.driver == "d" && device.attributes["d"].model == "a100"`; None for other CEL."""
     if len(selector) > _LONGEST:
         return None
-    found: set[tuple[str, str | int | bool]] = set()
+    found: set[tuple[str, Value]] = set()
     position = 0
     while match := _CONDITION.match(selector, position):
         domain, name = match["domain"], match["name"]
@@ -101,11 +102,11 @@ def parse(selector: str) -> Conditions | None:
     return None
 
 
-def _value(text: str) -> str | int | bool:
+def _value(text: str) -> Value:
     if text in ("true", "false"):
         return text == "true"
     return text[1:-1] if text[0] in "\"'" else int(text)
 
 
-def _same(found: str | int | bool | None, wanted: str | int | bool) -> bool:
+def _same(found: Value | None, wanted: Value) -> bool:
     return type(found) is type(wanted) and found == wanted

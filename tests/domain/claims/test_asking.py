@@ -5,7 +5,9 @@ from bridge.domain.claims.asking import Asking, ClaimInHand
 from bridge.domain.faults import Refused
 from bridge.domain.model.resource_claims import ClaimSpec, DeviceClass, DeviceRequest, PodClaim
 
-PROFILES = profiles.read({"device.driver == 'gpu.example.com'": "gpu:a100", "device.driver == 'n'": "nic"})
+PROFILES = profiles.read(
+    {"device.driver == 'gpu.example.com'": "gpu:a100", "device.driver == 'n'": "nic"}
+)
 CLASSES = {
     "gpu": DeviceClass(name="gpu", selectors=("device.driver == 'gpu.example.com'",)),
     "nic": DeviceClass(name="nic", selectors=("device.driver == 'n'",)),
@@ -84,7 +86,10 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
 def test_a_claim_that_a_pod_names_twice_is_refused() -> None:
     twice = claim(DeviceRequest(name="a", device_class="gpu"))
     found = asking.gres(
-        Asking(claims=(twice, claim(*twice.spec.requests, index=1) if twice.spec else twice), classes=CLASSES),
+        Asking(
+            claims=(twice, claim(*twice.spec.requests, index=1) if twice.spec else twice),
+            classes=CLASSES,
+        ),
         PROFILES,
     )
 

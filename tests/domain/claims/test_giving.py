@@ -24,7 +24,9 @@ CLASSES = {"gpu": DeviceClass(name="gpu", selectors=("device.driver == 'd'",))}
 NODE, POD = KubeNode("n1"), PodUid("p1")
 
 
-def a_slice(count: int, *, generation: int = 1, of: int = 1, name: str = "s", first: int = 0) -> ResourceSlice:
+def a_slice(
+    count: int, *, generation: int = 1, of: int = 1, name: str = "s", first: int = 0
+) -> ResourceSlice:
     return ResourceSlice(
         name=name,
         node="n1",
@@ -103,9 +105,7 @@ def test_nothing_is_given_that_slurm_and_the_node_do_not_agree_on(
     present = inventory.of_node([a_slice(4)], PROFILES)
 
     with pytest.raises(CannotGive, match=words):
-        giving.devices(
-            giving.portion(given_there, {"gpu:a100": 2}, 0), present, registered
-        )
+        giving.devices(giving.portion(given_there, {"gpu:a100": 2}, 0), present, registered)
 
 
 def test_a_device_that_another_claim_still_has_is_in_the_way() -> None:
