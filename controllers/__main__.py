@@ -6,11 +6,11 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
-from bridge.domain.claims import profiles
 from bridge.domain.ids import SlurmNode
 from bridge.domain.lifecycle.actions import Resize, Submit
 from bridge.domain.lifecycle.breaker import Limits
 from bridge.domain.lifecycle.decision import Deadlines
+from bridge.domain.model.claims import profiles
 from bridge.domain.model.pods import Pod
 from bridge.domain.nodes import state as node_state
 from bridge.domain.nodes.decision import NodeSettings

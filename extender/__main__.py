@@ -6,12 +6,12 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 
-from bridge.domain.claims import profiles
 from bridge.domain.lifecycle.actions import Restore
 from bridge.domain.lifecycle.decision import Deadlines, WhenFull
+from bridge.domain.model.claims import profiles
 from bridge.domain.model.pods import Pod
+from bridge.kube.claims.resource_claims import ResourceClaims
 from bridge.kube.objects import Objects
-from bridge.kube.resource_claims import ResourceClaims
 from bridge.kube.volumes import Volumes
 from bridge.leading.lease import Accession
 from bridge.process import apart, lifetime, logging
@@ -19,7 +19,6 @@ from bridge.process.lifetime import Service
 from bridge.process.policy_file import PolicyFile
 from bridge.process.serve import bind, serve
 from bridge.process.tls import ServerTls
-from bridge.reconcile.giving import Devices
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.kicker import Kicker
 from bridge.reconcile.leadership import Leadership
@@ -31,6 +30,7 @@ from bridge.slurm import inspection, kick, operators
 from extender import app
 from extender.claims import ClaimAsker
 from extender.gathering import Gatherer
+from extender.giving import Devices
 from extender.nodes import Bridged
 from extender.owners import Owners
 from extender.side import Placement

@@ -3,17 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bridge.domain.claims import asking
-from bridge.domain.claims.asking import Asking, ClaimInHand
-from bridge.domain.claims.profiles import Profiles
+from bridge.domain.model.claims.asking import Asking, ClaimInHand
+from bridge.domain.model.claims.profiles import Profiles
+
 from bridge.domain.faults import Fault, Refused
+from bridge.domain.model.claims import asking
+from bridge.domain.model.claims.values import ClaimSpec, PodClaim, ResourceClaim
 from bridge.domain.model.pods import Pod
-from bridge.domain.model.resource_claims import ClaimSpec, PodClaim, ResourceClaim
 from bridge.domain.workloads.workload import Workload
 from bridge.kube import errors
 from bridge.kube.cache import Cache
-from bridge.kube.resource_claims import ResourceClaims
-from bridge.reconcile.giving import device_class
+from bridge.kube.claims.resource_claims import ResourceClaims
+from extender.giving import device_class
 
 Claimed = tuple[tuple[Pod, ...], Workload | None, tuple[Fault, ...]]
 """The members and their gang with the devices that they claim, or what is wrong."""

@@ -40,7 +40,7 @@ class Gatherer:
         owners: Owners,
         bridged: Bridged,
         claims: ClaimReader,
-        devices: ClaimAsker | None,
+        devices: ClaimAsker | None = None,
         slurm_user: Callable[[], Awaitable[frozenset[str]]],
         clock: Clock,
     ) -> None:

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from bridge.domain import caps, names
 from bridge.domain.caps import Sizes
-from bridge.domain.model.resource_claims import PodClaim
+from bridge.domain.model.claims.values import PodClaim
 from bridge.kube import wire
 
 T = TypeVar("T")

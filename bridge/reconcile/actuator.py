@@ -6,10 +6,11 @@ and the same holds: every action is idempotent and may be cut off anywhere.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import assert_never
+from typing import Protocol, assert_never
 
 import structlog
 
+from bridge.domain.errors import PeerError
 from bridge.domain.ids import WorkloadKey
 from bridge.domain.lifecycle import durations
 from bridge.domain.lifecycle.actions import (
@@ -33,6 +34,7 @@ from bridge.domain.lifecycle.actions import (
     Wait,
 )
 from bridge.domain.lifecycle.decision import Decision
+from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.kube import errors as kube_errors
 from bridge.kube import events, patches, writes
@@ -42,11 +44,33 @@ from bridge.kube.events import Event, EventType, Reporter
 from bridge.kube.patches import Patch
 from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
-from bridge.reconcile.giving import DeviceGiver
 from bridge.reconcile.placeholder_writes import PlaceholderWrites, WorkloadWrites
 from bridge.reconcile.placeholders import Placeholders
 
 _log = structlog.get_logger(__name__)
+
+
+class NotGiven(PeerError):
+    """A pod's claims cannot get their devices now; its node is given back if that lasts."""
+
+    outcome = "not given"
+    transient = True
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class DeviceGiver(Protocol):
+    """Gives devices before a pod is pinned."""
+
+    async def give(self, pod: Pod, action: Assign, job: SlurmJob | None) -> None:
+        """Give a pod's claims their devices.
+
+        Raises:
+            NotGiven: it is not possible now.
+            KubeError, SlurmError: decide again later.
+        """
 
 
 class Actuator:

@@ -8,13 +8,13 @@ No pod is in both pod caches, so each event is sent and decoded once.
 import asyncio
 from typing import Any, TypeVar
 
+from bridge.domain.model.claims.values import ResourceClaim, ResourceSlice
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import BoundPod, Pod
-from bridge.domain.model.resource_claims import ResourceClaim, ResourceSlice
 from bridge.domain.oddities import Oddities
 from bridge.kube.cache import Cache
+from bridge.kube.claims.resource_claims import CLAIMS, SLICES
 from bridge.kube.decode import BOUND_PODS, NODES, PODS
-from bridge.kube.resource_claims import CLAIMS, SLICES
 from bridge.kube.watch import Reflector
 from bridge.process import clock, liveness
 from bridge.process.lifetime import Service

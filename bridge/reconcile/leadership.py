@@ -10,8 +10,7 @@ from bridge.kube import events
 from bridge.kube.events import Event, EventType
 from bridge.leading.workqueue import WorkQueue
 from bridge.reconcile import set_aside
-from bridge.reconcile.actuator import Actuator
-from bridge.reconcile.giving import DeviceGiver
+from bridge.reconcile.actuator import Actuator, DeviceGiver
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.loop import PodLoop
 from bridge.reconcile.placeholder_writes import (

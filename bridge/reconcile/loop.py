@@ -34,8 +34,7 @@ from bridge.leading.worker import Aside
 from bridge.leading.workqueue import WorkQueue
 from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
-from bridge.reconcile.actuator import Actuator
-from bridge.reconcile.giving import NotGiven
+from bridge.reconcile.actuator import Actuator, NotGiven
 from bridge.reconcile.members import Members
 from bridge.reconcile.placeholders import Placeholders
 from bridge.reconcile.side import Side

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from bridge.domain.claims import profiles
 from bridge.domain.ids import ClusterId
+from bridge.domain.model.claims import profiles
 from bridge.domain.request.build import Defaults
 from bridge.settings.schema import Settings
 

@@ -15,7 +15,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from bridge.domain.claims import profiles as device_profiles
+from bridge.domain.model.claims import profiles as device_profiles
 
 _ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):(?P<port>[0-9]{1,5})")
 _MAX_PORT = 65535

@@ -28,7 +28,7 @@ async def given(
         NotFound: the job does not exist (any more).
         SlurmError: it could not be read.
     """
-    wired = records.of(ref, await records.read(client, ref)).value
+    wired = records.of(ref, await records.read(client, ref, detail=True)).value
     if "RUNNING" not in wired.job_state:
         return {}
     try:

@@ -3,11 +3,11 @@
 import json
 
 import pytest
+from bridge.domain.model.claims.giving import Gift, Result
 
-from bridge.domain.claims.giving import Gift, Result
 from bridge.domain.ids import KubeNode
-from bridge.domain.model.resource_claims import DeviceClass, DeviceId
-from bridge.kube import resource_claims
+from bridge.domain.model.claims.values import DeviceClass, DeviceId
+from bridge.kube.claims import resource_claims
 
 META = {
     "name": "mine",

@@ -18,10 +18,10 @@ from bridge.domain.ids import (
     alone_key,
 )
 from bridge.domain.model import demand, grant
+from bridge.domain.model.claims.values import PodClaim
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.identities import Identity
-from bridge.domain.model.resource_claims import PodClaim
 from bridge.domain.oddities import About
 
 

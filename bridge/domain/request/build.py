@@ -59,7 +59,7 @@ class Defaults:
     required_limits: tuple[str, ...] = ()
     """Resources of which no container may use more than it requests (`demand.LIMITABLE`)."""
     takes_claims: bool = False
-    """Resource claims become GRES (setting `controllers.device_profiles`)."""
+    """Resource claims become GRES: there are device profiles."""
     caps: Caps = DEFAULT
     """How much of everything a pod may have."""
 

@@ -1,9 +1,10 @@
 """What a pod's claims ask Slurm for."""
 
-from bridge.domain.claims import asking, profiles
-from bridge.domain.claims.asking import Asking, ClaimInHand
+from bridge.domain.model.claims.asking import Asking, ClaimInHand
+
 from bridge.domain.faults import Refused
-from bridge.domain.model.resource_claims import ClaimSpec, DeviceClass, DeviceRequest, PodClaim
+from bridge.domain.model.claims import asking, profiles
+from bridge.domain.model.claims.values import ClaimSpec, DeviceClass, DeviceRequest, PodClaim
 
 PROFILES = profiles.read(
     {"device.driver == 'gpu.example.com'": "gpu:a100", "device.driver == 'n'": "nic"}

@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 import pytest
+from bridge.domain.model.claims.giving import CannotGive
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain.claims import giving, inventory, profiles
-from bridge.domain.claims.giving import CannotGive
 from bridge.domain.ids import KubeNode, PodUid
-from bridge.domain.model.resource_claims import (
+from bridge.domain.model.claims import giving, inventory, profiles
+from bridge.domain.model.claims.values import (
     ClaimSpec,
     Device,
     DeviceClass,

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.domain.claims import profiles
-from bridge.domain.model.resource_claims import Device, DeviceClass, DeviceId
+from bridge.domain.model.claims import profiles
+from bridge.domain.model.claims.values import Device, DeviceClass, DeviceId
 
 A100 = "device.driver == 'gpu.example.com' && device.attributes['gpu.example.com'].model == 'a100'"
 PROFILES = profiles.read({"device.driver == 'gpu.example.com'": "gpu", A100: "gpu:a100"})

@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from bridge.domain.claims import profiles as device_profiles
-from bridge.domain.claims.profiles import Profiles
 from bridge.domain.faults import Fault, Refused, bounded
+from bridge.domain.model.claims import profiles as device_profiles
+from bridge.domain.model.claims.profiles import Profiles
+from bridge.domain.model.claims.values import ClaimSpec, DeviceClass, PodClaim
 from bridge.domain.model.pods import Pod
-from bridge.domain.model.resource_claims import ClaimSpec, DeviceClass, PodClaim
 
 MOST_DEVICES = 32
 """Kubernetes' own limit of devices in one claim: `AllocationResultsMaxSize`."""

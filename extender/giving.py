@@ -9,50 +9,29 @@ pod has ended or is gone. kube-scheduler finds the claim given and reserved, and
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 import structlog
+from bridge.domain.model.claims.asking import Asking, ClaimInHand
+from bridge.domain.model.claims.giving import CannotGive, Gift
+from bridge.domain.model.claims.profiles import Profiles
 
-from bridge.domain.claims import asking, giving, inventory
-from bridge.domain.claims.asking import Asking, ClaimInHand
-from bridge.domain.claims.giving import CannotGive, Gift
-from bridge.domain.claims.profiles import Profiles
-from bridge.domain.errors import PeerError
 from bridge.domain.faults import Refused
 from bridge.domain.gang import seating
 from bridge.domain.ids import KubeNode
 from bridge.domain.lifecycle.actions import Assign
+from bridge.domain.model.claims import asking, giving, inventory
+from bridge.domain.model.claims.values import DeviceClass, ResourceClaim, ResourceSlice
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
-from bridge.domain.model.resource_claims import DeviceClass, ResourceClaim, ResourceSlice
 from bridge.domain.nodes import spec as node_spec
 from bridge.kube import errors
 from bridge.kube.cache import Cache
-from bridge.kube.resource_claims import ResourceClaims
+from bridge.kube.claims.resource_claims import ResourceClaims
+from bridge.reconcile.actuator import NotGiven
 from bridge.slurm import devices, nodes
 from bridge.slurm.client import SlurmClient
 
 _log = structlog.get_logger(__name__)
-
-
-class NotGiven(PeerError):
-    """A pod's claims cannot get their devices now; its node is given back if that lasts."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
-
-
-class DeviceGiver(Protocol):
-    """Gives devices before a pod is pinned."""
-
-    async def give(self, pod: Pod, action: Assign, job: SlurmJob | None) -> None:
-        """Give a pod's claims their devices.
-
-        Raises:
-            NotGiven: it is not possible now.
-            KubeError, SlurmError: decide again later.
-        """
 
 
 class Devices:

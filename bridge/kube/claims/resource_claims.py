@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from bridge.domain.claims.giving import Gift
 from bridge.domain.ids import KubeNode, PodUid
-from bridge.domain.model.resource_claims import (
+from bridge.domain.model.claims.giving import Gift
+from bridge.domain.model.claims.values import (
     ClaimSpec,
     Device,
     DeviceClass,
@@ -293,14 +293,11 @@ def allocation(gift: Gift, classes: Mapping[str, DeviceClass], node: KubeNode) -
 
     The drivers' parameters go along: those of the classes first, then the claim's own.
     """
-    by_request: dict[str, str] = {
-        request.name: request.device_class for request in gift.claim.spec.requests
-    }
     config: list[dict[str, object]] = []
-    for request, device_class in by_request.items():
-        found = classes.get(device_class)
+    for request in gift.claim.spec.requests:
+        found = classes.get(request.device_class)
         config += [
-            {"source": "FromClass", "requests": [request], **each}
+            {"source": "FromClass", "requests": [request.name], **each}
             for each in (found.config if found else ())
         ]
     config += [{"source": "FromClaim", **each} for each in gift.claim.spec.config]

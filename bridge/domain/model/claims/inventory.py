@@ -4,8 +4,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from bridge.domain.claims.profiles import Profile, Profiles
-from bridge.domain.model.resource_claims import Device, DeviceId, ResourceSlice
+from bridge.domain.model.claims.profiles import Profile, Profiles
+from bridge.domain.model.claims.values import Device, DeviceId, ResourceSlice
 
 Inventory = Mapping[str, tuple[DeviceId, ...]]
 """The devices of a node by GRES (`gpu:a100`)."""

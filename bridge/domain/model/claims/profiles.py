@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from bridge.domain.model.resource_claims import Device, DeviceClass
+from bridge.domain.model.claims.values import Device, DeviceClass
 
 Value = str | int | bool
 Conditions = frozenset[tuple[str, Value]]
@@ -50,7 +50,7 @@ Profiles = tuple[Profile, ...]
 
 
 def read(settings: Mapping[str, str]) -> Profiles:
-    """Read the setting `controllers.device_profiles`: selector → GRES.
+    """Read the administrator's device profiles: selector → GRES.
 
     Raises:
         ValueError: a selector is not a conjunction of equalities, or two mean the same.
