@@ -1,9 +1,9 @@
 # Everything that developers and CI run. Each target sets up what it needs; see CONTRIBUTING.md.
 PYTHON ?= python3
 BIN := .venv/bin
-SOURCES := bridge webhook extender controllers jobs sandbox benchmarks client exporter deploy docs tests
+SOURCES := bridge webhook extender controllers jobs cluster sandbox benchmarks client exporter deploy docs tests
 
-.PHONY: venv demo test test-fast coverage test-long test-real test-e2e check soak bench fmt docs site manifests lock image clean
+.PHONY: venv demo test test-fast coverage test-long test-real test-e2e check soak bench fmt docs site manifests lock image release clean
 
 venv: .venv/ready
 
@@ -25,7 +25,7 @@ test: venv
 	$(BIN)/pytest $(or $(PYTEST_ARGS),--numprocesses $(WORKERS) --dist loadfile)
 
 # What needs no server, in about a minute and a half; without the mutants, which test the tests.
-FAST := $(addprefix tests/,architecture controllers docs domain extender jobs/script jobs/request jobs/admission jobs/identity leading process properties reconcile settings)
+FAST := $(addprefix tests/,architecture cluster/objects controllers docs domain extender jobs/script jobs/request jobs/admission jobs/identity leading process properties reconcile settings)
 test-fast: venv
 	$(BIN)/pytest --numprocesses 2 --dist worksteal --ignore tests/properties/test_mutants.py $(FAST) $(PYTEST_ARGS)
 
@@ -104,6 +104,11 @@ lock:
 # Our images from the Dockerfile into ./build, without Docker; needs root. On another base: make image BASE_IMAGE=docker.io/library/python:3.13-slim@sha256:…
 image: venv
 	$(BIN)/python -m sandbox.image build $(if $(BASE_IMAGE),--base-image $(BASE_IMAGE))
+
+# A release into ./build/release: images, what they are made of, how they came about, charts, checksums (docs/releasing.md); needs root.
+# Sign it with an SSH key: make release RELEASE_ARGS="--signing-key ~/.ssh/id_ed25519 --base-image …@sha256:…"
+release: venv
+	$(BIN)/python -m sandbox.image.release build/release $(RELEASE_ARGS)
 
 clean:
 	rm -rf build .venv .coverage site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -2,19 +2,25 @@
 
 * In the chart's values, which kinds of object the extender may read, from the registration of the kinds of workload.
 * `deploy/chart/files/slurmjob.yaml`: the definition of SlurmJob, from its types.
+* `deploy/chart/files/sylabs.yaml`: those of Sylabs' kinds, from theirs.
+* `deploy/operator/crds`: the definitions of slurm-operator's kinds, from their types.
 * `deploy/manifests/slurm-bridge.yaml`: the chart's objects for those who have no helm.
 """
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from bridge.domain import names
 from bridge.domain.workloads import kinds
+from cluster.objects import definitions as cluster_definitions
 from jobs.objects.definition import definition
+from jobs.sylabs.definition import definitions
 from sandbox import assets
 
 DEPLOY = Path(__file__).parent
@@ -22,6 +28,8 @@ FILE = DEPLOY / "manifests/slurm-bridge.yaml"
 VALUES = DEPLOY / "manifests/values.yaml"
 CHART_VALUES = DEPLOY / "chart/values.yaml"
 SLURM_JOB = DEPLOY / "chart/files/slurmjob.yaml"
+SYLABS = DEPLOY / "chart/files/sylabs.yaml"
+CLUSTER_KINDS = DEPLOY / "operator/crds"
 
 _KINDS = re.compile(r"(?<=^  workloadKinds:\n)(?: {4}.*\n)+", re.MULTILINE)
 """The lines of that list."""
@@ -53,11 +61,31 @@ def chart_values(text: str) -> str:
 
 
 def slurm_job() -> str:
-    """Return the definition of SlurmJob; Helm keeps it, as it would take all SlurmJobs with it."""
-    made = definition()
+    """Return the definition of SlurmJob."""
+    return f"# Generated from the types in jobs/objects: make manifests\n{_kept(definition())}"
+
+
+def sylabs() -> str:
+    """Return the definitions of Sylabs' kinds."""
+    texts = "---\n".join(map(_kept, definitions()))
+    return f"# Generated from the types in jobs/sylabs: make manifests\n{texts}"
+
+
+def _kept(made: dict[str, Any]) -> str:
+    """Return a definition as YAML; Helm keeps it, as it would take all objects with it."""
     made["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
-    text = yaml.safe_dump(made, sort_keys=False, allow_unicode=True, width=120)
-    return f"# Generated from the types in jobs/objects: make manifests\n{text}"
+    apart = json.loads(json.dumps(made))  # nothing twice: no anchors
+    return yaml.safe_dump(apart, sort_keys=False, allow_unicode=True, width=120)
+
+
+def cluster_kinds() -> dict[Path, str]:
+    """Return the definitions of slurm-operator's kinds, by file."""
+    head = "# Generated from the types in cluster/objects: make manifests\n"
+    return {
+        CLUSTER_KINDS / f"{each['metadata']['name']}.yaml": head
+        + yaml.safe_dump(each, sort_keys=False, allow_unicode=True, width=120)
+        for each in cluster_definitions.definitions()
+    }
 
 
 def rendered(helm: str) -> str:
@@ -76,6 +104,9 @@ def rendered(helm: str) -> str:
 if __name__ == "__main__":
     CHART_VALUES.write_text(chart_values(CHART_VALUES.read_text()))
     SLURM_JOB.write_text(slurm_job())
+    SYLABS.write_text(sylabs())
+    for file, text in cluster_kinds().items():
+        file.write_text(text)
     with assets.shown(sys.stderr) as report:
         found = assets.resolve(assets.AssetName.HELM, report=report)
     FILE.write_text(rendered(str(found.bin / "helm")))

@@ -171,6 +171,7 @@ def bridged_of(term: Leadership) -> Bridged:
         kube_nodes=mirror.kube_nodes,
         bound=mirror.bound,
         placeholders=term.placeholders,
+        gpu_resources=program.settings.controllers.gpu_resources,
         clock=program.clock,
     )
 

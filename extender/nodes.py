@@ -4,6 +4,7 @@ Where a pod may go, and whether it fits.
 """
 
 import asyncio
+from collections.abc import Mapping
 
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
 from bridge.domain.lifecycle.decision import Fit
@@ -12,7 +13,7 @@ from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import NOBODY, BoundPod, Neighbours, Pod
 from bridge.domain.nodes import vacating
-from bridge.domain.request import candidates, fit
+from bridge.domain.request import candidates, exactness, fit
 from bridge.domain.request.candidates import Pool
 from bridge.kube.cache import Cache
 from bridge.process.clock import Clock
@@ -39,9 +40,21 @@ class Bridged:
         kube_nodes: Cache[KubeNodeFacts],
         bound: Cache[BoundPod],
         placeholders: Placeholders,
+        gpu_resources: Mapping[str, str],
         clock: Clock,
     ) -> None:
-        """pods: ours; bound: every other pod of the cluster that has a node."""
+        """Start with nothing known of Slurm.
+
+        Args:
+            slurm: slurmrestd.
+            cluster: whose nodes.
+            pods: ours.
+            kube_nodes: all nodes of Kubernetes.
+            bound: every other pod of the cluster that has a node.
+            placeholders: the leader's view of them.
+            gpu_resources: Kubernetes resource name → GRES name.
+            clock: the time.
+        """
         self._slurm = slurm
         self._cluster = cluster
         self._placeholders = placeholders
@@ -51,9 +64,12 @@ class Bridged:
         self._ours_on = pods.index(taken_by)
         self._by_name = KubeNodes(kube_nodes)
         kube_nodes.subscribe(self._edited)
+        self._gpu_resources = gpu_resources
         self._listing = asyncio.Lock()
         self._pool: Pool | None = None
         self._pool_until = 0.0
+        self._gres: Mapping[SlurmNode, str] = {}
+        """The GRES of each node by the last list of Slurm's, which outlives the pool."""
 
     async def pool(self) -> Pool:
         """Return every bridged node; read Slurm if the last list is too old or a node has changed.
@@ -67,6 +83,7 @@ class Bridged:
                 listed = await slurm_nodes.listing(self._slurm)
                 pool = candidates.pool(self._kube_nodes.values(), listed, self._cluster)
                 self._pool = pool
+                self._gres = {name: node.slurm.gres for name, node in pool.nodes.items()}
                 self._pool_until = self._clock.monotonic() + _POOL_LASTS_S
             return pool
 
@@ -84,7 +101,8 @@ class Bridged:
     ) -> fit.FitResult:
         """Check whether the node can take the pod, beside others about to get it.
 
-        By Kubernetes' own accounting; and nothing of what Slurm gave its job may still be in use.
+        By Kubernetes' own accounting; the kubelet's choice of devices and cores must not be able to
+        collide with Slurm's; and nothing of what Slurm gave its job may still be in use.
         """
         bound = self._bound_on.get(kube_node)
         ours = [other for other in self._ours_on.get(kube_node) if other.uid != pod.uid]
@@ -95,6 +113,9 @@ class Bridged:
         found = fit.check(pod, facts, (*tenants, together))
         if found.fit is not Fit.FITS or facts is None:
             return found
+        gres = self._gres.get(nodes.slurm_name(facts))
+        if unsafe := exactness.why_refused(pod.demand, facts, gres, self._gpu_resources):
+            return fit.FitResult(Fit.MISFIT, unsafe)
         here = [other for other in ours if not other.is_terminal]
         going = outlived | {other.uid for other in here if other.is_deleting}
         held = vacating.overlap(

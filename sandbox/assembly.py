@@ -63,10 +63,10 @@ def assemble(
             accounting.prepare(instance, asset)
             parts += accounting.parts(instance, asset)
         parts += slurm.parts(instance, asset)
-        if options.hybrid:
-            slurmd.check(asset)
-            slurmd.prepare(instance)
-            parts.append(slurmd.part(instance, asset))
+        if options.slurmd_names:
+            slurmd.check(instance, asset)
+            slurmd.prepare(instance, asset)
+            parts += slurmd.parts(instance, asset)
     if options.kubernetes:
         asset = programs[AssetName.KUBE]
         kubernetes.prepare(instance, now, (network.gateway,) if network else ())

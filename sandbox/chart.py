@@ -26,6 +26,8 @@ from sandbox.instance import Instance, make_folder, write_private
 CHART = Path(__file__).parents[1] / "deploy" / "chart"
 NAMESPACE = names.RELEASE_NAMESPACE
 RELEASE = "slurm-bridge"
+BATCH_USER = nss.PEOPLE[0]
+"""Whose the administrator's SlurmJobs are in a sandbox with compute nodes."""
 _TIMEOUT_S = 60
 _HURRIED: dict[str, dict[str, float]] = {
     "controllers": {"node_interval_s": 1, "orphan_interval_s": 2, "self_test_interval_s": 10},
@@ -160,6 +162,8 @@ def _values(instance: Instance, user: Identity) -> dict[str, Any]:
             "featureGates": dict.fromkeys(instance.options.feature_gates, True),
         },
     }
+    if instance.options.compute:
+        values["config"].update(_batch(instance, user))
     for setting in instance.options.settings:
         name, _, value = setting.partition("=")
         *sections, field = name.split(".")
@@ -168,6 +172,21 @@ def _values(instance: Instance, user: Identity) -> dict[str, Any]:
             section = section.setdefault(each, {})
         section[field] = yaml.safe_load(value)
     return values
+
+
+def _batch(instance: Instance, user: Identity) -> dict[str, Any]:
+    """Return the settings for SlurmJobs: the administrator's run as an ordinary Slurm user, pods as without rules."""
+    account = {"default": nss.JOB_USER.name} if instance.options.accounting else {}
+    administrators = {
+        "name": "administrators",
+        "match": {"kinds": ["SlurmJob"], "groups": ["system:masters"]},
+        "user": BATCH_USER.name,
+        "account": account,
+        "partition": {"default": slurm_conf.COMPUTE},
+        "working_directory": str(instance.shared / "{slurm_user}"),
+    }
+    pods = {"name": "pods", "user": user.name, "group": user.name, "account": account}
+    return {"slurm_jobs": {"enabled": True}, "policy": {"rules": [administrators, pods]}}
 
 
 def _manifests(instance: Instance) -> Path:

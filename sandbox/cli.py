@@ -71,6 +71,9 @@ def up(
         str, typer.Option(help="The /16 of the real nodes.", show_default="a free one")
     ] = "",
     dns: Annotated[bool, typer.Option(help="CoreDNS for the pods of real nodes.")] = False,
+    compute: Annotated[
+        int, typer.Option(min=0, help="Nodes that run batch scripts; SlurmJobs; needs root.")
+    ] = 0,
     hybrid: Annotated[
         bool, typer.Option(help="One additional node with a real slurmd; needs root.")
     ] = False,
@@ -106,6 +109,7 @@ def up(
         accounting=accounting and slurm,
         bridge=bridge and kubernetes and slurm,
         hybrid=hybrid and slurm,
+        compute=compute if slurm else 0,
         real_nodes=real_nodes if kubernetes else 0,
         real_memory_mib=real_memory_mib,
         real_gpus=real_gpus,

@@ -46,7 +46,8 @@ PORTS = (
     "coredns",
     "coredns-ready",
 )
-"""Every port of a sandbox, by what listens there; a part's main port has the part's name."""
+"""Every port of a sandbox, by what listens there; a part's main port has the part's name. Compute nodes have one each
+beside these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +72,7 @@ class Instance:
             raise SandboxError(f"{str(root)!r}: slurm.conf cannot name a folder with a blank in it")
         identity.check_reachable(root)
         clear(root)
-        chosen = ports.choose(PORTS, dice=random.SystemRandom())
+        chosen = ports.choose((*PORTS, *options.compute_names), dice=random.SystemRandom())
         instance = cls(root=root, options=options, ports=chosen)
         facts = {"options": asdict(options), "ports": chosen}
         write_private(root / MARK, json.dumps(facts))
@@ -129,6 +130,11 @@ class Instance:
     def slurm_conf(self) -> Path:
         """The configuration every Slurm program reads, except slurmrestd if it needs its own."""
         return self.slurm / "slurm.conf"
+
+    @property
+    def shared(self) -> Path:
+        """What compute nodes and real nodes have in common: a folder for each Slurm user who may run jobs."""
+        return self.root / "shared"
 
     @property
     def bridge(self) -> Path:

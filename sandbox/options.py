@@ -35,6 +35,8 @@ class Options:
     """The /16 of real nodes and their pods; default: a free one."""
     hybrid: bool = False
     """One more node, with a slurmd as well as a kubelet; needs root."""
+    compute: int = 0
+    """Nodes with a slurmd that Kubernetes does not know: compute-0 …; they run batch scripts, and need root."""
     node_cpus: int = 8
     node_memory_mib: int = 32 * 1024
     hurried: bool = True
@@ -66,6 +68,16 @@ class Options:
     def real_node_names(self) -> tuple[str, ...]:
         """The names of the nodes with real kubelets."""
         return tuple(f"real-{number}" for number in range(self.real_nodes))
+
+    @property
+    def compute_names(self) -> tuple[str, ...]:
+        """The names of the nodes with nothing but a slurmd."""
+        return tuple(f"compute-{number}" for number in range(self.compute))
+
+    @property
+    def slurmd_names(self) -> tuple[str, ...]:
+        """The names of all nodes with a slurmd."""
+        return (*((self.hybrid_name,) if self.hybrid else ()), *self.compute_names)
 
     @property
     def hybrid_name(self) -> str:

@@ -156,6 +156,19 @@ def libraries(asset: Asset) -> Path | None:
     return found[0].parent
 
 
+def loader(asset: Asset) -> Path:
+    """Return the loader of an unpacked Slurm's programs.
+
+    Raises:
+        SandboxError: there is none.
+    """
+    root = (asset.root or Path("/")) / "usr"
+    found = sorted((*root.glob("lib64/ld-linux-*.so.*"), *root.glob("lib/**/ld-linux-*.so.*")))
+    if not found:
+        raise SandboxError(f"{root} holds no loader for Slurm's programs")
+    return found[0]
+
+
 def _rest_conf(instance: Instance) -> Path:
     return instance.slurm / "slurmrestd.conf"
 

@@ -13,7 +13,9 @@ from sandbox.instance import Instance
 
 CLUSTER = "sandbox"
 PARTITION = "slurm-bridge"
-"""The one partition, and the feature by which a node belongs to it."""
+"""The bridge's partition, and the feature by which a node belongs to it."""
+COMPUTE = "compute"
+"""The partition of the nodes that only Slurm knows. If there are any it is the default one: `sbatch` means it."""
 
 
 def authentication(instance: Instance) -> str:
@@ -44,7 +46,7 @@ SlurmctldHost={socket.gethostname()}(127.0.0.1)
 SlurmctldPort={ports["slurmctld"]}
 SlurmdPort={ports["slurmd"]}
 SlurmUser={user.name}
-SlurmdUser={identity.caller().name if instance.options.hybrid else user.name}
+SlurmdUser={identity.caller().name if instance.options.slurmd_names else user.name}
 {authentication(instance)}CredType=cred/slurm
 {unpacked}StateSaveLocation={folder / "state"}
 SlurmctldPidFile={folder / "run" / "slurmctld.pid"}
@@ -68,9 +70,8 @@ SelectTypeParameters=CR_Core_Memory
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1,default_queue_depth=10000,sched_max_job_start=0
 
 {_accounting(instance)}
-{_hybrid(instance)}NodeSet={PARTITION} Feature={PARTITION}
-PartitionName={PARTITION} Nodes={PARTITION}{f",{instance.options.hybrid_name}" * instance.options.hybrid} Default=YES MaxTime=INFINITE State=UP
-"""
+{_with_slurmd(instance)}NodeSet={PARTITION} Feature={PARTITION}
+{_partitions(instance)}"""
 
 
 def slurmdbd_conf(instance: Instance, *, user: Identity, unpacked: str) -> str:
@@ -90,20 +91,38 @@ StorageLoc=slurm_acct
 """
 
 
-def _hybrid(instance: Instance) -> str:
-    """Return the lines for a node with a slurmd.
+def _with_slurmd(instance: Instance) -> str:
+    """Return the lines for the nodes with a slurmd.
 
     The configured resources count, not this machine's.
     """
     options = instance.options
-    if not options.hybrid:
+    if not options.slurmd_names:
         return ""
+    size = f"Sockets=1 CoresPerSocket={options.node_cpus} ThreadsPerCore=1 RealMemory={options.node_memory_mib}"
+    where = f"NodeHostname={socket.gethostname()} NodeAddr=127.0.0.1"
+    lines = (
+        f"NodeName={name} {where} Port={instance.ports[name if name in instance.ports else 'slurmd']} {size} State=UNKNOWN\n"
+        for name in options.slurmd_names
+    )
     return f"""\
 SlurmdParameters=config_overrides
-SlurmdSpoolDir={instance.slurm / "spool"}
-SlurmdPidFile={instance.slurm / "spool" / "slurmd.pid"}
-NodeName={options.hybrid_name} NodeHostname={socket.gethostname()} NodeAddr=127.0.0.1 Sockets=1 CoresPerSocket={options.node_cpus} ThreadsPerCore=1 RealMemory={options.node_memory_mib} State=UNKNOWN
-"""
+SlurmdSpoolDir={instance.slurm / "spool" / "%n"}
+SlurmdPidFile={instance.slurm / "spool" / "%n" / "slurmd.pid"}
+{"".join(lines)}"""
+
+
+def _partitions(instance: Instance) -> str:
+    options = instance.options
+    nodes = ",".join((PARTITION, *((options.hybrid_name,) if options.hybrid else ())))
+    usual = "NO" if options.compute else "YES"
+    lines = [f"PartitionName={PARTITION} Nodes={nodes} Default={usual} MaxTime=INFINITE State=UP\n"]
+    if options.compute:
+        nodes = ",".join(options.compute_names)
+        lines.append(
+            f"PartitionName={COMPUTE} Nodes={nodes} Default=YES MaxTime=INFINITE State=UP\n"
+        )
+    return "".join(lines)
 
 
 def _accounting(instance: Instance) -> str:

@@ -1,79 +1,115 @@
-"""One machine that both systems use.
+"""Nodes with a real slurmd, which run batch scripts.
 
-A real slurmd beside KWOK's kubelet, for `sandbox up --hybrid`.
+`sandbox up --compute N` has N that Slurm alone knows, compute-0, compute-1 …; `--hybrid` has one more that is a node of Kubernetes
+too, with KWOK's kubelet.
 
-It needs root: slurmd wants a private /run, and starts jobs as other users. It reports as many CPUs
-as the other nodes, whatever this machine has (`config_overrides`), and leaves cgroups alone.
+They need root: slurmd wants a private /run, and starts jobs as other users. They report as many CPUs
+as the other nodes, whatever this machine has (`config_overrides`), and leave cgroups alone. Scripts find
+srun and Slurm's other commands on their PATH.
 """
 
 import os
+import shlex
 import signal
 from functools import partial
 from pathlib import Path
 
-from sandbox import identity, probes, slurm
+from sandbox import identity, nss, probes, slurm
 from sandbox.assets import Asset
 from sandbox.errors import SandboxError
 from sandbox.instance import Instance, make_folder
 from sandbox.part import Part
 
+COMMANDS = (
+    "sacct",
+    "sattach",
+    "sbatch",
+    "sbcast",
+    "scancel",
+    "scontrol",
+    "sinfo",
+    "squeue",
+    "srun",
+)
+"""What scripts find of Slurm, as far as it is there."""
 _UNSHARE = Path("/usr/bin/unshare")
+_ON_PATH = "/usr/local/sbin"
+"""Where a script finds the commands, in slurmd's own mount namespace: the first folder of every usual PATH."""
 
 
-def check(asset: Asset) -> None:
+def check(instance: Instance, asset: Asset) -> None:
     """Check in advance for what is missing.
 
     Raises:
         SandboxError: slurmd cannot run here.
     """
+    flag = "--compute" if instance.options.compute else "--hybrid"
     if os.getuid() != 0:
         raise SandboxError(
-            "--hybrid runs a real slurmd, which needs root: start the sandbox as root, or leave it out"
+            f"{flag} runs a real slurmd, which needs root: start the sandbox as root, or leave it out."
+            " Without it, no batch script runs: slurmctld refuses batch jobs where there is no slurmd"
         )
     if not _UNSHARE.exists():
-        raise SandboxError(f"--hybrid needs {_UNSHARE} (package util-linux)")
+        raise SandboxError(f"{flag} needs {_UNSHARE} (package util-linux)")
     for program in ("slurmd", "slurmstepd"):
         if not (asset.bin / program).exists():
-            raise SandboxError(f"--hybrid needs {program}, which is not in {asset.bin}")
+            raise SandboxError(f"{flag} needs {program}, which is not in {asset.bin}")
 
 
-def prepare(instance: Instance) -> None:
-    """Create slurmd's folders and its own configuration, with what slurmctld's must not have."""
-    make_folder(instance.slurm / "spool", identity.ROOT)
+def prepare(instance: Instance, asset: Asset) -> None:
+    """Create the slurmds' folders, their own configuration, the scripts' commands, and users' folders."""
+    for name in instance.options.slurmd_names:
+        make_folder(instance.slurm / "spool" / name, identity.ROOT)
     text = instance.slurm_conf.read_text()
-    # slurmstepd reports through slurmd's socket, so it must stay enabled here, unlike in
+    # slurmstepd and srun report through slurmd's socket, so it must stay enabled here, unlike in
     # slurmctld's file.
     text = text.replace("AuthInfo=disable_sack\n", "")
     _conf(instance).write_text(f"{text}DebugFlags=NO_CONF_HASH\n")
     (_conf(instance).parent / "cgroup.conf").write_text("CgroupPlugin=disabled\n")
+    make_folder(_commands(instance), identity.ROOT)
+    for name in COMMANDS:
+        if (asset.bin / name).exists():
+            _write_command(instance, asset, name)
+    for who in (nss.JOB_USER, *nss.PEOPLE):
+        make_folder(instance.shared / who.name, who)
 
 
-def part(instance: Instance, asset: Asset) -> Part:
-    """Return the slurmd."""
+def parts(instance: Instance, asset: Asset) -> tuple[Part, ...]:
+    """Return the slurmds; a node's part has the node's name, but the hybrid one's is called slurmd."""
+    options = instance.options
+    hybrid = (_part(instance, asset, "slurmd", options.hybrid_name),) if options.hybrid else ()
+    return (*hybrid, *(_part(instance, asset, name, name) for name in options.compute_names))
+
+
+def _part(instance: Instance, asset: Asset, name: str, node: str) -> Part:
     # Passed as arguments: the library to be preloaded fits slurmd, not the programs that start it.
     environment = {
         **slurm.daemon_environment(instance, asset),
         "SLURM_CONF": str(_conf(instance)),
     }
-    settings = (f"{name}={value}" for name, value in environment.items())
+    settings = (f"{variable}={value}" for variable, value in environment.items())
     slurmd = (
         str(asset.bin / "slurmd"),
         "-D",
-        *("-N", instance.options.hybrid_name),
+        *("-N", node),
         *("-f", str(_conf(instance))),
         *("-d", str(asset.bin / "slurmstepd")),
     )
-    own_run = 'mount -t tmpfs none /run && mkdir /run/slurm && exec "$@"'
+    own_folders = (
+        "mount -t tmpfs none /run && mkdir /run/slurm &&"
+        f" mount --bind {shlex.quote(str(_commands(instance)))} {_ON_PATH}"
+        ' && exec "$@"'
+    )
     return Part(
-        name="slurmd",
+        name=name,
         argv=(
-            *(str(_UNSHARE), "--mount", "/bin/sh", "-c", own_run, "slurmd"),
+            *(str(_UNSHARE), "--mount", "/bin/sh", "-c", own_folders, "slurmd"),
             *("/usr/bin/env", *settings, *slurmd),
         ),
         identity=identity.ROOT,
-        folder=instance.slurm / "spool",
-        port=instance.ports["slurmd"],
-        answers=partial(probes.listens, instance.ports["slurmd"]),
+        folder=instance.slurm / "spool" / node,
+        port=instance.ports[name],
+        answers=partial(probes.listens, instance.ports[name]),
         needs=("slurmctld",),
         leaves_by=signal.SIGTERM,  # it has processes of its own to look after
     )
@@ -81,3 +117,24 @@ def part(instance: Instance, asset: Asset) -> Part:
 
 def _conf(instance: Instance) -> Path:
     return make_folder(instance.slurm / "slurmd", identity.ROOT) / "slurm.conf"
+
+
+def _commands(instance: Instance) -> Path:
+    return instance.slurm / "slurmd" / "bin"
+
+
+def _write_command(instance: Instance, asset: Asset, name: str) -> None:
+    """Write a command for scripts.
+
+    Its loader is told what to preload: a variable would reach the tasks that srun and sbatch start, whose C library is another.
+    """
+    settings = {"SLURM_CONF": str(_conf(instance))}
+    program = shlex.quote(str(asset.bin / name))
+    found = nss.environment(instance.slurm, slurm.libraries(asset))
+    if library := found.pop("LD_PRELOAD", ""):
+        loader = slurm.loader(asset)
+        program = f"{shlex.quote(str(loader))} --preload {shlex.quote(library)} {program}"
+    variables = "".join(f"{key}={shlex.quote(value)} " for key, value in (settings | found).items())
+    path = _commands(instance) / name
+    path.write_text(f'#!/bin/sh\n{variables}exec {program} "$@"\n')
+    path.chmod(0o755)

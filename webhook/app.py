@@ -37,17 +37,25 @@ class PodReviewer:
     called = "pod"
 
     def __init__(
-        self, policy: Callable[[], Policy], *, defaults: Defaults, scheduler_name: str
+        self,
+        policy: Callable[[], Policy],
+        *,
+        defaults: Defaults,
+        scheduler_name: str,
+        tracks_fields: bool = True,
     ) -> None:
-        """Fetch the policy for each review."""
+        """Fetch the policy for each review; tracks_fields: the setting `track_fields`."""
         self._policy = policy
         self._defaults = defaults
         self._scheduler_name = scheduler_name
+        self._tracks_fields = tracks_fields
 
     def mutate(self, review: wire.Review) -> Reviewed:
         """Hand the pod to Slurm."""
         pod = wire.draft(review)
-        verdict = admission.mutate(pod, self._policy(), self._scheduler_name)
+        verdict = admission.mutate(
+            pod, self._policy(), self._scheduler_name, tracks_fields=self._tracks_fields
+        )
         return Reviewed(name=f"{pod.namespace}/{pod.name}", verdict=verdict)
 
     def validate(self, review: wire.Review) -> Reviewed:

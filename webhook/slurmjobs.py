@@ -1,4 +1,4 @@
-"""Reviews of SlurmJobs: `jobs.admission`, to and from the admission API."""
+"""Reviews of SlurmJobs, and of what becomes one: `jobs.admission`, to and from the admission API."""
 
 from collections.abc import Callable
 from datetime import tzinfo
@@ -6,10 +6,13 @@ from typing import TypeVar
 
 import msgspec
 
-from bridge.domain.request.rules import SLURM_JOB, Policy
+from bridge.domain.request.rules import Policy
 from bridge.process.clock import Clock
+from jobs.admission import foreign
 from jobs.admission import review as admission
 from jobs.objects import slurmjob
+from jobs.objects.slurmjob import JobResource
+from jobs.sylabs.job import TranslatedJob
 from webhook import wire
 from webhook.reviewing import Reviewed
 
@@ -17,14 +20,22 @@ T = TypeVar("T")
 
 
 class SlurmJobReviewer:
-    """Reviews SlurmJobs by the policy in force."""
+    """Reviews the SlurmJobs of one resource by the policy in force."""
 
-    created = f"{slurmjob.KIND}.{slurmjob.GROUP}"
-    kind = SLURM_JOB
     called = "slurm_job"
 
-    def __init__(self, policy: Callable[[], Policy], clock: Clock, zone: tzinfo) -> None:
+    def __init__(
+        self,
+        policy: Callable[[], Policy],
+        clock: Clock,
+        zone: tzinfo,
+        resource: JobResource = slurmjob.OURS,
+    ) -> None:
         """Fetch the policy for each review; `zone` is the one that times in scripts are meant in."""
+        group, _, _ = resource.api_version.partition("/")
+        self.created = f"{resource.kind}.{group}"
+        self.kind = resource.kind
+        self._resource = resource
         self._policy = policy
         self._clock = clock
         self._zone = zone
@@ -38,11 +49,14 @@ class SlurmJobReviewer:
 
     def validate(self, review: wire.Review) -> Reviewed:
         """Return everything that is wrong with the object."""
-        job = _read(review, slurmjob.read)
+        job = _read(review, self._resource.read)
         metadata = msgspec.structs.replace(job.metadata, namespace=review.namespace)
         job = msgspec.structs.replace(job, metadata=metadata)
         now = self._clock.now().astimezone(self._zone)
-        verdict = admission.validate(job, review.requester, self._policy(), now)
+        if isinstance(job, TranslatedJob):
+            verdict = foreign.validate(job, review.requester, self._policy(), now)
+        else:
+            verdict = admission.validate(job, review.requester, self._policy(), now)
         return Reviewed(name=metadata.full_name, verdict=verdict)
 
 

@@ -70,6 +70,10 @@ class _Owner(_Struct):
     controller: bool = False
 
 
+class _ManagedFields(_Struct):
+    operation: str = ""
+
+
 class _Metadata(_Struct):
     name: str = ""
     generate_name: str = ""
@@ -77,6 +81,7 @@ class _Metadata(_Struct):
     annotations: dict[str, str] = {}
     owner_references: list[_Owner] = []
     finalizers: list[str] | None = None
+    managed_fields: list[_ManagedFields] | None = None
 
 
 class _Resources(_Struct):
@@ -335,6 +340,7 @@ def _draft(pod: _Pod, review: Review) -> Draft:
         ),
         gates=_names(spec.scheduling_gates),
         finalizers=None if meta.finalizers is None else tuple(meta.finalizers),
+        field_operations=tuple(each.operation for each in meta.managed_fields or ()),
         tolerations=None
         if spec.tolerations is None
         else tuple(

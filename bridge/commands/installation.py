@@ -4,7 +4,7 @@ The services' settings and the cluster's id.
 """
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ import yaml
 from bridge.domain import names
 from bridge.domain.diagnosis import namespaces
 from bridge.domain.ids import ClusterId
+from bridge.domain.model import gres
 from bridge.kube import objects, paths
 from bridge.kube.client import KubeClient
 from bridge.kube.errors import Forbidden, NotFound
@@ -60,6 +61,16 @@ async def scheduler_name(client: KubeClient, namespace: str) -> str | None:
         return found if isinstance(found, str) and found else None
     except (yaml.YAMLError, AttributeError):
         return None
+
+
+async def gpu_resources(client: KubeClient, namespace: str) -> Mapping[str, str]:
+    """Return which extended resources are which GRES, as set; the usual if that cannot be read."""
+    text = await config_map(client, namespace, component="config", key="config.yaml")
+    try:
+        found = (yaml.safe_load(text or "") or {})["controllers"]["gpu_resources"]
+        return {str(name): str(kind) for name, kind in found.items()}
+    except (yaml.YAMLError, AttributeError, KeyError, TypeError):
+        return gres.USUAL
 
 
 async def excluded_namespaces(client: KubeClient, release: str) -> frozenset[str]:

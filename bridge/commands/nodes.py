@@ -2,9 +2,9 @@
 
 import typer
 
-from bridge.commands import access, output
+from bridge.commands import access, installation, output
 from bridge.commands.access import Access
-from bridge.commands.options import FormatOption, Way
+from bridge.commands.options import FormatOption, ReleaseNamespace, Way
 from bridge.commands.output import Format, TableColumn
 from bridge.domain import names
 from bridge.domain.diagnosis import overview
@@ -27,6 +27,9 @@ COLUMNS = (
     TableColumn("MIB", "slurm_memory_mib", wide=True),
     TableColumn("ALLOCATABLE MIB", "memory_mib", wide=True),
     TableColumn("GRES", "gres"),
+    TableColumn("DEVICES", "devices"),
+    TableColumn("CORES", "cores"),
+    TableColumn("EXACTNESS", "exactness", wide=True),
     TableColumn("REASON", "reason"),
     TableColumn("OTHERS", "others", wide=True),
     TableColumn("MISMATCH", "mismatch"),
@@ -36,17 +39,20 @@ COLUMNS = (
 def command(
     *,
     way: Way,
+    release_namespace: ReleaseNamespace = names.RELEASE_NAMESPACE,
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Show the nodes of both systems, and where they do not match."""
-    found = access.run(way, _ask)
+    found = access.run(way, lambda opened: _ask(opened, release_namespace))
     output.table(found, COLUMNS, form, nothing="no node is handed to Slurm")
     raise typer.Exit(MISMATCH if any(row.mismatch for row in found) else 0)
 
 
-async def _ask(opened: Access) -> list[NodeRow]:
+async def _ask(opened: Access, release: str) -> list[NodeRow]:
     kube_nodes = await lists.listing(opened.kube, decode.NODES)
-    return list(overview.rows(kube_nodes, await opened.slurm_nodes(), await _others(opened)))
+    slurm_nodes, others = await opened.slurm_nodes(), await _others(opened)
+    gpu_resources = await installation.gpu_resources(opened.kube, release)
+    return list(overview.rows(kube_nodes, slurm_nodes, others, gpu_resources=gpu_resources))
 
 
 async def _others(opened: Access) -> list[BoundPod]:

@@ -1,4 +1,7 @@
-"""`why POD`: what it waits for, who is ahead, what to do. Exit code 3 while it waits, for scripts."""
+"""`why NAME`, of a pod or a SlurmJob: what it waits for, who is ahead, what to do.
+
+Exit code 3 while it waits, for scripts.
+"""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -14,29 +17,66 @@ from bridge.domain import names
 from bridge.domain.diagnosis import why
 from bridge.domain.diagnosis.why import Diagnosis, Situation, Stage
 from bridge.kube import objects
-from bridge.kube.errors import Forbidden
+from bridge.kube.errors import Forbidden, KubeError, NotFound
 
 WAITS = 3
 """Exit code."""
+_JOB_KINDS = ("sj", "slurmjob", "slurmjobs")
+_POD_KINDS = ("po", "pod", "pods")
 
 
 def command(
-    pod: Annotated[str, typer.Argument(help="Name, or NAMESPACE/NAME.")],
+    pod: Annotated[
+        str,
+        typer.Argument(
+            help="Pod or SlurmJob: NAME, NAMESPACE/NAME, or sj/NAME where a pod has the name, too.",
+            metavar="NAME",
+        ),
+    ],
     *,
     way: Way,
     namespace: Namespace = "",
     release_namespace: ReleaseNamespace = names.RELEASE_NAMESPACE,
     form: FormatOption = Format.TABLE,
 ) -> None:
-    """Show why a pod waits, who is ahead of it and what can be done."""
+    """Show why a pod or SlurmJob waits, who is ahead of it and what can be done."""
     where, _, name = pod.rpartition("/")
-    where = where or namespace or way.namespace
-    found = access.run(way, lambda opened: _ask(opened, where, name, release_namespace))
+    kind = where if where in (*_JOB_KINDS, *_POD_KINDS) else ""
+    where = ("" if kind else where) or namespace or way.namespace
+
+    async def ask(opened: Access) -> tuple[str, Diagnosis]:
+        if kind in _JOB_KINDS:
+            return "slurmJob", await _ask_of_job(opened, where, name)
+        try:
+            return "pod", await _ask(opened, where, name, release_namespace)
+        except (NotFound, Forbidden) as error:
+            if not kind and (found := await _perhaps_of_job(opened, where, name)):
+                return "slurmJob", found
+            raise error from None
+
+    what, found = access.run(way, ask)
     if form in (Format.JSON, Format.YAML):
-        output.document({"pod": f"{where}/{name}", **output.plain(found)}, form)
+        output.document({what: f"{where}/{name}", **output.plain(found)}, form)
     else:
         _print(f"{where}/{name}", found)
     raise typer.Exit(WAITS if found.stage is Stage.WAITS else 0)
+
+
+async def _perhaps_of_job(opened: Access, namespace: str, name: str) -> Diagnosis | None:
+    try:
+        return await _ask_of_job(opened, namespace, name)
+    except KubeError:
+        return None  # there may be no SlurmJobs at all: the pod is what was asked for
+
+
+async def _ask_of_job(opened: Access, namespace: str, name: str) -> Diagnosis:
+    from jobs.controller import resource  # noqa: PLC0415  # 60 ms that pods do not need
+    from jobs.lifecycle import why as of_job  # noqa: PLC0415  # likewise
+    from jobs.objects import slurmjob  # noqa: PLC0415  # likewise
+
+    job = await resource.get(opened.kube, slurmjob.OURS, namespace, name)
+    now = datetime.now(UTC)  # noqa: TID251  # a person runs a command now
+    return of_job.answer(of_job.JobSituation(job=job, now=now, queue=await opened.queue()))
 
 
 async def _ask(opened: Access, namespace: str, name: str, release: str) -> Diagnosis:

@@ -115,6 +115,9 @@ HYBRID_NODE_LABEL = "slurm-bridge.dev/hybrid-node"
 """Node label, "true": a slurmd runs on this node too. Slurm's record is its own; we mark it and
 share the machine."""
 
+CPU_MANAGER_LABEL = "slurm-bridge.dev/cpu-manager"
+"""Node label of a hybrid node: `static` or `none`, as the kubelet's `cpuManagerPolicy`."""
+
 WEIGHT_ANNOTATION = "slurm-bridge.dev/weight"
 """Node annotation: Slurm fills the nodes of the lowest weight first; 1 if absent."""
 

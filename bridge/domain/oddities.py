@@ -12,10 +12,11 @@ loop; a key of the node loop; a job as Slurm lists it."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """An object of Kubernetes' `v1` that can carry an Event."""
+    """An object of Kubernetes that can carry an Event."""
 
+    api_version: str = "v1"
     kind: str
-    """`Pod` or `Node`."""
+    """`Pod`, `Node`, `SlurmJob`."""
     namespace: str = ""
     name: str
     uid: str

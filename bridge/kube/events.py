@@ -36,7 +36,7 @@ class Reporter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Content of an Event about a pod or a node."""
+    """Content of an Event about an object."""
 
     type: EventType
     action: str
@@ -75,7 +75,7 @@ def _reference(about: Pod | KubeNodeFacts | About) -> dict[str, str]:
     if isinstance(about, About):
         where = {"namespace": about.namespace} if about.namespace else {}
         return {
-            "apiVersion": "v1",
+            "apiVersion": about.api_version,
             "kind": about.kind,
             **where,
             "name": about.name,

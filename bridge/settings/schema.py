@@ -15,14 +15,17 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from bridge.domain import names
+from bridge.domain.model import gres
 from bridge.domain.request.rules import RESERVED
 from bridge.settings import policy as settings_policy
 from bridge.settings import reference as settings_reference
+from bridge.settings import sylabs as settings_sylabs
 from bridge.settings import values as settings_values
 from bridge.settings.caps import CapsSection
 from bridge.settings.policy import RuleSection
 from bridge.settings.slurm import Slurm
 from bridge.settings.slurm_jobs import SlurmJobsSection
+from bridge.settings.sylabs import SylabsSection
 from bridge.settings.values import (
     Address,
     Count,
@@ -167,8 +170,8 @@ class PlacementSection(Section):
         return self
 
 
-class Webhook(Section):
-    """The admission webhook's HTTPS server."""
+class TlsServer(Section):
+    """An HTTPS server."""
 
     listen: Address = Field("0.0.0.0:8443", description="Address and port of the HTTPS server.")
     cert_file: str = Field(
@@ -179,7 +182,17 @@ class Webhook(Section):
     )
 
 
-class Extender(Webhook):
+class Webhook(TlsServer):
+    """The admission webhook's HTTPS server."""
+
+    track_fields: bool = Field(
+        default=False,
+        description="Keep metadata.managedFields, which say who wrote which field, on pods handed to Slurm. Pods "
+        "created by server-side apply always keep theirs. Without them, the API server does half the work at each write of a pod.",
+    )
+
+
+class Extender(TlsServer):
     """The scheduler extender's HTTPS server."""
 
     client_ca_file: str = Field(
@@ -230,7 +243,7 @@ class Controllers(Section):
         (), description="Node label keys published as Slurm features; wildcards * and ?."
     )
     gpu_resources: Annotated[dict[str, str], BeforeValidator(settings_values.parse_json)] = Field(
-        default_factory=lambda: {"nvidia.com/gpu": "gpu", "amd.com/gpu": "gpu"},
+        default_factory=lambda: dict(gres.USUAL),
         description="Extended resource names and their Slurm GRES.",
     )
     device_profiles: Annotated[
@@ -354,6 +367,7 @@ class Settings(Section):
     extender: Extender = Extender()
     controllers: Controllers = Controllers()
     slurm_jobs: SlurmJobsSection = SlurmJobsSection()
+    sylabs: SylabsSection = SylabsSection()
     certificates: CertificatesSection = CertificatesSection()
     leader_election: LeaderElection = LeaderElection()
     health: HealthSection = HealthSection()
@@ -372,6 +386,14 @@ class Settings(Section):
         found = settings_policy.problems(self.policy.rules, default_partition=self.slurm.partition)
         if found:
             raise ValueError("; ".join(f"policy.{each}" for each in found))
+        return self
+
+    @model_validator(mode="after")
+    def _old_manifests_can_become_jobs(self) -> Self:
+        rules = (rule.name for rule in self.policy.rules)
+        served = self.slurm_jobs.enabled
+        if found := [*settings_sylabs.problems(self.sylabs, served=served, rules=rules)]:
+            raise ValueError("; ".join(found))
         return self
 
 

@@ -5,7 +5,9 @@ change.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import assert_never
 
 import structlog
@@ -36,6 +38,28 @@ _log = structlog.get_logger(__name__)
 _INTERVAL_S = 1.0
 
 SlurmNodeOf = Callable[[SlurmNode], SlurmNodeFacts | Unknown | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """All that the fillers of one node depend on."""
+
+    kube_node: KubeNodeFacts
+    slurm_node: SlurmNodeFacts
+    others: tuple[BoundPod, ...]
+    held: tuple[SlurmJob, ...]
+
+    def is_same_as(self, before: "_Seen | None") -> bool:
+        """Check for the very same objects: comparing what they hold costs as much as a look."""
+        return (
+            before is not None
+            and self.kube_node is before.kube_node
+            and self.slurm_node is before.slurm_node
+            and len(self.others) == len(before.others)
+            and all(map(operator.is_, self.others, before.others))
+            and len(self.held) == len(before.held)
+            and all(map(operator.is_, self.held, before.held))
+        )
 
 
 class Fillers:
@@ -79,6 +103,8 @@ class Fillers:
         self._clock = clock
         self._known_from: dict[WorkloadKey, float] = {}
         """Per node: readings that began before this moment do not count."""
+        self._settled: dict[WorkloadKey, _Seen] = {}
+        """Per node: what was seen when there was nothing to do. The same again needs no look."""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Check the fillers repeatedly until told to stop."""
@@ -102,6 +128,8 @@ class Fillers:
             if nodes.is_wanted(kube_node):
                 shared.add(fillers.key(kube_node))
                 await self._look_at(kube_node, snapshot)
+        for key in self._settled.keys() - shared:
+            del self._settled[key]
         for job in snapshot.jobs.values():
             if _is_live_filler(job) and job.identity.key not in shared:
                 await self._cancel(job.identity.key, Cancel(job_id=job.id, sluid=job.sluid))
@@ -118,10 +146,21 @@ class Fillers:
         mark = nodes.cluster_feature(self._cluster)
         if mark not in slurm_node.features or self._kube_nodes.behind(name) != kube_node.name:
             return
-        others = (p.demand for p in self._others_on.get(kube_node.name) if not p.is_terminal)
+        seen = _Seen(
+            kube_node=kube_node,
+            slurm_node=slurm_node,
+            others=tuple(self._others_on.get(kube_node.name)),
+            held=tuple(filter(_is_live_filler, snapshot.by_key.get(key, ()))),
+        )
+        if seen.is_same_as(self._settled.pop(key, None)):
+            self._settled[key] = seen
+            return
+        others = (p.demand for p in seen.others if not p.is_terminal)
         target = fillers.wanted(kube_node, demand.total(others), slurm_node, self._publishing)
-        held: Iterable[SlurmJob] = filter(_is_live_filler, snapshot.by_key.get(key, ()))
-        for action in fillers.decide(target, fillers.offered(slurm_node), tuple(held)):
+        actions = fillers.decide(target, fillers.offered(slurm_node), seen.held)
+        if not actions:
+            self._settled[key] = seen
+        for action in actions:
             match action:
                 case Cancel():
                     await self._cancel(key, action)

@@ -35,7 +35,8 @@ job of the attempt before is cancelled.
 """
 
 _OTHER_ENDS = """\
-FAILED by a signal has the reason `Signalled`, CANCELLED after `activeDeadlineSeconds` has `DeadlineExceeded`,
+FAILED by a signal has the reason `Signalled` (by 53, which is Slurm's way to say that an output file or directory could not
+be opened, `OutputFailed`), CANCELLED after `activeDeadlineSeconds` has `DeadlineExceeded`,
 and CANCELLED because of a dependency has `DependencyNeverSatisfied`. A requeued job has not ended.
 """
 

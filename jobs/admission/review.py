@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from itertools import islice
 
+from bridge.crd.metadata import ObjectMetadata
 from bridge.domain import names
 from bridge.domain.admission import authorship
 from bridge.domain.admission.authorship import Authorship
@@ -16,7 +17,6 @@ from bridge.domain.faults import MOST_FAULTS, Fault, bounded
 from bridge.domain.request.rules import SLURM_JOB, Policy, Requester
 from jobs.admission.paths import in_object
 from jobs.identity import asking
-from jobs.objects.metadata import JobMetadata
 from jobs.objects.slurmjob import SlurmJobObject
 from jobs.request import build
 from jobs.request.origin import ScriptOrigin
@@ -27,7 +27,7 @@ _ANY_DIRECTORY = "/"
 """Which one it will be depends on the rule, and no fault depends on which one it is."""
 
 
-def mutate(metadata: JobMetadata, requester: Requester, policy: Policy) -> Verdict:
+def mutate(metadata: ObjectMetadata, requester: Requester, policy: Policy) -> Verdict:
     """Record who creates the object, over whatever the author has written there.
 
     The API server has not compared the object with its definition yet, and will say by itself what is wrong with it.
@@ -74,7 +74,7 @@ _UNKNOWN_SCRIPT = "#!/bin/sh\n"
 """In the place of one that stands elsewhere: its options are those of the object alone."""
 
 
-def _authorship(metadata: JobMetadata, requester: Requester) -> Authorship:
+def _authorship(metadata: ObjectMetadata, requester: Requester) -> Authorship:
     return Authorship(
         kind=SLURM_JOB,
         namespace=metadata.namespace,
@@ -84,7 +84,7 @@ def _authorship(metadata: JobMetadata, requester: Requester) -> Authorship:
     )
 
 
-def _preset(metadata: JobMetadata) -> Iterator[Fault]:
+def _preset(metadata: ObjectMetadata) -> Iterator[Fault]:
     if names.WHEN_LOST_ANNOTATION in metadata.annotations:
         yield Fault(
             f"metadata.annotations[{names.WHEN_LOST_ANNOTATION}]",

@@ -2,6 +2,6 @@
 
 It lives in the controllers' process, whose leader reads Slurm for placeholders anyway: `batch_jobs`
 shares those readings. `loop` gathers and decides, `preparing` makes the job that is submitted,
-`archive` asks slurmdbd about jobs that slurmctld has forgotten, `actuator` writes, `assembly` puts
-them together.
+`archive` asks slurmdbd about jobs that slurmctld has forgotten, `actuator` writes, `telling` sends
+Events, `assembly` puts them together.
 """

@@ -10,13 +10,15 @@ from bridge.domain.ids import ClusterId, WorkloadKey
 from bridge.domain.lifecycle.actions import Wait
 from bridge.domain.model.batch import BatchMark
 from bridge.kube import errors as kube_errors
-from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
+from bridge.process.metrics.slurm_jobs import SlurmJobMetrics
 from bridge.slurm.batch_jobs import calls
 from bridge.slurm.client import SlurmClient
 from jobs.controller import resource
 from jobs.controller.batch_jobs import BatchJobs
+from jobs.controller.caches import JobCaches
 from jobs.controller.submitting import BatchSubmitter
+from jobs.controller.telling import JobEvents
 from jobs.lifecycle.actions import (
     CancelBatch,
     Expire,
@@ -28,6 +30,7 @@ from jobs.lifecycle.actions import (
     TakeOn,
 )
 from jobs.objects.slurmjob import SlurmJobObject
+from jobs.objects.status import SlurmJobStatus
 
 _log = structlog.get_logger(__name__)
 
@@ -41,9 +44,11 @@ class JobActuator:
         kube: KubeClient,
         slurm: SlurmClient,
         cluster: ClusterId,
-        objects: Cache[SlurmJobObject],
+        objects: JobCaches,
         batch_jobs: BatchJobs,
         submitter: BatchSubmitter,
+        events: JobEvents,
+        metrics: SlurmJobMetrics,
     ) -> None:
         self._kube = kube
         self._slurm = slurm
@@ -51,6 +56,8 @@ class JobActuator:
         self._objects = objects
         self._batch_jobs = batch_jobs
         self._submitter = submitter
+        self._events = events
+        self._metrics = metrics
 
     async def carry_out(self, job: SlurmJobObject, decision: JobDecision) -> None:
         """Carry out the actions in order, stopping at the first that fails.
@@ -95,6 +102,8 @@ class JobActuator:
                     self._seen(job, await resource.write_status(self._kube, job, status))
                 if status.attempt > max(job.status.attempt, 1):
                     self._submitter.begin(WorkloadKey(job.metadata.uid), attempt=status.attempt)
+                self._count(job.status, status)
+                await self._events.tell(job, status)
             case Expire():
                 await resource.delete(self._kube, job)
             case GiveBack():
@@ -104,6 +113,13 @@ class JobActuator:
                 pass
             case unreachable:
                 assert_never(unreachable)
+
+    def _count(self, before: SlurmJobStatus, after: SlurmJobStatus) -> None:
+        if before.phase == after.phase or after.phase not in ("Succeeded", "Failed"):
+            return
+        ended_at = after.end_time
+        since = None if ended_at is None else self._batch_jobs.now() - ended_at
+        self._metrics.ended(after.reason, None if since is None else since.total_seconds())
 
     def _seen(self, before: SlurmJobObject, after: SlurmJobObject) -> None:
         self._objects.observe(after, base=before.metadata.resource_version)

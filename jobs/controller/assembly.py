@@ -1,6 +1,7 @@
 """Put the controller of SlurmJobs together for one process, and for one term of leadership."""
 
 import asyncio
+from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
 
@@ -15,17 +16,22 @@ from bridge.process.policy_file import PolicyFile
 from bridge.reconcile.leadership import Leadership
 from bridge.reconcile.program import Program
 from bridge.settings.slurm_jobs import zone
+from bridge.settings.sylabs import SylabsSection
 from bridge.slurm import operators
 from jobs.controller import dependencies
 from jobs.controller.actuator import JobActuator
 from jobs.controller.archive import Archives
 from jobs.controller.batch_jobs import BatchJobs
+from jobs.controller.caches import JobCaches
 from jobs.controller.loop import SlurmJobLoop
 from jobs.controller.preparing import Preparer
-from jobs.controller.resource import SLURM_JOBS
 from jobs.controller.submitting import BatchSubmitter
+from jobs.controller.telling import JobEvents
 from jobs.lifecycle.situation import JobPolicy
-from jobs.objects.slurmjob import SlurmJobObject
+from jobs.objects import slurmjob
+from jobs.objects.slurmjob import JobResource, SlurmJobObject
+from jobs.sylabs.job import KINDS, SylabsResource
+from jobs.sylabs.site import SylabsSite
 
 _LOOK_S = 0.2
 _WORKERS = 8
@@ -39,34 +45,36 @@ class SlurmJobs:
     def __init__(self, program: Program, policy: PolicyFile) -> None:
         self._program = program
         self._policy = policy
-        self._objects: Cache[SlurmJobObject] = Cache(SLURM_JOBS, program.set_aside)
-        self._by_name = self._objects.index(lambda job: [job.full_name])
+        self._objects = JobCaches(_resources(program.settings.sylabs), program.set_aside)
+        self._by_name = self._objects.of(slurmjob.OURS).index(lambda job: [job.full_name])
 
     def parts(self) -> tuple[Service, ...]:
-        """Return the services of every replica; readiness depends on the watch."""
+        """Return the services of every replica; readiness depends on the watches."""
+        watches = (self._watch(each, cache) for each, cache in self._objects)
+        return (Service(name="policy", run=self._policy.run), *watches)
+
+    def _watch(self, of: JobResource, cache: Cache[SlurmJobObject]) -> Service:
         reflector = Reflector(
             self._program.kube,
-            self._objects,
+            cache,
             set_aside=self._program.set_aside,
             jitter=self._program.rng.random,
             on_turn=liveness.turned,
         )
-        self._program.health.register("slurm_jobs", reflector.check)
+        where = "" if of is slurmjob.OURS else f" of {of.api_version}"
+        self._program.health.register(f"slurm_jobs{where}", reflector.check)
 
         async def run(stop: asyncio.Event) -> None:
-            with liveness.loop("watch of SlurmJobs"):
+            with liveness.loop(f"watch of {of.kind}s{where}"):
                 await reflector.run(stop)
 
-        return (
-            Service(name="policy", run=self._policy.run),
-            Service(name="slurm jobs", run=run),
-        )
+        return Service(name=f"slurm jobs{where}", run=run)
 
     async def control(self, term: Leadership, stop: asyncio.Event) -> None:
         """See to SlurmJobs while this process leads."""
         program = self._program
-        while not self._objects.synced.is_set():
-            await pause(_LOOK_S, stop)  # the definition may be missing for good
+        while not self._objects.are_synced:
+            await pause(_LOOK_S, stop)  # a definition may be missing for good
             if stop.is_set():
                 return
         queue: WorkQueue[WorkloadKey] = WorkQueue(rng=program.rng)
@@ -85,7 +93,9 @@ class SlurmJobs:
             batch_jobs=batch_jobs,
             concurrency=_SUBMITS,
             clock=program.clock,
+            metrics=program.metrics.slurm_jobs,
         )
+        events = JobEvents(program.kube, by=program.reporter, clock=program.clock)
         loop = SlurmJobLoop(
             kube=program.kube,
             slurm=program.slurm,
@@ -101,7 +111,10 @@ class SlurmJobs:
                 objects=self._objects,
                 batch_jobs=batch_jobs,
                 submitter=submitter,
+                events=events,
+                metrics=program.metrics.slurm_jobs,
             ),
+            events=events,
             policy=JobPolicy(poll_interval=timedelta(seconds=poll_s)),
             metrics=program.metrics,
             set_aside=program.set_aside,
@@ -121,3 +134,10 @@ class SlurmJobs:
 
     def _named(self, namespace: str, name: str) -> SlurmJobObject | None:
         return next(iter(self._by_name.get(f"{namespace}/{name}")), None)
+
+
+def _resources(sylabs: SylabsSection) -> Iterator[JobResource]:
+    yield slurmjob.OURS
+    if sylabs.enabled:
+        site = SylabsSite(constraints=sylabs.constraints, ssh_rules=sylabs.ssh_rules)
+        yield from (SylabsResource(kind, site) for kind in KINDS)

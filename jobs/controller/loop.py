@@ -14,7 +14,6 @@ from bridge.domain.observation.dwell import Dwell
 from bridge.domain.observation.view import Past
 from bridge.domain.oddities import Oddities
 from bridge.kube import errors as kube_errors
-from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
 from bridge.leading import worker
 from bridge.leading.worker import Aside
@@ -26,10 +25,12 @@ from jobs.controller import resource
 from jobs.controller.actuator import JobActuator
 from jobs.controller.archive import Archives
 from jobs.controller.batch_jobs import BatchJobs
+from jobs.controller.caches import JobCaches
 from jobs.controller.submitting import BatchSubmitter
+from jobs.controller.telling import JobEvents
 from jobs.lifecycle import table
 from jobs.lifecycle.situation import JobFacts, JobPolicy
-from jobs.objects.slurmjob import SlurmJobObject
+from jobs.objects.slurmjob import JobResource, SlurmJobObject
 
 _log = structlog.get_logger(__name__)
 
@@ -45,12 +46,13 @@ class SlurmJobLoop:
         *,
         kube: KubeClient,
         slurm: SlurmClient,
-        objects: Cache[SlurmJobObject],
+        objects: JobCaches,
         queue: WorkQueue[WorkloadKey],
         batch_jobs: BatchJobs,
         archives: Archives,
         submitter: BatchSubmitter,
         actuator: JobActuator,
+        events: JobEvents,
         policy: JobPolicy,
         metrics: Metrics,
         set_aside: Oddities,
@@ -63,12 +65,13 @@ class SlurmJobLoop:
         self._archives = archives
         self._submitter = submitter
         self._actuator = actuator
+        self._events = events
         self._policy = policy
         self._metrics = metrics
         self._set_aside = set_aside
         self._dwell = Dwell()
         self._met: dict[WorkloadKey, Past] = {}
-        self._gone: set[WorkloadKey] = set()
+        self._gone: dict[WorkloadKey, JobResource] = {}
         """SlurmJobs that this process has seen, and that are gone."""
         self._dependents = objects.index(_depends_on)
         queue.serve_by(self._namespace)
@@ -155,19 +158,19 @@ class SlurmJobLoop:
         """
         live = [job for job in self._batch_jobs.of(key) if job.phase is not JobPhase.ENDED]
         for job in live:
-            if key not in self._gone or not self._objects.synced.is_set():
+            if key not in self._gone or not self._objects.are_synced:
                 _log.warning("slurm_job.unknown_object", job_id=job.id, uid=key)
                 continue
             if (vanished := self._vanished()) > _MOST_VANISHED:
                 _log.warning("slurm_job.orphan_held", job_id=job.id, uid=key, vanished=vanished)
                 continue
-            if await self._is_gone(job.mark.namespace, job.mark.name, key):
+            if await self._is_gone(self._gone[key], job.mark.namespace, job.mark.name, key):
                 _log.warning("slurm_job.orphan_cancelled", job_id=job.id, uid=key)
                 await calls.cancel(self._slurm, job.id, job.sluid, job.mark)
         if not live:
             self._batch_jobs.forget(key)
             self._met.pop(key, None)
-            self._gone.discard(key)
+            self._gone.pop(key, None)
 
     def _vanished(self) -> int:
         """Count the SlurmJobs that are gone although their jobs live."""
@@ -176,9 +179,11 @@ class SlurmJobLoop:
             for key in self._gone
         )
 
-    async def _is_gone(self, namespace: str, name: str, key: WorkloadKey) -> bool:
+    async def _is_gone(
+        self, where: JobResource, namespace: str, name: str, key: WorkloadKey
+    ) -> bool:
         try:
-            return (await resource.get(self._kube, namespace, name)).metadata.uid != key
+            return (await resource.get(self._kube, where, namespace, name)).metadata.uid != key
         except kube_errors.NotFound:
             return True
 
@@ -189,8 +194,10 @@ class SlurmJobLoop:
         if job is None:
             return
         key = WorkloadKey(job.metadata.uid)
+        self._metrics.slurm_jobs.moved(_phase(old), _phase(new))
         if new is None:
-            self._gone.add(key)
+            self._gone[key] = job.resource
+            self._events.forget(key)
             self._dwell.forget(key)
             self._submitter.forget(key)
             self._archives.forget(key)
@@ -206,6 +213,10 @@ class SlurmJobLoop:
     def _namespace(self, key: WorkloadKey) -> str:
         job = self._objects.get(key)
         return job.metadata.namespace if job else ""
+
+
+def _phase(job: SlurmJobObject | None) -> str | None:
+    return None if job is None else job.status.phase or ""
 
 
 def _depends_on(job: SlurmJobObject) -> list[str]:

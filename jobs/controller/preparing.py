@@ -70,6 +70,8 @@ class Preparer:
         Raises:
             KubeError, SlurmError: something could not be read.
         """
+        if job.faults:  # what it means was found out at CREATE; an administrator has changed that
+            return NotPossible(reason="ManifestInvalid", text=told(job.faults))
         namespace = job.metadata.namespace
         labels = (await objects.get_namespace(self._kube, namespace)).labels
         if labels.get(names.ENABLED_LABEL) != "true":

@@ -1,5 +1,6 @@
 """SlurmJobs in the API server: how they are watched and written, each write guarded."""
 
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -8,42 +9,44 @@ from bridge.domain import names
 from bridge.kube import errors, paths
 from bridge.kube.client import JSON_PATCH, KubeClient
 from bridge.kube.decode import Json, ResourceKind, malformed
-from jobs.objects import slurmjob
-from jobs.objects.slurmjob import SlurmJobObject
+from jobs.objects.slurmjob import JobResource, SlurmJobObject
 from jobs.objects.status import SlurmJobStatus
 
 _UID: Final = "/metadata/uid"
 
 
-def read(body: Json) -> SlurmJobObject:
+def read(resource: JobResource, body: Json) -> SlurmJobObject:
     """Decode a SlurmJob.
 
     Raises:
         Malformed: it is none.
     """
     try:
-        return slurmjob.read(body)
+        return resource.read(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise malformed("SlurmJob", error) from error
+        raise malformed(resource.kind, error) from error
 
 
-SLURM_JOBS: Final = ResourceKind(
-    path=paths.collection(slurmjob.API_VERSION, slurmjob.PLURAL),
-    read=read,
-    key=lambda job: job.metadata.uid,
-    version=lambda job: job.metadata.resource_version,
-    name=lambda job: job.full_name,
-)
-"""All SlurmJobs, by uid."""
+def all_of(resource: JobResource) -> ResourceKind[SlurmJobObject]:
+    """Return all objects of a resource, by uid, as a reflector reads them."""
+    return ResourceKind(
+        path=paths.collection(resource.api_version, resource.plural),
+        read=partial(read, resource),
+        key=lambda job: job.metadata.uid,
+        version=lambda job: job.metadata.resource_version,
+        name=lambda job: job.full_name,
+    )
 
 
-async def get(client: KubeClient, namespace: str, name: str) -> SlurmJobObject:
+async def get(
+    client: KubeClient, resource: JobResource, namespace: str, name: str
+) -> SlurmJobObject:
     """Return the SlurmJob that has this name now; the caller has to compare the uid.
 
     Raises:
         NotFound: there is none of that name.
     """
-    return read(await client.request("GET", _path(namespace, name)))
+    return read(resource, await client.request("GET", _path(resource, namespace, name)))
 
 
 async def add_finalizer(client: KubeClient, job: SlurmJobObject) -> SlurmJobObject:
@@ -82,7 +85,7 @@ async def write_status(
         Conflict: it has changed.
         NotFound: it is gone.
     """
-    add = {"op": "add", "path": "/status", "value": msgspec.to_builtins(status)}
+    add: dict[str, object] = {"op": "add", "path": "/status", "value": job.told(status)}
     return await _patch(client, job, [_this(job), _version(job), add], subresource="/status")
 
 
@@ -94,7 +97,9 @@ async def delete(client: KubeClient, job: SlurmJobObject) -> None:
     }
     try:
         await client.request(
-            "DELETE", _path(job.metadata.namespace, job.metadata.name), body=options
+            "DELETE",
+            _path(job.resource, job.metadata.namespace, job.metadata.name),
+            body=options,
         )
     except (errors.NotFound, errors.Conflict):
         return  # the only precondition is the uid
@@ -107,12 +112,13 @@ async def _patch(
     *,
     subresource: str = "",
 ) -> SlurmJobObject:
-    path = _path(job.metadata.namespace, job.metadata.name) + subresource
-    return read(await client.request("PATCH", path, body=operations, content_type=JSON_PATCH))
+    path = _path(job.resource, job.metadata.namespace, job.metadata.name) + subresource
+    body = await client.request("PATCH", path, body=operations, content_type=JSON_PATCH)
+    return read(job.resource, body)
 
 
-def _path(namespace: str, name: str) -> str:
-    return paths.collection(slurmjob.API_VERSION, slurmjob.PLURAL, namespace) + paths.of(name)
+def _path(resource: JobResource, namespace: str, name: str) -> str:
+    return paths.collection(resource.api_version, resource.plural, namespace) + paths.of(name)
 
 
 def _this(job: SlurmJobObject) -> dict[str, object]:

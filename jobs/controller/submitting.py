@@ -8,6 +8,7 @@ from bridge.domain.faults import shortened
 from bridge.domain.ids import WorkloadKey
 from bridge.domain.model.batch import BatchMark
 from bridge.process.clock import Clock
+from bridge.process.metrics.slurm_jobs import SlurmJobMetrics
 from bridge.slurm import errors
 from bridge.slurm.batch_jobs import calls
 from bridge.slurm.client import SlurmClient
@@ -30,12 +31,14 @@ class BatchSubmitter:
         batch_jobs: BatchJobs,
         concurrency: int,
         clock: Clock,
+        metrics: SlurmJobMetrics,
     ) -> None:
         self._slurm = slurm
         self._preparer = preparer
         self._batch_jobs = batch_jobs
         self._slots = asyncio.Semaphore(concurrency)
         self._clock = clock
+        self._metrics = metrics
         self._begun: dict[WorkloadKey, int] = {}
         """Attempts whose beginning this process saw, with Slurm's reply to every submit so far."""
         self._taken_on: set[WorkloadKey] = set()
@@ -88,6 +91,7 @@ class BatchSubmitter:
             async with self._slots:
                 job_id = await calls.submit(self._slurm, fields, mark)
         except errors.LostReply:
+            self._metrics.lost()
             raise
         except errors.SlurmError as error:
             may_still_happen = False
@@ -100,11 +104,14 @@ class BatchSubmitter:
             may_still_happen = False
             self._batch_jobs.submitted(job_id, mark)
             self._refusals.pop(mark.key, None)
+            created_at = job.metadata.creation_timestamp or self._clock.now()
+            self._metrics.accepted((self._clock.now() - created_at).total_seconds())
             _log.info("slurm_job.submitted", job_id=job_id, attempt=mark.attempt)
         finally:
             self._batch_jobs.wrote(mark.key, may_still_happen=may_still_happen)
 
     def _refuse(self, key: WorkloadKey, why: NotPossible) -> None:
+        self._metrics.refused(why.reason)
         before = self._refusals.get(key)
         self._refusals[key] = NotSubmitted(
             reason=why.reason,

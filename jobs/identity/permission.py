@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bridge.domain.faults import Refused
+from bridge.domain.faults import Fault, Refused
 from bridge.domain.model.objects import KubeObject
 from bridge.domain.request import attribution, permit
 from bridge.domain.request.permit import Permit
@@ -44,6 +44,8 @@ def permitted(
     if isinstance(held, Refused):
         return held
     requester, rule = held
+    if job.only_rule and rule.name != job.only_rule:
+        return Refused((_not_its_rule(job.only_rule, rule.name),))
     granted = permit.decide(
         rule,
         asking.ask(options),
@@ -55,3 +57,10 @@ def permitted(
     if isinstance(granted, Refused):
         return Refused((*granted.faults, *never))
     return Refused(never) if never else granted
+
+
+def _not_its_rule(wanted: str, found: str) -> Fault:
+    return Fault(
+        "spec.ssh.user",
+        f"refused: it stands for policy rule {wanted}, and rule {found} applies here",
+    )

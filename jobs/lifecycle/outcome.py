@@ -42,6 +42,9 @@ ENDS: Mapping[JobEnd, tuple[str, str]] = MappingProxyType(
 )
 """The reason and the words for each of Slurm's ends."""
 
+_NOT_OPENED: Final = 53
+"""Slurm's "signal" where slurmstepd could not open the job's output, or enter its directory: no line of the script ran."""
+
 _SIGNALS: Final = {1: "HUP", 2: "INT", 6: "ABRT", 9: "KILL", 11: "SEGV", 13: "PIPE", 15: "TERM"}
 
 
@@ -63,6 +66,11 @@ def of(job: BatchJob, *, deadline_at: datetime | None) -> JobOutcome:
                 job.reason,
                 "was cancelled: a job that it depends on ended in a way that never lets it start",
             )
+    elif job.end is JobEnd.FAILED and job.signal == _NOT_OPENED:
+        reason, words = (
+            "OutputFailed",
+            "failed before its first line: Slurm could not open its output file or directory as its user",
+        )
     elif job.end is JobEnd.FAILED and job.signal:
         reason, words = "Signalled", f"was ended by signal {_signal(job.signal)}"
     elif job.end is JobEnd.FAILED:

@@ -7,16 +7,15 @@ from typing import Literal
 
 import msgspec
 
+from bridge.crd.conditions import LONGEST_MESSAGE, ObjectCondition
 from bridge.domain import hostlist
 from bridge.domain.faults import shortened
 from bridge.domain.lifecycle.reasons import condition_reason
 from bridge.domain.model.batch import ArrayTally, BatchJob
 from jobs.lifecycle.situation import JobFacts, JobPolicy
 from jobs.objects.status import (
-    LONGEST_MESSAGE,
     LONGEST_NODES,
     ArrayTasks,
-    JobCondition,
     JobOutputs,
     JobPhase,
     SlurmJobStatus,
@@ -111,7 +110,7 @@ def _array(tally: ArrayTally | None) -> ArrayTasks | None:
     )
 
 
-def _conditions(facts: JobFacts, said: NewStatus, message: str) -> Iterator[JobCondition]:
+def _conditions(facts: JobFacts, said: NewStatus, message: str) -> Iterator[ObjectCondition]:
     """Yield each condition that holds, or has held; others are left out."""
     before = {each.type: each for each in facts.job.status.conditions}
     for kind in CONDITIONS:
@@ -122,7 +121,7 @@ def _conditions(facts: JobFacts, said: NewStatus, message: str) -> Iterator[JobC
         reason = condition_reason(said.conditions.get(kind, "") or said.reason or said.phase)
         was = before.get(kind)
         since = was.last_transition_time if was and was.status == word else facts.now
-        yield JobCondition(
+        yield ObjectCondition(
             type=kind,
             status=word,
             reason=reason,

@@ -2,10 +2,10 @@
 
 from typing import Any, Final
 
+from bridge.crd.fields import RULES
+from bridge.crd.schema import Schema, structural
 from jobs.objects import slurmjob
-from jobs.objects.fields import RULES
 from jobs.objects.options_schema import options_schema
-from jobs.objects.schema import Schema, structural
 from jobs.objects.slurmjob import SlurmJobObject
 from jobs.objects.spec import SPEC_RULES, SlurmJobSpec
 from jobs.objects.status import SlurmJobStatus

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from jobs.objects.schema import Schema
+from bridge.crd.schema import Schema
 from jobs.script.getopt import Takes
 from jobs.script.options import BY_FIELD, OPTIONS, SbatchOption, Treatment
 

@@ -1,11 +1,12 @@
 """A SlurmJob as a whole, and how one is read from JSON."""
 
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
-from jobs.objects.fields import JobStruct
-from jobs.objects.metadata import JobMetadata
+from bridge.crd.fields import ObjectStruct
+from bridge.crd.metadata import ObjectMetadata
+from bridge.domain.faults import Fault
 from jobs.objects.spec import SlurmJobSpec
 from jobs.objects.status import SlurmJobStatus
 
@@ -19,12 +20,59 @@ CONTROLLER: Final = "slurm-bridge.dev/slurmjob-controller"
 """What `spec.managedBy` says of objects that are ours; absent, it means the same."""
 
 
-class SlurmJobObject(JobStruct, frozen=True):
+Json = bytes | msgspec.Raw
+
+
+class JobResource(Protocol):
+    """A resource whose objects are SlurmJobs: our own, or one that is translated."""
+
+    @property
+    def api_version(self) -> str:
+        """As in a manifest."""
+
+    @property
+    def kind(self) -> str:
+        """As in a manifest."""
+
+    @property
+    def plural(self) -> str:
+        """As in a path."""
+
+    def read(self, body: Json) -> "SlurmJobObject":
+        """Read an object.
+
+        Raises:
+            msgspec.ValidationError: It is none of these; the message names the first field at fault.
+            msgspec.DecodeError: It is no JSON.
+        """
+
+
+class SlurmJobObject(ObjectStruct, frozen=True):
     """A batch job in Kubernetes."""
 
-    metadata: JobMetadata
+    metadata: ObjectMetadata
     spec: SlurmJobSpec
     status: SlurmJobStatus = SlurmJobStatus()
+
+    @property
+    def resource(self) -> JobResource:
+        """Where the object is in the API."""
+        return OURS
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """Why it cannot be a SlurmJob, of an object that is translated."""
+        return ()
+
+    @property
+    def only_rule(self) -> str:
+        """The one policy rule that it may run under; "" for any."""
+        return ""
+
+    def told(self, status: SlurmJobStatus) -> dict[str, object]:
+        """Return the status as the object's own resource has it."""
+        found: dict[str, object] = msgspec.to_builtins(status)
+        return found
 
     @property
     def full_name(self) -> str:
@@ -37,15 +85,15 @@ class SlurmJobObject(JobStruct, frozen=True):
         return self.spec.managed_by in (None, CONTROLLER)
 
 
-class _Head(JobStruct, frozen=True):
-    metadata: JobMetadata
+class _Head(ObjectStruct, frozen=True):
+    metadata: ObjectMetadata
 
 
 _decoder = msgspec.json.Decoder(SlurmJobObject)
 _head = msgspec.json.Decoder(_Head)
 
 
-def read_metadata(body: bytes | msgspec.Raw) -> JobMetadata:
+def read_metadata(body: Json) -> ObjectMetadata:
     """Read the metadata alone, of an object that nobody has looked at yet.
 
     Raises:
@@ -55,7 +103,7 @@ def read_metadata(body: bytes | msgspec.Raw) -> JobMetadata:
     return _head.decode(body).metadata
 
 
-def read(body: bytes | msgspec.Raw) -> SlurmJobObject:
+def read(body: Json) -> SlurmJobObject:
     """Read an object.
 
     Raises:
@@ -63,3 +111,17 @@ def read(body: bytes | msgspec.Raw) -> SlurmJobObject:
         msgspec.DecodeError: It is no JSON.
     """
     return _decoder.decode(body)
+
+
+class _OurResource:
+    """The resource of this module."""
+
+    api_version = API_VERSION
+    kind = KIND
+    plural = PLURAL
+
+    def read(self, body: Json) -> SlurmJobObject:
+        return read(body)
+
+
+OURS: Final = _OurResource()

@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from jobs.objects.fields import RULES, JobStruct, ObjectName, rule, text, unchanged
+from bridge.crd.fields import RULES, ObjectName, ObjectStruct, rule, text, unchanged
 
 LONGEST_SCRIPT: Final = 1024 * 1024
 """Characters. etcd takes objects of 1.5 MiB, status and managed fields included."""
@@ -17,7 +17,7 @@ MOST_DEPENDENCIES: Final = 32
 SUBMITTED_ONCE: Final = "what Slurm was given does not change: create another SlurmJob"
 
 
-class ScriptKey(JobStruct, frozen=True):
+class ScriptKey(ObjectStruct, frozen=True):
     """A key of a ConfigMap."""
 
     name: ObjectName
@@ -32,7 +32,7 @@ class ScriptKey(JobStruct, frozen=True):
     ]
 
 
-class ScriptSource(JobStruct, frozen=True):
+class ScriptSource(ObjectStruct, frozen=True):
     """Where a script is that does not stand in the SlurmJob itself."""
 
     config_map_key_ref: Annotated[
@@ -40,7 +40,7 @@ class ScriptSource(JobStruct, frozen=True):
     ]
 
 
-class JobVariable(JobStruct, frozen=True):
+class JobVariable(ObjectStruct, frozen=True):
     """An environment variable of the script."""
 
     name: Annotated[
@@ -58,7 +58,7 @@ class JobVariable(JobStruct, frozen=True):
 DependencyCondition = Literal["succeeded", "failed", "ended", "started"]
 
 
-class JobDependency(JobStruct, frozen=True):
+class JobDependency(ObjectStruct, frozen=True):
     """Another job that this one waits for."""
 
     slurm_job: Annotated[
@@ -100,7 +100,7 @@ SCRIPT_RULES: Final = (
 """What the API server says of a script by itself; the webhook says the same, and more."""
 
 
-class SlurmJobSpec(JobStruct, frozen=True):
+class SlurmJobSpec(ObjectStruct, frozen=True):
     """The batch script and what stands beside it."""
 
     script: Annotated[

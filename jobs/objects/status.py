@@ -4,42 +4,16 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
-from jobs.objects.fields import JobStruct, Moment, text
+from bridge.crd.conditions import LONGEST_MESSAGE, MOST_CONDITIONS, Number, ObjectCondition
+from bridge.crd.fields import Moment, ObjectStruct, text
 
-MOST_CONDITIONS: Final = 16
-LONGEST_MESSAGE: Final = 4096
 LONGEST_NODES: Final = 1024
 
 JobPhase = Literal["Pending", "Running", "Succeeded", "Failed"]
 """The words that tools written for pods know."""
 
-Number = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 
-
-class JobCondition(JobStruct, frozen=True):
-    """`meta/v1 Condition`."""
-
-    type: Annotated[
-        str, Meta(min_length=1, max_length=316, description="Submitted, Complete, Failed …")
-    ]
-    status: Annotated[Literal["True", "False", "Unknown"], Meta(description="Whether it holds.")]
-    reason: Annotated[
-        str,
-        Meta(
-            min_length=1,
-            max_length=1024,
-            pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
-            description="Why, in one word.",
-        ),
-    ]
-    last_transition_time: Annotated[Moment, Meta(description="When its status changed.")]
-    message: Annotated[str, text(LONGEST_MESSAGE, "Why, in a sentence.")] = ""
-    observed_generation: Annotated[
-        Number | None, Meta(description="The metadata.generation that it is about.")
-    ] = None
-
-
-class ArrayTasks(JobStruct, frozen=True):
+class ArrayTasks(ObjectStruct, frozen=True):
     """How the tasks of an array stand."""
 
     total: Annotated[Number, Meta(description="All tasks.")] = 0
@@ -52,14 +26,14 @@ class ArrayTasks(JobStruct, frozen=True):
     ] = ""
 
 
-class JobOutputs(JobStruct, frozen=True):
+class JobOutputs(ObjectStruct, frozen=True):
     """Where the job writes."""
 
     stdout: Annotated[str, text(4096, "File of the standard output, on the cluster.")] = ""
     stderr: Annotated[str, text(4096, "File of the standard error, on the cluster.")] = ""
 
 
-class SlurmJobStatus(JobStruct, frozen=True):
+class SlurmJobStatus(ObjectStruct, frozen=True):
     """What became of the SlurmJob; written by slurm-bridge only."""
 
     phase: Annotated[
@@ -115,7 +89,7 @@ class SlurmJobStatus(JobStruct, frozen=True):
         Number, Meta(description="The metadata.generation that this is about.")
     ] = 0
     conditions: Annotated[
-        tuple[JobCondition, ...],
+        tuple[ObjectCondition, ...],
         Meta(
             max_length=MOST_CONDITIONS,
             description="Submitted, Running, Suspended, Complete, Failed.",

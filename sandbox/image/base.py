@@ -3,14 +3,28 @@
 The packages' scripts never ran, so what they would have made and the image needs is made here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from sandbox.image import bom
 from sandbox.realnodes.images import Entry, Image
 
 NAME = "localhost/slurm-bridge-base:1"
 IMAGE = Image(name=NAME, command=("python3",))
-_FOLDERS = ("dev", "home", "proc", "root", "run", "sys", "var", "var/cache", "var/lib")
+FOR_BUILDING = ("python3-pip-whl", "python3.13-venv")
+"""Packages whose files the Dockerfile removes in the end."""
+_FOLDERS = (
+    "dev",
+    "home",
+    "proc",
+    "root",
+    "run",
+    "sys",
+    "var",
+    "var/cache",
+    "var/lib",
+    "var/lib/dpkg",
+)
 _PASSWD = (
     b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
 )
@@ -18,9 +32,16 @@ _GROUP = b"root:x:0:\nnogroup:x:65534:\n"
 _TRUSTED = "etc/ssl/certs/ca-certificates.crt"
 
 
-def entries(root: Path, python: str) -> Iterator[Entry]:
-    """Return the files of the base, from the packages in `root`; `python` is its program's name."""
+def entries(root: Path, python: str, packages: Mapping[str, str]) -> Iterator[Entry]:
+    """Return the files of the base.
+
+    Args:
+        root: where the packages were unpacked.
+        python: the name of their Python's program.
+        packages: their names and versions, which dpkg would have noted.
+    """
     yield from _unpacked(root)
+    yield Entry(path=bom.DPKG_STATUS, data=bom.dpkg_status(_lasting(packages)), mode=0o644)
     for folder in _FOLDERS:
         yield Entry(path=folder, is_folder=True)
     for folder in ("tmp", "var/tmp"):
@@ -33,6 +54,10 @@ def entries(root: Path, python: str) -> Iterator[Entry]:
     trusted = b"".join(file.read_bytes() for file in certificates)
     yield Entry(path=_TRUSTED, data=trusted, mode=0o644)
     yield Entry(path="usr/lib/ssl/cert.pem", link=f"../../../{_TRUSTED}")
+
+
+def _lasting(packages: Mapping[str, str]) -> dict[str, str]:
+    return {name: packages[name] for name in packages if name not in FOR_BUILDING}
 
 
 def _unpacked(root: Path) -> Iterator[Entry]:

@@ -7,7 +7,7 @@ import contextlib
 import gzip
 import json
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
@@ -22,12 +22,16 @@ _ALL_REMOVED = ".wh..wh..opq"
 class Contents:
     """What an archive holds."""
 
+    digest: str
+    """Of its manifest: the name by which a registry gives out exactly this image."""
     configuration: dict[str, Any]
     """User, Env, Entrypoint and the like."""
     compressed_bytes: int
     """Of all layers: what a node downloads."""
     files: dict[str, int]
     """Path without leading slash -> bytes, of all that a container sees."""
+    kept: dict[str, bytes]
+    """The contents of those that the reader asked for."""
 
     @property
     def unpacked_bytes(self) -> int:
@@ -35,23 +39,29 @@ class Contents:
         return sum(self.files.values())
 
 
-def read(archive: Path) -> Contents:
-    """Return what the archive of one image holds.
+def read(archive: Path, keep: Callable[[str], bool] = lambda _path: False) -> Contents:
+    """Return what the archive of one image holds, with the contents of the files to keep.
 
     Raises:
         SandboxError: it is no image in OCI's layout.
     """
     with tarfile.open(archive) as tar:
-        manifest = _blob(tar, _document(tar, "index.json")["manifests"][0])
+        named = _document(tar, "index.json")["manifests"][0]
+        manifest = _blob(tar, named)
         files: dict[str, int] = {}
+        kept: dict[str, bytes] = {}
         for layer in manifest["layers"]:
             with _members(tar, layer["digest"]) as members:
                 for member in members:
                     _apply(files, member)
+                    if keep(member.name) and (data := members.extractfile(member)) is not None:
+                        kept[member.name] = data.read()
         return Contents(
+            digest=named["digest"],
             configuration=_blob(tar, manifest["config"])["config"],
             compressed_bytes=sum(layer["size"] for layer in manifest["layers"]),
             files=files,
+            kept={path: data for path, data in kept.items() if path in files},
         )
 
 

@@ -10,7 +10,7 @@ import typer
 
 from bridge import __version__
 from sandbox import assets
-from sandbox.assets import AssetName, settings
+from sandbox.assets import AssetName, cache, settings
 from sandbox.errors import SandboxError
 from sandbox.image import base, pip
 from sandbox.image.building import Builder, Target
@@ -43,8 +43,8 @@ def build(out: Path, *, public_base: str = "", tag: str = __version__) -> tuple[
         )
         for name, stage in STAGES.items()
     )
-    cache = settings.read(os.environ, uid=0).cache
-    folder = Path(tempfile.mkdtemp(prefix="image.tmp.", dir=cache))
+    place = settings.read(os.environ, uid=0).cache
+    folder = Path(tempfile.mkdtemp(prefix="image.tmp.", dir=place))
     try:
         secrets = pip.secrets(pip.configured(), folder)
         builder = Builder(asset=found[AssetName.BUILDAH], folder=folder, say=_say)
@@ -61,8 +61,16 @@ def _made_base(python: assets.Asset, folder: Path) -> Path:
         raise SandboxError(f"{python.bin} has no root/ beside it: leave SANDBOX_PYTHON unset")
     archive = folder / "base.tar"
     program = assets.KITS[AssetName.PYTHON].programs[0]
-    images.archive(archive, base.IMAGE, images.layer_of(base.entries(python.root, program)))
+    files = base.entries(python.root, program, packages_of(python))
+    images.archive(archive, base.IMAGE, images.layer_of(files))
     return archive
+
+
+def packages_of(python: assets.Asset) -> dict[str, str]:
+    """Return Debian's packages that our base is made of, with their versions."""
+    made = cache.find(python.bin.parent)
+    contents = made.contents if made is not None else {}
+    return {name: version.partition(" ")[0] for name, version in contents.items()}
 
 
 def _say(step: str) -> None:

@@ -48,6 +48,7 @@ def prepare(instance: Instance, kube: Asset, node: Asset, network: Network, now:
         )
     if node.root is None:
         raise SandboxError(f"{node.bin} has no root/ beside it: leave SANDBOX_NODE unset")
+    instance.shared.mkdir(exist_ok=True)
     folder = image_folder(instance)
     folder.mkdir(parents=True, exist_ok=True)
     images.archive(folder / "pause.tar", *images.pause(kube.bin / "pause"))
@@ -151,6 +152,7 @@ def _box(
             **programs,
             "HOME_FOLDER": str(home(instance, name)),
             "IMAGES": str(image_folder(instance)),
+            "SHARED": str(instance.shared),
             "NAME": name,
             "MEMORY_KIB": str(instance.options.real_memory_mib * 1024),
             "CABLE": network.cable(index),

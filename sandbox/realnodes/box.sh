@@ -1,6 +1,6 @@
 #!/bin/sh
 # Become a node in a box: join its cgroups, then build its root in namespaces of its own and hand over to init.sh.
-# Variables: TREE (read-only root), HOME_FOLDER (the node's, on a real disk), PROGRAMS (kubelet …), IMAGES, NAME, MEMORY_KIB, CABLE, BRIDGE, CGROUPS (folders)
+# Variables: TREE (read-only root), HOME_FOLDER (the node's, on a real disk), PROGRAMS (kubelet …), IMAGES, SHARED (with compute nodes), NAME, MEMORY_KIB, CABLE, BRIDGE, CGROUPS (folders)
 set -e
 if [ "$1" != inside ]; then
   for group in $CGROUPS; do echo 0 > "$group/cgroup.procs"; done
@@ -11,7 +11,7 @@ cd "$HOME_FOLDER"
 mkdir -p upper work root disk/containerd disk/kubelet disk/cni disk/log
 mount -t overlay overlay -o "lowerdir=$TREE,upperdir=$HOME_FOLDER/upper,workdir=$HOME_FOLDER/work" root
 R=$HOME_FOLDER/root
-mkdir -p $R/proc $R/sys $R/dev $R/run $R/tmp $R/root $R/old $R/var/log $R/var/lib/containerd $R/var/lib/kubelet $R/var/lib/cni $R/opt/node $R/opt/images
+mkdir -p $R/proc $R/sys $R/dev $R/run $R/tmp $R/root $R/old $R/var/log $R/var/lib/containerd $R/var/lib/kubelet $R/var/lib/cni $R/opt/node $R/opt/images $R/shared
 [ -L $R/var/run ] || { rm -rf $R/var/run; ln -s /run $R/var/run; }
 chmod 1777 $R/tmp
 mount -t proc proc $R/proc
@@ -36,6 +36,7 @@ mount --bind disk/cni $R/var/lib/cni
 mount --bind disk/log $R/var/log
 mount --bind "$PROGRAMS" $R/opt/node
 mount --bind "$IMAGES" $R/opt/images
+mount --bind "$SHARED" $R/shared
 cp -r etc/. $R/etc/
 hostname "$NAME" 2>/dev/null || echo "$NAME" > /proc/sys/kernel/hostname
 cd $R

@@ -1,12 +1,16 @@
 """Whether the pods of a gang fit beside each other on the node that Slurm gave them, and how much work that is."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
+from bridge.domain import names
 from bridge.domain.ids import KubeNode, SlurmNode
 from bridge.domain.lifecycle.decision import Fit
+from bridge.domain.model import demand
 from bridge.domain.model.allocation import TaskShare
+from bridge.domain.model.demand import Resources
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.pods import Pod
 from bridge.kube.cache import Cache
@@ -17,10 +21,10 @@ from tests.make.visits import visits
 from tests.virtual_time import VirtualClock
 
 
-def bridged(*, cpus: int, pods: int = 110) -> Bridged:
+def bridged(*, cpus: int, pods: int = 110, labels: Mapping[str, str] | None = None) -> Bridged:
     """Kubernetes has one node, and nobody on it."""
     kube_nodes = Cache(NODES)
-    kube_nodes.put(placing.kube_node("n1", cpus=cpus, pods=pods))
+    kube_nodes.put(placing.kube_node("n1", cpus=cpus, pods=pods, labels=labels))
     return Bridged(
         None,  # type: ignore[arg-type]  # Slurm is not asked
         cluster=placing.CLUSTER,
@@ -28,6 +32,7 @@ def bridged(*, cpus: int, pods: int = 110) -> Bridged:
         kube_nodes=kube_nodes,
         bound=Cache(BOUND_PODS),
         placeholders=None,  # type: ignore[arg-type]  # of pods that are there
+        gpu_resources={"nvidia.com/gpu": "gpu"},
         clock=VirtualClock(),
     )
 
@@ -64,6 +69,18 @@ def test_each_member_is_seen_beside_those_before_it(
 ) -> None:
     members = [of_one_core(name, 3, port=port) for name in "abc"]
     assert expected == found_of(members, there)
+
+
+def test_a_node_that_became_hybrid_with_a_static_cpu_manager_meanwhile_takes_no_guaranteed_pod() -> (
+    None
+):
+    labels = {names.HYBRID_NODE_LABEL: "true", names.CPU_MANAGER_LABEL: "static"}
+    there, guaranteed = bridged(cpus=3, labels=labels), {"cpu": "1", "memory": "256Mi"}
+    member = replace(of_one_core("a", 1), demand=demand.of([Resources(guaranteed, guaranteed)]))
+
+    assert [Fit.FITS] == found_of([member], bridged(cpus=3))
+    assert [Fit.MISFIT] == found_of([member], there)
+    assert [Fit.FITS] == found_of([of_one_core("a", 1)], there)
 
 
 def test_what_many_members_on_one_node_cost_is_in_proportion_to_their_number() -> None:

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from bridge.commands import plugin
 from bridge.domain import names
-from sandbox import nss
 from sandbox.api import ApiError
+from sandbox.chart import BATCH_USER
 from sandbox.client import Sandbox
 from sandbox.options import Options
 from tests import faults
@@ -18,11 +20,7 @@ from tests.servers import fresh_namespace, running_sandbox, wait_until
 
 PATIENCE_S = 60.0
 LIVE = {"PENDING", "RUNNING", "COMPLETING", "CONFIGURING"}
-USER = nss.JOB_USER.name
-RULES = [
-    {"name": "batch", "match": {"kinds": ["SlurmJob"]}, "user": USER, "working_directory": "/tmp"},  # noqa: S108
-    {"name": "pods", "user": USER},
-]
+USER = BATCH_USER.name
 
 pytestmark = pytest.mark.skipif(
     os.getuid() != 0,
@@ -73,6 +71,22 @@ class Namespace:
         )
         return self.status(name)
 
+    def events(self, name: str) -> set[str]:
+        """The reasons of the Events about it."""
+        path = f"/api/v1/namespaces/{self.name}/events"
+        selected = f"involvedObject.name={name},involvedObject.kind=SlurmJob"
+        return {
+            each["reason"] for each in self.sandbox.admin.get(path, fieldSelector=selected)["items"]
+        }
+
+    def why(self, name: str) -> str:
+        """What `kubectl slurm why` says, on one line."""
+        arguments = ["why", f"{self.name}/{name}"]
+        done = CliRunner().invoke(
+            plugin.app(), arguments, env={**self.sandbox.env, "COLUMNS": "400"}
+        )
+        return " ".join(done.stdout.split())
+
     def accounted(self, name: str) -> list[list[str]]:
         """Id, state and exit code of every job of that name that slurmdbd has."""
         printed = self.sandbox.run(
@@ -84,13 +98,7 @@ class Namespace:
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    options = Options(
-        hybrid=True,
-        nodes=0,
-        accounting=True,
-        settings=("slurm_jobs.enabled=true", f"policy.rules={RULES}"),
-    )
-    with running_sandbox(options) as running:
+    with running_sandbox(Options(compute=2, nodes=0, accounting=True)) as running:
         yield running
 
 
@@ -130,11 +138,25 @@ def test_a_script_runs_and_its_end_is_told_as_slurm_has_it(namespace: Namespace)
     )
 
 
+def test_a_script_starts_steps_on_several_nodes_as_its_user(namespace: Namespace) -> None:
+    step = 'echo "$SLURMD_NODENAME $(id -u) ${LD_PRELOAD:-nothing preloaded}"'
+    namespace.create(
+        "steps", f"srun sh -c '{step}' > steps", options={"nodes": 2, "cpusPerTask": 2}
+    )
+
+    assert "Succeeded" == namespace.await_phase("steps", "Succeeded", "Failed")["phase"]
+
+    printed = namespace.sandbox.instance.shared / USER / "steps"
+    told = [f"{name} {BATCH_USER.uid} nothing preloaded" for name in ("compute-0", "compute-1")]
+    assert told == sorted(printed.read_text().splitlines())
+    assert printed.stat().st_uid == BATCH_USER.uid
+
+
 def test_deleting_cancels_and_suspending_begins_again(namespace: Namespace) -> None:
     name = f"long-{namespace.name}"
     namespace.create(name, "sleep 300")
     running = namespace.await_phase(name, "Running")
-    assert "hybrid-0" == running["nodes"]
+    assert "compute-0" == running["nodes"]
 
     namespace.sandbox.admin.patch(f"{namespace.path}/{name}", {"spec": {"suspend": True}})
     wait_until(
@@ -194,3 +216,42 @@ def test_a_script_that_is_not_there_is_told(namespace: Namespace) -> None:
         return ("False", "ScriptMissing") == told.get("Submitted")
 
     wait_until(is_told, PATIENCE_S, sandbox=namespace.sandbox)
+
+
+def test_what_goes_wrong_is_told_in_status_event_and_why(namespace: Namespace) -> None:
+    """Each bad case: what is done to the job once it runs, the reason, and words of `why`."""
+    run = namespace.sandbox.run
+    namespace.create("nowhere", "true", options={"partition": "none-such"})
+    namespace.create("unopened", "true", options={"output": "/proc/none/out"})
+    namespace.create("cancelled", "sleep 300")
+    namespace.create("requeued", "sleep 300")
+    namespace.create("held", "true", options={"hold": True})
+    for name in ("cancelled", "requeued"):
+        namespace.await_phase(name, "Running")
+    run("scancel", str(namespace.status("cancelled")["jobId"]))
+    run("scontrol", "requeuehold", str(namespace.status("requeued")["jobId"]))
+
+    expected = {
+        "nowhere": ("Pending", "SubmitRefused", "SubmitRefused", "has no job in Slurm"),
+        "unopened": ("Failed", "OutputFailed", "OutputFailed", "has failed"),
+        "cancelled": ("Failed", "Cancelled", "Cancelled", "who cancelled it"),
+        "requeued": ("Pending", "JobHeldUser", "Requeued", "scontrol release"),
+        "held": ("Pending", "JobHeldUser", "JobHeldUser", "its user holds it"),
+    }
+
+    def found() -> dict[str, tuple[str | None, str | None]]:
+        told = {name: namespace.status(name) for name in expected}
+        return {name: (each.get("phase"), each.get("reason")) for name, each in told.items()}
+
+    wanted = {name: (phase, reason) for name, (phase, reason, _, _) in expected.items()}
+    wait_until(lambda: found() == wanted, PATIENCE_S, sandbox=namespace.sandbox)
+    missing = {name: event for name, (_, _, event, _) in expected.items()}
+    wait_until(
+        lambda: all(event in namespace.events(name) for name, event in missing.items()),
+        PATIENCE_S,
+        sandbox=namespace.sandbox,
+    )
+    for name, (_, _, _, words) in expected.items():
+        assert words in namespace.why(name)
+    assert "partition" in namespace.why("nowhere")
+    assert len(namespace.accounted("cancelled")) == 1

@@ -1,7 +1,11 @@
 """A real API server serves SlurmJobs by the definition that is made from their types."""
 
 import json
+import uuid
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from itertools import repeat
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,8 +13,11 @@ import pytest
 from jobs.objects import slurmjob
 from jobs.objects.definition import NAME, definition
 from jobs.objects.slurmjob import API_VERSION, KIND, PLURAL
-from sandbox.api import ApiError
+from jobs.sylabs.definition import definitions
+from jobs.sylabs.job import KINDS
+from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
+from tests.jobs.sylabs.published import PUBLISHED
 from tests.servers import wait_until
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -24,14 +31,29 @@ def jobs(control_plane: Sandbox) -> Iterator[Paths]:
     """Paths of SlurmJobs, which are served now."""
     admin = control_plane.admin
     admin.create(DEFINITIONS, definition())
-
-    def is_served() -> bool:
-        conditions = admin.get(f"{DEFINITIONS}/{NAME}")["status"].get("conditions") or ()
-        return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
-
-    wait_until(is_served, 30, sandbox=control_plane)
+    wait_until(lambda: _is_served(admin, NAME), 30, sandbox=control_plane)
     yield _path
     admin.delete(f"{DEFINITIONS}/{NAME}")
+
+
+@contextmanager
+def sylabs_served(control_plane: Sandbox) -> Iterator[None]:
+    """The definitions of Sylabs' kinds, beside ours."""
+    admin, made = control_plane.admin, definitions()
+    for each in made:
+        admin.create(DEFINITIONS, each)
+    try:
+        names = [each["metadata"]["name"] for each in made]
+        wait_until(lambda: all(map(_is_served, repeat(admin), names)), 30, sandbox=control_plane)
+        yield
+    finally:
+        for each in made:
+            admin.delete(f"{DEFINITIONS}/{each['metadata']['name']}")
+
+
+def _is_served(admin: Api, name: str) -> bool:
+    conditions = admin.get(f"{DEFINITIONS}/{name}")["status"].get("conditions") or ()
+    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
 
 
 def _path(namespace: str, name: str = "") -> str:
@@ -167,3 +189,61 @@ def test_people_see_the_columns_they_expect(
         *("wait", "sj/train", "--namespace", namespace, "--timeout=5s"),
         "--for=condition=Submitted",
     )
+
+
+def test_slurmjobs_and_sj_mean_ours_whether_or_not_sylabs_kinds_are_installed(
+    control_plane: Sandbox, namespace: str, jobs: Paths, tmp_path: Path
+) -> None:
+    admin = control_plane.admin
+    admin.create(jobs(namespace), job())
+
+    def shown(name: str) -> str:
+        home = f"--cache-dir={tmp_path}/{uuid.uuid4().hex}"  # what is served is asked each time
+        printed = control_plane.kubectl(
+            "get", name, "--namespace", namespace, "--output=name", home
+        )
+        return printed.strip()
+
+    ours = f"slurmjob.{slurmjob.GROUP}/train"
+    assert {ours} == {shown(name) for name in ("slurmjobs", "slurmjob", "sj")}
+    with sylabs_served(control_plane):
+        for published in PUBLISHED.values():
+            manifest = published.manifest
+            if published.fault:
+                with pytest.raises(ApiError, match=published.fault):
+                    _create(admin, namespace, manifest)
+            else:
+                _create(admin, namespace, manifest)
+        assert {ours} == {shown(name) for name in ("slurmjobs", "slurmjob", "sj")}
+        assert "slurmjob.slurm.sylabs.io/slurm-batch-example" in shown("slurmjobs.slurm.sylabs.io")
+        assert "slurmjob.wlm.sylabs.io/cow" in shown("slurmjobs.wlm.sylabs.io")
+        assert "wlmjob.wlm.sylabs.io/lolcow" == shown("wlmjobs")
+        _nothing_changes(admin, namespace)
+    assert {ours} == {shown(name) for name in ("slurmjobs", "slurmjob", "sj")}
+
+
+def _create(admin: Api, namespace: str, manifest: Manifest) -> None:
+    """Create one as `kubectl create` does, which refuses unknown fields; several have one name."""
+    kind = next(
+        each
+        for each in KINDS
+        if (each.api_version, each.kind) == (manifest["apiVersion"], manifest["kind"])
+    )
+    path = f"/apis/{kind.api_version}/namespaces/{namespace}/{kind.plural}"
+    with suppress(ApiError):
+        admin.delete(f"{path}/{manifest['metadata']['name']}")
+    admin.request("POST", path, manifest, params={"fieldValidation": "Strict"})
+
+
+def _nothing_changes(admin: Api, namespace: str) -> None:
+    where = f"namespaces/{namespace}"
+    old = f"/apis/slurm.sylabs.io/v1alpha1/{where}/slurmjobs/slurm-batch-example"
+    image = f"/apis/wlm.sylabs.io/v1alpha1/{where}/wlmjobs/lolcow"
+    for path, change in (
+        (old, {"batch": "#!/bin/sh\n"}),
+        (old, {"resources": {"slurm.sylabs.io/cpu": 2}}),
+        (image, {"image": "docker://other"}),
+        (image, {"options": {"allowUnsigned": False}}),
+    ):
+        with pytest.raises(ApiError, match="what Slurm was given does not change"):
+            admin.patch(path, {"spec": change})

@@ -12,6 +12,18 @@ from cryptography.x509.oid import NameOID
 
 NOT_BEFORE = datetime(2026, 1, 1, tzinfo=UTC)
 NOT_AFTER = datetime(2099, 1, 1, tzinfo=UTC)
+SIGNS = x509.KeyUsage(
+    key_cert_sign=True,
+    crl_sign=True,
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    encipher_only=False,
+    decipher_only=False,
+)
+"""Python 3.13 and newer want it of a CA, and the identifiers of keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +52,10 @@ class Authority:
         certificate = (
             _builder(self._name, self._name, self._key)
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .add_extension(SIGNS, critical=True)
+            .add_extension(
+                x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False
+            )
             .sign(self._key, hashes.SHA256())
         )
         self.certificate = certificate.public_bytes(serialization.Encoding.PEM)
@@ -52,6 +68,10 @@ class Authority:
             _builder(subject, self._name, key, not_after=not_after)
             .add_extension(
                 x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]),
+                critical=False,
+            )
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()),
                 critical=False,
             )
             .sign(self._key, hashes.SHA256())

@@ -59,8 +59,10 @@ def test_an_archive_tells_its_size_and_what_a_container_sees(tmp_path: Path) -> 
         for digest, data in (configuration, manifest, *layers):
             _add(tar, f"blobs/{digest.replace(':', '/')}", data)
 
-    held = layout.read(archive)
+    held = layout.read(archive, lambda path: path.startswith("a/"))
 
+    assert held.digest == manifest[0]
+    assert held.kept == {"a/stays": b"123"}
     assert held.configuration == {"User": "1:1"}
     assert held.compressed_bytes == len(lower) + len(upper)
     assert held.files == {"a/stays": 3, "b/new": 4}
@@ -69,7 +71,7 @@ def test_an_archive_tells_its_size_and_what_a_container_sees(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("name", ["usr/bin/python", "etc/passwd", "tmp"])
 def test_a_base_has_what_no_package_holds(tmp_path: Path, name: str) -> None:
-    made = {entry.path: entry for entry in base.entries(tmp_path, "python3.13")}
+    made = {entry.path: entry for entry in base.entries(tmp_path, "python3.13", {})}
 
     assert name in made
 
@@ -80,7 +82,7 @@ def test_a_base_trusts_debians_authorities(tmp_path: Path) -> None:
     (folder / "A.crt").write_bytes(b"a\n")
     (folder / "B.crt").write_bytes(b"b\n")
 
-    made = {entry.path: entry for entry in base.entries(tmp_path, "python3.13")}
+    made = {entry.path: entry for entry in base.entries(tmp_path, "python3.13", {})}
 
     assert made["etc/ssl/certs/ca-certificates.crt"].data == b"a\nb\n"
 

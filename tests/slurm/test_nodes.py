@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
+from bridge.domain.model import gres
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.domain.model.nodes import Allocatable, KubeNodeFacts, SlurmNodeSpec
@@ -106,7 +107,7 @@ async def test_a_node_has_several_kinds_of_gres_and_jobs_get_each(
     assert Creation.CREATED is await nodes.create(client, wanted)
     try:
         facts = await nodes.node(client, wanted.name)
-        assert wanted.gres == node_spec.plain_gres(facts.gres)
+        assert wanted.gres == gres.plain(facts.gres)
 
         on_it = spec(constraints="mixed")
         slices = await submit(replace(on_it, gres_per_node="gres/gpu:1g.10gb:2"))

@@ -131,3 +131,52 @@ def test_pods_of_others_are_left_alone(cluster: Cluster) -> None:
 
     assert "volcano" == created["spec"]["schedulerName"]
     assert "finalizers" not in created["metadata"]
+
+
+@pytest.fixture
+def stored(cluster: Cluster) -> Iterator[str]:
+    """The path of a pod that stays; at the end nothing holds it."""
+    path = f"/api/v1/namespaces/{cluster.namespace}/pods/train"
+    try:
+        yield path
+    finally:
+        cluster.sandbox.admin.patch(path, {"metadata": {"finalizers": None}})
+        cluster.sandbox.admin.request("DELETE", path, {"gracePeriodSeconds": 0})
+
+
+def applied(cluster: Cluster, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Apply server-side, without force."""
+    named = {**body, "metadata": {**body["metadata"], "name": path.rpartition("/")[2]}}
+    return cluster.sandbox.admin.request(
+        "PATCH",
+        path,
+        {"apiVersion": "v1", "kind": "Pod", **named},
+        content_type="application/apply-patch+yaml",
+        params={"fieldManager": "a-tool"},
+    )
+
+
+def test_no_account_of_fields_is_kept_and_a_pod_can_still_be_applied(
+    cluster: Cluster, stored: str
+) -> None:
+    admin = cluster.sandbox.admin
+    admin.create(f"/api/v1/namespaces/{cluster.namespace}/pods", pod())
+
+    changed = admin.patch(stored, {"metadata": {"annotations": {"example.test/by": "update"}}})
+    assert "managedFields" not in changed["metadata"]
+    for value in ("1", "2"):
+        written = applied(cluster, stored, {"metadata": {"annotations": {"example.test/a": value}}})
+        assert value == written["metadata"]["annotations"]["example.test/a"]
+    left = applied(cluster, stored, {"metadata": {}})
+    assert "update" == left["metadata"]["annotations"]["example.test/by"]
+    assert "example.test/a" not in left["metadata"]["annotations"]
+
+
+def test_who_applies_a_pod_may_change_it_again(cluster: Cluster, stored: str) -> None:
+    body = {"spec": {"containers": [{"name": "main", "image": "example.test/main"}]}}
+    applied(cluster, stored, {**body, "metadata": {"labels": {"example.test/a": "1"}}})
+
+    again = applied(cluster, stored, {**body, "metadata": {"labels": {"example.test/a": "2"}}})
+
+    assert "2" == again["metadata"]["labels"]["example.test/a"]
+    assert "a-tool" in [each["manager"] for each in again["metadata"]["managedFields"]]

@@ -63,6 +63,7 @@ def test_an_ordinary_pod_is_handed_over(webhook: Webhook, name: str) -> None:
             else {"/metadata/finalizers": [names.FINALIZER]}
         ),
         "/spec/tolerations/-": TOLERATION,
+        "/metadata/managedFields": [],
     } == patch_of(response)
     assert json.loads(recorded(name))["request"]["uid"] == response["uid"]
     assert response["allowed"]
@@ -75,12 +76,17 @@ def test_what_others_wrote_is_kept(webhook: Webhook) -> None:
         "/spec/schedulingGates/-": GATE,
         "/metadata/finalizers/-": names.FINALIZER,
         "/spec/tolerations/-": TOLERATION,
+        "/metadata/managedFields": [],
     } == patch_of(webhook.review("/mutate", recorded("rich-pod")))
 
 
 def test_a_second_call_changes_nothing(webhook: Webhook) -> None:
     body = with_pod(
-        metadata={"finalizers": [names.FINALIZER], "annotations": written("pod")},
+        metadata={
+            "finalizers": [names.FINALIZER],
+            "annotations": written("pod"),
+            "managedFields": [],
+        },
         spec={
             "schedulerName": names.SCHEDULER_NAME,
             "schedulingGates": [GATE],

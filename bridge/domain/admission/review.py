@@ -84,6 +84,8 @@ class Draft:
     gates: tuple[str, ...] | None = None
     """None if the list does not exist: a patch must create it then."""
     finalizers: tuple[str, ...] | None = None
+    field_operations: tuple[str, ...] = ()
+    """How each manager of its fields came by them: `Update`, `Apply`."""
     tolerations: tuple[Toleration, ...] | None = None
     sizes: Sizes = field(default_factory=Sizes)
 
@@ -102,14 +104,24 @@ class Verdict:
         return not self.faults
 
 
-def mutate(pod: Draft, policy: Policy, scheduler_name: str = names.SCHEDULER_NAME) -> Verdict:
+def mutate(
+    pod: Draft,
+    policy: Policy,
+    scheduler_name: str = names.SCHEDULER_NAME,
+    *,
+    tracks_fields: bool = True,
+) -> Verdict:
     """Hand the pod to Slurm.
 
     Add schedulerName, gate, finalizer, toleration and the requester, as far as the pod lacks them.
+    Unless `tracks_fields`, nobody keeps account of who wrote which field.
     """
     if not is_ours_to_place(pod, scheduler_name):
         return Verdict()
-    return Verdict(patch=tuple(_operations(pod, policy, scheduler_name)))
+    operations = _operations(pod, policy, scheduler_name)
+    if tracks_fields:
+        return Verdict(patch=tuple(operations))
+    return Verdict(patch=(*operations, *_untracked(pod)))
 
 
 def validate(
@@ -161,6 +173,16 @@ def _operations(pod: Draft, policy: Policy, scheduler_name: str) -> Iterator[Ope
     if not any(map(_tolerates_managed_nodes, pod.tolerations or ())):
         toleration = {"key": names.MANAGED_NODE_TAINT, "operator": "Exists"}
         yield _append("/spec/tolerations", toleration, pod.tolerations)
+
+
+def _untracked(pod: Draft) -> Iterator[Operation]:
+    """Empty `metadata.managedFields`, unless somebody applies the pod and will want to again.
+
+    The API server then keeps none at later updates either, which halves what they cost it. Whoever
+    applies such a pod server-side later finds one manager, `before-first-apply`.
+    """
+    if pod.field_operations and "Apply" not in pod.field_operations:
+        yield json_patch.add("/metadata/managedFields", [])
 
 
 def _authorship(pod: Draft) -> Authorship:

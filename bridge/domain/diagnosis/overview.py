@@ -1,14 +1,16 @@
 """Show the nodes of both systems side by side, and where they disagree."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from bridge.domain import names
 from bridge.domain.ids import KubeNode, SlurmNode
 from bridge.domain.model import nodes, others
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.model.pods import BoundPod
+from bridge.domain.request import exactness
 
 _CLOSED = frozenset({"DRAIN", "DRAINING", "DRAINED", "DOWN", "FAIL", "FAILING", "NOT_RESPONDING"})
 """States in which Slurm starts nothing on a node."""
@@ -36,6 +38,12 @@ class NodeRow:
     """Slurm's reason for a drain or worse."""
     others: str
     """Owners of the pods that Slurm did not place there; "" if there are none or nobody asked."""
+    devices: str
+    """How exactly a pod gets the devices that Slurm gave it (`Exactness`); "" if there are none."""
+    cores: str
+    """How exactly a pod gets the cores that Slurm gave it."""
+    exactness: str
+    """Why so, for both."""
     mismatch: str
     """What does not match; "" if everything does."""
 
@@ -44,10 +52,16 @@ def rows(
     kube_nodes: Iterable[KubeNodeFacts],
     slurm_nodes: Sequence[SlurmNodeFacts] | None,
     bound: Iterable[BoundPod] = (),
+    *,
+    gpu_resources: Mapping[str, str] = MappingProxyType({}),
 ) -> Sequence[NodeRow]:
     """Pair the nodes by their Slurm name; list only those that Slurm has or should have.
 
-    bound: all pods with a node that are not Slurm's.
+    Args:
+        kube_nodes: all nodes of Kubernetes.
+        slurm_nodes: all nodes of Slurm; None if it was not asked.
+        bound: all pods with a node that are not Slurm's.
+        gpu_resources: Kubernetes resource name → GRES name.
     """
     there: defaultdict[KubeNode | None, list[BoundPod]] = defaultdict(list)
     for pod in bound:
@@ -59,7 +73,16 @@ def rows(
         twin = by_name.pop(name, None)
         if twin is not None or nodes.is_wanted(node):
             row = _row(node, name, twin, is_slurm_known=slurm_nodes is not None)
-            found.append(replace(row, others=others.told(there[node.name])))
+            devices = exactness.devices(node, twin.gres if twin else None, gpu_resources)
+            cores = exactness.cores(node)
+            row = replace(
+                row,
+                others=others.told(there[node.name]),
+                devices=devices.exactness or "",
+                cores=cores.exactness or "",
+                exactness="; ".join(filter(None, (devices.reason, cores.reason))),
+            )
+            found.append(row)
     found.extend(_row(None, twin.name, twin, is_slurm_known=True) for twin in by_name.values())
     return sorted(found, key=lambda row: (row.kube_node or "~", row.slurm_node or ""))
 
@@ -84,6 +107,9 @@ def _row(
         gres=twin.gres if twin else "",
         reason=twin.reason if twin else "",
         others="",
+        devices="",
+        cores="",
+        exactness="",
         mismatch="; ".join(_mismatches(node, twin)) if is_slurm_known else "",
     )
 

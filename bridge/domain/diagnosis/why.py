@@ -139,7 +139,7 @@ def _gated(situation: Situation, job: QueuedJob | None) -> Diagnosis:
     pod = situation.pod
     told = pod.condition(names.ALLOCATED_CONDITION)
     if job is not None and job.phase is JobPhase.WAITING:
-        found = _reason(job)
+        found = reason_of(job)
         return Diagnosis(
             stage=Stage.WAITS, state="waits in Slurm", why=found.words, next_step=found.next_step
         )
@@ -161,7 +161,8 @@ def _gated(situation: Situation, job: QueuedJob | None) -> Diagnosis:
     )
 
 
-def _reason(job: QueuedJob) -> Explanation:
+def reason_of(job: QueuedJob) -> Explanation:
+    """Explain why a waiting job waits, in Slurm's own words too."""
     reason = reasons.condition_reason(job.reason)
     found = waiting_reasons.explain(reason) or Explanation(reason)
     name = f" ({job.reason})" if job.reason else ""
@@ -219,18 +220,26 @@ def _slurm(situation: Situation, job: QueuedJob | None) -> Sequence[tuple[str, s
         return (("Slurm job", f"{known} (Slurm was not asked)"),) if known else ()
     if job is None:
         return (("Slurm job", "none"),)
+    return of_job(job, situation.queue, situation.now)
+
+
+def of_job(job: QueuedJob, queue: Sequence[QueuedJob], now: datetime) -> Sequence[tuple[str, str]]:
+    """Return what Slurm says of a job, as name and text.
+
+    queue: all of Slurm's jobs.
+    """
     found = [
         ("Slurm job", f"{job.id} {job.state}"),
         ("asks for", job.tres),
         ("as", _fields(user=job.user, account=job.account, partition=job.partition, qos=job.qos)),
     ]
     if job.phase is JobPhase.WAITING:
-        ahead = ahead_of(job, situation.queue)
+        ahead = ahead_of(job, queue)
         first = ", ".join(f"{other.id} of {other.user}" for other in ahead[:_SHOWN_AHEAD])
         more = ", …" if len(ahead) > _SHOWN_AHEAD else ""
         found.append(("priority", str(job.priority)))
         found.append(("ahead of it", f"{len(ahead)} ({first}{more})" if ahead else "nobody"))
-        if job.started_at is not None and job.started_at > situation.now:
+        if job.started_at is not None and job.started_at > now:
             found.append(("expected start", f"{job.started_at:%Y-%m-%d %H:%M} UTC"))
     elif job.ends_at is not None and job.phase is not JobPhase.ENDED:
         found.append(("ends by", f"{job.ends_at:%Y-%m-%d %H:%M} UTC"))

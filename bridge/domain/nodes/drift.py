@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
+from bridge.domain.model import gres
 from bridge.domain.model.nodes import SlurmNodeFacts, SlurmNodeSpec
 from bridge.domain.nodes import spec as node_spec
 from bridge.domain.nodes.actions import (
@@ -43,7 +44,7 @@ def must_shrink(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> str:
         return f"Slurm has {slurm_node.memory_mib} MiB, Kubernetes has {wanted.memory_mib} left"
     if slurm_node.threads_per_core != wanted.threads_per_core:
         return f"Slurm has {slurm_node.threads_per_core} threads per core, not {wanted.threads_per_core}"
-    if node_spec.plain_gres(slurm_node.gres) != wanted.gres:
+    if gres.plain(slurm_node.gres) != wanted.gres:
         return f"Slurm has GRES {slurm_node.gres!r}, Kubernetes has {wanted.gres!r}"
     in_partitions = node_spec.partition_features
     if in_partitions(slurm_node.features) != in_partitions(wanted.features):
@@ -80,8 +81,8 @@ def missing_devices(
         reason_age: how long ago the reason of its drain was given; None if Slurm does not tell.
         patience: how long to wait, before the node is made anew without them.
     """
-    has = node_spec.counted(wanted.gres)
-    had = node_spec.counted(slurm_node.gres)
+    has = gres.counted(wanted.gres)
+    had = gres.counted(slurm_node.gres)
     if all(has.get(name, 0) >= count for name, count in had.items()):
         return None
     there = wanted.gres or "none"

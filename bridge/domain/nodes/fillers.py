@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from bridge.domain import quantities
 from bridge.domain.ids import ClusterId, WorkloadKey
 from bridge.domain.lifecycle.actions import Cancel
+from bridge.domain.model import gres
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
@@ -115,7 +116,7 @@ def offered(slurm_node: SlurmNodeFacts) -> Portion:
     return Portion(
         cpus=slurm_node.offered_cpus,
         memory_mib=slurm_node.offered_memory_mib,
-        gres=node_spec.counted(slurm_node.gres),
+        gres=gres.counted(slurm_node.gres),
     )
 
 
@@ -198,9 +199,9 @@ def _devices_wanted(
     taken = node_spec.devices(kube_node, others.extended, publishing)
     free = {
         name: max(0, max(there[name], count) - taken[name])
-        for name, count in node_spec.counted(slurm_node.gres).items()
+        for name, count in gres.counted(slurm_node.gres).items()
     }
-    return Portion(gres=node_spec.counted(slurm_node.gres)).beyond(Portion(gres=free)).gres
+    return Portion(gres=gres.counted(slurm_node.gres)).beyond(Portion(gres=free)).gres
 
 
 def _is_too_much(held: Portion, target: Portion) -> bool:
@@ -215,13 +216,13 @@ def _least(share: Portion) -> Portion:
 
 def _sum(jobs: Sequence[SlurmJob]) -> Portion:
     shares = [_share(job) for job in jobs]
-    gres: Counter[str] = Counter()
+    devices: Counter[str] = Counter()
     for share in shares:
-        gres.update(share.gres)
+        devices.update(share.gres)
     return Portion(
         cpus=sum(share.cpus for share in shares),
         memory_mib=sum(share.memory_mib for share in shares),
-        gres=dict(gres),
+        gres=dict(devices),
     )
 
 
@@ -231,7 +232,7 @@ def _share(job: SlurmJob) -> Portion:
     return Portion(
         cpus=job.grant.tasks * job.grant.cpus_per_task,
         memory_mib=job.grant.memory_mib_per_node,
-        gres=node_spec.counted(job.grant.gres_per_node.replace(_GRES, "")),
+        gres=gres.counted(job.grant.gres_per_node.replace(_GRES, "")),
     )
 
 

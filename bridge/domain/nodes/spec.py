@@ -127,23 +127,6 @@ def partition_features(features: Iterable[str]) -> frozenset[str]:
     return frozenset(feature for feature in features if "=" not in feature)
 
 
-def plain_gres(text: str) -> str:
-    """Return GRES in our order, without the sockets that Slurm adds: `gpu:a100:4(S:0-1)`."""
-    return ",".join(sorted(filter(None, re.sub(r"\([^)]*\)", "", text).split(","))))
-
-
-def counted(gres: str) -> dict[str, int]:
-    """Return the count of each GRES: `gpu:a100:4` has 4 of `gpu:a100`, `gpu` has one."""
-    counts = {}
-    for each in filter(None, plain_gres(gres).split(",")):
-        name, _, count = each.rpartition(":")
-        if count.isdecimal():
-            counts[name] = int(count)
-        else:
-            counts[each] = 1
-    return counts
-
-
 def topology_parts(text: str) -> frozenset[str]:
     """Return the parts of `topo-switch:s1,topo-block:b1`; their order does not matter."""
     return frozenset(filter(None, map(str.strip, text.split(","))))

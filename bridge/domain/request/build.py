@@ -94,7 +94,7 @@ def placeholder(
         found.append(_apart(gang.shared_label, len(kinds)))
     is_on_one_node = gang is not None and gang.shared_label == _HOSTNAME
     components: list[PlaceholderSpec] = []
-    unseen = candidates.Unseen(counted=defaults.gpu_resources.keys(), reaches=reaches)
+    unseen = candidates.Unseen(counted=defaults.gpu_resources, reaches=reaches)
     for like, tasks in kinds:
         where = candidates.choose(
             like, pool, constraints=asked.constraints or "", avoid=avoid, unseen=unseen

@@ -13,7 +13,7 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -23,7 +23,7 @@ from bridge.domain.model import nodes
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts, Taint
 from bridge.domain.model.pods import Pod, Requirement
 from bridge.domain.model.volumes import Reach
-from bridge.domain.request import fit, notation, selection
+from bridge.domain.request import exactness, fit, notation, selection
 
 TRANSIENT_TAINTS = "node.kubernetes.io/"
 """Taints with this prefix come and go with a node's condition; a job may wait longer than they
@@ -67,8 +67,8 @@ class Pool:
 class Unseen:
     """What limits a pod's nodes, and Slurm does not know."""
 
-    counted: Container[str] = frozenset()
-    """Extended resources that are GRES: Slurm counts them itself."""
+    counted: Mapping[str, str] = field(default_factory=dict)
+    """Extended resources that are GRES, and which: Slurm counts them itself."""
     reaches: tuple[Reach, ...] = ()
     """From where each of its volumes can be used."""
 
@@ -149,8 +149,14 @@ def choose(
         for node in among.nodes.values()
         if (why := fit.lacking(pod, node.kube, unseen.counted))
     }
+    unsafe = {
+        node.kube.name: why
+        for node in among.nodes.values()
+        if (why := exactness.why_refused(pod.demand, node.kube, node.slurm.gres, unseen.counted))
+    }
     if (
         not lacking
+        and not unsafe
         and not unseen.reaches
         and selection.untolerated(among.lasting_taints, pod.tolerations) is None
     ):
@@ -168,10 +174,16 @@ def choose(
     if not large_enough:
         why = Counter(lacking[kube_node.name] for kube_node in matched).most_common(1)[0][0]
         return Candidates(problem=f"none of the {len(matched)} nodes that suit the pod has {why}")
-    suitable = _within(large_enough, unseen.reaches)
+    safe = [kube_node for kube_node in large_enough if kube_node.name not in unsafe]
+    if not safe:
+        why = Counter(unsafe[kube_node.name] for kube_node in large_enough).most_common(1)[0][0]
+        return Candidates(
+            problem=f"none of the {len(large_enough)} nodes that suit the pod is safe: {why}"
+        )
+    suitable = _within(safe, unseen.reaches)
     if not suitable:
         return Candidates(
-            problem=f"the pod's volumes can be used from none of the {len(large_enough)} nodes in "
+            problem=f"the pod's volumes can be used from none of the {len(safe)} nodes in "
             "Slurm that suit it otherwise"
         )
     by_name = [nodes.slurm_name(kube_node) for kube_node in suitable]

@@ -17,6 +17,7 @@ from bridge.process.metrics.peers import KubeMetrics, SlurmMetrics
 from bridge.process.metrics.placeholders import PlaceholderMetrics
 from bridge.process.metrics.pods import PodMetrics
 from bridge.process.metrics.registry import Registry
+from bridge.process.metrics.slurm_jobs import SlurmJobMetrics
 from bridge.process.metrics.work import WorkMetrics
 
 
@@ -35,3 +36,4 @@ class Metrics:
         self.pods = PodMetrics(self.registry)
         self.placeholders = PlaceholderMetrics(self.registry)
         self.nodes = NodeMetrics(self.registry)
+        self.slurm_jobs = SlurmJobMetrics(self.registry)

@@ -3,7 +3,7 @@
 Each case takes milliseconds. What the real servers make of it is seen in `tests/integration`.
 """
 
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -271,3 +271,25 @@ def test_every_action_is_among_them(monkeypatch: pytest.MonkeyPatch) -> None:
     for there in SITUATIONS:
         lived_through(there, Trouble())
     assert set(get_args(NodeAction)) == done
+
+
+def test_what_a_node_needs_is_worked_out_again_only_after_a_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A look at each node every second was a tenth of what the controllers cost."""
+    decide, decided = fillers.decide, []
+
+    def counting(*found: Any) -> tuple[fillers.FillerAction, ...]:
+        decided.append(found)
+        return decide(*found)
+
+    monkeypatch.setattr(fillers, "decide", counting)
+    there = Situation(
+        "pods of others are on a machine with a slurmd",
+        lambda: outset([shared(), foreign_pod(2)], [marked()]),
+    )
+
+    leader = lived_through(there, Trouble())
+
+    assert [2] == [job.cpus_per_task for job in leader.slurm.jobs.values()]
+    assert 2 <= len(decided) <= 12  # the nodes are read eight times meanwhile

@@ -140,6 +140,23 @@ def test_the_schedulers_name_is_a_setting() -> None:
     assert {**NAME, "value": "slurm"} == first
 
 
+@pytest.mark.parametrize(
+    ("operations", "expected"),
+    [
+        pytest.param(("Update",), [add("/metadata/managedFields", [])], id="created"),
+        pytest.param(("Update", "Apply"), [], id="applied"),
+        pytest.param((), [], id="nothing is kept already"),
+    ],
+)
+def test_nobody_keeps_account_of_fields_unless_a_pod_is_applied(
+    operations: tuple[str, ...], expected: list[Operation]
+) -> None:
+    pod = replace(HANDED_OVER, field_operations=operations)
+
+    assert Verdict() == admission.mutate(pod, POLICY)
+    assert Verdict(patch=tuple(expected)) == admission.mutate(pod, POLICY, tracks_fields=False)
+
+
 @pytest.mark.parametrize("pod", NOT_OURS)
 def test_what_is_not_ours_to_place_is_left_alone(pod: Draft) -> None:
     """Policies refuse it to whom it is not allowed: they know the requester."""

@@ -22,7 +22,7 @@ from bridge.domain.diagnosis.doctor.slurm import (
 )
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
 from bridge.domain.model import nodes
-from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
+from bridge.domain.model.nodes import Allocatable, KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.observation import clocks
 from tests.make.lives import NOW
 
@@ -76,6 +76,7 @@ TWIN = SlurmNodeFacts(
     states=frozenset({"IDLE", "EXTERNAL"}),
     features=(nodes.cluster_feature(CLUSTER),),
 )
+HYBRID = replace(NODE, labels={names.HYBRID_NODE_LABEL: "true"})
 BOTH = BothFacts(kube_nodes=[NODE], slurm_nodes=[TWIN], cluster=CLUSTER)
 
 
@@ -299,6 +300,31 @@ def profile(*disabled: str) -> dict[str, Any]:
             Severity.WARNING,
             "k1 (bad memory)",
         ),
+        (
+            replace(
+                BOTH,
+                kube_nodes=[
+                    replace(HYBRID, allocatable=Allocatable(extended={"nvidia.com/gpu": 4}))
+                ],
+                slurm_nodes=[replace(TWIN, gres="gpu:4")],
+                gpu_resources={"nvidia.com/gpu": "gpu"},
+            ),
+            "exact devices",
+            Severity.WARNING,
+            "k1: the kubelet and slurmd each choose among 4 gpu",
+        ),
+        (
+            replace(BOTH, kube_nodes=[HYBRID], cpu_managers={KubeNode("k1"): "static"}),
+            "CPU managers",
+            Severity.FAULT,
+            "the CPU manager of k1 is static, its label says nothing",
+        ),
+        (
+            replace(BOTH, kube_nodes=[HYBRID], cpu_managers={KubeNode("k1"): "none"}),
+            "CPU managers",
+            Severity.WARNING,
+            "the CPU manager of k1 is none, its label says nothing",
+        ),
     ],
 )
 def test_finds_what_is_wrong_and_says_the_fix(
@@ -350,7 +376,7 @@ def test_takes_nothing_for_well_that_nobody_looked_at() -> None:
     said = [*report(blind_kube), *report(blind_slurm), *report(blind_both)]
 
     looked_at = {finding.check for finding in said if finding.verdict is Severity.OK}
-    assert {"Kubernetes", "settings", "nodes", "node names"} == looked_at
+    assert {"Kubernetes", "settings", "nodes", "node names", "CPU managers"} == looked_at
     assert {Severity.OK, Severity.NOT_CHECKED} == {finding.verdict for finding in said}
 
 

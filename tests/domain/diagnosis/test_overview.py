@@ -89,3 +89,19 @@ def test_finds_no_fault_where_slurm_was_not_asked() -> None:
     (row,) = overview.rows([KUBE], None)
 
     assert ("", "") == (row.slurm, row.mismatch)
+
+
+def test_shows_how_exactly_pods_get_what_slurm_gave_them() -> None:
+    gpus = replace(KUBE.allocatable, extended={"nvidia.com/gpu": 4})
+    hybrid = {names.HYBRID_NODE_LABEL: "true", names.CPU_MANAGER_LABEL: "static"}
+    twin = replace(SLURM, gres="gpu:4")
+
+    def shown(node: KubeNodeFacts, slurm: SlurmNodeFacts | None) -> tuple[str, str]:
+        known = None if slurm is None else [slurm]
+        (row,) = overview.rows([node], known, gpu_resources={"nvidia.com/gpu": "gpu"})
+        return row.devices, row.cores
+
+    assert ("", "counts only") == shown(KUBE, SLURM)
+    assert ("counts only", "counts only") == shown(replace(KUBE, allocatable=gpus), twin)
+    assert ("refused", "refused") == shown(replace(KUBE, allocatable=gpus, labels=hybrid), twin)
+    assert ("", "refused") == shown(replace(KUBE, allocatable=gpus, labels=hybrid), None)

@@ -7,7 +7,7 @@ import pytest
 
 from bridge.domain import names
 from bridge.domain.ids import KubeNode, SlurmNode
-from bridge.domain.model import demand, nodes
+from bridge.domain.model import demand, gres, nodes
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.nodes import (
     Allocatable,
@@ -112,7 +112,7 @@ def test_several_kinds_of_gres_are_records_of_one_node() -> None:
         "count=1,name=nic,file=nic-0",
     ]
     shown = "gpu:a100:1(S:0),gpu:1g.10gb:2(S:0),nic:1"
-    assert spec.gres == node_spec.plain_gres(shown)
+    assert spec.gres == gres.plain(shown)
 
 
 def test_slurms_name_may_be_another() -> None:

@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 
+from bridge.crd.metadata import ObjectMetadata
 from bridge.domain import names
 from bridge.domain.ids import ClusterId, JobId, Sluid, WorkloadKey
 from bridge.domain.model.batch import BatchJob, BatchMark
 from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.domain.observation.view import SeenJobs
 from jobs.lifecycle.situation import JobFacts, JobPolicy
-from jobs.objects.metadata import JobMetadata
 from jobs.objects.slurmjob import SlurmJobObject
 from jobs.objects.spec import SlurmJobSpec
 from jobs.objects.status import SlurmJobStatus
@@ -37,7 +37,7 @@ def slurm_job(
 ) -> SlurmJobObject:
     """A SlurmJob an hour old, with our finalizer unless `is_ours` is false."""
     return SlurmJobObject(
-        metadata=JobMetadata(
+        metadata=ObjectMetadata(
             name="train",
             namespace="physics",
             uid=UID,

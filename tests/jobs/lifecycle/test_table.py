@@ -130,6 +130,7 @@ def test_a_running_job_says_where() -> None:
         (JobEnd.COMPLETED, 0, 0, "Succeeded", "Succeeded"),
         (JobEnd.FAILED, 3, 0, "Failed", "NonZeroExit"),
         (JobEnd.FAILED, 0, 9, "Failed", "Signalled"),
+        (JobEnd.FAILED, 0, 53, "Failed", "OutputFailed"),
         (JobEnd.CANCELLED, 0, 15, "Failed", "Cancelled"),
         (JobEnd.TIMEOUT, 0, 0, "Failed", "TimeLimit"),
         (JobEnd.NODE_FAIL, 0, 0, "Failed", "NodeFail"),

@@ -80,7 +80,7 @@ def _base(python: assets.Asset, folder: Path) -> Path:
     program = assets.KITS[AssetName.PYTHON].programs[0]
     metadata = b"Metadata-Version: 2.1\nName: slurm-bridge\nVersion: 0.1.0\n"
     entries = [
-        *base.entries(python.root, program),
+        *base.entries(python.root, program, {}),
         Entry(path="usr/bin/pip", data=_PIP),
         Entry(path="app", is_folder=True),
         Entry(path=_METADATA, is_folder=True),

@@ -4,10 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 
 from bridge import __version__
+from sandbox import assets
+from sandbox.assets import Asset, AssetName
 from sandbox.client import Sandbox
-from sandbox.image import layout
+from sandbox.image import base, bom, layout, ours
+from sandbox.image.building import TREE
 from tests.realnodes.containers import ENDS_S
 from tests.servers import fresh_namespace, wait_until
 
@@ -47,6 +51,37 @@ def test_it_is_small_and_nothing_in_it_installs(archives: dict[str, Path]) -> No
         assert held.compressed_bytes <= MOST_BYTES
         assert not {name for name in names if name.startswith(("pip-", "setuptools-"))}
         assert not {"pip", "pip3", "ensurepip", "apt", "dpkg"} & names
+
+
+def test_its_bill_of_materials_names_the_lock_our_own_packages_and_the_base(
+    archives: dict[str, Path],
+) -> None:
+    """On the base that we make; of a public one, Debian's half is what its own dpkg says."""
+    python = assets.where([AssetName.PYTHON])[AssetName.PYTHON]
+    assert isinstance(python, Asset)
+    below = {
+        ("deb", name, version)
+        for name, version in ours.packages_of(python).items()
+        if name not in base.FOR_BUILDING
+    }
+    assert below
+    for name, archive in archives.items():
+        found = bom.components(layout.read(archive, bom.is_telling).kept)
+        own = {("pypi", each, __version__) for each in (name, "slurm-client")}
+
+        assert {(part.kind, part.name, part.version) for part in found} == below | own | locked()
+
+
+def locked() -> set[tuple[str, str, str]]:
+    """What pip installs of the lock: without what is for other systems."""
+    text = (TREE / "requirements.txt").read_text()
+    lines = (line.rstrip(" \\") for line in text.splitlines() if not line.startswith(" "))
+    wanted = [Requirement(line) for line in lines]
+    return {
+        ("pypi", bom.normalized(each.name), str(each.specifier).removeprefix("=="))
+        for each in wanted
+        if each.marker is None or each.marker.evaluate({"python_version": PYTHON})
+    }
 
 
 def test_every_program_answers_as_nobody_on_a_read_only_root(bare: Sandbox) -> None:

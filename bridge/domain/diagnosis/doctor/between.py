@@ -1,15 +1,17 @@
 """Check what must match on both sides: nodes, their names, and which cluster they belong to."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from bridge.domain import names
 from bridge.domain.diagnosis import overview
 from bridge.domain.diagnosis.doctor.findings import Check, Said, fault, not_checked, ok, warning
-from bridge.domain.ids import ClusterId
+from bridge.domain.ids import ClusterId, KubeNode
 from bridge.domain.model import nodes
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
+from bridge.domain.request import exactness
+from bridge.domain.request.exactness import Exactness
 
 _SHOWN = 5
 
@@ -23,6 +25,10 @@ class BothFacts:
     """None if Slurm was not asked or did not answer."""
     cluster: ClusterId | None
     """Our id in Slurm; None if it may not be read."""
+    gpu_resources: Mapping[str, str] = field(default_factory=dict)
+    """Extended resource → GRES."""
+    cpu_managers: Mapping[KubeNode, str] = field(default_factory=dict)
+    """The CPU manager policy of each kubelet that could be asked: `none`, `static`."""
 
 
 def _handed_over(facts: BothFacts) -> Said:
@@ -97,6 +103,50 @@ def _drained(facts: BothFacts) -> Said:
     return ok("no node of ours is drained or down")
 
 
+def _exact(facts: BothFacts) -> Said:
+    """Say where a pod may get other devices than Slurm gave it, and what is therefore refused."""
+    if facts.slurm_nodes is None:
+        return not_checked("Slurm's nodes are not known")
+    gres = {node.name: node.gres for node in facts.slurm_nodes}
+    rulings = [
+        (node, exactness.devices(node, gres.get(nodes.slurm_name(node)), facts.gpu_resources))
+        for node in facts.kube_nodes
+    ]
+    refused = [
+        f"{node.name}: {ruling.reason}"
+        for node, ruling in rulings
+        if ruling.exactness is Exactness.REFUSED
+    ]
+    if refused:
+        return warning(
+            f"devices on hybrid nodes: {_some(refused)}",
+            "take these devices out of the kubelet or out of gres.conf, or let pods request all; "
+            "docs/nodes.md",
+        )
+    count = Counter(ruling.exactness for _, ruling in rulings if ruling.exactness)
+    told = ", ".join(f"{number} {level}" for level, number in sorted(count.items()))
+    return ok(f"nodes by their devices: {told}" if told else "no node of ours has devices")
+
+
+def _cores(facts: BothFacts) -> Said:
+    """Compare the label with the kubelets' own settings."""
+    hybrid = [node for node in facts.kube_nodes if nodes.is_hybrid(node)]
+    if not hybrid:
+        return ok("no hybrid node: only kubelets hand out cores to pods")
+    label = names.CPU_MANAGER_LABEL
+    for node in hybrid:
+        has, says = facts.cpu_managers.get(node.name), node.labels.get(label)
+        if has is not None and has != says:
+            return (fault if has == exactness.STATIC else warning)(
+                f"the CPU manager of {node.name} is {has}, its label says {says or 'nothing'}",
+                f"kubectl label --overwrite node {node.name} {label}={has}",
+            )
+    unknown = [node.name for node in hybrid if label not in node.labels]
+    if unknown:
+        return not_checked(f"the kubelets' CPU managers could not be read: {_some(unknown)}")
+    return ok("the labels of hybrid nodes name their kubelets' CPU managers")
+
+
 def _some(texts: Sequence[str]) -> str:
     more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
     return f"{', '.join(texts[:_SHOWN])}{more}"
@@ -108,4 +158,6 @@ CHECKS: Sequence[Check[BothFacts]] = (
     Check("whose nodes", _own_nodes),
     Check("nodes on both sides", _fit_together),
     Check("drained nodes", _drained),
+    Check("exact devices", _exact),
+    Check("CPU managers", _cores),
 )

@@ -10,16 +10,20 @@ from typing import Any, Final
 
 import msgspec
 
-from jobs.objects.fields import JobStruct
+from bridge.crd.fields import ObjectStruct
 
 Schema = dict[str, Any]
+
+INT_OR_STRING: Final = "x-kubernetes-int-or-string"
+FREE: Final = "x-kubernetes-preserve-unknown-fields"
+"""What has no schema of ours, such as a container."""
 
 _NULL: Final = {"type": "null"}
 _PREFIX: Final = "#/"
 
 
 def structural(
-    kind: type[JobStruct],
+    kind: type[ObjectStruct],
     *,
     with_defaults: bool,
     given: Mapping[str, Schema] = MappingProxyType({}),
@@ -80,6 +84,8 @@ def _resolved(node: Mapping[str, Any], components: Mapping[str, Schema]) -> Sche
 
 def _without_alternatives(node: Schema, components: Mapping[str, Schema]) -> Schema:
     """Take the only alternative to null: an optional field is one that may be absent."""
+    if node.get(INT_OR_STRING):
+        return {key: value for key, value in node.items() if key not in ("anyOf", "type")}
     if "anyOf" not in node:
         return node
     (only,) = (each for each in node["anyOf"] if each != _NULL)

@@ -1,11 +1,11 @@
-"""The part of `meta/v1 ObjectMeta` that we read of a SlurmJob."""
+"""The part of `meta/v1 ObjectMeta` that we read of our own objects."""
 
 import msgspec
 
-from jobs.objects.fields import JobStruct, Moment
+from bridge.crd.fields import Moment, ObjectStruct
 
 
-class JobOwner(JobStruct, frozen=True):
+class OwnedBy(ObjectStruct, frozen=True):
     """`meta/v1 OwnerReference`."""
 
     api_version: str = ""
@@ -15,7 +15,7 @@ class JobOwner(JobStruct, frozen=True):
     controller: bool = False
 
 
-class JobMetadata(JobStruct, frozen=True):
+class ObjectMetadata(ObjectStruct, frozen=True):
     """Of an object that may not have been stored yet: then it has no uid, and perhaps no name."""
 
     name: str = ""
@@ -28,7 +28,7 @@ class JobMetadata(JobStruct, frozen=True):
     deletion_timestamp: Moment | None = None
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
-    owner_references: tuple[JobOwner, ...] = ()
+    owner_references: tuple[OwnedBy, ...] = ()
     finalizers: tuple[str, ...] | None = None
     """None if the list does not exist: a patch must create it then."""
 

@@ -13,8 +13,8 @@ LONGEST_NAME: Final = 253
 """Of a Kubernetes object."""
 
 
-class JobStruct(msgspec.Struct, rename="camel", frozen=True, gc=False, omit_defaults=True):
-    """Base of all parts of a SlurmJob: camelCase in JSON, and what is absent is not written."""
+class ObjectStruct(msgspec.Struct, rename="camel", frozen=True, gc=False, omit_defaults=True):
+    """Base of all parts of an object: camelCase in JSON, and what is absent is not written."""
 
 
 def rule(expression: str, message: str, *, path: str = "", reason: str = "") -> dict[str, str]:

@@ -1,0 +1,166 @@
+"""How exactly a pod gets on a node what Slurm gave it: the very devices and cores, or only as many.
+
+Slurm chooses devices and cores, and so does the kubelet: its device plugins and its static CPU manager
+know nothing of Slurm's choice. On an external node only the kubelet hands anything out, so equal counts
+are enough for nobody to get what somebody else has. On a hybrid node, slurmd hands the same devices and
+cores to native jobs by Slurm's choice: there, one device can end up in two hands.
+
+So nothing is pinned to a hybrid node for which the two choices could differ. They cannot where the pod
+takes every device of a kind that the node has on either side: no job then has any of them.
+"""
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bridge.domain import names
+from bridge.domain.model import demand, gres, nodes
+from bridge.domain.model.demand import Demand
+from bridge.domain.model.nodes import KubeNodeFacts
+
+STATIC = "static"
+"""The CPU manager policy that gives containers cores of their own."""
+_NO_MANAGER = "none"
+
+
+class Exactness(enum.StrEnum):
+    """What a pod gets of what Slurm gave it."""
+
+    EXACT = "exact"
+    """The very devices: no other choice is possible."""
+    COUNTS_ONLY = "counts only"
+    """As many, and nobody else has them; but perhaps not those that Slurm names."""
+    REFUSED = "refused"
+    """Two could get the same, so some pods are not placed there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruling:
+    """The answer for one node, for devices or for cores."""
+
+    exactness: Exactness | None
+    """None: the node has none, or it is not Slurm's."""
+    reason: str = ""
+
+
+_NOT_APPLICABLE = Ruling(exactness=None)
+
+
+def devices(
+    kube_node: KubeNodeFacts, slurm_gres: str | None, gpu_resources: Mapping[str, str]
+) -> Ruling:
+    """Rule on the node's devices.
+
+    Args:
+        kube_node: the node, with what its device plugins report.
+        slurm_gres: its GRES in Slurm: `gpu:a100:4,nic:1`; "" if it has none, None if nobody asked.
+        gpu_resources: Kubernetes resource name → GRES name.
+    """
+    reported = _by_kind(kube_node.allocatable.extended, gpu_resources)
+    if not nodes.is_wanted(kube_node) or not reported:
+        return _NOT_APPLICABLE
+    if not nodes.is_hybrid(kube_node):
+        if all(count == 1 for count in reported.values()):
+            return Ruling(exactness=Exactness.EXACT, reason="one device of each kind")
+        return Ruling(
+            exactness=Exactness.COUNTS_ONLY,
+            reason="the kubelet chooses which devices; only it hands them out here",
+        )
+    if slurm_gres is None:
+        return Ruling(exactness=None, reason="not known which devices Slurm has here")
+    in_slurm = gres.by_kind(gres.counted(slurm_gres))
+    both = {kind: count for kind, count in reported.items() if in_slurm.get(kind)}
+    if not both:
+        text = f"Slurm has no {_listed(reported)} here, and places no pod that requests any"
+        return Ruling(exactness=Exactness.EXACT, reason=text)
+    if all(count == 1 == in_slurm[kind] for kind, count in both.items()):
+        return Ruling(exactness=Exactness.EXACT, reason="one device of each kind")
+    text = (
+        f"the kubelet and slurmd each choose among {_listed(both)}: "
+        "only pods that request all of them are placed here"
+    )
+    return Ruling(exactness=Exactness.REFUSED, reason=text)
+
+
+def cores(kube_node: KubeNodeFacts) -> Ruling:
+    """Rule on the node's cores."""
+    if not nodes.is_wanted(kube_node):
+        return _NOT_APPLICABLE
+    if not nodes.is_hybrid(kube_node):
+        return Ruling(
+            exactness=Exactness.COUNTS_ONLY,
+            reason="the kubelet chooses which cores; only it hands them out here",
+        )
+    manager = _cpu_manager(kube_node)
+    if manager == STATIC:
+        text = (
+            "the kubelet's static CPU manager and slurmd each choose cores: "
+            "Guaranteed pods of whole CPUs are not placed here"
+        )
+        return Ruling(exactness=Exactness.REFUSED, reason=text)
+    text = "containers run on any core, for as much time as they requested"
+    if manager != _NO_MANAGER:
+        text = (
+            "not known whether the kubelet gives containers cores of their own: "
+            f"label the node {names.CPU_MANAGER_LABEL}={STATIC} or ={_NO_MANAGER}"
+        )
+    return Ruling(exactness=Exactness.COUNTS_ONLY, reason=text)
+
+
+def why_refused(
+    wanted: Demand,
+    kube_node: KubeNodeFacts,
+    slurm_gres: str | None,
+    gpu_resources: Mapping[str, str],
+) -> str:
+    """Return why a pod must not be placed on a node although it would fit; "" if it may.
+
+    Args:
+        wanted: what the pod takes.
+        kube_node: the node.
+        slurm_gres: its GRES in Slurm; None if that is not known now: then only a pod that takes all
+            devices that the kubelet has is placed.
+        gpu_resources: Kubernetes resource name → GRES name.
+    """
+    if not nodes.is_hybrid(kube_node):
+        return ""
+    asked = _by_kind(wanted.extended, gpu_resources)
+    reported = _by_kind(kube_node.allocatable.extended, gpu_resources)
+    in_slurm = reported if slurm_gres is None else gres.by_kind(gres.counted(slurm_gres))
+    for kind, count in sorted(asked.items()):
+        # Without any in Slurm, or too few, Slurm itself places none.
+        if in_slurm.get(kind) and not count == reported.get(kind) == in_slurm[kind]:
+            return (
+                f"slurmd hands out devices of {kind} there too, and may choose the same: "
+                f"{count} requested, {reported.get(kind, 0)} in Kubernetes, {in_slurm[kind]} in Slurm; "
+                "only a pod that requests all of them is placed there"
+            )
+    if _cpu_manager(kube_node) == STATIC and has_cores_of_its_own(wanted):
+        return (
+            "slurmd hands out cores there too, and the kubelet's static CPU manager may choose the "
+            "same for a Guaranteed pod of whole CPUs; make its memory limit larger than its request"
+        )
+    return ""
+
+
+def has_cores_of_its_own(wanted: Demand) -> bool:
+    """Check whether a static CPU manager may give the pod exclusive cores.
+
+    That takes a Guaranteed pod with a container of whole CPUs; which containers have whole ones is not
+    known here, so any Guaranteed pod of at least one CPU counts.
+    """
+    is_guaranteed = not {"cpu", "memory"} & set(wanted.unlimited)
+    return is_guaranteed and wanted.milli_cpu >= 1000  # noqa: PLR2004  # one CPU
+
+
+def _by_kind(extended: Mapping[str, int], gpu_resources: Mapping[str, str]) -> Mapping[str, int]:
+    """Count extended resources by the kind of their GRES: MIG slices are of their GPUs' kind."""
+    return gres.by_kind(demand.gres(extended, gpu_resources))
+
+
+def _cpu_manager(kube_node: KubeNodeFacts) -> str:
+    return kube_node.labels.get(names.CPU_MANAGER_LABEL, "")
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))

@@ -1,0 +1,120 @@
+"""The six kinds: what they are called, and which types their objects have."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from bridge.crd.fields import ObjectStruct
+from cluster.objects.accounting import ACCOUNTING_RULES, AccountingObject, AccountingSpec
+from cluster.objects.controller import CONTROLLER_RULES, ControllerObject, ControllerSpec
+from cluster.objects.loginset import LOGIN_SET_RULES, LoginSetObject, LoginSetSpec, LoginSetStatus
+from cluster.objects.nodeset import NODE_SET_RULES, NodeSetObject, NodeSetSpec, NodeSetStatus
+from cluster.objects.parts import GROUP, ConditionsOnly
+from cluster.objects.restapi import REST_API_RULES, RestApiObject, RestApiSpec
+from cluster.objects.token import TOKEN_RULES, TokenObject, TokenSpec, TokenStatus
+
+Column = tuple[str, str, str, int]
+"""Name, type, path, and 1 for those that only `-o wide` shows."""
+
+_AGE: Column = ("Age", "date", ".metadata.creationTimestamp", 0)
+_READY: Column = ("State", "string", ".status.conditions[?(@.type=='Ready')].reason", 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterKind:
+    """One of the kinds."""
+
+    kind: str
+    plural: str
+    short_names: tuple[str, ...]
+    object_type: type[ObjectStruct]
+    spec: type[ObjectStruct]
+    status: type[ObjectStruct]
+    rules: Sequence[Mapping[str, str]]
+    columns: tuple[Column, ...]
+    is_scaled: bool = False
+
+    @property
+    def definition_name(self) -> str:
+        """The name of its CustomResourceDefinition."""
+        return f"{self.plural}.{GROUP}"
+
+
+KINDS: Final = (
+    ClusterKind(
+        kind="Controller",
+        plural="controllers",
+        short_names=("slurmctld",),
+        object_type=ControllerObject,
+        spec=ControllerSpec,
+        status=ConditionsOnly,
+        rules=CONTROLLER_RULES,
+        columns=(_READY, _AGE),
+    ),
+    ClusterKind(
+        kind="NodeSet",
+        plural="nodesets",
+        short_names=("nss", "slurmd"),
+        object_type=NodeSetObject,
+        spec=NodeSetSpec,
+        status=NodeSetStatus,
+        rules=NODE_SET_RULES,
+        columns=(
+            ("Desired", "integer", ".status.desired", 0),
+            ("Replicas", "integer", ".status.replicas", 0),
+            ("Updated", "integer", ".status.updatedReplicas", 0),
+            ("Ready", "integer", ".status.readyReplicas", 0),
+            ("Idle", "integer", ".status.slurmIdle", 1),
+            ("Allocated", "integer", ".status.slurmAllocated", 1),
+            ("Down", "integer", ".status.slurmDown", 1),
+            ("Drain", "integer", ".status.slurmDrain", 1),
+            _AGE,
+        ),
+        is_scaled=True,
+    ),
+    ClusterKind(
+        kind="LoginSet",
+        plural="loginsets",
+        short_names=("lss", "sackd"),
+        object_type=LoginSetObject,
+        spec=LoginSetSpec,
+        status=LoginSetStatus,
+        rules=LOGIN_SET_RULES,
+        columns=(("Replicas", "integer", ".status.replicas", 0), _READY, _AGE),
+        is_scaled=True,
+    ),
+    ClusterKind(
+        kind="RestApi",
+        plural="restapis",
+        short_names=("slurmrestd",),
+        object_type=RestApiObject,
+        spec=RestApiSpec,
+        status=ConditionsOnly,
+        rules=REST_API_RULES,
+        columns=(_READY, _AGE),
+    ),
+    ClusterKind(
+        kind="Accounting",
+        plural="accountings",
+        short_names=("slurmdbd",),
+        object_type=AccountingObject,
+        spec=AccountingSpec,
+        status=ConditionsOnly,
+        rules=ACCOUNTING_RULES,
+        columns=(_READY, _AGE),
+    ),
+    ClusterKind(
+        kind="Token",
+        plural="tokens",
+        short_names=("jwt",),
+        object_type=TokenObject,
+        spec=TokenSpec,
+        status=TokenStatus,
+        rules=TOKEN_RULES,
+        columns=(
+            ("User", "string", ".spec.username", 0),
+            ("Iat", "date", ".status.issuedAt", 0),
+            _AGE,
+        ),
+    ),
+)

@@ -1,0 +1,62 @@
+"""Tell people what happened to a SlurmJob: Events, few of each, besides its status."""
+
+import structlog
+
+from bridge.domain.ids import WorkloadKey
+from bridge.domain.oddities import About
+from bridge.kube import errors, events
+from bridge.kube.client import KubeClient
+from bridge.kube.events import Event, EventType, Reporter
+from bridge.process.clock import Clock
+from jobs.lifecycle import news
+from jobs.lifecycle.news import NewsDesk
+from jobs.objects.slurmjob import API_VERSION, KIND, SlurmJobObject
+from jobs.objects.status import SlurmJobStatus
+
+_log = structlog.get_logger(__name__)
+
+
+class JobEvents:
+    """Sends the Events of one term of leadership."""
+
+    def __init__(self, kube: KubeClient, *, by: Reporter, clock: Clock) -> None:
+        self._kube = kube
+        self._by = by
+        self._clock = clock
+        self._desk = NewsDesk()
+
+    async def tell(self, job: SlurmJobObject, after: SlurmJobStatus) -> None:
+        """Send the Event, if any, that a new status is worth; a lost one blocks nothing.
+
+        Args:
+            job: with the status before.
+            after: what was written.
+        """
+        found = news.of(job.status, after)
+        key = WorkloadKey(job.metadata.uid)
+        if found is None or not self._desk.admits(key, found):
+            return
+        if found.is_last:
+            self._desk.forget(key)
+        about = About(
+            api_version=API_VERSION,
+            kind=KIND,
+            namespace=job.metadata.namespace,
+            name=job.metadata.name,
+            uid=job.metadata.uid,
+        )
+        event = Event(
+            type=EventType.WARNING if found.is_warning else EventType.NORMAL,
+            action=found.action,
+            reason=found.reason,
+            note=found.note,
+            at=self._clock.now(),
+        )
+        try:
+            await events.create_event(self._kube, about, event, by=self._by)
+        except errors.KubeError as error:
+            _log.warning("event.lost", error=str(error))
+
+    def forget(self, key: WorkloadKey) -> None:
+        """Forget a SlurmJob that is gone."""
+        self._desk.forget(key)

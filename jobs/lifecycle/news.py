@@ -1,0 +1,98 @@
+"""Which changes of a status are worth an Event: few, and those that people wait for or act on."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final
+
+from bridge.domain.ids import WorkloadKey
+from bridge.domain.lifecycle import waiting_reasons
+from jobs.objects.status import SlurmJobStatus
+
+MOST: Final = 20
+"""Events of one SlurmJob besides its end: somebody may hold and release its job for ever."""
+
+_ENDED = ("Succeeded", "Failed")
+_ORDINARY = frozenset({"Dependency", "Suspended"})
+"""Reasons for having no job that are as the SlurmJob's author wants it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobNews:
+    """The content of one Event."""
+
+    is_warning: bool
+    action: str
+    """What was done or seen, in CamelCase."""
+    reason: str
+    note: str
+    is_last: bool = False
+    """It is about the end: nothing follows."""
+
+
+class NewsDesk:
+    """Counts what has been told of each SlurmJob, and bounds it."""
+
+    def __init__(self) -> None:
+        self._told: Counter[WorkloadKey] = Counter()
+
+    def admits(self, key: WorkloadKey, news: JobNews) -> bool:
+        """Check whether one more may be told, and count it; an end always may."""
+        if self._told[key] >= MOST and not news.is_last:
+            return False
+        self._told[key] += 1
+        return True
+
+    def forget(self, key: WorkloadKey) -> None:
+        """Forget a SlurmJob that has ended or is gone."""
+        self._told.pop(key, None)
+
+
+def of(before: SlurmJobStatus, after: SlurmJobStatus) -> JobNews | None:
+    """Return what is new to those who know `before`; None for what only the status shows.
+
+    A job that is submitted, runs and completes makes two Events: its submission and its end.
+    """
+    if before.phase in _ENDED:
+        return None
+    if after.phase in _ENDED:
+        return JobNews(
+            is_warning=after.phase == "Failed",
+            action="End",
+            reason=after.reason,
+            note=after.message,
+            is_last=True,
+        )
+    is_same_job = after.job_id == before.job_id
+    is_new = (after.reason, after.phase) != (before.reason, before.phase)
+    if is_same_job and after.restarts > before.restarts:
+        return _warning("Wait", "Requeued", after)
+    if after.job_id is None:
+        return _without_job(before, after)
+    if is_new and _needs_somebody(after):
+        return _warning("Wait", after.reason, after)
+    if not is_same_job:
+        note = f"Slurm job {after.job_id} was submitted"
+        return JobNews(is_warning=False, action="Submit", reason="Submitted", note=note)
+    return None
+
+
+def _without_job(before: SlurmJobStatus, after: SlurmJobStatus) -> JobNews | None:
+    if (after.reason, after.message) == (before.reason, before.message):
+        return None
+    if after.reason not in _ORDINARY:
+        return _warning("Submit", after.reason, after)
+    action = "Suspend" if after.reason == "Suspended" else "Submit"
+    if after.reason == before.reason:
+        return None
+    return JobNews(is_warning=False, action=action, reason=after.reason, note=after.message)
+
+
+def _needs_somebody(status: SlurmJobStatus) -> bool:
+    if status.phase == "Running":
+        return status.reason == "SuspendedInSlurm"
+    found = waiting_reasons.explain(status.reason)
+    return found is not None and bool(found.next_step)
+
+
+def _warning(action: str, reason: str, after: SlurmJobStatus) -> JobNews:
+    return JobNews(is_warning=True, action=action, reason=reason, note=after.message)

@@ -1,0 +1,124 @@
+"""Where a pod gets the very devices and cores that Slurm gave it, and where it is not placed because it might not."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from bridge.domain import names
+from bridge.domain.model import demand
+from bridge.domain.model.demand import Demand, Resources
+from bridge.domain.model.nodes import KubeNodeFacts
+from bridge.domain.request import exactness
+from bridge.domain.request.exactness import Exactness
+from tests.make import placing
+
+GPUS = {
+    "nvidia.com/gpu": "gpu",
+    "nvidia.com/mig-1g.10gb": "gpu:1g.10gb",
+    "example.com/nic": "nic",
+}
+HYBRID = {names.HYBRID_NODE_LABEL: "true"}
+STATIC = {**HYBRID, names.CPU_MANAGER_LABEL: "static"}
+
+
+def node(labels: Mapping[str, str] | None = None, **extended: int) -> KubeNodeFacts:
+    """A node with `nvidia.com/gpu`, `nvidia.com/mig-1g.10gb` (mig) and `example.com/nic`."""
+    full = {"gpu": "nvidia.com/gpu", "mig": "nvidia.com/mig-1g.10gb", "nic": "example.com/nic"}
+    found = placing.kube_node(labels=labels)
+    has = {full[name]: count for name, count in extended.items()}
+    return replace(found, allocatable=replace(found.allocatable, extended=has))
+
+
+@pytest.mark.parametrize(
+    ("kube_node", "slurm_gres", "expected"),
+    [
+        (node(), "", None),
+        (replace(node(gpu=4), labels={}), "gpu:4", None),
+        (node(gpu=4), "gpu:4", Exactness.COUNTS_ONLY),
+        (node(gpu=1), "gpu:1", Exactness.EXACT),
+        (node(gpu=1, nic=2), "gpu:1,nic:2", Exactness.COUNTS_ONLY),
+        (node(HYBRID, gpu=4), "gpu:a100:4(S:0-1)", Exactness.REFUSED),
+        (node(HYBRID, gpu=4), None, None),
+        (node(HYBRID, gpu=4), "", Exactness.EXACT),
+        (node(HYBRID, gpu=4), "nic:2", Exactness.EXACT),
+        (node(HYBRID, gpu=1), "gpu:1", Exactness.EXACT),
+        (node(HYBRID, gpu=1), "gpu:2", Exactness.REFUSED),
+        (node(HYBRID, mig=7), "gpu:1", Exactness.REFUSED),
+        (node(HYBRID, nic=1, gpu=2), "gpu:0,nic:1", Exactness.EXACT),
+    ],
+)
+def test_the_devices_of_a_node(
+    kube_node: KubeNodeFacts, slurm_gres: str | None, expected: Exactness | None
+) -> None:
+    assert expected == exactness.devices(kube_node, slurm_gres, GPUS).exactness
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ({}, Exactness.COUNTS_ONLY),
+        ({names.CPU_MANAGER_LABEL: "static"}, Exactness.COUNTS_ONLY),
+        (HYBRID, Exactness.COUNTS_ONLY),
+        (STATIC, Exactness.REFUSED),
+    ],
+)
+def test_the_cores_of_a_node(labels: dict[str, str], expected: Exactness) -> None:
+    assert expected == exactness.cores(node(labels)).exactness
+
+
+def test_a_hybrid_node_whose_cpu_manager_is_unknown_says_which_label_is_missing() -> None:
+    assert names.CPU_MANAGER_LABEL in exactness.cores(node(HYBRID)).reason
+    known = {**HYBRID, names.CPU_MANAGER_LABEL: "none"}
+    assert names.CPU_MANAGER_LABEL not in exactness.cores(node(known)).reason
+
+
+@pytest.mark.parametrize(
+    ("kube_node", "slurm_gres", "asked", "is_placed"),
+    [
+        (node(gpu=4), "gpu:4", 2, True),
+        (node(HYBRID, gpu=4), "gpu:4", 0, True),
+        (node(HYBRID, gpu=4), "gpu:4", 2, False),
+        (node(HYBRID, gpu=4), "gpu:4", 4, True),
+        (node(HYBRID, gpu=4), "gpu:8", 4, False),
+        (node(HYBRID, gpu=8), "gpu:4", 4, False),
+        (node(HYBRID, gpu=4), "", 2, True),
+        (node(HYBRID, gpu=4), None, 2, False),
+        (node(HYBRID, gpu=4), None, 4, True),
+        (node(HYBRID, gpu=1), "gpu:1", 1, True),
+        (node(HYBRID, gpu=2, mig=2), "gpu:4", 2, False),
+    ],
+)
+def test_a_pod_gets_devices_of_a_hybrid_node_only_if_no_other_choice_is_possible(
+    kube_node: KubeNodeFacts, slurm_gres: str | None, asked: int, *, is_placed: bool
+) -> None:
+    wanted = placing.demands(**({"nvidia.com/gpu": str(asked)} if asked else {}))
+
+    why = exactness.why_refused(wanted, kube_node, slurm_gres, GPUS)
+
+    assert is_placed is (why == ""), why
+
+
+def pod(cpu: str, *, cpu_limit: str = "", memory_limit: str = "1Gi") -> Demand:
+    limits = {"cpu": cpu_limit or cpu, "memory": memory_limit}
+    return demand.of([Resources({"cpu": cpu, "memory": "1Gi"}, limits)])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "labels", "is_placed"),
+    [
+        (pod("2"), STATIC, False),
+        (pod("2"), HYBRID, True),
+        (pod("2"), {names.CPU_MANAGER_LABEL: "static"}, True),
+        (pod("2", cpu_limit="3"), STATIC, True),
+        (pod("2", memory_limit="2Gi"), STATIC, True),
+        (pod("500m"), STATIC, True),
+        (placing.demands("2"), STATIC, True),
+    ],
+)
+def test_a_guaranteed_pod_keeps_off_a_hybrid_node_whose_kubelet_pins_cores(
+    wanted: Demand, labels: dict[str, str], *, is_placed: bool
+) -> None:
+    why = exactness.why_refused(wanted, node(labels), "", GPUS)
+
+    assert is_placed is (why == ""), why
