@@ -12,7 +12,7 @@ reread when they change.
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from bridge.domain import names
 from bridge.domain.model import gres
@@ -246,11 +246,7 @@ class Controllers(Section):
         default_factory=lambda: dict(gres.USUAL),
         description="Extended resource names and their Slurm GRES.",
     )
-    device_profiles: Annotated[
-        dict[str, Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(:[A-Za-z0-9_.-]+)?$")]],
-        BeforeValidator(settings_values.parse_json),
-        AfterValidator(settings_values.profiles),
-    ] = Field(
+    device_profiles: settings_values.Profiles = Field(
         default_factory=dict,
         description="Which devices of resource claims are which GRES: the selector of a DeviceClass, such as "
         "device.driver == 'gpu.nvidia.com', and the GRES with or without a type; empty: pods with claims are refused.",

@@ -103,6 +103,11 @@ TEXT_OR_TEXTS: Final = WithJsonSchema(
 _SEVERAL: Final = (BeforeValidator(split), Field(min_length=1), TEXT_OR_TEXTS)
 HttpUrls = Annotated[tuple[HttpUrl, ...], *_SEVERAL]
 Hosts = Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], *_SEVERAL]
+Profiles = Annotated[
+    dict[str, Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(:[A-Za-z0-9_.-]+)?$")]],
+    BeforeValidator(parse_json),
+    AfterValidator(profiles),
+]
 Port = Annotated[int, Field(ge=1, le=_MAX_PORT)]
 Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
