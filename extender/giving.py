@@ -11,19 +11,19 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 import structlog
-from bridge.domain.model.claims.asking import Asking, ClaimInHand
-from bridge.domain.model.claims.giving import CannotGive, Gift
-from bridge.domain.model.claims.profiles import Profiles
 
 from bridge.domain.faults import Refused
 from bridge.domain.gang import seating
 from bridge.domain.ids import KubeNode
 from bridge.domain.lifecycle.actions import Assign
+from bridge.domain.model import gres
 from bridge.domain.model.claims import asking, giving, inventory
+from bridge.domain.model.claims.asking import Asking, ClaimInHand
+from bridge.domain.model.claims.giving import CannotGive, Gift
+from bridge.domain.model.claims.profiles import Profiles
 from bridge.domain.model.claims.values import DeviceClass, ResourceClaim, ResourceSlice
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
-from bridge.domain.nodes import spec as node_spec
 from bridge.kube import errors
 from bridge.kube.cache import Cache
 from bridge.kube.claims.resource_claims import ResourceClaims
@@ -91,7 +91,7 @@ class Devices:
         mine = giving.devices(
             giving.portion(given, wanted, _place(action, job)),
             present,
-            node_spec.counted(slurm_node.gres),
+            gres.counted(slurm_node.gres),
         )
         gifts = giving.deal(read, classes, self._profiles, mine)
         pools = {device.pool for gift in gifts for device in gift.devices}
