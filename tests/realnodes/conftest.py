@@ -22,7 +22,6 @@ OPTIONS = Options(
     plain_nodes=1,
     real_nodes=2,
     real_gpus=2,
-    real_dra=4,
     hurried=True,
     settings=("controllers.start_deadline_s=45", 'placement.required_limits=["memory"]'),
 )
