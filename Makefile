@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := bridge webhook extender controllers jobs cluster sandbox benchmarks client exporter deploy docs tests
 
-.PHONY: venv demo test test-fast coverage test-long test-real test-e2e check soak bench fmt docs site manifests lock image release clean
+.PHONY: venv demo test test-fast coverage test-long test-real test-e2e test-releases check soak bench fmt docs site manifests lock image release clean
 
 venv: .venv/ready
 
@@ -25,7 +25,7 @@ test: venv
 	$(BIN)/pytest $(or $(PYTEST_ARGS),--numprocesses $(WORKERS) --dist loadfile)
 
 # What needs no server, in about a minute and a half; without the mutants, which test the tests.
-FAST := $(addprefix tests/,architecture cluster/objects controllers docs domain extender jobs/script jobs/request jobs/admission jobs/identity leading process properties reconcile settings)
+FAST := $(addprefix tests/,architecture cluster/objects controllers docs domain extender jobs/script jobs/request jobs/admission jobs/identity jobs/sylabs leading process properties reconcile settings)
 test-fast: venv
 	$(BIN)/pytest --numprocesses 2 --dist worksteal --ignore tests/properties/test_mutants.py $(FAST) $(PYTEST_ARGS)
 
@@ -47,9 +47,14 @@ test-real: venv
 	$(BIN)/pytest -m "not long" tests/realnodes $(PYTEST_ARGS)
 
 # Kubernetes' own tests on real kubelets, plain and bridged (docs/kubernetes-tests.md, which it writes); needs root.
-# A part of them: make test-e2e E2E_ARGS="--focus Deployment"
+# A part of them: make test-e2e E2E_ARGS="--focus Deployment". In pieces: make test-e2e E2E_ARGS="--minutes 20 --ledger build/e2e.json", again and again
 test-e2e: venv
 	$(BIN)/python -m tests.upstream --page docs/kubernetes-tests.md $(E2E_ARGS)
+
+# The same tests on every release that README names, from the oldest to the newest (docs/releases.md, which it writes); half an hour.
+# One of them: make test-releases RELEASES_ARGS="--only v0.0.43"
+test-releases: venv
+	$(BIN)/python -m tests.releases --page docs/releases.md $(RELEASES_ARGS)
 
 # Inject random faults for an hour, on real servers (docs/reliability.md): make soak SOAK_ARGS="--minutes 5 --histories 20"
 soak: venv

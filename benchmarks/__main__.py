@@ -15,9 +15,9 @@ import typer
 import uvloop
 from rich.console import Console
 
-from benchmarks import micro, profiling, report, results, scenarios
+from benchmarks import apiserver, micro, profiling, report, results, scenarios
 from benchmarks.meter import Meter
-from benchmarks.results import Machine, Micro, Phase, Run, Shape
+from benchmarks.results import Machine, Run, Shape
 from benchmarks.scenarios import Stage
 from bridge.kube.client import KubeClient
 from bridge.kube.errors import KubeError
@@ -77,7 +77,6 @@ def _earlier(path: Path | None, shape: Shape) -> Run | None:
 
 
 def _measure(shape: Shape, profile: Path | None, console: Console) -> Run:
-    machine, began_at = _machine(), SystemClock().now().isoformat(timespec="seconds")
     folder = Path(tempfile.mkdtemp(prefix="slurm-bridge-bench-"))
     folder.chmod(0o755)  # the servers' accounts must be able to enter
 
@@ -90,25 +89,18 @@ def _measure(shape: Shape, profile: Path | None, console: Console) -> Run:
             sandbox = Sandbox.up(folder, scenarios.options(shape), progress=say)
         with sandbox, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             try:
-                phases, alone = runner.run(_stretches(sandbox, shape, profile, say))
+                return runner.run(_stretches(sandbox, shape, profile, say))
             except SandboxError as error:
                 raise SandboxError(f"{error}\n{sandbox.log_tails()}") from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return Run(
-        commit=_commit(),
-        began_at=began_at,
-        machine=machine,
-        shape=shape,
-        phases=phases,
-        micro=alone,
-    )
 
 
 async def _stretches(
     sandbox: Sandbox, shape: Shape, profile: Path | None, say: Callable[[str], None]
-) -> tuple[dict[str, Phase], dict[str, Micro]]:
+) -> Run:
     """Measure everything, one stretch after another."""
+    machine, began_at = _machine(), SystemClock().now().isoformat(timespec="seconds")
 
     def profiled(stretch: str) -> AbstractAsyncContextManager[None]:
         return profiling.profiled(sandbox, profile, stretch) if profile else nullcontext()
@@ -138,8 +130,22 @@ async def _stretches(
             micro.FILTER: await micro.filter_nodes(sandbox, sample),
             micro.CACHES: micro.caches(sample),
         }
+        say("pods one by one")
+        single = await apiserver.singles(stage)
         say(f"a full cluster, and {shape.pods} pods that wait")
-        return {**phases, **lives, **await scenarios.queue(stage)}, alone
+        queued = await scenarios.queue(stage)
+        say("what the API server does for pods, ours and others")
+        return Run(
+            commit=_commit(),
+            began_at=began_at,
+            machine=machine,
+            shape=shape,
+            phases={**phases, **lives, **queued},
+            micro=alone,
+            lives=await apiserver.lives(stage),
+            strangers=await apiserver.strangers(stage),
+            single=single,
+        )
 
 
 def _machine() -> Machine:

@@ -152,7 +152,7 @@ class Pods:
             self._moments[Moment.SENT][name] = time.perf_counter()
             await self._kube.request("POST", self._path, body=bodies[name])
 
-        await _all(create, bodies)
+        await at_once(create, bodies)
 
     async def end(self, named: Collection[str]) -> None:
         """Let their containers end with exit code 0, as soon as KWOK notices."""
@@ -165,7 +165,7 @@ class Pods:
                 "PATCH", f"{self._path}/{name}", body=body, content_type=MERGE_PATCH
             )
 
-        await _all(end, named)
+        await at_once(end, named)
 
     async def delete(self, deadline_s: float = 300) -> None:
         """Delete all of them, and wait until they are gone.
@@ -182,7 +182,7 @@ class Pods:
                     content_type=JSON,
                 )
 
-        await _all(delete, self._moments[Moment.SENT].keys() - self._moments[Moment.GONE].keys())
+        await at_once(delete, self._moments[Moment.SENT].keys() - self._moments[Moment.GONE].keys())
         await self.reached(Moment.GONE, self._moments[Moment.SENT], deadline_s)
 
     async def sample(self, name: str) -> bytes:
@@ -279,7 +279,7 @@ def _manifest(
     return msgspec.Raw(msgspec.json.encode(body))
 
 
-async def _all(do: Callable[[str], Awaitable[None]], named: Iterable[str]) -> None:
+async def at_once(do: Callable[[str], Awaitable[None]], named: Iterable[str]) -> None:
     """Call `do` for each name, some at a time, in order."""
     queue = iter(named)
 

@@ -6,7 +6,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 
 from benchmarks.goals import goals
-from benchmarks.results import Change, Micro, Phase, Run, compare
+from benchmarks.results import ApiWork, Change, Micro, Phase, Run, compare
 
 _PIPE_WIDTH = 140
 _WORTH_TELLING_PERCENT = 5.0
@@ -22,6 +22,7 @@ def show(console: Console, run: Run, before: Run | None) -> None:
         _cpu(run),
         _memory(run),
         _calls(run),
+        _api(run),
         _goals(run, before),
     ]
     if before:
@@ -86,6 +87,21 @@ def _calls(run: Run) -> Table:
         made = [phase.usage.calls.get(name, 0) / phase.pods for phase in run.phases.values()]
         table.add_row(name, *(f"{calls:.2f}" if calls else "" for calls in made))
     return table
+
+
+def _api(run: Run) -> Table:
+    """Return what the API server did: for each pod's life, and for each write of a pod not ours."""
+    table = _table("API server, each", "allocations", "CPU ms", "without our policies", "more")
+    for title, work in run.lives.items():
+        table.add_row(f"whole life, {title}", *_each(work))
+    for title, (without, work) in run.strangers.items():
+        more = 100 * (work.allocations / without.allocations - 1) if without.allocations else 0.0
+        table.add_row(f"not ours, {title}", *_each(work), _each(without)[0], f"{more:+.1f} %")
+    return table
+
+
+def _each(work: ApiWork) -> tuple[str, str]:
+    return f"{work.allocations / work.count:.0f}", f"{1000 * work.cpu_s / work.count:.1f}"
 
 
 def _goals(run: Run, before: Run | None) -> Table:

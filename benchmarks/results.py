@@ -65,6 +65,15 @@ class Micro(msgspec.Struct, frozen=True, kw_only=True):
     """Resident memory, if that is what was measured."""
 
 
+class ApiWork(msgspec.Struct, frozen=True, kw_only=True):
+    """What the API server did for so many pods or requests."""
+
+    count: int
+    allocations: float
+    cpu_s: float
+    took_s: float
+
+
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
     """The machine of the measurement."""
 
@@ -104,6 +113,12 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     shape: Shape
     phases: Mapping[str, Phase]
     micro: Mapping[str, Micro]
+    lives: Mapping[str, ApiWork] = {}
+    """Whole lives, DELETE included, by way; empty in runs of older versions."""
+    strangers: Mapping[str, tuple[ApiWork, ApiWork]] = {}
+    """Writes of pods that are not ours: without our policies, and with them."""
+    single: Spread | None = None
+    """CREATE to bound of single pods on an idle cluster."""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,7 +161,11 @@ def figures(run: Run) -> dict[str, float]:
         found |= _spread_figures(title, micro.spread)
         if micro.memory_mib is not None:
             found[f"{title}: MiB"] = micro.memory_mib
-    return found
+    for title, work in run.lives.items():
+        found[f"API server, {title}: allocations"] = work.allocations / work.count
+    for title, (_, work) in run.strangers.items():
+        found[f"not ours, {title}: allocations"] = work.allocations / work.count
+    return found | _spread_figures("single pods", run.single)
 
 
 def compare(before: Run, now: Run) -> list[Change]:

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 
 import structlog
 
+from bridge.domain.devices import gres
 from bridge.domain.faults import Refused
 from bridge.domain.gang import seating
 from bridge.domain.ids import KubeNode
 from bridge.domain.lifecycle.actions import Assign
-from bridge.domain.model import gres
 from bridge.domain.model.claims import asking, giving, inventory
 from bridge.domain.model.claims.asking import Asking, ClaimInHand
 from bridge.domain.model.claims.giving import CannotGive, Gift

@@ -6,6 +6,7 @@ Where a pod may go, and whether it fits.
 import asyncio
 from collections.abc import Mapping
 
+from bridge.domain.devices import exactness
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
 from bridge.domain.lifecycle.decision import Fit
 from bridge.domain.model import nodes
@@ -13,7 +14,7 @@ from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import NOBODY, BoundPod, Neighbours, Pod
 from bridge.domain.nodes import vacating
-from bridge.domain.request import candidates, exactness, fit
+from bridge.domain.request import candidates, fit
 from bridge.domain.request.candidates import Pool
 from bridge.kube.cache import Cache
 from bridge.process.clock import Clock

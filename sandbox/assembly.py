@@ -19,6 +19,7 @@ from sandbox.instance import Instance
 from sandbox.options import Options
 from sandbox.part import Part
 from sandbox.realnodes import box, dns
+from sandbox.realnodes import slurmd as real_slurmd
 from sandbox.realnodes.network import Network
 
 
@@ -58,7 +59,7 @@ def assemble(
     parts: list[Part] = []
     if options.slurm:
         asset = programs[AssetName.SLURM]
-        slurm.prepare(instance, asset, now)
+        slurm.prepare(instance, asset, now, network)
         if options.accounting:
             accounting.prepare(instance, asset)
             parts += accounting.parts(instance, asset)
@@ -80,12 +81,19 @@ def assemble(
     if options.bridge:
         (instance.bin / "helm").symlink_to(programs[AssetName.HELM].bin / "helm")
         chart.prepare(instance, now)
-        rendered = chart.render(instance, slurm.job_user(programs[AssetName.SLURM]))
+        user, kube_version = (
+            slurm.job_user(programs[AssetName.SLURM]),
+            programs[AssetName.KUBE].version,
+        )
+        rendered = chart.render(instance, user, kube_version)
         parts += services.parts(instance, programs[AssetName.KUBE].bin, rendered)
     if network is not None:
         kube, node = programs[AssetName.KUBE], programs[AssetName.NODE]
         box.prepare(instance, kube, node, network, now)
-        parts += box.parts(instance, kube, node, network)
+        daemons = programs[AssetName.SLURM] if options.hybrid else None
+        if daemons is not None:
+            real_slurmd.prepare(instance, daemons, network)
+        parts += box.parts(instance, kube, node, network, daemons)
         if options.dns:
             dns.prepare(instance, network, now)
             parts.append(dns.part(instance, programs[AssetName.COREDNS], network))

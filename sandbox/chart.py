@@ -9,6 +9,7 @@ own certificates.
 import copy
 import json
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -29,6 +30,8 @@ RELEASE = "slurm-bridge"
 BATCH_USER = nss.PEOPLE[0]
 """Whose the administrator's SlurmJobs are in a sandbox with compute nodes."""
 _TIMEOUT_S = 60
+_KNOWS_BACKOFF_GATE = 33
+"""The minor version of Kubernetes from which on kube-scheduler starts with the chart's gate."""
 _HURRIED: dict[str, dict[str, float]] = {
     "controllers": {"node_interval_s": 1, "orphan_interval_s": 2, "self_test_interval_s": 10},
     "leader_election": {"lease_duration_s": 4, "renew_deadline_s": 3, "retry_period_s": 0.5},
@@ -68,8 +71,13 @@ def _write_pair(folder: Path, pair: pki.Pair, trusted: pki.Pair) -> None:
     write_private(folder / "ca.crt", trusted.certificate, owner)
 
 
-def render(instance: Instance, user: Identity) -> Rendered:
-    """Render the manifests with helm, for placeholders that run as `user`.
+def render(instance: Instance, user: Identity, kube_version: str) -> Rendered:
+    """Render the manifests with helm.
+
+    Args:
+        instance: the sandbox.
+        user: the account that placeholders run as.
+        kube_version: of the API server, such as `1.36.4`.
 
     Raises:
         SandboxError: helm failed, or there is no chart.
@@ -77,8 +85,8 @@ def render(instance: Instance, user: Identity) -> Rendered:
     if not CHART.is_dir():
         raise SandboxError(f"no chart in {CHART}: run the sandbox from a checkout of the project")
     values = instance.bridge / "values.json"
-    values.write_text(json.dumps(_values(instance, user), indent=2))
-    where = ("--namespace", NAMESPACE, "--values", str(values))
+    values.write_text(json.dumps(_values(instance, user, kube_version), indent=2))
+    where = ("--namespace", NAMESPACE, "--values", str(values), "--kube-version", kube_version)
     manifests = _run(instance, "helm", "template", RELEASE, str(CHART), *where)
     _manifests(instance).write_text(manifests)
     objects = [document for document in yaml.safe_load_all(manifests) if document]
@@ -130,7 +138,14 @@ def credentials(instance: Instance, component: str) -> Path:
     )
 
 
-def _values(instance: Instance, user: Identity) -> dict[str, Any]:
+def gates(wanted: Iterable[str], kube_version: str) -> dict[str, bool | None]:
+    """Return the chart's scheduler.featureGates; None takes a default away that the version lacks."""
+    minor = int(kube_version.split(".")[1])
+    unknown = {} if minor >= _KNOWS_BACKOFF_GATE else {"SchedulerPopFromBackoffQ": None}
+    return {**unknown, **dict.fromkeys(wanted, True)}
+
+
+def _values(instance: Instance, user: Identity, kube_version: str) -> dict[str, Any]:
     bridge = instance.bridge
     certificate = (bridge / "serving-ca.crt").read_text()
     values: dict[str, Any] = {
@@ -159,7 +174,7 @@ def _values(instance: Instance, user: Identity) -> dict[str, Any]:
             "kubeconfig": str(bridge / "scheduler" / "kubeconfig"),
             "tlsDirectory": str(bridge / "scheduler"),
             "leaderElect": instance.options.audit,  # not needed by a single instance, but its lease would go untested
-            "featureGates": dict.fromkeys(instance.options.feature_gates, True),
+            "featureGates": gates(instance.options.feature_gates, kube_version),
         },
     }
     if instance.options.compute:

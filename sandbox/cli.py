@@ -75,9 +75,16 @@ def up(
         int, typer.Option(min=0, help="Nodes that run batch scripts; SlurmJobs; needs root.")
     ] = 0,
     hybrid: Annotated[
-        bool, typer.Option(help="One additional node with a real slurmd; needs root.")
+        bool,
+        typer.Option(help="A slurmd on every real node, or on one more simulated one; needs root."),
     ] = False,
+    hybrid_gpus: Annotated[
+        int, typer.Option(min=0, help="Fake GPUs of that node, in both systems.")
+    ] = 0,
     audit: Annotated[bool, typer.Option(help="Log the API requests of service accounts.")] = False,
+    data_parser: Annotated[
+        str, typer.Option(help="The only one of slurmrestd, such as v0.0.43.", show_default="all")
+    ] = "",
     kubernetes: Annotated[bool, typer.Option(help="Run the Kubernetes side.")] = True,
     slurm: Annotated[bool, typer.Option(help="Run the Slurm side.")] = True,
     feature_gate: Annotated[
@@ -109,12 +116,14 @@ def up(
         accounting=accounting and slurm,
         bridge=bridge and kubernetes and slurm,
         hybrid=hybrid and slurm,
+        hybrid_gpus=hybrid_gpus,
         compute=compute if slurm else 0,
         real_nodes=real_nodes if kubernetes else 0,
         real_memory_mib=real_memory_mib,
         real_gpus=real_gpus,
         real_dra=real_dra,
         real_network=real_network,
+        data_parser=data_parser,
         dns=dns and kubernetes,
         audit=audit,
         nodes=nodes,

@@ -287,12 +287,13 @@ def flags(options: Options) -> tuple[str, ...]:
     switches = ("kubernetes", "slurm", "accounting", "bridge", "hybrid", "hurried", "audit", "dns")
     numbers = (
         *("nodes", "plain_nodes", "node_cpus", "node_memory_mib", "node_gpus"),
-        *("real_nodes", "real_memory_mib", "real_gpus", "real_dra", "compute"),
+        *("real_nodes", "real_memory_mib", "real_gpus", "real_dra", "hybrid_gpus", "compute"),
     )
     return (
         *(f"--{name}" if getattr(options, name) else f"--no-{name}" for name in switches),
         *(f"--{name.replace('_', '-')}={getattr(options, name)}" for name in numbers),
         f"--real-network={options.real_network}",
+        f"--data-parser={options.data_parser}",
         f"--workloads={','.join(options.workloads)}",
         *(f"--set={setting}" for setting in options.settings),
         *(f"--feature-gate={gate}" for gate in options.feature_gates),

@@ -78,7 +78,7 @@ def _create_nodes(instance: Instance) -> None:
     with Api(instance.kubeconfig) as api:
         for name in options.node_names:
             api.create("/api/v1/nodes", _slurm_node(instance, name))
-        if options.hybrid:
+        if options.hybrid_name:
             api.create("/api/v1/nodes", _hybrid_node(instance))
         for name in options.plain_node_names:
             api.create("/api/v1/nodes", _node(name, size=_size(instance)))
@@ -107,9 +107,11 @@ def _slurm_node(instance: Instance, name: str) -> dict[str, object]:
 
 
 def _hybrid_node(instance: Instance) -> dict[str, object]:
+    count = instance.options.hybrid_gpus
+    devices = {GPU_RESOURCE: str(count)} if count else {}
     return _node(
         instance.options.hybrid_name,
-        size=_size(instance),
+        size={**_size(instance), **devices},
         labels={names.HYBRID_NODE_LABEL: "true"},
     )
 

@@ -30,8 +30,8 @@ def available(libraries: Path | None) -> bool:
     return libraries is not None and (libraries / _LIBRARY).exists()
 
 
-def prepare(folder: Path) -> None:
-    """Write the files into `folder`."""
+def prepare(folder: Path, hosts: Iterable[str] = ()) -> None:
+    """Write the files into `folder`, with further lines of hosts."""
     known = (
         identity.ROOT,
         identity.caller(),
@@ -44,7 +44,7 @@ def prepare(folder: Path) -> None:
     group = (f"{who.name}:x:{who.gid}:" for who in known)
     _write(folder / "passwd", _merged(Path("/etc/passwd"), passwd))
     _write(folder / "group", _merged(Path("/etc/group"), group))
-    _write(folder / "hosts", (f"127.0.0.1 {socket.gethostname()} localhost",))
+    _write(folder / "hosts", (f"127.0.0.1 {socket.gethostname()} localhost", *hosts))
 
 
 def environment(folder: Path, libraries: Path | None) -> dict[str, str]:

@@ -13,6 +13,8 @@ class Options:
     """slurmctld and slurmrestd."""
     accounting: bool = False
     """mariadb and slurmdbd too: enables sacct, accounts and limits."""
+    data_parser: str = ""
+    """The only data parser that slurmrestd shall have, such as `v0.0.43`: it then answers as an older release; default: all."""
     bridge: bool = True
     """Webhook, extender, controllers and the bridge's scheduler, from `deploy/chart`; needs both clusters."""
     nodes: int = 4
@@ -34,7 +36,9 @@ class Options:
     real_network: str = ""
     """The /16 of real nodes and their pods; default: a free one."""
     hybrid: bool = False
-    """One more node, with a slurmd as well as a kubelet; needs root."""
+    """Slurm daemons beside kubelets: on every real node, or on one more simulated one; needs root."""
+    hybrid_gpus: int = 0
+    """Fake GPUs of that one more node, the same in slurmd's gres.conf and in Kubernetes."""
     compute: int = 0
     """Nodes with a slurmd that Kubernetes does not know: compute-0 …; they run batch scripts, and need root."""
     node_cpus: int = 8
@@ -76,10 +80,20 @@ class Options:
 
     @property
     def slurmd_names(self) -> tuple[str, ...]:
-        """The names of all nodes with a slurmd."""
-        return (*((self.hybrid_name,) if self.hybrid else ()), *self.compute_names)
+        """The names of all nodes whose slurmd runs on this host: not of real ones."""
+        return (*filter(None, (self.hybrid_name,)), *self.compute_names)
+
+    @property
+    def runs_jobs(self) -> bool:
+        """Whether any node has a slurmd."""
+        return self.hybrid or self.compute > 0
 
     @property
     def hybrid_name(self) -> str:
-        """The name of the node with a slurmd, the same in both clusters."""
-        return "hybrid-0"
+        """The name of the simulated node with a slurmd, the same in both clusters; "" for none."""
+        return "hybrid-0" if self.hybrid and not self.real_nodes else ""
+
+    @property
+    def hybrid_real_names(self) -> tuple[str, ...]:
+        """The names of the real nodes with a slurmd: all or none."""
+        return self.real_node_names if self.hybrid else ()

@@ -13,6 +13,8 @@ from sandbox.errors import SandboxError
 from sandbox.identity import Identity
 from sandbox.instance import Instance, make_folder, write_private
 from sandbox.part import Part
+from sandbox.realnodes import slurmd as real_slurmd
+from sandbox.realnodes.network import Network
 
 COMMANDS = (
     "sacct",
@@ -27,7 +29,9 @@ COMMANDS = (
 )
 
 
-def prepare(instance: Instance, asset: Asset, now: datetime) -> None:
+def prepare(
+    instance: Instance, asset: Asset, now: datetime, network: Network | None = None
+) -> None:
     """Create keys, configuration files, folders and the commands in `bin`."""
     user = identity.servers()
     folder = make_folder(instance.slurm, user)
@@ -35,7 +39,7 @@ def prepare(instance: Instance, asset: Asset, now: datetime) -> None:
         make_folder(folder / name, user)
     write_private(folder / "slurm.key", secrets.token_bytes(1024), user)
     write_private(folder / "jwt.key", secrets.token_bytes(32), user)
-    text = slurm_conf.slurm_conf(instance, user=user, unpacked=unpacked(asset))
+    text = slurm_conf.slurm_conf(instance, user=user, unpacked=unpacked(asset), network=network)
     instance.slurm_conf.write_text(text)
     # slurmrestd refuses to be SlurmUser; if everything has one uid, it is told another SlurmUser.
     _rest_conf(instance).write_text(
@@ -43,7 +47,7 @@ def prepare(instance: Instance, asset: Asset, now: datetime) -> None:
     )
     token = slurm_rest.token(instance, identity.ROOT.name, now)
     write_private(slurm_rest.token_file(instance), token)
-    nss.prepare(folder)
+    nss.prepare(folder, real_slurmd.hosts(instance, network))
     env = nss.environment(folder, libraries(asset))
     for name in COMMANDS:
         _write_command(instance.bin / name, asset.bin / name, env)
@@ -80,6 +84,7 @@ def _slurmrestd(instance: Instance, asset: Asset) -> Part:
             *("-f", str(conf)),
             *("-a", "rest_auth/jwt"),
             *("-t", "8"),
+            *(("-d", parser) if (parser := instance.options.data_parser) else ()),
             f"127.0.0.1:{instance.ports['slurmrestd']}",
         ),
         env={

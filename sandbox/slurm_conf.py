@@ -5,11 +5,16 @@ The settings the bridge recommends, and what loopback needs.
 Sources: slurm.conf(5), slurmdbd.conf(5); what was measured about each is in docs/architecture.md.
 """
 
+import os
 import socket
+from collections.abc import Iterator
+from pathlib import Path
 
 from sandbox import identity
 from sandbox.identity import Identity
 from sandbox.instance import Instance
+from sandbox.realnodes.configuration import allocatable_mib
+from sandbox.realnodes.network import Network
 
 CLUSTER = "sandbox"
 PARTITION = "slurm-bridge"
@@ -31,13 +36,16 @@ AuthAltParameters=jwt_key={instance.slurm / "jwt.key"}
 """
 
 
-def slurm_conf(instance: Instance, *, user: Identity, unpacked: str) -> str:
+def slurm_conf(
+    instance: Instance, *, user: Identity, unpacked: str, network: Network | None = None
+) -> str:
     """Return the cluster's configuration.
 
     Args:
         instance: gives ports and folders.
         user: SlurmUser.
         unpacked: settings for programs that are not installed.
+        network: of the real nodes, if there are any.
     """
     folder, ports = instance.slurm, instance.ports
     return f"""\
@@ -46,7 +54,7 @@ SlurmctldHost={socket.gethostname()}(127.0.0.1)
 SlurmctldPort={ports["slurmctld"]}
 SlurmdPort={ports["slurmd"]}
 SlurmUser={user.name}
-SlurmdUser={identity.caller().name if instance.options.slurmd_names else user.name}
+SlurmdUser={identity.caller().name if instance.options.runs_jobs else user.name}
 {authentication(instance)}CredType=cred/slurm
 {unpacked}StateSaveLocation={folder / "state"}
 SlurmctldPidFile={folder / "run" / "slurmctld.pid"}
@@ -70,7 +78,7 @@ SelectTypeParameters=CR_Core_Memory
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1,default_queue_depth=10000,sched_max_job_start=0
 
 {_accounting(instance)}
-{_with_slurmd(instance)}NodeSet={PARTITION} Feature={PARTITION}
+{_with_slurmd(instance, network)}NodeSet={PARTITION} Feature={PARTITION}
 {_partitions(instance)}"""
 
 
@@ -91,30 +99,55 @@ StorageLoc=slurm_acct
 """
 
 
-def _with_slurmd(instance: Instance) -> str:
+def gres_conf(instance: Instance) -> str:
+    """Return the slurmds' gres.conf: files that stand for the hybrid node's devices."""
+    count, node = instance.options.hybrid_gpus, instance.options.hybrid_name
+    if not count or not node:
+        return ""
+    return f"NodeName={node} Name=gpu File={device(instance)}[0-{count - 1}]\n"
+
+
+def device(instance: Instance) -> Path:
+    """Return the path of that node's devices, without their index."""
+    return instance.slurm / "spool" / "gpu"
+
+
+def _with_slurmd(instance: Instance, network: Network | None) -> str:
     """Return the lines for the nodes with a slurmd.
 
     The configured resources count, not this machine's.
     """
     options = instance.options
-    if not options.slurmd_names:
+    if not options.runs_jobs:
         return ""
     size = f"Sockets=1 CoresPerSocket={options.node_cpus} ThreadsPerCore=1 RealMemory={options.node_memory_mib}"
     where = f"NodeHostname={socket.gethostname()} NodeAddr=127.0.0.1"
+    gres = {options.hybrid_name: f" Gres=gpu:{options.hybrid_gpus}"} if options.hybrid_gpus else {}
     lines = (
-        f"NodeName={name} {where} Port={instance.ports[name if name in instance.ports else 'slurmd']} {size} State=UNKNOWN\n"
+        f"NodeName={name} {where} Port={instance.ports[name if name in instance.ports else 'slurmd']} {size}{gres.get(name, '')} State=UNKNOWN\n"
         for name in options.slurmd_names
     )
     return f"""\
 SlurmdParameters=config_overrides
 SlurmdSpoolDir={instance.slurm / "spool" / "%n"}
 SlurmdPidFile={instance.slurm / "spool" / "%n" / "slurmd.pid"}
-{"".join(lines)}"""
+{"".join((*lines, *_in_boxes(instance, network)))}"""
+
+
+def _in_boxes(instance: Instance, network: Network | None) -> Iterator[str]:
+    if network is None:
+        return
+    cores = f"Sockets=1 CoresPerSocket={os.cpu_count() or 1} ThreadsPerCore=1"
+    memory = f"RealMemory={allocatable_mib(instance.options.real_memory_mib)}"
+    for index, name in enumerate(instance.options.hybrid_real_names):
+        where = f"NodeHostname={name} NodeAddr={network.address(index)}"
+        yield f"NodeName={name} {where} {cores} {memory} State=UNKNOWN\n"
 
 
 def _partitions(instance: Instance) -> str:
     options = instance.options
-    nodes = ",".join((PARTITION, *((options.hybrid_name,) if options.hybrid else ())))
+    hybrid = filter(None, (options.hybrid_name, *options.hybrid_real_names))
+    nodes = ",".join((PARTITION, *hybrid))
     usual = "NO" if options.compute else "YES"
     lines = [f"PartitionName={PARTITION} Nodes={nodes} Default={usual} MaxTime=INFINITE State=UP\n"]
     if options.compute:

@@ -36,7 +36,11 @@ def credentials(instance: Instance) -> dict[str, str]:
 
 def diagnostics_url(instance: Instance) -> str:
     """Return a URL that answers 200 once slurmctld, slurmdbd and slurmrestd are connected."""
-    return f"{instance.url('slurmrestd')}/slurm/{API}/diag/"
+    return f"{instance.url('slurmrestd')}/slurm/{_api(instance)}/diag/"
+
+
+def _api(instance: Instance) -> str:
+    return instance.options.data_parser or API
 
 
 def create_nodes(instance: Instance) -> None:
@@ -46,7 +50,9 @@ def create_nodes(instance: Instance) -> None:
         SandboxError: Slurm refused.
     """
     for name in instance.options.node_names:
-        _post(instance, f"slurm/{API}/new/node/", {"node_conf": _node_conf(instance, name)})
+        _post(
+            instance, f"slurm/{_api(instance)}/new/node/", {"node_conf": _node_conf(instance, name)}
+        )
 
 
 def create_associations(instance: Instance) -> None:
@@ -61,12 +67,12 @@ def create_associations(instance: Instance) -> None:
     about = {"description": "jobs of the bridge", "organization": "sandbox"}
     _post(
         instance,
-        f"slurmdb/{API}/accounts_association/",
+        f"slurmdb/{_api(instance)}/accounts_association/",
         {"association_condition": where, "account": about},
     )
     _post(
         instance,
-        f"slurmdb/{API}/users_association/",
+        f"slurmdb/{_api(instance)}/users_association/",
         {"association_condition": {**where, "users": people}, "user": {"defaultaccount": account}},
     )
 

@@ -14,7 +14,7 @@ import signal
 from functools import partial
 from pathlib import Path
 
-from sandbox import identity, nss, probes, slurm
+from sandbox import identity, nss, probes, slurm, slurm_conf
 from sandbox.assets import Asset
 from sandbox.errors import SandboxError
 from sandbox.instance import Instance, make_folder
@@ -66,6 +66,9 @@ def prepare(instance: Instance, asset: Asset) -> None:
     text = text.replace("AuthInfo=disable_sack\n", "")
     _conf(instance).write_text(f"{text}DebugFlags=NO_CONF_HASH\n")
     (_conf(instance).parent / "cgroup.conf").write_text("CgroupPlugin=disabled\n")
+    (_conf(instance).parent / "gres.conf").write_text(slurm_conf.gres_conf(instance))
+    for index in range(instance.options.hybrid_gpus):
+        Path(f"{slurm_conf.device(instance)}{index}").touch()
     make_folder(_commands(instance), identity.ROOT)
     for name in COMMANDS:
         if (asset.bin / name).exists():
@@ -77,7 +80,7 @@ def prepare(instance: Instance, asset: Asset) -> None:
 def parts(instance: Instance, asset: Asset) -> tuple[Part, ...]:
     """Return the slurmds; a node's part has the node's name, but the hybrid one's is called slurmd."""
     options = instance.options
-    hybrid = (_part(instance, asset, "slurmd", options.hybrid_name),) if options.hybrid else ()
+    hybrid = (_part(instance, asset, "slurmd", options.hybrid_name),) if options.hybrid_name else ()
     return (*hybrid, *(_part(instance, asset, name, name) for name in options.compute_names))
 
 

@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,6 +22,8 @@ from sandbox.client import Sandbox
 from sandbox.options import Options
 
 T = TypeVar("T")
+DATA_PARSER = "TEST_DATA_PARSER"
+"""The environment variable by which `make test-releases` gives slurmrestd a single data parser."""
 SERVICES = ("webhook", "extender", "controllers")
 """Our programs, as the sandbox calls them."""
 _POLL_S, _SLOWEST_POLL_S = 0.05, 0.25
@@ -43,6 +46,7 @@ def running_sandbox(options: Options) -> Iterator[Sandbox]:
 
     Without its programs the test is skipped only if nobody can expect them: SANDBOX_OFFLINE=1 forbids to fetch any.
     """
+    options = replace(options, data_parser=os.environ.get(DATA_PARSER, ""))
     absent = [
         str(a.reason) for a in assets.where(needed(options)).values() if isinstance(a, Absent)
     ]

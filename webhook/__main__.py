@@ -45,8 +45,7 @@ async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> No
         scheduler_name=configured.scheduler_name,
         tracks_fields=configured.webhook.track_fields,
     )
-    reviewers = (pods, *_of_slurm_jobs(configured, policy, clock))
-    webhook = app.create(*reviewers, metrics=metrics)
+    webhook = app.create(pods, *_of_slurm_jobs(configured, policy, clock), metrics=metrics)
 
     async def serve_health(stop: asyncio.Event) -> None:
         await health.run(state, metrics, bind(configured.health.listen), stop=stop)
@@ -66,17 +65,13 @@ async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> No
 
 def _of_slurm_jobs(configured: Settings, policy: PolicyFile, clock: Clock) -> Iterator[Reviewer]:
     if configured.slurm_jobs.enabled:
-        # sbatch's grammar, which pods do not need
-        from jobs.sylabs.job import KINDS, SylabsResource  # noqa: PLC0415
-        from jobs.sylabs.site import SylabsSite  # noqa: PLC0415
-        from webhook.slurmjobs import SlurmJobReviewer  # noqa: PLC0415
+        from webhook.slurmjobs import SlurmJobReviewer, translated  # noqa: PLC0415  # sbatch's grammar, which pods do not need
 
         zone = slurm_jobs.zone(configured.slurm_jobs.time_zone)
         yield SlurmJobReviewer(lambda: policy.current, clock, zone)
-        sylabs = configured.sylabs
-        site = SylabsSite(constraints=sylabs.constraints, ssh_rules=sylabs.ssh_rules)
-        for kind in KINDS if sylabs.enabled else ():
-            yield SlurmJobReviewer(lambda: policy.current, clock, zone, SylabsResource(kind, site))
+        if configured.sylabs.enabled:
+            for resource in translated(configured.sylabs):
+                yield SlurmJobReviewer(lambda: policy.current, clock, zone, resource)
 
 
 def _defaults(configured: Settings) -> Defaults:

@@ -1,9 +1,10 @@
 """The webhook's HTTP side.
 
-`POST /mutate` and `POST /validate`, called by kube-apiserver when a pod or a SlurmJob is created.
-
-There are two calls because the second sees what other webhooks have made of the object in between.
-Both are answered from the request alone: no other server is asked, no state is kept.
+`POST /mutate` is called by kube-apiserver when a pod is created: it is handed over, or refused with
+all that is wrong. In two calls, if the chart says so, `POST /hand-over` refuses nothing and
+`POST /validate` sees what other webhooks have made of the pod in between. SlurmJobs always take two
+calls, `/mutate` and `/validate`. All are answered from the request alone: no other server is asked,
+no state is kept.
 """
 
 import time
@@ -50,11 +51,23 @@ class PodReviewer:
         self._scheduler_name = scheduler_name
         self._tracks_fields = tracks_fields
 
-    def mutate(self, review: wire.Review) -> Reviewed:
-        """Hand the pod to Slurm."""
+    def hand_over(self, review: wire.Review) -> Reviewed:
+        """Hand the pod to Slurm, whatever is wrong with it."""
         pod = wire.draft(review)
         verdict = admission.mutate(
             pod, self._policy(), self._scheduler_name, tracks_fields=self._tracks_fields
+        )
+        return Reviewed(name=f"{pod.namespace}/{pod.name}", verdict=verdict)
+
+    def mutate(self, review: wire.Review) -> Reviewed:
+        """Return everything that is wrong with the pod, else hand it to Slurm."""
+        pod = wire.draft(review)
+        verdict = admission.admit(
+            pod,
+            self._defaults,
+            self._policy(),
+            self._scheduler_name,
+            tracks_fields=self._tracks_fields,
         )
         return Reviewed(name=f"{pod.namespace}/{pod.name}", verdict=verdict)
 
@@ -65,12 +78,16 @@ class PodReviewer:
         return Reviewed(name=f"{pod.namespace}/{pod.name}", verdict=verdict)
 
 
-def create(*reviewers: Reviewer, metrics: Metrics) -> FastAPI:
+def create(pods: PodReviewer, *others: Reviewer, metrics: Metrics) -> FastAPI:
     """Build the ASGI application; what none of the reviewers is for, passes."""
-    known = {reviewer.created: reviewer for reviewer in reviewers}
+    known: dict[str, Reviewer] = {reviewer.created: reviewer for reviewer in (pods, *others)}
+    only_pods: dict[str, Reviewer] = {pods.created: pods}
 
     async def mutate(request: Request) -> Response:
         return await _answer(request, known, lambda reviewer: reviewer.mutate, metrics)
+
+    async def hand_over(request: Request) -> Response:
+        return await _answer(request, only_pods, lambda _: pods.hand_over, metrics)
 
     async def validate(request: Request) -> Response:
         return await _answer(request, known, lambda reviewer: reviewer.validate, metrics)
@@ -78,6 +95,7 @@ def create(*reviewers: Reviewer, metrics: Metrics) -> FastAPI:
     app = FastAPI(title="slurm-bridge webhook", docs_url=None, redoc_url=None, openapi_url=None)
     # Plain routes: resolving dependencies and parsing the body took two fifths of a call's CPU.
     app.add_route("/mutate", mutate, methods=["POST"])
+    app.add_route("/hand-over", hand_over, methods=["POST"])
     app.add_route("/validate", validate, methods=["POST"])
     return app
 

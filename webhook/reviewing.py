@@ -35,7 +35,7 @@ class Reviewer(Protocol):
         """What an object is called in the log."""
 
     def mutate(self, review: wire.Review) -> Reviewed:
-        """Return what is written on the object."""
+        """Return what is written on the object; if it is refused already, why."""
 
     def validate(self, review: wire.Review) -> Reviewed:
         """Return what is wrong with the object."""

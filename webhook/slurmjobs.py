@@ -1,6 +1,6 @@
 """Reviews of SlurmJobs, and of what becomes one: `jobs.admission`, to and from the admission API."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import tzinfo
 from typing import TypeVar
 
@@ -8,11 +8,13 @@ import msgspec
 
 from bridge.domain.request.rules import Policy
 from bridge.process.clock import Clock
+from bridge.settings.sylabs import SylabsSection
 from jobs.admission import foreign
 from jobs.admission import review as admission
 from jobs.objects import slurmjob
 from jobs.objects.slurmjob import JobResource
-from jobs.sylabs.job import TranslatedJob
+from jobs.sylabs.job import KINDS, SylabsResource, TranslatedJob
+from jobs.sylabs.site import SylabsSite
 from webhook import wire
 from webhook.reviewing import Reviewed
 
@@ -58,6 +60,12 @@ class SlurmJobReviewer:
         else:
             verdict = admission.validate(job, review.requester, self._policy(), now)
         return Reviewed(name=metadata.full_name, verdict=verdict)
+
+
+def translated(configured: SylabsSection) -> Iterator[JobResource]:
+    """Yield the resources of old manifests."""
+    site = SylabsSite(constraints=configured.constraints, ssh_rules=configured.ssh_rules)
+    yield from (SylabsResource(kind, site) for kind in KINDS)
 
 
 def _read(review: wire.Review, read: Callable[[bytes], T]) -> T:

@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 from rich.text import Text
 
-from bridge.commands import access, examine_kubelets, examine_slurm, output, resolving
+from bridge.commands import access, examine_slurm, output, resolving
 from bridge.commands.access import Access
 from bridge.commands.examine_kube import KubeExaminer
 from bridge.commands.options import FormatOption, ReleaseNamespace, Way
@@ -17,7 +17,6 @@ from bridge.domain import names
 from bridge.domain.diagnosis.doctor import between, findings, kube, slurm
 from bridge.domain.diagnosis.doctor.between import BothFacts
 from bridge.domain.diagnosis.doctor.findings import Finding, Severity
-from bridge.domain.model.nodes import is_hybrid
 
 FAULTY = 2
 """Exit code."""
@@ -68,9 +67,7 @@ async def _examine(opened: Access, way: Way, release: str) -> Sequence[Finding]:
         slurm_nodes=slurm_nodes,
         cluster=kubernetes.cluster,
         gpu_resources=kubernetes.settings.controllers.gpu_resources,
-        cpu_managers=await examine_kubelets.cpu_managers(
-            opened.kube, [node.name for node in kubernetes.nodes if is_hybrid(node)]
-        ),
+        cpu_managers=kubernetes.cpu_managers,
     )
     return [
         *findings.report(kube.CHECKS, kubernetes.facts),

@@ -13,8 +13,8 @@ from bridge.commands.installation import OURS, Installation, config_map, exclude
 from bridge.domain import names
 from bridge.domain.diagnosis.doctor.kube import PROGRAMS, KubeFacts
 from bridge.domain.diagnosis.doctor.rights import RIGHTS, Right
-from bridge.domain.ids import ClusterId
-from bridge.domain.model.nodes import KubeNodeFacts
+from bridge.domain.ids import ClusterId, KubeNode
+from bridge.domain.model.nodes import KubeNodeFacts, is_hybrid
 from bridge.domain.observation import clocks
 from bridge.kube import decode, lists, paths
 from bridge.kube.client import KubeClient
@@ -26,6 +26,21 @@ T = TypeVar("T")
 
 _DRY_RUN = {"dryRun": "All"}
 
+_MOST_KUBELETS = 50
+"""Each that is dead costs a time-out, all of them at once."""
+
+
+class _KubeletConfig(msgspec.Struct, rename="camel"):
+    """`kubelet.config.k8s.io/v1beta1 KubeletConfiguration`."""
+
+    cpu_manager_policy: str = "none"
+
+
+class _Configz(msgspec.Struct):
+    """The answer of a kubelet's `/configz`."""
+
+    kubeletconfig: _KubeletConfig
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeExamined:
@@ -36,6 +51,8 @@ class KubeExamined:
     """The defaults if they may not be read or are invalid."""
     nodes: Sequence[KubeNodeFacts]
     cluster: ClusterId | None
+    cpu_managers: Mapping[KubeNode, str]
+    """The CPU manager policy of each hybrid node's kubelet that may be asked and answers."""
 
 
 class KubeExaminer:
@@ -92,6 +109,7 @@ class KubeExaminer:
             settings=settings,
             nodes=nodes,
             cluster=installed.cluster,
+            cpu_managers=await self._cpu_managers(nodes),
         )
 
     # -- what the chart installed -----------------------------------------------------------------
@@ -106,13 +124,16 @@ class KubeExaminer:
     async def _webhooks(self) -> frozenset[str]:
         """Return the webhooks found.
 
-        A policy may mutate instead of one (`admission.mutate: policy`).
+        A policy may mutate instead of one (`admission.mutate: policy`), and one may validate, too
+        (`admission.calls: one`).
         """
         group = "admissionregistration.k8s.io/v1"
-        found = {
-            kind: bool(await self._ours(group, f"{kind}webhookconfigurations"))
+        there = {
+            kind: await self._ours(group, f"{kind}webhookconfigurations")
             for kind in ("mutating", "validating")
         }
+        found = {kind: bool(those) for kind, those in there.items()}
+        found["validating"] |= any(map(_does_both, there["mutating"]))
         if not found["mutating"]:
             policies = self._ours(group, "mutatingadmissionpolicies")
             found["mutating"] = bool(await self._readable(policies))
@@ -206,6 +227,11 @@ class KubeExaminer:
             ages[program] = max(age_s - spec["leaseDurationSeconds"], 0.0)
         return ages
 
+    async def _cpu_managers(self, nodes: Sequence[KubeNodeFacts]) -> Mapping[KubeNode, str]:
+        hybrid = [node.name for node in nodes if is_hybrid(node)][:_MOST_KUBELETS]
+        answers = await gather(*(cpu_manager(self._client, name) for name in hybrid))
+        return {name: found for name, found in zip(hybrid, answers, strict=True) if found}
+
     # -- rights, and the rest ---------------------------------------------------------------------
 
     async def _denied(self) -> Sequence[str]:
@@ -248,7 +274,24 @@ class KubeExaminer:
         return msgspec.json.decode(await self._client.request("GET", path, params=params))
 
 
+async def cpu_manager(client: KubeClient, name: KubeNode) -> str:
+    """Return the CPU manager policy of a node's kubelet; "" if it may not be asked or does not answer."""
+    try:
+        path = f"{paths.collection('v1', 'nodes')}{paths.of(name)}/proxy/configz"
+        body = await client.request("GET", path)
+        return msgspec.json.decode(body, type=_Configz).kubeletconfig.cpu_manager_policy
+    except (KubeError, msgspec.MsgspecError):
+        return ""
+
+
 def _tolerates(toleration: Json) -> bool:
     """Return whether it tolerates the managed-node taint, as policy `daemonsets` judges it."""
     is_ours = toleration.get("key", "") in ("", names.MANAGED_NODE_TAINT)
     return is_ours and toleration.get("effect", "") in ("", "NoSchedule", "NoExecute")
+
+
+def _does_both(configuration: Json) -> bool:
+    """Return whether this mutating configuration validates pods, too: it is asked again after others."""
+    return any(
+        hook.get("reinvocationPolicy") == "IfNeeded" for hook in configuration.get("webhooks", ())
+    )

@@ -16,6 +16,7 @@ _MODULES = {
     "doctor": "bridge.commands.doctor",
     "take-over": "bridge.commands.takeover",
     "submit": "bridge.commands.batch.submit",
+    "logs": "bridge.commands.batch.logs",
 }
 """What implements each command. A module is imported only for its own command or for all of them:
 most of what one costs is importing what it needs.

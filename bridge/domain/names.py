@@ -40,6 +40,10 @@ WHEN_LOST_ANNOTATION = "slurm-bridge.dev/when-lost"
 """Pod annotation: an operator's decision when nobody knows whether a lost placeholder had ended,
 `restore` or `let-go`."""
 
+INVENTORY_ANNOTATION = "slurm-bridge.dev/sylabs-inventory"
+"""Node annotation: JSON, which labels and capacities we have written there of ConfigMap
+`slurm-config` (`jobs.sylabs.inventory`)."""
+
 EVICT_UNTIL_ANNOTATION = "slurm-bridge.dev/evict-until"
 """On our own namespace, set by an operator: until then any number of pods may be evicted at
 once."""
@@ -50,8 +54,22 @@ GATE = "slurm-bridge.dev/placement"
 FINALIZER = "slurm-bridge.dev/placeholder"
 """Pod finalizer: a placeholder may exist."""
 
+BRIDGED_LABEL = "slurm-bridge.dev/bridged"
+"""Pod label, "true": handed to Slurm. The API server shows the policy that guards such pods no
+others, except where an older release may have left some."""
+
 SLURM_JOB_FINALIZER = "slurm-bridge.dev/slurm-job"
 """SlurmJob finalizer: a Slurm job of it may exist."""
+
+COMPANION_LABEL = "slurm-bridge.dev/companion"
+"""Pod label: what the companion of a SlurmJob is for, `log`. Nobody else can write it, but nothing goes by it that grants
+anything: who creates a companion is what makes it one."""
+
+FOLLOWS_ANNOTATION = "slurm-bridge.dev/follows"
+"""Annotation of a companion: the Slurm job whose output it prints."""
+
+ENDED_ANNOTATION = "slurm-bridge.dev/ended"
+"""Annotation of a companion: the exit code of its job, once that has ended."""
 
 SCHEDMDS_FINALIZER = "scheduler.slinky.slurm.net/finalizer"
 """Pod finalizer of SchedMD's slurm-bridge; ours takes its place when a pod is taken over."""

@@ -61,11 +61,26 @@ class KubeClient:
         *,
         request_timeout_s: float,
         on_call: OnCall = ignore_call,
+        acts_as: str = "",
     ) -> None:
         self._session = session
         self._credentials = credentials
         self._timeout_s = request_timeout_s
         self._on_call = on_call
+        self._acts_as = acts_as
+
+    def acting_as(self, user: str) -> "KubeClient":
+        """Return a client whose requests are another user's, if RBAC lets us impersonate them.
+
+        It shares our connections, and lives as long as we do.
+        """
+        return KubeClient(
+            self._session,
+            self._credentials,
+            request_timeout_s=self._timeout_s,
+            on_call=self._on_call,
+            acts_as=user,
+        )
 
     @classmethod
     @asynccontextmanager
@@ -201,6 +216,8 @@ class KubeClient:
         """Send a request and return a 2xx response; retry a 401 once if the token is outdated."""
         async with asyncio.timeout(self._timeout_s):  # an exec plugin may have to run
             authorization = await self._credentials.authorization()
+        if self._acts_as:
+            headers["Impersonate-User"] = self._acts_as
         may_renew = True
         while True:
             if authorization:

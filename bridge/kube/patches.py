@@ -70,6 +70,7 @@ def assign(
         ValueError: the pod does not have our gate.
     """
     gate = _gate(pod)
+    labels = {names.JOB_ID_LABEL: str(job_id), names.BRIDGED_LABEL: "true"}
     notes = {
         names.NODE_ANNOTATION: str(kube_node),
         names.SLUID_ANNOTATION: sluid or "",
@@ -80,7 +81,7 @@ def assign(
         [
             _is_still(pod),
             json_patch.test(f"{gate}/name", names.GATE),
-            *_entries("labels", pod.labels, {names.JOB_ID_LABEL: str(job_id)}),
+            *_entries("labels", pod.labels, labels),
             *_entries("annotations", pod.annotations, notes),
             *_pin(pod, kube_node),
             json_patch.remove(gate),

@@ -40,3 +40,19 @@ class SlurmJobsSection(Section):
     time_zone: Annotated[str, AfterValidator(_known)] = Field(
         "UTC", description="What times in scripts are meant in, such as --begin=16:00."
     )
+    companion_image: str = Field(
+        "",
+        max_length=1024,
+        description="The image of the pods that print the output of SlurmJobs (spec.output); empty: there are none."
+        " The chart sets its own.",
+    )
+    companion_account: str = Field(
+        "",
+        max_length=1024,
+        description="The user that creates these pods, a service account that we may impersonate; set by the chart.",
+    )
+
+    @property
+    def has_companions(self) -> bool:
+        """Whether output is made readable with `kubectl logs`."""
+        return bool(self.companion_image and self.companion_account)

@@ -85,7 +85,7 @@ class Certificates:
         now = self._clock.now()
         held = await self._read(f"{self._issued.release}-ca")
         shown = {part: await self._read(self._issued.secret(part)) for part in self._issued.hosts}
-        trusts = [trust for kind in webhooks.WebhookKind if (trust := await self._trust(kind))]
+        trusts = await self._trusts()
         bundles = [pki.fingerprints(bundle) for trust in trusts for bundle in trust.bundles]
         pairs = _authorities(held)
         plan = certificates.decide(
@@ -105,14 +105,24 @@ class Certificates:
             await self._show(part, secret, pairs, plan, now)
         return plan.makes_authority or bool(plan.renewals)
 
-    async def _trust(self, kind: webhooks.WebhookKind) -> Trust | None:
-        """Return the trust; None if a policy in the API server mutates instead of the webhook."""
-        try:
-            return await webhooks.get(self._kube, kind, self._issued.release)
-        except NotFound:
-            if kind is webhooks.WebhookKind.VALIDATING:
-                raise
-            return None
+    async def _trusts(self) -> list[Trust]:
+        """Return what the API server trusts.
+
+        A policy in it may mutate instead of the webhook, or one call of the webhook do for both.
+
+        Raises:
+            NotFound: there is neither configuration.
+        """
+        found: list[Trust] = []
+        absent: NotFound | None = None
+        for kind in webhooks.WebhookKind:
+            try:
+                found.append(await webhooks.get(self._kube, kind, self._issued.release))
+            except NotFound as error:
+                absent = error
+        if absent and not found:
+            raise absent
+        return found
 
     async def _read(self, name: str) -> Secret:
         return await secrets.get(self._kube, self._issued.namespace, name)

@@ -23,6 +23,8 @@ from jobs.controller.actuator import JobActuator
 from jobs.controller.archive import Archives
 from jobs.controller.batch_jobs import BatchJobs
 from jobs.controller.caches import JobCaches
+from jobs.controller.companions import CompanionWatch, LogCompanions
+from jobs.controller.inventory import NodeInventory
 from jobs.controller.loop import SlurmJobLoop
 from jobs.controller.preparing import Preparer
 from jobs.controller.submitting import BatchSubmitter
@@ -45,13 +47,19 @@ class SlurmJobs:
     def __init__(self, program: Program, policy: PolicyFile) -> None:
         self._program = program
         self._policy = policy
+        has_inventory = program.settings.sylabs.enabled
+        self._inventory = NodeInventory(program) if has_inventory else None
         self._objects = JobCaches(_resources(program.settings.sylabs), program.set_aside)
         self._by_name = self._objects.of(slurmjob.OURS).index(lambda job: [job.full_name])
+        has_companions = program.settings.slurm_jobs.has_companions
+        self._companions = CompanionWatch(program) if has_companions else None
 
     def parts(self) -> tuple[Service, ...]:
         """Return the services of every replica; readiness depends on the watches."""
         watches = (self._watch(each, cache) for each, cache in self._objects)
-        return (Service(name="policy", run=self._policy.run), *watches)
+        companions = [self._companions.part()] if self._companions else []
+        inventory = self._inventory.parts() if self._inventory else ()
+        return (Service(name="policy", run=self._policy.run), *watches, *companions, *inventory)
 
     def _watch(self, of: JobResource, cache: Cache[SlurmJobObject]) -> Service:
         reflector = Reflector(
@@ -61,17 +69,24 @@ class SlurmJobs:
             jitter=self._program.rng.random,
             on_turn=liveness.turned,
         )
-        where = "" if of is slurmjob.OURS else f" of {of.api_version}"
-        self._program.health.register(f"slurm_jobs{where}", reflector.check)
+        group, _, _ = of.api_version.partition("/")
+        called = "slurm_jobs" if of is slurmjob.OURS else f"{of.plural}.{group}"
+        self._program.health.register(called, reflector.check)
 
         async def run(stop: asyncio.Event) -> None:
-            with liveness.loop(f"watch of {of.kind}s{where}"):
+            with liveness.loop(f"watch of {called}"):
                 await reflector.run(stop)
 
-        return Service(name=f"slurm jobs{where}", run=run)
+        return Service(name=called, run=run)
 
     async def control(self, term: Leadership, stop: asyncio.Event) -> None:
         """See to SlurmJobs while this process leads."""
+        async with asyncio.TaskGroup() as group:
+            if self._inventory:
+                group.create_task(self._inventory.control(stop))
+            group.create_task(self._control(term, stop))
+
+    async def _control(self, term: Leadership, stop: asyncio.Event) -> None:
         program = self._program
         while not self._objects.are_synced:
             await pause(_LOOK_S, stop)  # a definition may be missing for good
@@ -119,7 +134,13 @@ class SlurmJobs:
             metrics=program.metrics,
             set_aside=program.set_aside,
         )
-        await loop.run(stop, workers=_WORKERS)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(loop.run(stop, workers=_WORKERS))
+            if self._companions is not None:
+                companions = LogCompanions(
+                    program, self._companions, objects=self._objects, batch_jobs=batch_jobs
+                )
+                group.create_task(companions.run(stop))
 
     def _preparer(self) -> Preparer:
         program = self._program

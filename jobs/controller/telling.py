@@ -10,7 +10,7 @@ from bridge.kube.events import Event, EventType, Reporter
 from bridge.process.clock import Clock
 from jobs.lifecycle import news
 from jobs.lifecycle.news import NewsDesk
-from jobs.objects.slurmjob import API_VERSION, KIND, SlurmJobObject
+from jobs.objects.slurmjob import SlurmJobObject
 from jobs.objects.status import SlurmJobStatus
 
 _log = structlog.get_logger(__name__)
@@ -39,8 +39,8 @@ class JobEvents:
         if found.is_last:
             self._desk.forget(key)
         about = About(
-            api_version=API_VERSION,
-            kind=KIND,
+            api_version=job.resource.api_version,
+            kind=job.resource.kind,
             namespace=job.metadata.namespace,
             name=job.metadata.name,
             uid=job.metadata.uid,

@@ -40,6 +40,23 @@ class ScriptSource(ObjectStruct, frozen=True):
     ]
 
 
+class JobOutput(ObjectStruct, frozen=True):
+    """The volume on which the job's output lies, so that it can be read with `kubectl logs`."""
+
+    claim_name: Annotated[
+        ObjectName, Meta(description="A PersistentVolumeClaim of the same namespace.")
+    ]
+    cluster_path: Annotated[
+        str,
+        Meta(
+            min_length=2,
+            max_length=1024,
+            pattern="^/[^/]",
+            description="The folder of the cluster's nodes that the volume holds, such as /scratch.",
+        ),
+    ]
+
+
 class JobVariable(ObjectStruct, frozen=True):
     """An environment variable of the script."""
 
@@ -146,6 +163,12 @@ class SlurmJobSpec(ObjectStruct, frozen=True):
             extra_json_schema={"x-kubernetes-list-type": "atomic"},
         ),
     ] = ()
+    output: Annotated[
+        JobOutput | None,
+        Meta(
+            description="Where the output can be read from Kubernetes; pod NAME-job then prints it."
+        ),
+    ] = None
     suspend: Annotated[
         bool,
         Meta(
@@ -188,6 +211,7 @@ FIXED: Final = (
     "options",
     "env",
     "dependsOn",
+    "output",
     "managedBy",
 )
 """What stays as it was created."""

@@ -119,8 +119,12 @@ def _slurm(
 def _wlm(spec: WlmSpec, site: SylabsSite, draft: _Draft) -> Translation:
     if spec.prepare is not None:
         draft.faults += _of_volume("spec.prepare", spec.prepare.mount)
-        draft.warnings.append(
-            Fault("spec.prepare", "slurm-bridge does not copy files before a job yet")
+        draft.faults.append(
+            Fault(
+                "spec.prepare",
+                "slurm-bridge does not copy files before a job yet, and without them the job would do something else: "
+                "have them on the cluster, and leave this out",
+            )
         )
     return _scripted(spec, site, draft, "")
 

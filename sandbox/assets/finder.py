@@ -17,6 +17,7 @@ from sandbox.assets import (
     kube,
     kubeconform,
     node,
+    oldest,
     packages,
     path,
     prometheus,
@@ -42,6 +43,7 @@ _COMPILED: Mapping[AssetName, Callable[[Settings], cache.Recipe]] = {
     AssetName.KUBECONFORM: kubeconform.recipe,
     AssetName.COREDNS: coredns.recipe,
     AssetName.E2E: e2e.recipe,
+    AssetName.OLDEST: oldest.recipe,
 }
 """What Go makes of locked modules."""
 

@@ -27,9 +27,12 @@ class AssetName(enum.StrEnum):
     PYTHON = "python"
     COREDNS = "coredns"
     E2E = "e2e"
+    OLDEST = "oldest"
 
 
-USUAL = tuple(name for name in AssetName if name not in (AssetName.COREDNS, AssetName.E2E))
+USUAL = tuple(
+    name for name in AssetName if name not in (AssetName.COREDNS, AssetName.E2E, AssetName.OLDEST)
+)
 """Where no names are given: without what takes minutes to build and few use."""
 
 
@@ -61,10 +64,7 @@ KITS: Mapping[AssetName, Kit] = {
             ),
             variable="SANDBOX_KUBE",
             version_command=("kube-apiserver", "--version"),
-            minimum=(
-                1,
-                34,
-            ),  # for the admission policies and the scheduler configuration we rely on
+            minimum=(1, 30),  # the chart's own
         ),
         Kit(
             name=AssetName.SLURM,
@@ -150,6 +150,13 @@ KITS: Mapping[AssetName, Kit] = {
             variable="SANDBOX_E2E",
             version_command=("e2e", "-version"),
             minimum=(1, 34),
+        ),
+        Kit(
+            name=AssetName.OLDEST,
+            programs=("kube-apiserver", "kube-controller-manager", "kube-scheduler"),
+            variable="SANDBOX_OLDEST",
+            version_command=("kube-apiserver", "--version"),
+            minimum=(1, 30),
         ),
     )
 }

@@ -106,10 +106,24 @@ def _write(
         )
 
 
-def parts(instance: Instance, kube: Asset, node: Asset, network: Network) -> tuple[Part, ...]:
-    """Return the relay to the API server, and the nodes."""
+def parts(
+    instance: Instance, kube: Asset, node: Asset, network: Network, daemons: Asset | None = None
+) -> tuple[Part, ...]:
+    """Return the relay to the control planes, and the nodes.
+
+    Args:
+        instance: the sandbox.
+        kube: Kubernetes' programs.
+        node: the nodes' root.
+        network: theirs.
+        daemons: Slurm's programs, if every node has a slurmd, too.
+    """
     layout = cgroups.layout()
-    programs = {"PROGRAMS": str(kube.bin), "TREE": str(node.root)}
+    programs = {
+        "PROGRAMS": str(kube.bin),
+        "TREE": str(node.root),
+        "SLURM": str(daemons.bin.parent) if daemons else "",
+    }
     return (
         _relay(instance, network),
         *(
@@ -121,9 +135,11 @@ def parts(instance: Instance, kube: Asset, node: Asset, network: Network) -> tup
 
 def _relay(instance: Instance, network: Network) -> Part:
     port = instance.ports["apiserver"]
+    ports = (port, instance.ports["slurmctld"])[: 1 + instance.options.hybrid]
+    command = (sys.executable, "-m", "sandbox.realnodes.relay", network.gateway)
     return Part(
         name=RELAY,
-        argv=(sys.executable, "-m", "sandbox.realnodes.relay", network.gateway, str(port)),
+        argv=(*command, *map(str, ports)),
         env={"PYTHONPATH": str(_HERE.parents[1])},
         identity=identity.caller(),
         folder=instance.kube,
@@ -244,6 +260,8 @@ def _hand_to_slurm(instance: Instance, name: str) -> None:
         SandboxError: it does not become Ready.
     """
     gpus, dra = instance.options.real_gpus, instance.options.real_dra
+    hybrid = instance.options.hybrid
+    label = names.HYBRID_NODE_LABEL if hybrid else names.EXTERNAL_NODE_LABEL
     deadline_s = time.monotonic() + _READY_TIMEOUT_S
     with Api(instance.kubeconfig) as api:
         while not any(
@@ -260,8 +278,8 @@ def _hand_to_slurm(instance: Instance, name: str) -> None:
             f"/api/v1/nodes/{name}",
             {
                 "metadata": {
-                    "labels": {names.EXTERNAL_NODE_LABEL: "true"},
-                    "annotations": {names.PARTITIONS_ANNOTATION: PARTITION},
+                    "labels": {label: "true"},
+                    "annotations": {} if hybrid else {names.PARTITIONS_ANNOTATION: PARTITION},
                 }
             },
         )

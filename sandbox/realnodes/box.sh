@@ -1,6 +1,6 @@
 #!/bin/sh
 # Become a node in a box: join its cgroups, then build its root in namespaces of its own and hand over to init.sh.
-# Variables: TREE (read-only root), HOME_FOLDER (the node's, on a real disk), PROGRAMS (kubelet …), IMAGES, SHARED (with compute nodes), NAME, MEMORY_KIB, CABLE, BRIDGE, CGROUPS (folders)
+# Variables: TREE (read-only root), HOME_FOLDER (the node's, on a real disk), PROGRAMS (kubelet …), IMAGES, SHARED (with compute nodes), SLURM (its programs, or nothing), NAME, MEMORY_KIB, CABLE, BRIDGE, CGROUPS (folders)
 set -e
 if [ "$1" != inside ]; then
   for group in $CGROUPS; do echo 0 > "$group/cgroup.procs"; done
@@ -37,6 +37,8 @@ mount --bind disk/log $R/var/log
 mount --bind "$PROGRAMS" $R/opt/node
 mount --bind "$IMAGES" $R/opt/images
 mount --bind "$SHARED" $R/shared
+# Slurm's programs name their libraries by absolute path.
+[ -z "$SLURM" ] || { mkdir -p "$R$SLURM"; mount --bind "$SLURM" "$R$SLURM"; }
 cp -r etc/. $R/etc/
 hostname "$NAME" 2>/dev/null || echo "$NAME" > /proc/sys/kernel/hostname
 cd $R

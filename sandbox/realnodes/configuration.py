@@ -67,6 +67,11 @@ def kubelet(pressure: str = "none") -> dict[str, object]:
     }
 
 
+def allocatable_mib(memory_mib: int) -> int:
+    """Return what pods may have of a node's memory. If Slurm had more, a filler would hold the rest, and a CPU."""
+    return memory_mib - int(CALM["memory.available"].removesuffix("Mi"))
+
+
 def ballast_mib(memory_mib: int, used_mib: int) -> int:
     """Return how much more must be used of a node's memory for its kubelet to evict pods."""
     left = int(CALM["memory.available"].removesuffix("Mi")) // 2

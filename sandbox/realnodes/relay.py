@@ -1,6 +1,6 @@
-"""Let the real nodes reach the API server: from the bridge's address to the loopback port.
+"""Let the real nodes reach the API server, and slurmctld: from the bridge's address to the loopback ports.
 
-    python -m sandbox.realnodes.relay ADDRESS PORT
+    python -m sandbox.realnodes.relay ADDRESS PORT…
 
 So nothing of the control plane listens beyond the loopback but by this relay, which ends with it.
 """
@@ -19,7 +19,7 @@ async def serve(address: str, port: int) -> None:
         with contextlib.closing(writer):
             try:
                 back, forth = await asyncio.open_connection("127.0.0.1", port)
-            except OSError:  # the API server is down: so is this connection
+            except OSError:  # the server is down: so is this connection
                 return
             with contextlib.closing(forth):
                 await asyncio.gather(_pump(reader, forth), _pump(back, writer))
@@ -37,5 +37,11 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         writer.write_eof()
 
 
+async def _serve_all(address: str, ports: list[int]) -> None:
+    async with asyncio.TaskGroup() as serving:
+        for port in ports:
+            serving.create_task(serve(address, port))
+
+
 if __name__ == "__main__":
-    asyncio.run(serve(sys.argv[1], int(sys.argv[2])))
+    asyncio.run(_serve_all(sys.argv[1], [int(port) for port in sys.argv[2:]]))

@@ -53,6 +53,7 @@ def pod(
 ) -> Manifest:
     """A pod; `ours`: as the webhook leaves it."""
     marks: dict[str, Any] = {"finalizers": [names.FINALIZER]} if ours else {}
+    labels = {names.BRIDGED_LABEL: "true"} if ours else {}
     asks: dict[str, Any] = (
         {"schedulerName": names.SCHEDULER_NAME, "schedulingGates": [{"name": names.GATE}]}
         if ours
@@ -63,10 +64,12 @@ def pod(
         "image": "example.test/image",
         "resources": {"requests": {"cpu": "1"}},
     }
+    given = dict(metadata or {})
+    given["labels"] = {**labels, **given.get("labels", {})}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, **marks, **(metadata or {})},
+        "metadata": {"name": name, **marks, **given},
         "spec": {"containers": [container], **asks, **(spec or {})},
     }
 

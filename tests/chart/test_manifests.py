@@ -226,10 +226,26 @@ def test_scheduler_asks_us_and_nobody_else(chart: Rendered) -> None:
     )
 
 
-@pytest.mark.parametrize("kind", ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"])
-def test_webhook_is_asked_at_create_in_selected_namespaces_only(chart: Rendered, kind: str) -> None:
-    ((webhook,),) = (c["webhooks"] for c in chart.of_kind(kind).values())
+@pytest.mark.parametrize("calls", ["one", "two"])
+def test_webhook_is_asked_at_create_in_selected_namespaces_only(render: Render, calls: str) -> None:
+    chart = render({"admission": {"calls": calls}})
+    hooks = [
+        webhook
+        for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+        for configuration in chart.of_kind(kind).values()
+        for webhook in configuration["webhooks"]
+    ]
 
+    asked = [
+        (hook["clientConfig"]["service"]["path"], hook.get("reinvocationPolicy")) for hook in hooks
+    ]
+    in_two: list[tuple[str, str | None]] = [("/hand-over", None), ("/validate", None)]
+    assert asked == ([("/mutate", "IfNeeded")] if calls == "one" else in_two)
+    for webhook in hooks:
+        check_when_it_is_asked(webhook)
+
+
+def check_when_it_is_asked(webhook: Manifest) -> None:
     assert webhook["rules"] == [
         {
             "apiGroups": [""],

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bridge.domain import caps
+from bridge.domain import caps, names
 from sandbox.client import Sandbox
 from tests.chart.policed import BREAK_GLASS, Cluster, pod, pods, policed, policies, refusal
 
@@ -77,6 +77,27 @@ def test_where_slurm_places_pods_the_policy_for_all_other_namespaces_is_not_look
         assert "" == refusal(cluster.user(), "POST", pods(cluster.bridged), pod("cheap"))
 
     assert looked_at(cluster, "elsewhere") - before < CREATED
+
+
+def test_writes_of_pods_that_are_not_ours_do_not_meet_the_policy_that_guards_ours(
+    cluster: Cluster,
+) -> None:
+    strange = cluster.create(pod("strange", ours=False), namespace=cluster.other)
+    guarded = cluster.create(pod("guarded"))
+    unlabelled = pod("of-an-older-release")
+    del unlabelled["metadata"]["labels"]
+    old = cluster.create(unlabelled)
+    before = looked_at(cluster, "keys")
+
+    for n in range(CREATED):
+        status = {"status": {"message": f"{n}"}}
+        cluster.admin.patch(pods(cluster.other, strange, "status"), status)
+    assert looked_at(cluster, "keys") - before < CREATED
+    for name in (guarded, old):
+        label = {"metadata": {"labels": {names.BRIDGED_LABEL: None, names.JOB_ID_LABEL: "7"}}}
+        assert names.JOB_ID_LABEL in refusal(
+            cluster.user(), "PATCH", pods(cluster.bridged, name), label
+        )
 
 
 def looked_at(cluster: Cluster, policy: str) -> float:

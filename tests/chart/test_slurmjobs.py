@@ -16,6 +16,7 @@ from bridge.domain import names
 from bridge.process import policy_file
 from bridge.settings.schema import Settings
 from jobs.objects import slurmjob
+from jobs.sylabs.job import KINDS, SylabsKind
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from tests import pages
@@ -30,7 +31,13 @@ RULES = [
     {"name": "pods", "match": {"users": ["carol"]}, "user": "{user}"},
     {"name": "people", "match": {"kinds": ["Pod", "SlurmJob"]}, "user": "{user}"},
 ]
-SERVED = {"config": {"slurm_jobs": {"enabled": True}, "policy": {"rules": RULES}}}
+SERVED = {
+    "config": {
+        "slurm_jobs": {"enabled": True},
+        "sylabs": {"enabled": True},
+        "policy": {"rules": RULES},
+    }
+}
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +49,7 @@ def cluster(
     settings = {
         "policy": SERVED["config"]["policy"],
         "slurm_jobs": {"enabled": True},
+        "sylabs": {"enabled": True},
         "slurm": {},
     }
     with webhook_process(folder, cert_file=cert_file, key_file=key_file, **settings) as webhook:
@@ -67,8 +75,8 @@ def _served(helm: Path, cluster: Cluster, values: dict[str, Any]) -> Iterator[Ma
             hooks = [hook for hook in manifest["webhooks"] if "slurmjobs" in hook["name"]]
             yield {**manifest, "webhooks": hooks}
     rule = {
-        "apiGroups": [slurmjob.GROUP],
-        "resources": [slurmjob.PLURAL, f"{slurmjob.PLURAL}/status"],
+        "apiGroups": [slurmjob.GROUP, *(kind.group for kind in KINDS)],
+        "resources": ["slurmjobs", "slurmjobs/status", "wlmjobs", "wlmjobs/status"],
         "verbs": ["*"],
     }
     rbac = "rbac.authorization.k8s.io"
@@ -273,6 +281,74 @@ def test_a_script_becomes_a_slurm_job(cluster: Cluster, tmp_path: Path) -> None:
     refused_by_policy = CliRunner().invoke(plugin.app(), beyond)
     assert 2 == refused_by_policy.exit_code
     assert "spec.options.account: refused: users may not set it" in refused_by_policy.stderr
+
+
+OLD = [pytest.param(kind, id=f"{kind.kind}.{kind.group}") for kind in KINDS]
+
+
+def old(kind: SylabsKind, **spec: Any) -> Manifest:
+    named = {"image": "library://sylabsed/examples/lolcow"}
+    own = named if kind.kind == "WlmJob" else {"batch": SCRIPT}
+    forged = {names.REQUESTER_ANNOTATION: "bob", names.RULES_ANNOTATION: "all"}
+    metadata = {"name": f"old-{uuid.uuid4().hex[:6]}", "annotations": forged}
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": metadata,
+        "spec": {**own, **spec},
+    }
+
+
+def old_path(kind: SylabsKind, namespace: str) -> str:
+    return f"/apis/{kind.api_version}/namespaces/{namespace}/{kind.plural}"
+
+
+@pytest.mark.attack(
+    "use a kind of Sylabs' to create a SlurmJob in another's name, change it, or write its status",
+    "the webhook and policy `slurmjobs` are for these kinds too",
+)
+@pytest.mark.parametrize("kind", OLD)
+def test_kinds_of_sylabs_have_the_same_door(cluster: Cluster, kind: SylabsKind) -> None:
+    path, alice = old_path(kind, cluster.bridged), cluster.user()
+    assert "takes no SlurmJobs" in refusal(alice, "POST", old_path(kind, cluster.other), old(kind))
+    stored = alice.create(path, old(kind))
+    own = f"{path}/{_name(stored)}"
+
+    annotations = stored["metadata"]["annotations"]
+    assert ("alice", "people") == (
+        annotations[names.REQUESTER_ANNOTATION],
+        annotations[names.RULES_ANNOTATION],
+    )
+    status = {"status": {"phase": "Succeeded", "status": "Succeeded"}}
+    for caller in (alice, cluster.admin):
+        said = refusal(caller, "PATCH", f"{own}/status", status)
+        assert "only slurm-bridge says what became" in said
+        change = {"metadata": {"annotations": {names.REQUESTER_ANNOTATION: "bob"}}}
+        assert "it stays theirs" in refusal(caller, "PATCH", own, change)
+        for spec in ({"nodeSelector": {"a": 1.5}}, {"image": "x"}, {"batch": "#!/bin/sh\n"}):
+            if spec.keys() & {*stored["spec"], "nodeSelector"}:
+                said = refusal(caller, "PATCH", own, {"spec": spec})
+                assert "what Slurm was given does not change" in said
+    assert not refusal(cluster.program("controllers"), "PATCH", f"{own}/status", status)
+
+
+def test_an_old_manifest_is_told_every_fault_with_its_own_fields(cluster: Cluster) -> None:
+    kind = KINDS[0]
+    bad = old(
+        kind,
+        batch="#!/bin/sh\n#SBATCH --mem=4Q\n#SBATCH --account=physics\n",
+        nodeSelector={"a": True, "slurm.sylabs.io/cuda": 10},
+        ssh={"user": "vagrant", "key": {"secretKeyRef": {"name": "slurm", "key": "key"}}},
+    )
+    said = refusal(cluster.user(), "POST", old_path(kind, cluster.bridged), bad)
+
+    for fault in (
+        "spec.ssh: slurm-bridge logs in nowhere and reads no key",
+        "spec.nodeSelector[a]: expected a text or a number",
+        "spec.batch: line 2: --mem=4Q: it is not an amount of memory",
+        "spec.batch: line 3: refused: users may not set it",
+    ):
+        assert fault in said
 
 
 def test_what_the_page_shows_is_accepted(cluster: Cluster) -> None:

@@ -30,6 +30,7 @@ VALUES: Mapping[str, dict[str, Any]] = {
     },
     "openshift": {"podSecurityContext": dict.fromkeys(("runAsUser", "runAsGroup", "fsGroup"))},
     "slurm-jobs": {"config": {"slurm_jobs": {"enabled": True}}},
+    "sylabs": {"config": {"slurm_jobs": {"enabled": True}, "sylabs": {"enabled": True}}},
     "no-taint": {"config": {"controllers": {"taint_effect": ""}}},
     "direct-warned": {"policies": {"direct": {"actions": ["Warn", "Audit"], "namespaces": []}}},
     "taint-denied": {"policies": {"managedTaint": {"actions": ["Deny", "Audit"]}}},
@@ -69,6 +70,7 @@ VALUES: Mapping[str, dict[str, Any]] = {
             "certManager": {"issuerRef": {"kind": "ClusterIssuer", "name": "corporate"}},
         }
     },
+    "two-calls": {"admission": {"calls": "two"}},
     "policy-mutates": {"admission": {"mutate": "policy"}},
     "with-environment": {
         "controllers": {

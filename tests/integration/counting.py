@@ -31,12 +31,18 @@ def calls(sandbox: Sandbox, peer: str, service: str = "extender") -> Counter[str
 
 def looks(sandbox: Sandbox, service: str) -> int:
     """How often a service has looked at a pod."""
+    return _total(sandbox, service, r'slurm_bridge_reconciles_total{.*queue="pods".*}')
+
+
+def reviews(sandbox: Sandbox) -> int:
+    """How often the webhook was asked."""
+    return _total(sandbox, "webhook", r"slurm_bridge_admission_reviews_total{.*}")
+
+
+def _total(sandbox: Sandbox, service: str, series: str) -> int:
     url = f"{sandbox.instance.url(f'{service}-health')}/metrics"
     text = httpx.get(url, trust_env=False).text
-    found = re.findall(
-        r'^slurm_bridge_reconciles_total{.*queue="pods".*} (\S+)$', text, re.MULTILINE
-    )
-    return int(sum(map(float, found)))
+    return int(sum(map(float, re.findall(rf"^{series} (\S+)$", text, re.MULTILINE))))
 
 
 def undisturbed(sandbox: Sandbox, count: Callable[[int], T]) -> T:

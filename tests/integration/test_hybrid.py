@@ -12,10 +12,11 @@ from sandbox.api import Api
 from sandbox.options import Options
 from tests.integration.machines import PATIENCE_S, Machine
 from tests.integration.tampering import BREAK_GLASS
-from tests.integration.worlds import Manifest, Worlds, played
+from tests.integration.worlds import Manifest, Worlds, container, played
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 
 _CPUS = 16
+_GPUS = 4
 _SHARED_WITHIN_S = 120.0
 
 pytestmark = pytest.mark.skipif(
@@ -27,7 +28,9 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def hybrid() -> Iterator[Machine]:
     """The node with a slurmd, of 16 CPUs, and none besides."""
-    with running_sandbox(Options(hybrid=True, nodes=0, node_cpus=_CPUS)) as sandbox:
+    with running_sandbox(
+        Options(hybrid=True, hybrid_gpus=_GPUS, nodes=0, node_cpus=_CPUS)
+    ) as sandbox:
         machine = Machine(sandbox, sandbox.instance.options.hybrid_name, sandbox)
         machine.await_in_service()
         yield machine
@@ -103,6 +106,24 @@ def test_what_pods_of_others_take_is_held_back_from_slurm(
     wait_until(lambda: state(hybrid, all_of_it) == "COMPLETED", PATIENCE_S, sandbox=hybrid.sandbox)
 
 
+def test_a_pod_gets_devices_only_where_slurmd_can_give_none_of_them_to_a_job(
+    hybrid: Machine, worlds: Worlds
+) -> None:
+    """Kubelet and slurmd each choose: only a pod that takes all four is safe."""
+    some = worlds.submit("some", containers=[_with_gpus(_GPUS - 1)])
+    assert "slurmd hands out devices of gpu there too" in worlds.await_event(
+        "some", "SubmitRefused"
+    )
+    assert [] == worlds.jobs(some)
+
+    worlds.submit("all", containers=[_with_gpus(_GPUS)])
+    worlds.await_phase("all", "Running")
+    job = native(hybrid, 1, "true", "--gres=gpu:1")
+    wait_until(lambda: "Resources" in reason(hybrid, job), PATIENCE_S, sandbox=hybrid.sandbox)
+    worlds.sandbox.admin.delete(f"{worlds.path}/pods/all")
+    wait_until(lambda: state(hybrid, job) == "COMPLETED", PATIENCE_S, sandbox=hybrid.sandbox)
+
+
 def test_drains_pass_both_ways_and_the_record_stays_the_slurmds(hybrid: Machine) -> None:
     hybrid.cordon(on=True)
     assert hybrid.await_drained().startswith("slurm-bridge: cordoned in Kubernetes")
@@ -125,6 +146,14 @@ def test_drains_pass_both_ways_and_the_record_stays_the_slurmds(hybrid: Machine)
     hybrid.await_in_service()
 
 
+def _with_gpus(count: int) -> Manifest:
+    """A container with so many GPUs."""
+    one = container()
+    given = {"nvidia.com/gpu": str(count)}
+    resources = {side: {**amounts, **given} for side, amounts in one["resources"].items()}
+    return {**one, "resources": resources}
+
+
 def foreign(elsewhere: Worlds, hybrid: Machine, name: str, cpus: str) -> None:
     """A pod that is there without asking Slurm, as an administrator may put it there."""
     tolerates = [{"key": names.MANAGED_NODE_TAINT, "operator": "Exists"}]
@@ -139,17 +168,23 @@ def foreign(elsewhere: Worlds, hybrid: Machine, name: str, cpus: str) -> None:
         )
 
 
-def native(hybrid: Machine, cpus: int, script: str) -> str:
+def native(hybrid: Machine, cpus: int, script: str, *asked: str) -> str:
     """A batch job that a slurmd starts, as Slurm's other users have them; its id."""
     size = (f"--ntasks={cpus}", "--mem=16", f"--nodelist={hybrid.name}")
     quiet = ("--export=NONE", "--output=/dev/null", "--chdir=/tmp")
-    return hybrid.slurm.run("sbatch", "--parsable", *size, *quiet, f"--wrap={script}").strip()
+    return hybrid.slurm.run(
+        "sbatch", "--parsable", *size, *quiet, *asked, f"--wrap={script}"
+    ).strip()
 
 
 def state(hybrid: Machine, job_id: str) -> str:
     return hybrid.slurm.run(
         "squeue", "--noheader", "--states=all", "-o", "%T", "-j", job_id
     ).strip()
+
+
+def reason(hybrid: Machine, job_id: str) -> str:
+    return hybrid.slurm.run("squeue", "--noheader", "-o", "%r", "-j", job_id)
 
 
 def held(hybrid: Machine) -> list[tuple[int, str]]:

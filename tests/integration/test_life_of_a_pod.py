@@ -76,7 +76,7 @@ def test_a_node_of_slurms_is_closed_to_pods_of_other_namespaces(elsewhere: World
     )
 
     told = condition(says, "PodScheduled")["message"]
-    assert "1 Insufficient cpu, 4 node(s) had untolerated taint(s)" in told
+    assert "1 Insufficient cpu, 4 node(s) had untolerated taint" in told
 
 
 @pytest.mark.parametrize("cpus", ["100m", "1500m"])

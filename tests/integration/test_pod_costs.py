@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.counting import ATTEMPTS, calls, looks, only_bridged, undisturbed
+from tests.integration.counting import ATTEMPTS, calls, looks, only_bridged, reviews, undisturbed
 from tests.integration.worlds import Worlds, is_released, played
 from tests.servers import wait_until
 
@@ -47,8 +47,8 @@ def test_an_ordinary_pod_costs_no_more_than_the_baseline(worlds: Worlds) -> None
 
 
 def counted(worlds: Worlds) -> Counter[str]:
-    """Requests and looks of the extender and the controllers."""
-    found: Counter[str] = Counter()
+    """Requests and looks of the extender and the controllers, and reviews."""
+    found = Counter({"webhook: reviews": reviews(worlds.sandbox)})
     for service in ("extender", "controllers"):
         for peer in ("slurm", "kube"):
             for operation, value in calls(worlds.sandbox, peer, service).items():

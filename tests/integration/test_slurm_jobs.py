@@ -16,6 +16,7 @@ from sandbox.client import Sandbox
 from sandbox.options import Options
 from tests import faults
 from tests.fault_bench import FaultBench, fault_bench
+from tests.integration import node_inventory, old_manifests
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 
 PATIENCE_S = 60.0
@@ -98,7 +99,8 @@ class Namespace:
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    with running_sandbox(Options(compute=2, nodes=0, accounting=True)) as running:
+    options = Options(compute=2, nodes=0, accounting=True, settings=old_manifests.SETTINGS)
+    with running_sandbox(options) as running:
         yield running
 
 
@@ -150,6 +152,31 @@ def test_a_script_starts_steps_on_several_nodes_as_its_user(namespace: Namespace
     told = [f"{name} {BATCH_USER.uid} nothing preloaded" for name in ("compute-0", "compute-1")]
     assert told == sorted(printed.read_text().splitlines())
     assert printed.stat().st_uid == BATCH_USER.uid
+
+
+def test_a_companion_reads_as_the_jobs_user_and_is_told_of_the_end(namespace: Namespace) -> None:
+    """Past Slurm, though the namespace is bridged; tests/realnodes/test_job_logs.py has it print."""
+    shared = namespace.sandbox.instance.shared
+    namespace.create(
+        "told",
+        "exit 3",
+        options={"output": f"{shared}/{USER}/%j.out"},
+        output={"claimName": "scratch", "clusterPath": str(shared)},
+    )
+    path = f"/api/v1/namespaces/{namespace.name}/pods"
+
+    def ended() -> list[str | None]:
+        return [
+            pod["metadata"]["annotations"].get(names.ENDED_ANNOTATION)
+            for pod in namespace.sandbox.admin.get(path)["items"]
+        ]
+
+    wait_until(lambda: ended() == ["3"], PATIENCE_S, sandbox=namespace.sandbox)
+    made = namespace.sandbox.admin.get(f"{path}/told-job")
+    assert BATCH_USER.uid == made["spec"]["securityContext"]["runAsUser"]
+    assert "default-scheduler" == made["spec"]["schedulerName"]
+    assert "schedulingGates" not in made["spec"]
+    assert "finalizers" not in made["metadata"]
 
 
 def test_deleting_cancels_and_suspending_begins_again(namespace: Namespace) -> None:
@@ -255,3 +282,13 @@ def test_what_goes_wrong_is_told_in_status_event_and_why(namespace: Namespace) -
         assert words in namespace.why(name)
     assert "partition" in namespace.why("nowhere")
     assert len(namespace.accounted("cancelled")) == 1
+
+
+def test_every_published_manifest_of_sylabs_runs_unchanged_and_succeeds(
+    namespace: Namespace,
+) -> None:
+    old_manifests.run_published(namespace.sandbox, namespace.name, PATIENCE_S)
+
+
+def test_what_slurm_config_says_of_a_node_is_written_on_it(sandbox: Sandbox) -> None:
+    node_inventory.written_and_taken_away(sandbox, PATIENCE_S)

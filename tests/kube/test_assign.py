@@ -129,7 +129,8 @@ async def test_assign_leaves_other_gates_labels_and_annotations_alone(
     assigned = await writes.patch_pod(client, created, assignment(created))
 
     assert ("example.com/before", "example.com/after") == assigned.gates
-    assert {"app": "x", names.JOB_ID_LABEL: "4711"} == assigned.labels
+    ours = {names.JOB_ID_LABEL: "4711", names.BRIDGED_LABEL: "true"}
+    assert {"app": "x", **ours} == assigned.labels
     assert {
         "example.com/note": "~/y",
         names.NODE_ANNOTATION: NODE,

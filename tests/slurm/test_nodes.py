@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from bridge.domain.devices import gres
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
-from bridge.domain.model import gres
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.domain.model.nodes import Allocatable, KubeNodeFacts, SlurmNodeSpec

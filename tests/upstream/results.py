@@ -31,17 +31,23 @@ class Comparison:
 
 
 def read(report: Path) -> dict[str, str]:
-    """Return the outcome of every test that ran, from a JUnit report."""
+    """Return the outcome of every test that came to an end, by its full name, from a JUnit report.
+
+    Without a report there is none: its process was killed.
+    """
+    if not report.exists():
+        return {}
     found = {}
     for case in ET.parse(report).iter("testcase"):  # noqa: S314  # our own child wrote it
         name, status = case.get("name", ""), case.get("status", "")
         if name.startswith(_PREFIX) and status not in _NOT_ENDED:
-            found[_plain(name)] = PASSED if status == PASSED else FAILED
+            found[name.removeprefix(_PREFIX)] = PASSED if status == PASSED else FAILED
     return found
 
 
-def _plain(name: str) -> str:
-    return _TAGS.sub("", name.removeprefix(_PREFIX)).strip()
+def short(found: Mapping[str, str]) -> dict[str, str]:
+    """Return outcomes by names as people know them, without tags."""
+    return {_TAGS.sub("", name).strip(): status for name, status in found.items()}
 
 
 def compare(
@@ -83,7 +89,7 @@ def _lines(found: Comparison, version: str) -> Iterator[str]:
     yield "namespaces and once with every namespace they create labelled for slurm-bridge, on real kubelets ([development](development.md))."
     yield "The pods are placed by kube-scheduler there and by Slurm here; the tests know nothing of it."
     if found.unfinished:
-        yield "This run was given less time than all of them take; what it did not reach says nothing either way."
+        yield "There was less time than all of them take; what was not reached says nothing either way."
     yield ""
     yield "| | tests |"
     yield "| --- | --- |"

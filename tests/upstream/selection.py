@@ -3,15 +3,19 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-GROUPS = {
-    "jobs": r"\[sig-apps\] (Job|CronJob|TTL)",
+QUICK = {
+    "jobs": r"\[sig-apps\] (Job|TTL)",
     "deployments": r"\[sig-apps\] (Deployment|Replica)",
-    "sets": r"\[sig-apps\] (StatefulSet|Disruption)",
     "pods": r"\[sig-node\] (Pod|Container|Init|Ephemeral|Privileged)",
-    "probes": r"\[sig-node\] Prob",
     "contents": r"\[sig-node\] (Config|Downward|Image|Kubelet|Lifecycle|Secret|Security|Variable)",
 }
-"""Run at the same time, each by a process of its own."""
+"""Most of these take seconds. Run at the same time, each by a process of its own."""
+PATIENT = {
+    "crons": r"\[sig-apps\] CronJob",
+    "sets": r"\[sig-apps\] (StatefulSet|Disruption)",
+    "probes": r"\[sig-node\] Prob",
+}
+"""These wait for minutes, on purpose: run when the others are done, in the time that is left."""
 LEFT_OUT: Mapping[str, str] = {
     r"\[Serial\]|\[Disruptive\]": "they want the cluster for themselves",
     r"\[Slow\]|\[Flaky\]": "they take minutes each, or fail now and then by Kubernetes' own account",

@@ -1,8 +1,10 @@
 """How Kubernetes' tests are compared: what only fails bridged is told, unless there is a listed reason."""
 
+import re
 from pathlib import Path
 
 from tests.upstream import results
+from tests.upstream.ledger import Ledger
 from tests.upstream.results import FAILED, PASSED
 from tests.upstream.selection import EXCUSED, LEFT_OUT, Excuse
 
@@ -21,9 +23,31 @@ def test_a_report_tells_what_ran_and_how(tmp_path: Path) -> None:
     file.write_text(REPORT)
 
     assert results.read(file) == {
-        "[sig-apps] Job should end": PASSED,
+        "[sig-apps] Job should end [Conformance]": PASSED,
         "[sig-apps] Job should fail": FAILED,
     }
+    assert results.read(tmp_path / "none.xml") == {}
+
+
+def test_people_know_a_test_without_its_tags() -> None:
+    assert results.short({"[sig-apps] Job should end [Conformance]": PASSED}) == {
+        "[sig-apps] Job should end": PASSED
+    }
+
+
+def test_a_later_run_leaves_out_what_has_ended_in_both(tmp_path: Path) -> None:
+    file = tmp_path / "outcomes.json"
+    name = "[sig-apps] Job (one) ends"
+    first = Ledger.read(file, "1.36.4").and_now({name: PASSED, "b": PASSED}, {name: FAILED})
+    first.write(file)
+
+    again = Ledger.read(file, "1.36.4")
+    (pattern,) = again.settled()
+
+    assert re.search(pattern, name)
+    assert not re.search(pattern, f"{name} later")
+    assert again.and_now({}, {name: PASSED, "b": FAILED}).bridged == {name: PASSED, "b": FAILED}
+    assert Ledger.read(file, "1.37.0").plain == {}
 
 
 def test_only_what_passes_plain_can_be_worse() -> None:

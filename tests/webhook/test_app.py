@@ -13,6 +13,7 @@ from tests.servers import wait_until
 from tests.webhook.recordings import edited, recorded, with_pod
 from tests.webhook.running import JSON, Webhook
 
+BRIDGED = f"/metadata/labels/{names.BRIDGED_LABEL}".replace(".dev/", ".dev~1")
 GATE = {"name": names.GATE}
 TOLERATION = {"key": names.MANAGED_NODE_TAINT, "operator": "Exists"}
 
@@ -48,13 +49,22 @@ def attribution(name: str) -> dict[str, Any]:
     }
 
 
+def labelled(name: str) -> dict[str, Any]:
+    """The label as an operation of a patch."""
+    if json.loads(recorded(name))["request"]["object"]["metadata"].get("labels"):
+        return {BRIDGED: "true"}
+    return {"/metadata/labels": {names.BRIDGED_LABEL: "true"}}
+
+
+@pytest.mark.parametrize("path", ["/mutate", "/hand-over"])
 @pytest.mark.parametrize("name", ["pod", "pod-of-a-job"])
-def test_an_ordinary_pod_is_handed_over(webhook: Webhook, name: str) -> None:
+def test_an_ordinary_pod_is_handed_over(webhook: Webhook, name: str, path: str) -> None:
     has_finalizers = name == "pod-of-a-job"
-    response = webhook.review("/mutate", recorded(name))
+    response = webhook.review(path, recorded(name))
 
     assert {
         **attribution(name),
+        **labelled(name),
         "/spec/schedulerName": names.SCHEDULER_NAME,
         "/spec/schedulingGates": [GATE],
         **(
@@ -72,12 +82,13 @@ def test_an_ordinary_pod_is_handed_over(webhook: Webhook, name: str) -> None:
 def test_what_others_wrote_is_kept(webhook: Webhook) -> None:
     assert {
         **attribution("rich-pod"),
+        **labelled("rich-pod"),
         "/spec/schedulerName": names.SCHEDULER_NAME,
         "/spec/schedulingGates/-": GATE,
         "/metadata/finalizers/-": names.FINALIZER,
         "/spec/tolerations/-": TOLERATION,
         "/metadata/managedFields": [],
-    } == patch_of(webhook.review("/mutate", recorded("rich-pod")))
+    } == patch_of(webhook.review("/hand-over", recorded("rich-pod")))
 
 
 def test_a_second_call_changes_nothing(webhook: Webhook) -> None:
@@ -85,6 +96,7 @@ def test_a_second_call_changes_nothing(webhook: Webhook) -> None:
         metadata={
             "finalizers": [names.FINALIZER],
             "annotations": written("pod"),
+            "labels": {names.BRIDGED_LABEL: "true"},
             "managedFields": [],
         },
         spec={
@@ -105,11 +117,13 @@ def test_an_ordinary_pod_is_allowed(webhook: Webhook, name: str) -> None:
     assert {"allowed", "uid"} == response.keys()
 
 
-def test_a_pod_that_cannot_work_is_refused_with_every_reason(webhook: Webhook) -> None:
-    response = webhook.review("/validate", recorded("rich-pod"))
+@pytest.mark.parametrize("path", ["/mutate", "/validate"])
+def test_a_pod_that_cannot_work_is_refused_with_every_reason(webhook: Webhook, path: str) -> None:
+    response = webhook.review(path, recorded("rich-pod"))
     status = response["status"]
 
     assert not response["allowed"]
+    assert "patch" not in response
     assert (422, "Invalid", "Pod") == (status["code"], status["reason"], status["details"]["kind"])
     assert [
         "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution",

@@ -1,9 +1,9 @@
 """Review a pod at CREATE: what is added to it, and why it is refused.
 
 All of this must happen at CREATE: a gate cannot be added later, schedulerName never changes, and if
-a finalizer were added after the submit, a process that died in between would leak a job. Both
-functions are pure, and `mutate` is idempotent, because the API server may call it again after other
-webhooks.
+a finalizer were added after the submit, a process that died in between would leak a job. The
+functions are pure, and those that patch are idempotent, because the API server may call them again
+after other webhooks.
 
 Protection is not done here but in admission policies, which need no process of ours: they know the
 requester, so they can tell a real DaemonSet's pod from a forged one. Pods whose shape shows that
@@ -11,7 +11,7 @@ they are not ours to place are left alone.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from bridge.domain import caps, names
@@ -113,7 +113,8 @@ def mutate(
 ) -> Verdict:
     """Hand the pod to Slurm.
 
-    Add schedulerName, gate, finalizer, toleration and the requester, as far as the pod lacks them.
+    Add label, schedulerName, gate, finalizer, toleration and the requester, as far as the pod lacks
+    them.
     Unless `tracks_fields`, nobody keeps account of who wrote which field.
     """
     if not is_ours_to_place(pod, scheduler_name):
@@ -124,29 +125,36 @@ def mutate(
     return Verdict(patch=(*operations, *_untracked(pod)))
 
 
+def admit(
+    pod: Draft,
+    defaults: Defaults,
+    policy: Policy,
+    scheduler_name: str = names.SCHEDULER_NAME,
+    *,
+    tracks_fields: bool = True,
+) -> Verdict:
+    """Do both in one call: return everything that is wrong with the pod, else hand it to Slurm.
+
+    The API server calls again after another webhook has changed the pod. Who it says it is from is
+    written over here, not refused; what is changed after the last call, the policies see.
+    """
+    faults = bounded(_faults(pod, defaults, policy, scheduler_name))
+    if not is_ours_to_place(pod, scheduler_name):
+        return Verdict(faults=faults)
+    if faults:
+        return Verdict(faults=faults, warnings=_warned(pod))
+    handed_over = mutate(pod, policy, scheduler_name, tracks_fields=tracks_fields)
+    return replace(handed_over, warnings=_warned(pod))
+
+
 def validate(
     pod: Draft, defaults: Defaults, policy: Policy, scheduler_name: str = names.SCHEDULER_NAME
 ) -> Verdict:
     """Return everything that is wrong with the pod as it is after every mutation."""
-    preset = tuple(_preset(pod))
-    if not is_ours_to_place(pod, scheduler_name):
-        return Verdict(faults=bounded(preset))
-    asked, malformed = overrides.parse(pod.annotations)
-    return Verdict(
-        faults=bounded(
-            (
-                *preset,
-                *caps.faults(pod.sizes, defaults.caps),
-                *authorship.misattributed(_authorship(pod)),
-                *malformed,
-                *_not_permitted(pod, asked, policy),
-                *build.faults(pod.demand, asked, defaults),
-                *_impossible(pod, takes_claims=defaults.takes_claims),
-                *_unknown_choices(pod),
-            )
-        ),
-        warnings=tuple(islice(_warnings(pod), MOST_FAULTS)),
-    )
+    is_ours = is_ours_to_place(pod, scheduler_name)
+    misattributed = authorship.misattributed(_authorship(pod)) if is_ours else ()
+    faults = (*_faults(pod, defaults, policy, scheduler_name), *misattributed)
+    return Verdict(faults=bounded(faults), warnings=_warned(pod) if is_ours else ())
 
 
 def is_ours_to_place(pod: Draft, scheduler_name: str) -> bool:
@@ -162,8 +170,30 @@ def is_ours_to_place(pod: Draft, scheduler_name: str) -> bool:
     )
 
 
+def _faults(
+    pod: Draft, defaults: Defaults, policy: Policy, scheduler_name: str
+) -> tuple[Fault, ...]:
+    preset = tuple(_preset(pod))
+    if not is_ours_to_place(pod, scheduler_name):
+        return preset
+    asked, malformed = overrides.parse(pod.annotations)
+    return (
+        *preset,
+        *caps.faults(pod.sizes, defaults.caps),
+        *malformed,
+        *_not_permitted(pod, asked, policy),
+        *build.faults(pod.demand, asked, defaults),
+        *_impossible(pod, takes_claims=defaults.takes_claims),
+        *_unknown_choices(pod),
+    )
+
+
 def _operations(pod: Draft, policy: Policy, scheduler_name: str) -> Iterator[Operation]:
     yield from authorship.recorded(_authorship(pod), policy)
+    if not pod.labels:
+        yield json_patch.add("/metadata/labels", {names.BRIDGED_LABEL: "true"})
+    elif pod.labels.get(names.BRIDGED_LABEL) != "true":
+        yield json_patch.add(f"/metadata/labels/{json_patch.escape(names.BRIDGED_LABEL)}", "true")
     if pod.scheduler_name != scheduler_name:
         yield json_patch.add("/spec/schedulerName", scheduler_name)
     if names.GATE not in (pod.gates or ()):
@@ -288,6 +318,10 @@ def _is_exclusive_topology(term: PodAffinityTerm, pod: Draft) -> bool:
         pod.annotations.get(wanted) == term.topology_key and set() < term.labels <= labels
         for wanted, labels in kinds.EXCLUSIVE_TERMS.items()
     )
+
+
+def _warned(pod: Draft) -> tuple[str, ...]:
+    return tuple(islice(_warnings(pod), MOST_FAULTS))
 
 
 def _warnings(pod: Draft) -> Iterator[str]:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from bridge.domain import names
+from bridge.domain.devices import exactness
 from bridge.domain.ids import KubeNode, SlurmNode
-from bridge.domain.model import nodes, others
+from bridge.domain.model import demand, nodes, others
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.model.pods import BoundPod
-from bridge.domain.request import exactness
 
 _CLOSED = frozenset({"DRAIN", "DRAINING", "DRAINED", "DOWN", "FAIL", "FAILING", "NOT_RESPONDING"})
 """States in which Slurm starts nothing on a node."""
@@ -73,14 +73,17 @@ def rows(
         twin = by_name.pop(name, None)
         if twin is not None or nodes.is_wanted(node):
             row = _row(node, name, twin, is_slurm_known=slurm_nodes is not None)
-            devices = exactness.devices(node, twin.gres if twin else None, gpu_resources)
+            gres = twin.gres if twin else None
+            devices = exactness.devices(node, gres, gpu_resources)
+            strangers = demand.total(p.demand for p in there[node.name] if not p.is_terminal)
+            unguarded = exactness.unguarded(strangers, node, gres, gpu_resources)
             cores = exactness.cores(node)
             row = replace(
                 row,
                 others=others.told(there[node.name]),
                 devices=devices.exactness or "",
                 cores=cores.exactness or "",
-                exactness="; ".join(filter(None, (devices.reason, cores.reason))),
+                exactness="; ".join(filter(None, (unguarded, devices.reason, cores.reason))),
             )
             found.append(row)
     found.extend(_row(None, twin.name, twin, is_slurm_known=True) for twin in by_name.values())

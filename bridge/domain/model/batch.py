@@ -79,6 +79,9 @@ class BatchJob:
     """Priority 0: an administrator or the user holds it."""
     restarts: int = 0
     user: str = ""
+    uid: int | None = None
+    gid: int | None = None
+    """The user's and group's numbers; None where Slurm has not said."""
     account: str = ""
     partition: str = ""
     qos: str = ""

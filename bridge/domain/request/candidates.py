@@ -18,12 +18,13 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from bridge.domain import names
+from bridge.domain.devices import exactness
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
 from bridge.domain.model import nodes
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts, Taint
 from bridge.domain.model.pods import Pod, Requirement
 from bridge.domain.model.volumes import Reach
-from bridge.domain.request import exactness, fit, notation, selection
+from bridge.domain.request import fit, notation, selection
 
 TRANSIENT_TAINTS = "node.kubernetes.io/"
 """Taints with this prefix come and go with a node's condition; a job may wait longer than they

@@ -180,6 +180,8 @@ def _job(
         held=is_waiting and shown.priority.set and shown.priority.number == 0,
         restarts=max(each.restart_cnt for each in records),
         user=shown.user_name,
+        uid=shown.user_id,
+        gid=shown.group_id,
         account=shown.account,
         partition=shown.partition,
         qos=shown.qos,

@@ -19,9 +19,15 @@ request.userInfo.?groups.orValue([]).exists(g, g in {{ include "slurm-bridge.cel
 {{- with .Values.policies.breakGlassGroups }} (in an emergency act as group {{ first . }}){{ end }}
 {{- end }}
 
+{{/* Who creates pods that are not Slurm's to place, one by one: the administrator's list, and where SlurmJobs are served, the account that makes their companions. */}}
+{{- define "slurm-bridge.podCreators" -}}
+{{- $companions := dig "slurm_jobs" "enabled" false .Values.config | ternary (list (include "slurm-bridge.user" (dict "root" . "component" "companions"))) list }}
+{{- include "slurm-bridge.cel.list" (concat .Values.policies.podCreators $companions) }}
+{{- end }}
+
 {{/* Pods of this requester are not Slurm's to place: DaemonSet pods, a kubelet's mirror pods, whom the administrator lists. */}}
 {{- define "slurm-bridge.cel.passesUsBy" -}}
-request.userInfo.username in {{ include "slurm-bridge.cel.list" .Values.policies.podCreators }} ||
+request.userInfo.username in {{ include "slurm-bridge.podCreators" . }} ||
 (request.userInfo.username.startsWith('system:node:') && 'system:nodes' in request.userInfo.?groups.orValue([])) ||
 {{ include "slurm-bridge.cel.breakGlass" . }}
 {{- end }}

@@ -8,6 +8,10 @@
   "webhook" $tls
   "extender" (merge (dict "client_ca_file" "/etc/slurm-bridge/tls/ca.crt") $tls)
 }}
+{{- if dig "slurm_jobs" "enabled" false .Values.config }}
+{{- $image := dig "slurm_jobs" "companion_image" "" .Values.config | default (include "slurm-bridge.image" (dict "image" .Values.image "tag" .Chart.AppVersion)) }}
+{{- $_ := set $chart "slurm_jobs" (dict "companion_image" $image "companion_account" (include "slurm-bridge.user" (dict "root" . "component" "companions"))) }}
+{{- end }}
 {{- if .Values.slurmTls.existingSecret }}
 {{- $_ := set $chart.slurm "ca_file" "/etc/slurm-bridge/slurm-tls/ca.crt" }}
 {{- if .Values.slurmTls.clientCertificate }}

@@ -2,6 +2,7 @@
 
 {{- define "slurm-bridge.gate" -}}slurm-bridge.dev/placement{{- end }}
 {{- define "slurm-bridge.finalizer" -}}slurm-bridge.dev/placeholder{{- end }}
+{{- define "slurm-bridge.bridgedLabel" -}}slurm-bridge.dev/bridged{{- end }}
 {{- define "slurm-bridge.jobIdLabel" -}}scheduler.slinky.slurm.net/slurm-jobid{{- end }}
 {{- define "slurm-bridge.nodeAnnotation" -}}slinky.slurm.net/slurm-node{{- end }}
 {{/* Annotations that only we write, and only after CREATE; when-lost is an operator's word. */}}

@@ -38,6 +38,7 @@ ORDINARY = Draft(
 )
 HANDED_OVER = replace(
     ORDINARY,
+    labels={names.BRIDGED_LABEL: "true"},
     annotations=ATTRIBUTION,
     scheduler_name=names.SCHEDULER_NAME,
     gates=(names.GATE,),
@@ -54,6 +55,7 @@ NOT_OURS = [
     pytest.param(replace(ORDINARY, scheduler_name="volcano"), id="another scheduler's"),
 ]
 
+LABEL = {"op": "add", "path": "/metadata/labels", "value": {"slurm-bridge.dev/bridged": "true"}}
 NAME = {"op": "add", "path": "/spec/schedulerName", "value": "slurm-bridge-scheduler"}
 GATE = {"name": "slurm-bridge.dev/placement"}
 FINALIZER = "slurm-bridge.dev/placeholder"
@@ -75,6 +77,7 @@ def add(path: str, value: object) -> Operation:
             ORDINARY,
             [
                 add("/metadata/annotations", ATTRIBUTION),
+                LABEL,
                 NAME,
                 add("/spec/schedulingGates", [GATE]),
                 add("/metadata/finalizers", [FINALIZER]),
@@ -92,6 +95,7 @@ def add(path: str, value: object) -> Operation:
             ),
             [
                 add("/metadata/annotations", ATTRIBUTION),
+                LABEL,
                 NAME,
                 add("/spec/schedulingGates/-", GATE),
                 add("/metadata/finalizers/-", FINALIZER),
@@ -100,6 +104,14 @@ def add(path: str, value: object) -> Operation:
             id="what others wrote stays before ours",
         ),
         pytest.param(HANDED_OVER, [], id="a second call changes nothing"),
+        *(
+            pytest.param(
+                replace(HANDED_OVER, labels=labels),
+                [add("/metadata/labels/slurm-bridge.dev~1bridged", "true")],
+                id=f"labelled {labels}",
+            )
+            for labels in ({"app": "x"}, {names.BRIDGED_LABEL: "false"})
+        ),
         pytest.param(
             replace(HANDED_OVER, gates=()),
             [add("/spec/schedulingGates/-", GATE)],
@@ -164,6 +176,33 @@ def test_what_is_not_ours_to_place_is_left_alone(pod: Draft) -> None:
 
     assert Verdict() == admission.mutate(pod, POLICY)
     assert Verdict() == admission.validate(faulty, DEFAULTS, POLICY)
+
+
+def admitted(pod: Draft) -> Verdict:
+    return admission.admit(pod, DEFAULTS, POLICY, tracks_fields=False)
+
+
+def test_in_one_call_a_pod_is_handed_over_or_refused_with_all_that_is_wrong() -> None:
+    assert admission.mutate(ORDINARY, POLICY).patch == admitted(ORDINARY).patch
+    faulty = replace(ORDINARY, resource_claims=1, hard_spreads=(0,), preferences=("spec.x",))
+
+    assert admission.validate(faulty, DEFAULTS, POLICY) == admitted(faulty)
+    assert ("spec.x: has no effect, Slurm chooses the node",) == admitted(faulty).warnings
+    assert 2 == len(admitted(faulty).faults)
+
+
+def test_in_one_call_who_a_pod_says_it_is_from_is_written_over() -> None:
+    forged = replace(ORDINARY, annotations={names.REQUESTER_ANNOTATION: "root"})
+
+    assert admission.mutate(forged, POLICY) == admitted(forged)
+
+
+@pytest.mark.parametrize("pod", NOT_OURS)
+def test_in_one_call_what_is_not_ours_is_left_alone_too(pod: Draft) -> None:
+    marked = replace(pod, labels={names.JOB_ID_LABEL: "1"}, preferences=("spec.x",))
+
+    assert Verdict() == admitted(replace(pod, resource_claims=1))
+    assert admission.validate(marked, DEFAULTS, POLICY) == admitted(marked)
 
 
 def texts(pod: Draft) -> list[str]:

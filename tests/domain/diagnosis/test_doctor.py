@@ -319,12 +319,6 @@ def profile(*disabled: str) -> dict[str, Any]:
             Severity.FAULT,
             "the CPU manager of k1 is static, its label says nothing",
         ),
-        (
-            replace(BOTH, kube_nodes=[HYBRID], cpu_managers={KubeNode("k1"): "none"}),
-            "CPU managers",
-            Severity.WARNING,
-            "the CPU manager of k1 is none, its label says nothing",
-        ),
     ],
 )
 def test_finds_what_is_wrong_and_says_the_fix(

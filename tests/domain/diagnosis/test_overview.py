@@ -7,6 +7,7 @@ import pytest
 from bridge.domain import names
 from bridge.domain.diagnosis import overview
 from bridge.domain.ids import KubeNode, PodUid, SlurmNode
+from bridge.domain.model.demand import Demand
 from bridge.domain.model.nodes import Allocatable, KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.model.pods import BoundPod
 
@@ -105,3 +106,22 @@ def test_shows_how_exactly_pods_get_what_slurm_gave_them() -> None:
     assert ("counts only", "counts only") == shown(replace(KUBE, allocatable=gpus), twin)
     assert ("refused", "refused") == shown(replace(KUBE, allocatable=gpus, labels=hybrid), twin)
     assert ("", "refused") == shown(replace(KUBE, allocatable=gpus, labels=hybrid), None)
+
+
+def test_names_devices_that_pods_of_others_hold_on_a_hybrid_node() -> None:
+    node = replace(KUBE, labels={names.HYBRID_NODE_LABEL: "true"})
+    stranger = BoundPod(
+        uid=PodUid("p"),
+        namespace="kube-system",
+        name="p",
+        kube_node=node.name,
+        demand=Demand(extended={"nvidia.com/gpu": 2}),
+    )
+
+    def shown(pod: BoundPod) -> str:
+        slurm = replace(SLURM, gres="gpu:4")
+        (row,) = overview.rows([node], [slurm], [pod], gpu_resources={"nvidia.com/gpu": "gpu"})
+        return row.exactness
+
+    assert shown(stranger).startswith("pods of others hold 2 gpu")
+    assert "pods of others" not in shown(replace(stranger, is_terminal=True))

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from bridge.domain import names
+from bridge.domain.devices import gres
 from bridge.domain.ids import KubeNode, SlurmNode
-from bridge.domain.model import demand, gres, nodes
+from bridge.domain.model import demand, nodes
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.nodes import (
     Allocatable,

@@ -370,26 +370,6 @@ def test_nodes_without_what_slurm_does_not_count_are_left_out() -> None:
     assert "none of the 3 nodes that suit the pod has 2 rdma/hca" == found(k1=1).problem
 
 
-def test_a_pod_with_a_device_keeps_off_hybrid_nodes_where_slurmd_hands_out_devices_too() -> None:
-    hybrid = {names.HYBRID_NODE_LABEL: "true"}
-    around = candidates.pool(
-        [build.kube_node("k1", gpus=4, labels=hybrid), build.kube_node("k2", gpus=4)],
-        [build.slurm_node("k1", gres="gpu:4"), build.slurm_node("k2", gres="gpu:4")],
-        build.CLUSTER,
-    )
-    alone = replace(around, nodes={k: v for k, v in around.nodes.items() if k == "k1"})
-    counted = Unseen(counted={"nvidia.com/gpu": "gpu"})
-
-    def found(gpus: int, among: Pool) -> Candidates:
-        wanting = build.pod(demand=build.demands(**{"nvidia.com/gpu": str(gpus)}))
-        return candidates.choose(wanting, among, unseen=counted)
-
-    assert nodes("k2") == found(1, around)
-    assert constraints(MARK) == found(4, around)
-    assert "slurmd hands out devices of gpu there too" in found(1, alone).problem
-    assert constraints(MARK) == candidates.choose(build.pod(), around, unseen=counted)
-
-
 def test_too_little_disk_or_no_room_for_any_pod_is_no_candidate() -> None:
     full = build.kube_node("k1", pods=0)
     around = candidates.pool(

@@ -18,6 +18,8 @@ from jobs.objects import slurmjob
 from jobs.request.build import build
 from jobs.request.origin import ScriptOrigin
 from jobs.script import read
+from jobs.sylabs.job import KINDS, SylabsResource
+from jobs.sylabs.site import SylabsSite
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 SCRIPT = "#!/bin/sh\nsrun hostname\n"
@@ -140,3 +142,24 @@ def test_a_shorter_limit_of_the_script_stays() -> None:
 
     limit = granting.granted(request, permit).fields["time_limit"]
     assert {"set": True, "infinite": False, "number": 7} == limit
+
+
+def test_an_old_manifest_runs_under_the_rule_that_its_ssh_user_stands_for_or_not_at_all() -> None:
+    """The labels of the namespace decide between two rules that the webhook named."""
+    labelled = rule("lab", namespace_labels={"mode": "ssh"})
+    under = policy(labelled, rule("other"))
+    metadata = {
+        "name": "cow",
+        "namespace": "lab",
+        "annotations": {names.REQUESTER_ANNOTATION: "alice", names.RULES_ANNOTATION: "lab,other"},
+    }
+    body = {"metadata": metadata, "spec": {"batch": SCRIPT, "ssh": {"user": "vagrant"}}}
+    site = SylabsSite(ssh_rules={"vagrant": "lab"})
+    job = SylabsResource(KINDS[0], site).read(json.dumps(body).encode())
+    options = read.script(SCRIPT).options
+
+    granted = permitted(job, options, JobProvenance(namespace_labels={"mode": "ssh"}), under)
+    assert isinstance(granted, Permit)
+    refused = permitted(job, options, JobProvenance(), under)
+    assert isinstance(refused, Refused)
+    assert "it stands for policy rule lab, and rule other applies here" in refused.text

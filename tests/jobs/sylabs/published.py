@@ -12,7 +12,9 @@ class Published:
 
     text: str
     fault: str = ""
-    """Why it is refused even then; "" if it runs."""
+    """The field that it is refused for; "" if it runs."""
+    only_reviewed: bool = False
+    """The definition alone takes it."""
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -158,6 +160,39 @@ PUBLISHED = {
         path: /var/nfsshare/results
 """,
         )
+    ),
+    "prepare-and-results": Published(
+        text=_manifest(
+            "prepare-and-results",
+            """\
+  batch: |
+    #!/bin/sh
+    #SBATCH --nodes=1
+    echo Hello
+    mkdir bar
+    cp inputs/foo.txt bar/output.txt
+    echo slurm >> bar/output.txt
+  nodeSelector:
+    kubernetes.io/hostname: slurm-minikube-cpu
+  prepare:
+    to: .
+    mount:
+      name: inputs
+      hostPath:
+        path: /home/docker/inputs
+        type: DirectoryOrCreate
+  results:
+    from: bar
+    mount:
+      name: outputs
+      hostPath:
+        path: /home/docker/outputs
+        type: DirectoryOrCreate
+""",
+            group="wlm.sylabs.io",
+        ),
+        fault="spec.prepare",  # it would end well without its input, as nothing is copied yet
+        only_reviewed=True,
     ),
     "wlm-cow": Published(
         text=_manifest(

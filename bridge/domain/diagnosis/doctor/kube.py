@@ -137,7 +137,7 @@ def _webhooks(facts: KubeFacts) -> Said:
         return fault(
             f"slurm-bridge has no {' and no '.join(absent)} webhook configuration", _UPGRADE
         )
-    return ok("both webhook configurations exist")
+    return ok("the webhook configurations exist")
 
 
 def _admission(facts: KubeFacts) -> Said:

@@ -4,7 +4,7 @@ name: {{ include "slurm-bridge.name" .root }}-{{ .policy }}
 labels: {{- include "slurm-bridge.labels" (dict "root" .root "component" "policies") | nindent 2 }}
 {{- end }}
 
-{{/* A policy's binding: (dict "root" $ "policy" "keys" "actions" (list "Deny") "namespaceSelector" yaml-or-nothing); "kind" "Mutating": without actions; "binding": its name, if there are several */}}
+{{/* A policy's binding: (dict "root" $ "policy" "keys" "actions" (list "Deny") "namespaceSelector" yaml-or-nothing "objectSelector" yaml-or-nothing); "kind" "Mutating": without actions; "binding": its name, if there are several */}}
 {{- define "slurm-bridge.policyBinding" -}}
 apiVersion: admissionregistration.k8s.io/v1
 kind: {{ .kind | default "Validating" }}AdmissionPolicyBinding
@@ -14,8 +14,13 @@ spec:
   {{- with .actions }}
   validationActions: {{ . | toJson }}
   {{- end }}
-  {{- with .namespaceSelector }}
+  {{- if or .namespaceSelector .objectSelector }}
   matchResources:
+    {{- with .namespaceSelector }}
     namespaceSelector: {{- . | nindent 6 }}
+    {{- end }}
+    {{- with .objectSelector }}
+    objectSelector: {{- . | nindent 6 }}
+    {{- end }}
   {{- end }}
 {{- end }}

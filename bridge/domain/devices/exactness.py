@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bridge.domain import names
-from bridge.domain.model import demand, gres, nodes
+from bridge.domain.devices import gres
+from bridge.domain.model import demand, nodes
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.nodes import KubeNodeFacts
 
@@ -141,6 +142,33 @@ def why_refused(
             "same for a Guaranteed pod of whole CPUs; make its memory limit larger than its request"
         )
     return ""
+
+
+def unguarded(
+    others: Demand,
+    kube_node: KubeNodeFacts,
+    slurm_gres: str | None,
+    gpu_resources: Mapping[str, str],
+) -> str:
+    """Return which devices slurmd may give away although pods of others hold them; "" if none.
+
+    Nothing can hold them back: a job cannot ask Slurm for a certain device, so a filler might get one
+    that is free.
+
+    Args:
+        others: what the pods there take together that Slurm did not place.
+        kube_node: the node.
+        slurm_gres: its GRES in Slurm; None if that is not known.
+        gpu_resources: Kubernetes resource name → GRES name.
+    """
+    if not nodes.is_hybrid(kube_node):
+        return ""
+    in_slurm = gres.by_kind(gres.counted(slurm_gres or ""))
+    held = _by_kind(others.extended, gpu_resources)
+    both = {kind: count for kind, count in held.items() if kind in in_slurm}
+    return (
+        f"pods of others hold {_listed(both)}, and slurmd may give a job the same" if both else ""
+    )
 
 
 def has_cores_of_its_own(wanted: Demand) -> bool:

@@ -6,11 +6,14 @@ from dataclasses import replace
 import pytest
 
 from bridge.domain import names
+from bridge.domain.devices import exactness
+from bridge.domain.devices.exactness import Exactness
+from bridge.domain.ids import SlurmNode
 from bridge.domain.model import demand
 from bridge.domain.model.demand import Demand, Resources
 from bridge.domain.model.nodes import KubeNodeFacts
-from bridge.domain.request import exactness
-from bridge.domain.request.exactness import Exactness
+from bridge.domain.request import candidates
+from bridge.domain.request.candidates import Candidates, Pool, Unseen
 from tests.make import placing
 
 GPUS = {
@@ -122,3 +125,42 @@ def test_a_guaranteed_pod_keeps_off_a_hybrid_node_whose_kubelet_pins_cores(
     why = exactness.why_refused(wanted, node(labels), "", GPUS)
 
     assert is_placed is (why == ""), why
+
+
+@pytest.mark.parametrize(
+    ("labels", "slurm_gres", "expected"),
+    [
+        (HYBRID, "gpu:a100:4", "pods of others hold 1 gpu, and slurmd may give a job the same"),
+        (HYBRID, "nic:4", ""),
+        (HYBRID, None, ""),
+        ({}, "gpu:4", ""),
+    ],
+)
+def test_devices_of_others_that_slurmd_may_give_away_are_named(
+    labels: dict[str, str], slurm_gres: str | None, expected: str
+) -> None:
+    others = placing.demands(**{"nvidia.com/gpu": "1"})
+
+    assert expected == exactness.unguarded(others, node(labels, gpu=4), slurm_gres, GPUS)
+
+
+def test_a_pod_with_a_device_keeps_off_hybrid_nodes_where_slurmd_hands_out_devices_too() -> None:
+    hybrid = {names.HYBRID_NODE_LABEL: "true"}
+    around = candidates.pool(
+        [placing.kube_node("k1", gpus=4, labels=hybrid), placing.kube_node("k2", gpus=4)],
+        [placing.slurm_node("k1", gres="gpu:4"), placing.slurm_node("k2", gres="gpu:4")],
+        placing.CLUSTER,
+    )
+    alone = replace(around, nodes={k: v for k, v in around.nodes.items() if k == "k1"})
+    counted = Unseen(counted={"nvidia.com/gpu": "gpu"})
+
+    def found(gpus: int, among: Pool) -> Candidates:
+        wanting = placing.pod(demand=placing.demands(**{"nvidia.com/gpu": str(gpus)}))
+        return candidates.choose(wanting, among, unseen=counted)
+
+    assert Candidates(required_nodes=(SlurmNode("k2"),)) == found(1, around)
+    assert Candidates(constraints=placing.MARK) == found(4, around)
+    assert "slurmd hands out devices of gpu there too" in found(1, alone).problem
+    assert Candidates(constraints=placing.MARK) == candidates.choose(
+        placing.pod(), around, unseen=counted
+    )

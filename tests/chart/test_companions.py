@@ -1,0 +1,191 @@
+"""Companions of SlurmJobs at the API server: who creates one makes it one, and nobody makes a pod of their own of it."""
+
+import copy
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.domain import names
+from jobs.companions import pod as companion
+from jobs.companions.due import Account
+from sandbox.client import Sandbox
+from tests.chart.policed import RELEASE, Cluster, pods, policed, refusal
+from tests.chart.rendering import Manifest
+from tests.jobs.companions.outputs import job
+
+RULES = [{"name": "people", "match": {"kinds": ["SlurmJob"]}, "user": "{user}"}]
+SERVED = {"config": {"slurm_jobs": {"enabled": True}, "policy": {"rules": RULES}}}
+ACCOUNT = "companions"
+
+
+@pytest.fixture(scope="module")
+def cluster(control_plane: Sandbox, helm: Path) -> Iterator[Cluster]:
+    with policed(control_plane, helm, values=SERVED) as cluster:
+        yield cluster
+
+
+def made(namespace: str) -> Manifest:
+    """What the product makes."""
+    made = companion.manifest(job(), Account(uid=64101, gid=64101), "images.example.test/bridge:1")
+    made["metadata"]["namespace"] = namespace
+    return made
+
+
+def test_a_companion_is_created_past_slurm(cluster: Cluster) -> None:
+    for namespace in (cluster.bridged, cluster.other):
+        path = pods(namespace)
+        assert "" == refusal(cluster.program(ACCOUNT), "POST", path, made(namespace))
+
+
+def test_the_controllers_may_act_as_the_account_and_as_nobody_else(cluster: Cluster) -> None:
+    def acting_as(user: str) -> str:
+        done = subprocess.run(
+            (
+                str(cluster.sandbox.instance.bin / "kubectl"),
+                f"--kubeconfig={cluster.credentials('controllers')}",
+                f"--as={user}",
+                *("create", "--dry-run=server", "--validate=false", "--filename=-"),
+            ),
+            input=json.dumps(made(cluster.bridged)),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.stderr
+
+    account = f"system:serviceaccount:{cluster.ours}:{RELEASE}"
+    assert "" == acting_as(f"{account}-{ACCOUNT}")
+    assert "cannot impersonate" in acting_as(f"{account}-extender")
+    assert "cannot impersonate" in acting_as("alice")
+
+
+@pytest.mark.attack(
+    "create a pod that looks exactly like a SlurmJob's companion, to run past Slurm",
+    "who creates it makes a companion: webhook and policies go by the account, policy `companions-kept` refuses the label to others",
+)
+@pytest.mark.parametrize("who", ["alice", "admin", "controllers", "extender"])
+def test_no_user_makes_a_pod_pass_as_a_companion(cluster: Cluster, who: str) -> None:
+    refused = refusal(cluster.known(who), "POST", pods(cluster.bridged), made(cluster.bridged))
+
+    assert "forbidden" in refused
+
+
+@pytest.mark.attack(
+    "take a companion's look off but its label, in a namespace that Slurm does not place",
+    "nobody but slurm-bridge creates a pod with that label, in any namespace",
+)
+def test_the_label_is_refused_to_users_everywhere(cluster: Cluster) -> None:
+    refused = refusal(cluster.user(), "POST", pods(cluster.other), made(cluster.other))
+
+    assert f"metadata.labels[{names.COMPANION_LABEL}]: leave it out" in refused
+
+
+@pytest.fixture
+def there(cluster: Cluster) -> Iterator[Manifest]:
+    created: Manifest = cluster.program(ACCOUNT).create(
+        pods(cluster.bridged), made(cluster.bridged)
+    )
+    yield created
+    cluster.admin.delete(pods(cluster.bridged, created["metadata"]["name"]), gracePeriodSeconds=0)
+
+
+CHANGES: dict[str, tuple[str, Any]] = {
+    "its image": ("", {"spec": {"containers": [{"name": "stdout", "image": "evil"}]}}),
+    "its label": ("", {"metadata": {"labels": {names.COMPANION_LABEL: None}}}),
+    "what it follows": ("", {"metadata": {"annotations": {names.FOLLOWS_ANNOTATION: "9"}}}),
+    "its end": ("", {"metadata": {"annotations": {names.ENDED_ANNOTATION: "0"}}}),
+    "a debugger": (
+        "ephemeralcontainers",
+        {"spec": {"ephemeralContainers": [{"name": "d", "image": "evil"}]}},
+    ),
+}
+
+
+@pytest.mark.attack(
+    "make a companion one's own: another image, a debug container, another file's end",
+    "policy `companions-kept` lets nobody change one; deleting it is free",
+)
+@pytest.mark.parametrize("change", CHANGES)
+def test_nobody_makes_a_companion_their_own(cluster: Cluster, there: Manifest, change: str) -> None:
+    subresource, patch = CHANGES[change]
+    path = pods(cluster.bridged, there["metadata"]["name"], subresource)
+
+    assert refusal(cluster.user(), "PATCH", path, patch, strategic=True)
+    refused = refusal(cluster.admin, "PATCH", path, patch, strategic=True)
+    assert "stays as slurm-bridge made it" in refused
+
+
+def test_a_companion_is_told_of_the_end_and_can_be_labelled_and_deleted(
+    cluster: Cluster, there: Manifest
+) -> None:
+    path = pods(cluster.bridged, there["metadata"]["name"])
+    end = {"metadata": {"annotations": {names.ENDED_ANNOTATION: "3"}}}
+
+    assert "" == refusal(cluster.program("controllers"), "PATCH", path, end)
+    assert "" == refusal(cluster.user(), "PATCH", path, {"metadata": {"labels": {"mine": "yes"}}})
+    assert "" == refusal(cluster.user(), "DELETE", path, None)
+
+
+def _root(body: Manifest) -> None:
+    body["spec"]["securityContext"] = {"runAsUser": 0}
+
+
+def _root_container(body: Manifest) -> None:
+    body["spec"]["containers"][0]["securityContext"]["runAsUser"] = 0
+
+
+def _host_path(body: Manifest) -> None:
+    body["spec"]["volumes"].append({"name": "host", "hostPath": {"path": "/"}})
+
+
+def _host_network(body: Manifest) -> None:
+    body["spec"]["hostNetwork"] = True
+
+
+def _token(body: Manifest) -> None:
+    body["spec"]["automountServiceAccountToken"] = True
+
+
+def _nobodys(body: Manifest) -> None:
+    del body["metadata"]["ownerReferences"]
+
+
+def _unlimited(body: Manifest) -> None:
+    body["spec"]["containers"][0]["resources"] = {}
+
+
+def _on_slurms_nodes(body: Manifest) -> None:
+    body["spec"]["tolerations"] = [{"operator": "Exists"}]
+
+
+def _by_name(body: Manifest) -> None:
+    body["spec"]["nodeName"] = "node-0"
+
+
+def _first(body: Manifest) -> None:
+    body["spec"]["initContainers"] = [copy.deepcopy(body["spec"]["containers"][0])]
+    body["spec"]["initContainers"][0]["name"] = "first"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(_root, _root_container, _host_path, _host_network, _token, _nobodys, _unlimited),
+        *(_on_slurms_nodes, _by_name, _first),
+    ],
+)
+@pytest.mark.attack(
+    "create any other pod with the account that makes companions",
+    "policy `companions` bounds it: no root, no host, no token, a SlurmJob's own, not on Slurm's nodes",
+)
+def test_the_account_creates_nothing_else(
+    cluster: Cluster, change: Callable[[Manifest], None]
+) -> None:
+    body = made(cluster.bridged)
+    change(body)
+
+    assert refusal(cluster.program(ACCOUNT), "POST", pods(cluster.bridged), body)

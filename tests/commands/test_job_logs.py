@@ -1,0 +1,24 @@
+"""What `kubectl slurm logs` says where no pod prints the output."""
+
+import pytest
+
+from bridge.commands.batch.logs import why_not
+from jobs.objects.slurmjob import SlurmJobObject
+from jobs.objects.status import ArrayTasks, JobOutputs
+from tests.jobs.companions.outputs import job
+
+HOME = JobOutputs(stdout="/home/alice/o", stderr="/home/alice/e")
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (job("Pending", reason="Priority"), "physics/train waits (Priority): no output so far"),
+        (job(asks=False), "its output lies in /scratch/alice/7.out on the cluster; name the claim"),
+        (job(outputs=HOME), "/home/alice/o and /home/alice/e on the cluster; that is not below"),
+        (job(array=ArrayTasks(total=2)), "each task of an array has a file of its own"),
+        (job("Failed"), "no pod prints it: it was deleted, could not be created"),
+    ],
+)
+def test_where_the_output_lies_is_told_and_what_helps(found: SlurmJobObject, said: str) -> None:
+    assert said in why_not(found)

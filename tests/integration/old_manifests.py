@@ -1,0 +1,107 @@
+"""Published manifests of Sylabs' operators on real slurmds, where pretended programs stand for what they call."""
+
+import os
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from jobs.sylabs.job import KINDS
+from sandbox.api import ApiError
+from sandbox.client import Sandbox
+from tests.jobs.sylabs.published import PUBLISHED, Published
+from tests.servers import wait_until
+
+SETTINGS = ("sylabs.enabled=true", 'sylabs.ssh_rules={"vagrant": "administrators"}')
+"""The rule is the sandbox's own."""
+
+_SINGULARITY = """\
+for last; do :; done
+case $1 in
+run) exec cat "$last" ;;
+exec) exit 0 ;;
+esac
+shift
+while [ "${1#-}" != "$1" ]; do shift; done
+[ $# -eq 2 ] && file=$1 || file=lolcow_latest.sif
+case $file in *://*) file=$2 ;; esac
+echo "$last" > "$file"
+"""
+"""`pull [options] [FILE] URI`, `run [options] FILE` and `exec`."""
+
+_PROGRAMS = {
+    "singularity": _SINGULARITY,
+    "git": "mkdir fox && cd fox && touch A.txt B.txt C.txt log1\n",
+    "mpirun": "test $SLURM_JOB_NUM_NODES = 2\n",
+}
+
+
+def run_published(sandbox: Sandbox, namespace: str, patience_s: float) -> None:
+    """Run every manifest as it stands, and see each end as it should; of those with one name, one after another."""
+    for name, text in _PROGRAMS.items():
+        program = sandbox.instance.slurm / "slurmd" / "bin" / name
+        program.write_text(f"#!/bin/sh\n{text}")
+        program.chmod(0o755)
+    rounds: defaultdict[int, list[Published]] = defaultdict(list)
+    seen: defaultdict[str, int] = defaultdict(int)
+    for published in PUBLISHED.values():
+        name = published.manifest["metadata"]["name"]
+        rounds[seen[name]].append(published)
+        seen[name] += 1
+    for together in rounds.values():
+        _run(sandbox, namespace, together, patience_s)
+
+
+def _run(
+    sandbox: Sandbox, namespace: str, together: Sequence[Published], patience_s: float
+) -> None:
+    paths = []
+    for published in together:
+        manifest = published.manifest
+        path = _path(namespace, manifest)
+        if published.fault:
+            with pytest.raises(ApiError, match=published.fault):
+                sandbox.admin.create(path, manifest)
+        else:
+            sandbox.admin.create(path, manifest)
+            paths.append(f"{path}/{manifest['metadata']['name']}")
+
+    def statuses() -> dict[str, dict[str, Any]]:
+        return {path: sandbox.admin.get(path).get("status", {}) for path in paths}
+
+    over = {"Succeeded", "Failed"}
+    wait_until(
+        lambda: all(status.get("status") in over for status in statuses().values()),
+        patience_s,
+        sandbox=sandbox,
+    )
+    for path, status in statuses().items():
+        found = status["status"], status["phase"], status["exitCode"]
+        assert ("Succeeded", "Succeeded", 0) == found, (path, status, _output(status))
+        assert "Complete" in {each["type"] for each in status["conditions"]}
+        sandbox.admin.delete(path)
+    wait_until(lambda: not any(_exists(sandbox, path) for path in paths), patience_s)
+
+
+def _exists(sandbox: Sandbox, path: str) -> bool:
+    try:
+        return bool(sandbox.admin.get(path))
+    except ApiError as error:
+        if error.status == 404:
+            return False
+        raise
+
+
+def _path(namespace: str, manifest: Mapping[str, Any]) -> str:
+    wanted = manifest["apiVersion"], manifest["kind"]
+    kind = next(each for each in KINDS if (each.api_version, each.kind) == wanted)
+    return f"/apis/{kind.api_version}/namespaces/{namespace}/{kind.plural}"
+
+
+def _output(status: Mapping[str, Any]) -> str:
+    written = status.get("outputs", {}).get("stdout", "")
+    if not os.path.exists(written):  # noqa: PTH110
+        return ""
+    with open(written) as file:  # noqa: PTH123
+        return file.read()

@@ -1,0 +1,23 @@
+"""SlurmJobs whose output can be read, for the tests of companions."""
+
+import msgspec
+
+from jobs.companions.due import Account
+from jobs.objects.slurmjob import SlurmJobObject
+from jobs.objects.spec import JobOutput
+from jobs.objects.status import JobOutputs, JobPhase, SlurmJobStatus
+from tests.jobs.lifecycle.situations import NOW, slurm_job
+
+ALICE = Account(uid=64101, gid=64101)
+OUTPUT = JobOutput(claim_name="scratch", cluster_path="/scratch")
+
+
+def job(phase: JobPhase = "Running", *, asks: bool = True, **status: object) -> SlurmJobObject:
+    told = SlurmJobStatus(
+        phase=phase,
+        job_id=7,
+        end_time=NOW if phase in ("Succeeded", "Failed") else None,
+        outputs=JobOutputs(stdout="/scratch/alice/7.out", stderr="/scratch/alice/7.out"),
+    )
+    told = msgspec.structs.replace(told, **status)
+    return slurm_job(status=told, output=OUTPUT if asks else None)
