@@ -10,6 +10,7 @@ from bridge.domain.ids import SlurmNode
 from bridge.domain.lifecycle.actions import Resize, Submit
 from bridge.domain.lifecycle.breaker import Limits
 from bridge.domain.lifecycle.decision import Deadlines
+from bridge.domain.model.claims import profiles
 from bridge.domain.model.pods import Pod
 from bridge.domain.nodes import state as node_state
 from bridge.domain.nodes.decision import NodeSettings
@@ -24,13 +25,14 @@ from bridge.reconcile.informers import Mirror
 from bridge.reconcile.leadership import Leadership
 from bridge.reconcile.nodes import KubeNodes
 from bridge.reconcile.program import Program, opened
-from bridge.settings import configuration
+from bridge.settings import configuration, request_defaults
 from bridge.settings.configuration import Sources
 from bridge.settings.schema import Settings
 from controllers.nodes.controller import NodeController
 from controllers.nodes.fillers import Fillers
 from controllers.nodes.holds import Holdings
 from controllers.nodes.naming import naming
+from controllers.nodes.slices import Slices
 from controllers.pods.breaker import Breaker
 from controllers.pods.evidence import Inquiry
 from controllers.pods.orphans import Orphans
@@ -211,6 +213,7 @@ def nodes_of(term: Leadership, holdings: Holdings) -> NodeController:
         kube=program.kube,
         slurm=program.slurm,
         kube_nodes=mirror.kube_nodes,
+        slices=Slices(mirror.slices, profiles.read(program.settings.controllers.device_profiles)),
         pods=mirror.pods,
         bound=mirror.bound,
         queue=WorkQueue[SlurmNode](rng=program.rng),
@@ -291,7 +294,7 @@ def registration_settings(program: Program) -> NodeSettings:
         publishing=Publishing(
             cluster=program.cluster,
             node_features=controllers.node_features,
-            gpu_resources=controllers.gpu_resources,
+            gpu_resources=request_defaults.counted_as(program.settings),
             gpu_type_labels=controllers.gpu_type_labels,
         ),
         policy=node_state.NodeRules(

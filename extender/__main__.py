@@ -8,7 +8,9 @@ from functools import partial
 
 from bridge.domain.lifecycle.actions import Restore
 from bridge.domain.lifecycle.decision import Deadlines, WhenFull
+from bridge.domain.model.claims import profiles
 from bridge.domain.model.pods import Pod
+from bridge.kube.claims.resource_claims import ResourceClaims
 from bridge.kube.objects import Objects
 from bridge.kube.volumes import Volumes
 from bridge.leading.lease import Accession
@@ -26,7 +28,9 @@ from bridge.settings.configuration import Sources
 from bridge.settings.schema import Settings
 from bridge.slurm import inspection, kick, operators
 from extender import app
+from extender.claims import ClaimAsker
 from extender.gathering import Gatherer
+from extender.giving import Devices
 from extender.nodes import Bridged
 from extender.owners import Owners
 from extender.side import Placement
@@ -70,7 +74,7 @@ async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> No
             program.token_part(),
             Service(name="certificates", run=tls.run),
             Service(name="policy", run=policy.run),
-            *mirror.parts(program),
+            *mirror.parts(program, gives_devices=True),
             Service(name="extender", run=partial(apart.run, answer)),
             program.leader_part(partial(place, program, mirror, policy)),
             stop=stop,
@@ -108,7 +112,7 @@ async def place(
         submitter=submitter,
         accession=accession,
         leads_since=program.clock.now(),
-        gpu_resources=program.settings.controllers.gpu_resources,
+        gpu_resources=request_defaults.counted_as(program.settings),
         clock=program.clock,
         on_freed=kicker.freed if kicker else nothing,
     )
@@ -118,6 +122,7 @@ async def place(
         submit=submitter.submit,
         resize=submitter.resize,
         restore=restore_nothing,
+        devices=giver_of(term),
     )
     async with asyncio.TaskGroup() as group:
         if kicker:
@@ -191,6 +196,7 @@ def submitter_of(
             owners=owners,
             bridged=bridged,
             claims=ClaimReader(Volumes(program.kube)),
+            devices=asker_of(term),
             slurm_user=lambda: operators.slurm_user(program.slurm),
             clock=program.clock,
         ),
@@ -199,6 +205,28 @@ def submitter_of(
         clock=program.clock,
         metrics=program.metrics,
         on_submitted=on_submitted,
+    )
+
+
+def asker_of(term: Leadership) -> ClaimAsker | None:
+    """Return what reads resource claims; None without device profiles."""
+    program = term.program
+    known = profiles.read(program.settings.controllers.device_profiles)
+    return ClaimAsker(ResourceClaims(program.kube), term.mirror.pods, known) if known else None
+
+
+def giver_of(term: Leadership) -> Devices | None:
+    """Return what gives devices to resource claims; None without device profiles."""
+    program, mirror = term.program, term.mirror
+    known = profiles.read(program.settings.controllers.device_profiles)
+    if not known:
+        return None
+    return Devices(
+        claims=ResourceClaims(program.kube),
+        slurm=program.slurm,
+        everyone=mirror.claims,
+        slices=mirror.slices,
+        profiles=known,
     )
 
 

@@ -7,6 +7,7 @@ Owners, namespace labels, Slurm's nodes.
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
+from bridge.domain.faults import Fault
 from bridge.domain.ids import SlurmNode
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.pods import Pod
@@ -18,6 +19,7 @@ from bridge.domain.workloads.workload import Workload
 from bridge.kube import errors, objects
 from bridge.kube.client import KubeClient
 from bridge.process.clock import Clock
+from extender.claims import ClaimAsker
 from extender.nodes import Bridged
 from extender.owners import Owners
 from extender.volumes import ClaimReader
@@ -38,15 +40,20 @@ class Gatherer:
         owners: Owners,
         bridged: Bridged,
         claims: ClaimReader,
+        devices: ClaimAsker | None = None,
         slurm_user: Callable[[], Awaitable[frozenset[str]]],
         clock: Clock,
     ) -> None:
-        """slurm_user: reads the name and the uid of SlurmUser, whom no rule may result in."""
+        """devices: reads resource claims; None without device profiles.
+
+        slurm_user: reads the name and the uid of SlurmUser, whom no rule may result in.
+        """
         self._kube = kube
         self._policy = policy
         self._owners = owners
         self._bridged = bridged
         self._claims = claims
+        self._devices = devices
         self._clock = clock
         self._read_slurm_user = slurm_user
         self._slurm_user: tuple[float, frozenset[str]] | None = None
@@ -74,6 +81,9 @@ class Gatherer:
         """
         policy = self._policy()
         asked = former(submitted, members)
+        unclaimable: tuple[Fault, ...] = ()
+        if self._devices is not None:
+            members, gang, unclaimable = await self._devices.counted(members, gang)
         read = with_a_say(members, policy, was_submitted=asked is not None)
         return Gathered(
             members=members,
@@ -84,6 +94,7 @@ class Gatherer:
             pool=await self._bridged.pool(),
             avoid=avoid,
             claims={pod.uid: await self._claims.claims(pod) for pod in members if pod.claims},
+            unclaimable=unclaimable,
         )
 
     async def standing(self, pod: Pod) -> tuple[Provenance, Policy]:

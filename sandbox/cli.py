@@ -64,6 +64,9 @@ def up(
         int, typer.Option(min=512, help="Memory of a real node, MiB.")
     ] = _SHAPE.real_memory_mib,
     real_gpus: Annotated[int, typer.Option(min=0, help="Fake GPUs of each real node.")] = 0,
+    real_dra: Annotated[
+        int, typer.Option(min=0, max=100, help="Devices of each real node for resource claims.")
+    ] = 0,
     real_network: Annotated[
         str, typer.Option(help="The /16 of the real nodes.", show_default="a free one")
     ] = "",
@@ -118,6 +121,7 @@ def up(
         real_nodes=real_nodes if kubernetes else 0,
         real_memory_mib=real_memory_mib,
         real_gpus=real_gpus,
+        real_dra=real_dra,
         real_network=real_network,
         data_parser=data_parser,
         dns=dns and kubernetes,

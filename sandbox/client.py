@@ -287,7 +287,7 @@ def flags(options: Options) -> tuple[str, ...]:
     switches = ("kubernetes", "slurm", "accounting", "bridge", "hybrid", "hurried", "audit", "dns")
     numbers = (
         *("nodes", "plain_nodes", "node_cpus", "node_memory_mib", "node_gpus"),
-        *("real_nodes", "real_memory_mib", "real_gpus", "hybrid_gpus", "compute"),
+        *("real_nodes", "real_memory_mib", "real_gpus", "real_dra", "hybrid_gpus", "compute"),
     )
     return (
         *(f"--{name}" if getattr(options, name) else f"--no-{name}" for name in switches),

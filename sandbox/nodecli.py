@@ -49,7 +49,9 @@ def pressure(
 @node.command()
 def restart(
     name: NodeName,
-    daemon: Annotated[str, typer.Argument(help="kubelet, containerd, kube-proxy or fake-gpus.")],
+    daemon: Annotated[
+        str, typer.Argument(help="kubelet, containerd, kube-proxy, fake-gpus or dra-test-driver.")
+    ],
     *,
     state: State,
 ) -> None:

@@ -29,6 +29,8 @@ class Options:
     """What a real node's kubelet takes for its machine's memory; its processors are this machine's."""
     real_gpus: int = 0
     """Fake GPUs of each real node, from a device plugin; counted as nvidia.com/gpu."""
+    real_dra: int = 0
+    """Devices of each real node in a ResourceSlice, from Kubernetes' own DRA test driver."""
     dns: bool = False
     """CoreDNS, so that pods on real nodes find Services by name; needs real nodes."""
     real_network: str = ""

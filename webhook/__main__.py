@@ -79,6 +79,7 @@ def _defaults(configured: Settings) -> Defaults:
     return Defaults(
         cluster=ClusterId(configured.cluster_id),
         gpu_resources=configured.controllers.gpu_resources,
+        takes_claims=bool(configured.controllers.device_profiles),
         required_limits=configured.placement.required_limits,
         caps=configured.caps.values,
     )

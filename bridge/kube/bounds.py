@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from bridge.domain import caps, names
 from bridge.domain.caps import Sizes
+from bridge.domain.model.claims.values import PodClaim
 from bridge.kube import wire
 
 T = TypeVar("T")
@@ -88,3 +89,18 @@ def claims(spec: wire.PodSpec) -> tuple[str, ...]:
         if volume.persistent_volume_claim
     ]
     return tuple(dict.fromkeys(found[:_MOST_CLAIMS]))
+
+
+def resource_claims(spec: wire.PodSpec, status: wire.PodStatus) -> tuple[PodClaim, ...]:
+    """Return the resource claims a pod uses, but no more than the largest number."""
+    if not spec.resource_claims:
+        return ()
+    made = {each.name: each.resource_claim_name for each in status.resource_claim_statuses}
+    return tuple(
+        PodClaim(
+            entry=each.name,
+            claim=each.resource_claim_name or made.get(each.name, ""),
+            template=each.resource_claim_template_name,
+        )
+        for each in spec.resource_claims[:_MOST_CLAIMS]
+    )

@@ -227,6 +227,7 @@ def _to_pod(wired: wire.Pod) -> pods.Pod:
         tolerations=bounds.first(_tolerations(spec.tolerations), "tolerations"),
         host_ports=bounds.first(_host_ports(spec), "host_ports"),
         claims=bounds.claims(spec),
+        resource_claims=bounds.resource_claims(spec, status),
         kube_node=KubeNode(spec.node_name) if spec.node_name else None,
         phase=status.phase,
         reason=status.reason,

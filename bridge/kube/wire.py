@@ -150,6 +150,21 @@ class Volume(Struct):
     persistent_volume_claim: ClaimReference | None = None
 
 
+class PodResourceClaim(Struct):
+    """`core/v1 PodResourceClaim`."""
+
+    name: str
+    resource_claim_name: str = ""
+    resource_claim_template_name: str = ""
+
+
+class ResourceClaimStatus(Struct):
+    """`core/v1 PodResourceClaimStatus`: the claim that was made from a template."""
+
+    name: str
+    resource_claim_name: str = ""
+
+
 class PodSpec(Struct):
     """`core/v1 PodSpec`."""
 
@@ -164,6 +179,7 @@ class PodSpec(Struct):
     affinity: Affinity | None = None
     tolerations: list[Toleration] = []
     volumes: list[Volume] = []
+    resource_claims: list[PodResourceClaim] = []
     overhead: dict[str, str] = {}
     resources: Resources | None = None
     restart_policy: str = "Always"
@@ -227,6 +243,7 @@ class PodStatus(Struct):
     container_statuses: list[ContainerStatus] = []
     init_container_statuses: list[ContainerStatus] = []
     conditions: list[Condition] = []
+    resource_claim_statuses: list[ResourceClaimStatus] = []
 
 
 class Pod(Struct):

@@ -6,10 +6,11 @@ and the same holds: every action is idempotent and may be cut off anywhere.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import assert_never
+from typing import Protocol, assert_never
 
 import structlog
 
+from bridge.domain.errors import PeerError
 from bridge.domain.ids import WorkloadKey
 from bridge.domain.lifecycle import durations
 from bridge.domain.lifecycle.actions import (
@@ -33,6 +34,7 @@ from bridge.domain.lifecycle.actions import (
     Wait,
 )
 from bridge.domain.lifecycle.decision import Decision
+from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.kube import errors as kube_errors
 from bridge.kube import events, patches, writes
@@ -48,6 +50,29 @@ from bridge.reconcile.placeholders import Placeholders
 _log = structlog.get_logger(__name__)
 
 
+class NotGiven(PeerError):
+    """A pod's claims cannot get their devices now; its node is given back if that lasts."""
+
+    outcome = "not given"
+    transient = True
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class DeviceGiver(Protocol):
+    """Gives devices before a pod is pinned."""
+
+    async def give(self, pod: Pod, action: Assign, job: SlurmJob | None) -> None:
+        """Give a pod's claims their devices.
+
+        Raises:
+            NotGiven: it is not possible now.
+            KubeError, SlurmError: decide again later.
+        """
+
+
 class Actuator:
     """Carries out the decisions of one leader."""
 
@@ -61,7 +86,9 @@ class Actuator:
         reporter: Reporter,
         clock: Clock,
         metrics: Metrics,
+        devices: DeviceGiver | None = None,
     ) -> None:
+        """devices: gives devices to resource claims; None: no pod has any."""
         self._kube = kube
         self._in_slurm = in_slurm
         self._placeholders = placeholders
@@ -69,6 +96,7 @@ class Actuator:
         self._reporter = reporter
         self._clock = clock
         self._metrics = metrics
+        self._devices = devices
 
     async def carry_out(self, pod: Pod, decision: Decision, *, workload: WorkloadKey) -> None:
         """Carry out the actions in order, stopping at the first that fails.
@@ -145,6 +173,9 @@ class Actuator:
     # -- Kubernetes -------------------------------------------------------------------------------
 
     async def _assign(self, pod: Pod, action: Assign) -> Pod:
+        if pod.resource_claims and self._devices is not None:
+            job = self._placeholders.job(action.job_id)
+            await self._devices.give(pod, action, job)
         assigned = patches.assign(
             pod,
             job_id=action.job_id,

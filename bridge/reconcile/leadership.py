@@ -10,7 +10,7 @@ from bridge.kube import events
 from bridge.kube.events import Event, EventType
 from bridge.leading.workqueue import WorkQueue
 from bridge.reconcile import set_aside
-from bridge.reconcile.actuator import Actuator
+from bridge.reconcile.actuator import Actuator, DeviceGiver
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.loop import PodLoop
 from bridge.reconcile.placeholder_writes import (
@@ -96,6 +96,7 @@ class Leadership:
         submit: SubmitFor,
         resize: ResizeFor,
         restore: RestoreFor,
+        devices: DeviceGiver | None = None,
     ) -> PodLoop:
         """Create the loop over one side's pods."""
         program = self.program
@@ -120,6 +121,7 @@ class Leadership:
                 reporter=program.reporter,
                 clock=program.clock,
                 metrics=program.metrics,
+                devices=devices,
             ),
             policy=policy,
             clock=program.clock,

@@ -34,7 +34,7 @@ from bridge.leading.worker import Aside
 from bridge.leading.workqueue import WorkQueue
 from bridge.process.clock import Clock
 from bridge.process.metrics import Metrics
-from bridge.reconcile.actuator import Actuator
+from bridge.reconcile.actuator import Actuator, NotGiven
 from bridge.reconcile.members import Members
 from bridge.reconcile.placeholders import Placeholders
 from bridge.reconcile.side import Side
@@ -233,7 +233,7 @@ class PodLoop:
         with bound_contextvars(pod=pod.full_name):
             try:
                 await self._actuator.carry_out(pod, decision, workload=key)
-            except (Rejected, Forbidden) as error:
+            except (Rejected, Forbidden, NotGiven) as error:
                 self._pins.refused(pod.uid, decision, error.message, self._clock.now())
                 raise
 

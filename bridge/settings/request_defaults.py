@@ -1,6 +1,9 @@
 """Translate the settings into the defaults of a request."""
 
+from collections.abc import Mapping
+
 from bridge.domain.ids import ClusterId
+from bridge.domain.model.claims import profiles
 from bridge.domain.request.build import Defaults
 from bridge.settings.schema import Settings
 
@@ -13,8 +16,16 @@ def of(settings: Settings, cluster: ClusterId) -> Defaults:
         default_cpus=settings.placement.default_cpus,
         default_memory_mib=settings.placement.default_memory_mib,
         default_time_limit_min=settings.placement.default_time_limit_min,
-        gpu_resources=settings.controllers.gpu_resources,
+        gpu_resources=counted_as(settings),
+        takes_claims=bool(settings.controllers.device_profiles),
         priority_classes=settings.placement.priority_classes,
         required_limits=settings.placement.required_limits,
         caps=settings.caps.values,
     )
+
+
+def counted_as(settings: Settings) -> Mapping[str, str]:
+    """Return what is counted as which GRES: extended resources, and devices of resource claims."""
+    controllers = settings.controllers
+    claimed = profiles.resources(profiles.read(controllers.device_profiles))
+    return {**controllers.gpu_resources, **claimed}

@@ -246,6 +246,11 @@ class Controllers(Section):
         default_factory=lambda: dict(gres.USUAL),
         description="Extended resource names and their Slurm GRES.",
     )
+    device_profiles: settings_values.Profiles = Field(
+        default_factory=dict,
+        description="Which devices of resource claims are which GRES: the selector of a DeviceClass, such as "
+        "device.driver == 'gpu.nvidia.com', and the GRES with or without a type; empty: pods with claims are refused.",
+    )
     gpu_type_labels: Annotated[tuple[str, ...], BeforeValidator(settings_values.split)] = Field(
         ("nvidia.com/gpu.product", "amd.com/gpu.product-name"),
         description="Node labels with the type of a GRES that has none; the first present counts.",

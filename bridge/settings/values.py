@@ -15,6 +15,8 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from bridge.domain.model.claims import profiles as device_profiles
+
 _ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):(?P<port>[0-9]{1,5})")
 _MAX_PORT = 65535
 
@@ -80,6 +82,12 @@ def parse_json(value: object) -> object:
         raise ValueError(f"must be JSON: {error}") from error
 
 
+def profiles(settings: dict[str, str]) -> dict[str, str]:
+    """Check that device profiles can be read, and told apart."""
+    device_profiles.read(settings)
+    return settings
+
+
 Address = Annotated[str, AfterValidator(_address)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 TEXT_OR_TEXTS: Final = WithJsonSchema(
@@ -95,6 +103,11 @@ TEXT_OR_TEXTS: Final = WithJsonSchema(
 _SEVERAL: Final = (BeforeValidator(split), Field(min_length=1), TEXT_OR_TEXTS)
 HttpUrls = Annotated[tuple[HttpUrl, ...], *_SEVERAL]
 Hosts = Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], *_SEVERAL]
+Profiles = Annotated[
+    dict[str, Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(:[A-Za-z0-9_.-]+)?$")]],
+    BeforeValidator(parse_json),
+    AfterValidator(profiles),
+]
 Port = Annotated[int, Field(ge=1, le=_MAX_PORT)]
 Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]

@@ -43,6 +43,7 @@ from bridge.slurm.errors import Rejected
 from controllers.nodes.actuator import NodeHands
 from controllers.nodes.companions import Companions
 from controllers.nodes.holds import Holdings
+from controllers.nodes.slices import Slices
 from controllers.nodes.slurm import SlurmNodes
 
 _log = structlog.get_logger(__name__)
@@ -81,6 +82,7 @@ class NodeController:
         kube: KubeClient,
         slurm: SlurmClient,
         kube_nodes: Cache[KubeNodeFacts],
+        slices: Slices,
         pods: Cache[Pod],
         bound: Cache[BoundPod],
         queue: WorkQueue[SlurmNode],
@@ -100,6 +102,7 @@ class NodeController:
             kube: the API server.
             slurm: slurmrestd.
             kube_nodes: all nodes of Kubernetes.
+            slices: the devices that are published for them.
             pods: our pods.
             bound: every other pod that has a node; a DaemonSet's pod is never ours.
             queue: the names to look at.
@@ -116,6 +119,7 @@ class NodeController:
         self._cache = kube_nodes
         self._kube_nodes = KubeNodes(kube_nodes)
         self._bound = bound
+        self._slices = slices
         self._pods = pods
         self._ours_on = pods.index(bound_to)
         self._daemons_on = bound.index(lambda pod: [pod.kube_node] if pod.is_of_the_node else [])
@@ -157,6 +161,7 @@ class NodeController:
         self._cache.subscribe(self._node_changed)
         self._pods.subscribe(self._pod_changed)
         self._bound.subscribe(self._other_pod_changed)
+        self._slices.on_change(self.look_at)
         async with asyncio.TaskGroup() as group:
             reading = liveness.run("list of nodes", self._slurm_nodes.run(), stop)
             group.create_task(reading)
@@ -221,7 +226,7 @@ class NodeController:
         leads = hold is Hold.RESTORING and leader == name
         companions = self._companions.of(name) if leads else ()
         return Node(
-            kube_node=kube_node,
+            kube_node=self._slices.counted(kube_node) if kube_node else None,
             slurm_node=slurm_node,
             daemons=demand.total(pod.demand for pod in daemons if not pod.is_terminal),
             is_given_up=bool(ours) and all(pod.is_deleting for pod in ours),

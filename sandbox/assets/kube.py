@@ -30,7 +30,7 @@ PROGRAMS = {"server": "etcd"}
 """Programs that Go names after the last part of their package's path -> their usual names."""
 HYPER = (
     *("kube-apiserver", "kube-controller-manager", "kube-scheduler"),
-    *("kubelet", "kube-proxy", "fake-gpus"),
+    *("kubelet", "kube-proxy", "fake-gpus", "dra-test-driver"),
 )
 """The names hyper is installed under."""
 VERSION_PACKAGES = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")

@@ -27,7 +27,9 @@ from sandbox.slurm_conf import PARTITION
 KUBELET_PORT = 10250
 RELAY = "relay"
 _HERE = Path(__file__).parent
-_PROGRAMS = ("kubelet", "kube-proxy", "fake-gpus", "pause")
+_PROGRAMS = ("kubelet", "kube-proxy", "fake-gpus", "dra-test-driver", "pause")
+DRA_DRIVER = "test-driver.cdi.k8s.io"
+"""The name that Kubernetes' DRA test driver has."""
 _READY_TIMEOUT_S = 90
 _POLL_S = 0.1
 _PROBE_S = 0.5
@@ -60,6 +62,7 @@ def prepare(instance: Instance, kube: Asset, node: Asset, network: Network, now:
             index=index,
             nodes=instance.options.real_nodes,
             gpus=instance.options.real_gpus,
+            dra=instance.options.real_dra,
         )
         _write(instance, shape, network, layout, now)
 
@@ -256,7 +259,8 @@ def _hand_to_slurm(instance: Instance, name: str) -> None:
     Raises:
         SandboxError: it does not become Ready.
     """
-    gpus, hybrid = instance.options.real_gpus, instance.options.hybrid
+    gpus, dra = instance.options.real_gpus, instance.options.real_dra
+    hybrid = instance.options.hybrid
     label = names.HYBRID_NODE_LABEL if hybrid else names.EXTERNAL_NODE_LABEL
     deadline_s = time.monotonic() + _READY_TIMEOUT_S
     with Api(instance.kubeconfig) as api:
@@ -264,7 +268,7 @@ def _hand_to_slurm(instance: Instance, name: str) -> None:
             kubernetes.takes_pods(node) and _gpus(node) == gpus
             for node in _nodes(api)
             if node["metadata"]["name"] == name
-        ):
+        ) or (dra and _sliced(api, name) != dra):
             if time.monotonic() > deadline_s:
                 raise SandboxError(
                     f"{name} is not Ready: see {home(instance, name)}/disk/log/kubelet.log"
@@ -283,6 +287,12 @@ def _hand_to_slurm(instance: Instance, name: str) -> None:
 
 def _gpus(node: Mapping[str, Any]) -> int:
     return int(node["status"].get("allocatable", {}).get(GPU_RESOURCE, 0))
+
+
+def _sliced(api: Api, node: str) -> int:
+    """Return how many devices the DRA driver has published for a node."""
+    path = f"/apis/resource.k8s.io/v1/resourceslices?fieldSelector=spec.nodeName={node}"
+    return sum(len(each["spec"].get("devices", ())) for each in api.get(path)["items"])
 
 
 def _nodes(api: Api) -> list[dict[str, Any]]:

@@ -36,6 +36,8 @@ class NodeShape:
     nodes: int
     """How many there are."""
     gpus: int
+    dra: int = 0
+    """Devices for resource claims."""
 
 
 def kubelet(pressure: str = "none") -> dict[str, object]:
@@ -159,6 +161,7 @@ def environment(shape: NodeShape, network: Network, layout: Layout) -> str:
         "CGROUP_VERSION": str(layout.version),
         "HIERARCHIES": " ".join(layout.hierarchies),
         "GPUS": str(shape.gpus),
+        "DRA": str(shape.dra),
     }
     return "".join(f"{name}='{value}'\n" for name, value in values.items())
 

@@ -183,7 +183,7 @@ def _faults(
         *malformed,
         *_not_permitted(pod, asked, policy),
         *build.faults(pod.demand, asked, defaults),
-        *_impossible(pod),
+        *_impossible(pod, takes_claims=defaults.takes_claims),
         *_unknown_choices(pod),
     )
 
@@ -274,7 +274,7 @@ def _unknown_choices(pod: Draft) -> Iterator[Fault]:
         yield Fault(path, f"expected {accepted}, found {said[:_SHOWN]!r}")
 
 
-def _impossible(pod: Draft) -> Iterator[Fault]:
+def _impossible(pod: Draft, *, takes_claims: bool) -> Iterator[Fault]:
     """Refuse what Slurm cannot honour; ignoring it would be worse."""
     unseen = [t for t in pod.required_pod_affinities if not _is_exclusive_topology(t, pod)]
     for kind in dict.fromkeys(term.kind for term in unseen):
@@ -289,18 +289,23 @@ def _impossible(pod: Draft) -> Iterator[Fault]:
             "DoNotSchedule cannot be honoured: Slurm does not know which pods run where; "
             "use ScheduleAnyway",
         )
-    if pod.resource_claims:
+    if pod.resource_claims and not takes_claims:
         yield Fault(
             "spec.resourceClaims",
             "cannot be honoured: Slurm does not know them; request extended resources such as "
-            f"nvidia.com/gpu, or use the annotation {names.REQUEST_PREFIX}gres",
+            f"nvidia.com/gpu, or use the annotation {names.REQUEST_PREFIX}gres (an administrator can "
+            "map device classes to GRES: setting controllers.device_profiles)",
         )
     for name in pod.demand.extended:
         if name.startswith(DRA_RESOURCE_PREFIX):
             yield Fault(
                 f"spec.containers[*].resources[{name}]",
                 "cannot be honoured: it stands for a resource claim, which Slurm does not know; "
-                "request extended resources such as nvidia.com/gpu",
+                + (
+                    "use spec.resourceClaims with a template"
+                    if takes_claims
+                    else "request extended resources such as nvidia.com/gpu"
+                ),
             )
 
 

@@ -18,6 +18,7 @@ from bridge.domain.ids import (
     alone_key,
 )
 from bridge.domain.model import demand, grant
+from bridge.domain.model.claims.values import PodClaim
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.identities import Identity
@@ -148,6 +149,8 @@ class Pod:
     """(protocol, port, host IP) of every port taken on the node."""
     claims: tuple[str, ...] = ()
     """The PersistentVolumeClaims it uses, by name."""
+    resource_claims: tuple[PodClaim, ...] = ()
+    """The resource claims it uses."""
     kube_node: KubeNode | None = None
     """`spec.nodeName`: set once bound."""
     phase: Phase = Phase.PENDING

@@ -58,6 +58,8 @@ class Defaults:
     """
     required_limits: tuple[str, ...] = ()
     """Resources of which no container may use more than it requests (`demand.LIMITABLE`)."""
+    takes_claims: bool = False
+    """Resource claims become GRES: there are device profiles."""
     caps: Caps = DEFAULT
     """How much of everything a pod may have."""
 

@@ -47,6 +47,8 @@ class Gathered:
     """Nodes that Kubernetes has just been unable to use."""
     claims: Mapping[PodUid, Claims] = field(default_factory=dict)
     """What is known of the claims of each member that has some."""
+    unclaimable: tuple[Fault, ...] = ()
+    """What is wrong with the members' resource claims."""
 
 
 def former(submitted: Iterable[Identity], members: Sequence[Pod]) -> Texts | None:
@@ -81,6 +83,8 @@ def effective(gathered: Gathered, defaults: Defaults) -> PlaceholderSpec | Refus
     """Build the placeholder of a workload, or return what is wrong with the request."""
     if over := bounded(_oversized(gathered.members, defaults)):
         return Refused(over)
+    if gathered.unclaimable:
+        return Refused(bounded(gathered.unclaimable))
     claims = [gathered.claims.get(member.uid, ()) for member in gathered.members]
     if unusable := bounded(fault for each in claims for fault in volumes.faults(each)):
         return Refused(unusable)

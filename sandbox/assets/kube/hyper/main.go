@@ -1,5 +1,5 @@
 // Command hyper is Kubernetes' servers in one file, told apart by the name it is called by: the control plane's three, what
-// a node runs, and a device plugin for tests. Linking them together saves 200 MB of disk and most of the link time; nothing
+// a node runs, and two sources of devices for tests. Linking them together saves 200 MB of disk and most of the link time; nothing
 // else differs from upstream.
 package main
 
@@ -21,6 +21,7 @@ import (
 	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
+	draDriver "k8s.io/kubernetes/test/e2e/dra/test-driver/app"
 )
 
 func main() {
@@ -31,6 +32,7 @@ func main() {
 		"kubelet":                 func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) },
 		"kube-proxy":              proxy.NewProxyCommand,
 		"fake-gpus":               newFakeGPUsCommand,
+		"dra-test-driver":         draDriver.NewCommand,
 	}
 	name := filepath.Base(os.Args[0])
 	command, known := commands[name]

@@ -1,0 +1,134 @@
+"""What the claims of a pod ask Slurm for, or everything that is wrong with them.
+
+Slurm chooses devices by GRES and type. What would choose otherwise (attributes, alternatives, a
+device by name) is refused: ignoring it would be worse.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from bridge.domain.faults import Fault, Refused, bounded
+from bridge.domain.model.claims import profiles as device_profiles
+from bridge.domain.model.claims.profiles import Profiles
+from bridge.domain.model.claims.values import ClaimSpec, DeviceClass, PodClaim
+from bridge.domain.model.pods import Pod
+
+MOST_DEVICES = 32
+"""Kubernetes' own limit of devices in one claim: `AllocationResultsMaxSize`."""
+
+_WHY = {
+    "adminAccess": "devices that others use cannot be given again",
+    "allocationMode": "Slurm gives a number of devices: set count",
+    "capacity": "Slurm gives whole devices",
+    "firstAvailable": "Slurm is asked for one kind of device, not for the first of several",
+    "selectors": "Slurm chooses the devices: use a DeviceClass that has a GRES of its own",
+    "tolerations": "Slurm chooses the devices, and does not know taints of devices",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimInHand:
+    """An entry of a pod's claims, and what was read about it."""
+
+    index: int
+    """Its place in `spec.resourceClaims`."""
+    entry: PodClaim
+    spec: ClaimSpec | None
+    """None: there is no such claim or template."""
+    others: tuple[str, ...] = ()
+    """Other pods that use the claim, by name."""
+
+    @property
+    def path(self) -> str:
+        """Where it stands in the pod."""
+        return f"spec.resourceClaims[{self.index}]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """The claims of a pod, and the classes they name."""
+
+    claims: tuple[ClaimInHand, ...] = ()
+    classes: Mapping[str, DeviceClass] = field(default_factory=dict)
+    """Those that exist."""
+
+
+def gres(asking: Asking, profiles: Profiles) -> Mapping[str, int] | Refused:
+    """Return the devices that a pod's claims ask for, by GRES: `{"gpu:a100": 2}`."""
+    found = bounded(_faults(asking, profiles))
+    if found:
+        return Refused(found)
+    counts: Counter[str] = Counter()
+    for claim in asking.claims:
+        for request in claim.spec.requests if claim.spec else ():
+            profile = device_profiles.of_class(asking.classes[request.device_class], profiles)
+            counts[profile.gres if profile else ""] += request.count
+    return dict(counts)
+
+
+def counted(pod: Pod, gres: Mapping[str, int]) -> Pod:
+    """Add the devices of its claims to what a pod asks for, under their profiles' names."""
+    extended = Counter(pod.demand.extended)
+    extended.update({device_profiles.COUNTED + name: count for name, count in gres.items()})
+    return replace(pod, demand=replace(pod.demand, extended=dict(extended)))
+
+
+def _faults(asking: Asking, profiles: Profiles) -> Iterator[Fault]:
+    named = Counter(each.entry.claim for each in asking.claims if each.entry.claim)
+    for claim in asking.claims:
+        if claim.others:
+            yield Fault(
+                claim.path,
+                f"claim {claim.entry.claim} is used by pod {claim.others[0]}, whose devices Slurm "
+                "gives to another job: use resourceClaimTemplateName",
+            )
+        if claim.entry.claim and named[claim.entry.claim] > 1:
+            yield Fault(claim.path, f"claim {claim.entry.claim} is named twice")
+        if claim.spec is None:
+            kind, name = (
+                ("template", claim.entry.template)
+                if claim.entry.template
+                else ("claim", claim.entry.claim)
+            )
+            yield Fault(claim.path, f"there is no {kind} {name}")
+        else:
+            yield from _of_spec(claim.spec, f"{claim.path}: ", asking.classes, profiles)
+
+
+def of_spec(spec: ClaimSpec) -> Iterator[Fault]:
+    """Yield what a claim or a template says that Slurm cannot honour, whatever its classes are."""
+    if not spec.requests:
+        yield Fault("spec.devices.requests", "expected at least one request")
+    if spec.constraints:
+        yield Fault(
+            "spec.devices.constraints",
+            "cannot be honoured: Slurm does not know the attributes of devices",
+        )
+    if sum(request.count for request in spec.requests) > MOST_DEVICES:
+        yield Fault("spec.devices.requests", f"expected at most {MOST_DEVICES} devices in a claim")
+    for index, request in enumerate(spec.requests):
+        for name in request.unusable:
+            why = _WHY.get(name.rpartition(".")[2], "Slurm does not know it")
+            path = f"spec.devices.requests[{index}].{name}"
+            yield Fault(path, f"cannot be honoured: {why}")
+
+
+def _of_spec(
+    spec: ClaimSpec, where: str, classes: Mapping[str, DeviceClass], profiles: Profiles
+) -> Iterator[Fault]:
+    for fault in of_spec(spec):
+        yield Fault(f"{where}{fault.path}", fault.message)
+    for index, request in enumerate(spec.requests):
+        path = f"{where}spec.devices.requests[{index}].exactly.deviceClassName"
+        if not request.device_class:
+            continue
+        found = classes.get(request.device_class)
+        if found is None:
+            yield Fault(path, f"there is no DeviceClass {request.device_class}")
+        elif device_profiles.of_class(found, profiles) is None:
+            yield Fault(
+                path,
+                f"DeviceClass {request.device_class} is no GRES of Slurm: an administrator can map "
+                "its selector to one (setting controllers.device_profiles)",
+            )

@@ -1,0 +1,150 @@
+"""Which devices a pod's claims get: those whose indexes Slurm gave its job."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from bridge.domain.ids import KubeNode, PodUid
+from bridge.domain.model.claims import inventory
+from bridge.domain.model.claims import profiles as device_profiles
+from bridge.domain.model.claims.inventory import Inventory
+from bridge.domain.model.claims.profiles import Profiles
+from bridge.domain.model.claims.values import DeviceClass, DeviceId, ResourceClaim
+
+
+class CannotGive(Exception):
+    """The devices cannot be given now; the text says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """A device for a request."""
+
+    request: str
+    device: DeviceId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gift:
+    """What one claim gets."""
+
+    claim: ResourceClaim
+    results: tuple[Result, ...]
+
+    @property
+    def devices(self) -> tuple[DeviceId, ...]:
+        """The devices alone."""
+        return tuple(result.device for result in self.results)
+
+
+def portion(
+    given: Mapping[str, Sequence[int]], wanted: Mapping[str, int], place: int
+) -> Mapping[str, tuple[int, ...]]:
+    """Return one pod's part of the indexes that its job has on a node.
+
+    Args:
+        given: the job's indexes there, by GRES.
+        wanted: how many the pod's claims ask for, by GRES.
+        place: the pod's place among its gang's pods on that node; 0 without a gang.
+
+    Raises:
+        CannotGive: Slurm gave less.
+    """
+    found = {}
+    for gres, count in wanted.items():
+        mine = tuple(sorted(given.get(gres, ())))[place * count : (place + 1) * count]
+        if len(mine) < count:
+            raise CannotGive(
+                f"Slurm gave {len(given.get(gres, ()))} {gres} there, and the pod's claims ask "
+                f"for {count}"
+            )
+        found[gres] = mine
+    return found
+
+
+def devices(
+    indexes: Mapping[str, Sequence[int]], present: Inventory, registered: Mapping[str, int]
+) -> Mapping[str, tuple[DeviceId, ...]]:
+    """Return the devices behind Slurm's indexes, by GRES.
+
+    Args:
+        indexes: as Slurm numbers them.
+        present: the node's devices.
+        registered: what the node has in Slurm, by GRES.
+
+    Raises:
+        CannotGive: Slurm and the node's ResourceSlices do not agree on what there is.
+    """
+    found = {}
+    for gres, numbers in indexes.items():
+        there = present.get(gres, ())
+        if len(there) != registered.get(gres, 0):
+            raise CannotGive(
+                f"Slurm has {registered.get(gres, 0)} {gres} there, the node's ResourceSlices have "
+                f"{len(there)}"
+            )
+        first = inventory.first_index(gres, registered)
+        if any(not first <= number < first + len(there) for number in numbers):
+            raise CannotGive(f"Slurm gave {gres} with indexes {list(numbers)}, of {len(there)}")
+        found[gres] = tuple(there[number - first] for number in numbers)
+    return found
+
+
+def deal(
+    claims: Sequence[ResourceClaim],
+    classes: Mapping[str, DeviceClass],
+    profiles: Profiles,
+    mine: Mapping[str, Sequence[DeviceId]],
+) -> tuple[Gift, ...]:
+    """Deal a pod's devices out to the requests of its claims, in their order.
+
+    Raises:
+        CannotGive: a class is gone or has changed, or there are too few devices.
+    """
+    left = {gres: iter(found) for gres, found in mine.items()}
+
+    def take(claim: ResourceClaim) -> Iterator[Result]:
+        for request in claim.spec.requests:
+            found = classes.get(request.device_class)
+            profile = device_profiles.of_class(found, profiles) if found else None
+            if profile is None:
+                raise CannotGive(f"DeviceClass {request.device_class} is no GRES of Slurm any more")
+            for _ in range(request.count):
+                device = next(left.get(profile.gres, iter(())), None)
+                if device is None:
+                    raise CannotGive(f"there are too few {profile.gres} for claim {claim.name}")
+                yield Result(request=request.name, device=device)
+
+    return tuple(Gift(claim=claim, results=tuple(take(claim))) for claim in claims)
+
+
+def in_the_way(gifts: Iterable[Gift], everyone: Iterable[ResourceClaim]) -> str:
+    """Return which claim still has one of the devices, in words; "" if none has.
+
+    A claim has them until its pod is gone and the resource claim controller has taken them back.
+    """
+    wanted = {device: gift.claim.uid for gift in gifts for device in gift.devices}
+    for claim in everyone:
+        for device in claim.devices:
+            if wanted.get(device, claim.uid) != claim.uid:
+                return (
+                    f"device {device.device} of {device.pool} is still given to claim "
+                    f"{claim.namespace}/{claim.name}"
+                )
+    return ""
+
+
+def is_done(gift: Gift, pod: PodUid, node: KubeNode) -> bool:
+    """Check whether a claim is given just so already; a process may have died after the write.
+
+    Raises:
+        CannotGive: it is given otherwise, or to another pod.
+    """
+    claim = gift.claim
+    if not claim.is_allocated:
+        return False
+    if set(claim.reserved_for) - {pod}:
+        raise CannotGive(f"claim {claim.name} is in use by another pod")
+    same = sorted(claim.devices) == sorted(gift.devices) and claim.node == node
+    if not same:
+        raise CannotGive(f"claim {claim.name} still has the devices of an earlier job")
+    return claim.reserved_for == (pod,)

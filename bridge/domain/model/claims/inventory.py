@@ -1,0 +1,74 @@
+"""The devices of a node, in the order in which Slurm numbers them."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from bridge.domain.model.claims.profiles import Profile, Profiles
+from bridge.domain.model.claims.values import Device, DeviceId, ResourceSlice
+
+Inventory = Mapping[str, tuple[DeviceId, ...]]
+"""The devices of a node by GRES (`gpu:a100`)."""
+
+_DIGITS = re.compile(r"([0-9]{1,18})")
+
+
+def of_node(slices: Iterable[ResourceSlice], profiles: Profiles) -> Inventory:
+    """Return a node's devices by GRES, each list in the order of their names: gpu-2 before gpu-10.
+
+    Only the newest generation of a pool counts, and only if all of its slices are there: a driver
+    replaces them one by one.
+    """
+    found: defaultdict[str, list[DeviceId]] = defaultdict(list)
+    for each in _current(slices):
+        for device in each.devices:
+            profile = _profile(device, profiles)
+            if profile is not None:
+                found[profile.gres].append(device.id)
+    return {gres: tuple(sorted(set(devices), key=_natural)) for gres, devices in found.items()}
+
+
+def counts(inventory: Inventory) -> dict[str, int]:
+    """Return how many devices there are of each GRES."""
+    return {gres: len(devices) for gres, devices in inventory.items()}
+
+
+def first_index(gres: str, registered: Mapping[str, int]) -> int:
+    """Return Slurm's index of the first device of a GRES: types of one kind are numbered together.
+
+    registered: what the node has in Slurm, by GRES.
+    """
+    kind = gres.partition(":")[0]
+    return sum(
+        count
+        for name, count in registered.items()
+        if name < gres and name.partition(":")[0] == kind
+    )
+
+
+def _current(slices: Iterable[ResourceSlice]) -> list[ResourceSlice]:
+    pools: defaultdict[tuple[str, str], list[ResourceSlice]] = defaultdict(list)
+    for each in slices:
+        pools[each.driver, each.pool].append(each)
+    current: list[ResourceSlice] = []
+    for pool in pools.values():
+        newest = max(each.generation for each in pool)
+        there = [each for each in pool if each.generation == newest]
+        if len(there) == there[0].of:
+            current += there
+    return current
+
+
+def _profile(device: Device, profiles: Profiles) -> Profile | None:
+    """Return the profile that says most about a device, if several select it."""
+    selecting = (profile for profile in profiles if profile.selects(device))
+    return max(selecting, key=lambda profile: (len(profile.conditions), profile.gres), default=None)
+
+
+def _natural(device: DeviceId) -> tuple[object, ...]:
+    """Return a key that sorts numbers in names by their value."""
+    names = (device.driver, device.pool, device.device)
+    return tuple(
+        tuple((int(part), "") if part.isdecimal() else (-1, part) for part in _DIGITS.split(name))
+        for name in names
+    )

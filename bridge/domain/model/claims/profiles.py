@@ -1,0 +1,112 @@
+"""Device profiles: which DeviceClass is which GRES of Slurm.
+
+A class belongs to a profile if both select the same devices. CEL is not evaluated: a selector is a
+conjunction of equalities, which is what drivers ship, and anything else is unknown.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from bridge.domain.model.claims.values import Device, DeviceClass
+
+Value = str | int | bool
+Conditions = frozenset[tuple[str, Value]]
+"""Qualified attribute, or `driver` → the value it must have."""
+
+DRIVER = "driver"
+COUNTED = "resource.k8s.io/"
+"""Prefix under which a profile's devices are counted beside extended resources. Kubernetes keeps
+this domain to itself, so no device plugin registers such a name."""
+
+_TEXT = r"\"[^\"\\]*\"|'[^'\\]*'"
+_CONDITION = re.compile(
+    rf"\s*device\.(?:driver|attributes\[(?P<domain>{_TEXT})\]\.(?P<name>[A-Za-z_][A-Za-z0-9_]*))"
+    rf"\s*==\s*(?P<value>{_TEXT}|-?[0-9]{{1,18}}|true|false)\s*"
+)
+_LONGEST = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """The devices that one GRES stands for."""
+
+    gres: str
+    """`gpu`, or with a type `gpu:a100`."""
+    conditions: Conditions
+
+    @property
+    def resource(self) -> str:
+        """Return the name its devices are counted under, beside extended resources."""
+        return COUNTED + self.gres
+
+    def selects(self, device: Device) -> bool:
+        """Check whether a device is one of this profile."""
+        facts = {**device.attributes, DRIVER: device.id.driver}
+        return all(_same(facts.get(name), value) for name, value in self.conditions)
+
+
+Profiles = tuple[Profile, ...]
+
+
+def read(settings: Mapping[str, str]) -> Profiles:
+    """Read the administrator's device profiles: selector → GRES.
+
+    Raises:
+        ValueError: a selector is not a conjunction of equalities, or two mean the same.
+    """
+    found: dict[Conditions, Profile] = {}
+    for selector, gres in settings.items():
+        conditions = parse(selector)
+        if conditions is None or DRIVER not in dict(conditions):
+            raise ValueError(
+                f"expected device.driver == '…', and attributes with && if needed, found {selector!r}"
+            )
+        if conditions in found:
+            raise ValueError(f"two profiles select the same devices: {selector!r}")
+        found[conditions] = Profile(gres=gres, conditions=conditions)
+    return tuple(found.values())
+
+
+def resources(profiles: Iterable[Profile]) -> dict[str, str]:
+    """Return the names that devices are counted under, with their GRES."""
+    return {profile.resource: profile.gres for profile in profiles}
+
+
+def of_class(device_class: DeviceClass, profiles: Iterable[Profile]) -> Profile | None:
+    """Return the profile of a class; None if it selects other devices, or in words we cannot read."""
+    conditions: set[tuple[str, Value]] = set()
+    for selector in device_class.selectors:
+        parsed = parse(selector)
+        if parsed is None:
+            return None
+        conditions |= parsed
+    return next((each for each in profiles if each.conditions == conditions), None)
+
+
+def parse(selector: str) -> Conditions | None:
+    """Read `device.driver == "d" && device.attributes["d"].model == "a100"`; None for other CEL."""
+    if len(selector) > _LONGEST:
+        return None
+    found: set[tuple[str, Value]] = set()
+    position = 0
+    while match := _CONDITION.match(selector, position):
+        domain, name = match["domain"], match["name"]
+        found.add((f"{domain[1:-1]}/{name}" if domain else DRIVER, _value(match["value"])))
+        position = match.end()
+        if position == len(selector):
+            return frozenset(found)
+        if not selector.startswith("&&", position):
+            return None
+        position += 2
+    return None
+
+
+def _value(text: str) -> Value:
+    if text in ("true", "false"):
+        return text == "true"
+    return text[1:-1] if text[0] in "\"'" else int(text)
+
+
+def _same(found: Value | None, wanted: Value) -> bool:
+    return type(found) is type(wanted) and found == wanted

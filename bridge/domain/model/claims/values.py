@@ -1,0 +1,104 @@
+"""Resource claims and devices as values: `resource.k8s.io/v1`, as far as Slurm is asked for them.
+
+Source: <https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/>.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+Config = Mapping[str, object]
+"""Parameters for a driver, which we hand on and do not read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodClaim:
+    """An entry of a pod's `spec.resourceClaims`."""
+
+    entry: str
+    """Its name in the pod."""
+    claim: str = ""
+    """The claim it names, or the one generated for it; "" while there is none yet."""
+    template: str = ""
+    """The template that its own claim is made from; "" if it names a claim."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceRequest:
+    """One request of a claim."""
+
+    name: str
+    device_class: str = ""
+    count: int = 1
+    unusable: tuple[str, ...] = ()
+    """Fields below `spec.devices` that it sets and Slurm cannot honour."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimSpec:
+    """What a claim asks for."""
+
+    requests: tuple[DeviceRequest, ...] = ()
+    constraints: int = 0
+    config: tuple[Config, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class DeviceId:
+    """A device's name in the whole cluster."""
+
+    driver: str
+    pool: str
+    device: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceClaim:
+    """A claim, and to whom it was given."""
+
+    uid: str
+    namespace: str
+    name: str
+    resource_version: str = ""
+    spec: ClaimSpec = field(default_factory=ClaimSpec)
+    finalizers: tuple[str, ...] = ()
+    is_allocated: bool = False
+    devices: tuple[DeviceId, ...] = ()
+    node: str = ""
+    """The only node from which its devices can be used; "" if there may be several."""
+    reserved_for: tuple[str, ...] = ()
+    """The uids of the pods that use it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceClass:
+    """A DeviceClass."""
+
+    name: str
+    selectors: tuple[str, ...] = ()
+    """CEL expressions, all of which hold."""
+    config: tuple[Config, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """A device of a ResourceSlice."""
+
+    id: DeviceId
+    attributes: Mapping[str, str | int | bool] = field(default_factory=dict)
+    """By qualified name: `gpu.example.com/model`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceSlice:
+    """Part of a pool of devices that belong to one node."""
+
+    name: str
+    resource_version: str = ""
+    node: str = ""
+    """"" if its devices do not belong to a single node."""
+    driver: str
+    pool: str
+    generation: int = 0
+    of: int = 1
+    """How many slices the pool has in this generation."""
+    devices: tuple[Device, ...] = ()

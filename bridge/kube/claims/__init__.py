@@ -1,0 +1,1 @@
+"""Resource claims in Kubernetes: what they ask for, and what they were given."""

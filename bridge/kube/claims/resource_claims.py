@@ -1,0 +1,400 @@
+"""Read and write resource claims: `resource.k8s.io/v1`."""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from bridge.domain.ids import KubeNode, PodUid
+from bridge.domain.model.claims.giving import Gift
+from bridge.domain.model.claims.values import (
+    ClaimSpec,
+    Device,
+    DeviceClass,
+    DeviceId,
+    DeviceRequest,
+    ResourceClaim,
+    ResourceSlice,
+)
+from bridge.kube import decode, paths, wire
+from bridge.kube.client import JSON_PATCH, KubeClient
+from bridge.kube.decode import Json, ResourceKind
+
+API = "resource.k8s.io/v1"
+FINALIZER = "resource.kubernetes.io/delete-protection"
+"""Keeps a claim as long as it is allocated; Kubernetes' resource claim controller takes back the
+allocation, and removes the finalizer, of those that have it."""
+
+_MOST_DEVICES = 2048
+"""Of one slice that are read; Kubernetes allows 128."""
+_EXACT = "ExactCount"
+
+
+class _Exactly(wire.Struct):
+    device_class_name: str = ""
+    selectors: tuple[msgspec.Raw, ...] = ()
+    allocation_mode: str = _EXACT
+    count: int = 1
+    admin_access: bool | None = None
+    tolerations: tuple[msgspec.Raw, ...] = ()
+    capacity: msgspec.Raw = msgspec.Raw()
+
+
+class _Request(wire.Struct):
+    name: str = ""
+    exactly: _Exactly | None = None
+    first_available: tuple[msgspec.Raw, ...] = ()
+
+
+class _Devices(wire.Struct):
+    requests: tuple[_Request, ...] = ()
+    constraints: tuple[msgspec.Raw, ...] = ()
+    config: tuple[dict[str, object], ...] = ()
+
+
+class _ClaimSpec(wire.Struct):
+    devices: _Devices = msgspec.field(default_factory=_Devices)
+
+
+class _Result(wire.Struct):
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+
+
+class _Results(wire.Struct):
+    results: tuple[_Result, ...] = ()
+
+
+class _Allocation(wire.Struct):
+    devices: _Results = msgspec.field(default_factory=_Results)
+    node_selector: wire.NodeSelector | None = None
+
+
+class _Consumer(wire.Struct):
+    uid: str = ""
+
+
+class _ClaimStatus(wire.Struct):
+    allocation: _Allocation | None = None
+    reserved_for: tuple[_Consumer, ...] = ()
+
+
+class _Claim(wire.Struct):
+    metadata: wire.Metadata
+    spec: _ClaimSpec = msgspec.field(default_factory=_ClaimSpec)
+    status: _ClaimStatus = msgspec.field(default_factory=_ClaimStatus)
+
+
+class _TemplateSpec(wire.Struct):
+    spec: _ClaimSpec = msgspec.field(default_factory=_ClaimSpec)
+
+
+class _Template(wire.Struct):
+    spec: _TemplateSpec = msgspec.field(default_factory=_TemplateSpec)
+
+
+class _Cel(wire.Struct):
+    expression: str = ""
+
+
+class _Selector(wire.Struct):
+    cel: _Cel | None = None
+
+
+class _ClassSpec(wire.Struct):
+    selectors: tuple[_Selector, ...] = ()
+    config: tuple[dict[str, object], ...] = ()
+
+
+class _Class(wire.Struct):
+    spec: _ClassSpec = msgspec.field(default_factory=_ClassSpec)
+
+
+class _Attribute(wire.Struct):
+    string: str | None = None
+    number: int | None = msgspec.field(name="int", default=None)
+    truth: bool | None = msgspec.field(name="bool", default=None)
+    version: str | None = None
+
+
+class _Device(wire.Struct):
+    name: str = ""
+    attributes: dict[str, _Attribute] = msgspec.field(default_factory=dict)
+
+
+class _Pool(wire.Struct):
+    name: str = ""
+    generation: int = 0
+    resource_slice_count: int = 1
+
+
+class _SliceSpec(wire.Struct):
+    driver: str = ""
+    pool: _Pool = msgspec.field(default_factory=_Pool)
+    node_name: str = ""
+    devices: tuple[_Device, ...] = ()
+
+
+class _Slice(wire.Struct):
+    metadata: wire.Metadata
+    spec: _SliceSpec = msgspec.field(default_factory=_SliceSpec)
+
+
+_claims = msgspec.json.Decoder(_Claim)
+_templates = msgspec.json.Decoder(_Template)
+_classes = msgspec.json.Decoder(_Class)
+_slices = msgspec.json.Decoder(_Slice)
+
+
+def claim(body: Json) -> ResourceClaim:
+    """Decode a claim."""
+    wired = decode.decoded(_claims, "ResourceClaim", body)
+    meta, allocation = wired.metadata, wired.status.allocation
+    results = allocation.devices.results if allocation else ()
+    return ResourceClaim(
+        uid=meta.uid,
+        namespace=meta.namespace,
+        name=meta.name,
+        resource_version=meta.resource_version,
+        spec=_spec(wired.spec),
+        finalizers=tuple(meta.finalizers),
+        is_allocated=allocation is not None,
+        devices=tuple(DeviceId(each.driver, each.pool, each.device) for each in results),
+        node=_node(allocation.node_selector if allocation else None),
+        reserved_for=tuple(each.uid for each in wired.status.reserved_for),
+    )
+
+
+def resource_slice(body: Json) -> ResourceSlice:
+    """Decode a ResourceSlice."""
+    wired = decode.decoded(_slices, "ResourceSlice", body)
+    spec = wired.spec
+    return ResourceSlice(
+        name=wired.metadata.name,
+        resource_version=wired.metadata.resource_version,
+        node=spec.node_name,
+        driver=spec.driver,
+        pool=spec.pool.name,
+        generation=spec.pool.generation,
+        of=spec.pool.resource_slice_count,
+        devices=tuple(_device(each, spec) for each in spec.devices[:_MOST_DEVICES]),
+    )
+
+
+CLAIMS = ResourceKind(
+    path=paths.collection(API, "resourceclaims"),
+    read=claim,
+    key=lambda each: each.uid,
+    version=lambda each: each.resource_version,
+    name=lambda each: f"{each.namespace}/{each.name}",
+)
+"""All claims, by uid: whose devices nobody else may get."""
+SLICES = ResourceKind(
+    path=paths.collection(API, "resourceslices"),
+    read=resource_slice,
+    key=lambda each: each.name,
+    version=lambda each: each.resource_version,
+)
+"""All ResourceSlices, by name."""
+
+
+class ResourceClaims:
+    """Reads claims, templates and classes as they are now, and writes what a claim was given."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self._client = client
+
+    async def get(self, namespace: str, name: str) -> ResourceClaim:
+        """Return a claim.
+
+        Raises:
+            NotFound: there is none of that name.
+            KubeError: it could not be read.
+        """
+        return claim(await self._client.request("GET", _path(namespace, name)))
+
+    async def template(self, namespace: str, name: str) -> ClaimSpec:
+        """Return what a template's claims ask for.
+
+        Raises:
+            NotFound: there is none of that name.
+            KubeError: it could not be read.
+        """
+        where = paths.collection(API, "resourceclaimtemplates", namespace) + paths.of(name)
+        body = await self._client.request("GET", where)
+        return _spec(decode.decoded(_templates, f"template {name}", body).spec.spec)
+
+    async def device_class(self, name: str) -> DeviceClass:
+        """Return a class.
+
+        Raises:
+            NotFound: there is none of that name.
+            KubeError: it could not be read.
+        """
+        where = paths.collection(API, "deviceclasses") + paths.of(name)
+        spec = decode.decoded(
+            _classes, f"class {name}", await self._client.request("GET", where)
+        ).spec
+        # A selector without CEL is of a kind we do not know; no profile is written "".
+        expressions = (each.cel.expression if each.cel else "" for each in spec.selectors)
+        return DeviceClass(name=name, selectors=tuple(expressions), config=tuple(spec.config))
+
+    async def protect(self, found: ResourceClaim) -> ResourceClaim:
+        """Put the finalizer on a claim, without which nobody would take its devices back.
+
+        Raises:
+            Conflict: the claim has changed.
+            NotFound: it is gone.
+        """
+        if FINALIZER in found.finalizers:
+            return found
+        return await self._patch(found, "", _finalized(found))
+
+    async def give(
+        self,
+        gift: Gift,
+        classes: Mapping[str, DeviceClass],
+        *,
+        node: KubeNode,
+        pod: PodUid,
+        pod_name: str,
+    ) -> ResourceClaim:
+        """Write what a claim was given and for which pod, in one write.
+
+        So there is no moment at which it is given and nobody's: the resource claim controller takes
+        a claim back when its last pod is gone, and only then.
+
+        Raises:
+            Conflict: the claim has changed.
+            NotFound: it is gone.
+        """
+        status = {
+            "allocation": allocation(gift, classes, node),
+            "reservedFor": [{"resource": "pods", "name": pod_name, "uid": pod}],
+        }
+        return await self._patch(gift.claim, "/status", _with_status(gift.claim, status))
+
+    async def take_back(self, found: ResourceClaim) -> ResourceClaim:
+        """Clear what a claim of a pod that has not started was given for an earlier job.
+
+        Raises:
+            Conflict: the claim has changed.
+            NotFound: it is gone.
+        """
+        return await self._patch(found, "/status", _with_status(found, {}))
+
+    async def _patch(self, found: ResourceClaim, sub: str, body: object) -> ResourceClaim:
+        where = _path(found.namespace, found.name) + sub
+        return claim(await self._client.request("PATCH", where, body=body, content_type=JSON_PATCH))
+
+
+def allocation(gift: Gift, classes: Mapping[str, DeviceClass], node: KubeNode) -> dict[str, object]:
+    """Build the AllocationResult of a claim, as kube-scheduler does.
+
+    The drivers' parameters go along: those of the classes first, then the claim's own.
+    """
+    config: list[dict[str, object]] = []
+    for request in gift.claim.spec.requests:
+        found = classes.get(request.device_class)
+        config += [
+            {"source": "FromClass", "requests": [request.name], **each}
+            for each in (found.config if found else ())
+        ]
+    config += [{"source": "FromClaim", **each} for each in gift.claim.spec.config]
+    results = [
+        {
+            "request": result.request,
+            "driver": result.device.driver,
+            "pool": result.device.pool,
+            "device": result.device.device,
+        }
+        for result in gift.results
+    ]
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    return {
+        "devices": {"results": results, **({"config": config} if config else {})},
+        "nodeSelector": {"nodeSelectorTerms": [term]},
+    }
+
+
+def _finalized(found: ResourceClaim) -> list[dict[str, object]]:
+    path = "/metadata/finalizers"
+    change: dict[str, object] = (
+        {"op": "add", "path": f"{path}/-", "value": FINALIZER}
+        if found.finalizers
+        else {"op": "add", "path": path, "value": [FINALIZER]}
+    )
+    return [*_unchanged(found), change]
+
+
+def _with_status(found: ResourceClaim, status: object) -> list[dict[str, object]]:
+    return [*_unchanged(found), {"op": "add", "path": "/status", "value": status}]
+
+
+def _unchanged(found: ResourceClaim) -> list[dict[str, object]]:
+    """Guard a patch: whoever else wrote to the claim meanwhile, wins."""
+    return [
+        {"op": "test", "path": "/metadata/uid", "value": found.uid},
+        {"op": "test", "path": "/metadata/resourceVersion", "value": found.resource_version},
+    ]
+
+
+def _path(namespace: str, name: str) -> str:
+    return paths.collection(API, "resourceclaims", namespace) + paths.of(name)
+
+
+def _spec(spec: _ClaimSpec) -> ClaimSpec:
+    devices = spec.devices
+    return ClaimSpec(
+        requests=tuple(map(_request, devices.requests)),
+        constraints=len(devices.constraints),
+        config=tuple(devices.config),
+    )
+
+
+def _request(request: _Request) -> DeviceRequest:
+    exactly = request.exactly
+    if exactly is None:
+        return DeviceRequest(name=request.name, unusable=("firstAvailable",))
+    set_fields = {
+        "adminAccess": bool(exactly.admin_access),
+        "allocationMode": exactly.allocation_mode != _EXACT,
+        "capacity": bytes(exactly.capacity) not in (b"", b"null"),
+        "selectors": bool(exactly.selectors),
+        "tolerations": bool(exactly.tolerations),
+    }
+    return DeviceRequest(
+        name=request.name,
+        device_class=exactly.device_class_name,
+        count=exactly.count or 1,
+        unusable=tuple(f"exactly.{name}" for name, is_set in set_fields.items() if is_set),
+    )
+
+
+def _device(device: _Device, spec: _SliceSpec) -> Device:
+    attributes = {
+        name if "/" in name else f"{spec.driver}/{name}": value
+        for name, each in device.attributes.items()
+        if (value := _value(each)) is not None
+    }
+    return Device(id=DeviceId(spec.driver, spec.pool.name, device.name), attributes=attributes)
+
+
+def _value(attribute: _Attribute) -> str | int | bool | None:
+    values: Iterable[str | int | bool | None] = (
+        attribute.string,
+        attribute.number,
+        attribute.truth,
+    )
+    return next((each for each in values if each is not None), attribute.version)
+
+
+def _node(selector: wire.NodeSelector | None) -> str:
+    terms = tuple(selector.node_selector_terms) if selector else ()
+    named = [
+        field.values
+        for term in terms
+        for field in term.match_fields or ()
+        if field.key == "metadata.name" and field.operator == "In"
+    ]
+    return named[0][0] if len(terms) == len(named) == 1 and len(named[0]) == 1 else ""

@@ -1,0 +1,58 @@
+"""Which devices a running job has on a node, as Slurm numbers them."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from bridge.domain import hostlist
+from bridge.domain.ids import JobId, Sluid, SlurmNode
+from bridge.slurm import records
+from bridge.slurm.client import SlurmClient
+from bridge.slurm.errors import Malformed
+
+_ENTRY: Final = re.compile(
+    r"(?P<gres>[^:,()]+(?::[^:,()]+)?):(?P<count>[0-9]{1,9})(?:\(IDX:(?P<indexes>[-0-9,]*)\))?(?:,|$)"
+)
+_RANGE: Final = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?")
+_MOST: Final = 4096
+
+
+async def given(
+    client: SlurmClient, ref: JobId | Sluid, node: SlurmNode
+) -> Mapping[str, tuple[int, ...]]:
+    """Return the indexes of a job's devices on a node, by GRES: `{"gpu:a100": (0, 1)}`.
+
+    Empty if it has none there, or does not run.
+
+    Raises:
+        NotFound: the job does not exist (any more).
+        SlurmError: it could not be read.
+    """
+    wired = records.of(ref, await records.read(client, ref, detail=True)).value
+    if "RUNNING" not in wired.job_state:
+        return {}
+    try:
+        names = hostlist.expand(wired.nodes)
+    except ValueError as error:
+        raise Malformed("job.get", f"job {ref}: {error}") from error
+    if node not in names or len(names) != len(wired.gres_detail):
+        return {}
+    return dict(indexes(wired.gres_detail[names.index(node)]))
+
+
+def indexes(text: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Read `gpu:a100:3(IDX:0-1,4),nic:1(IDX:0)`; skip what has no indexes."""
+    position = 0
+    while match := _ENTRY.match(text, position):
+        found = tuple(_numbers(match["indexes"] or ""))
+        if found and len(found) == int(match["count"]):
+            yield match["gres"], found
+        position = match.end()
+
+
+def _numbers(text: str) -> Iterator[int]:
+    for part in text.split(","):
+        match = _RANGE.fullmatch(part)
+        if match is not None:
+            first, last = int(match[1]), int(match[2] or match[1])
+            yield from range(first, min(last, first + _MOST) + 1)

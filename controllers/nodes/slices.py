@@ -1,0 +1,40 @@
+"""What nodes have in ResourceSlices, counted beside what device plugins have."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from bridge.domain.model.claims.profiles import Profiles
+
+from bridge.domain.ids import KubeNode
+from bridge.domain.model.claims import inventory, profiles
+from bridge.domain.model.claims.values import ResourceSlice
+from bridge.domain.model.nodes import KubeNodeFacts
+from bridge.kube.cache import Cache
+
+
+class Slices:
+    """The devices that drivers publish, by node."""
+
+    def __init__(self, slices: Cache[ResourceSlice], device_profiles: Profiles) -> None:
+        self._slices = slices
+        self._on = slices.index(lambda each: [each.node] if each.node else [])
+        self._profiles = device_profiles
+
+    def counted(self, node: KubeNodeFacts) -> KubeNodeFacts:
+        """Add a node's devices to its allocatable resources, under their profiles' names."""
+        if not self._profiles:
+            return node
+        present = inventory.of_node(self._on.get(node.name), self._profiles)
+        counts = {profiles.COUNTED + gres: n for gres, n in inventory.counts(present).items()}
+        extended = {**node.allocatable.extended, **counts}
+        return replace(node, allocatable=replace(node.allocatable, extended=extended))
+
+    def on_change(self, look_at: Callable[[KubeNode], None]) -> None:
+        """Have a node looked at whenever its slices change."""
+
+        def changed(old: ResourceSlice | None, new: ResourceSlice | None) -> None:
+            for each in (old, new):
+                if each is not None and each.node:
+                    look_at(KubeNode(each.node))
+
+        self._slices.subscribe(changed)

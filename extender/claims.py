@@ -1,0 +1,107 @@
+"""What the resource claims of pods ask for, read before each submit of a pod that has some."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from bridge.domain.model.claims.asking import Asking, ClaimInHand
+from bridge.domain.model.claims.profiles import Profiles
+
+from bridge.domain.faults import Fault, Refused
+from bridge.domain.model.claims import asking
+from bridge.domain.model.claims.values import ClaimSpec, PodClaim, ResourceClaim
+from bridge.domain.model.pods import Pod
+from bridge.domain.workloads.workload import Workload
+from bridge.kube import errors
+from bridge.kube.cache import Cache
+from bridge.kube.claims.resource_claims import ResourceClaims
+from extender.giving import device_class
+
+Claimed = tuple[tuple[Pod, ...], Workload | None, tuple[Fault, ...]]
+"""The members and their gang with the devices that they claim, or what is wrong."""
+
+
+class ClaimAsker:
+    """Adds the devices of a pod's claims to what it asks for."""
+
+    def __init__(self, claims: ResourceClaims, pods: Cache[Pod], profiles: Profiles) -> None:
+        self._claims = claims
+        self._users = pods.index(_named)
+        self._profiles = profiles
+
+    async def counted(self, members: tuple[Pod, ...], gang: Workload | None) -> Claimed:
+        """Return the pods as if devices of claims were extended resources.
+
+        What an earlier job gave them is taken back first: others may have it by now.
+
+        Raises:
+            KubeError: a claim, template or class could not be read, or was changed meanwhile.
+        """
+        if not any(member.resource_claims for member in members):
+            return members, gang, ()
+        found = [asking.gres(await self._asking(pod), self._profiles) for pod in members]
+        if faults := [
+            fault for each in found if isinstance(each, Refused) for fault in each.faults
+        ]:
+            return members, gang, tuple(faults)
+        if any(each != found[0] for each in found):
+            words = "all pods of a gang must claim the same devices"
+            return members, gang, (Fault("spec.resourceClaims", words),)
+        counted = tuple(
+            asking.counted(pod, each)
+            for pod, each in zip(members, found, strict=True)
+            if not isinstance(each, Refused)
+        )
+        return counted, replace(gang, members=counted) if gang else None, ()
+
+    async def _asking(self, pod: Pod) -> Asking:
+        claims = [
+            await self._in_hand(pod, index, entry)
+            for index, entry in enumerate(pod.resource_claims)
+        ]
+        names = {
+            request.device_class
+            for each in claims
+            for request in (each.spec.requests if each.spec else ())
+            if request.device_class
+        }
+        found = [await device_class(self._claims, name) for name in sorted(names)]
+        classes = {each.name: each for each in found if each is not None}
+        return Asking(claims=tuple(claims), classes=classes)
+
+    async def _in_hand(self, pod: Pod, index: int, entry: PodClaim) -> ClaimInHand:
+        claim = await self._claim(pod, entry)
+        if claim is None:
+            return ClaimInHand(
+                index=index, entry=entry, spec=await self._template(pod.namespace, entry)
+            )
+        if claim.is_allocated and not set(claim.reserved_for) - {pod.uid}:
+            await self._claims.take_back(claim)
+        users = self._users.get(f"{pod.namespace}/{entry.claim}")
+        others = [each.name for each in users if each.uid != pod.uid]
+        strangers = set(claim.reserved_for) - {pod.uid, *(each.uid for each in users)}
+        return ClaimInHand(
+            index=index, entry=entry, spec=claim.spec, others=(*others, *sorted(strangers))
+        )
+
+    async def _claim(self, pod: Pod, entry: PodClaim) -> ResourceClaim | None:
+        if not entry.claim:
+            return None
+        try:
+            return await self._claims.get(pod.namespace, entry.claim)
+        except errors.NotFound:
+            return None
+
+    async def _template(self, namespace: str, entry: PodClaim) -> ClaimSpec | None:
+        if not entry.template:
+            return None
+        try:
+            return await self._claims.template(namespace, entry.template)
+        except errors.NotFound:
+            return None
+
+
+def _named(pod: Pod) -> Sequence[str]:
+    """Return the claims that a pod uses until it has ended."""
+    if pod.is_terminal:
+        return ()
+    return [f"{pod.namespace}/{each.claim}" for each in pod.resource_claims if each.claim]

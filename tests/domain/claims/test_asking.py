@@ -1,0 +1,98 @@
+"""What a pod's claims ask Slurm for."""
+
+from bridge.domain.model.claims.asking import Asking, ClaimInHand
+
+from bridge.domain.faults import Refused
+from bridge.domain.model.claims import asking, profiles
+from bridge.domain.model.claims.values import ClaimSpec, DeviceClass, DeviceRequest, PodClaim
+
+PROFILES = profiles.read(
+    {"device.driver == 'gpu.example.com'": "gpu:a100", "device.driver == 'n'": "nic"}
+)
+CLASSES = {
+    "gpu": DeviceClass(name="gpu", selectors=("device.driver == 'gpu.example.com'",)),
+    "nic": DeviceClass(name="nic", selectors=("device.driver == 'n'",)),
+    "odd": DeviceClass(name="odd", selectors=("device.driver.startsWith('n')",)),
+}
+
+
+def claim(
+    *requests: DeviceRequest, index: int = 0, name: str = "mine", others: tuple[str, ...] = ()
+) -> ClaimInHand:
+    return ClaimInHand(
+        index=index,
+        entry=PodClaim(entry=f"e{index}", claim=name),
+        spec=ClaimSpec(requests=requests),
+        others=others,
+    )
+
+
+def test_the_requests_of_all_claims_add_up() -> None:
+    found = asking.gres(
+        Asking(
+            claims=(
+                claim(
+                    DeviceRequest(name="a", device_class="gpu", count=2),
+                    DeviceRequest(name="b", device_class="nic"),
+                ),
+                claim(DeviceRequest(name="a", device_class="gpu"), index=1, name="more"),
+            ),
+            classes=CLASSES,
+        ),
+        PROFILES,
+    )
+
+    assert found == {"gpu:a100": 3, "nic": 1}
+
+
+def test_everything_that_is_wrong_is_told_at_once() -> None:
+    found = asking.gres(
+        Asking(
+            claims=(
+                claim(
+                    DeviceRequest(
+                        name="a",
+                        device_class="gpu",
+                        unusable=("exactly.adminAccess", "exactly.selectors"),
+                    ),
+                    DeviceRequest(name="b", unusable=("firstAvailable",)),
+                    DeviceRequest(name="c", device_class="none"),
+                    DeviceRequest(name="d", device_class="odd"),
+                    DeviceRequest(name="e", device_class="gpu", count=40),
+                    others=("neighbour",),
+                ),
+                ClaimInHand(index=1, entry=PodClaim(entry="e1", template="t"), spec=None),
+            ),
+            classes=CLASSES,
+        ),
+        PROFILES,
+    )
+
+    assert isinstance(found, Refused)
+    told = [fault.text for fault in found.faults]
+    for words in (
+        "spec.resourceClaims[0]: claim mine is used by pod neighbour",
+        "requests[0].exactly.adminAccess: cannot be honoured: devices that others use",
+        "requests[0].exactly.selectors: cannot be honoured: Slurm chooses the devices",
+        "requests[1].firstAvailable: cannot be honoured: Slurm is asked for one kind",
+        "requests[2].exactly.deviceClassName: there is no DeviceClass none",
+        "requests[3].exactly.deviceClassName: DeviceClass odd is no GRES of Slurm",
+        "expected at most 32 devices",
+        "spec.resourceClaims[1]: there is no template t",
+    ):
+        assert sum(words in each for each in told) == 1, (words, told)
+    assert len(told) == 8
+
+
+def test_a_claim_that_a_pod_names_twice_is_refused() -> None:
+    twice = claim(DeviceRequest(name="a", device_class="gpu"))
+    found = asking.gres(
+        Asking(
+            claims=(twice, claim(*twice.spec.requests, index=1) if twice.spec else twice),
+            classes=CLASSES,
+        ),
+        PROFILES,
+    )
+
+    assert isinstance(found, Refused)
+    assert "claim mine is named twice" in found.text

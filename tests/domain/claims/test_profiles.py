@@ -1,0 +1,77 @@
+"""Which DeviceClass is which GRES."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.domain.model.claims import profiles
+from bridge.domain.model.claims.values import Device, DeviceClass, DeviceId
+
+A100 = "device.driver == 'gpu.example.com' && device.attributes['gpu.example.com'].model == 'a100'"
+PROFILES = profiles.read({"device.driver == 'gpu.example.com'": "gpu", A100: "gpu:a100"})
+
+
+@pytest.mark.parametrize(
+    ("selectors", "gres"),
+    [
+        (("device.driver == 'gpu.example.com'",), "gpu"),
+        (('device.driver=="gpu.example.com"',), "gpu"),
+        ((A100,), "gpu:a100"),
+        (tuple(reversed(A100.split(" && "))), "gpu:a100"),
+        (("device.driver == 'gpu.other.com'",), None),
+        (("device.driver != 'gpu.example.com'",), None),
+        (("device.driver == 'gpu.example.com' || true",), None),
+        (("device.driver == 'gpu.example.com' &&",), None),
+        (("!(device.driver == 'gpu.example.com')",), None),
+        ((f"{A100} && device.attributes['gpu.example.com'].index == 1",), None),
+        (("device.driver == 'gpu.example.com'", ""), None),
+        ((), None),
+    ],
+)
+def test_a_class_is_a_profile_s_if_both_select_the_same(
+    selectors: tuple[str, ...], gres: str | None
+) -> None:
+    found = profiles.of_class(DeviceClass(name="c", selectors=selectors), PROFILES)
+
+    assert (found.gres if found else None) == gres
+
+
+@given(st.text(max_size=60) | st.text("devicrl.='\"&[]()! ab0", max_size=60))
+def test_a_selector_that_cannot_be_read_is_of_no_profile(text: str) -> None:
+    found = profiles.parse(text)
+
+    assert found is None or text.strip().startswith("device.")
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"true": "gpu"}, "expected device.driver"),
+        ({"device.attributes['a.b'].c == 1": "gpu"}, "expected device.driver"),
+        ({"device.driver == 'a'": "gpu", 'device.driver == "a"': "nic"}, "the same devices"),
+    ],
+)
+def test_profiles_that_cannot_be_told_apart_are_refused(
+    settings: dict[str, str], words: str
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        profiles.read(settings)
+
+
+@pytest.mark.parametrize(("value", "selected"), [("a100", True), ("h100", False), (1, False)])
+def test_a_profile_selects_devices_by_their_attributes(value: str | int, selected: bool) -> None:
+    device = Device(
+        id=DeviceId("gpu.example.com", "n1", "gpu-0"), attributes={"gpu.example.com/model": value}
+    )
+
+    assert PROFILES[0].selects(device)
+    assert PROFILES[1].selects(device) is selected
+
+
+def test_truth_is_not_a_number() -> None:
+    [profile] = profiles.read(
+        {"device.driver == 'd' && device.attributes['d'].shared == true": "gpu"}
+    )
+    device = Device(id=DeviceId("d", "n1", "gpu-0"), attributes={"d/shared": 1})
+
+    assert not profile.selects(device)

@@ -1,0 +1,188 @@
+"""Resource claims: the devices that Slurm gave, written while the pod still has its gate."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from bridge.domain import names
+from sandbox.api import ApiError
+from sandbox.client import Sandbox
+from sandbox.options import Options
+from tests.servers import fresh_namespace, running_sandbox, wait_until
+
+DRIVER = "gpu.example.com"
+API = "/apis/resource.k8s.io/v1"
+PATIENCE_S = 60.0
+OPTIONS = Options(
+    nodes=2,
+    plain_nodes=0,
+    node_gpus=0,
+    settings=(f"""controllers.device_profiles={{"device.driver == '{DRIVER}'": "gpu:example"}}""",),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Devices:
+    """Two nodes with four devices each, and a bridged namespace."""
+
+    sandbox: Sandbox
+    namespace: str
+
+    def claim(self, name: str, *, kind: str = "resourceclaims", **request: Any) -> None:
+        exactly = {"deviceClassName": DRIVER, "count": 1, **request}
+        spec: dict[str, Any] = {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}
+        body = {"metadata": {"name": name}, "spec": spec}
+        if kind == "resourceclaimtemplates":
+            body["spec"] = {"spec": spec}
+        self.sandbox.admin.create(f"{API}/namespaces/{self.namespace}/{kind}", body)
+
+    def pod(self, name: str, **claim: str) -> None:
+        self.sandbox.admin.create(f"/api/v1/namespaces/{self.namespace}/pods", pod(name, **claim))
+
+    def get(self, name: str) -> dict[str, Any]:
+        return self.sandbox.admin.get(f"/api/v1/namespaces/{self.namespace}/pods/{name}")
+
+    def given(self, name: str) -> dict[str, Any]:
+        """The status of the claim of a pod that runs."""
+        wait_until(
+            lambda: self.get(name)["status"]["phase"] == "Running", PATIENCE_S, sandbox=self.sandbox
+        )
+        found = self.get(name)
+        entry = found["spec"]["resourceClaims"][0]
+        made = found["status"].get("resourceClaimStatuses", [{}])[0].get("resourceClaimName")
+        claim = entry.get("resourceClaimName") or made
+        status: dict[str, Any] = self.sandbox.admin.get(
+            f"{API}/namespaces/{self.namespace}/resourceclaims/{claim}"
+        )["status"]
+        return status
+
+    def in_slurm(self, name: str) -> set[str]:
+        """The devices whose indexes Slurm gave a pod's job, by the names the driver has for them."""
+        job = self.get(name)["metadata"]["labels"][names.JOB_ID_LABEL]
+        line = self.sandbox.run("scontrol", "show", "-d", "job", job)
+        text = line.partition("(IDX:")[2].partition(")")[0]
+        found: set[str] = set()
+        for part in text.split(","):
+            first, _, last = part.partition("-")
+            found |= {f"gpu-{index}" for index in range(int(first), int(last or first) + 1)}
+        return found
+
+
+def pod(name: str, **claim: str) -> dict[str, Any]:
+    container = {"name": "c", "image": "busybox", "resources": {"claims": [{"name": "gpu"}]}}
+    return {
+        "metadata": {"name": name},
+        "spec": {"containers": [container], "resourceClaims": [{"name": "gpu", **claim}]},
+    }
+
+
+@pytest.fixture(scope="module")
+def with_devices() -> Iterator[Sandbox]:
+    with running_sandbox(OPTIONS) as sandbox:
+        selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
+        sandbox.admin.create(
+            f"{API}/deviceclasses",
+            {"metadata": {"name": DRIVER}, "spec": {"selectors": [selector]}},
+        )
+        for node in OPTIONS.node_names:
+            devices = [{"name": f"gpu-{index}"} for index in range(4)]
+            pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+            spec = {"driver": DRIVER, "nodeName": node, "pool": pool, "devices": devices}
+            body = {"metadata": {"name": f"slice-{node}"}, "spec": spec}
+            sandbox.admin.create(f"{API}/resourceslices", body)
+        wait_until(
+            lambda: sandbox.run("scontrol", "show", "nodes").count("Gres=gpu:example:4") == 2,
+            PATIENCE_S,
+            sandbox=sandbox,
+        )
+        yield sandbox
+
+
+@pytest.fixture
+def devices(with_devices: Sandbox) -> Iterator[Devices]:
+    with fresh_namespace(with_devices, labels={names.ENABLED_LABEL: "true"}) as namespace:
+        yield Devices(with_devices, namespace)
+
+
+def test_a_claim_gets_the_devices_that_slurm_gave(devices: Devices) -> None:
+    devices.claim("two", kind="resourceclaimtemplates", count=2)
+    taken: set[tuple[str, str]] = set()
+    for name in ("first", "second", "third"):
+        devices.pod(name, resourceClaimTemplateName="two")
+    for name in ("first", "second", "third"):
+        status = devices.given(name)
+        results = status["allocation"]["devices"]["results"]
+        assert {each["device"] for each in results} == devices.in_slurm(name)
+        assert {each["pool"] for each in results} == {devices.get(name)["spec"]["nodeName"]}
+        assert [each["name"] for each in status["reservedFor"]] == [name]
+        taken |= {(each["pool"], each["device"]) for each in results}
+    assert len(taken) == 6
+
+    devices.sandbox.admin.delete(f"/api/v1/namespaces/{devices.namespace}/pods/first")
+    wait_until(lambda: len(claims_given(devices)) == 2, PATIENCE_S, sandbox=devices.sandbox)
+
+
+def claims_given(devices: Devices) -> list[dict[str, Any]]:
+    path = f"{API}/namespaces/{devices.namespace}/resourceclaims"
+    return [
+        each
+        for each in devices.sandbox.admin.get(path)["items"]
+        if "allocation" in each.get("status", {})
+    ]
+
+
+def test_what_slurm_cannot_honour_is_told_on_the_pod(devices: Devices) -> None:
+    by_name = {"cel": {"expression": "device.attributes['gpu.example.com'].index == 3"}}
+    devices.claim("third-one", selectors=[by_name])
+    devices.pod("picky", resourceClaimName="third-one")
+
+    def told() -> str:
+        conditions = devices.get("picky")["status"].get("conditions", [])
+        found = [each for each in conditions if each["type"] == names.ALLOCATED_CONDITION]
+        return found[0]["message"] if found else ""
+
+    wait_until(
+        lambda: "selectors: cannot be honoured" in told(), PATIENCE_S, sandbox=devices.sandbox
+    )
+
+
+def test_nobody_else_s_pod_gets_a_device_of_a_node_of_slurm(
+    devices: Devices, with_devices: Sandbox
+) -> None:
+    with fresh_namespace(with_devices, labels={}) as namespace:
+        elsewhere = Devices(with_devices, namespace)
+        elsewhere.claim("mine")
+        body = pod("intruder", resourceClaimName="mine")
+        body["spec"]["tolerations"] = [{"operator": "Exists"}]
+        with pytest.raises(ApiError, match="devices that are Slurm's"):
+            with_devices.admin.create(f"/api/v1/namespaces/{namespace}/pods", body)
+
+
+def test_who_may_edit_a_namespace_cannot_write_what_a_claim_was_given(devices: Devices) -> None:
+    admin = devices.sandbox.admin
+    role = "/apis/rbac.authorization.k8s.io/v1"
+    subject = {"kind": "User", "name": "editor", "apiGroup": "rbac.authorization.k8s.io"}
+    ref = {"kind": "ClusterRole", "name": "edit", "apiGroup": "rbac.authorization.k8s.io"}
+    admin.create(
+        f"{role}/namespaces/{devices.namespace}/rolebindings",
+        {"metadata": {"name": "editor"}, "subjects": [subject], "roleRef": ref},
+    )
+
+    def may(user: str, verb: str, sub: str) -> bool:
+        attributes = {
+            "namespace": devices.namespace,
+            "verb": verb,
+            "group": "resource.k8s.io",
+            "resource": "resourceclaims",
+            "subresource": sub,
+        }
+        spec = {"user": user, "resourceAttributes": attributes}
+        review = admin.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": spec})
+        return bool(review["status"]["allowed"])
+
+    wait_until(lambda: may("editor", "create", ""), PATIENCE_S, sandbox=devices.sandbox)
+    assert not any(
+        may("editor", verb, sub) for verb in ("patch", "update") for sub in ("status", "binding")
+    )

@@ -1,0 +1,81 @@
+"""Resource claims and slices as the API server writes them, and what we write."""
+
+import json
+
+import pytest
+from bridge.domain.model.claims.giving import Gift, Result
+
+from bridge.domain.ids import KubeNode
+from bridge.domain.model.claims.values import DeviceClass, DeviceId
+from bridge.kube.claims import resource_claims
+
+META = {
+    "name": "mine",
+    "namespace": "ns",
+    "uid": "u1",
+    "resourceVersion": "7",
+    "creationTimestamp": "2026-01-01T00:00:00Z",
+}
+OPAQUE = {"opaque": {"driver": "d", "parameters": {"mode": "fast"}}}
+
+
+def claim(exactly: dict[str, object] | None = None, **status: object) -> bytes:
+    request: dict[str, object] = {"name": "r", "exactly": {"deviceClassName": "c"}}
+    if exactly is not None:
+        request["exactly"] = {"deviceClassName": "c", **exactly}
+    devices = {"requests": [request], "config": [OPAQUE]}
+    return json.dumps({"metadata": META, "spec": {"devices": devices}, "status": status}).encode()
+
+
+@pytest.mark.parametrize(
+    ("exactly", "unusable"),
+    [
+        ({"count": 2, "allocationMode": "ExactCount"}, ()),
+        ({"adminAccess": False}, ()),
+        ({"adminAccess": True}, ("exactly.adminAccess",)),
+        ({"allocationMode": "All"}, ("exactly.allocationMode",)),
+        ({"selectors": [{"cel": {"expression": "true"}}]}, ("exactly.selectors",)),
+        ({"capacity": {"requests": {"memory": "1Gi"}}}, ("exactly.capacity",)),
+        ({"tolerations": [{"operator": "Exists"}]}, ("exactly.tolerations",)),
+    ],
+)
+def test_what_a_request_sets_and_slurm_cannot_honour_is_seen(
+    exactly: dict[str, object], unusable: tuple[str, ...]
+) -> None:
+    [request] = resource_claims.claim(claim(exactly)).spec.requests
+
+    assert request.unusable == unusable
+
+
+def test_what_we_write_is_what_we_read() -> None:
+    mine = resource_claims.claim(claim())
+    gift = Gift(claim=mine, results=(Result(request="r", device=DeviceId("d", "n1", "gpu-1")),))
+    classes = {"c": DeviceClass(name="c", config=(OPAQUE,))}
+
+    written = resource_claims.allocation(gift, classes, KubeNode("n1"))
+    found = resource_claims.claim(
+        claim(allocation=written, reservedFor=[{"resource": "pods", "name": "p", "uid": "p1"}])
+    )
+
+    assert (found.devices, found.node, found.reserved_for) == (gift.devices, "n1", ("p1",))
+    assert written["devices"] == {
+        "results": [{"request": "r", "driver": "d", "pool": "n1", "device": "gpu-1"}],
+        "config": [
+            {"source": "FromClass", "requests": ["r"], **OPAQUE},
+            {"source": "FromClaim", **OPAQUE},
+        ],
+    }
+
+
+def test_attributes_without_a_domain_are_the_driver_s() -> None:
+    attributes = {"model": {"string": "a100"}, "other.org/index": {"int": 3}}
+    spec = {
+        "driver": "d",
+        "nodeName": "n1",
+        "pool": {"name": "n1", "generation": 2, "resourceSliceCount": 1},
+        "devices": [{"name": "gpu-0", "attributes": attributes}],
+    }
+    found = resource_claims.resource_slice(json.dumps({"metadata": META, "spec": spec}).encode())
+
+    assert found.devices[0].attributes == {"d/model": "a100", "other.org/index": 3}
+    assert (found.node, found.generation) == ("n1", 2)
