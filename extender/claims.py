@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bridge.domain.model.claims.asking import Asking, ClaimInHand
-from bridge.domain.model.claims.profiles import Profiles
-
 from bridge.domain.faults import Fault, Refused
 from bridge.domain.model.claims import asking
+from bridge.domain.model.claims.asking import Asking, ClaimInHand
+from bridge.domain.model.claims.profiles import Profiles
 from bridge.domain.model.claims.values import ClaimSpec, PodClaim, ResourceClaim
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads.workload import Workload

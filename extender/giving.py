@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 
 import structlog
 
-from bridge.domain.devices import gres
 from bridge.domain.faults import Refused
 from bridge.domain.gang import seating
 from bridge.domain.ids import KubeNode
@@ -22,13 +21,15 @@ from bridge.domain.model.claims.asking import Asking, ClaimInHand
 from bridge.domain.model.claims.giving import CannotGive, Gift
 from bridge.domain.model.claims.profiles import Profiles
 from bridge.domain.model.claims.values import DeviceClass, ResourceClaim, ResourceSlice
+from bridge.domain.model.devices import gres
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.kube import errors
 from bridge.kube.cache import Cache
 from bridge.kube.claims.resource_claims import ResourceClaims
 from bridge.reconcile.actuator import NotGiven
-from bridge.slurm import devices, nodes
+from bridge.slurm import nodes
+from bridge.slurm.allocated import devices
 from bridge.slurm.client import SlurmClient
 
 _log = structlog.get_logger(__name__)

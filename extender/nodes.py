@@ -6,10 +6,10 @@ Where a pod may go, and whether it fits.
 import asyncio
 from collections.abc import Mapping
 
-from bridge.domain.devices import exactness
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
 from bridge.domain.lifecycle.decision import Fit
 from bridge.domain.model import nodes
+from bridge.domain.model.devices import exactness
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import NOBODY, BoundPod, Neighbours, Pod

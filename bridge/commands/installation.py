@@ -13,9 +13,9 @@ import msgspec
 import yaml
 
 from bridge.domain import names
-from bridge.domain.devices import gres
 from bridge.domain.diagnosis import namespaces
 from bridge.domain.ids import ClusterId
+from bridge.domain.model.devices import gres
 from bridge.kube import objects, paths
 from bridge.kube.client import KubeClient
 from bridge.kube.errors import Forbidden, NotFound

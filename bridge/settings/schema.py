@@ -15,7 +15,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from bridge.domain import names
-from bridge.domain.devices import gres
+from bridge.domain.model.devices import gres
 from bridge.domain.request.rules import RESERVED
 from bridge.settings import policy as settings_policy
 from bridge.settings import reference as settings_reference

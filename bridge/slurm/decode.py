@@ -15,7 +15,8 @@ from bridge.domain.model.allocation import Component, TaskSize
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.nodes import SlurmNodeFacts
-from bridge.slurm import granted, wire
+from bridge.slurm import wire
+from bridge.slurm.allocated import granted
 from slurmclient.wire.reading import Decoded
 
 EXTERNAL_JOB: Final = "EXTERNAL_JOB"

@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from bridge.domain.model.claims.profiles import Profiles
-
 from bridge.domain.ids import KubeNode
 from bridge.domain.model.claims import inventory, profiles
+from bridge.domain.model.claims.profiles import Profiles
 from bridge.domain.model.claims.values import ResourceSlice
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.kube.cache import Cache

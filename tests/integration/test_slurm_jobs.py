@@ -299,6 +299,8 @@ def test_every_published_manifest_of_sylabs_runs_unchanged_and_succeeds(
 
 def test_what_slurm_config_says_of_a_node_is_written_on_it(sandbox: Sandbox) -> None:
     node_inventory.written_and_taken_away(sandbox, PATIENCE_S)
+
+
 def test_an_array_of_a_hundred_says_which_task_failed(namespace: Namespace) -> None:
     name = f"many-{namespace.name}"
     namespace.create(name, 'test "$SLURM_ARRAY_TASK_ID" != 17', options={"array": "0-99"})

@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from bridge.domain.model.claims.giving import Gift, Result
 
 from bridge.domain.ids import KubeNode
+from bridge.domain.model.claims.giving import Gift, Result
 from bridge.domain.model.claims.values import DeviceClass, DeviceId
 from bridge.kube.claims import resource_claims
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bridge.slurm import devices
+from bridge.slurm.allocated import devices
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.domain.devices import gres
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
 from bridge.domain.model.demand import Demand
+from bridge.domain.model.devices import gres
 from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.domain.model.nodes import Allocatable, KubeNodeFacts, SlurmNodeSpec
 from bridge.domain.nodes import spec as node_spec

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from bridge.domain import names
-from bridge.domain.devices import exactness
 from bridge.domain.ids import KubeNode, SlurmNode
 from bridge.domain.model import demand, nodes, others
+from bridge.domain.model.devices import exactness
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from bridge.domain.model.pods import BoundPod
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
-from bridge.domain.devices import gres
+from bridge.domain.model.devices import gres
 from bridge.domain.model.nodes import SlurmNodeFacts, SlurmNodeSpec
 from bridge.domain.nodes import spec as node_spec
 from bridge.domain.nodes.actions import (

@@ -17,10 +17,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bridge.domain import quantities
-from bridge.domain.devices import gres
 from bridge.domain.ids import ClusterId, WorkloadKey
 from bridge.domain.lifecycle.actions import Cancel
 from bridge.domain.model.demand import Demand
+from bridge.domain.model.devices import gres
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from bridge.domain import names
-from bridge.domain.devices import exactness
 from bridge.domain.ids import ClusterId, KubeNode, SlurmNode
 from bridge.domain.model import nodes
+from bridge.domain.model.devices import exactness
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts, Taint
 from bridge.domain.model.pods import Pod, Requirement
 from bridge.domain.model.volumes import Reach

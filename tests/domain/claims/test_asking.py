@@ -1,9 +1,8 @@
 """What a pod's claims ask Slurm for."""
 
-from bridge.domain.model.claims.asking import Asking, ClaimInHand
-
 from bridge.domain.faults import Refused
 from bridge.domain.model.claims import asking, profiles
+from bridge.domain.model.claims.asking import Asking, ClaimInHand
 from bridge.domain.model.claims.values import ClaimSpec, DeviceClass, DeviceRequest, PodClaim
 
 PROFILES = profiles.read(

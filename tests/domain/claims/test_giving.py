@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from bridge.domain.model.claims.giving import CannotGive
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model.claims import giving, inventory, profiles
+from bridge.domain.model.claims.giving import CannotGive
 from bridge.domain.model.claims.values import (
     ClaimSpec,
     Device,

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from bridge.domain import names
-from bridge.domain.devices import gres
 from bridge.domain.ids import KubeNode, SlurmNode
 from bridge.domain.model import demand, nodes
 from bridge.domain.model.demand import Demand
+from bridge.domain.model.devices import gres
 from bridge.domain.model.nodes import (
     Allocatable,
     KubeNodeFacts,

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bridge.domain import names
-from bridge.domain.devices import exactness
-from bridge.domain.devices.exactness import Exactness
 from bridge.domain.diagnosis import overview
 from bridge.domain.diagnosis.doctor.findings import Check, Said, fault, not_checked, ok, warning
 from bridge.domain.ids import ClusterId, KubeNode
 from bridge.domain.model import nodes
+from bridge.domain.model.devices import exactness
+from bridge.domain.model.devices.exactness import Exactness
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts
 
 _SHOWN = 5

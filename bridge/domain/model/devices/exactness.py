@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bridge.domain import names
-from bridge.domain.devices import gres
 from bridge.domain.model import demand, nodes
 from bridge.domain.model.demand import Demand
+from bridge.domain.model.devices import gres
 from bridge.domain.model.nodes import KubeNodeFacts
 
 STATIC = "static"
