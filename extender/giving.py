@@ -90,7 +90,7 @@ class Devices:
             raise CannotGive(wanted.text)
         present = inventory.of_node(self._slices_of.get(action.kube_node), self._profiles)
         mine = giving.devices(
-            giving.portion(given, wanted, _place(action, job)),
+            giving.portion(given, wanted, **_place(action, job)),
             present,
             gres.counted(slurm_node.gres),
         )
@@ -146,8 +146,10 @@ async def device_class(claims: ResourceClaims, name: str) -> DeviceClass | None:
         return None
 
 
-def _place(action: Assign, job: SlurmJob | None) -> int:
-    """Return a member's place among those of its gang on its node; 0 without a gang."""
+def _place(action: Assign, job: SlurmJob | None) -> dict[str, int]:
+    """Return a member's place among those of its gang on its node, and their number; none without a gang."""
     if action.place is None or job is None:
-        return 0
-    return seating.slots(job)[: action.place.rank].count(action.slurm_node)
+        return {}
+    slots = seating.slots(job)
+    node = action.slurm_node
+    return {"place": slots[: action.place.rank].count(node), "of": slots.count(node)}

@@ -1,9 +1,8 @@
 """The webhook's HTTP side.
 
-`POST /mutate` is called by kube-apiserver when a pod is created: it is handed over, or refused with
-all that is wrong. In two calls, if the chart says so, `POST /hand-over` refuses nothing and
-`POST /validate` sees what other webhooks have made of the pod in between. SlurmJobs always take two
-calls, `/mutate` and `/validate`. All are answered from the request alone: no other server is asked,
+kube-apiserver calls it when a pod or a SlurmJob is created: `POST /mutate` hands the pod over and
+refuses nothing, `POST /validate` says all that is wrong with what other webhooks have made of it in
+between. If the chart says so, `POST /admit` does both for pods in one call. All are answered from the request alone: no other server is asked,
 no state is kept.
 """
 
@@ -51,7 +50,7 @@ class PodReviewer:
         self._scheduler_name = scheduler_name
         self._tracks_fields = tracks_fields
 
-    def hand_over(self, review: wire.Review) -> Reviewed:
+    def mutate(self, review: wire.Review) -> Reviewed:
         """Hand the pod to Slurm, whatever is wrong with it."""
         pod = wire.draft(review)
         verdict = admission.mutate(
@@ -59,7 +58,7 @@ class PodReviewer:
         )
         return Reviewed(name=f"{pod.namespace}/{pod.name}", verdict=verdict)
 
-    def mutate(self, review: wire.Review) -> Reviewed:
+    def admit(self, review: wire.Review) -> Reviewed:
         """Return everything that is wrong with the pod, else hand it to Slurm."""
         pod = wire.draft(review)
         verdict = admission.admit(
@@ -86,8 +85,8 @@ def create(pods: PodReviewer, *others: Reviewer, metrics: Metrics) -> FastAPI:
     async def mutate(request: Request) -> Response:
         return await _answer(request, known, lambda reviewer: reviewer.mutate, metrics)
 
-    async def hand_over(request: Request) -> Response:
-        return await _answer(request, only_pods, lambda _: pods.hand_over, metrics)
+    async def admit(request: Request) -> Response:
+        return await _answer(request, only_pods, lambda _: pods.admit, metrics)
 
     async def validate(request: Request) -> Response:
         return await _answer(request, known, lambda reviewer: reviewer.validate, metrics)
@@ -95,7 +94,7 @@ def create(pods: PodReviewer, *others: Reviewer, metrics: Metrics) -> FastAPI:
     app = FastAPI(title="slurm-bridge webhook", docs_url=None, redoc_url=None, openapi_url=None)
     # Plain routes: resolving dependencies and parsing the body took two fifths of a call's CPU.
     app.add_route("/mutate", mutate, methods=["POST"])
-    app.add_route("/hand-over", hand_over, methods=["POST"])
+    app.add_route("/admit", admit, methods=["POST"])
     app.add_route("/validate", validate, methods=["POST"])
     return app
 

@@ -291,7 +291,11 @@ def _tolerates(toleration: Json) -> bool:
 
 
 def _does_both(configuration: Json) -> bool:
-    """Return whether this mutating configuration validates pods, too: it is asked again after others."""
-    return any(
-        hook.get("reinvocationPolicy") == "IfNeeded" for hook in configuration.get("webhooks", ())
+    """Return whether this mutating configuration validates, too, all that it is for.
+
+    The hook for pods is asked again after others then; SlurmJobs have a validating one in any case.
+    """
+    hooks = configuration.get("webhooks", ())
+    return any(hook.get("reinvocationPolicy") == "IfNeeded" for hook in hooks) and not any(
+        "slurmjobs" in hook.get("name", "") for hook in hooks
     )

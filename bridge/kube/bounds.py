@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from bridge.domain import caps, names
 from bridge.domain.caps import Sizes
+from bridge.domain.model.claims import asking
 from bridge.domain.model.claims.values import PodClaim
 from bridge.kube import wire
 
@@ -102,5 +103,5 @@ def resource_claims(spec: wire.PodSpec, status: wire.PodStatus) -> tuple[PodClai
             claim=each.resource_claim_name or made.get(each.name, ""),
             template=each.resource_claim_template_name,
         )
-        for each in spec.resource_claims[:_MOST_CLAIMS]
+        for each in spec.resource_claims[: asking.MOST_CLAIMS + 1]
     )

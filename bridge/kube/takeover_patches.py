@@ -17,6 +17,7 @@ def placed(
     Guarded by the label that names the job. A dying pod may gain no finalizer but by such a swap.
     """
     label = f"/metadata/labels/{json_patch.escape(names.JOB_ID_LABEL)}"
+    bridged = f"/metadata/labels/{json_patch.escape(names.BRIDGED_LABEL)}"
     notes = {
         names.NODE_ANNOTATION: str(kube_node),
         names.SLUID_ANNOTATION: sluid or "",
@@ -33,6 +34,7 @@ def placed(
         [
             _is_still(pod),
             json_patch.test(label, pod.labels.get(names.JOB_ID_LABEL)),
+            json_patch.add(bridged, "true"),
             *([] if pod.annotations else json_patch.create("/metadata/annotations", {})),
             *(
                 json_patch.add(f"/metadata/annotations/{json_patch.escape(key)}", text)

@@ -334,7 +334,7 @@ class Discovery:
                 return found.unreadable
             case Stranger():
                 self._strangers.add(id_)
-                if found.array_id is not None:
+                if found.array_id is not None and found.array_id not in self._ours:
                     self._strangers.add(found.array_id)
                 return found.odd
             case SlurmJob() | BatchJob():
@@ -371,22 +371,22 @@ class Discovery:
             unreadable={id_: each.why for id_, each in self._unreadable.items()},
             unsure=(each.workload for each in self._unreadable.values()),
             arrays=self._arrays,
-            is_whole_of_batch=not (
-                self._left
-                or self._portion.is_behind_on_arrays
-                or unread.may_hide_one_of_ours(self._unreadable.values(), arrays=True)
+            has_all_tasks=not (
+                self._portion.is_behind_on_arrays
+                or unread.may_hide_a_task(self._unreadable.values())
             ),
         )
+        is_whole = not (self._left or self._portion.is_behind)
+        odd = self._unreadable.values()
         self._last = replace(
             last,
             sequence=self._sequence,
             began_monotonic=began,
             is_repeated=is_repeated,
-            is_whole=not (
-                self._left
-                or self._portion.is_behind
-                or unread.may_hide_one_of_ours(self._unreadable.values(), arrays=False)
-            ),
+            is_whole=is_whole and not unread.may_hide_one_of_ours(odd, arrays=False),
+            is_whole_of_batch=is_whole
+            and not self._portion.is_behind_on_arrays
+            and not unread.may_hide_one_of_ours(odd, arrays=True),
             is_behind=self._portion.is_behind_on_arrays,
         )
         return self._last

@@ -49,9 +49,12 @@ def taken(
     unreadable: Mapping[JobId, str],
     unsure: Iterable[WorkloadKey | None],
     arrays: ArrayMemory,
-    is_whole_of_batch: bool = True,
+    has_all_tasks: bool = True,
 ) -> Snapshot:
-    """Sort what is known by kind and by whose it is; number and time are those of no reading yet."""
+    """Sort what is known by kind and by whose it is; number, time and wholeness are those of no reading yet.
+
+    has_all_tasks: no listed task of an array is still unread.
+    """
     placeholders: dict[JobId, SlurmJob] = {}
     by_key: dict[WorkloadKey, tuple[SlurmJob, ...]] = {}
     batch: dict[JobId, list[BatchJob]] = {}
@@ -66,14 +69,13 @@ def taken(
     for _, parts in sorted(batch.items()):
         whole = parts[0]
         if whole.array_id is not None:
-            whole = arrays.merged(parts, is_whole=is_whole_of_batch)
+            whole = arrays.merged(parts, is_whole=has_all_tasks)
         batch_by_key[whole.mark.key] = (*batch_by_key.get(whole.mark.key, ()), whole)
     return Snapshot(
         sequence=0,
         began_monotonic=0,
         is_repeated=False,
         is_whole=True,
-        is_whole_of_batch=is_whole_of_batch,
         jobs=MappingProxyType(placeholders),
         by_key=MappingProxyType(by_key),
         batch_by_key=MappingProxyType(batch_by_key),

@@ -41,7 +41,7 @@ class LooksAhead:
     is_behind: bool = False
     """There are more that may be placeholders."""
     is_behind_on_arrays: bool = False
-    """There are more at all."""
+    """There are more of any kind."""
 
 
 def may_hide_one_of_ours(unread: Iterable[UnreadJob], *, arrays: bool) -> bool:
@@ -55,9 +55,14 @@ def may_hide_one_of_ours(unread: Iterable[UnreadJob], *, arrays: bool) -> bool:
     )
 
 
+def may_hide_a_task(unread: Iterable[UnreadJob]) -> bool:
+    """Check whether there is a record of some array of which nothing at all could be decoded."""
+    return may_hide_one_of_ours((each for each in unread if each.is_of_array), arrays=True)
+
+
 def is_of_array(states: frozenset[str]) -> bool:
     """Check whether a list names tasks; components of a heterogeneous job are beside its leader."""
-    return all(":" in each for each in states)
+    return bool(states) and all(":" in each for each in states)
 
 
 def portion(

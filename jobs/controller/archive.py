@@ -60,7 +60,8 @@ class Archives:
         job_id = None if told.job_id is None else JobId(told.job_id)
         question = self._questions.get(mark.key)
         if question is None or (question.mark, question.job_id) != (mark, job_id):
-            sluid = Sluid(told.sluid) if told.sluid and job_id else None
+            # By its sluid, slurmdbd has one record only, which of an array is one task's.
+            sluid = Sluid(told.sluid) if told.sluid and job_id and told.array is None else None
             since = job.metadata.creation_timestamp or _EPOCH
             question = self._questions[mark.key] = _Question(mark, job_id, sluid, since)
         if not question.is_queued and self._clock.monotonic() >= question.until_s:

@@ -181,7 +181,7 @@ class LogCompanions:
                 return await self._make(job)
             case LogStep.TELL if found is not None:
                 await self._tell(found, due.exit_code(job))
-            case LogStep.REMOVE if found is not None and not found.facts.is_over:
+            case LogStep.REMOVE if found is not None and found.metadata.deletion_timestamp is None:
                 await self._remove(found)
         return None
 

@@ -174,8 +174,8 @@ class NodeInventory:
             await self._tell(about, f"data[{_KEY}]: {config.fault}")
         for node in self._nodes.values():
             entry = config.nodes.get(node.name)
-            if entry is None and not node.written:
-                continue
+            if entry is None and (not node.written or config.fault):
+                continue  # of what cannot be read, nothing is concluded
             liveness.turned()
             about = About(kind="Node", name=node.name, uid=node.uid)
             await self._tell(about, inventory.complaint(entry, self._ours) if entry else "")

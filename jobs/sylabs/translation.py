@@ -199,7 +199,8 @@ def _select(labels: Labels, own: str, site: SylabsSite, draft: _Draft) -> None:
                 )
             )
     if len(wanted) > bool(own):
-        draft.choose("constraint", "&".join(wanted), "spec.nodeSelector")
+        parts = (f"({part})" if "|" in part and len(wanted) > 1 else part for part in wanted)
+        draft.choose("constraint", "&".join(parts), "spec.nodeSelector")
 
 
 def label_value(found: str | float) -> str:

@@ -239,8 +239,8 @@ def test_webhook_is_asked_at_create_in_selected_namespaces_only(render: Render, 
     asked = [
         (hook["clientConfig"]["service"]["path"], hook.get("reinvocationPolicy")) for hook in hooks
     ]
-    in_two: list[tuple[str, str | None]] = [("/hand-over", None), ("/validate", None)]
-    assert asked == ([("/mutate", "IfNeeded")] if calls == "one" else in_two)
+    in_two: list[tuple[str, str | None]] = [("/mutate", None), ("/validate", None)]
+    assert asked == ([("/admit", "IfNeeded")] if calls == "one" else in_two)
     for webhook in hooks:
         check_when_it_is_asked(webhook)
 

@@ -142,6 +142,7 @@ def test_toleration_of_our_taint_is_refused_by_setting(cluster: Cluster) -> None
     )
     plain = cluster.create(pod("plain", ours=False), namespace="selected-none", by=root)
     tolerate = [{"op": "add", "path": "/spec/tolerations/-", "value": {"operator": "Exists"}}]
+    finalizer = {"op": "add", "path": "/metadata/finalizers", "value": [names.FINALIZER]}
     label = {"metadata": {"labels": {"a": "b"}}}
 
     def refused(method: str, path: str, body: object) -> bool:
@@ -149,6 +150,7 @@ def test_toleration_of_our_taint_is_refused_by_setting(cluster: Cluster) -> None
 
     assert refused("POST", pods("selected-none"), pod(ours=False, spec=TOLERATES_ALL))
     assert refused("PATCH", pods("selected-none", plain), tolerate)
+    assert refused("PATCH", pods("selected-none", plain), [*tolerate, finalizer])
     assert not refused("POST", pods("selected-none"), pod(ours=False, spec=TOLERATES_OTHERS))
     assert not refused("POST", pods("kube-system"), pod(ours=False, spec=TOLERATES_ALL))
     assert not refused("PATCH", pods("selected-none", kept), label)

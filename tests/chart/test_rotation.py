@@ -77,7 +77,7 @@ def cluster(control_plane: Sandbox, helm: Path) -> Iterator[Cluster]:
     control_plane.kubectl(
         "create", "rolebinding", "edit", "--clusterrole=edit", "--user=alice", "-n", bridged
     )
-    values = {**OUTSIDE, "tls": {"mode": "managed"}, "admission": {"calls": "two"}}
+    values = {**OUTSIDE, "tls": {"mode": "managed"}}
     rendered = render(helm, values, release=RELEASE, namespace=ours)
     manifests = [
         m

@@ -200,7 +200,7 @@ REVIEWS = [json.loads(recorded(name)) for name in ("pod", "rich-pod", "pod-of-a-
     "send any bytes, deep or wrong JSON to the webhook",
     "parsed by schema; 5000 inputs",
 )
-@pytest.mark.parametrize("path", ["/mutate", "/validate"])
+@pytest.mark.parametrize("path", ["/mutate", "/validate", "/admit"])
 @FUZZED
 @given(body=bodies(*REVIEWS))
 def test_the_webhook_answers_whatever_it_is_sent(ask_webhook: Call, path: str, body: bytes) -> None:

@@ -111,7 +111,7 @@ PORTS = [{"containerPort": 1000 + number, "hostPort": 1000 + number} for number 
 
 @pytest.mark.attack(
     "have another webhook change a pod after ours has let it in",
-    "our webhook is asked again, and the policies see what comes out",
+    "our validating webhook and the policies see what comes out",
 )
 @pytest.mark.parametrize(
     ("added", "told"),

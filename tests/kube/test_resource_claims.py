@@ -67,6 +67,28 @@ def test_what_we_write_is_what_we_read() -> None:
     }
 
 
+def test_who_only_looks_after_a_device_does_not_have_it() -> None:
+    results = [
+        {"request": "r", "driver": "d", "pool": "n1", "device": "gpu-1", "adminAccess": True},
+        {"request": "r", "driver": "d", "pool": "n1", "device": "gpu-2"},
+    ]
+    found = resource_claims.claim(claim(allocation={"devices": {"results": results}}))
+
+    assert (DeviceId("d", "n1", "gpu-2"),) == found.devices
+
+
+def test_devices_that_share_with_others_or_are_tainted_are_left_out() -> None:
+    devices = [
+        {"name": "whole"},
+        {"name": "part", "consumesCounters": [{"counterSet": "gpu", "counters": {}}]},
+        {"name": "sick", "taints": [{"key": "sick", "effect": "NoSchedule"}]},
+    ]
+    spec = {"driver": "d", "pool": {"name": "n1"}, "nodeName": "n1", "devices": devices}
+    found = resource_claims.resource_slice(json.dumps({"metadata": META, "spec": spec}).encode())
+
+    assert ["whole"] == [each.id.device for each in found.devices]
+
+
 def test_attributes_without_a_domain_are_the_driver_s() -> None:
     attributes = {"model": {"string": "a100"}, "other.org/index": {"int": 3}}
     spec = {

@@ -100,11 +100,23 @@ def test_a_task_that_runs_again_has_not_failed(memory: ArrayMemory) -> None:
     assert ArrayTally(running=1, succeeded=1) == whole(memory, DONE, RUNS).array
 
 
+def test_what_became_of_a_task_is_kept_as_long_as_its_array(memory: ArrayMemory) -> None:
+    whole(memory, WAITING, DONE)
+    memory.forgotten(DONE)
+    memory.keep_only(each for each in [WAITING.array_id])
+
+    assert ArrayTally(waiting=2, succeeded=1) == whole(memory, WAITING).array
+
+
 def test_arrays_that_are_gone_are_forgotten(memory: ArrayMemory) -> None:
     whole(memory, WAITING, DONE)
     memory.keep_only([])
 
     assert ArrayTally(succeeded=1) == whole(memory, DONE).array
+
+
+def test_a_job_without_any_state_is_of_no_array() -> None:
+    assert not unread.is_of_array(frozenset())
 
 
 def test_of_what_is_unknown_placeholders_come_first_and_of_arrays_the_latest_records() -> None:

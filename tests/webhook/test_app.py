@@ -56,7 +56,7 @@ def labelled(name: str) -> dict[str, Any]:
     return {"/metadata/labels": {names.BRIDGED_LABEL: "true"}}
 
 
-@pytest.mark.parametrize("path", ["/mutate", "/hand-over"])
+@pytest.mark.parametrize("path", ["/admit", "/mutate"])
 @pytest.mark.parametrize("name", ["pod", "pod-of-a-job"])
 def test_an_ordinary_pod_is_handed_over(webhook: Webhook, name: str, path: str) -> None:
     has_finalizers = name == "pod-of-a-job"
@@ -88,7 +88,7 @@ def test_what_others_wrote_is_kept(webhook: Webhook) -> None:
         "/metadata/finalizers/-": names.FINALIZER,
         "/spec/tolerations/-": TOLERATION,
         "/metadata/managedFields": [],
-    } == patch_of(webhook.review("/hand-over", recorded("rich-pod")))
+    } == patch_of(webhook.review("/mutate", recorded("rich-pod")))
 
 
 def test_a_second_call_changes_nothing(webhook: Webhook) -> None:
@@ -117,7 +117,7 @@ def test_an_ordinary_pod_is_allowed(webhook: Webhook, name: str) -> None:
     assert {"allowed", "uid"} == response.keys()
 
 
-@pytest.mark.parametrize("path", ["/mutate", "/validate"])
+@pytest.mark.parametrize("path", ["/admit", "/validate"])
 def test_a_pod_that_cannot_work_is_refused_with_every_reason(webhook: Webhook, path: str) -> None:
     response = webhook.review(path, recorded("rich-pod"))
     status = response["status"]
@@ -159,7 +159,7 @@ def test_annotations_are_judged_beside_the_pods_own_requests(webhook: Webhook) -
     ]
 
 
-@pytest.mark.parametrize("path", ["/mutate", "/validate"])
+@pytest.mark.parametrize("path", ["/admit", "/validate"])
 @pytest.mark.parametrize(
     "body",
     [
@@ -186,7 +186,7 @@ def test_whatever_is_no_new_pod_passes(webhook: Webhook, path: str, body: bytes)
     assert {"allowed", "uid"} == response.keys()
 
 
-@pytest.mark.parametrize("path", ["/mutate", "/validate"])
+@pytest.mark.parametrize("path", ["/admit", "/validate"])
 @pytest.mark.parametrize(
     ("pod", "complaint"),
     [
@@ -217,7 +217,7 @@ def test_an_object_that_is_no_pod_is_refused_in_words(
     assert complaint in response["status"]["message"]
 
 
-@pytest.mark.parametrize("path", ["/mutate", "/validate"])
+@pytest.mark.parametrize("path", ["/admit", "/validate"])
 @pytest.mark.parametrize(
     ("body", "complaint"),
     [

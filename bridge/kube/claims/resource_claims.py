@@ -59,6 +59,8 @@ class _Result(wire.Struct):
     driver: str = ""
     pool: str = ""
     device: str = ""
+    admin_access: bool | None = None
+    """For looking after a device that others have: it is not taken."""
 
 
 class _Results(wire.Struct):
@@ -120,6 +122,13 @@ class _Attribute(wire.Struct):
 class _Device(wire.Struct):
     name: str = ""
     attributes: dict[str, _Attribute] = msgspec.field(default_factory=dict)
+    consumes_counters: tuple[msgspec.Raw, ...] = ()
+    taints: tuple[msgspec.Raw, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Check whether it may be given by itself: it shares nothing with other devices, and is well."""
+        return not self.consumes_counters and not self.taints
 
 
 class _Pool(wire.Struct):
@@ -159,7 +168,11 @@ def claim(body: Json) -> ResourceClaim:
         spec=_spec(wired.spec),
         finalizers=tuple(meta.finalizers),
         is_allocated=allocation is not None,
-        devices=tuple(DeviceId(each.driver, each.pool, each.device) for each in results),
+        devices=tuple(
+            DeviceId(each.driver, each.pool, each.device)
+            for each in results
+            if not each.admin_access
+        ),
         node=_node(allocation.node_selector if allocation else None),
         reserved_for=tuple(each.uid for each in wired.status.reserved_for),
     )
@@ -177,7 +190,9 @@ def resource_slice(body: Json) -> ResourceSlice:
         pool=spec.pool.name,
         generation=spec.pool.generation,
         of=spec.pool.resource_slice_count,
-        devices=tuple(_device(each, spec) for each in spec.devices[:_MOST_DEVICES]),
+        devices=tuple(
+            _device(each, spec) for each in spec.devices[:_MOST_DEVICES] if each.is_whole
+        ),
     )
 
 

@@ -50,8 +50,9 @@ class ArrayMemory:
 
     def keep_only(self, arrays: Iterable[JobId | None]) -> None:
         """Forget all arrays but these."""
+        kept = set(arrays)
         for known in (self._seen, self._past):
-            for array in known.keys() - set(arrays):
+            for array in known.keys() - kept:
                 del known[array]
 
     def merged(self, parts: Sequence[BatchJob], *, is_whole: bool) -> BatchJob:

@@ -75,7 +75,7 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
         "requests[0].exactly.selectors: cannot be honoured: Slurm chooses the devices",
         "requests[1].firstAvailable: cannot be honoured: Slurm is asked for one kind",
         "requests[2].exactly.deviceClassName: there is no DeviceClass none",
-        "requests[3].exactly.deviceClassName: DeviceClass odd is no GRES of Slurm",
+        "requests[3].exactly.deviceClassName: DeviceClass odd maps to no GRES in Slurm",
         "expected at most 32 devices",
         "spec.resourceClaims[1]: there is no template t",
     ):

@@ -79,7 +79,7 @@ def test_every_pod_of_every_job_gets_its_own_devices_and_slurm_s(data: st.DataOb
         chosen = data.draw(st.permutations(free))[: each * pods]
         free = [index for index in free if index not in chosen]
         for place in range(pods):
-            mine = giving.portion({"gpu:a100": chosen}, {"gpu:a100": each}, place)
+            mine = giving.portion({"gpu:a100": chosen}, {"gpu:a100": each}, place=place, of=pods)
             dealt = giving.deal(
                 [claim("c", each)], CLASSES, PROFILES, giving.devices(mine, present, registered)
             )
@@ -105,7 +105,7 @@ def test_nothing_is_given_that_slurm_and_the_node_do_not_agree_on(
     present = inventory.of_node([a_slice(4)], PROFILES)
 
     with pytest.raises(CannotGive, match=words):
-        giving.devices(giving.portion(given_there, {"gpu:a100": 2}, 0), present, registered)
+        giving.devices(giving.portion(given_there, {"gpu:a100": 2}), present, registered)
 
 
 def test_a_device_that_another_claim_still_has_is_in_the_way() -> None:
@@ -127,3 +127,10 @@ def test_a_claim_that_was_given_just_so_needs_no_second_write() -> None:
     assert giving.is_done(replace(gift, claim=done), POD, NODE)
     with pytest.raises(CannotGive, match="another pod"):
         giving.is_done(replace(gift, claim=replace(done, reserved_for=("p2",))), POD, NODE)
+    earlier = replace(done, devices=(device(2),))
+    assert not giving.is_done(replace(gift, claim=earlier), POD, NODE), "it is given anew"
+
+
+def test_pods_of_a_gang_that_claim_different_numbers_get_nothing() -> None:
+    with pytest.raises(CannotGive, match="each of the 2 pods there claims 1"):
+        giving.portion({"gpu:a100": (0, 1, 2)}, {"gpu:a100": 1}, place=1, of=2)

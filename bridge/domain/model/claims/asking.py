@@ -17,6 +17,9 @@ from bridge.domain.model.pods import Pod
 MOST_DEVICES = 32
 """Kubernetes' own limit of devices in one claim: `AllocationResultsMaxSize`."""
 
+MOST_CLAIMS = 32
+"""Of one pod. One more is read, so that it can be refused."""
+
 _WHY = {
     "adminAccess": "devices that others use cannot be given again",
     "allocationMode": "Slurm gives a number of devices: set count",
@@ -75,6 +78,8 @@ def counted(pod: Pod, gres: Mapping[str, int]) -> Pod:
 
 
 def _faults(asking: Asking, profiles: Profiles) -> Iterator[Fault]:
+    if len(asking.claims) > MOST_CLAIMS:
+        yield Fault("spec.resourceClaims", f"expected at most {MOST_CLAIMS} claims")
     named = Counter(each.entry.claim for each in asking.claims if each.entry.claim)
     for claim in asking.claims:
         if claim.others:
@@ -129,6 +134,6 @@ def _of_spec(
         elif device_profiles.of_class(found, profiles) is None:
             yield Fault(
                 path,
-                f"DeviceClass {request.device_class} is no GRES of Slurm: an administrator can map "
+                f"DeviceClass {request.device_class} maps to no GRES in Slurm: an administrator can map "
                 "its selector to one (setting controllers.device_profiles)",
             )

@@ -37,7 +37,7 @@ class Gift:
 
 
 def portion(
-    given: Mapping[str, Sequence[int]], wanted: Mapping[str, int], place: int
+    given: Mapping[str, Sequence[int]], wanted: Mapping[str, int], *, place: int = 0, of: int = 1
 ) -> Mapping[str, tuple[int, ...]]:
     """Return one pod's part of the indexes that its job has on a node.
 
@@ -45,19 +45,18 @@ def portion(
         given: the job's indexes there, by GRES.
         wanted: how many the pod's claims ask for, by GRES.
         place: the pod's place among its gang's pods on that node; 0 without a gang.
+        of: how many pods of the gang are there.
 
     Raises:
-        CannotGive: Slurm gave less.
+        CannotGive: Slurm gave another number than the pods there claim, if each claims the same.
     """
     found = {}
     for gres, count in wanted.items():
-        mine = tuple(sorted(given.get(gres, ())))[place * count : (place + 1) * count]
-        if len(mine) < count:
-            raise CannotGive(
-                f"Slurm gave {len(given.get(gres, ()))} {gres} there, and the pod's claims ask "
-                f"for {count}"
-            )
-        found[gres] = mine
+        there = tuple(sorted(given.get(gres, ())))
+        if len(there) != count * of:
+            pods = f"each of the {of} pods there" if of > 1 else "the pod"
+            raise CannotGive(f"Slurm gave {len(there)} {gres} there, and {pods} claims {count}")
+        found[gres] = there[place * count : (place + 1) * count]
     return found
 
 
@@ -107,7 +106,7 @@ def deal(
             found = classes.get(request.device_class)
             profile = device_profiles.of_class(found, profiles) if found else None
             if profile is None:
-                raise CannotGive(f"DeviceClass {request.device_class} is no GRES of Slurm any more")
+                raise CannotGive(f"DeviceClass {request.device_class} no longer maps to a GRES")
             for _ in range(request.count):
                 device = next(left.get(profile.gres, iter(())), None)
                 if device is None:
@@ -137,7 +136,7 @@ def is_done(gift: Gift, pod: PodUid, node: KubeNode) -> bool:
     """Check whether a claim is given just so already; a process may have died after the write.
 
     Raises:
-        CannotGive: it is given otherwise, or to another pod.
+        CannotGive: it is given to another pod.
     """
     claim = gift.claim
     if not claim.is_allocated:
@@ -145,6 +144,4 @@ def is_done(gift: Gift, pod: PodUid, node: KubeNode) -> bool:
     if set(claim.reserved_for) - {pod}:
         raise CannotGive(f"claim {claim.name} is in use by another pod")
     same = sorted(claim.devices) == sorted(gift.devices) and claim.node == node
-    if not same:
-        raise CannotGive(f"claim {claim.name} still has the devices of an earlier job")
-    return claim.reserved_for == (pod,)
+    return same and claim.reserved_for == (pod,)
