@@ -353,9 +353,12 @@ def test_an_old_manifest_is_told_every_fault_with_its_own_fields(cluster: Cluste
 
 def test_what_the_page_shows_is_accepted(cluster: Cluster) -> None:
     shown = [yaml.safe_load(b.text) for b in pages.blocks("slurmjob.md") if b.language == "yaml"]
-    example, policy, role = shown
+    example, output, policy, role, _workflow = shown
+    followed = {**example, "metadata": {"name": "followed"}}
+    followed["spec"] = {**example["spec"], **output["spec"]}
 
     assert not refusal(cluster.user(), "POST", jobs(cluster.bridged), example)
+    assert not refusal(cluster.user(), "POST", jobs(cluster.bridged), followed)
     (rule,) = policy_file.compiled(Settings.model_validate(policy)).rules
     assert {"Pod", "SlurmJob"} == rule.kinds
     path = f"/apis/{role['apiVersion']}/namespaces/{cluster.bridged}/roles"

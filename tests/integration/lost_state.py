@@ -136,7 +136,7 @@ def await_restored(
         return (
             [(job_id(pod), "RUNNING", tenant.node)] == [(j.id, j.state, j.nodes) for j in live]
             and tenant.sluid != notes(pod)[names.SLUID_ANNOTATION]
-            and condition(pod).get("status") == "True"
+            and condition(pod).get("status", "True") == "True"  # none: it was never told to wait
         )
 
     for tenant in tenants:

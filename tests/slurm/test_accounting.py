@@ -35,7 +35,10 @@ async def record_once(client: SlurmClient, sluid: Sluid, *, ended: bool) -> Acco
     async with asyncio.timeout(DEADLINE_S):
         while True:
             record = await accounting.record(client, sluid)
-            if record is not None and ended == (record.ended_at is not None):
+            is_whole = (
+                record is not None and record.started_at is not None
+            )  # a pending one has no limit yet
+            if record is not None and is_whole and ended == (record.ended_at is not None):
                 return record
             await asyncio.sleep(0.05)
 
