@@ -171,9 +171,14 @@ def test_scheduler_profile(
     ("path", "check", "words"),
     [
         (
+            f"{sowing.ADMISSION}/validatingwebhookconfigurations/slurm-bridge",
+            "webhook configurations",
+            "no validating",
+        ),
+        (
             f"{sowing.ADMISSION}/mutatingwebhookconfigurations/slurm-bridge",
             "webhook configurations",
-            "no mutating and no validating",
+            "no mutating",
         ),
         (f"{sowing.ADMISSION}/validatingadmissionpolicies/slurm-bridge-keys", "policies", "keys"),
         (
