@@ -13,7 +13,8 @@ from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import BoundPod, Pod
 from bridge.domain.oddities import Oddities
 from bridge.kube.cache import Cache
-from bridge.kube.claims.resource_claims import CLAIMS, SLICES
+from bridge.kube.claims.resource_claims import CLAIMS
+from bridge.kube.claims.slices import SLICES
 from bridge.kube.decode import BOUND_PODS, NODES, PODS
 from bridge.kube.watch import Reflector
 from bridge.process import clock, liveness

@@ -7,7 +7,7 @@ import pytest
 from bridge.domain.ids import KubeNode
 from bridge.domain.model.claims.giving import Gift, Result
 from bridge.domain.model.claims.values import DeviceClass, DeviceId
-from bridge.kube.claims import resource_claims
+from bridge.kube.claims import resource_claims, slices
 
 META = {
     "name": "mine",
@@ -84,7 +84,7 @@ def test_devices_that_share_with_others_or_are_tainted_are_left_out() -> None:
         {"name": "sick", "taints": [{"key": "sick", "effect": "NoSchedule"}]},
     ]
     spec = {"driver": "d", "pool": {"name": "n1"}, "nodeName": "n1", "devices": devices}
-    found = resource_claims.resource_slice(json.dumps({"metadata": META, "spec": spec}).encode())
+    found = slices.resource_slice(json.dumps({"metadata": META, "spec": spec}).encode())
 
     assert ["whole"] == [each.id.device for each in found.devices]
 
@@ -97,7 +97,7 @@ def test_attributes_without_a_domain_are_the_driver_s() -> None:
         "pool": {"name": "n1", "generation": 2, "resourceSliceCount": 1},
         "devices": [{"name": "gpu-0", "attributes": attributes}],
     }
-    found = resource_claims.resource_slice(json.dumps({"metadata": META, "spec": spec}).encode())
+    found = slices.resource_slice(json.dumps({"metadata": META, "spec": spec}).encode())
 
     assert found.devices[0].attributes == {"d/model": "a100", "other.org/index": 3}
     assert (found.node, found.generation) == ("n1", 2)

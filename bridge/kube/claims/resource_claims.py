@@ -1,6 +1,6 @@
 """Read and write resource claims: `resource.k8s.io/v1`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -8,12 +8,10 @@ from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model.claims.giving import Gift
 from bridge.domain.model.claims.values import (
     ClaimSpec,
-    Device,
     DeviceClass,
     DeviceId,
     DeviceRequest,
     ResourceClaim,
-    ResourceSlice,
 )
 from bridge.kube import decode, paths, wire
 from bridge.kube.client import JSON_PATCH, KubeClient
@@ -24,8 +22,6 @@ FINALIZER = "resource.kubernetes.io/delete-protection"
 """Keeps a claim as long as it is allocated; Kubernetes' resource claim controller takes back the
 allocation, and removes the finalizer, of those that have it."""
 
-_MOST_DEVICES = 2048
-"""Of one slice that are read; Kubernetes allows 128."""
 _EXACT = "ExactCount"
 
 
@@ -112,47 +108,9 @@ class _Class(wire.Struct):
     spec: _ClassSpec = msgspec.field(default_factory=_ClassSpec)
 
 
-class _Attribute(wire.Struct):
-    string: str | None = None
-    number: int | None = msgspec.field(name="int", default=None)
-    truth: bool | None = msgspec.field(name="bool", default=None)
-    version: str | None = None
-
-
-class _Device(wire.Struct):
-    name: str = ""
-    attributes: dict[str, _Attribute] = msgspec.field(default_factory=dict)
-    consumes_counters: tuple[msgspec.Raw, ...] = ()
-    taints: tuple[msgspec.Raw, ...] = ()
-
-    @property
-    def is_whole(self) -> bool:
-        """Check whether it may be given by itself: it shares nothing with other devices, and is well."""
-        return not self.consumes_counters and not self.taints
-
-
-class _Pool(wire.Struct):
-    name: str = ""
-    generation: int = 0
-    resource_slice_count: int = 1
-
-
-class _SliceSpec(wire.Struct):
-    driver: str = ""
-    pool: _Pool = msgspec.field(default_factory=_Pool)
-    node_name: str = ""
-    devices: tuple[_Device, ...] = ()
-
-
-class _Slice(wire.Struct):
-    metadata: wire.Metadata
-    spec: _SliceSpec = msgspec.field(default_factory=_SliceSpec)
-
-
 _claims = msgspec.json.Decoder(_Claim)
 _templates = msgspec.json.Decoder(_Template)
 _classes = msgspec.json.Decoder(_Class)
-_slices = msgspec.json.Decoder(_Slice)
 
 
 def claim(body: Json) -> ResourceClaim:
@@ -178,24 +136,6 @@ def claim(body: Json) -> ResourceClaim:
     )
 
 
-def resource_slice(body: Json) -> ResourceSlice:
-    """Decode a ResourceSlice."""
-    wired = decode.decoded(_slices, "ResourceSlice", body)
-    spec = wired.spec
-    return ResourceSlice(
-        name=wired.metadata.name,
-        resource_version=wired.metadata.resource_version,
-        node=spec.node_name,
-        driver=spec.driver,
-        pool=spec.pool.name,
-        generation=spec.pool.generation,
-        of=spec.pool.resource_slice_count,
-        devices=tuple(
-            _device(each, spec) for each in spec.devices[:_MOST_DEVICES] if each.is_whole
-        ),
-    )
-
-
 CLAIMS = ResourceKind(
     path=paths.collection(API, "resourceclaims"),
     read=claim,
@@ -204,13 +144,6 @@ CLAIMS = ResourceKind(
     name=lambda each: f"{each.namespace}/{each.name}",
 )
 """All claims, by uid: whose devices nobody else may get."""
-SLICES = ResourceKind(
-    path=paths.collection(API, "resourceslices"),
-    read=resource_slice,
-    key=lambda each: each.name,
-    version=lambda each: each.resource_version,
-)
-"""All ResourceSlices, by name."""
 
 
 class ResourceClaims:
@@ -384,24 +317,6 @@ def _request(request: _Request) -> DeviceRequest:
         count=exactly.count or 1,
         unusable=tuple(f"exactly.{name}" for name, is_set in set_fields.items() if is_set),
     )
-
-
-def _device(device: _Device, spec: _SliceSpec) -> Device:
-    attributes = {
-        name if "/" in name else f"{spec.driver}/{name}": value
-        for name, each in device.attributes.items()
-        if (value := _value(each)) is not None
-    }
-    return Device(id=DeviceId(spec.driver, spec.pool.name, device.name), attributes=attributes)
-
-
-def _value(attribute: _Attribute) -> str | int | bool | None:
-    values: Iterable[str | int | bool | None] = (
-        attribute.string,
-        attribute.number,
-        attribute.truth,
-    )
-    return next((each for each in values if each is not None), attribute.version)
 
 
 def _node(selector: wire.NodeSelector | None) -> str:
