@@ -12,19 +12,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from bridge.process.pki import usage
+
 LIFETIME = timedelta(days=365)
 _CLOCK_SKEW = timedelta(hours=1)
-_SIGNS = x509.KeyUsage(
-    key_cert_sign=True,
-    crl_sign=True,
-    digital_signature=False,
-    content_commitment=False,
-    key_encipherment=False,
-    data_encipherment=False,
-    key_agreement=False,
-    encipher_only=False,
-    decipher_only=False,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +34,7 @@ def authority(now: datetime) -> Pair:
         _builder(name, key, now)
         .issuer_name(name)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(_SIGNS, critical=True)
+        .add_extension(usage(signs_certificates=True), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())
     )

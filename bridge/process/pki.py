@@ -33,7 +33,7 @@ def make_authority(name: str, *, now: datetime, lifetime: timedelta) -> Pair:
         _builder(subject, key.public_key(), Validity(made_at=now, ends_at=now + lifetime))
         .issuer_name(subject)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(signs_certificates=True), critical=True)
+        .add_extension(usage(signs_certificates=True), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())
     )
@@ -68,7 +68,7 @@ def issue(
         _builder(_name(name), key.public_key(), term)
         .issuer_name(ca.subject)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(signs_certificates=False), critical=True)
+        .add_extension(usage(signs_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
         .add_extension(
             x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False
@@ -167,7 +167,8 @@ def _builder(
     )
 
 
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+def usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    """Return the key usage of a CA, which Python 3.13 and newer want of it, or of a certificate."""
     return x509.KeyUsage(
         digital_signature=not signs_certificates,
         key_cert_sign=signs_certificates,

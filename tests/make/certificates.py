@@ -10,20 +10,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from bridge.process.pki import usage
+
 NOT_BEFORE = datetime(2026, 1, 1, tzinfo=UTC)
 NOT_AFTER = datetime(2099, 1, 1, tzinfo=UTC)
-SIGNS = x509.KeyUsage(
-    key_cert_sign=True,
-    crl_sign=True,
-    digital_signature=False,
-    content_commitment=False,
-    key_encipherment=False,
-    data_encipherment=False,
-    key_agreement=False,
-    encipher_only=False,
-    decipher_only=False,
-)
-"""Python 3.13 and newer want it of a CA, and the identifiers of keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +42,7 @@ class Authority:
         certificate = (
             _builder(self._name, self._name, self._key)
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-            .add_extension(SIGNS, critical=True)
+            .add_extension(usage(signs_certificates=True), critical=True)
             .add_extension(
                 x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False
             )
