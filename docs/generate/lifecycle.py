@@ -1,14 +1,13 @@
 """Write `docs/lifecycle.md` from the table itself: `python -m docs.generate.lifecycle > docs/lifecycle.md`."""
 
 import sys
-from collections.abc import Iterable, Sequence
 
 from bridge.domain.lifecycle import outcome, reasons
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.rules import SUBMITTED_AGAIN_AFTER
 from bridge.domain.lifecycle.table import Column, Row
 from bridge.domain.model.jobs import JobEnd
-from docs.generate import endings
+from docs.generate import endings, markdown
 
 _INTRODUCTION = """\
 # The lifecycle of a pod
@@ -105,25 +104,29 @@ def render() -> str:
         [
             _INTRODUCTION,
             "## The table\n",
-            _table(["pod / placeholder", *(column.value for column in Column)], map(_row, Row)),
+            markdown.table(
+                ["pod / placeholder", *(column.value for column in Column)], map(_row, Row)
+            ),
             "These rules apply before the table:\n",
             _steps(),
             _AFTER,
             "## Rows\n",
-            _table(
+            markdown.table(
                 ["row", "the pod", "who acts"],
                 ([f"**{row.value}**", _ROWS[row], _actor(row)] for row in Row),
             ),
             "## Columns\n",
-            _table(
+            markdown.table(
                 ["column", "the placeholder"],
                 ([f"**{column.value}**", _COLUMNS[column]] for column in Column),
             ),
             "## Every way it can end\n",
-            _table(["cause", "pod and owner see", "Slurm sees"], map(endings.row, endings.ENDINGS)),
+            markdown.table(
+                ["cause", "pod and owner see", "Slurm sees"], map(endings.row, endings.ENDINGS)
+            ),
             _LIMITS,
             "## When the placeholder ends first\n",
-            _table(
+            markdown.table(
                 ["Slurm says", "a pod that waits", "a placed pod", "its fault?"],
                 map(_end, JobEnd),
             ),
@@ -135,17 +138,13 @@ def render() -> str:
 def _row(row: Row) -> list[str]:
     cells = lifecycle.TABLE[row]
     columns = (column for column in Column if column is not Column.UNKNOWN)
-    texts = [_text(cells.rule(column)) for column in columns]
+    texts = [markdown.docstring(cells.rule(column)) for column in columns]
     return [f"**{row.value}**", *texts, "Wait."]
 
 
 def _steps() -> str:
     steps = enumerate(lifecycle.BEFORE, start=1)
-    return "".join(f"{number}. {_text(step)}\n" for number, step in steps)
-
-
-def _text(rule: object) -> str:
-    return " ".join((rule.__doc__ or "").split())
+    return "".join(f"{number}. {markdown.docstring(step)}\n" for number, step in steps)
 
 
 def _actor(row: Row) -> str:
@@ -162,11 +161,6 @@ def _end(end: JobEnd) -> list[str]:
     placed = f"evicted, `{cause.value}`"
     fault = "no: DisruptionTarget" if cause.is_disruption else "yes: it counts as a failure"
     return [end.value, waiting, placed, fault]
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ Text outside the markers is kept (`make docs`).
 """
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -32,6 +32,7 @@ from bridge.domain.nodes.actions import (
 from bridge.domain.nodes.decision import Node, NodeSettings
 from bridge.domain.nodes.spec import Publishing
 from bridge.domain.nodes.state import NodeRules
+from docs.generate import markdown
 
 _CLUSTER = ClusterId("cluster")
 _PUBLISHING = Publishing(cluster=_CLUSTER, node_features=("zone",))
@@ -168,11 +169,11 @@ _TO_KUBE: Mapping[str, SlurmNodeFacts] = {
 def render(page: str) -> str:
     """Return the page with fresh tables."""
     tables = {
-        "to slurm": _table(
+        "to slurm": markdown.table(
             ["Kubernetes", "what Slurm is told"],
             ([what, _to_slurm(*facts)] for what, facts in _TO_SLURM.items()),
         ),
-        "to kubernetes": _table(
+        "to kubernetes": markdown.table(
             ["Slurm", "condition", "reason", "message", "with `cordon_drained_nodes` also"],
             ([what, *_to_kube(facts)] for what, facts in _TO_KUBE.items()),
         ),
@@ -226,11 +227,6 @@ def _to_kube(slurm_node: SlurmNodeFacts) -> list[str]:
     lifted = [type(action) for action in node_state.to_kube(marked, slurm_node, _POLICY)]
     cordon = "cordon" if Cordon in fresh else "our cordon is lifted" if Uncordon in lifted else ""
     return [said.status, f"`{said.reason}`", said.message, cordon]
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 if __name__ == "__main__":

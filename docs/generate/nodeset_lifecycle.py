@@ -1,10 +1,10 @@
 """Write `docs/nodeset-lifecycle.md` from the table itself: `python -m docs.generate.nodeset_lifecycle > docs/nodeset-lifecycle.md`."""
 
 import sys
-from collections.abc import Iterable, Sequence
 
 from cluster.workers import table
 from cluster.workers.table import WorkerColumn, WorkerRow
+from docs.generate import markdown
 
 _INTRODUCTION = """\
 # The lifecycle of a worker
@@ -61,28 +61,25 @@ def render() -> str:
         [
             _INTRODUCTION,
             "## The table\n",
-            _table(["pod / Slurm node", *(c.value for c in WorkerColumn)], map(_row, WorkerRow)),
+            markdown.table(
+                ["pod / Slurm node", *(c.value for c in WorkerColumn)], map(_row, WorkerRow)
+            ),
             _AFTER,
             "## Rows\n",
-            _table(["row", "the worker"], ([f"**{r.value}**", _ROWS[r]] for r in WorkerRow)),
+            markdown.table(
+                ["row", "the worker"], ([f"**{r.value}**", _ROWS[r]] for r in WorkerRow)
+            ),
             "## Columns\n",
-            _table(["column", "its node"], ([f"**{c.value}**", _COLUMNS[c]] for c in WorkerColumn)),
+            markdown.table(
+                ["column", "its node"], ([f"**{c.value}**", _COLUMNS[c]] for c in WorkerColumn)
+            ),
         ]
     )
 
 
 def _row(row: WorkerRow) -> list[str]:
     cells = table.TABLE[row]
-    return [f"**{row.value}**", *(_text(cells[column]) for column in WorkerColumn)]
-
-
-def _text(rule: object) -> str:
-    return " ".join((rule.__doc__ or "").split())
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return [f"**{row.value}**", *(markdown.docstring(cells[column]) for column in WorkerColumn)]
 
 
 if __name__ == "__main__":

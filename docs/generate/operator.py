@@ -1,10 +1,10 @@
 """Write the generated part of `docs/operator.md`, read from standard input: `python -m docs.generate.operator`."""
 
 import sys
-from collections.abc import Iterable, Sequence
 
 from cluster.configuration.differences import DIFFERENCES
 from cluster.configuration.parameters import REFUSED_LIVE, SLURM_CONF, ChangeTakes
+from docs.generate import markdown
 
 BEGIN = "<!-- begin generated: python -m docs.generate.operator -->\n"
 END = "<!-- end generated -->\n"
@@ -39,15 +39,10 @@ def _generated() -> str:
         [f"`{each.file}`", each.where, each.theirs, each.ours, each.reason] for each in DIFFERENCES
     )
     return (
-        _table(["parameter of slurm.conf", "a change takes"], takes)
+        markdown.table(["parameter of slurm.conf", "a change takes"], takes)
         + "\nThe files differ from those of SchedMD's operator only here:\n\n"
-        + _table(["file", "where", "theirs", "ours", "because"], differences)
+        + markdown.table(["file", "where", "theirs", "ours", "because"], differences)
     )
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Write `docs/slurmjob-lifecycle.md` from the table itself: `python -m docs.generate.slurmjob_lifecycle > docs/slurmjob-lifecycle.md`."""
 
 import sys
-from collections.abc import Iterable, Sequence
 
 from bridge.domain.model.jobs import JobEnd
+from docs.generate import markdown
 from jobs.lifecycle import outcome, table
 from jobs.lifecycle.table import JobColumn, JobRow
 
@@ -70,16 +70,20 @@ def render() -> str:
         [
             _INTRODUCTION,
             "## The table\n",
-            _table(["SlurmJob / job", *(column.value for column in JobColumn)], map(_row, JobRow)),
+            markdown.table(
+                ["SlurmJob / job", *(column.value for column in JobColumn)], map(_row, JobRow)
+            ),
             "These rules apply before the table:\n",
             _steps(),
             _AFTER,
             "## Rows\n",
-            _table(["row", "the SlurmJob"], ([f"**{r.value}**", _ROWS[r]] for r in JobRow)),
+            markdown.table(["row", "the SlurmJob"], ([f"**{r.value}**", _ROWS[r]] for r in JobRow)),
             "## Columns\n",
-            _table(["column", "the job"], ([f"**{c.value}**", _COLUMNS[c]] for c in JobColumn)),
+            markdown.table(
+                ["column", "the job"], ([f"**{c.value}**", _COLUMNS[c]] for c in JobColumn)
+            ),
             "## How it ends\n",
-            _table(["Slurm says", "`status.phase`", "`status.reason`"], map(_end, JobEnd)),
+            markdown.table(["Slurm says", "`status.phase`", "`status.reason`"], map(_end, JobEnd)),
             _OTHER_ENDS,
         ]
     )
@@ -89,26 +93,21 @@ def _row(row: JobRow) -> list[str]:
     cells = table.TABLE[row]
     columns = (column for column in JobColumn if column is not JobColumn.UNKNOWN)
     unknown = "Leave it alone." if row is JobRow.FOREIGN else "Wait."
-    return [f"**{row.value}**", *(_text(cells.rule(column)) for column in columns), unknown]
+    return [
+        f"**{row.value}**",
+        *(markdown.docstring(cells.rule(column)) for column in columns),
+        unknown,
+    ]
 
 
 def _steps() -> str:
     steps = enumerate(table.BEFORE, start=1)
-    return "".join(f"{number}. {_text(step)}\n" for number, step in steps)
-
-
-def _text(rule: object) -> str:
-    return " ".join((rule.__doc__ or "").split())
+    return "".join(f"{number}. {markdown.docstring(step)}\n" for number, step in steps)
 
 
 def _end(end: JobEnd) -> list[str]:
     phase = "Succeeded" if end is JobEnd.COMPLETED else "Failed"
     return [end.value, phase, f"`{outcome.ENDS[end][0]}`"]
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 if __name__ == "__main__":
