@@ -4,17 +4,13 @@ Each mutant changes one line and must be found. One that survives means a dead b
 out which.
 """
 
-import os
-import shutil
-import subprocess
-import sys
 from dataclasses import dataclass
-from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.make.mutants import Changed, hunted
+
 HISTORIES = 5000
 
 
@@ -336,31 +332,10 @@ MUTANTS = [
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_the_world_finds_a_machine_that(mutant: Mutant, tmp_path: Path) -> None:
-    domain = tmp_path / "bridge" / "domain"
-    shutil.copytree(ROOT / "bridge" / "domain", domain)  # compiled files too: that saves a second
-    (tmp_path / "bridge" / "__init__.py").touch()
-    Path(cache_from_source(str(domain / mutant.file))).unlink(missing_ok=True)
-    source = (domain / mutant.file).read_text(encoding="utf-8")
-    assert source.count(mutant.before) == 1, "the mutant's line is not there any more, or twice"
-    changed = source.replace(mutant.before, mutant.after)
-    (domain / mutant.file).write_text(changed, encoding="utf-8")
+    change = Changed(file=f"bridge/domain/{mutant.file}", before=mutant.before, after=mutant.after)
+    hunter = ("-m", "tests.properties.hunt", mutant.world, str(HISTORIES), "0", *mutant.trouble)
 
-    hunt = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "tests.properties.hunt",
-            mutant.world,
-            str(HISTORIES),
-            "0",
-            *mutant.trouble,
-        ],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    hunt = hunted(change, tmp_path, *hunter, package="bridge/domain")
 
     assert hunt.returncode == 1, hunt.stderr or "it survived"
     assert hunt.stdout.startswith("AssertionError: "), hunt.stdout + hunt.stderr

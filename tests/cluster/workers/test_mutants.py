@@ -1,16 +1,12 @@
 """The histories are worth their time only if they notice when a line of the machine is wrong: each mutant must be found."""
 
-import os
-import shutil
-import subprocess
-import sys
 from dataclasses import dataclass
-from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests.make.mutants import Changed, hunted
+
 HISTORIES = 400
 
 
@@ -79,26 +75,13 @@ MUTANTS = [
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_the_histories_find_a_machine_that(mutant: WorkerMutant, tmp_path: Path) -> None:
-    package = tmp_path / "cluster"
-    shutil.copytree(ROOT / "cluster", package)
-    changed = package / "workers" / mutant.file
-    Path(cache_from_source(str(changed))).unlink(missing_ok=True)
-    source = changed.read_text(encoding="utf-8")
-    assert source.count(mutant.before) == 1, "the mutant's line is not there any more, or twice"
-    changed.write_text(source.replace(mutant.before, mutant.after), encoding="utf-8")
-
-    hunt = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            f"from tests.cluster.workers.world import play\nfor seed in range({HISTORIES}): play(seed)",
-        ],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
-        capture_output=True,
-        text=True,
-        check=False,
+    change = Changed(
+        file=f"cluster/workers/{mutant.file}", before=mutant.before, after=mutant.after
     )
+    histories = f"for seed in range({HISTORIES}): play(seed)"
+    program = f"from tests.cluster.workers.world import play\n{histories}"
+
+    hunt = hunted(change, tmp_path, "-c", program, package="cluster")
 
     assert hunt.returncode == 1, hunt.stderr or "it survived"
     assert "\nAssertionError: " in hunt.stderr, hunt.stderr
