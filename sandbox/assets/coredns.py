@@ -4,12 +4,10 @@ Takes about 5 minutes of a processor and 1 GB of disk; 50 MB stay. Only sandboxe
 """
 
 import platform
-import shutil
 from pathlib import Path
 
-from sandbox.assets import cache, gobuild, kits, kube
-from sandbox.assets.errors import FetchError, Unusable
-from sandbox.assets.kits import KITS, AssetName
+from sandbox.assets import cache, gobuild, kube
+from sandbox.assets.kits import AssetName
 from sandbox.assets.settings import Settings
 
 MODULE = Path(__file__).with_name("coredns")
@@ -37,10 +35,4 @@ def _make(site: cache.Site, settings: Settings) -> cache.Made:
     origin = workshop.go.origin
     site.tell(f"compiling CoreDNS with {origin}; from nothing this takes about 3 minutes")
     workshop.build(MODULE, ["."], "-s -w")
-    try:
-        made = kits.check(KITS[AssetName.COREDNS], site.tree / "bin")
-    except Unusable as error:
-        raise FetchError(str(error)) from error
-    if not settings.keep_gocache:
-        shutil.rmtree(site.lasting)
-    return cache.Made(version=made, source=f"built with {origin}", contents={PROGRAM: version()})
+    return workshop.finished(AssetName.COREDNS, {PROGRAM: version()}, settings)

@@ -5,12 +5,10 @@ needs it.
 """
 
 import platform
-import shutil
 from pathlib import Path
 
-from sandbox.assets import cache, gobuild, kits, kube
-from sandbox.assets.errors import FetchError, Unusable
-from sandbox.assets.kits import KITS, AssetName
+from sandbox.assets import cache, gobuild, kube
+from sandbox.assets.kits import AssetName
 from sandbox.assets.settings import Settings
 
 MODULE = Path(__file__).with_name("e2e")
@@ -42,10 +40,4 @@ def _make(site: cache.Site, settings: Settings) -> cache.Made:
     origin = workshop.go.origin
     site.tell(f"compiling Kubernetes' tests with {origin}; from nothing this takes 10 minutes")
     workshop.build(MODULE, PACKAGES, kube.linker_flags(modules()))
-    try:
-        version = kits.check(KITS[AssetName.E2E], site.tree / "bin")
-    except Unusable as error:
-        raise FetchError(str(error)) from error
-    if not settings.keep_gocache:
-        shutil.rmtree(site.lasting)
-    return cache.Made(version=version, source=f"built with {origin}", contents=modules())
+    return workshop.finished(AssetName.E2E, modules(), settings)

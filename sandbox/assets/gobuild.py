@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox.assets import cache, golang
+from sandbox.assets import cache, golang, kits
 from sandbox.assets.cache import Site
-from sandbox.assets.errors import FetchError
+from sandbox.assets.errors import FetchError, Unusable
 from sandbox.assets.golang import Go
+from sandbox.assets.kits import KITS, AssetName
 from sandbox.assets.progress import Teller
 from sandbox.assets.settings import Settings
 
@@ -48,6 +49,22 @@ class Workshop:
             FetchError: with the first error message; a wrong checksum is one.
         """
         self._go(module, ["mod", "download", *wanted])
+
+    def finished(
+        self, made: AssetName, contents: Mapping[str, str], settings: Settings
+    ) -> cache.Made:
+        """Check that what was built runs, and drop the caches unless they are to stay.
+
+        Raises:
+            FetchError: a program is missing or does not run.
+        """
+        try:
+            version = kits.check(KITS[made], self.site.tree / "bin")
+        except Unusable as error:
+            raise FetchError(str(error)) from error
+        if not settings.keep_gocache:
+            shutil.rmtree(self.site.lasting)
+        return cache.Made(version=version, source=f"built with {self.go.origin}", contents=contents)
 
     def _go(self, module: Path, arguments: Sequence[str]) -> None:
         command = [str(self.go.program), *arguments]

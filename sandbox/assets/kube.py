@@ -12,9 +12,9 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from sandbox.assets import cache, gobuild, kits
-from sandbox.assets.errors import FetchError, Unusable
-from sandbox.assets.kits import KITS, AssetName
+from sandbox.assets import cache, gobuild
+from sandbox.assets.errors import FetchError
+from sandbox.assets.kits import AssetName
 from sandbox.assets.settings import Settings
 
 MODULE = Path(__file__).with_name("kube")
@@ -87,15 +87,7 @@ def _make(site: cache.Site, settings: Settings) -> cache.Made:
         (site.tree / "bin" / built).rename(site.tree / "bin" / name)
     for name in HYPER:
         (site.tree / "bin" / name).symlink_to("hyper")
-    try:
-        version = kits.check(KITS[AssetName.KUBE], site.tree / "bin")
-    except Unusable as error:
-        raise FetchError(str(error)) from error
-    if not settings.keep_gocache:
-        shutil.rmtree(site.lasting)
-    return cache.Made(
-        version=version, source=f"built with {go.origin}", contents={"go": go.version, **modules()}
-    )
+    return workshop.finished(AssetName.KUBE, {"go": go.version, **modules()}, settings)
 
 
 def check_disk(folder: Path, *, free: int, present: int) -> None:

@@ -9,9 +9,8 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from sandbox.assets import cache, gobuild, kits, kube
-from sandbox.assets.errors import FetchError, Unusable
-from sandbox.assets.kits import KITS, AssetName
+from sandbox.assets import cache, gobuild, kube
+from sandbox.assets.kits import AssetName
 from sandbox.assets.settings import Settings
 
 MODULE = Path(__file__).with_name("kubeconform")
@@ -65,10 +64,4 @@ def _make(site: cache.Site, settings: Settings) -> cache.Made:
         for path in paths:
             source = workshop.modules / f"{module}@{built[module]}" / path
             shutil.copyfile(source, site.tree / FOLDER / source.name)
-    try:
-        version = kits.check(KITS[AssetName.KUBECONFORM], site.tree / "bin")
-    except Unusable as error:
-        raise FetchError(str(error)) from error
-    if not settings.keep_gocache:
-        shutil.rmtree(site.lasting)
-    return cache.Made(version=version, source=f"built with {workshop.go.origin}", contents=built)
+    return workshop.finished(AssetName.KUBECONFORM, built, settings)

@@ -5,11 +5,9 @@ Takes about 8 minutes of a processor and 4 GB of disk from nothing; 130 MB stay.
 """
 
 import platform
-import shutil
 from pathlib import Path
 
-from sandbox.assets import cache, gobuild, kits, kube
-from sandbox.assets.errors import FetchError, Unusable
+from sandbox.assets import cache, gobuild, kube
 from sandbox.assets.kits import KITS, AssetName
 from sandbox.assets.settings import Settings
 
@@ -40,10 +38,4 @@ def _make(site: cache.Site, settings: Settings) -> cache.Made:
     workshop.build(MODULE, PACKAGES, kube.linker_flags(modules()))
     for name in KITS[AssetName.OLDEST].programs:
         (site.tree / "bin" / name).symlink_to("hyper")
-    try:
-        version = kits.check(KITS[AssetName.OLDEST], site.tree / "bin")
-    except Unusable as error:
-        raise FetchError(str(error)) from error
-    if not settings.keep_gocache:
-        shutil.rmtree(site.lasting)
-    return cache.Made(version=version, source=f"built with {origin}", contents=modules())
+    return workshop.finished(AssetName.OLDEST, modules(), settings)

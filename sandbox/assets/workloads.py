@@ -13,9 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox.assets import cache, gobuild, kits, kube
-from sandbox.assets.errors import FetchError, Unusable
-from sandbox.assets.kits import KITS, AssetName
+from sandbox.assets import cache, gobuild, kube
+from sandbox.assets.kits import AssetName
 from sandbox.assets.settings import Settings
 
 MODULES = Path(__file__).with_name("workloads")
@@ -111,13 +110,7 @@ def _make(site: cache.Site, settings: Settings) -> cache.Made:
                 site,
             )
             built[controller.module] = required[controller.module]
-    try:
-        version = kits.check(KITS[AssetName.WORKLOADS], site.tree / "bin")
-    except Unusable as error:
-        raise FetchError(str(error)) from error
-    if not settings.keep_gocache:
-        shutil.rmtree(site.lasting)
-    return cache.Made(version=version, source=f"built with {origin}", contents=built)
+    return workshop.finished(AssetName.WORKLOADS, built, settings)
 
 
 def _take(controller: Controller, source: Path, site: cache.Site) -> None:
