@@ -1,7 +1,7 @@
 """The same script makes the same job, whether real sbatch submits it or we do."""
 
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -9,15 +9,24 @@ import pytest
 from jobs.script.getopt import Takes
 from jobs.script.options import OPTIONS, Treatment
 from sandbox.client import Sandbox
+from sandbox.options import Options
 from slurmclient import Client, TokenFile
 from tests.jobs.cases import CASES, HEADERS, SCRIPTS
 from tests.jobs.judging import Judge
+from tests.servers import running_sandbox
 
 COMBINATIONS = 40
 _WAITS = {"wait"}
 """sbatch would not come back."""
 _NOT_HELD = {"priority"}
 """A held job's priority is 0."""
+
+
+@pytest.fixture(scope="module")
+def slurm() -> Iterator[Sandbox]:
+    """A Slurm of our own: for five minutes it lists hundreds of jobs, more than one reading looks at."""
+    with running_sandbox(Options(kubernetes=False, bridge=False)) as sandbox:
+        yield sandbox
 
 
 @pytest.fixture
