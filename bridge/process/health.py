@@ -2,7 +2,8 @@
 
 A process is live if its event loop runs, which the response itself proves, and if a leader's own
 loops make progress (`bridge.process.liveness`). Liveness never depends on a peer, or Kubernetes
-would restart us for an outage of Slurm. A process is ready if every registered check passes.
+would restart us for an outage of Slurm. A process is ready if every check that is needed passes;
+the others are only shown.
 
 The event loop is the leader's own, and anyone who reaches the port may ask. So responses are cheap
 however often they are requested, and the number of connections is limited.
@@ -12,6 +13,7 @@ import asyncio
 import socket
 import time
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from starlette.applications import Starlette
@@ -40,16 +42,24 @@ class Health:
 
     def __init__(self) -> None:
         self._checks: dict[str, Check] = {}
+        self._optional: set[str] = set()
 
-    def register(self, name: str, check: Check) -> None:
-        """Make readiness depend on `check`."""
+    def register(self, name: str, check: Check, *, is_needed: bool = True) -> None:
+        """Show what `check` finds, and make readiness depend on it if `is_needed`."""
         if name in self._checks:
             raise ValueError(f"a health check named {name!r} is registered already")
         self._checks[name] = check
+        if not is_needed:
+            self._optional.add(name)
 
     def faults(self) -> dict[str, str | None]:
-        """Return the current result of each check."""
-        return {name: check() for name, check in self._checks.items()}
+        """Return the current result of each check on which readiness depends."""
+        needed = (name for name in self._checks if name not in self._optional)
+        return {name: self._checks[name]() for name in needed}
+
+    def notes(self) -> dict[str, str | None]:
+        """Return the current result of the other checks."""
+        return {name: self._checks[name]() for name in sorted(self._optional)}
 
 
 async def run(
@@ -78,7 +88,7 @@ def app(
         return _verdict(stalled())
 
     async def readyz(_request: Request) -> Response:
-        return _verdict(health.faults())
+        return _verdict(health.faults(), health.notes())
 
     async def scrape(_request: Request) -> Response:
         return Response(written.now(), media_type=registry.CONTENT_TYPE)
@@ -105,8 +115,11 @@ class Written:
         return self._text
 
 
-def _verdict(faults: Mapping[str, str | None]) -> Response:
+def _verdict(
+    faults: Mapping[str, str | None], notes: Mapping[str, str | None] = MappingProxyType({})
+) -> Response:
     lines = [
-        f"[{'-' if fault else '+'}] {name}: {fault or 'ok'}\n" for name, fault in faults.items()
+        f"[{'-' if fault else '+'}] {name}: {fault or 'ok'}\n"
+        for name, fault in {**faults, **notes}.items()
     ]
     return PlainTextResponse("".join(lines) or "ok\n", 503 if any(faults.values()) else 200)

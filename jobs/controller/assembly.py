@@ -60,7 +60,7 @@ class SlurmJobs:
         self._companions = CompanionWatch(program) if has_companions else None
 
     def parts(self) -> tuple[Service, ...]:
-        """Return the services of every replica; readiness depends on the watches."""
+        """Return the services of every replica; readiness depends on the watch of our own kind."""
         watches = (self._watch(each, cache) for each, cache in self._objects)
         companions = [self._companions.part()] if self._companions else []
         inventory = self._inventory.parts() if self._inventory else ()
@@ -76,7 +76,9 @@ class SlurmJobs:
         )
         group, _, _ = of.api_version.partition("/")
         called = "slurm_jobs" if of is slurmjob.OURS else f"{of.plural}.{group}"
-        self._program.health.register(called, reflector.check)
+        # A foreign definition may be missing for good: our own jobs do not wait for it.
+        is_needed = of is slurmjob.OURS
+        self._program.health.register(called, reflector.check, is_needed=is_needed)
 
         async def run(stop: asyncio.Event) -> None:
             with liveness.loop(f"watch of {called}"):
@@ -93,7 +95,7 @@ class SlurmJobs:
 
     async def _control(self, term: Leadership, stop: asyncio.Event) -> None:
         program = self._program
-        while not self._objects.are_synced:
+        while not self._objects.is_synced(slurmjob.OURS):
             await pause(_LOOK_S, stop)  # a definition may be missing for good
             if stop.is_set():
                 return

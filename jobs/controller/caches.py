@@ -28,10 +28,9 @@ class JobCaches:
     def __iter__(self) -> Iterator[tuple[JobResource, Cache[SlurmJobObject]]]:
         return iter(self._caches.items())
 
-    @property
-    def are_synced(self) -> bool:
-        """Check whether all have been listed; before that, absence means nothing."""
-        return all(cache.synced.is_set() for cache in self._caches.values())
+    def is_synced(self, each: JobResource) -> bool:
+        """Check whether one resource has been listed; before that, absence means nothing."""
+        return self._caches[each].synced.is_set()
 
     def get(self, uid: str) -> SlurmJobObject | None:
         """Return the object with this uid, or None."""

@@ -158,13 +158,14 @@ class SlurmJobLoop:
         """
         live = [job for job in self._batch_jobs.of(key) if job.phase is not JobPhase.ENDED]
         for job in live:
-            if key not in self._gone or not self._objects.are_synced:
+            where = self._gone.get(key)
+            if where is None or not self._objects.is_synced(where):
                 _log.warning("slurm_job.unknown_object", job_id=job.id, uid=key)
                 continue
             if (vanished := self._vanished()) > _MOST_VANISHED:
                 _log.warning("slurm_job.orphan_held", job_id=job.id, uid=key, vanished=vanished)
                 continue
-            if await self._is_gone(self._gone[key], job.mark.namespace, job.mark.name, key):
+            if await self._is_gone(where, job.mark.namespace, job.mark.name, key):
                 _log.warning("slurm_job.orphan_cancelled", job_id=job.id, uid=key)
                 await calls.cancel(self._slurm, job.id, job.sluid, job.mark)
         if not live:

@@ -2,9 +2,11 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import httpx
 import pytest
 
 from jobs.sylabs.job import KINDS
@@ -82,6 +84,36 @@ def _run(
         assert "Complete" in {each["type"] for each in status["conditions"]}
         sandbox.admin.delete(path)
     wait_until(lambda: not any(_exists(sandbox, path) for path in paths), patience_s)
+
+
+@contextmanager
+def without_a_definition(sandbox: Sandbox) -> Iterator[None]:
+    """The controllers start while one of Sylabs' definitions is not there; it comes back in the end, and is taken up."""
+    kind = KINDS[-1]
+    served, name = f"/apis/{kind.api_version}/{kind.plural}", f"{kind.plural}.{kind.group}"
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    definition = sandbox.admin.get(f"{path}/{name}")
+    sandbox.admin.delete(f"{path}/{name}")
+    try:
+        wait_until(lambda: not _exists(sandbox, served), 30)
+        sandbox.restart("controllers")
+        wait_until(lambda: f"[-] {name}: {served}: not listed yet" in _readiness(sandbox), 30)
+        yield
+    finally:
+        metadata = {"name": name, "annotations": definition["metadata"].get("annotations", {})}
+        spec = {"metadata": metadata, "spec": definition["spec"]}
+        sandbox.admin.create(path, spec)
+        wait_until(lambda: f"[+] {name}: ok" in _readiness(sandbox), 60, sandbox=sandbox)
+
+
+def _readiness(sandbox: Sandbox) -> str:
+    """What the controllers answer while they are ready; "" while they are not."""
+    url = f"{sandbox.instance.url('controllers-health')}/readyz"
+    try:
+        answer = httpx.get(url, trust_env=False)
+    except httpx.TransportError:
+        return ""
+    return answer.text if answer.is_success else ""
 
 
 def _exists(sandbox: Sandbox, path: str) -> bool:

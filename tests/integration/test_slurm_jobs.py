@@ -297,6 +297,16 @@ def test_every_published_manifest_of_sylabs_runs_unchanged_and_succeeds(
     old_manifests.run_published(namespace.sandbox, namespace.name, PATIENCE_S)
 
 
+def test_a_definition_of_sylabs_that_is_missing_stops_nobody_elses_jobs(
+    namespace: Namespace,
+) -> None:
+    name = f"alone-{namespace.name}"
+    with old_manifests.without_a_definition(namespace.sandbox):
+        namespace.create(name, "exit 0")
+        assert "Succeeded" == namespace.await_phase(name, "Succeeded", "Failed")["phase"]
+        assert len(namespace.accounted(name)) == 1
+
+
 def test_what_slurm_config_says_of_a_node_is_written_on_it(sandbox: Sandbox) -> None:
     node_inventory.written_and_taken_away(sandbox, PATIENCE_S)
 

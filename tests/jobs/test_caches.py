@@ -26,11 +26,11 @@ def test_objects_are_found_told_and_indexed_whatever_they_are() -> None:
     by_name = caches.index(lambda each: [each.full_name])
     caches.subscribe(lambda _, new: told.append(new.metadata.uid) if new else None)
     for number, (resource, cache) in enumerate(caches):
-        assert not caches.are_synced
+        assert not caches.is_synced(resource)
         cache.put_listed(job(resource, str(number)))
         cache.synced.set()
+        assert caches.is_synced(resource)
 
-    assert caches.are_synced
     assert ["0", "1", "2"] == told
     assert {"0", "1", "2"} == {each.metadata.uid for each in by_name.get("lab/cow")}
     assert [slurmjob.OURS, OLD, WLM] == [

@@ -27,6 +27,16 @@ async def test_ready_as_long_as_every_check_is_content() -> None:
     assert 200 == live.status
 
 
+async def test_what_is_not_needed_is_shown_and_does_not_make_us_unready() -> None:
+    checks = Health()
+    checks.register("old kind", lambda: "not found", is_needed=False)
+    checks.register("slurm", lambda: None)
+    async with serving(health.app(checks, Metrics("test"))) as address:
+        answer = await talk(address, lambda peer: peer.ask("GET", "/readyz"))
+
+    assert (200, b"[+] slurm: ok\n[-] old kind: not found\n") == (answer.status, answer.body)
+
+
 async def test_metrics_are_served_as_prometheus_wants_them() -> None:
     metrics = Metrics("test")
     metrics.pods.decided("Submit")
