@@ -11,6 +11,7 @@ from rich.text import Text
 
 from bridge.commands import access, installation, output
 from bridge.commands.access import Access
+from bridge.commands.batch.finding import job_named
 from bridge.commands.options import FormatOption, Namespace, ReleaseNamespace, Way
 from bridge.commands.output import Format
 from bridge.domain import names
@@ -70,11 +71,9 @@ async def _perhaps_of_job(opened: Access, namespace: str, name: str) -> Diagnosi
 
 
 async def _ask_of_job(opened: Access, namespace: str, name: str) -> Diagnosis:
-    from jobs.controller import resource  # noqa: PLC0415  # 60 ms that pods do not need
-    from jobs.lifecycle import why as of_job  # noqa: PLC0415  # likewise
-    from jobs.objects import slurmjob  # noqa: PLC0415  # likewise
+    from jobs.lifecycle import why as of_job  # noqa: PLC0415  # 60 ms that pods do not need
 
-    job = await resource.get(opened.kube, slurmjob.OURS, namespace, name)
+    job = await job_named(opened.kube, namespace, name)
     now = datetime.now(UTC)  # noqa: TID251  # a person runs a command now
     return of_job.answer(of_job.JobSituation(job=job, now=now, queue=await opened.queue()))
 

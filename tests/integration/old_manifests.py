@@ -8,7 +8,9 @@ from typing import Any
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 
+from bridge.commands import plugin
 from jobs.sylabs.job import KINDS
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
@@ -82,6 +84,8 @@ def _run(
         found = status["status"], status["phase"], status["exitCode"]
         assert ("Succeeded", "Succeeded", 0) == found, (path, status, _output(status))
         assert "Complete" in {each["type"] for each in status["conditions"]}
+        assert "Succeeded" in _asked(sandbox, "why", namespace, path)
+        assert "has no field for the claim" in _asked(sandbox, "logs", namespace, path)
         sandbox.admin.delete(path)
     wait_until(lambda: not any(_exists(sandbox, path) for path in paths), patience_s)
 
@@ -114,6 +118,17 @@ def _readiness(sandbox: Sandbox) -> str:
     except httpx.TransportError:
         return ""
     return answer.text if answer.is_success else ""
+
+
+def _asked(sandbox: Sandbox, command: str, namespace: str, path: str) -> str:
+    """What `kubectl slurm why` or `logs` says of the object with that path."""
+    name = path.rpartition("/")[2]
+    done = CliRunner().invoke(
+        plugin.app(),
+        [command, name, f"--namespace={namespace}"],
+        env={**sandbox.env, "COLUMNS": "400"},
+    )
+    return done.output
 
 
 def _exists(sandbox: Sandbox, path: str) -> bool:

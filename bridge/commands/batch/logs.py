@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bridge.commands.access import Access, run
+from bridge.commands.batch.finding import job_named
 from bridge.commands.options import Namespace, Way
 from bridge.domain import names
-from bridge.kube import objects, paths
+from bridge.kube import objects
 from bridge.kube.errors import NotFound
 
 if TYPE_CHECKING:
@@ -47,11 +48,9 @@ def command(
 
 async def _find(access: Access, namespace: str, name: str) -> _Found:
     from jobs.companions import pod  # noqa: PLC0415  # 60 ms that other commands do not need
-    from jobs.objects import slurmjob  # noqa: PLC0415  # likewise
 
-    path = paths.collection(slurmjob.API_VERSION, slurmjob.PLURAL, namespace) + paths.of(name)
     try:
-        job = slurmjob.read(await access.kube.request("GET", path))
+        job = await job_named(access.kube, namespace, name)
     except NotFound:
         return _Found("", f"there is no SlurmJob {name} in namespace {namespace}")
     companion = pod.name_of(job)
@@ -67,6 +66,7 @@ async def _find(access: Access, namespace: str, name: str) -> _Found:
 def why_not(job: "SlurmJobObject") -> str:
     """Say why no pod prints the job's output, where it lies, and what helps."""
     from jobs.companions import due  # noqa: PLC0415  # as above
+    from jobs.objects import slurmjob  # noqa: PLC0415  # likewise
 
     said = job.status.outputs
     files = " and ".join(dict.fromkeys((said.stdout, said.stderr))) if said else ""
@@ -75,7 +75,10 @@ def why_not(job: "SlurmJobObject") -> str:
         return (
             f"{job.full_name} waits ({job.status.reason or 'not looked at yet'}): no output so far"
         )
-    if job.spec.output is None:
+    if job.resource is not slurmjob.OURS:
+        of = f"{job.resource.kind} of {job.resource.api_version}"
+        help_ = f"{of} has no field for the claim that holds this folder; our SlurmJobs have"
+    elif job.spec.output is None:
         help_ = "name the claim that holds this folder in spec.output, and kubectl logs works"
     elif job.status.array is not None:
         help_ = "each task of an array has a file of its own, and none is printed here"
