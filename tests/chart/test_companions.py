@@ -154,6 +154,18 @@ def _nobodys(body: Manifest) -> None:
     del body["metadata"]["ownerReferences"]
 
 
+def _groups(body: Manifest) -> None:
+    body["spec"]["securityContext"]["supplementalGroups"] = [0]
+
+
+def _group_of_files(body: Manifest) -> None:
+    body["spec"]["securityContext"]["fsGroup"] = 0
+
+
+def _host_port(body: Manifest) -> None:
+    body["spec"]["containers"][0]["ports"] = [{"containerPort": 22, "hostPort": 22}]
+
+
 def _unlimited(body: Manifest) -> None:
     body["spec"]["containers"][0]["resources"] = {}
 
@@ -175,7 +187,7 @@ def _first(body: Manifest) -> None:
     "change",
     [
         *(_root, _root_container, _host_path, _host_network, _token, _nobodys, _unlimited),
-        *(_on_slurms_nodes, _by_name, _first),
+        *(_on_slurms_nodes, _by_name, _first, _groups, _group_of_files, _host_port),
     ],
 )
 @pytest.mark.attack(
