@@ -27,6 +27,7 @@ _LONGEST_CONDITION = 512
 """Bytes of a condition's message; the status itself has room for all of it."""
 _LONGEST_FAILED = 1000
 _MOST_FAILED = 500
+_CUT = "…"
 """Failed tasks that are named."""
 
 CONDITIONS = ("Submitted", "Running", "Suspended", "Complete", "Failed")
@@ -99,11 +100,14 @@ def failed_tasks(told: ArrayTasks | None, tally: ArrayTally) -> tuple[int, ...]:
     """Return the tasks that failed, with those that Slurm has forgotten and the status has not.
 
     Slurm forgets a task minutes after its end, and a new process knows only what Slurm knows. While
-    all tasks are known, a task that was requeued and ended well has not failed.
+    all tasks are known, a task that was requeued and ended well has not failed. A status that names
+    not all of them may end within a number.
     """
     if told is None or tally.total >= told.total:
         return tally.failed
-    named = re.findall(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", told.failed_tasks)
+    text = told.failed_tasks
+    whole = text.rpartition(",")[0] if text.endswith(_CUT) else text
+    named = re.findall(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", whole)
     ranges = (range(int(first), int(last or first) + 1) for first, last in named)
     before = itertools.islice(itertools.chain.from_iterable(ranges), told.failed)
     return tuple(sorted({*before, *tally.failed}))
@@ -114,18 +118,20 @@ def _array(tally: ArrayTally | None, before: ArrayTasks | None) -> ArrayTasks | 
         return None
     failed = failed_tasks(before, tally)
     total = max(tally.total, before.total if before else 0)
-    forgotten = total - tally.waiting - tally.running - len(failed) - tally.succeeded
-    named = hostlist.compress([f"t{number}" for number in failed[:_MOST_FAILED]])
-    numbers = named.removeprefix("t").removeprefix("[").removesuffix("]")
+    # Some that failed may be named nowhere any more.
+    count = max(len(failed), before.failed if before and tally.total < total else 0)
+    forgotten = total - tally.waiting - tally.running - count - tally.succeeded
+    named = failed[:_MOST_FAILED]
+    numbers = hostlist.compress([f"t{number}" for number in named])
+    numbers = numbers.removeprefix("t").removeprefix("[").removesuffix("]")
+    cut = [_CUT] if count > len(named) else []
     return ArrayTasks(
         total=total,
         pending=tally.waiting,
         running=tally.running,
         succeeded=tally.succeeded + max(forgotten, 0),
-        failed=len(failed),
-        failed_tasks=shortened(
-            numbers + ("…" if len(failed) > _MOST_FAILED else ""), _LONGEST_FAILED
-        ),
+        failed=count,
+        failed_tasks=shortened(",".join(filter(None, [numbers, *cut])), _LONGEST_FAILED),
     )
 
 
