@@ -13,7 +13,7 @@ from bridge.domain.model.claims.values import (
     DeviceRequest,
     ResourceClaim,
 )
-from bridge.kube import decode, paths, wire
+from bridge.kube import decode, lists, paths, wire
 from bridge.kube.client import JSON_PATCH, KubeClient
 from bridge.kube.decode import Json, ResourceKind
 
@@ -160,6 +160,14 @@ class ResourceClaims:
             KubeError: it could not be read.
         """
         return claim(await self._client.request("GET", _path(namespace, name)))
+
+    async def all(self) -> list[ResourceClaim]:
+        """Return all claims of the cluster as they are now; those that cannot be read are left out.
+
+        Raises:
+            KubeError: the list could not be read.
+        """
+        return await lists.readable(self._client, CLAIMS)
 
     async def template(self, namespace: str, name: str) -> ClaimSpec:
         """Return what a template's claims ask for.
