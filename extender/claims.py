@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bridge.domain.faults import Fault, Refused
-from bridge.domain.model.claims import asking
+from bridge.domain.model.claims import asking, giving
 from bridge.domain.model.claims.asking import Asking, ClaimInHand
 from bridge.domain.model.claims.profiles import Profiles
 from bridge.domain.model.claims.values import ClaimSpec, PodClaim, ResourceClaim
@@ -73,7 +73,7 @@ class ClaimAsker:
             return ClaimInHand(
                 index=index, entry=entry, spec=await self._template(pod.namespace, entry)
             )
-        if claim.is_allocated and not set(claim.reserved_for) - {pod.uid}:
+        if giving.may_take_back(claim, pod.uid):
             await self._claims.take_back(claim)
         users = self._users.get(f"{pod.namespace}/{entry.claim}")
         others = [each.name for each in users if each.uid != pod.uid]

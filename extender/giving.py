@@ -61,6 +61,7 @@ class Devices:
         self._slurm = slurm
         self._everyone = everyone
         self._in_pool = everyone.index(lambda each: {found.pool for found in each.devices})
+        self._named = everyone.index(lambda each: [f"{each.namespace}/{each.name}"])
         self._slices_of = slices.index(lambda each: [each.node] if each.node else [])
         self._profiles = profiles
         self._clock = clock
@@ -93,6 +94,45 @@ class Devices:
         finally:
             for uid in unwritten:
                 self._reserved.release(uid)
+
+    async def take_back(self, pod: Pod) -> None:
+        """Take back what the claims of a pod without a placeholder have.
+
+        Nobody else would: to Kubernetes, the pod still wants it. What was sent without an answer
+        is looked up, too.
+
+        Raises:
+            KubeError: a claim could not be read or written, or was changed meanwhile.
+        """
+        failure: errors.KubeError | None = None
+        for name in sorted(self._known_given(pod)):
+            try:
+                await self._take_back(pod, name)
+            except errors.NotFound:
+                pass
+            except errors.KubeError as error:  # its other claims go back all the same
+                failure = error
+        if failure is not None:
+            raise failure
+
+    def _known_given(self, pod: Pod) -> set[str]:
+        wanted = {each.claim for each in pod.resource_claims if each.claim}
+        cached = (claim for name in wanted for claim in self._named.get(f"{pod.namespace}/{name}"))
+        known = chain(cached, self._reserved.claims(now=self._clock.monotonic()))
+        return {
+            claim.name
+            for claim in known
+            if claim.namespace == pod.namespace
+            and claim.name in wanted
+            and giving.may_take_back(claim, pod.uid)
+        }
+
+    async def _take_back(self, pod: Pod, name: str) -> None:
+        claim = await self._claims.get(pod.namespace, name)
+        if giving.may_take_back(claim, pod.uid):
+            self._seen(claim, await self._claims.take_back(claim))
+            self._reserved.release(claim.uid)
+            _log.info("claim.taken_back", claim=name, pod=pod.full_name)
 
     async def _decide(
         self, pod: Pod, action: Assign, job: SlurmJob | None

@@ -10,6 +10,7 @@ from bridge.domain.ids import JobId, KubeNode, SlurmNode
 from bridge.domain.lifecycle.actions import Assign
 from bridge.domain.model.claims import profiles, reservations
 from bridge.domain.model.claims.values import ResourceClaim
+from bridge.domain.model.pods import Pod
 from bridge.kube import decode, errors
 from bridge.kube.cache import Cache
 from bridge.kube.claims import resource_claims
@@ -51,9 +52,11 @@ class Stage:
             clock=clock,
         )
 
+    def pod(self, name: str) -> Pod:
+        return decode.pod(msgspec.json.encode(self.api.pods[name]))
+
     async def give(self, name: str, job: int) -> None:
         """Give the pod of this name its own claim's device, for a job that has the node's only one."""
-        pod = decode.pod(msgspec.json.encode(self.api.pods[name]))
         action = Assign(
             job_id=JobId(job),
             sluid=None,
@@ -61,7 +64,7 @@ class Stage:
             kube_node=KubeNode("s1"),
             grant="",
         )
-        await self.devices.give(pod, action, None)
+        await self.devices.give(self.pod(name), action, None)
 
     def given(self) -> list[str]:
         """The claims that have a device."""
@@ -180,3 +183,36 @@ def _read(stage: Stage, name: str, version: str = "") -> ResourceClaim:
     if version:
         found["metadata"]["resourceVersion"] = version
     return resource_claims.claim(msgspec.json.encode(found))
+
+
+def test_what_was_given_without_an_answer_is_taken_back_though_no_cache_shows_it() -> None:
+    async def back(stage: Stage) -> None:
+        with pytest.raises(errors.Unavailable):
+            await stage.give("one", 1)
+        assert ["one"] == stage.given()
+        await stage.devices.take_back(stage.pod("one"))
+        assert [] == stage.given()
+        await stage.give("two", 2)
+
+    staged(back, claim("one"), claim("two"), trouble=Trouble(Fault.LOST_REPLY, at=2))
+
+
+def test_each_claim_of_a_pod_is_taken_back_whatever_becomes_of_the_others() -> None:
+    """One was deleted, one fails, one is another pod's."""
+    has = {"given": "gpu-0", "to": "many"}
+    there = [
+        claim("a", **has),
+        claim("b", **has),
+        claim("c", given="gpu-0", to="one"),
+        claim("d", **has),
+    ]
+
+    async def back(stage: Stage) -> None:
+        for name in "abcd":
+            stage.everyone.put(_read(stage, name))
+        stage.api.remove("ResourceClaim", "a")
+        with pytest.raises(errors.Unavailable):
+            await stage.devices.take_back(stage.pod("many"))
+        assert ["b", "c"] == stage.given()
+
+    staged(back, claiming("many", *"abcd"), *there, trouble=Trouble(at=1))

@@ -31,10 +31,6 @@ class Reservations:
         """Drop a claim that surely was not written, or that has lost its devices again."""
         self._held.pop(uid, None)
 
-    def has(self, uid: str, *, now: float) -> bool:
-        """Check whether devices are reserved for a claim."""
-        return any(claim.uid == uid for claim in self.claims(now=now))
-
     def shown(self, claim: ResourceClaim) -> None:
         """Drop a claim whose devices the cache shows: from here on the cache knows."""
         held = self._held.get(claim.uid)
