@@ -135,7 +135,7 @@ class Actuator:
         Raises:
             KubeError: try again later.
         """
-        if pod.resource_claims and self._devices is not None:
+        if self._devices is not None:
             await self._devices.take_back(pod)
 
     def _count(self, pod: Pod, action: Action) -> None:

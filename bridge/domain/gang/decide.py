@@ -78,11 +78,14 @@ class Plan:
 
     @property
     def forfeits(self) -> tuple[Pod, ...]:
-        """Pods that wait and surely have no placeholder: devices that one gave them must go back."""
+        """Pods with claims that wait and surely have no placeholder: devices of one must go back."""
         return tuple(
             look.pod
             for look in self.looks
-            if seating.is_waiting(look.pod) and look.view.fresh and look.view.surely_none
+            if look.pod.resource_claims
+            and seating.is_waiting(look.pod)
+            and look.view.fresh
+            and look.view.surely_none
         )
 
     @property

@@ -6,11 +6,12 @@ import pytest
 
 from bridge.domain.gang.decide import Look, Plan
 from bridge.domain.ids import WorkloadKey
+from bridge.domain.model.claims.values import PodClaim
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import View
 from tests.make import placing as make
 
-POD = make.pod()
+POD = make.pod(resource_claims=(PodClaim(entry="gpu", claim="mine"),))
 SURE = View(fresh=True, surely_none=True)
 
 
@@ -20,6 +21,7 @@ SURE = View(fresh=True, surely_none=True)
         (POD, SURE, True),
         (POD, replace(SURE, surely_none=False), False),  # a job that we have not seen may have it
         (POD, replace(SURE, fresh=False), False),  # its pin may just have been written
+        (replace(POD, resource_claims=()), SURE, False),
         (replace(POD, gates=()), SURE, False),
         (replace(POD, deletion_at=make.CREATED), SURE, False),  # Kubernetes takes them back
     ],
