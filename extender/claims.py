@@ -89,6 +89,8 @@ class ClaimAsker:
             return await self._claims.get(pod.namespace, entry.claim)
         except errors.NotFound:
             return None
+        except errors.Malformed as error:  # trying again would not help: the pod is told
+            return _unreadable(pod.namespace, entry.claim, error)
 
     async def _template(self, namespace: str, entry: PodClaim) -> ClaimSpec | None:
         if not entry.template:
@@ -97,6 +99,14 @@ class ClaimAsker:
             return await self._claims.template(namespace, entry.template)
         except errors.NotFound:
             return None
+        except errors.Malformed as error:
+            return ClaimSpec(unreadable=error.message)
+
+
+def _unreadable(namespace: str, name: str, error: errors.Malformed) -> ResourceClaim:
+    return ResourceClaim(
+        uid="", namespace=namespace, name=name, spec=ClaimSpec(unreadable=error.message)
+    )
 
 
 def _named(pod: Pod) -> Sequence[str]:

@@ -234,7 +234,7 @@ class Devices:
 
     def _seen(self, before: ResourceClaim, after: ResourceClaim) -> ResourceClaim:
         """Make our own write visible to the next decision before the watch delivers it."""
-        self._everyone.observe(after, base=before.resource_version)
+        self._everyone.observe(after.taken, base=before.resource_version)
         return after
 
 

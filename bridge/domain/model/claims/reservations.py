@@ -46,4 +46,4 @@ class Reservations:
 
 def as_given(gift: Gift) -> ResourceClaim:
     """Return a claim as it looks once it has its devices."""
-    return replace(gift.claim, is_allocated=True, devices=gift.devices)
+    return replace(gift.claim.taken, is_allocated=True, devices=gift.devices)
