@@ -250,7 +250,13 @@ class PodLoop:
             try:
                 await self._actuator.carry_out(pod, decision, workload=key)
             except (Rejected, Forbidden, NotGiven) as error:
-                self._pins.refused(pod.uid, decision, error.message, self._clock.now())
+                self._pins.refused(
+                    pod.uid,
+                    decision,
+                    error.message,
+                    self._clock.now(),
+                    is_of_devices=isinstance(error, NotGiven),
+                )
                 raise
 
     # -- which pods, and since when ---------------------------------------------------------------
