@@ -104,8 +104,8 @@ def tell_why(case: JobCase) -> Decision:
 def assign(case: JobCase) -> Decision:
     """Assign; does not fit, or got less than the pod takes: Cancel with that cause.
 
-    Terminating pods in the way: Wait. A pin that the API server has refused for as long as a bind
-    may take counts as a misfit.
+    Terminating pods in the way: Wait. Its claims got no devices: Tell, and try again. A pin that has
+    failed so, or that the API server has refused, for as long as a bind may take counts as a misfit.
     """
     job, node, fit = case.job, case.facts.kube_node, case.facts.fit
     if case.pod.has_foreign_gate:
