@@ -1,6 +1,7 @@
 """A node more, in both worlds: what an administrator does to it on either side, and what each side shows."""
 
 import re
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ from tests.servers import wait_until
 
 PATIENCE_S = 60.0
 CPUS = 8
+_SLURMD_GIVEN_UP_S = 6.0
+"""So long slurmctld looks for a slurmd to signal (MessageTimeout is 5 s here); only then is the node NOT_RESPONDING."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,18 +203,22 @@ def a_machine(
 
 @contextmanager
 def repaired(worlds: Worlds, node: str) -> Iterator[None]:
-    """Suspending signals a slurmd that is not there, which spoils an external node for good: it is made anew afterwards."""
+    """Suspending signals a slurmd that is not there, which spoils an external node: in the end the node controller has made it anew."""
     try:
         yield
     finally:
         worlds.clear()
+        spoiled_by_s = time.monotonic() + _SLURMD_GIVEN_UP_S
         wait_until(
             lambda: not [job for job in worlds.queue() if job.nodes == node and job.is_live],
             30,
             sandbox=worlds.sandbox,
         )
-        worlds.scontrol("delete", f"NodeName={node}")
-        wait_until(lambda: _is_up(worlds, node), 30, sandbox=worlds.sandbox)
+        wait_until(
+            lambda: time.monotonic() > spoiled_by_s and _is_up(worlds, node),
+            30,
+            sandbox=worlds.sandbox,
+        )
 
 
 def _is_up(worlds: Worlds, node: str) -> bool:
