@@ -16,7 +16,8 @@ from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model import demand, nodes, pods
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.objects import KubeObject
-from bridge.kube import bounds, containers, nesting, odd_numbers, wire
+from bridge.kube import bounds, containers, odd_numbers, wire
+from bridge.kube.claims import nesting
 from bridge.kube.errors import Malformed
 
 T = TypeVar("T")
