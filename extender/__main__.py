@@ -227,6 +227,7 @@ def giver_of(term: Leadership) -> Devices | None:
         everyone=mirror.claims,
         slices=mirror.slices,
         profiles=known,
+        clock=program.clock,
     )
 
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
-from bridge.domain.faults import Fault, Refused
-from bridge.domain.model.claims import asking
+from bridge.domain.faults import Fault, Refused, bounded
+from bridge.domain.model.claims import asking, giving
 from bridge.domain.model.claims.asking import Asking, ClaimInHand
 from bridge.domain.model.claims.profiles import Profiles
 from bridge.domain.model.claims.values import ClaimSpec, PodClaim, ResourceClaim
@@ -14,6 +15,10 @@ from bridge.kube import errors
 from bridge.kube.cache import Cache
 from bridge.kube.claims.resource_claims import ResourceClaims
 from extender.giving import device_class
+from slurmclient.watching.in_turn import in_turn
+
+_AT_A_TIME = 16
+"""Reads for one gang at once."""
 
 Claimed = tuple[tuple[Pod, ...], Workload | None, tuple[Fault, ...]]
 """The members and their gang with the devices that they claim, or what is wrong."""
@@ -37,11 +42,12 @@ class ClaimAsker:
         """
         if not any(member.resource_claims for member in members):
             return members, gang, ()
-        found = [asking.gres(await self._asking(pod), self._profiles) for pod in members]
+        asked = await self._asked(members)
+        found = [asking.gres(each, self._profiles) for each in asked]
         if faults := [
             fault for each in found if isinstance(each, Refused) for fault in each.faults
         ]:
-            return members, gang, tuple(faults)
+            return members, gang, bounded(dict.fromkeys(faults))
         if any(each != found[0] for each in found):
             words = "all pods of a gang must claim the same devices"
             return members, gang, (Fault("spec.resourceClaims", words),)
@@ -52,28 +58,52 @@ class ClaimAsker:
         )
         return counted, replace(gang, members=counted) if gang else None, ()
 
-    async def _asking(self, pod: Pod) -> Asking:
+    async def _asked(self, members: Sequence[Pod]) -> list[Asking]:
+        """Read the claims of all members, then each template and each class once."""
+        hands = await in_turn(
+            range(len(members)), lambda number: self._in_hand(members[number]), at_a_time=_AT_A_TIME
+        )
+        wanted = {
+            (member.namespace, each.entry.template)
+            for number, member in enumerate(members)
+            for each in hands[number]
+            if each.spec is None and each.entry.template
+        }
+        templates = await in_turn(sorted(wanted), self._template, at_a_time=_AT_A_TIME)
         claims = [
-            await self._in_hand(pod, index, entry)
-            for index, entry in enumerate(pod.resource_claims)
+            tuple(
+                replace(each, spec=templates.get((member.namespace, each.entry.template)))
+                if each.spec is None
+                else each
+                for each in hands[number]
+            )
+            for number, member in enumerate(members)
         ]
         names = {
             request.device_class
-            for each in claims
+            for of_pod in claims
+            for each in of_pod
             for request in (each.spec.requests if each.spec else ())
             if request.device_class
         }
-        found = [await device_class(self._claims, name) for name in sorted(names)]
-        classes = {each.name: each for each in found if each is not None}
-        return Asking(claims=tuple(claims), classes=classes)
+        found = await in_turn(
+            sorted(names), partial(device_class, self._claims), at_a_time=_AT_A_TIME
+        )
+        classes = {name: each for name, each in found.items() if each is not None}
+        return [Asking(claims=each, classes=classes) for each in claims]
 
-    async def _in_hand(self, pod: Pod, index: int, entry: PodClaim) -> ClaimInHand:
+    async def _in_hand(self, pod: Pod) -> list[ClaimInHand]:
+        """Read a pod's claims; one that does not exist yet has no spec."""
+        return [
+            await self._one_in_hand(pod, index, entry)
+            for index, entry in enumerate(pod.resource_claims)
+        ]
+
+    async def _one_in_hand(self, pod: Pod, index: int, entry: PodClaim) -> ClaimInHand:
         claim = await self._claim(pod, entry)
         if claim is None:
-            return ClaimInHand(
-                index=index, entry=entry, spec=await self._template(pod.namespace, entry)
-            )
-        if claim.is_allocated and not set(claim.reserved_for) - {pod.uid}:
+            return ClaimInHand(index=index, entry=entry, spec=None)
+        if giving.may_take_back(claim, pod.uid):
             await self._claims.take_back(claim)
         users = self._users.get(f"{pod.namespace}/{entry.claim}")
         others = [each.name for each in users if each.uid != pod.uid]
@@ -89,14 +119,23 @@ class ClaimAsker:
             return await self._claims.get(pod.namespace, entry.claim)
         except errors.NotFound:
             return None
+        except errors.Malformed as error:  # trying again would not help: the pod is told
+            return _unreadable(pod.namespace, entry.claim, error)
 
-    async def _template(self, namespace: str, entry: PodClaim) -> ClaimSpec | None:
-        if not entry.template:
-            return None
+    async def _template(self, named: tuple[str, str]) -> ClaimSpec | None:
+        """Read a template by its namespace and its name."""
         try:
-            return await self._claims.template(namespace, entry.template)
+            return await self._claims.template(*named)
         except errors.NotFound:
             return None
+        except errors.Malformed as error:
+            return ClaimSpec(unreadable=error.message)
+
+
+def _unreadable(namespace: str, name: str, error: errors.Malformed) -> ResourceClaim:
+    return ResourceClaim(
+        uid="", namespace=namespace, name=name, spec=ClaimSpec(unreadable=error.message)
+    )
 
 
 def _named(pod: Pod) -> Sequence[str]:

@@ -5,10 +5,16 @@ allocation and `reservedFor` in one. So a claim is never given without being res
 dies in between leaves either nothing or all of it; the next look finds the same devices and goes on.
 From there on Kubernetes' own resource claim controller owns it: it takes the devices back when the
 pod has ended or is gone. kube-scheduler finds the claim given and reserved, and writes nothing.
+
+No device is given twice. In this process a gift is reserved in the same step in which it is decided,
+until the cache shows it. A leader's first gift waits for a list of all claims, which shows what its
+predecessor gave. A write of the predecessor that arrives even later does no harm: its pod is not
+pinned before we have decided on it, too. And each write holds only for the claim as it was read.
 """
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 import structlog
 
@@ -20,6 +26,7 @@ from bridge.domain.model.claims import asking, giving, inventory
 from bridge.domain.model.claims.asking import Asking, ClaimInHand
 from bridge.domain.model.claims.giving import CannotGive, Gift
 from bridge.domain.model.claims.profiles import Profiles
+from bridge.domain.model.claims.reservations import Reservations, as_given
 from bridge.domain.model.claims.values import DeviceClass, ResourceClaim, ResourceSlice
 from bridge.domain.model.devices import gres
 from bridge.domain.model.jobs import SlurmJob
@@ -27,6 +34,7 @@ from bridge.domain.model.pods import Pod
 from bridge.kube import errors
 from bridge.kube.cache import Cache
 from bridge.kube.claims.resource_claims import ResourceClaims
+from bridge.process.clock import Clock
 from bridge.reconcile.actuator import NotGiven
 from bridge.slurm import nodes
 from bridge.slurm.allocated import devices
@@ -46,14 +54,21 @@ class Devices:
         everyone: Cache[ResourceClaim],
         slices: Cache[ResourceSlice],
         profiles: Profiles,
+        clock: Clock,
     ) -> None:
         """everyone: all claims of the cluster, whose devices are taken."""
         self._claims = claims
         self._slurm = slurm
         self._everyone = everyone
         self._in_pool = everyone.index(lambda each: {found.pool for found in each.devices})
+        self._named = everyone.index(lambda each: [f"{each.namespace}/{each.name}"])
         self._slices_of = slices.index(lambda each: [each.node] if each.node else [])
         self._profiles = profiles
+        self._clock = clock
+        self._reserved = Reservations()
+        self._listing = asyncio.Lock()
+        self._has_listed = False
+        everyone.subscribe(self._changed)
 
     async def give(self, pod: Pod, action: Assign, job: SlurmJob | None) -> None:
         """Give a pod's claims the devices that its job has on its node.
@@ -63,12 +78,61 @@ class Devices:
             KubeError, SlurmError: decide again later.
         """
         try:
+            await self._learn_from_predecessor()
             gifts, classes = await self._decide(pod, action, job)
             todo = [gift for gift in gifts if not giving.is_done(gift, pod.uid, action.kube_node)]
+            self._reserve(gifts)
         except CannotGive as error:
             raise NotGiven(str(error)) from error
-        for gift in todo:
-            await self._write(pod, gift, classes, action.kube_node)
+        unwritten = [gift.claim.uid for gift in todo]
+        try:
+            for gift in todo:
+                claim = await self._prepared(gift.claim)
+                unwritten.remove(claim.uid)
+                prepared = Gift(claim=claim, results=gift.results)
+                await self._write(pod, prepared, classes, action.kube_node)
+        finally:
+            for uid in unwritten:
+                self._reserved.release(uid)
+
+    async def take_back(self, pod: Pod) -> None:
+        """Take back what the claims of a pod without a placeholder have.
+
+        Nobody else would: to Kubernetes, the pod still wants it. What was sent without an answer
+        is looked up, too.
+
+        Raises:
+            KubeError: a claim could not be read or written, or was changed meanwhile.
+        """
+        failure: errors.KubeError | None = None
+        for name in sorted(self._known_given(pod)):
+            try:
+                await self._take_back(pod, name)
+            except errors.NotFound:
+                pass
+            except errors.KubeError as error:  # its other claims go back all the same
+                failure = error
+        if failure is not None:
+            raise failure
+
+    def _known_given(self, pod: Pod) -> set[str]:
+        wanted = {each.claim for each in pod.resource_claims if each.claim}
+        cached = (claim for name in wanted for claim in self._named.get(f"{pod.namespace}/{name}"))
+        known = chain(cached, self._reserved.claims(now=self._clock.monotonic()))
+        return {
+            claim.name
+            for claim in known
+            if claim.namespace == pod.namespace
+            and claim.name in wanted
+            and giving.may_take_back(claim, pod.uid)
+        }
+
+    async def _take_back(self, pod: Pod, name: str) -> None:
+        claim = await self._claims.get(pod.namespace, name)
+        if giving.may_take_back(claim, pod.uid):
+            self._seen(claim, await self._claims.take_back(claim))
+            self._reserved.release(claim.uid)
+            _log.info("claim.taken_back", claim=name, pod=pod.full_name)
 
     async def _decide(
         self, pod: Pod, action: Assign, job: SlurmJob | None
@@ -94,11 +158,43 @@ class Devices:
             present,
             gres.counted(slurm_node.gres),
         )
-        gifts = giving.deal(read, classes, self._profiles, mine)
+        return giving.deal(read, classes, self._profiles, mine), classes
+
+    def _reserve(self, gifts: Sequence[Gift]) -> None:
+        """Reserve devices if they are free; nothing may be awaited in between.
+
+        Raises:
+            CannotGive: another claim has one of them, or is being given it.
+        """
+        now = self._clock.monotonic()
         pools = {device.pool for gift in gifts for device in gift.devices}
-        if held := giving.in_the_way(gifts, (c for p in pools for c in self._in_pool.get(p))):
+        shown = (claim for pool in pools for claim in self._in_pool.get(pool))
+        if held := giving.in_the_way(gifts, chain(shown, self._reserved.claims(now=now))):
             raise CannotGive(held)
-        return gifts, classes
+        for gift in gifts:
+            self._hold(as_given(gift), now)
+
+    def _hold(self, claim: ResourceClaim, now: float) -> None:
+        cached = self._everyone.get(claim.uid)
+        self._reserved.hold(claim, now=now)
+        if cached is not None:
+            self._reserved.shown(cached)
+
+    async def _learn_from_predecessor(self) -> None:
+        """Read all claims once: our cache may not show yet what the leader before us gave."""
+        async with self._listing:
+            if self._has_listed:
+                return
+            for claim in await self._claims.all():
+                if claim.devices:
+                    self._hold(claim, self._clock.monotonic())
+            self._has_listed = True
+
+    def _changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        if new is not None:
+            self._reserved.shown(new)
+        elif old is not None:
+            self._reserved.release(old.uid)
 
     async def _read(self, pod: Pod) -> Sequence[ResourceClaim]:
         try:
@@ -115,26 +211,30 @@ class Devices:
         )
         return {each.name: each for each in found if each is not None}
 
+    async def _prepared(self, claim: ResourceClaim) -> ResourceClaim:
+        """Return a claim that has nothing, and that Kubernetes will take devices back from."""
+        if claim.is_allocated:  # for an earlier job of this pod, which no kubelet has seen
+            claim = self._seen(claim, await self._claims.take_back(claim))
+        return self._seen(claim, await self._claims.protect(claim))
+
     async def _write(
         self, pod: Pod, gift: Gift, classes: Mapping[str, DeviceClass], node: KubeNode
     ) -> None:
         claim = gift.claim
-        if claim.is_allocated:  # for an earlier job of this pod, which no kubelet has seen
-            claim = self._seen(claim, await self._claims.take_back(claim))
-        claim = self._seen(claim, await self._claims.protect(claim))
-        written = await self._claims.give(
-            Gift(claim=claim, results=gift.results),
-            classes,
-            node=node,
-            pod=pod.uid,
-            pod_name=pod.name,
-        )
+        try:
+            written = await self._claims.give(
+                gift, classes, node=node, pod=pod.uid, pod_name=pod.name
+            )
+        except errors.KubeError as error:
+            if not error.may_have_happened:
+                self._reserved.release(claim.uid)
+            raise
         self._seen(claim, written)
         _log.info("claim.given", claim=claim.name, devices=[each.device for each in gift.devices])
 
     def _seen(self, before: ResourceClaim, after: ResourceClaim) -> ResourceClaim:
         """Make our own write visible to the next decision before the watch delivers it."""
-        self._everyone.observe(after, base=before.resource_version)
+        self._everyone.observe(after.taken, base=before.resource_version)
         return after
 
 

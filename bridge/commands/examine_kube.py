@@ -12,7 +12,7 @@ import yaml
 from bridge.commands.installation import OURS, Installation, config_map, excluded_namespaces
 from bridge.domain import names
 from bridge.domain.diagnosis.doctor.kube import PROGRAMS, KubeFacts
-from bridge.domain.diagnosis.doctor.rights import RIGHTS, Right
+from bridge.domain.diagnosis.doctor.rights import CLAIM_RIGHTS, RIGHTS, Right
 from bridge.domain.ids import ClusterId, KubeNode
 from bridge.domain.model.nodes import KubeNodeFacts, is_hybrid
 from bridge.domain.observation import clocks
@@ -73,6 +73,7 @@ class KubeExaminer:
         version = await self._get("/version")
         installed = await Installation.read(self._client, self._release)
         settings = installed.settings or Settings()
+        has_profiles = bool(settings.controllers.device_profiles)
         labelled = await self._readable(self._labelled())
         excluded = await excluded_namespaces(self._client, self._release)
         selected = None if labelled is None else [one for one in labelled if one not in excluded]
@@ -81,7 +82,7 @@ class KubeExaminer:
             self._readable(self._webhooks()),
             self._readable(self._policies()),
             self._readable(self._lease_ages(skew_s or 0.0)),
-            self._readable(self._denied()),
+            self._readable(self._denied(has_profiles=has_profiles)),
             self._readable(self._kept_off()),
         )
         admission, scheduler, nodes = await gather(
@@ -96,6 +97,7 @@ class KubeExaminer:
                 release=self._release,
                 settings_faults=installed.faults,
                 scheduler_name=settings.scheduler_name,
+                has_profiles=has_profiles,
                 scheduler=scheduler,
                 webhooks=webhooks,
                 admission=admission,
@@ -234,9 +236,10 @@ class KubeExaminer:
 
     # -- rights, and the rest ---------------------------------------------------------------------
 
-    async def _denied(self) -> Sequence[str]:
-        answers = await gather(*map(self._is_allowed, RIGHTS))
-        return [right.words for right, allowed in zip(RIGHTS, answers, strict=True) if not allowed]
+    async def _denied(self, *, has_profiles: bool) -> Sequence[str]:
+        needed = [*RIGHTS, *(CLAIM_RIGHTS if has_profiles else ())]
+        answers = await gather(*map(self._is_allowed, needed))
+        return [right.words for right, allowed in zip(needed, answers, strict=True) if not allowed]
 
     async def _is_allowed(self, right: Right) -> bool:
         resource, _, subresource = right.resource.partition("/")

@@ -17,6 +17,7 @@ from bridge.domain.model import demand, nodes, pods
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.objects import KubeObject
 from bridge.kube import bounds, containers, odd_numbers, wire
+from bridge.kube.claims import nesting
 from bridge.kube.errors import Malformed
 
 T = TypeVar("T")
@@ -143,12 +144,12 @@ NODES = ResourceKind(
 
 def page(path: str, body: bytes) -> wire.Page:
     """Split a page of a list into undecoded objects, so that the event loop can run in between."""
-    return decoded(_page, f"list of {path}", body)
+    return decoded(_page, f"list of {path}", body, cuts=True)
 
 
 def event(path: str, line: bytes) -> tuple[Change, msgspec.Raw]:
     """Split a watch event into the type of change and the undecoded object."""
-    happened = decoded(_event, f"watch event of {path}", line)
+    happened = decoded(_event, f"watch event of {path}", line, cuts=True)
     try:
         return Change(happened.type), happened.object
     except ValueError as error:
@@ -165,14 +166,14 @@ def identity(body: Json) -> wire.Identity:
     return decoded(_identified, "object", body).metadata
 
 
-def decoded(decoder: msgspec.json.Decoder[W], what: str, body: Json) -> W:
-    """Decode JSON.
+def decoded(decoder: msgspec.json.Decoder[W], what: str, body: Json, *, cuts: bool = False) -> W:
+    """Decode JSON; cuts: leave out what is nested too deep, rather than give up.
 
     Raises:
         Malformed: it violates the schema; the message names the object and the path.
     """
     try:
-        return decoder.decode(body)
+        return nesting.decode(decoder, body) if cuts else decoder.decode(body)
     except (msgspec.DecodeError, RecursionError) as error:
         raise malformed(f"{what} {_name_in(body)}".strip(), error) from error
 

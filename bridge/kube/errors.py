@@ -29,6 +29,9 @@ class ConfigurationError(Exception):
 class KubeError(PeerError):
     """A request failed. `str()` gives the method, the path and the API server's message."""
 
+    may_have_happened: bool = False
+    """A write may have reached the API server, or reach it yet."""
+
     def __init__(
         self,
         method: str,
@@ -62,12 +65,14 @@ class Unavailable(KubeError):
 
     outcome = "unavailable"
     transient = True
+    may_have_happened = True
 
 
 class TooManyRequests(Unavailable):
     """429: rejected before anything happened."""
 
     outcome = "too_many_requests"
+    may_have_happened = False
 
 
 class NotFound(KubeError):

@@ -1,12 +1,13 @@
 """One-shot lists of objects; long-running callers use `bridge.kube.watch`."""
 
+import contextlib
 from collections.abc import AsyncIterator, Mapping
 from typing import TypeVar
 
 import msgspec
 
 from bridge.domain.ids import PodUid
-from bridge.kube import decode, paths
+from bridge.kube import decode, errors, paths
 from bridge.kube.client import JSON, METADATA_ONLY_LIST, NO_PARAMS, KubeClient
 from bridge.kube.decode import ResourceKind
 
@@ -36,6 +37,19 @@ async def listing(
     """
     path = _path(kind.path, namespace)
     return [kind.read(item) async for item in _items(client, path, params)]
+
+
+async def readable(client: KubeClient, kind: ResourceKind[T]) -> list[T]:
+    """Return all objects of a kind that can be read: an odd one must not hide the others.
+
+    Raises:
+        KubeError: the list could not be read.
+    """
+    found = []
+    async for item in _items(client, kind.path, NO_PARAMS):
+        with contextlib.suppress(errors.Malformed):
+            found.append(kind.read(item))
+    return found
 
 
 async def pod_uids(client: KubeClient, namespace: str) -> frozenset[PodUid]:

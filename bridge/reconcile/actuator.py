@@ -72,6 +72,13 @@ class DeviceGiver(Protocol):
             KubeError, SlurmError: decide again later.
         """
 
+    async def take_back(self, pod: Pod) -> None:
+        """Take back the devices that a placeholder which is over gave to a pod.
+
+        Raises:
+            KubeError: try again later.
+        """
+
 
 class Actuator:
     """Carries out the decisions of one leader."""
@@ -121,6 +128,15 @@ class Actuator:
                     _log.info("pod.acted", reason=decision.reason, **_particulars(pod, action))
         except kube_errors.NotFound:
             _log.debug("pod.gone_already")
+
+    async def take_back(self, pod: Pod) -> None:
+        """Take back the devices that a pod's placeholder gave it before it ended.
+
+        Raises:
+            KubeError: try again later.
+        """
+        if self._devices is not None:
+            await self._devices.take_back(pod)
 
     def _count(self, pod: Pod, action: Action) -> None:
         """Update the metrics for an action; `pod` is the pod before it."""

@@ -156,7 +156,10 @@ class PodLoop:
         decisions = decide.decide(plan, facts, kube_nodes, self._policy, now=now)
         for pod in decisions.apart:
             self._set_apart(pod)
+        failure = await self._take_back(plan.forfeits)
         await self._carry_out(key, decisions)
+        if failure is not None:
+            raise failure
         return decisions.retry_after
 
     # -- gather -----------------------------------------------------------------------------------
@@ -208,6 +211,19 @@ class PodLoop:
 
     # -- act --------------------------------------------------------------------------------------
 
+    async def _take_back(self, pods: Iterable[Pod]) -> PeerError | None:
+        """Take devices back from pods without a placeholder, and return what failed last.
+
+        It is looked at each time, so what failed, or was never begun, is made up for.
+        """
+        failure: PeerError | None = None
+        for pod in pods:
+            try:
+                await self._actuator.take_back(pod)
+            except PeerError as error:  # the others, and what was decided, still get their turn
+                failure = error
+        return failure
+
     async def _carry_out(self, key: WorkloadKey, decisions: Decisions) -> None:
         """Act on the placeholder first, one action after another.
 
@@ -234,7 +250,13 @@ class PodLoop:
             try:
                 await self._actuator.carry_out(pod, decision, workload=key)
             except (Rejected, Forbidden, NotGiven) as error:
-                self._pins.refused(pod.uid, decision, error.message, self._clock.now())
+                self._pins.refused(
+                    pod.uid,
+                    decision,
+                    error.message,
+                    self._clock.now(),
+                    is_of_devices=isinstance(error, NotGiven),
+                )
                 raise
 
     # -- which pods, and since when ---------------------------------------------------------------

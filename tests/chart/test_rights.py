@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.domain.diagnosis.doctor.rights import RIGHTS, Right
+from bridge.domain.diagnosis.doctor.rights import CLAIM_RIGHTS, RIGHTS, Right
 from tests.chart.rendering import Manifest, render
 
 _PROGRAMS = ("extender", "controllers")
@@ -26,9 +26,15 @@ def _granted(role: Manifest, program: str) -> Iterator[Right]:
                     )
 
 
+@pytest.mark.parametrize("has_profiles", [False, True])
 @pytest.mark.parametrize("program", _PROGRAMS)
-def test_the_doctor_asks_for_what_the_chart_grants(helm: Path, program: str) -> None:
-    rendered = render(helm, {"extender": {"workloadKinds": []}, "tls": {"mode": "certManager"}})
+def test_the_doctor_asks_for_what_the_chart_grants(
+    helm: Path, program: str, *, has_profiles: bool
+) -> None:
+    values = {"extender": {"workloadKinds": []}, "tls": {"mode": "certManager"}}
+    profiles = {"controllers": {"device_profiles": {"device.driver == 'd'": "gpu:example"}}}
+    rendered = render(helm, {**values, "config": profiles} if has_profiles else values)
+    wanted = (*RIGHTS, *(CLAIM_RIGHTS if has_profiles else ()))
     name = f"slurm-bridge-{program}"
     roles = [
         role
@@ -39,4 +45,4 @@ def test_the_doctor_asks_for_what_the_chart_grants(helm: Path, program: str) -> 
 
     granted = {right for role in roles for right in _granted(role, program)}
 
-    assert granted == {right for right in RIGHTS if right.program == program}
+    assert granted == {right for right in wanted if right.program == program}

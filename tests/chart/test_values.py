@@ -131,3 +131,13 @@ def test_version_is_that_of_the_project() -> None:
     project = Path(__file__).parents[2] / "pyproject.toml"
 
     assert f'version = "{chart["appVersion"]}"' in project.read_text()
+
+
+def test_resource_claims_need_a_kubernetes_that_has_them(render: Render) -> None:
+    profiles = {"device_profiles": {"device.driver == 'd'": "gpu:example"}, "taint_effect": ""}
+    values = {"config": {"controllers": profiles}}
+
+    with pytest.raises(HelmError, match=r"need Kubernetes 1\.34 or newer .* this is v1\.33\.9"):
+        render(values, kube_version="1.33.9")
+    render(values, kube_version="1.34.0-rc.1+k3s1")
+    render(kube_version="1.33.9")

@@ -32,6 +32,7 @@ from bridge.reconcile.program import Program
 from bridge.settings.configuration import Sources
 from extender.__main__ import place
 from tests.make.apiserver import Manifest
+from tests.make.devices import PROFILES, claim, claiming, device_class, device_slice
 from tests.make.leader import Outset
 from tests.make.manifests import CLUSTER, GATED, job, kube_node, member, pod, running
 from tests.make.situations import Situation, check_that_every_write_may_fail, lived_through
@@ -105,6 +106,23 @@ def ring_that_runs() -> Job:
     return running(1, "a", "b", ring=True, tasks=2, memory_mib=1024)
 
 
+def with_devices(placeholder: Job, its: Manifest, *others: Manifest, gate: str = "") -> Outset:
+    """A pod that claims one of the node's two devices; gate: somebody else's."""
+    waiting = asking(claiming("one"), placeholder.cpus_per_task)
+    if gate:
+        waiting["spec"]["schedulingGates"] = [{"name": names.GATE}, {"name": gate}]
+    found = outset(
+        [waiting],
+        [placeholder],
+        device_class(),
+        device_slice(),
+        its,
+        *others,
+        settings={"placement": UNHURRIED, "controllers": {"device_profiles": PROFILES}, **SOMEONE},
+    )
+    return replace(found, nodes=[Node(name="s1", features=(MARK,), gres="gpu:example:2")])
+
+
 def team() -> Manifest:
     metadata = {"name": "team-a", "uid": "uid-team-a", "labels": {"team": "a"}}
     return {
@@ -153,6 +171,31 @@ SITUATIONS: Mapping[Situation, set[type[Action]]] = {
         ),
     ): {Enlist, Resize, Submit, Tell},
     Situation(
+        "a pod gets its node and the devices it claims",
+        lambda: with_devices(running(gres="gpu:example:1(IDX:0)", memory_mib=1024), claim("one")),
+    ): {Assign},
+    Situation(
+        "a leader died between giving a pod its devices and its node",
+        lambda: with_devices(
+            running(gres="gpu:example:1(IDX:0)", memory_mib=1024),
+            claim("one", given="gpu-0", to="one"),
+        ),
+    ): {Assign},
+    Situation(
+        "a pod that was given devices gets no node after all",
+        lambda: with_devices(
+            running(gres="gpu:example:1(IDX:0)", cpus_per_task=2, memory_mib=256),
+            claim("one", given="gpu-0", to="one"),
+            somebody_elses(3),
+        ),
+    ): {Cancel, Submit, Tell},
+    Situation(
+        "a job is over that gave a pod devices, and none is submitted again",
+        lambda: with_devices(
+            job(state="NODE_FAIL", nodes="s1"), claim("one", given="gpu-0", to="one"), gate="other"
+        ),
+    ): set(),
+    Situation(
         "a member may not join a gang that waits",
         lambda: outset(
             [member(name, 1) for name in "ab"],
@@ -160,6 +203,16 @@ SITUATIONS: Mapping[Situation, set[type[Action]]] = {
         ),
     ): {Submit, Tell},
 }
+
+
+@pytest.mark.parametrize(
+    "there",
+    [each for each in SITUATIONS if "no node after all" in each.name or "is over" in each.name],
+)
+def test_devices_of_a_placeholder_that_is_over_go_back_at_once(there: Situation) -> None:
+    found = lived_through(there, Trouble())
+
+    assert {} == found.api.of("ResourceClaim")["one"]["status"]
 
 
 @pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name)

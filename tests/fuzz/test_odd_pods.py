@@ -154,6 +154,9 @@ class Hands:
     async def carry_out(self, pod: Pod, decision: Decision, *, workload: str) -> None:
         pass
 
+    async def take_back(self, pod: Pod) -> None:
+        pass
+
 
 def read(versions: Sequence[Manifest]) -> list[Pod]:
     found: list[Pod] = []

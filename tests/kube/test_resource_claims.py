@@ -6,7 +6,8 @@ import pytest
 
 from bridge.domain.ids import KubeNode
 from bridge.domain.model.claims.giving import Gift, Result
-from bridge.domain.model.claims.values import DeviceClass, DeviceId
+from bridge.domain.model.claims.values import ClaimSpec, DeviceClass, DeviceId
+from bridge.kube import errors
 from bridge.kube.claims import resource_claims, slices
 
 META = {
@@ -65,6 +66,26 @@ def test_what_we_write_is_what_we_read() -> None:
             {"source": "FromClaim", **OPAQUE},
         ],
     }
+
+
+def test_what_a_claim_asks_for_is_not_kept_of_everyone() -> None:
+    results = [{"request": "r", "driver": "d", "pool": "n1", "device": "gpu-1"}]
+    written = claim(allocation={"devices": {"results": results}}, reservedFor=[{"uid": "p1"}])
+    whole = resource_claims.claim(written)
+    kept = resource_claims.CLAIMS.read(written)
+
+    assert kept == whole.taken
+    assert (kept.spec, kept.devices, kept.reserved_for) == (ClaimSpec(), whole.devices, ("p1",))
+
+
+@pytest.mark.parametrize(
+    "config", [[OPAQUE] * 33, [{"opaque": {"parameters": "x" * 2**14}}], [{"opaque": {"a": 1}}, 7]]
+)
+def test_parameters_that_kubernetes_would_not_take_are_not_read(config: list[object]) -> None:
+    spec = {"devices": {"requests": [], "config": config}}
+
+    with pytest.raises(errors.Malformed, match=r"spec\.devices\.config"):
+        resource_claims.claim(json.dumps({"metadata": META, "spec": spec}).encode())
 
 
 def test_who_only_looks_after_a_device_does_not_have_it() -> None:

@@ -30,6 +30,9 @@ _COLLECTIONS = {
     "Secret": "/api/v1/namespaces/{namespace}/secrets",
     "Node": "/api/v1/nodes",
     "Namespace": "/api/v1/namespaces",
+    "ResourceClaim": "/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims",
+    "ResourceSlice": "/apis/resource.k8s.io/v1/resourceslices",
+    "DeviceClass": "/apis/resource.k8s.io/v1/deviceclasses",
     "MutatingWebhookConfiguration": "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
     "ValidatingWebhookConfiguration": "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
 }
@@ -98,8 +101,13 @@ class ApiServer:
     def _read(self, method: str, path: str) -> Manifest:
         if path.endswith("/pods"):
             items = [each for key, each in self.objects.items() if key.startswith(f"{path}/")]
-            return {"metadata": {"resourceVersion": str(self._version)}, "items": items}
+            return self._page(items)
+        if path.endswith("/v1/resourceclaims"):
+            return self._page(list(self.of("ResourceClaim").values()))
         return self._find(method, path)
+
+    def _page(self, items: list[Manifest]) -> Manifest:
+        return {"metadata": {"resourceVersion": str(self._version)}, "items": items}
 
     def _write(self, method: str, path: str, body: Any, content_type: str) -> bytes:
         if method == "POST":

@@ -80,6 +80,8 @@ class Leader:
             self._mirror.pods,
             self._mirror.kube_nodes,
             self._mirror.bound,
+            self._mirror.slices,
+            self._mirror.claims,
         )
         self.trouble = trouble
         self.set_aside = set_aside

@@ -43,6 +43,8 @@ class Job:
     cpus_per_task: int = 1
     memory_mib: int = 0
     started_s: int = 0
+    gres: str = ""
+    """What it has on its node, with indexes: `gpu:1(IDX:0)`."""
     sluid: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -67,6 +69,7 @@ class Job:
             "cpus_per_task": number(self.cpus_per_task),
             "cpus": number(self.tasks * self.cpus_per_task),
             "memory_per_node": number(self.memory_mib),
+            "gres_detail": [self.gres] if self.gres else [],
             "user_name": "user",
             "group_name": "group",
             "end_time": number(self.ends_s),

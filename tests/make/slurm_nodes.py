@@ -20,6 +20,7 @@ class Node:
     topology: str = ""
     weight: int = 1
     reason: str = ""
+    gres: str = ""
     partitions: Sequence[str] = ()
 
     @property
@@ -40,6 +41,7 @@ class Node:
             "weight": self.weight,
             "reason": self.reason,
             "reason_set_by_user": "root" if self.reason else "",
+            "gres": self.gres,
             "partitions": list(self.partitions),
         }
 

@@ -77,6 +77,18 @@ class Plan:
         return tuple(each for each in self.members if isinstance(each, Look))
 
     @property
+    def forfeits(self) -> tuple[Pod, ...]:
+        """Pods with claims that wait and surely have no placeholder: devices of one must go back."""
+        return tuple(
+            look.pod
+            for look in self.looks
+            if look.pod.resource_claims
+            and seating.is_waiting(look.pod)
+            and look.view.fresh
+            and look.view.surely_none
+        )
+
+    @property
     def nodes(self) -> tuple[SlurmNode, ...]:
         """Slurm nodes whose Kubernetes nodes `decide` needs."""
         jobs = {look.job.id: look.job for look in self.looks if look.seat and look.job}

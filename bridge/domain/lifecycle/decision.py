@@ -53,7 +53,7 @@ class SubmitRefusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PinRefusal:
-    """The API server refuses the patch that gives the pod its node."""
+    """The API server refuses the patch that gives the pod its node, or its claims get no devices."""
 
     job_id: JobId
     """The placeholder the pod would have been placed by."""
@@ -61,6 +61,8 @@ class PinRefusal:
     tried_at: datetime
     """The last attempt."""
     text: str
+    is_of_devices: bool = False
+    """Slurm and the node do not agree on devices, or others still have them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,17 +25,36 @@ class Pins:
         """Return the refusal; None if none was refused."""
         return self._refused.get(pod)
 
-    def refused(self, pod: PodUid, decision: Decision, text: str, at: datetime) -> None:
-        """Note that a decision's write was refused; anything but a pin is ignored."""
+    def refused(
+        self,
+        pod: PodUid,
+        decision: Decision,
+        text: str,
+        at: datetime,
+        *,
+        is_of_devices: bool = False,
+    ) -> None:
+        """Note that a decision's write was refused; anything but a pin is ignored.
+
+        is_of_devices: the pod's claims did not get their devices; the API server refused nothing.
+        """
         assign = next((each for each in decision.actions if isinstance(each, Assign)), None)
         if assign is None:
             return
         text = shortened(text, _LONGEST_BYTES)
         before = self._refused.get(pod)
         if before is not None and before.job_id == assign.job_id:
-            self._refused[pod] = replace(before, text=text, tried_at=at)
+            self._refused[pod] = replace(
+                before, text=text, tried_at=at, is_of_devices=is_of_devices
+            )
         else:
-            self._refused[pod] = PinRefusal(job_id=assign.job_id, since=at, tried_at=at, text=text)
+            self._refused[pod] = PinRefusal(
+                job_id=assign.job_id,
+                since=at,
+                tried_at=at,
+                text=text,
+                is_of_devices=is_of_devices,
+            )
 
     def forget(self, pod: PodUid) -> None:
         """Forget a pod that is gone or has been placed."""

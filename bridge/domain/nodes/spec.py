@@ -11,6 +11,7 @@ from bridge.domain import names, numbers, quantities
 from bridge.domain.faults import Fault
 from bridge.domain.ids import ClusterId
 from bridge.domain.model import demand, nodes
+from bridge.domain.model.claims import profiles
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec
 
@@ -86,13 +87,16 @@ def devices(
 ) -> Counter[str]:
     """Return how many of the node's devices extended resources are, as Slurm counts them.
 
-    `{"nvidia.com/gpu": 2}` becomes `{"gpu:a100": 2}`.
+    `{"nvidia.com/gpu": 2}` becomes `{"gpu:a100": 2}`. Devices of claims get the type that their
+    profile says, or none: pods ask for them, and look them up, under just that name.
     """
-    present = {name: count for name, count in extended.items() if count > 0}
     counts: Counter[str] = Counter()
-    for name, count in demand.gres(present, publishing.gpu_resources).items():
-        counts[_typed(name, kube_node, publishing)] += count
-    return counts
+    for resource, count in extended.items():
+        for name, found in demand.gres({resource: count}, publishing.gpu_resources).items():
+            is_claimed = resource.startswith(profiles.COUNTED)
+            gres = name if is_claimed else _typed(name, kube_node, publishing)
+            counts[gres] += max(0, found)
+    return +counts
 
 
 def partitions(kube_node: KubeNodeFacts) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Read and write resource claims: `resource.k8s.io/v1`."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import msgspec
 
@@ -13,7 +14,7 @@ from bridge.domain.model.claims.values import (
     DeviceRequest,
     ResourceClaim,
 )
-from bridge.kube import decode, paths, wire
+from bridge.kube import decode, lists, paths, wire
 from bridge.kube.client import JSON_PATCH, KubeClient
 from bridge.kube.decode import Json, ResourceKind
 
@@ -23,6 +24,10 @@ FINALIZER = "resource.kubernetes.io/delete-protection"
 allocation, and removes the finalizer, of those that have it."""
 
 _EXACT = "ExactCount"
+
+_MOST_CONFIGS = 32
+_LONGEST_CONFIG = 2**14
+"""Bytes. Kubernetes itself allows 32 parameters for drivers, of 10 KiB each."""
 
 
 class _Exactly(wire.Struct):
@@ -44,7 +49,7 @@ class _Request(wire.Struct):
 class _Devices(wire.Struct):
     requests: tuple[_Request, ...] = ()
     constraints: tuple[msgspec.Raw, ...] = ()
-    config: tuple[dict[str, object], ...] = ()
+    config: tuple[msgspec.Raw, ...] = ()
 
 
 class _ClaimSpec(wire.Struct):
@@ -77,10 +82,13 @@ class _ClaimStatus(wire.Struct):
     reserved_for: tuple[_Consumer, ...] = ()
 
 
-class _Claim(wire.Struct):
+class _Taken(wire.Struct):
     metadata: wire.Metadata
-    spec: _ClaimSpec = msgspec.field(default_factory=_ClaimSpec)
     status: _ClaimStatus = msgspec.field(default_factory=_ClaimStatus)
+
+
+class _Claim(_Taken):
+    spec: _ClaimSpec = msgspec.field(default_factory=_ClaimSpec)
 
 
 class _TemplateSpec(wire.Struct):
@@ -101,14 +109,16 @@ class _Selector(wire.Struct):
 
 class _ClassSpec(wire.Struct):
     selectors: tuple[_Selector, ...] = ()
-    config: tuple[dict[str, object], ...] = ()
+    config: tuple[msgspec.Raw, ...] = ()
 
 
 class _Class(wire.Struct):
     spec: _ClassSpec = msgspec.field(default_factory=_ClassSpec)
 
 
+_taken = msgspec.json.Decoder(_Taken)
 _claims = msgspec.json.Decoder(_Claim)
+_parameters = msgspec.json.Decoder(dict[str, object])
 _templates = msgspec.json.Decoder(_Template)
 _classes = msgspec.json.Decoder(_Class)
 
@@ -116,6 +126,17 @@ _classes = msgspec.json.Decoder(_Class)
 def claim(body: Json) -> ResourceClaim:
     """Decode a claim."""
     wired = decode.decoded(_claims, "ResourceClaim", body)
+    return replace(
+        _status(wired), spec=_spec(wired.spec), finalizers=tuple(wired.metadata.finalizers)
+    )
+
+
+def taken(body: Json) -> ResourceClaim:
+    """Decode what a claim has, and nothing of what it asks for."""
+    return _status(decode.decoded(_taken, "ResourceClaim", body))
+
+
+def _status(wired: _Taken) -> ResourceClaim:
     meta, allocation = wired.metadata, wired.status.allocation
     results = allocation.devices.results if allocation else ()
     return ResourceClaim(
@@ -123,8 +144,6 @@ def claim(body: Json) -> ResourceClaim:
         namespace=meta.namespace,
         name=meta.name,
         resource_version=meta.resource_version,
-        spec=_spec(wired.spec),
-        finalizers=tuple(meta.finalizers),
         is_allocated=allocation is not None,
         devices=tuple(
             DeviceId(each.driver, each.pool, each.device)
@@ -138,12 +157,12 @@ def claim(body: Json) -> ResourceClaim:
 
 CLAIMS = ResourceKind(
     path=paths.collection(API, "resourceclaims"),
-    read=claim,
+    read=taken,
     key=lambda each: each.uid,
     version=lambda each: each.resource_version,
     name=lambda each: f"{each.namespace}/{each.name}",
 )
-"""All claims, by uid: whose devices nobody else may get."""
+"""All claims, by uid: whose devices nobody else may get. What they ask for is not kept."""
 
 
 class ResourceClaims:
@@ -160,6 +179,14 @@ class ResourceClaims:
             KubeError: it could not be read.
         """
         return claim(await self._client.request("GET", _path(namespace, name)))
+
+    async def all(self) -> list[ResourceClaim]:
+        """Return all claims of the cluster as they are now; those that cannot be read are left out.
+
+        Raises:
+            KubeError: the list could not be read.
+        """
+        return await lists.readable(self._client, CLAIMS)
 
     async def template(self, namespace: str, name: str) -> ClaimSpec:
         """Return what a template's claims ask for.
@@ -185,7 +212,9 @@ class ResourceClaims:
         ).spec
         # A selector without CEL is of a kind we do not know; no profile is written "".
         expressions = (each.cel.expression if each.cel else "" for each in spec.selectors)
-        return DeviceClass(name=name, selectors=tuple(expressions), config=tuple(spec.config))
+        return DeviceClass(
+            name=name, selectors=tuple(expressions), config=_config(spec.config, "spec.config")
+        )
 
     async def protect(self, found: ResourceClaim) -> ResourceClaim:
         """Put the finalizer on a claim, without which nobody would take its devices back.
@@ -296,8 +325,20 @@ def _spec(spec: _ClaimSpec) -> ClaimSpec:
     return ClaimSpec(
         requests=tuple(map(_request, devices.requests)),
         constraints=len(devices.constraints),
-        config=tuple(devices.config),
+        config=_config(devices.config, "spec.devices.config"),
     )
+
+
+def _config(found: tuple[msgspec.Raw, ...], where: str) -> tuple[dict[str, object], ...]:
+    """Read parameters for drivers, which go on as they are.
+
+    Raises:
+        Malformed: there are more, or larger ones, than Kubernetes allows.
+    """
+    if len(found) > _MOST_CONFIGS or any(len(bytes(each)) > _LONGEST_CONFIG for each in found):
+        words = f"expected at most {_MOST_CONFIGS} parameters of {_LONGEST_CONFIG} bytes"
+        raise decode.malformed(where, ValueError(words))
+    return tuple(decode.decoded(_parameters, where, each) for each in found)
 
 
 def _request(request: _Request) -> DeviceRequest:

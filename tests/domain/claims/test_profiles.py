@@ -8,14 +8,14 @@ from bridge.domain.model.claims import profiles
 from bridge.domain.model.claims.values import Device, DeviceClass, DeviceId
 
 A100 = "device.driver == 'gpu.example.com' && device.attributes['gpu.example.com'].model == 'a100'"
-PROFILES = profiles.read({"device.driver == 'gpu.example.com'": "gpu", A100: "gpu:a100"})
+PROFILES = profiles.read({"device.driver == 'gpu.example.com'": "gpu:any", A100: "gpu:a100"})
 
 
 @pytest.mark.parametrize(
     ("selectors", "gres"),
     [
-        (("device.driver == 'gpu.example.com'",), "gpu"),
-        (('device.driver=="gpu.example.com"',), "gpu"),
+        (("device.driver == 'gpu.example.com'",), "gpu:any"),
+        (('device.driver=="gpu.example.com"',), "gpu:any"),
         ((A100,), "gpu:a100"),
         (tuple(reversed(A100.split(" && "))), "gpu:a100"),
         (("device.driver == 'gpu.other.com'",), None),
@@ -56,6 +56,23 @@ def test_profiles_that_cannot_be_told_apart_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=words):
         profiles.read(settings)
+
+
+def test_all_faults_of_profiles_are_told_with_their_selectors() -> None:
+    with pytest.raises(ValueError) as told:  # noqa: PT011  # the words are below
+        profiles.read(
+            {
+                "true": "gpu",
+                "device.driver == 'a'": "nic",
+                "device.driver == 'b'": "nic:fast",
+                'device.driver == "b"': "fpga",
+            }
+        )
+
+    assert 3 == len(str(told.value).split("; "))
+    assert "['true']: expected device.driver" in str(told.value)
+    assert "[\"device.driver == 'b'\"]: nic has no type in another profile" in str(told.value)
+    assert "['device.driver == \"b\"']: another profile selects" in str(told.value)
 
 
 @pytest.mark.parametrize(("value", "selected"), [("a100", True), ("h100", False), (1, False)])

@@ -108,6 +108,7 @@ def profile(*disabled: str) -> dict[str, Any]:
     ("facts", "check", "verdict", "words"),
     [
         (replace(KUBE, version=(1, 29)), "Kubernetes", Severity.FAULT, "1.29"),
+        (replace(KUBE, version=(1, 33), has_profiles=True), "Kubernetes", Severity.FAULT, "claims"),
         (replace(KUBE, skew_s=-90.0), "Kubernetes clock", Severity.FAULT, "-90 s"),
         (replace(KUBE, settings_faults=None), "settings", Severity.FAULT, "no ConfigMap"),
         (replace(KUBE, settings_faults=("x", "y")), "settings", Severity.FAULT, "x; y"),

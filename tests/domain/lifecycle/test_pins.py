@@ -5,10 +5,12 @@ from datetime import timedelta
 
 import pytest
 
+from bridge.domain import names
 from bridge.domain.ids import JobId
 from bridge.domain.lifecycle.actions import Assign, Cancel, OwnCause, Tell, Wait
 from bridge.domain.lifecycle.decision import Decision, Facts, Fit, PinRefusal
 from bridge.domain.lifecycle.pins import Pins
+from bridge.domain.model.pods import Condition
 from tests.make import lives as build
 from tests.make.lives import NOW
 
@@ -62,6 +64,35 @@ def test_after_the_bind_deadline_it_counts_as_a_misfit() -> None:
     assert isinstance(tell, Tell)
     assert (OwnCause.MISFIT, "NodeMisfit") == (cancel.cause, tell.reason)
     assert "too many operations" in tell.message
+
+
+def test_a_pod_that_waits_for_devices_is_told_once_while_it_is_tried_again() -> None:
+    in_the_way = "device gpu-0 of n1 is still given to claim ns/other"
+    refusal = replace(refused(timedelta(seconds=9)), text=in_the_way, is_of_devices=True)
+    facts = waiting(refusal)
+    tell, assign = build.decide(facts).actions
+
+    assert isinstance(assign, Assign)
+    assert isinstance(tell, Tell)
+    assert ("DevicesNotGiven", build.JOB_ID) == (tell.reason, tell.job_id)
+    assert in_the_way in tell.message
+    said = Condition(
+        type=names.ALLOCATED_CONDITION, status="False", reason=tell.reason, message=tell.message
+    )
+    labels = {names.JOB_ID_LABEL: str(build.JOB_ID)}
+    told = replace(facts.pod, conditions=(said,), labels=labels)
+    (only,) = build.decide(replace(facts, pod=told)).actions
+    assert isinstance(only, Assign)
+
+
+def test_a_pod_without_its_devices_is_not_told_that_the_api_server_refuses() -> None:
+    refusal = replace(refused(DEADLINE), text="too few", is_of_devices=True)
+
+    _, tell = build.decide(waiting(refusal)).actions
+
+    assert isinstance(tell, Tell)
+    assert "claims cannot get their devices there (too few)" in tell.message
+    assert "API server" not in tell.message
 
 
 def test_the_first_refusal_of_each_job_counts() -> None:

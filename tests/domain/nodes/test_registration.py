@@ -116,6 +116,21 @@ def test_several_kinds_of_gres_are_records_of_one_node() -> None:
     assert spec.gres == gres.plain(shown)
 
 
+def test_devices_of_claims_have_the_type_of_their_profile_or_none() -> None:
+    """The pods that claim them ask for that name, and look it up in what Slurm gave."""
+    resources = {"resource.k8s.io/gpu": "gpu", "nvidia.com/gpu": "gpu"}
+    publishing = replace(
+        PUBLISHING, gpu_resources=resources, gpu_type_labels=("nvidia.com/gpu.product",)
+    )
+    kube_node = build.kube_node(labels={"nvidia.com/gpu.product": "A100"})
+
+    found = node_spec.devices(
+        kube_node, {"resource.k8s.io/gpu": 2, "nvidia.com/gpu": 1, "x/nic": 1}, publishing
+    )
+
+    assert {"gpu": 2, "gpu:a100": 1} == found
+
+
 def test_slurms_name_may_be_another() -> None:
     kube_node = build.kube_node("k1.example.com", labels={names.SLURM_NODE_NAME_LABEL: "s1"})
 

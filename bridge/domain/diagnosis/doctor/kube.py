@@ -11,6 +11,9 @@ from bridge.domain.diagnosis.doctor.findings import Check, Said, fault, not_chec
 _OLDEST = (1, 30)
 """The first release with ValidatingAdmissionPolicy v1."""
 
+_OLDEST_WITH_CLAIMS = (1, 34)
+"""The first release with `resource.k8s.io/v1`."""
+
 _SKEW_S = 5.0
 
 POLICIES = (
@@ -42,6 +45,8 @@ class KubeFacts:
     settings_faults: Sequence[str] | None
     """Faults of the settings file in its ConfigMap."""
     scheduler_name: str = names.SCHEDULER_NAME
+    has_profiles: bool = False
+    """Whether device profiles are set: pods may have resource claims."""
     scheduler: Mapping[str, Any] | None = None
     """kube-scheduler's configuration in its ConfigMap."""
     webhooks: frozenset[str] | None = None
@@ -68,6 +73,11 @@ def _version(facts: KubeFacts) -> Said:
     said = f"Kubernetes {facts.version[0]}.{facts.version[1]}"
     if facts.version < _OLDEST:
         return fault(f"{said} has no admission policies", "upgrade to 1.30 or newer")
+    if facts.has_profiles and facts.version < _OLDEST_WITH_CLAIMS:
+        return fault(
+            f"{said} has no resource claims (resource.k8s.io/v1), which device profiles are for",
+            "upgrade to 1.34 or newer, or remove config.controllers.device_profiles",
+        )
     return ok(said)
 
 

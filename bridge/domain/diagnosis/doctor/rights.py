@@ -75,7 +75,20 @@ RIGHTS: Sequence[Right] = (
 )
 """The rights that every installation needs.
 
-Which kinds may own pods is the administrator's choice (chart value `workloadKinds`), and only an
+Those for resource claims are in `CLAIM_RIGHTS`. Which kinds may own pods is the administrator's choice (chart value `workloadKinds`), and only an
 installation that signs its own certificates may write to the webhook configurations (`tls.mode:
 managed`).
 """
+
+_DEVICES = "resource.k8s.io"
+
+CLAIM_RIGHTS: Sequence[Right] = (
+    *_rights("extender", _DEVICES, "resourceclaims", "get list watch patch"),
+    *_rights("extender", _DEVICES, "resourceclaims/status", "patch"),
+    *_rights("extender", _DEVICES, "resourceclaims/binding", "patch"),
+    *_rights("extender", _DEVICES, "resourceclaimtemplates", "get"),
+    *_rights("extender", _DEVICES, "deviceclasses", "get"),
+    *_rights("extender", _DEVICES, "resourceslices", "list watch"),
+    *_rights("controllers", _DEVICES, "resourceslices", "list watch"),
+)
+"""The rights that an installation with device profiles needs besides."""

@@ -6,7 +6,7 @@ from typing import assert_never
 from bridge.domain import backoff, names
 from bridge.domain.ids import KubeNode, SlurmNode
 from bridge.domain.lifecycle import reasons
-from bridge.domain.lifecycle.actions import Assign, EndPod, OwnCause, Submit, Tell
+from bridge.domain.lifecycle.actions import Action, Assign, EndPod, OwnCause, Submit, Tell
 from bridge.domain.lifecycle.decision import Decision, Fit
 from bridge.domain.lifecycle.rules.answers import cancel_of, do, say, wait
 from bridge.domain.lifecycle.rules.cases import Case, JobCase
@@ -104,8 +104,8 @@ def tell_why(case: JobCase) -> Decision:
 def assign(case: JobCase) -> Decision:
     """Assign; does not fit, or got less than the pod takes: Cancel with that cause.
 
-    Terminating pods in the way: Wait. A pin that the API server has refused for as long as a bind
-    may take counts as a misfit.
+    Terminating pods in the way: Wait. Its claims got no devices: Tell, and try again. A pin that has
+    failed so, or that the API server has refused, for as long as a bind may take counts as a misfit.
     """
     job, node, fit = case.job, case.facts.kube_node, case.facts.fit
     if case.pod.has_foreign_gate:
@@ -124,6 +124,7 @@ def assign(case: JobCase) -> Decision:
         case Fit.FITS:
             return do(
                 f"Slurm job {job.id} runs on {job.nodes[0]}: assign {node}",
+                *_awaited_devices(case),
                 Assign(
                     job_id=job.id,
                     sluid=job.sluid,
@@ -223,6 +224,8 @@ def _why_unpinnable(case: JobCase) -> str:
     # A gang's placeholder stays for the others: what was in the way may have gone meanwhile.
     if case.facts.now - refusal.tried_at >= max(case.policy.bind_deadline, _PIN_AGAIN):
         return ""
+    if refusal.is_of_devices:
+        return f"the pod's resource claims cannot get their devices there ({refusal.text})"
     return f"the API server refuses to give it to the pod ({refusal.text})"
 
 
@@ -237,6 +240,16 @@ def _await_room(case: JobCase, node: KubeNode) -> Decision:
     if case.dwelt < case.policy.tell_after:
         return wait(text, retry=_SOON)
     return say(case, _TERMINATING, text, job_id=case.job.id, retry=_SOON)
+
+
+def _awaited_devices(case: JobCase) -> tuple[Action, ...]:
+    """Tell the pod which devices it waits for, if that was so at the last attempt."""
+    refusal = case.facts.pin_refusal
+    if refusal is None or refusal.job_id != case.job.id or not refusal.is_of_devices:
+        return ()
+    text = f"Slurm job {case.job.id} runs, but the pod's resource claims wait: {refusal.text}"
+    told = say(case, "DevicesNotGiven", text, job_id=case.job.id)
+    return tuple(action for action in told.actions if isinstance(action, Tell))
 
 
 def _awaited_room(case: JobCase) -> timedelta | None:

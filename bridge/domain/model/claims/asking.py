@@ -103,6 +103,9 @@ def _faults(asking: Asking, profiles: Profiles) -> Iterator[Fault]:
 
 def of_spec(spec: ClaimSpec) -> Iterator[Fault]:
     """Yield what a claim or a template says that Slurm cannot honour, whatever its classes are."""
+    if spec.unreadable:
+        yield Fault("spec", f"cannot be read: {spec.unreadable}")
+        return
     if not spec.requests:
         yield Fault("spec.devices.requests", "expected at least one request")
     if spec.constraints:

@@ -132,6 +132,11 @@ def in_the_way(gifts: Iterable[Gift], everyone: Iterable[ResourceClaim]) -> str:
     return ""
 
 
+def may_take_back(claim: ResourceClaim, pod: PodUid) -> bool:
+    """Check whether a claim has devices that nobody but this pod uses."""
+    return claim.is_allocated and not set(claim.reserved_for) - {pod}
+
+
 def is_done(gift: Gift, pod: PodUid, node: KubeNode) -> bool:
     """Check whether a claim is given just so already; a process may have died after the write.
 

@@ -53,18 +53,27 @@ def read(settings: Mapping[str, str]) -> Profiles:
     """Read the administrator's device profiles: selector → GRES.
 
     Raises:
-        ValueError: a selector is not a conjunction of equalities, or two mean the same.
+        ValueError: selectors are not conjunctions of equalities, or mean the same, or a kind of
+            GRES has a type in one profile and none in another; all of it is told.
     """
     found: dict[Conditions, Profile] = {}
+    faults: list[str] = []
+    untyped = {gres for gres in settings.values() if ":" not in gres}
     for selector, gres in settings.items():
         conditions = parse(selector)
+        kind = gres.partition(":")[0]
         if conditions is None or DRIVER not in dict(conditions):
-            raise ValueError(
-                f"expected device.driver == '…', and attributes with && if needed, found {selector!r}"
-            )
+            words = "expected device.driver == '…', and attributes with && if needed"
+            faults.append(f"[{selector!r}]: {words}")
+            continue
         if conditions in found:
-            raise ValueError(f"two profiles select the same devices: {selector!r}")
+            faults.append(f"[{selector!r}]: another profile selects the same devices")
+        if gres != kind and kind in untyped:
+            words = f"{kind} has no type in another profile, whose pods Slurm could give {gres}"
+            faults.append(f"[{selector!r}]: {words}: set a type there, too")
         found[conditions] = Profile(gres=gres, conditions=conditions)
+    if faults:
+        raise ValueError("; ".join(faults))
     return tuple(found.values())
 
 

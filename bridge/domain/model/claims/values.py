@@ -4,7 +4,7 @@ Source: <https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resourc
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 Config = Mapping[str, object]
 """Parameters for a driver, which we hand on and do not read."""
@@ -40,6 +40,8 @@ class ClaimSpec:
     requests: tuple[DeviceRequest, ...] = ()
     constraints: int = 0
     config: tuple[Config, ...] = ()
+    unreadable: str = ""
+    """Why it could not be read; "" if it could."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -67,6 +69,11 @@ class ResourceClaim:
     """The only node from which its devices can be used; "" if there may be several."""
     reserved_for: tuple[str, ...] = ()
     """The uids of the pods that use it."""
+
+    @property
+    def taken(self) -> "ResourceClaim":
+        """Return it without what it asks for, which may be large."""
+        return replace(self, spec=ClaimSpec(), finalizers=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

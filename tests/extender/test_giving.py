@@ -1,0 +1,218 @@
+"""A device is given once, whatever our cache of claims shows."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import msgspec
+import pytest
+
+from bridge.domain.ids import JobId, KubeNode, SlurmNode
+from bridge.domain.lifecycle.actions import Assign
+from bridge.domain.model.claims import profiles, reservations
+from bridge.domain.model.claims.values import ResourceClaim
+from bridge.domain.model.pods import Pod
+from bridge.kube import decode, errors
+from bridge.kube.cache import Cache
+from bridge.kube.claims import resource_claims
+from bridge.kube.claims.resource_claims import CLAIMS, ResourceClaims
+from bridge.kube.claims.slices import SLICES
+from bridge.reconcile.actuator import NotGiven
+from extender.giving import Devices
+from tests import virtual_time
+from tests.make.apiserver import ApiServer, Manifest
+from tests.make.devices import PROFILES, claim, claiming, device_class, device_slice
+from tests.make.manifests import running
+from tests.make.slurm import Slurm
+from tests.make.slurm_nodes import Node
+from tests.make.trouble import Fault, Trouble
+from tests.virtual_time import VirtualClock
+
+
+class Stage:
+    """A leader that gives the one device of a node, whose cache of claims shows nothing at all."""
+
+    def __init__(self, clock: VirtualClock, trouble: Trouble, *there: Manifest) -> None:
+        self.clock = clock
+        slices = Cache(SLICES)
+        self.everyone = Cache(CLAIMS)
+        self.api = ApiServer(clock, trouble, slices)
+        for manifest in (device_class(), device_slice(devices=1), *there):
+            self.api.create(manifest)
+        slurm = Slurm(
+            trouble,
+            [running(number, gres="gpu:example:1(IDX:0)") for number in (1, 2)],
+            [Node(name="s1", gres="gpu:example:1")],
+        )
+        self.devices = Devices(
+            claims=ResourceClaims(self.api),  # type: ignore[arg-type]  # all that is called
+            slurm=slurm,  # type: ignore[arg-type]
+            everyone=self.everyone,
+            slices=slices,
+            profiles=profiles.read(PROFILES),
+            clock=clock,
+        )
+
+    def pod(self, name: str) -> Pod:
+        return decode.pod(msgspec.json.encode(self.api.pods[name]))
+
+    async def give(self, name: str, job: int) -> None:
+        """Give the pod of this name its own claim's device, for a job that has the node's only one."""
+        action = Assign(
+            job_id=JobId(job),
+            sluid=None,
+            slurm_node=SlurmNode("s1"),
+            kube_node=KubeNode("s1"),
+            grant="",
+        )
+        await self.devices.give(self.pod(name), action, None)
+
+    def given(self) -> list[str]:
+        """The claims that have a device."""
+        found = self.api.of("ResourceClaim").items()
+        return [name for name, each in found if each.get("status", {}).get("allocation")]
+
+
+def staged(
+    body: Callable[[Stage], Awaitable[None]], *there: Manifest, trouble: Trouble | None = None
+) -> None:
+    pods = [claiming("one"), claiming("two")]
+
+    async def main(clock: VirtualClock) -> None:
+        stage = Stage(clock, trouble or Trouble(), *pods, *there)
+        await clock.sleep(1)  # the watch of slices has told
+        await body(stage)
+
+    virtual_time.run(main)
+
+
+def test_of_two_pods_at_the_same_moment_one_gets_the_device() -> None:
+    async def both(stage: Stage) -> None:
+        found = await asyncio.gather(
+            stage.give("one", 1), stage.give("two", 2), return_exceptions=True
+        )
+        assert [None, NotGiven] == sorted(
+            (each and type(each) for each in found), key=lambda each: each is not None
+        )
+        assert 1 == len(stage.given())
+
+    staged(both, claim("one"), claim("two"))
+
+
+def test_what_the_leader_before_gave_is_not_given_again() -> None:
+    async def second(stage: Stage) -> None:
+        with pytest.raises(NotGiven, match="still given to claim team-a/one"):
+            await stage.give("two", 2)
+        assert ["one"] == stage.given()
+
+    staged(second, claim("one", given="gpu-0", to="one"), claim("two"))
+
+
+def test_an_odd_claim_hides_no_other() -> None:
+    odd = claim("odd")
+    odd["spec"]["devices"] = "many"
+
+    async def second(stage: Stage) -> None:
+        with pytest.raises(NotGiven, match="still given to claim team-a/one"):
+            await stage.give("two", 2)
+
+    staged(second, odd, claim("one", given="gpu-0", to="one"), claim("two"))
+
+
+@pytest.mark.parametrize("fault", [Fault.LOST_REQUEST, Fault.LOST_REPLY], ids=str)
+def test_a_gift_without_an_answer_counts_until_it_can_no_longer_arrive(fault: Fault) -> None:
+    async def second(stage: Stage) -> None:
+        with pytest.raises(errors.Unavailable):
+            await stage.give("one", 1)
+        with pytest.raises(NotGiven, match="still given to claim team-a/one"):
+            await stage.give("two", 2)
+        await stage.give("one", 1)  # its own reservation is not in its way
+        assert ["one"] == stage.given()
+
+    # The finalizer is the first write.
+    staged(second, claim("one"), claim("two"), trouble=Trouble(fault, at=2))
+
+
+def test_a_gift_that_never_arrived_does_not_count_for_ever() -> None:
+    async def later(stage: Stage) -> None:
+        with pytest.raises(errors.Unavailable):
+            await stage.give("one", 1)
+        await stage.clock.sleep(reservations.LASTS_S)
+        await stage.give("two", 2)
+        assert ["two"] == stage.given()
+
+    lost = Trouble(Fault.LOST_REQUEST, at=2)
+    staged(later, claim("one"), claim("two"), trouble=lost)
+
+
+@pytest.mark.parametrize("at", [1, 2])
+def test_what_was_surely_not_given_is_free_at_once(
+    at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else wrote to the claim, before the finalizer or before the gift."""
+    monkeypatch.setattr("tests.make.apiserver._failure", _conflict)
+
+    async def second(stage: Stage) -> None:
+        with pytest.raises(errors.Conflict):
+            await stage.give("one", 1)
+        await stage.give("two", 2)
+        assert ["two"] == stage.given()
+
+    staged(second, claim("one"), claim("two"), trouble=Trouble(at=at))
+
+
+def _conflict(_fault: Fault, method: str, path: str) -> errors.KubeError:
+    return errors.Conflict(method, path, status=409)
+
+
+def test_what_the_cache_shows_is_not_reserved_besides() -> None:
+    """The claim is taken back later: its device must be free as soon as the cache shows that."""
+
+    async def again(stage: Stage) -> None:
+        await stage.give("one", 1)
+        stage.everyone.put(_read(stage, "one"))
+        del stage.api.of("ResourceClaim")["one"]["status"]
+        stage.everyone.put(_read(stage, "one", version="later"))
+        await stage.give("two", 2)
+        assert ["two"] == stage.given()
+
+    staged(again, claim("one"), claim("two"))
+
+
+def _read(stage: Stage, name: str, version: str = "") -> ResourceClaim:
+    found = stage.api.of("ResourceClaim")[name]
+    if version:
+        found["metadata"]["resourceVersion"] = version
+    return resource_claims.claim(msgspec.json.encode(found))
+
+
+def test_what_was_given_without_an_answer_is_taken_back_though_no_cache_shows_it() -> None:
+    async def back(stage: Stage) -> None:
+        with pytest.raises(errors.Unavailable):
+            await stage.give("one", 1)
+        assert ["one"] == stage.given()
+        await stage.devices.take_back(stage.pod("one"))
+        assert [] == stage.given()
+        await stage.give("two", 2)
+
+    staged(back, claim("one"), claim("two"), trouble=Trouble(Fault.LOST_REPLY, at=2))
+
+
+def test_each_claim_of_a_pod_is_taken_back_whatever_becomes_of_the_others() -> None:
+    """One was deleted, one fails, one is another pod's."""
+    has = {"given": "gpu-0", "to": "many"}
+    there = [
+        claim("a", **has),
+        claim("b", **has),
+        claim("c", given="gpu-0", to="one"),
+        claim("d", **has),
+    ]
+
+    async def back(stage: Stage) -> None:
+        for name in "abcd":
+            stage.everyone.put(_read(stage, name))
+        stage.api.remove("ResourceClaim", "a")
+        with pytest.raises(errors.Unavailable):
+            await stage.devices.take_back(stage.pod("many"))
+        assert ["b", "c"] == stage.given()
+
+    staged(back, claiming("many", *"abcd"), *there, trouble=Trouble(at=1))
