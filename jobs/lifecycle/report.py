@@ -27,8 +27,8 @@ _LONGEST_CONDITION = 512
 """Bytes of a condition's message; the status itself has room for all of it."""
 _LONGEST_FAILED = 1000
 _MOST_FAILED = 500
-_CUT = "…"
 """Failed tasks that are named."""
+_CUT = "…"
 
 CONDITIONS = ("Submitted", "Running", "Suspended", "Complete", "Failed")
 
