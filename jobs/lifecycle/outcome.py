@@ -8,11 +8,15 @@ from typing import Final, Literal
 
 from bridge.domain.model.batch import BatchJob
 from bridge.domain.model.jobs import JobEnd
+from jobs.objects.status import ArrayTasks
 
 JobWord = Literal["Succeeded", "Failed"]
 
 DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
 """The reason where `activeDeadlineSeconds` had passed."""
+
+TASKS_UNKNOWN: Final = "TasksUnknown"
+"""The reason where nobody knows how some tasks of an array ended, and the others ended well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,17 +52,27 @@ _NOT_OPENED: Final = 53
 _SIGNALS: Final = {1: "HUP", 2: "INT", 6: "ABRT", 9: "KILL", 11: "SEGV", 13: "PIPE", 15: "TERM"}
 
 
-def of(job: BatchJob, *, deadline_at: datetime | None) -> JobOutcome:
+def of(
+    job: BatchJob, *, deadline_at: datetime | None, tasks: ArrayTasks | None = None
+) -> JobOutcome:
     """Return the outcome of a job that has ended.
 
     Args:
         job: with an end.
         deadline_at: when `activeDeadlineSeconds` pass; a cancel from then on is ours.
+        tasks: of an array, all of them: Slurm may have forgotten those that failed, and their exit
+            codes.
     """
     if job.end is None:
         raise ValueError(f"job {job.id} has not ended: {job.state}")
-    reason, words = ENDS[job.end]
-    if job.end is JobEnd.CANCELLED:
+    end, particulars = job.end, _particulars(job, tasks)
+    if end is JobEnd.COMPLETED and tasks is not None and tasks.failed:
+        end = JobEnd.FAILED
+    if end is JobEnd.COMPLETED and tasks is not None and tasks.unknown:
+        text = f"Slurm job {job.id} has ended{particulars}"
+        return JobOutcome(phase="Failed", reason=TASKS_UNKNOWN, message=text)
+    reason, words = ENDS[end]
+    if end is JobEnd.CANCELLED:
         if deadline_at is not None and job.ended_at is not None and job.ended_at >= deadline_at:
             reason, words = DEADLINE_EXCEEDED, "was cancelled: its activeDeadlineSeconds had passed"
         elif job.reason == "DependencyNeverSatisfied":
@@ -66,26 +80,31 @@ def of(job: BatchJob, *, deadline_at: datetime | None) -> JobOutcome:
                 job.reason,
                 "was cancelled: a job that it depends on ended in a way that never lets it start",
             )
-    elif job.end is JobEnd.FAILED and job.signal == _NOT_OPENED:
+    elif end is JobEnd.FAILED and job.signal == _NOT_OPENED:
         reason, words = (
             "OutputFailed",
             "failed before its first line: Slurm could not open its output file or directory as its user",
         )
-    elif job.end is JobEnd.FAILED and job.signal:
+    elif end is JobEnd.FAILED and job.signal:
         reason, words = "Signalled", f"was ended by signal {_signal(job.signal)}"
-    elif job.end is JobEnd.FAILED:
+    elif end is JobEnd.FAILED:
         words = f"failed with exit code {job.exit_code}" if job.exit_code else "failed"
     return JobOutcome(
-        phase="Succeeded" if job.end is JobEnd.COMPLETED else "Failed",
+        phase="Succeeded" if end is JobEnd.COMPLETED else "Failed",
         reason=reason,
-        message=f"Slurm job {job.id} {words}{_particulars(job)}",
+        message=f"Slurm job {job.id} {words}{particulars}",
     )
 
 
-def _particulars(job: BatchJob) -> str:
+def _particulars(job: BatchJob, tasks: ArrayTasks | None) -> str:
     parts: list[str] = []
-    if job.array is not None and job.array.failed:
-        parts.append(f"{len(job.array.failed)} of its tasks did not end well")
+    if tasks is not None and tasks.failed:
+        parts.append(f"{tasks.failed} of its tasks did not end well")
+    if tasks is not None and tasks.unknown:
+        parts.append(
+            f"how {tasks.unknown} of its tasks ended is not known: Slurm forgot them before"
+            " slurm-bridge could read it, and there are no accounts of them"
+        )
     if job.end is JobEnd.COMPLETED and job.step_exit_code:
         parts.append(f"a step of it failed with exit code {job.step_exit_code}")
     if job.started_at is not None and job.ended_at is not None:

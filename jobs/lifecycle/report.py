@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
@@ -83,7 +83,7 @@ def _of_job(before: SlurmJobStatus, job: BatchJob, policy: JobPolicy) -> SlurmJo
         start_time=job.started_at,
         end_time=job.ended_at,
         restarts=job.restarts,
-        array=_array(job.array, before.array),
+        array=None if job.array is None else array_tasks(job.array, before.array),
         outputs=JobOutputs(stdout=shortened(job.stdout), stderr=shortened(job.stderr))
         if job.stdout or job.stderr
         else before.outputs,
@@ -96,41 +96,70 @@ def _expected(before: datetime | None, now: datetime | None, policy: JobPolicy) 
     return now
 
 
-def failed_tasks(told: ArrayTasks | None, tally: ArrayTally) -> tuple[int, ...]:
+def _failed(told: ArrayTasks, tally: ArrayTally) -> Sequence[int]:
     """Return the tasks that failed, with those that Slurm has forgotten and the status has not.
 
     Slurm forgets a task minutes after its end, and a new process knows only what Slurm knows. While
-    all tasks are known, a task that was requeued and ended well has not failed. A status that names
-    not all of them may end within a number.
+    all tasks are known, a task that was requeued and ended well has not failed.
     """
-    if told is None or tally.total >= told.total:
+    if tally.is_record or tally.total >= told.total:
         return tally.failed
+    return sorted({*_named(told), *tally.failed})
+
+
+def _named(told: ArrayTasks) -> Iterable[int]:
+    """Return the tasks that a status names as failed; one that names not all may end within a number."""
     text = told.failed_tasks
     whole = text.rpartition(",")[0] if text.endswith(_CUT) else text
-    named = re.findall(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", whole)
-    ranges = (range(int(first), int(last or first) + 1) for first, last in named)
-    before = itertools.islice(itertools.chain.from_iterable(ranges), told.failed)
-    return tuple(sorted({*before, *tally.failed}))
+    found = re.findall(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", whole)
+    ranges = (range(int(first), int(last or first) + 1) for first, last in found)
+    return itertools.islice(itertools.chain.from_iterable(ranges), told.failed)
 
 
-def _array(tally: ArrayTally | None, before: ArrayTasks | None) -> ArrayTasks | None:
-    if tally is None:
-        return None
-    failed = failed_tasks(before, tally)
-    total = max(tally.total, before.total if before else 0)
-    # Some that failed may be named nowhere any more.
-    count = max(len(failed), before.failed if before and tally.total < total else 0)
-    forgotten = total - tally.waiting - tally.running - count - tally.succeeded
-    named = failed[:_MOST_FAILED]
-    numbers = hostlist.compress([f"t{number}" for number in named])
+def _count(told: ArrayTasks, tally: ArrayTally, named: Sequence[int]) -> int:
+    """Count those that failed: some of them may be named nowhere any more.
+
+    Names are in order. So a task before the last one that was named is a new failure if it was not
+    named; one behind it may have been counted already.
+    """
+    before = set(_named(told))
+    last = max(before, default=-1)
+    new = sum(number < last and number not in before for number in tally.failed)
+    return max(len(named), told.failed + new)
+
+
+def array_tasks(tally: ArrayTally, before: ArrayTasks | None) -> ArrayTasks:
+    """Return how an array's tasks stand, with those that Slurm has forgotten.
+
+    Args:
+        tally: what Slurm still knows, or slurmdbd.
+        before: what was last told. Slurm forgets tasks in the order in which they ended. So where
+            more have vanished than had been told of, those that had are among them, and of the
+            others nobody saw the end.
+    """
+    before = before or ArrayTasks()
+    named = _failed(before, tally)
+    total = max(tally.total, before.total)
+    ended = total - tally.waiting - tally.running
+    if tally.is_record:
+        failed, unknown = ended - tally.succeeded, 0
+    elif tally.total == total:
+        failed, unknown = len(tally.failed), tally.unknown
+    else:
+        failed = _count(before, tally, named)
+        forgotten = ended - failed - tally.succeeded - tally.unknown
+        unknown = max(before.unknown, tally.unknown + max(forgotten - before.succeeded, 0))
+    shown = named[:_MOST_FAILED]
+    numbers = hostlist.compress([f"t{number}" for number in shown])
     numbers = numbers.removeprefix("t").removeprefix("[").removesuffix("]")
-    cut = [_CUT] if count > len(named) else []
+    cut = [_CUT] if failed > len(shown) else []
     return ArrayTasks(
         total=total,
         pending=tally.waiting,
         running=tally.running,
-        succeeded=tally.succeeded + max(forgotten, 0),
-        failed=count,
+        succeeded=max(ended - failed - unknown, 0),
+        failed=failed,
+        unknown=unknown,
         failed_tasks=shortened(",".join(filter(None, [numbers, *cut])), _LONGEST_FAILED),
     )
 

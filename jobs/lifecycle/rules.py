@@ -8,7 +8,6 @@ from bridge.domain import backoff, names
 from bridge.domain.lifecycle import reasons
 from bridge.domain.lifecycle.actions import Wait
 from bridge.domain.model.batch import BatchJob
-from bridge.domain.model.jobs import JobEnd
 from jobs.lifecycle import outcome, report
 from jobs.lifecycle.actions import (
     CancelBatch,
@@ -114,12 +113,9 @@ def settle(case: BatchCase) -> JobDecision:
 
 def finish(case: BatchCase) -> JobDecision:
     """Tell how it ended."""
-    job = case.job
-    if job.array is not None and job.end is JobEnd.COMPLETED:
-        failed = report.failed_tasks(case.object.status.array, job.array)
-        if failed:  # before Slurm forgot them, and their exit codes
-            job = replace(job, end=JobEnd.FAILED, array=replace(job.array, failed=failed))
-    how = outcome.of(job, deadline_at=case.deadline_at)
+    tally, told = case.job.array, case.object.status.array
+    tasks = None if tally is None else report.array_tasks(tally, told)
+    how = outcome.of(case.job, deadline_at=case.deadline_at, tasks=tasks)
     kind = "Complete" if how.phase == "Succeeded" else "Failed"
     conditions = {**_SUBMITTED, kind: how.reason}
     return _tell_job(case, how.phase, how.reason, how.message, conditions)

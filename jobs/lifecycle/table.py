@@ -18,7 +18,7 @@ from bridge.domain.ids import JobId, Sluid
 from bridge.domain.lifecycle.actions import Wait
 from bridge.domain.model.batch import BatchJob
 from bridge.domain.model.jobs import JobPhase
-from jobs.lifecycle import rules
+from jobs.lifecycle import report, rules
 from jobs.lifecycle.actions import JobDecision
 from jobs.lifecycle.cases import BatchCase, ObjectCase
 from jobs.lifecycle.situation import Archived, JobFacts, JobPolicy
@@ -66,6 +66,11 @@ _BY_ARCHIVE: Mapping[Archived, JobColumn] = MappingProxyType(
         Archived.UNKNOWN: JobColumn.UNRECORDED,
     }
 )
+
+_BY_ARCHIVE_OF_TASKS: Mapping[Archived, JobColumn] = MappingProxyType(
+    {Archived.ASKING: JobColumn.UNKNOWN, Archived.ENDED: JobColumn.PURGED}
+)
+"""Where slurmctld has forgotten only some of its tasks; else there is no more to be known."""
 
 _WITH_JOB = frozenset(
     {
@@ -297,14 +302,22 @@ def attempt_of(facts: JobFacts) -> int:
 
 
 def needs_archive(facts: JobFacts) -> bool:
-    """Check whether slurmdbd has to be asked: there may have been a job that slurmctld has forgotten."""
+    """Check whether slurmdbd has to be asked: slurmctld may have forgotten a job, or tasks of one."""
     row = row_of(facts.job)
-    return (
-        row in (JobRow.READY, JobRow.SUBMITTED, JobRow.SUSPENDED)
-        and facts.seen.surely_none
-        and _job(facts, attempt_of(facts)) is None
-        and _may_have_been(facts, row)
-    )
+    if row not in (JobRow.READY, JobRow.SUBMITTED, JobRow.SUSPENDED):
+        return False
+    job = _job(facts, attempt_of(facts))
+    if job is not None:
+        return _lacks_tasks(facts, job)
+    return facts.seen.surely_none and _may_have_been(facts, row)
+
+
+def _lacks_tasks(facts: JobFacts, job: BatchJob) -> bool:
+    """Check whether an array is over, and how some of its tasks ended is not sure."""
+    if job.array is None or not job.is_over:
+        return False
+    tasks = report.array_tasks(job.array, facts.job.status.array)
+    return not job.array.is_sure or tasks.unknown > 0
 
 
 def _job(facts: JobFacts, attempt: int) -> BatchJob | None:
@@ -336,18 +349,24 @@ def _may_have_been(facts: JobFacts, row: JobRow) -> bool:
 def _column(facts: JobFacts, row: JobRow, job: BatchJob | None) -> JobColumn:
     if not facts.seen.reachable:
         return JobColumn.UNKNOWN
-    if job is not None:
+    if job is not None and not needs_archive(facts):
         return _of_phase(job)
+    if job is not None:
+        return _BY_ARCHIVE_OF_TASKS.get(_found(facts), JobColumn.ENDED)
     if row is JobRow.NEW:
         return JobColumn.NONE
     if not facts.seen.surely_none:
         return JobColumn.UNKNOWN
     if not needs_archive(facts):
         return JobColumn.NONE
-    found = facts.archive.finding if facts.archive else Archived.ASKING
+    found = _found(facts)
     if found is Archived.NOTHING and facts.job.status.job_id is not None:
         return JobColumn.LOST
     return _BY_ARCHIVE[found]
+
+
+def _found(facts: JobFacts) -> Archived:
+    return facts.archive.finding if facts.archive else Archived.ASKING
 
 
 def _of_phase(job: BatchJob) -> JobColumn:

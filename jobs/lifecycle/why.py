@@ -142,7 +142,7 @@ def _details(situation: JobSituation, found: QueuedJob | None) -> list[tuple[str
     if status.array is not None:
         tasks = status.array
         text = f"{tasks.running} run, {tasks.pending} wait, {tasks.succeeded} succeeded, {tasks.failed} failed"
-        rows.append(("tasks", text))
+        rows.append(("tasks", f"{text}, {tasks.unknown} unknown" if tasks.unknown else text))
         rows.append(("failed tasks", tasks.failed_tasks))
     if status.exit_code is not None:
         rows.append(("exit code", str(status.exit_code)))

@@ -21,6 +21,12 @@ class ArrayTasks(ObjectStruct, frozen=True):
     running: Annotated[Number, Meta(description="Tasks that run.")] = 0
     succeeded: Annotated[Number, Meta(description="Tasks that ended well.")] = 0
     failed: Annotated[Number, Meta(description="Tasks that ended otherwise.")] = 0
+    unknown: Annotated[
+        Number,
+        Meta(
+            description="Tasks whose end nobody saw; slurmdbd is asked for them when the array ends."
+        ),
+    ] = 0
     failed_tasks: Annotated[
         str, text(1024, "Which failed, such as 3,17-20; cut off with … if there are many.")
     ] = ""

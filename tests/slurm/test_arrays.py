@@ -89,9 +89,19 @@ def test_a_task_that_was_cancelled_before_it_began_has_no_record_and_failed(
     whole(memory, WAITING, DONE)
     rest = replace(WAITING, states=frozenset({"3:PENDING"}))
 
-    assert ArrayTally(waiting=1, succeeded=1, failed=(2,)) == whole(memory, rest, DONE).array
+    gone = ArrayTally(waiting=1, succeeded=1, failed=(2,), is_sure=False)
+    assert gone == whole(memory, rest, DONE).array
     hidden = whole(memory, rest, DONE, is_whole=False)
     assert ArrayTally(waiting=2, succeeded=1) == hidden.array, "it may be among the unread"
+
+
+def test_how_a_task_ended_that_vanished_while_it_ran_is_unknown(memory: ArrayMemory) -> None:
+    whole(memory, WAITING, DONE, RUNS)
+
+    job = whole(memory, DONE, replace(WAITING, phase=JobPhase.ENDED, end=JobEnd.COMPLETED))
+
+    assert ArrayTally(succeeded=3, unknown=1, is_sure=False) == job.array
+    assert job.end is JobEnd.COMPLETED
 
 
 def test_a_task_that_runs_again_has_not_failed(memory: ArrayMemory) -> None:

@@ -188,4 +188,5 @@ def test_an_array_is_told_by_all_of_its_records() -> None:
     job = decoding.accounted(records, MARK)
 
     assert job is not None
-    assert (JobId(7), ArrayTally(succeeded=1, failed=(1, 2, 3))) == (job.id, job.array)
+    tally = ArrayTally(succeeded=1, failed=(1, 2, 3), is_record=True)
+    assert (JobId(7), tally) == (job.id, job.array)

@@ -42,11 +42,17 @@ class ArrayTally:
     succeeded: int = 0
     failed: tuple[int, ...] = ()
     """The numbers of the tasks that ended in any other way, in order."""
+    unknown: int = 0
+    """Tasks that Slurm forgot before anybody saw their end."""
+    is_sure: bool = True
+    """False if tasks have vanished: then only slurmdbd knows how they ended, or that they never began."""
+    is_record: bool = False
+    """It is slurmdbd's: a task that is not in it was cancelled before it began."""
 
     @property
     def total(self) -> int:
         """All tasks."""
-        return self.waiting + self.running + self.succeeded + len(self.failed)
+        return self.waiting + self.running + self.succeeded + len(self.failed) + self.unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,9 @@ Tasks that have not started share one record, whose id is the array's; each othe
 list of states names a task by the id of its *record* and its number (`812_3`), so a record tells
 only when it is read which array it is of. What a task of ours became is kept here after Slurm has
 forgotten it, until its array is over; a new process knows only of those that Slurm still has.
+
+A task that vanishes while it waits was cancelled before it began, unless Slurm could not be read for
+so long that it has begun, ended and been forgotten meanwhile. Only slurmdbd can tell.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,15 +35,16 @@ class ArrayMemory:
     """What is known of arrays of ours beyond the records that Slurm still has."""
 
     def __init__(self) -> None:
-        self._seen: dict[JobId, set[int]] = {}
-        """Every task that was ever listed, by array."""
+        self._seen: dict[JobId, dict[int, JobPhase]] = {}
+        """Every task that was ever listed, by array, and what it was then."""
         self._past: dict[JobId, dict[int, BatchJob]] = {}
         """Ended tasks that Slurm has forgotten."""
 
     def see(self, part: BatchJob) -> None:
         """Take note of the tasks of a record."""
         if part.array_id is not None:
-            self._seen.setdefault(part.array_id, set()).update(task_states(part.states))
+            seen = self._seen.setdefault(part.array_id, {})
+            seen.update(dict.fromkeys(task_states(part.states), part.phase))
 
     def forgotten(self, part: BatchJob) -> None:
         """Keep what became of the tasks of a record that Slurm has forgotten."""
@@ -60,15 +64,15 @@ class ArrayMemory:
 
         Args:
             parts: its records; at least one.
-            is_whole: no listed task is still unread; then one that is nowhere was cancelled before
-                it began.
+            is_whole: no listed task is still unread; then one that is nowhere has vanished.
         """
         array = parts[0].array_id or parts[0].id
         past = self._past.get(array, {})
         by_task = {number: part for part in parts for number in task_states(part.states)}
         past = {number: part for number, part in past.items() if number not in by_task}
-        lost = self._seen.get(array, set()) - by_task.keys() - past.keys()
-        tally = _tally({**past, **by_task}, lost, is_whole=is_whole)
+        known = {**past, **by_task}
+        vanished = {n: was for n, was in self._seen.get(array, {}).items() if n not in known}
+        tally = _tally(known, vanished, is_whole=is_whole)
         shown = min(parts, key=lambda part: (_ORDER.index(part.phase), part.id))
         own = next((part for part in parts if part.id == array), None)
         whole = replace(
@@ -86,7 +90,7 @@ class ArrayMemory:
             return whole
         everyone = (*past.values(), *parts)
         ends = [part.end for part in everyone if part.end]
-        ends += [JobEnd.CANCELLED] if lost and is_whole else []
+        ends += [JobEnd.CANCELLED] if is_whole and JobPhase.WAITING in vanished.values() else []
         return replace(
             whole,
             remains=any(part.remains for part in parts) or not is_whole,
@@ -98,9 +102,12 @@ class ArrayMemory:
         )
 
 
-def _tally(by_task: Mapping[int, BatchJob], lost: set[int], *, is_whole: bool) -> ArrayTally:
+def _tally(
+    by_task: Mapping[int, BatchJob], vanished: Mapping[int, JobPhase], *, is_whole: bool
+) -> ArrayTally:
     waiting = running = succeeded = 0
-    failed = set(lost) if is_whole else set[int]()
+    never_began = {number for number, was in vanished.items() if was is JobPhase.WAITING}
+    failed = set(never_began) if is_whole else set[int]()
     for number, part in by_task.items():
         match part.phase:
             case JobPhase.WAITING:
@@ -112,8 +119,10 @@ def _tally(by_task: Mapping[int, BatchJob], lost: set[int], *, is_whole: bool) -
             case JobPhase.ENDED:
                 failed.add(number)
     return ArrayTally(
-        waiting=waiting + (0 if is_whole else len(lost)),
+        waiting=waiting + (0 if is_whole else len(vanished)),
         running=running,
         succeeded=succeeded,
         failed=tuple(sorted(failed)),
+        unknown=len(vanished) - len(never_began) if is_whole else 0,
+        is_sure=not (vanished and is_whole),
     )

@@ -122,7 +122,7 @@ def _accounted_tasks(
             succeeded += 1
         else:
             failed |= set(task_numbers(each.array.task)) or {int(each.array.task_id.number)}
-    return ArrayTally(succeeded=succeeded, failed=tuple(sorted(failed)))
+    return ArrayTally(succeeded=succeeded, failed=tuple(sorted(failed)), is_record=True)
 
 
 def _number(value: int) -> wire.Number:

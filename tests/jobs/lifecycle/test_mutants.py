@@ -74,7 +74,7 @@ MUTANTS = [
     JobMutant(
         name="takes every end for a good one",
         file="outcome.py",
-        before='phase="Succeeded" if job.end is JobEnd.COMPLETED else "Failed",',
+        before='phase="Succeeded" if end is JobEnd.COMPLETED else "Failed",',
         after='phase="Succeeded",',
     ),
     JobMutant(
