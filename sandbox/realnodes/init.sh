@@ -56,7 +56,7 @@ done
 keep kubelet kubelet --config=/etc/kubernetes/kubelet.json --kubeconfig=/etc/kubernetes/kubelet.kubeconfig --hostname-override="$NAME" --node-ip="$ADDRESS" --v=2 & keepers+=" $!"
 keep kube-proxy kube-proxy --config=/etc/kubernetes/proxy.json --hostname-override="$NAME" & keepers+=" $!"
 [ "$GPUS" -gt 0 ] && { keep fake-gpus fake-gpus --count="$GPUS" & keepers+=" $!"; }
-[ "$DRA" -gt 0 ] && { keep dra-test-driver dra-test-driver --kubeconfig=/etc/kubernetes/kubelet.kubeconfig kubelet-plugin --node-name="$NAME" --num-devices="$DRA" & keepers+=" $!"; }
+[ "$DRA" -gt 0 ] && { mkdir -p /var/lib/kubelet/plugins/test-driver.cdi.k8s.io; keep dra-test-driver dra-test-driver --kubeconfig=/etc/kubernetes/kubelet.kubeconfig kubelet-plugin --node-name="$NAME" --num-devices="$DRA" --enable-device-metadata & keepers+=" $!"; }
 [ -e /etc/slurm/slurmd.sh ] && { mkdir -p /var/spool/slurmd; keep slurmd sh /etc/slurm/slurmd.sh & keepers+=" $!"; }
 trap power_off TERM
 while :; do wait; done
