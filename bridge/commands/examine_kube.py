@@ -14,9 +14,12 @@ from bridge.domain import names
 from bridge.domain.diagnosis.doctor.kube import PROGRAMS, KubeFacts
 from bridge.domain.diagnosis.doctor.rights import CLAIM_RIGHTS, RIGHTS, Right
 from bridge.domain.ids import ClusterId, KubeNode
+from bridge.domain.model.claims import profiles
 from bridge.domain.model.nodes import KubeNodeFacts, is_hybrid
 from bridge.domain.observation import clocks
 from bridge.kube import decode, lists, paths
+from bridge.kube.claims.resource_claims import CLASSES
+from bridge.kube.claims.slices import SLICES
 from bridge.kube.client import KubeClient
 from bridge.kube.errors import Forbidden, KubeError, NotFound
 from bridge.settings.schema import Settings
@@ -98,6 +101,7 @@ class KubeExaminer:
                 settings_faults=installed.faults,
                 scheduler_name=settings.scheduler_name,
                 has_profiles=has_profiles,
+                unserved=await self._readable(self._unserved(settings)) if has_profiles else None,
                 scheduler=scheduler,
                 webhooks=webhooks,
                 admission=admission,
@@ -122,6 +126,12 @@ class KubeExaminer:
         )
         found = None if text is None else yaml.safe_load(text)
         return found if isinstance(found, dict) else None
+
+    async def _unserved(self, settings: Settings) -> Sequence[str]:
+        known = profiles.read(settings.controllers.device_profiles)
+        classes = await lists.readable(self._client, CLASSES)
+        slices = await lists.readable(self._client, SLICES)
+        return list(profiles.unserved(known, classes, {each.driver for each in slices}))
 
     async def _webhooks(self) -> frozenset[str]:
         """Return the webhooks found.

@@ -92,3 +92,14 @@ def test_truth_is_not_a_number() -> None:
     device = Device(id=DeviceId("d", "n1", "gpu-0"), attributes={"d/shared": 1})
 
     assert not profile.selects(device)
+
+
+def test_a_profile_without_a_class_or_a_driver_is_told() -> None:
+    found = profiles.read({"device.driver == 'a'": "gpu", "device.driver == 'b'": "nic"})
+    classes = [DeviceClass(name="c", selectors=("device.driver == 'a'",))]
+
+    assert not list(profiles.unserved(found[:1], classes, {"a"}))
+    assert [
+        "no node has devices of driver a (gpu)",
+        "no DeviceClass selects the devices of nic",
+    ] == list(profiles.unserved(found, classes, {"b"}))

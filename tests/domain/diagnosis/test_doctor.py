@@ -108,7 +108,6 @@ def profile(*disabled: str) -> dict[str, Any]:
     ("facts", "check", "verdict", "words"),
     [
         (replace(KUBE, version=(1, 29)), "Kubernetes", Severity.FAULT, "1.29"),
-        (replace(KUBE, version=(1, 33), has_profiles=True), "Kubernetes", Severity.FAULT, "claims"),
         (replace(KUBE, skew_s=-90.0), "Kubernetes clock", Severity.FAULT, "-90 s"),
         (replace(KUBE, settings_faults=None), "settings", Severity.FAULT, "no ConfigMap"),
         (replace(KUBE, settings_faults=("x", "y")), "settings", Severity.FAULT, "x; y"),
@@ -364,6 +363,7 @@ def test_takes_nothing_for_well_that_nobody_looked_at() -> None:
         denied=None,
         selected_namespaces=None,
         kept_off=None,
+        has_profiles=True,
     )
     blind_slurm = SlurmFacts(trouble=Trouble.NOT_SET, now=NOW)
     blind_both = replace(BOTH, slurm_nodes=None)

@@ -47,6 +47,8 @@ class KubeFacts:
     scheduler_name: str = names.SCHEDULER_NAME
     has_profiles: bool = False
     """Whether device profiles are set: pods may have resource claims."""
+    unserved: Sequence[str] | None = None
+    """Device profiles without a DeviceClass or a driver, in words; None if that was not read."""
     scheduler: Mapping[str, Any] | None = None
     """kube-scheduler's configuration in its ConfigMap."""
     webhooks: frozenset[str] | None = None
@@ -101,6 +103,21 @@ def _settings(facts: KubeFacts) -> Said:
     if facts.settings_faults:
         return fault("; ".join(facts.settings_faults), "correct config in the chart's values")
     return ok("the settings are valid")
+
+
+def _device_profiles(facts: KubeFacts) -> Said:
+    if facts.settings_faults is None:
+        return not_checked("the settings could not be read")
+    if not facts.has_profiles:
+        return ok("no device profile is set")
+    if facts.unserved is None:
+        return not_checked("DeviceClasses and ResourceSlices could not be read")
+    if facts.unserved:
+        return warning(
+            "; ".join(facts.unserved),
+            "install the driver and its DeviceClass, or correct config.controllers.device_profiles",
+        )
+    return ok("each device profile has a DeviceClass and a driver")
 
 
 def _profile(facts: KubeFacts) -> Said:
@@ -233,6 +250,7 @@ CHECKS: Sequence[Check[KubeFacts]] = (
     Check("policies", _policies),
     Check("leaders", _leaders),
     Check("rights", _rights),
+    Check("device profiles", _device_profiles),
     Check("namespaces", _namespaces),
     Check("DaemonSets", _daemon_sets),
 )

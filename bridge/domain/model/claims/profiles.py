@@ -5,7 +5,7 @@ conjunction of equalities, which is what drivers ship, and anything else is unkn
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bridge.domain.model.claims.values import Device, DeviceClass
@@ -91,6 +91,23 @@ def of_class(device_class: DeviceClass, profiles: Iterable[Profile]) -> Profile 
             return None
         conditions |= parsed
     return next((each for each in profiles if each.conditions == conditions), None)
+
+
+def unserved(
+    profiles: Iterable[Profile], classes: Sequence[DeviceClass], drivers: Container[str]
+) -> Iterator[str]:
+    """Yield what a profile is set for, and nobody can use: no class selects it, or no driver has it.
+
+    drivers: those with ResourceSlices.
+    """
+    profiles = tuple(profiles)
+    served = {found.gres for each in classes if (found := of_class(each, profiles))}
+    for profile in profiles:
+        driver = dict(profile.conditions)[DRIVER]
+        if profile.gres not in served:
+            yield f"no DeviceClass selects the devices of {profile.gres}"
+        if driver not in drivers:
+            yield f"no node has devices of driver {driver} ({profile.gres})"
 
 
 def parse(selector: str) -> Conditions | None:
