@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from bridge.domain.faults import Fault, Refused, bounded
+from bridge.domain.faults import Fault
 from bridge.domain.model.claims import asking, giving
 from bridge.domain.model.claims.asking import Asking, ClaimInHand
 from bridge.domain.model.claims.profiles import Profiles
@@ -43,19 +43,9 @@ class ClaimAsker:
         if not any(member.resource_claims for member in members):
             return members, gang, ()
         asked = await self._asked(members)
-        found = [asking.gres(each, self._profiles) for each in asked]
-        if faults := [
-            fault for each in found if isinstance(each, Refused) for fault in each.faults
-        ]:
-            return members, gang, bounded(dict.fromkeys(faults))
-        if any(each != found[0] for each in found):
-            words = "all pods of a gang must claim the same devices"
-            return members, gang, (Fault("spec.resourceClaims", words),)
-        counted = tuple(
-            asking.counted(pod, each)
-            for pod, each in zip(members, found, strict=True)
-            if not isinstance(each, Refused)
-        )
+        counted, faults = asking.of_all(members, asked, self._profiles)
+        if faults:
+            return members, gang, faults
         return counted, replace(gang, members=counted) if gang else None, ()
 
     async def _asked(self, members: Sequence[Pod]) -> list[Asking]:

@@ -28,6 +28,8 @@ from bridge.domain import caps, names
 from bridge.domain.diagnosis import namespaces
 from bridge.domain.faults import Refused
 from bridge.domain.ids import PodUid
+from bridge.domain.model.claims import asking, profiles
+from bridge.domain.model.claims.profiles import Profiles
 from bridge.domain.model.objects import KubeObject, Reference
 from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
@@ -43,6 +45,7 @@ from bridge.domain.workloads.kinds import pod_group
 from bridge.domain.workloads.membership import Membership
 from bridge.domain.workloads.workload import Workload
 from bridge.kube import decode, lists, objects, paths
+from bridge.kube.claims.claimed import ClaimsOfManifest
 from bridge.kube.errors import Forbidden, KubeError, NotFound
 from bridge.kube.objects import Objects
 from bridge.process import policy_file as policy
@@ -69,6 +72,8 @@ class Explained:
     """Further components of that job, if a gang's pods differ in size."""
     pods: int = 1
     """The number of pods the job is for."""
+    claims: tuple[str, ...] = ()
+    """What each request of the pod's resource claims becomes: `gpus/one: 1 of example = gpu:a100`."""
     rule: str = ""
     """The policy rule that applies to the caller."""
     note: str = ""
@@ -140,6 +145,7 @@ class _Site:
     policy: Policy
     defaults: Defaults
     pool: Pool
+    profiles: Profiles
 
 
 class _Explainer:
@@ -160,6 +166,7 @@ class _Explainer:
         self._excluded = excluded
         self._objects = Objects(opened.kube)
         self._documents = documents
+        self._claims = ClaimsOfManifest(opened.kube, documents)
         self._declared: dict[Reference, KubeObject | None] = {}
         """The PodGroups and Workloads that were looked up."""
         self._owners: dict[PodUid, Sequence[KubeObject]] = {}
@@ -278,6 +285,7 @@ class _Explainer:
             policy=policy.compiled(settings),
             defaults=request_defaults.of(settings, cluster),
             pool=candidates.pool(kube_nodes, slurm_nodes, cluster),
+            profiles=profiles.read(settings.controllers.device_profiles),
         )
 
     async def _job(self, one: _Made, site: _Site) -> Explained:
@@ -287,6 +295,14 @@ class _Explainer:
         if faults := gang.faults if gang else member.faults:
             return Explained(where=one.where, faults=tuple(fault.text for fault in faults))
         members = gang.members if gang else (pod,)
+        try:
+            asked = [await self._claims.of(each) for each in members]
+        except Forbidden as error:
+            return Explained(where=one.where, note=f"its claims cannot be read: {error.message}")
+        words = tuple(asking.in_words(asked[0], site.profiles))
+        counted, unclaimable = asking.of_all(members, asked, site.profiles)
+        if counted:
+            members, gang = counted, replace(gang, members=counted) if gang else None
         labels = await self._labels(pod.namespace) if site.policy.asks_for_labels else {}
         gathered = Gathered(
             members=members,
@@ -298,16 +314,19 @@ class _Explainer:
             ),
             policy=site.policy,
             pool=site.pool,
+            unclaimable=unclaimable,
         )
         spec = effective(gathered, site.defaults)
         if isinstance(spec, Refused):
-            return Explained(where=one.where, faults=tuple(fault.text for fault in spec.faults))
+            refused = tuple(fault.text for fault in spec.faults)
+            return Explained(where=one.where, faults=refused, claims=words)
         first, *others = map(_fields, (spec, *spec.also))
         return Explained(
             where=one.where,
             job=first,
             components=tuple(others),
             pods=gang.size if gang else 1,
+            claims=words,
             rule=spec.identity.frozen.rule if spec.identity.frozen else "",
             note=_waits(gang) if gang else "",
         )
@@ -352,6 +371,8 @@ def _print(one: Explained) -> None:
         screen.print(Text.assemble("  ", (fault, "red")))
     if one.note:
         screen.print(Text.assemble("  ", one.note))
+    for claim in one.claims:
+        screen.print(Text.assemble("  ", ("claim", "dim"), "  ", claim))
     about = {"policy rule": one.rule or None, "pods": one.pods if one.pods > 1 else None}
     lines = {name: value for name, value in about.items() if value is not None} | (one.job or {})
     width = max(map(len, lines), default=0)

@@ -18,6 +18,7 @@ from bridge.domain import names
 from bridge.domain.diagnosis import why
 from bridge.domain.diagnosis.why import Diagnosis, Situation, Stage
 from bridge.kube import objects
+from bridge.kube.claims import claimed
 from bridge.kube.errors import Forbidden, KubeError, NotFound
 
 WAITS = 3
@@ -97,6 +98,7 @@ async def _ask(opened: Access, namespace: str, name: str, release: str) -> Diagn
             queue=await opened.queue(),
             scheduler_name=await installation.scheduler_name(opened.kube, release)
             or names.SCHEDULER_NAME,
+            claims=await claimed.of_pod(opened.kube, pod),
         )
     )
 

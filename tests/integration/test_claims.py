@@ -1,15 +1,21 @@
 """Resource claims: the devices that Slurm gave, written while the pod still has its gate."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from typer.testing import CliRunner
 
+from bridge.commands import plugin
 from bridge.domain import names
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from tests.commands import sowing
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 
 DRIVER = "gpu.example.com"
@@ -78,14 +84,15 @@ def pod(name: str, **claim: str) -> dict[str, Any]:
     }
 
 
+def device_class() -> dict[str, Any]:
+    selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
+    return {"metadata": {"name": DRIVER}, "spec": {"selectors": [selector]}}
+
+
 @pytest.fixture(scope="module")
 def with_devices() -> Iterator[Sandbox]:
     with running_sandbox(OPTIONS) as sandbox:
-        selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
-        sandbox.admin.create(
-            f"{API}/deviceclasses",
-            {"metadata": {"name": DRIVER}, "spec": {"selectors": [selector]}},
-        )
+        sandbox.admin.create(f"{API}/deviceclasses", device_class())
         for node in OPTIONS.node_names:
             devices = [{"name": f"gpu-{index}"} for index in range(4)]
             pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
@@ -158,6 +165,50 @@ def test_nobody_else_s_pod_gets_a_device_of_a_node_of_slurm(
         body["spec"]["tolerations"] = [{"operator": "Exists"}]
         with pytest.raises(ApiError, match="devices that are Slurm's"):
             with_devices.admin.create(f"/api/v1/namespaces/{namespace}/pods", body)
+
+
+def test_the_doctor_warns_of_a_profile_whose_class_is_gone(with_devices: Sandbox) -> None:
+    admin, path = with_devices.admin, f"{API}/deviceclasses"
+    assert "ok" == sowing.examined(with_devices.env)["device profiles"]["verdict"]
+    admin.delete(f"{path}/{DRIVER}")
+    try:
+        found = sowing.examined(with_devices.env)["device profiles"]
+    finally:
+        admin.create(path, device_class())
+
+    assert "warning" == found["verdict"]
+    assert "no DeviceClass selects the devices of gpu:example" == found["found"]
+
+
+def test_explain_and_why_know_claims(devices: Devices, tmp_path: Path) -> None:
+    two = {"name": "gpu", "exactly": {"deviceClassName": DRIVER, "count": 2}}
+    odd = {"name": "odd", "exactly": {"deviceClassName": "nobody-s"}}
+    for name, requests in (("two", [two]), ("odd", [two, odd])):
+        template = {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaimTemplate",
+            "metadata": {"name": name},
+            "spec": {"spec": {"devices": {"requests": requests}}},
+        }
+        asking = {"apiVersion": "v1", "kind": "Pod", **pod(name, resourceClaimTemplateName=name)}
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump_all([template, asking]))
+
+    def run(*arguments: str) -> Any:
+        given = (*arguments, "-n", devices.namespace, "-o", "json")
+        return json.loads(CliRunner().invoke(plugin.app(), given, env=devices.sandbox.env).stdout)
+
+    (two_of_them,) = run("explain", str(tmp_path / "two.yaml"))
+    assert [f"gpu/gpu: 2 of {DRIVER} = gpu:example"] == two_of_them["claims"]
+    assert "gpu:example:2" in two_of_them["job"]["tres_per_node"]
+    (refused,) = run("explain", str(tmp_path / "odd.yaml"))
+    assert "there is no DeviceClass nobody-s" in str(refused["faults"])
+    assert "gpu/odd: 1 of nobody-s = no GRES" in refused["claims"]
+
+    devices.claim("mine")
+    devices.pod("one", resourceClaimName="mine")
+    (result,) = devices.given("one")["allocation"]["devices"]["results"]
+    told = dict(run("why", "one")["details"])["claim gpu"]
+    assert f"claim mine: {result['device']} of {DRIVER} on {result['pool']}" == told
 
 
 def test_who_may_edit_a_namespace_cannot_write_what_a_claim_was_given(devices: Devices) -> None:

@@ -300,7 +300,7 @@ def _impossible(pod: Draft, *, takes_claims: bool) -> Iterator[Fault]:
         if name.startswith(DRA_RESOURCE_PREFIX):
             yield Fault(
                 f"spec.containers[*].resources[{name}]",
-                "cannot be honoured: it stands for a resource claim, which Slurm does not know; "
+                "cannot be honoured: kube-scheduler would choose the devices, not Slurm; "
                 + (
                     "use spec.resourceClaims with a template"
                     if takes_claims

@@ -5,7 +5,7 @@ without access to Slurm), and then reports what the pod itself carries.
 """
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import assert_never
@@ -17,6 +17,7 @@ from bridge.domain.lifecycle import outcome, reasons, waiting_reasons
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.table import Row
 from bridge.domain.lifecycle.waiting_reasons import Explanation
+from bridge.domain.model.claims.values import ResourceClaim
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.pods import Pod
 
@@ -38,6 +39,8 @@ class Situation:
     queue: Sequence[QueuedJob] | None = None
     """All of Slurm's jobs; None if Slurm was not asked."""
     scheduler_name: str = names.SCHEDULER_NAME
+    claims: Mapping[str, ResourceClaim | None] = field(default_factory=dict)
+    """Those of the pod's resource claims that were looked up, by name; None if there is none."""
 
 
 class Stage(enum.StrEnum):
@@ -70,7 +73,7 @@ def answer(situation: Situation) -> Diagnosis:
     pod, job = situation.pod, _job(situation)
     if not pod.is_ours(situation.scheduler_name):
         return _not_ours(situation)
-    details = (*_slurm(situation, job), *_kubernetes(pod))
+    details = (*_slurm(situation, job), *_kubernetes(pod), *_claims(situation))
     return replace(_said(situation, job), details=details)
 
 
@@ -251,6 +254,28 @@ def _kubernetes(pod: Pod) -> Sequence[tuple[str, str]]:
     return [
         (name, text) for name, text in (("phase", pod.phase.value), ("node", node or "")) if text
     ]
+
+
+def _claims(situation: Situation) -> Iterator[tuple[str, str]]:
+    """Say which devices each resource claim of the pod has."""
+    for each in situation.pod.resource_claims:
+        if not each.claim:
+            text = f"not made from template {each.template} yet"
+        elif each.claim not in situation.claims:
+            text = f"claim {each.claim}, which could not be read"
+        else:
+            text = f"claim {each.claim}{_given(situation.claims[each.claim])}"
+        yield f"claim {each.entry}", text
+
+
+def _given(claim: ResourceClaim | None) -> str:
+    if claim is None:
+        return ", which does not exist"
+    if not claim.devices:
+        return ", without devices: it gets those that Slurm gives the pod's job"
+    found = ", ".join(each.device for each in claim.devices)
+    drivers = ", ".join(sorted({each.driver for each in claim.devices}))
+    return f": {found} of {drivers}" + (f" on {claim.node}" if claim.node else "")
 
 
 def _fields(**named: str) -> str:

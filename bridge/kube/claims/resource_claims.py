@@ -113,12 +113,14 @@ class _ClassSpec(wire.Struct):
 
 
 class _Class(wire.Struct):
+    metadata: wire.Metadata
     spec: _ClassSpec = msgspec.field(default_factory=_ClassSpec)
 
 
 _taken = msgspec.json.Decoder(_Taken)
 _claims = msgspec.json.Decoder(_Claim)
 _parameters = msgspec.json.Decoder(dict[str, object])
+_specs = msgspec.json.Decoder(_ClaimSpec)
 _templates = msgspec.json.Decoder(_Template)
 _classes = msgspec.json.Decoder(_Class)
 
@@ -128,6 +130,23 @@ def claim(body: Json) -> ResourceClaim:
     wired = decode.decoded(_claims, "ResourceClaim", body)
     return replace(
         _status(wired), spec=_spec(wired.spec), finalizers=tuple(wired.metadata.finalizers)
+    )
+
+
+def claim_spec(body: Json) -> ClaimSpec:
+    """Decode the spec of a claim, which is what a template has, too."""
+    return _spec(decode.decoded(_specs, "spec of a ResourceClaim", body))
+
+
+def device_class(body: Json) -> DeviceClass:
+    """Decode a DeviceClass."""
+    wired = decode.decoded(_classes, "DeviceClass", body)
+    # A selector without CEL is of a kind we do not know; no profile is written "".
+    expressions = (each.cel.expression if each.cel else "" for each in wired.spec.selectors)
+    return DeviceClass(
+        name=wired.metadata.name,
+        selectors=tuple(expressions),
+        config=_config(wired.spec.config, "spec.config"),
     )
 
 
@@ -163,6 +182,15 @@ CLAIMS = ResourceKind(
     name=lambda each: f"{each.namespace}/{each.name}",
 )
 """All claims, by uid: whose devices nobody else may get. What they ask for is not kept."""
+
+
+CLASSES = ResourceKind(
+    path=paths.collection(API, "deviceclasses"),
+    read=device_class,
+    key=lambda each: each.name,
+    version=lambda _: "",
+)
+"""All DeviceClasses, to be listed."""
 
 
 class ResourceClaims:
@@ -207,14 +235,7 @@ class ResourceClaims:
             KubeError: it could not be read.
         """
         where = paths.collection(API, "deviceclasses") + paths.of(name)
-        spec = decode.decoded(
-            _classes, f"class {name}", await self._client.request("GET", where)
-        ).spec
-        # A selector without CEL is of a kind we do not know; no profile is written "".
-        expressions = (each.cel.expression if each.cel else "" for each in spec.selectors)
-        return DeviceClass(
-            name=name, selectors=tuple(expressions), config=_config(spec.config, "spec.config")
-        )
+        return device_class(await self._client.request("GET", where))
 
     async def protect(self, found: ResourceClaim) -> ResourceClaim:
         """Put the finalizer on a claim, without which nobody would take its devices back.

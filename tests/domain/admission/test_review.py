@@ -307,7 +307,7 @@ def test_what_keeps_groups_in_racks_of_their_own_is_their_controllers(
                 demand=demands(**{"deviceclass.resource.kubernetes.io/gpu.nvidia.com": "1"}),
             ),
             "spec.containers[*].resources[deviceclass.resource.kubernetes.io/gpu.nvidia.com]",
-            "request extended resources",
+            "kube-scheduler would choose the devices, not Slurm; request extended resources",
             id="resource claims in disguise",
         ),
         pytest.param(

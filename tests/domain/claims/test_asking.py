@@ -95,3 +95,19 @@ def test_a_claim_that_a_pod_names_twice_is_refused() -> None:
 
     assert isinstance(found, Refused)
     assert "claim mine is named twice" in found.text
+
+
+def test_each_request_is_told_with_what_it_becomes() -> None:
+    known = DeviceRequest(name="a", device_class="gpu", count=2)
+    unknown = DeviceRequest(name="b", device_class="odd")
+    gone = DeviceRequest(name="c", device_class="none")
+
+    found = asking.in_words(
+        Asking(claims=(claim(known, unknown, gone),), classes=CLASSES), PROFILES
+    )
+
+    assert [
+        "e0/a: 2 of gpu = gpu:a100",
+        "e0/b: 1 of odd = no GRES",
+        "e0/c: 1 of none = no GRES",
+    ] == list(found)

@@ -10,6 +10,7 @@ from bridge.domain.diagnosis import why
 from bridge.domain.diagnosis.queue import QueuedJob
 from bridge.domain.diagnosis.why import Diagnosis, Situation, Stage
 from bridge.domain.ids import JobId, PodUid
+from bridge.domain.model.claims.values import DeviceId, PodClaim, ResourceClaim
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.pods import Condition, Container, Pod
 from tests.make import lives as build
@@ -146,3 +147,27 @@ def test_says_that_slurm_was_not_asked() -> None:
     situation = Situation(pod=build.bound(), now=build.NOW, namespace_is_selected=True)
 
     assert ("Slurm job", "4711 (Slurm was not asked)") in why.answer(situation).details
+
+
+def test_tells_the_devices_of_each_claim() -> None:
+    devices = tuple(DeviceId("gpu.example.com", "n1", f"gpu-{index}") for index in (0, 3))
+    given = ResourceClaim(uid="u", namespace="n", name="given", devices=devices, node="n1")
+    bare = ResourceClaim(uid="v", namespace="n", name="bare")
+    entries = [
+        *(PodClaim(entry=name, claim=name) for name in ("given", "bare", "gone", "hidden")),
+        PodClaim(entry="early", template="t"),
+    ]
+    pod = replace(build.gated(), resource_claims=tuple(entries))
+    claims = {"given": given, "bare": bare, "gone": None}
+
+    found = why.answer(
+        Situation(pod=pod, now=build.NOW, namespace_is_selected=True, claims=claims)
+    ).details
+
+    assert {
+        "claim given": "claim given: gpu-0, gpu-3 of gpu.example.com on n1",
+        "claim bare": "claim bare, without devices: it gets those that Slurm gives the pod's job",
+        "claim gone": "claim gone, which does not exist",
+        "claim hidden": "claim hidden, which could not be read",
+        "claim early": "not made from template t yet",
+    } == {name: text for name, text in found if name.startswith("claim ")}

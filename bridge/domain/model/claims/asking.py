@@ -5,7 +5,7 @@ device by name) is refused: ignoring it would be worse.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bridge.domain.faults import Fault, Refused, bounded
@@ -68,6 +68,38 @@ def gres(asking: Asking, profiles: Profiles) -> Mapping[str, int] | Refused:
             profile = device_profiles.of_class(asking.classes[request.device_class], profiles)
             counts[profile.gres if profile else ""] += request.count
     return dict(counts)
+
+
+def of_all(
+    members: Sequence[Pod], asked: Sequence[Asking], profiles: Profiles
+) -> tuple[tuple[Pod, ...], tuple[Fault, ...]]:
+    """Return a pod or the members of a gang with the devices that they claim, or what is wrong.
+
+    asked: the claims of each member.
+    """
+    found = [gres(each, profiles) for each in asked]
+    if faults := [fault for each in found if isinstance(each, Refused) for fault in each.faults]:
+        return (), bounded(dict.fromkeys(faults))
+    if any(each != found[0] for each in found):
+        words = "all pods of a gang must claim the same devices"
+        return (), (Fault("spec.resourceClaims", words),)
+    pods = (
+        counted(pod, each)
+        for pod, each in zip(members, found, strict=True)
+        if not isinstance(each, Refused)
+    )
+    return tuple(pods), ()
+
+
+def in_words(asking: Asking, profiles: Profiles) -> Iterator[str]:
+    """Say what each request becomes: `gpus/request: 2 of class-of-a100 = gpu:a100`."""
+    for claim in asking.claims:
+        for request in claim.spec.requests if claim.spec else ():
+            found = asking.classes.get(request.device_class)
+            profile = device_profiles.of_class(found, profiles) if found else None
+            became = profile.gres if profile else "no GRES"
+            of = request.device_class or "no DeviceClass"
+            yield f"{claim.entry.entry}/{request.name}: {request.count} of {of} = {became}"
 
 
 def counted(pod: Pod, gres: Mapping[str, int]) -> Pod:
