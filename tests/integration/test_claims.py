@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,10 @@ from tests.commands import sowing
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 
 DRIVER = "gpu.example.com"
+RESOURCE = "example.com/accelerator"
+"""By which Kubernetes 1.36 lets pods ask for the class's devices, and by the name of the class."""
+CLASS_AS_RESOURCE = f"deviceclass.resource.kubernetes.io/{DRIVER}"
+OTHERS = 200
 API = "/apis/resource.k8s.io/v1"
 PATIENCE_S = 60.0
 OPTIONS = Options(
@@ -86,7 +91,8 @@ def pod(name: str, **claim: str) -> dict[str, Any]:
 
 def device_class() -> dict[str, Any]:
     selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
-    return {"metadata": {"name": DRIVER}, "spec": {"selectors": [selector]}}
+    spec = {"selectors": [selector], "extendedResourceName": RESOURCE}
+    return {"metadata": {"name": DRIVER}, "spec": spec}
 
 
 @pytest.fixture(scope="module")
@@ -155,16 +161,61 @@ def test_what_slurm_cannot_honour_is_told_on_the_pod(devices: Devices) -> None:
     )
 
 
-def test_nobody_else_s_pod_gets_a_device_of_a_node_of_slurm(
-    devices: Devices, with_devices: Sandbox
+@pytest.mark.parametrize("form", ["claim", CLASS_AS_RESOURCE, RESOURCE])
+def test_nobody_else_s_pod_that_could_get_devices_of_slurm_s_nodes_is_made(
+    with_devices: Sandbox, form: str
 ) -> None:
     with fresh_namespace(with_devices, labels={}) as namespace:
-        elsewhere = Devices(with_devices, namespace)
-        elsewhere.claim("mine")
-        body = pod("intruder", resourceClaimName="mine")
+        body = claiming("intruder", form)
         body["spec"]["tolerations"] = [{"operator": "Exists"}]
         with pytest.raises(ApiError, match="devices that are Slurm's"):
             with_devices.admin.create(f"/api/v1/namespaces/{namespace}/pods", body)
+
+
+def test_claims_of_others_at_the_same_instant_get_no_device_of_slurm_s_nodes(
+    devices: Devices, with_devices: Sandbox
+) -> None:
+    """kube-scheduler's allocator has looked at each of them, and Slurm has given all devices."""
+    devices.claim("two", kind="resourceclaimtemplates", count=2)
+    ours = [f"ours-{number}" for number in range(4)]
+    with fresh_namespace(with_devices, labels={}) as namespace:
+        Devices(with_devices, namespace).claim("mine", kind="resourceclaimtemplates")
+        path = f"/api/v1/namespaces/{namespace}/pods"
+        forms = ("claim", CLASS_AS_RESOURCE, RESOURCE)
+        others = [claiming(f"other-{n}", forms[n % len(forms)]) for n in range(OTHERS)]
+        with ThreadPoolExecutor(8) as pool:
+            made = [pool.submit(with_devices.admin.create, path, body) for body in others]
+            for name in ours:
+                devices.pod(name, resourceClaimTemplateName="two")
+            for each in made:
+                each.result()
+
+        def were_looked_at() -> bool:
+            found = with_devices.admin.get(path)["items"]
+            return OTHERS == sum(
+                any(each["reason"] == "Unschedulable" for each in pod["status"]["conditions"])
+                for pod in found
+                if "conditions" in pod["status"]
+            )
+
+        for name in ours:
+            devices.given(name)
+        wait_until(were_looked_at, PATIENCE_S, sandbox=with_devices)
+        everywhere = with_devices.admin.get(f"{API}/resourceclaims")["items"]
+
+    given = [each for each in everywhere if "allocation" in each.get("status", {})]
+    owners = [claim["status"]["reservedFor"][0]["name"] for claim in given]
+    assert sorted(owners) == ours
+    results = [each["status"]["allocation"]["devices"]["results"] for each in given]
+    assert 8 == len({(one["pool"], one["device"]) for found in results for one in found})
+
+
+def claiming(name: str, form: str) -> dict[str, Any]:
+    """A pod that asks for a device: by a claim from template `mine`, or as a resource of that name."""
+    if form == "claim":
+        return pod(name, resourceClaimTemplateName="mine")
+    container = {"name": "c", "image": "busybox", "resources": {"limits": {form: "1"}}}
+    return {"metadata": {"name": name}, "spec": {"containers": [container]}}
 
 
 def test_the_doctor_warns_of_a_profile_whose_class_is_gone(with_devices: Sandbox) -> None:

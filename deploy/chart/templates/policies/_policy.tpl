@@ -4,7 +4,7 @@ name: {{ include "slurm-bridge.name" .root }}-{{ .policy }}
 labels: {{- include "slurm-bridge.labels" (dict "root" .root "component" "policies") | nindent 2 }}
 {{- end }}
 
-{{/* A policy's binding: (dict "root" $ "policy" "keys" "actions" (list "Deny") "namespaceSelector" yaml-or-nothing "objectSelector" yaml-or-nothing); "kind" "Mutating": without actions; "binding": its name, if there are several */}}
+{{/* A policy's binding: (dict "root" $ "policy" "keys" "actions" (list "Deny") "namespaceSelector" yaml-or-nothing "objectSelector" yaml-or-nothing "paramRef" yaml-or-nothing); "kind" "Mutating": without actions; "binding": its name, if there are several */}}
 {{- define "slurm-bridge.policyBinding" -}}
 apiVersion: admissionregistration.k8s.io/v1
 kind: {{ .kind | default "Validating" }}AdmissionPolicyBinding
@@ -13,6 +13,9 @@ spec:
   policyName: {{ include "slurm-bridge.name" .root }}-{{ .policy }}
   {{- with .actions }}
   validationActions: {{ . | toJson }}
+  {{- end }}
+  {{- with .paramRef }}
+  paramRef: {{- . | nindent 4 }}
   {{- end }}
   {{- if or .namespaceSelector .objectSelector }}
   matchResources:
