@@ -1,5 +1,7 @@
 """SlurmJobs whose output can be read, for the tests of companions."""
 
+from typing import Any
+
 import msgspec
 
 from jobs.companions.due import Account
@@ -24,7 +26,7 @@ def job(phase: JobPhase = "Running", *, asks: bool = True, **status: object) -> 
     return slurm_job(status=told, output=OUTPUT if asks else None)
 
 
-def collecting_job(*sources: str, **status: object) -> SlurmJobObject:
+def collecting_job(*sources: str, **status: Any) -> SlurmJobObject:
     """One whose job has ended, and whose results are to be copied to `models`."""
     found = job(
         "Running",
