@@ -5,7 +5,7 @@ a service account of their own (`slurm_jobs.companion_account`), by which webhoo
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final
 
@@ -57,8 +57,8 @@ class LogCompanions:
 
     async def run(self, stop: asyncio.Event) -> None:
         """See to companions until told to stop."""
-        self._objects.subscribe(self._waking(lambda job: WorkloadKey(job.metadata.uid)))
-        self._watch.pods.subscribe(self._waking(lambda found: found.key))
+        self._objects.subscribe(self._job_changed)
+        self._watch.pods.subscribe(self._pod_changed)
         await worker.run(
             self._queue,
             self.reconcile,
@@ -135,11 +135,15 @@ class LogCompanions:
         except (errors.NotFound, errors.Conflict):
             return
 
-    def _waking(self, key_of: Callable[..., WorkloadKey]) -> Callable[..., None]:
-        def changed(old: object, new: object) -> None:
-            self._queue.add(key_of(new or old))
+    def _job_changed(self, old: SlurmJobObject | None, new: SlurmJobObject | None) -> None:
+        found = new or old
+        if found is not None and found.spec.output is not None:  # nearly none has one
+            self._queue.add(WorkloadKey(found.metadata.uid))
 
-        return changed
+    def _pod_changed(self, old: CompanionPod | None, new: CompanionPod | None) -> None:
+        found = new or old
+        if found is not None and found.is_for == pod.LOG:
+            self._queue.add(found.key)
 
 
 def account_of(job: SlurmJobObject, jobs: Iterable[BatchJob]) -> Account | None:
