@@ -1,7 +1,7 @@
 """Put the controller of SlurmJobs together for one process, and for one term of leadership."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from functools import partial
 
@@ -24,14 +24,16 @@ from jobs.controller.actuator import JobActuator
 from jobs.controller.archive import Archives
 from jobs.controller.batch_jobs import BatchJobs
 from jobs.controller.caches import JobCaches
-from jobs.controller.companions import CompanionWatch, LogCompanions
+from jobs.controller.companions.collectors import ResultCollectors
+from jobs.controller.companions.logs import LogCompanions
+from jobs.controller.companions.pods import CompanionWatch
 from jobs.controller.inventory import NodeInventory
 from jobs.controller.loop import SlurmJobLoop
 from jobs.controller.preparing import Preparer
 from jobs.controller.remembering import Remembered
 from jobs.controller.submitting import BatchSubmitter
 from jobs.controller.telling import JobEvents
-from jobs.lifecycle.situation import JobPolicy
+from jobs.lifecycle.situation import Collected, Collection, JobPolicy
 from jobs.objects import slurmjob
 from jobs.objects.slurmjob import JobResource, SlurmJobObject
 from jobs.sylabs.job import KINDS, SylabsResource
@@ -118,6 +120,20 @@ class SlurmJobs:
             metrics=program.metrics.slurm_jobs,
         )
         events = JobEvents(program.kube, by=program.reporter, clock=program.clock)
+        parts: list[LogCompanions | ResultCollectors] = []
+        collection: Callable[[SlurmJobObject], Collection] = _not_served
+        if self._companions is not None:
+            printers = LogCompanions(
+                program, self._companions, objects=self._objects, batch_jobs=batch_jobs
+            )
+            collectors = ResultCollectors(
+                program,
+                self._companions,
+                objects=self._objects,
+                batch_jobs=batch_jobs,
+                told=queue,
+            )
+            parts, collection = [printers, collectors], collectors.collection
         loop = SlurmJobLoop(
             kube=program.kube,
             slurm=program.slurm,
@@ -137,17 +153,15 @@ class SlurmJobs:
                 metrics=program.metrics.slurm_jobs,
             ),
             events=events,
+            collection=collection,
             policy=JobPolicy(poll_interval=timedelta(seconds=poll_s)),
             metrics=program.metrics,
             set_aside=program.set_aside,
         )
         async with asyncio.TaskGroup() as group:
             group.create_task(loop.run(stop, workers=_WORKERS))
-            if self._companions is not None:
-                companions = LogCompanions(
-                    program, self._companions, objects=self._objects, batch_jobs=batch_jobs
-                )
-                group.create_task(companions.run(stop))
+            for part in parts:
+                group.create_task(part.run(stop))
 
     def _preparer(self) -> Preparer:
         program = self._program
@@ -169,10 +183,16 @@ class SlurmJobs:
             slurm_user=partial(slurm_user.get, ""),
             now=lambda: program.clock.now().astimezone(time_zone),
             resolve=lambda job: dependencies.resolve(job, self._named),
+            has_collectors=self._companions is not None,
         )
 
     def _named(self, namespace: str, name: str) -> SlurmJobObject | None:
         return next(iter(self._by_name.get(f"{namespace}/{name}")), None)
+
+
+def _not_served(_job: SlurmJobObject) -> Collection:
+    text = "slurm-bridge has no image for it any more (slurm_jobs.companion_image)"
+    return Collection(state=Collected.GIVEN_UP, text=text)
 
 
 def _resources(sylabs: SylabsSection) -> Iterator[JobResource]:

@@ -1,6 +1,7 @@
 """The reconcile loop over SlurmJobs: gather, decide, act."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -29,7 +30,8 @@ from jobs.controller.caches import JobCaches
 from jobs.controller.submitting import BatchSubmitter
 from jobs.controller.telling import JobEvents
 from jobs.lifecycle import table
-from jobs.lifecycle.situation import JobFacts, JobPolicy
+from jobs.lifecycle.situation import Collection, JobFacts, JobPolicy
+from jobs.lifecycle.table import JobRow
 from jobs.objects.slurmjob import JobResource, SlurmJobObject
 
 _log = structlog.get_logger(__name__)
@@ -53,10 +55,12 @@ class SlurmJobLoop:
         submitter: BatchSubmitter,
         actuator: JobActuator,
         events: JobEvents,
+        collection: Callable[[SlurmJobObject], Collection],
         policy: JobPolicy,
         metrics: Metrics,
         set_aside: Oddities,
     ) -> None:
+        """collection: returns how the copying of a SlurmJob's results stands."""
         self._kube = kube
         self._slurm = slurm
         self._objects = objects
@@ -66,6 +70,7 @@ class SlurmJobLoop:
         self._submitter = submitter
         self._actuator = actuator
         self._events = events
+        self._collection = collection
         self._policy = policy
         self._metrics = metrics
         self._set_aside = set_aside
@@ -127,6 +132,8 @@ class SlurmJobLoop:
             facts = replace(facts, archive=self._archives.finding(job, mark))
         else:
             self._archives.forget(key)
+        if table.row_of(job) is JobRow.COLLECTING:
+            facts = replace(facts, collection=self._collection(job))
         place = table.position(facts, self._policy)
         since = self._dwell.since(key, (place.row, place.column), now)
         return replace(facts, since=since)

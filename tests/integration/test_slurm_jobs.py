@@ -186,6 +186,56 @@ def test_a_companion_reads_as_the_jobs_user_and_is_told_of_the_end(namespace: Na
     assert "finalizers" not in made["metadata"]
 
 
+def test_it_succeeds_when_its_results_are_copied_and_a_try_that_failed_is_repeated(
+    namespace: Namespace,
+) -> None:
+    """The kubelet is played here; tests/realnodes/test_job_logs.py has a real one copy."""
+    shared = namespace.sandbox.instance.shared
+    namespace.create(
+        "kept",
+        "true",
+        options={"chdir": f"{shared}/{USER}"},
+        output={"claimName": "scratch", "clusterPath": str(shared)},
+        results=[{"from": "model.bin", "to": {"claimName": "models"}}],
+    )
+    pods = f"/api/v1/namespaces/{namespace.name}/pods"
+
+    def await_end_of(name: str, code: int, said: str) -> None:
+        terminated = {"exitCode": code, "message": said, "finishedAt": "2026-01-01T00:00:00Z"}
+        container = {"name": "collect", "state": {"terminated": terminated}}
+        played = {"phase": "Failed" if code else "Succeeded", "containerStatuses": [container]}
+
+        def is_there() -> bool:
+            found = namespace.sandbox.admin.get(pods)["items"]
+            return name in {each["metadata"]["name"] for each in found}
+
+        wait_until(is_there, PATIENCE_S, sandbox=namespace.sandbox)
+        namespace.sandbox.admin.patch(f"{pods}/{name}/status", {"status": played})
+
+    await_end_of("kept-collect-1", 75, "no space left")
+    wait_until(
+        lambda: "no space left" in namespace.status("kept")["message"],
+        PATIENCE_S,
+        sandbox=namespace.sandbox,
+    )
+    assert ("Running", "Collecting") == (
+        namespace.status("kept")["phase"],
+        namespace.status("kept")["reason"],
+    )
+    await_end_of("kept-collect-2", 0, "1 files")
+    done = namespace.await_phase("kept", "Succeeded", "Failed")
+
+    assert ("Succeeded", 0, "Collected") == (
+        done["phase"],
+        done["exitCode"],
+        done["results"]["phase"],
+    )
+    assert "True" == conditions(done)["ResultsCollected"][0]
+    made = namespace.sandbox.admin.get(f"{pods}/kept-collect-2")
+    assert BATCH_USER.uid == made["spec"]["securityContext"]["runAsUser"]
+    assert f"/volume/{USER}/model.bin" in made["spec"]["containers"][0]["command"][-1]
+
+
 def test_deleting_cancels_and_suspending_begins_again(namespace: Namespace) -> None:
     name = f"long-{namespace.name}"
     namespace.create(name, "sleep 300")
