@@ -215,6 +215,22 @@ def test_devices_of_a_placeholder_that_is_over_go_back_at_once(there: Situation)
     assert {} == found.api.of("ResourceClaim")["one"]["status"]
 
 
+def test_a_claim_costs_two_writes() -> None:
+    """Its finalizer, and then allocation and reservation together."""
+    its = "PATCH /apis/resource.k8s.io/v1/namespaces/team-a/resourceclaims/one"
+    plain = Situation(
+        "a pod without claims gets its node",
+        lambda: outset([asking(pod("one", GATED), 1)], [running(memory_mib=1024)]),
+    )
+    claims = next(each for each in SITUATIONS if each.name.endswith("devices it claims"))
+    without, with_claim = Trouble(), Trouble()
+
+    lived_through(plain, without)
+    lived_through(claims, with_claim)
+
+    assert [its, f"{its}/status", *without.writes] == with_claim.writes
+
+
 @pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name)
 @pytest.mark.parametrize("there", SITUATIONS, ids=lambda there: there.name)
 def test_after_a_write_that_went_wrong_all_is_as_if_it_had_not(
