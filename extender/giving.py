@@ -139,12 +139,11 @@ class Devices:
     ) -> tuple[Sequence[Gift], Mapping[str, DeviceClass]]:
         if nameless := [each.entry for each in pod.resource_claims if not each.claim]:
             raise CannotGive(f"Kubernetes has not made the claim for {nameless[0]} yet")
-        read, slurm_node, given = await asyncio.gather(
+        (read, classes), slurm_node, given = await asyncio.gather(
             self._read(pod),
             nodes.node(self._slurm, action.slurm_node),
             devices.given(self._slurm, action.sluid or action.job_id, action.slurm_node),
         )
-        classes = await self._classes(read)
         hand = [
             ClaimInHand(index=index, entry=entry, spec=claim.spec)
             for index, (entry, claim) in enumerate(zip(pod.resource_claims, read, strict=True))
@@ -196,13 +195,14 @@ class Devices:
         elif old is not None:
             self._reserved.release(old.uid)
 
-    async def _read(self, pod: Pod) -> Sequence[ResourceClaim]:
+    async def _read(self, pod: Pod) -> tuple[Sequence[ResourceClaim], Mapping[str, DeviceClass]]:
         try:
-            return await asyncio.gather(
+            read = await asyncio.gather(
                 *(self._claims.get(pod.namespace, each.claim) for each in pod.resource_claims)
             )
         except errors.NotFound as error:
             raise CannotGive(f"a claim of the pod is gone: {error.message}") from error
+        return read, await self._classes(read)
 
     async def _classes(self, read: Sequence[ResourceClaim]) -> Mapping[str, DeviceClass]:
         names = {request.device_class for each in read for request in each.spec.requests}
