@@ -150,15 +150,19 @@ def test_what_slurm_cannot_honour_is_told_on_the_pod(devices: Devices) -> None:
     by_name = {"cel": {"expression": "device.attributes['gpu.example.com'].index == 3"}}
     devices.claim("third-one", selectors=[by_name])
     devices.pod("picky", resourceClaimName="third-one")
+    path = f"/api/v1/namespaces/{devices.namespace}/pods"
+    devices.sandbox.admin.create(path, claiming("by-resource", RESOURCE))
 
-    def told() -> str:
-        conditions = devices.get("picky")["status"].get("conditions", [])
+    def told(name: str) -> str:
+        conditions = devices.get(name)["status"].get("conditions", [])
         found = [each for each in conditions if each["type"] == names.ALLOCATED_CONDITION]
         return found[0]["message"] if found else ""
 
-    wait_until(
-        lambda: "selectors: cannot be honoured" in told(), PATIENCE_S, sandbox=devices.sandbox
-    )
+    for name, words in (
+        ("picky", "selectors: cannot be honoured"),
+        ("by-resource", f"none of the 2 nodes that suit the pod has 1 {RESOURCE}"),
+    ):
+        wait_until(lambda n=name, w=words: w in told(n), PATIENCE_S, sandbox=devices.sandbox)  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("form", ["claim", CLASS_AS_RESOURCE, RESOURCE])

@@ -181,27 +181,3 @@ def test_claims_outlive_restarts_of_kubelet_and_driver(
     real_devices.run("scancel", pods.job_of("lasting"))
     pods.ends("lasting")
     wait_until(lambda: claimants.holds("beside"), ENDS_S, sandbox=real_devices)
-
-
-@pytest.mark.real_all
-def test_a_pod_whose_driver_is_away_starts_when_it_is_back(
-    real_devices: Sandbox, claimants: Claimants
-) -> None:
-    """The kubelet lets a driver be away for half a minute before the node has no devices."""
-    pods = claimants.pods
-    real_devices.hold_daemon(NODE, "dra-test-driver", held=True)
-    try:
-        claimants.create("early", "exec sleep 600", count=1)
-        wait_until(lambda: claimants.holds("early"), STARTS_S, sandbox=real_devices)
-
-        def is_refused() -> bool:
-            path = f"/apis/events.k8s.io/v1/namespaces/{pods.namespace}/events"
-            found = real_devices.admin.get(path)["items"]
-            return any(each["reason"] == "FailedPrepareDynamicResources" for each in found)
-
-        wait_until(is_refused, STARTS_S, sandbox=real_devices)
-    finally:
-        real_devices.hold_daemon(NODE, "dra-test-driver", held=False)
-
-    pods.runs("early")
-    assert claimants.inside("early") == claimants.in_slurm("early")
