@@ -1,0 +1,323 @@
+"""The loop over NodeSets on recording peers: what is done, in which order, and what is never done."""
+
+from typing import Any
+
+import pytest
+
+from tests.cluster.nodesets.peers import Operator, names_of, node_set
+from tests.make.slurm import Job
+from tests.make.slurm_nodes import Node
+from tests.make.trouble import Fault, Trouble
+from tests.virtual_time import VirtualClock, run
+
+SETTLED_S = 40.0
+
+
+def job(number: int, nodes: str) -> Job:
+    return Job(id=number, comment="", state="RUNNING", nodes=nodes)
+
+
+def test_workers_are_created_and_told() -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.put(node_set(replicas=3))
+        await operator.lead(for_s=SETTLED_S)
+
+        assert ["gpu-0", "gpu-1", "gpu-2"] == names_of(operator.api.pods)
+        told = operator.api.status("gpu")
+        counts = ("replicas", "readyReplicas", "availableReplicas", "desired", "slurmIdle")
+        assert [3] * 5 == [told[each] for each in counts]
+        assert "True" == operator.api.condition("gpu", "Ready")["status"]
+        assert "True" == operator.api.condition("gpu", "SlurmKnown")["status"]
+        assert "app.kubernetes.io/instance=gpu,app.kubernetes.io/name=slurmd" == told["selector"]
+
+        before = len(operator.trouble.writes)
+        await operator.lead(for_s=SETTLED_S)  # another leader finds nothing to do
+        assert [] == operator.trouble.writes[before:]
+
+    run(main)
+
+
+def test_of_too_many_the_idle_go_first_and_the_busy_one_stays_until_its_job_has_ended() -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.put(node_set(replicas=5))
+        await operator.lead(for_s=SETTLED_S)
+        operator.slurm.jobs[1] = job(1, "gpu-[1,4]")
+        operator.slurm.jobs[2] = job(2, "gpu-2")
+        operator.api.change("NodeSet", "gpu", spec={"replicas": 2})
+        await operator.lead(for_s=SETTLED_S)
+
+        # Three have jobs: two that are wanted, and the one with the highest number, which is drained.
+        assert ["gpu-1", "gpu-2", "gpu-4"] == names_of(operator.api.pods)
+        drained = operator.slurm.nodes.by_name["gpu-4"]
+        assert "DRAIN" in drained.states
+        assert "slurm-operator: scaled in" == drained.reason
+        said = operator.api.condition("gpu", "Ready")
+        assert "ScalingIn" == said["reason"]
+        assert "gpu-4 goes (scaled in) when its jobs have ended" in said["message"]
+
+        del operator.slurm.jobs[1]
+        await operator.lead(for_s=SETTLED_S)
+        assert ["gpu-1", "gpu-2"] == names_of(operator.api.pods)
+        assert "True" == operator.api.condition("gpu", "Ready")["status"]
+        assert 2 == operator.api.status("gpu")["replicas"]
+
+    run(main)
+
+
+def test_while_slurm_is_away_nobody_goes() -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.put(node_set(replicas=3))
+        await operator.lead(for_s=SETTLED_S)
+        operator.slurm.is_away = True
+        operator.api.change("NodeSet", "gpu", spec={"replicas": 1})
+        before = len(operator.trouble.writes)
+        await operator.lead(for_s=600)
+
+        assert ["gpu-0", "gpu-1", "gpu-2"] == names_of(operator.api.pods)
+        said = operator.api.condition("gpu", "SlurmKnown")
+        assert ("Unknown", "NotRead") == (said["status"], said["reason"])
+        assert "connection refused" in said["message"]
+        assert all(each.endswith("/status") for each in operator.trouble.writes[before:])
+        assert len(operator.trouble.writes) - before <= 3, "it tells the same again and again"
+
+        operator.slurm.is_away = False
+        await operator.lead(for_s=SETTLED_S)
+        assert ["gpu-0"] == names_of(operator.api.pods)
+
+    run(main)
+
+
+def test_a_job_whose_node_cannot_be_read_holds_all() -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.put(node_set(replicas=2))
+        await operator.lead(for_s=SETTLED_S)
+        operator.slurm.jobs[1] = job(1, "gpu-[0-")
+        operator.api.change("NodeSet", "gpu", spec={"replicas": 0})
+        await operator.lead(for_s=SETTLED_S)
+
+        assert ["gpu-0", "gpu-1"] == names_of(operator.api.pods)
+        assert "job 1" in operator.api.condition("gpu", "SlurmKnown")["message"]
+
+    run(main)
+
+
+def test_what_never_started_goes_without_slurm() -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.slurm.is_away = True
+        operator.api.put(node_set(replicas=3))
+        await operator.lead(for_s=SETTLED_S, kubelet=False)
+        operator.api.change("NodeSet", "gpu", spec={"replicas": 1})
+        await operator.lead(for_s=SETTLED_S, kubelet=False)
+        assert ["gpu-0"] == names_of(operator.api.pods)
+
+    run(main)
+
+
+def test_another_controllers_workers_are_not_judged_by_our_slurm() -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.put(node_set(replicas=2, controllerRef={"name": "other"}))
+        await operator.lead(for_s=SETTLED_S)
+        operator.api.change("NodeSet", "gpu", spec={"replicas": 0})
+        await operator.lead(for_s=SETTLED_S)
+
+        assert ["gpu-0", "gpu-1"] == names_of(operator.api.pods)
+        assert not any("slurm" in each for each in operator.trouble.writes if "/node/" in each)
+        assert "slurm/site only" in operator.api.condition("gpu", "SlurmKnown")["message"]
+
+    run(main)
+
+
+def test_a_cordoned_kubernetes_node_is_drained_and_comes_back() -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.put(node_set(replicas=1))
+        await operator.lead(for_s=SETTLED_S)
+        machine = {
+            "kind": "Node",
+            "metadata": {
+                "name": "machine-gpu-0",
+                "uid": "n",
+                "creationTimestamp": "2026-01-01T00:00:00Z",
+                "annotations": {
+                    "nodeset.slinky.slurm.net/node-cordon-reason": "new  'disk'\n" * 99
+                },
+            },
+            "spec": {"unschedulable": True},
+        }
+        operator.api.create(machine)
+        await operator.lead(for_s=SETTLED_S)
+        node = operator.slurm.nodes.by_name["gpu-0"]
+        assert node.reason.startswith("slurm-operator: new disk new disk")
+        assert "DRAIN" in node.states
+
+        before = len(operator.trouble.writes)
+        await operator.lead(for_s=SETTLED_S)
+        assert [] == operator.trouble.writes[before:], "it drains again what is drained"
+
+        operator.api.change("Node", "machine-gpu-0", spec={"unschedulable": False})
+        await operator.lead(for_s=SETTLED_S)
+        assert "DRAIN" not in operator.slurm.nodes.by_name["gpu-0"].states
+        assert ["gpu-0"] == names_of(operator.api.pods)
+
+    run(main)
+
+
+def test_a_deleted_nodeset_goes_when_its_workers_jobs_have_ended() -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.put(node_set(replicas=2))
+        await operator.lead(for_s=SETTLED_S)
+        operator.slurm.jobs[1] = job(1, "gpu-1")
+        operator.api.change(
+            "NodeSet",
+            "gpu",
+            metadata={
+                **operator.api.of("NodeSet")["gpu"]["metadata"],
+                "deletionTimestamp": "2026-01-01T00:00:00Z",
+            },
+        )
+        await operator.lead(for_s=SETTLED_S)
+        assert ["gpu-1"] == names_of(operator.api.pods)
+        assert "slurm-operator: its NodeSet is deleted" == (
+            operator.slurm.nodes.by_name["gpu-1"].reason
+        )
+        del operator.slurm.jobs[1]
+        await operator.lead(for_s=SETTLED_S)
+        assert {} == operator.api.pods
+        assert {} == operator.api.of("NodeSet")
+
+    run(main)
+
+
+def test_a_nodeset_that_cannot_be_served_costs_only_itself() -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        odd = node_set("odd", replicas=2)
+        odd["spec"]["replicas"] = -1
+        operator.api.put(odd)
+        operator.api.put(node_set("daemons", replicas=2, scalingMode="DaemonSet"))
+        operator.api.put(node_set("bare", replicas=2, slurmd={}))
+        named = {"spec": {"hostname": "gpu-"}}
+        later = node_set("namesake", replicas=2, template=named)
+        later["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z"
+        operator.api.put(later)
+        operator.api.put(node_set(replicas=2))
+        await operator.lead(for_s=SETTLED_S)
+
+        assert ["gpu-0", "gpu-1"] == names_of(operator.api.pods)
+        said = {
+            name: operator.api.condition(name, "Accepted")
+            for name in ("odd", "daemons", "bare", "namesake", "gpu")
+        }
+        assert "True" == said.pop("gpu")["status"]
+        assert {"False"} == {each["status"] for each in said.values()}
+        assert "replicas" in said["odd"]["message"]
+        assert "NotServed" == said["daemons"]["reason"]
+        assert "spec.slurmd.image: expected an image" == said["bare"]["message"]
+        assert "NodeSet gpu" in said["namesake"]["message"]
+
+        before = len(operator.trouble.writes)
+        await operator.lead(for_s=SETTLED_S)
+        assert [] == operator.trouble.writes[before:]
+
+    run(main)
+
+
+def test_somebody_elses_pod_of_that_name_is_named_and_left_alone() -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.create(
+            {
+                "kind": "Pod",
+                "metadata": {"name": "gpu-0", "namespace": "slurm", "uid": "p"},
+                "status": {},
+            }
+        )
+        operator.api.put(node_set(replicas=1))
+        await operator.lead(for_s=SETTLED_S)
+
+        assert "p" == operator.api.pods["gpu-0"]["metadata"]["uid"]
+        assert "pod slurm/gpu-0 is there" in operator.api.condition("gpu", "Ready")["message"]
+
+    run(main)
+
+
+def test_somebody_elses_drain_stays() -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.slurm.nodes.by_name["gpu-0"] = Node(
+            name="gpu-0", states={"IDLE", "DRAIN"}, reason="broken fan"
+        )
+        operator.api.put(node_set(replicas=1))
+        await operator.lead(for_s=SETTLED_S)
+        assert "broken fan" == operator.slurm.nodes.by_name["gpu-0"].reason
+        assert 1 == operator.api.status("gpu")["slurmDrain"]
+
+    run(main)
+
+
+@pytest.mark.parametrize("fault", Fault)
+@pytest.mark.parametrize("at", range(1, 19))
+def test_whatever_write_fails_it_comes_out_the_same_and_no_job_is_lost(
+    fault: Fault, at: int
+) -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock, Trouble(fault, at=at))
+        operator.api.put(node_set(replicas=3))
+        await operator.lead(for_s=SETTLED_S)
+        operator.slurm.jobs[1] = job(1, "gpu-0")
+        operator.api.change("NodeSet", "gpu", spec={"replicas": 1})
+        await operator.lead(for_s=2 * SETTLED_S)
+
+        assert ["gpu-0"] == names_of(operator.api.pods)
+        assert "" == operator.slurm.nodes.by_name["gpu-0"].reason
+        assert "RUNNING" == operator.slurm.jobs[1].state
+        assert "True" == operator.api.condition("gpu", "Ready")["status"]
+        assert 1 == operator.api.status("gpu")["replicas"]
+
+    run(main)
+
+
+class _Death(BaseException):
+    """The process is no more."""
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+@pytest.mark.parametrize("at", range(1, 19))
+def test_a_leader_may_die_at_any_write(at: int, *, is_done: bool) -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.put(node_set(replicas=3))
+        write, count = operator.trouble.write, 0
+
+        def dying(*args: Any, **kwargs: Any) -> Any:
+            nonlocal count
+            count += 1
+            if count != at:
+                return write(*args, **kwargs)
+            if is_done:
+                write(*args, **kwargs)
+            raise _Death
+
+        operator.trouble.write = dying  # type: ignore[method-assign]  # the first leader's end
+        for replicas in (3, 1):
+            operator.api.change("NodeSet", "gpu", spec={"replicas": replicas})
+            try:
+                await operator.lead(for_s=SETTLED_S)
+            except* _Death:
+                pass
+            await operator.lead(for_s=SETTLED_S)
+            operator.slurm.jobs[1] = job(1, "gpu-0")
+        assert ["gpu-0"] == names_of(operator.api.pods)
+        assert "RUNNING" == operator.slurm.jobs[1].state
+        assert "" == operator.slurm.nodes.by_name["gpu-0"].reason
+        assert 1 == operator.api.status("gpu")["replicas"]
+        assert count >= 18, "there are writes at which it did not die"
+
+    run(main)
