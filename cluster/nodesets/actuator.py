@@ -47,6 +47,8 @@ class Acted:
     """What became of the actions."""
 
     failures: tuple[PeerError, ...] = ()
+    is_waiting: bool = False
+    """The watch has not shown all of what was written before."""
     refused: Refused | None = None
     """Why no pod can be made of the NodeSet as it is."""
 
@@ -76,29 +78,28 @@ class WorkerActuator:
         for some in _chunks(there, _AT_ONCE):
             failures += await _together(self._one(*each) for each in some)
         missing = [each for each, decision in decided if CreateWorker() in decision.actions]
-        refused, created = await self._create(node_set, missing, make)
-        return Acted(failures=(*failures, *created), refused=refused)
-
-    async def _create(
-        self, node_set: NodeSetObject, missing: Iterable[PlannedWorker], make: Template
-    ) -> tuple[Refused | None, list[PeerError]]:
-        """Create pods, ever more at a time: what fails for all of them is tried once, not a thousand times."""
-        bodies = []
+        bodies: list[tuple[str, Mapping[str, Any]]] = []
         for each in missing:
             made = make(each.ordinal)
             if isinstance(made, Refused):
-                return made, []
-            name = f"{node_set.metadata.namespace}/{made['metadata']['name']}"
-            if not self._recent.is_awaited(name, ""):
-                bodies.append((name, made))
+                return Acted(failures=tuple(failures), refused=made)
+            bodies.append((f"{node_set.metadata.namespace}/{made['metadata']['name']}", made))
+        new = [each for each in bodies if not self._recent.is_awaited(each[0], "")]
+        failures += await self._create(node_set, new)
+        return Acted(failures=tuple(failures), is_waiting=len(new) < len(bodies))
+
+    async def _create(
+        self, node_set: NodeSetObject, bodies: list[tuple[str, Mapping[str, Any]]]
+    ) -> list[PeerError]:
+        """Create pods, ever more at a time: what fails for all of them is tried once, not a thousand times."""
         at_once = 1
         while bodies:
             some, bodies = bodies[:at_once], bodies[at_once:]
             failures = await _together(self._create_one(node_set, *each) for each in some)
             if failures:
-                return None, failures
+                return failures
             at_once = min(at_once * 2, _AT_ONCE)
-        return None, []
+        return []
 
     async def _create_one(
         self, node_set: NodeSetObject, name: str, body: Mapping[str, Any]

@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
@@ -27,6 +27,7 @@ from cluster.nodesets import names, nodeset, planning, status
 from cluster.nodesets.actuator import Acted, Decided, WorkerActuator
 from cluster.nodesets.nodeset import WatchedNodeSet
 from cluster.nodesets.planning import NodeSetSituation
+from cluster.nodesets.recent_writes import PATIENCE_S
 from cluster.nodesets.slurm_view import Interest, WorkerView
 from cluster.nodesets.status import Refusal, StatusFacts
 from cluster.nodesets.worker_pods import WorkerPodObject
@@ -161,6 +162,8 @@ class NodeSetLoop:
         await self._tell(found, status.told(facts))
         _raise_first(acted)
         looks = [each.retry_after for _, each in decided if each.retry_after is not None]
+        if acted.is_waiting:
+            looks.append(timedelta(seconds=PATIENCE_S))
         if (due := status.due(facts)) is not None:
             looks.append(due)
         return min(looks, default=None)
@@ -253,8 +256,12 @@ class NodeSetLoop:
         def make(number: int) -> Mapping[str, Any] | Refused:
             if refusal is not None:
                 return Refused((Fault("spec", refusal.text),))
-            return self._templates(node_set, number)
+            body = self._templates(node_set, number)
+            if isinstance(body, Refused):
+                return body
+            return planning.stamped(node_set, number, body, digest=digest)
 
+        digest = template_digest(node_set)
         acted = await self._actuator.carry_out(node_set, decided, make)
         return replace(acted, refused=None) if refusal is not None else acted
 
@@ -278,7 +285,7 @@ class NodeSetLoop:
             states=self._view.states,
             trouble=trouble,
             refusal=refusal,
-            failures=tuple(dict.fromkeys(str(each) for each in acted.failures)),
+            failures=tuple(_to_be_told(situation, acted)),
             digest=template_digest(node_set),
             selector=names.selector(node_set.metadata.name),
             min_ready=timedelta(seconds=node_set.spec.min_ready_seconds),
@@ -350,6 +357,13 @@ def _prefixes_of(node_set: NodeSetObject) -> list[str]:
 
 def _cordon_of(node: KubeNodeFacts) -> tuple[bool, str | None]:
     return node.is_unschedulable, node.annotations.get(names.CORDON_REASON_ANNOTATION)
+
+
+def _to_be_told(situation: NodeSetSituation, acted: Acted) -> Iterator[str]:
+    """Yield what a person has to see to; what passes by itself is tried again and logged."""
+    yield from dict.fromkeys(str(each) for each in acted.failures if not each.transient)
+    for name in planning.strays(situation):
+        yield f"pod {name} is owned by it and has no number: delete it"
 
 
 def _raise_first(acted: Acted) -> None:

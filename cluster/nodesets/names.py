@@ -17,6 +17,11 @@ WORKER_SELECTOR: Final = "app.kubernetes.io/name=slurmd"
 """Selects the pods of all workers."""
 
 
+def labels(node_set: str) -> dict[str, str]:
+    """Return the labels by which the pods of a NodeSet are selected."""
+    return {"app.kubernetes.io/instance": node_set, "app.kubernetes.io/name": "slurmd"}
+
+
 def selector(node_set: str) -> str:
     """Return what selects the pods of one NodeSet in its namespace, as its scale sub-resource shows it."""
-    return f"app.kubernetes.io/instance={node_set},{WORKER_SELECTOR}"
+    return ",".join(f"{key}={value}" for key, value in labels(node_set).items())

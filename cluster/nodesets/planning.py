@@ -2,17 +2,18 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from bridge.domain import numbers
 from cluster.nodesets import names
 from cluster.nodesets.worker_pods import WorkerPodObject
 from cluster.objects.nodeset import NodeSetObject
+from cluster.objects.parts import API_VERSION
 from cluster.workers import choosing
 from cluster.workers.choosing import SCALED_IN, LeavingWorker
-from cluster.workers.situation import SeenWorker, WorkerFacts
+from cluster.workers.situation import SeenWorker, WorkerFacts, WorkerPod
 
 DELETED: Final = "its NodeSet is deleted"
 _LONGEST_REASON: Final = 200
@@ -93,6 +94,33 @@ def numbered(node_set: NodeSetObject, number: int) -> str:
     return str(number).zfill(node_set.spec.ordinal_padding)
 
 
+def stamped(
+    node_set: NodeSetObject, number: int, body: Mapping[str, Any], *, digest: str
+) -> dict[str, Any]:
+    """Return a worker's pod with what makes it this NodeSet's worker, whatever its template says."""
+    meta = node_set.metadata
+    given = body.get("metadata") or {}
+    labels = {**(given.get("labels") or {}), **names.labels(meta.name), names.DIGEST_LABEL: digest}
+    if node_set.spec.workload_disruption_protection:
+        labels[names.PROTECTED_LABEL] = "true"
+    owner = {
+        "apiVersion": API_VERSION,
+        "kind": "NodeSet",
+        "name": meta.name,
+        "uid": meta.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    metadata = {
+        **given,
+        "name": f"{meta.name}-{numbered(node_set, number)}",
+        "namespace": meta.namespace,
+        "labels": labels,
+        "ownerReferences": [owner],
+    }
+    return {"apiVersion": "v1", "kind": "Pod", **body, "metadata": metadata}
+
+
 def strays(situation: NodeSetSituation) -> Iterable[str]:
     """Return the names of pods that it owns and that are not numbered; they are left alone."""
     return (pod.metadata.name for pod in situation.pods if ordinal(situation.node_set, pod) is None)
@@ -102,7 +130,7 @@ def _candidate(situation: NodeSetSituation, number: int, pod: WorkerPodObject) -
     return LeavingWorker(
         name=pod.metadata.name,
         ordinal=number,
-        pod=pod.facts,
+        pod=_facts(situation, pod),
         seen=situation.seen(pod.slurm_node),
         deletion_cost=_cost(pod),
         free_at=situation.free_at(pod.slurm_node),
@@ -121,12 +149,17 @@ def _kept_or_going(
         pod=pod,
         facts=WorkerFacts(
             name=pod.slurm_node,
-            pod=pod.facts,
+            pod=_facts(situation, pod),
             seen=situation.seen(pod.slurm_node),
             goes=goes,
             cordoned=_cordoned(situation, pod),
         ),
     )
+
+
+def _facts(situation: NodeSetSituation, pod: WorkerPodObject) -> WorkerPod:
+    wants_none = not situation.node_set.spec.workload_disruption_protection
+    return replace(pod.facts, is_protected=True) if wants_none else pod.facts
 
 
 def _missing(situation: NodeSetSituation, number: int) -> PlannedWorker:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-_PATIENCE_S: Final = 10.0
+PATIENCE_S: Final = 10.0
 """A watch that is later than this may have lost the event: look again."""
 
 
@@ -16,7 +16,7 @@ class RecentWrites:
 
     def wrote(self, name: str, version: str) -> None:
         """Remember a write to an object in this version; "" if there was none."""
-        self._by_name[name] = (version, self._monotonic() + _PATIENCE_S)
+        self._by_name[name] = (version, self._monotonic() + PATIENCE_S)
 
     def is_awaited(self, name: str, version: str) -> bool:
         """Check whether that very version was written to, and its successor is still to come."""

@@ -119,7 +119,9 @@ class WorkerView:
             self._readings.failed()
             self._take(None, None, trouble=str(error))
             return
-        by_name: dict[str, SlurmNodeFacts] = {each.name: each for each in listing.nodes}
+        by_name: Mapping[str, SlurmNodeFacts] = {each.name: each for each in listing.nodes}
+        if self._last is not None and listing is self._listing:
+            by_name = self._last.nodes
         trouble = occupancy.unreadable if occupancy else ""
         reading = WorkerReading(
             began_s=began_s,

@@ -14,11 +14,10 @@ import pytest
 from bridge.domain.ids import SlurmNode
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.nodes import SlurmNodeSpec
-from bridge.reconcile.program import opened
 from bridge.settings.schema import Settings
 from bridge.slurm import jobs, nodes
 from bridge.slurm.client import SlurmClient
-from cluster.nodesets.assembly import NodeSets
+from cluster.nodesets import program
 from cluster.objects.definitions import definitions
 from cluster.objects.nodeset import NodeSetObject
 from sandbox.api import Api, ApiError
@@ -67,20 +66,19 @@ def is_served(admin: Api, where: str) -> bool:
 
 @asynccontextmanager
 async def operator(kube: Sandbox, slurm: Sandbox, controller: str) -> AsyncIterator[None]:
-    """One process of slurm-operator, which leads."""
+    """The process, as the only candidate for the lease."""
+    namespace = controller.partition("/")[0]
     settings = Settings.model_validate(
         {
-            "kubernetes": {"kubeconfig": str(kube.kubeconfig)},
+            "kubernetes": {"kubeconfig": str(kube.kubeconfig), "namespace": namespace},
             "slurm": {"url": slurm.slurmrestd_url, "token_file": str(slurm.token_file)},
             "operator": {"controller": controller},
+            "health": {"listen": "127.0.0.1:0"},
         }
     )
     stop = asyncio.Event()
-    async with opened("operator", settings) as program, asyncio.TaskGroup() as group:
-        node_sets = NodeSets(program, worker_pod)
-        for each in node_sets.parts():
-            group.create_task(each.run(stop))
-        group.create_task(node_sets.control(stop))
+    async with asyncio.TaskGroup() as group:
+        group.create_task(program.run(settings, worker_pod, stop))
         try:
             yield
         finally:
@@ -88,29 +86,8 @@ async def operator(kube: Sandbox, slurm: Sandbox, controller: str) -> AsyncItera
 
 
 def worker_pod(of: NodeSetObject, number: int) -> Mapping[str, Any]:
-    return {
-        "metadata": {
-            "name": f"{of.metadata.name}-{number}",
-            "labels": {
-                "app.kubernetes.io/name": "slurmd",
-                "app.kubernetes.io/instance": of.metadata.name,
-                "nodeset.slinky.slurm.net/pod-protect": "true",
-            },
-            "ownerReferences": [
-                {
-                    "apiVersion": "slinky.slurm.net/v1beta1",
-                    "kind": "NodeSet",
-                    "name": of.metadata.name,
-                    "uid": of.metadata.uid,
-                    "controller": True,
-                }
-            ],
-        },
-        "spec": {
-            "hostname": f"{of.node_prefix}{number}",
-            "containers": [{"name": "slurmd", "image": "example.test/slurmd"}],
-        },
-    }
+    container = {"name": "slurmd", "image": "example.test/slurmd"}
+    return {"spec": {"hostname": f"{of.node_prefix}{number}", "containers": [container]}}
 
 
 @asynccontextmanager

@@ -3,7 +3,8 @@
 import asyncio
 import copy
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,8 +17,7 @@ from bridge.kube.decode import NODES
 from bridge.leading.workqueue import WorkQueue
 from bridge.process.metrics import Metrics
 from bridge.reconcile.set_aside import SetAside
-from bridge.slurm.errors import Unavailable
-from cluster.nodesets import names
+from bridge.slurm.errors import LostReply, Unavailable
 from cluster.nodesets.actuator import WorkerActuator
 from cluster.nodesets.loop import NodeSetLoop
 from cluster.nodesets.nodeset import NODE_SETS, WatchedNodeSet
@@ -51,19 +51,7 @@ def worker_pod(of: NodeSetObject, number: int) -> dict[str, Any] | Refused:
     """The least that makes a worker; one that cannot be made has a wrong image."""
     if "image" not in (of.spec.slurmd or {}):
         return Refused((Fault("spec.slurmd.image", "expected an image"),))
-    name = f"{of.metadata.name}-{number}"
-    owner = {"kind": "NodeSet", "name": of.metadata.name, "uid": of.metadata.uid}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": of.metadata.namespace,
-            "labels": {names.PROTECTED_LABEL: "true"},
-            "ownerReferences": [{"apiVersion": "v1", "controller": True, **owner}],
-        },
-        "spec": {"hostname": f"{of.node_prefix}{number}"},
-    }
+    return {"spec": {"hostname": f"{of.node_prefix}{number}"}}
 
 
 class Cluster(ApiServer):
@@ -132,6 +120,18 @@ class Workers(Slurm):
     """Lists jobs with their nodes; may be away."""
 
     is_away = False
+    late_s = 0.0
+    """So long after its reply was lost the next change of a node takes effect; 0: there is a reply."""
+
+    @override
+    def _change_node(self, operation: str, method: str, name: str, body: Any) -> None:
+        late_s, self.late_s = self.late_s, 0.0
+        change = partial(super()._change_node, operation, method, name, body)
+        if not late_s:
+            change()
+            return
+        asyncio.get_running_loop().call_later(late_s, change)
+        raise LostReply(operation, "no answer")
 
     def register(self, name: str) -> None:
         if name not in self.nodes.by_name:
@@ -165,8 +165,13 @@ class Operator:
                 cache.put_listed(cache.kind.read(msgspec.json.encode(found)))
         return made
 
-    async def lead(self, *, for_s: float, kubelet: bool = True) -> None:
-        """One term of leadership; pods start and end meanwhile."""
+    async def lead(
+        self, *, for_s: float, kubelet: bool = True, then: Mapping[float, Callable[[], None]] = {}
+    ) -> None:
+        """One term of leadership; pods start and end meanwhile.
+
+        then: what happens so many seconds after its beginning.
+        """
         node_sets, pods, kube_nodes = self.caches()
         queue: WorkQueue[str] = WorkQueue(rng=random.Random(1))  # noqa: S311  # jitter
         view = WorkerView(self.slurm, clock=self.clock, wake=queue.add)  # type: ignore[arg-type]  # all it calls
@@ -192,6 +197,8 @@ class Operator:
         )
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:
+            for at_s, do in then.items():
+                asyncio.get_running_loop().call_later(at_s, do)
             group.create_task(view.run(stop))
             group.create_task(loop.run(stop, workers=2))
             end_s = self.clock.monotonic() + for_s

@@ -1,10 +1,12 @@
 """The loop over NodeSets on recording peers: what is done, in which order, and what is never done."""
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from tests.cluster.nodesets.peers import Operator, names_of, node_set
+from tests.make import apiserver
 from tests.make.slurm import Job
 from tests.make.slurm_nodes import Node
 from tests.make.trouble import Fault, Trouble
@@ -24,8 +26,13 @@ def test_workers_are_created_and_told() -> None:
         await operator.lead(for_s=SETTLED_S)
 
         assert ["gpu-0", "gpu-1", "gpu-2"] == names_of(operator.api.pods)
+        assert {"true"} == {
+            pod["metadata"]["labels"]["nodeset.slinky.slurm.net/pod-protect"]
+            for pod in operator.api.pods.values()
+        }
         told = operator.api.status("gpu")
         counts = ("replicas", "readyReplicas", "availableReplicas", "desired", "slurmIdle")
+        assert 3 == told["updatedReplicas"]
         assert [3] * 5 == [told[each] for each in counts]
         assert "True" == operator.api.condition("gpu", "Ready")["status"]
         assert "True" == operator.api.condition("gpu", "SlurmKnown")["status"]
@@ -66,6 +73,68 @@ def test_of_too_many_the_idle_go_first_and_the_busy_one_stays_until_its_job_has_
     run(main)
 
 
+def test_who_has_jobs_is_read_before_anybody_is_chosen() -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.put(node_set(replicas=3))
+        operator.slurm.jobs[1] = job(1, "gpu-2")
+        scale_in = partial(operator.api.change, "NodeSet", "gpu", spec={"replicas": 1})
+        await operator.lead(for_s=2 * SETTLED_S, then={SETTLED_S: scale_in})
+
+        assert ["gpu-2"] == names_of(operator.api.pods)
+        assert "" == operator.slurm.nodes.by_name["gpu-2"].reason
+
+    run(main)
+
+
+def test_a_request_without_a_reply_may_still_take_effect() -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.put(node_set(replicas=2))
+        await operator.lead(for_s=SETTLED_S)
+        operator.slurm.jobs = {number: job(number, f"gpu-{number}") for number in (0, 1)}
+        operator.api.change("NodeSet", "gpu", spec={"replicas": 1})
+        there: list[list[str]] = []
+
+        def keep_it() -> None:
+            assert "DRAIN" in operator.slurm.nodes.by_name["gpu-1"].states
+            operator.slurm.late_s = 8
+            operator.api.change("NodeSet", "gpu", spec={"replicas": 2})
+
+        def let_it_go() -> None:
+            assert 0 == operator.slurm.late_s, "it has not been undrained"
+            del operator.slurm.jobs[1]
+            operator.api.change("NodeSet", "gpu", spec={"replicas": 1})
+
+        await operator.lead(
+            for_s=2 * SETTLED_S,
+            then={
+                30: keep_it,
+                31: let_it_go,
+                38: lambda: there.append(names_of(operator.api.pods)),
+            },
+        )
+        assert [["gpu-0", "gpu-1"]] == there, "an undrain was still under way, and a job might come"
+        assert ["gpu-0"] == names_of(operator.api.pods)
+
+    run(main)
+
+
+def test_a_pod_of_ours_that_the_watch_has_not_shown_is_no_trouble(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(apiserver, "WATCH_LAGS_S", 5.0)
+
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock, Trouble(Fault.LOST_REPLY, at=2))
+        operator.api.put(node_set(replicas=1))
+        await operator.lead(for_s=4, kubelet=False)
+        assert 2 == sum(each.startswith("POST") for each in operator.trouble.writes)
+        assert "NotReady" == operator.api.condition("gpu", "Ready")["reason"]
+
+    run(main)
+
+
 def test_while_slurm_is_away_nobody_goes() -> None:
     async def main(clock: VirtualClock) -> None:
         operator = Operator(clock)
@@ -90,12 +159,13 @@ def test_while_slurm_is_away_nobody_goes() -> None:
     run(main)
 
 
-def test_a_job_whose_node_cannot_be_read_holds_all() -> None:
+@pytest.mark.parametrize("nodes", ["gpu-[0-", ""])
+def test_a_job_of_which_nobody_knows_where_it_runs_holds_all(nodes: str) -> None:
     async def main(clock: VirtualClock) -> None:
         operator = Operator(clock)
         operator.api.put(node_set(replicas=2))
         await operator.lead(for_s=SETTLED_S)
-        operator.slurm.jobs[1] = job(1, "gpu-[0-")
+        operator.slurm.jobs[1] = job(1, nodes)
         operator.api.change("NodeSet", "gpu", spec={"replicas": 0})
         await operator.lead(for_s=SETTLED_S)
 
