@@ -42,6 +42,8 @@ WorkerTemplates = Callable[[NodeSetObject, int], Mapping[str, Any] | Refused]
 
 _ORPHANING: Final = "orphan"
 """Finalizer of a NodeSet whose pods are to stay: the garbage collector takes it off when they are free."""
+_NOT_SERVED: Final = "NotServed"
+"""Reason of a refusal after which nothing is touched: its pods may not be what a plan takes them for."""
 _UNSURE: Final = SeenWorker(is_sure=False)
 
 
@@ -126,15 +128,24 @@ class NodeSetLoop:
             self._view.forget(key)
             return None
         bind_contextvars(node_set=found.metadata.full_name)
-        if found.node_set is None:
-            refusal = Refusal(reason="BadInput", text=found.fault)
-            await self._tell(found, self._refused(found, refusal))
-            return None
         try:
+            if found.node_set is None:
+                await self._tell_fault(found)
+                return None
             return await self._see_to(found, found.node_set)
         except kube_errors.NotFound:
             _log.debug("nodeset.gone_already")
             return None
+
+    async def _tell_fault(self, found: WatchedNodeSet) -> None:
+        """Tell what cannot be read; let one go that is deleted and has no workers."""
+        is_leaving = found.metadata.deletion_timestamp is not None
+        is_held = names.WORKERS_FINALIZER in (found.metadata.finalizers or ())
+        if is_leaving and is_held and not self._by_owner.get(found.metadata.uid):
+            await nodeset.remove_finalizer(self._kube, found)
+            return
+        refusal = Refusal(reason="BadInput", text=found.fault)
+        await self._tell(found, self._refused(found, refusal))
 
     async def _see_to(self, found: WatchedNodeSet, node_set: NodeSetObject) -> timedelta | None:
         is_leaving = node_set.metadata.deletion_timestamp is not None
@@ -146,7 +157,7 @@ class NodeSetLoop:
             await nodeset.remove_finalizer(self._kube, found)
             return None
         refusal = None if is_leaving else self._refusal(node_set)
-        if refusal is not None and not pods:
+        if refusal is not None and (refusal.reason == _NOT_SERVED or not pods):
             await self._tell(found, self._refused(found, refusal))
             return None
         if not is_leaving and names.WORKERS_FINALIZER not in finalizers:
@@ -217,7 +228,7 @@ class NodeSetLoop:
         if spec.volume_claim_templates:
             found.append(Fault("spec.volumeClaimTemplates", "volumes are not served yet"))
         if found:
-            return Refusal(reason="NotServed", text=Refused(tuple(found)).text)
+            return Refusal(reason=_NOT_SERVED, text=Refused(tuple(found)).text)
         if other := self._namesake(node_set):
             text = (
                 f"its Slurm nodes would have the names of those of NodeSet {other}: give one of "
@@ -250,9 +261,6 @@ class NodeSetLoop:
     async def _act(
         self, node_set: NodeSetObject, decided: Decided, refusal: Refusal | None
     ) -> Acted:
-        if refusal is not None and refusal.reason == "NotServed":
-            return Acted()  # its pods are not what the plan takes them for
-
         def make(number: int) -> Mapping[str, Any] | Refused:
             if refusal is not None:
                 return Refused((Fault("spec", refusal.text),))

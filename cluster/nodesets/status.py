@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
+import msgspec
+
 from bridge.crd.conditions import ObjectCondition
 from bridge.domain import faults
 from cluster.nodesets import names
@@ -90,11 +92,13 @@ def told(facts: StatusFacts) -> NodeSetStatus:
 def refused(
     before: NodeSetStatus, refusal: Refusal, *, generation: int, now: datetime
 ) -> NodeSetStatus:
-    """Return the status of a NodeSet of which nothing else can be read."""
+    """Return the status of a NodeSet that is left alone; its numbers stay."""
     accepted = _condition("Accepted", "False", refusal.reason, refusal.text, generation)
     kept = tuple(each for each in before.conditions if each.type != "Accepted")
     told_now = _kept_time(before.conditions, accepted, now.replace(microsecond=0))
-    return NodeSetStatus(conditions=(told_now, *kept), observed_generation=generation)
+    return msgspec.structs.replace(
+        before, conditions=(told_now, *kept), observed_generation=generation
+    )
 
 
 def due(facts: StatusFacts) -> timedelta | None:

@@ -27,12 +27,21 @@ from cluster.nodesets.worker_pods import WORKER_PODS, WorkerPodObject
 from cluster.objects.nodeset import NodeSetObject
 from tests.cluster.examples import manifest
 from tests.make.apiserver import ApiServer, Manifest
-from tests.make.slurm import Slurm
+from tests.make.slurm import Job, Slurm
 from tests.make.slurm_nodes import Node
 from tests.make.trouble import Trouble
 from tests.virtual_time import VirtualClock
 
 READY = {"type": "Ready", "status": "True", "lastTransitionTime": "2025-12-31T00:00:00Z"}
+
+
+SETTLED_S = 40.0
+"""Longer than anything takes that does not wait for a job."""
+
+
+def job(number: int, nodes: str) -> Job:
+    """A job that runs."""
+    return Job(id=number, comment="", state="RUNNING", nodes=nodes)
 
 
 def node_set(name: str = "gpu", *, replicas: int, **changes: Any) -> Manifest:

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from tests.cluster.nodesets.peers import READY, Cluster, Operator, Workers, names_of, node_set
-from tests.make.slurm import Job
+from tests.cluster.nodesets.peers import READY, Cluster, Operator, Workers, job, names_of, node_set
 from tests.virtual_time import VirtualClock, run
 
 MOST = 4
@@ -89,9 +88,7 @@ class History:
             and (node := self.slurm.nodes.by_name[pod["spec"]["hostname"]]).takes_jobs
         ]
         if free:
-            node = self.rng.choice(free)
-            job = Job(id=self.next_job, comment="", state="RUNNING", nodes=node)
-            self.slurm.jobs[self.next_job] = job
+            self.slurm.jobs[self.next_job] = job(self.next_job, self.rng.choice(free))
             self.next_job += 1
 
     def end_job(self) -> None:

@@ -1,22 +1,14 @@
 """The loop over NodeSets on recording peers: what is done, in which order, and what is never done."""
 
 from functools import partial
-from typing import Any
 
 import pytest
 
-from tests.cluster.nodesets.peers import Operator, names_of, node_set
+from tests.cluster.nodesets.peers import SETTLED_S, Operator, job, names_of, node_set
 from tests.make import apiserver
-from tests.make.slurm import Job
 from tests.make.slurm_nodes import Node
 from tests.make.trouble import Fault, Trouble
 from tests.virtual_time import VirtualClock, run
-
-SETTLED_S = 40.0
-
-
-def job(number: int, nodes: str) -> Job:
-    return Job(id=number, comment="", state="RUNNING", nodes=nodes)
 
 
 def test_workers_are_created_and_told() -> None:
@@ -299,6 +291,39 @@ def test_a_nodeset_that_cannot_be_served_costs_only_itself() -> None:
     run(main)
 
 
+def test_a_nodeset_that_cannot_be_read_any_more_can_be_deleted() -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        odd = node_set(replicas=2)
+        odd["spec"]["replicas"] = -1
+        odd["metadata"] |= {
+            "finalizers": ["slurm-bridge.dev/workers"],
+            "deletionTimestamp": "2026-01-01T00:00:00Z",
+        }
+        operator.api.put(odd)
+        await operator.lead(for_s=SETTLED_S)
+        assert {} == operator.api.of("NodeSet")
+
+    run(main)
+
+
+def test_a_nodeset_that_is_not_served_any_more_keeps_its_workers() -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.put(node_set(replicas=2))
+        await operator.lead(for_s=SETTLED_S)
+        operator.api.change("NodeSet", "gpu", spec={"scalingMode": "DaemonSet", "replicas": 0})
+        before = len(operator.trouble.writes)
+        await operator.lead(for_s=SETTLED_S)
+
+        assert ["gpu-0", "gpu-1"] == names_of(operator.api.pods)
+        assert "NotServed" == operator.api.condition("gpu", "Accepted")["reason"]
+        assert 2 == operator.api.status("gpu")["replicas"]
+        assert 1 == len(operator.trouble.writes) - before
+
+    run(main)
+
+
 def test_somebody_elses_pod_of_that_name_is_named_and_left_alone() -> None:
     async def main(clock: VirtualClock) -> None:
         operator = Operator(clock)
@@ -328,66 +353,5 @@ def test_somebody_elses_drain_stays() -> None:
         await operator.lead(for_s=SETTLED_S)
         assert "broken fan" == operator.slurm.nodes.by_name["gpu-0"].reason
         assert 1 == operator.api.status("gpu")["slurmDrain"]
-
-    run(main)
-
-
-@pytest.mark.parametrize("fault", Fault)
-@pytest.mark.parametrize("at", range(1, 19))
-def test_whatever_write_fails_it_comes_out_the_same_and_no_job_is_lost(
-    fault: Fault, at: int
-) -> None:
-    async def main(clock: VirtualClock) -> None:
-        operator = Operator(clock, Trouble(fault, at=at))
-        operator.api.put(node_set(replicas=3))
-        await operator.lead(for_s=SETTLED_S)
-        operator.slurm.jobs[1] = job(1, "gpu-0")
-        operator.api.change("NodeSet", "gpu", spec={"replicas": 1})
-        await operator.lead(for_s=2 * SETTLED_S)
-
-        assert ["gpu-0"] == names_of(operator.api.pods)
-        assert "" == operator.slurm.nodes.by_name["gpu-0"].reason
-        assert "RUNNING" == operator.slurm.jobs[1].state
-        assert "True" == operator.api.condition("gpu", "Ready")["status"]
-        assert 1 == operator.api.status("gpu")["replicas"]
-
-    run(main)
-
-
-class _Death(BaseException):
-    """The process is no more."""
-
-
-@pytest.mark.parametrize("is_done", [False, True])
-@pytest.mark.parametrize("at", range(1, 19))
-def test_a_leader_may_die_at_any_write(at: int, *, is_done: bool) -> None:
-    async def main(clock: VirtualClock) -> None:
-        operator = Operator(clock)
-        operator.api.put(node_set(replicas=3))
-        write, count = operator.trouble.write, 0
-
-        def dying(*args: Any, **kwargs: Any) -> Any:
-            nonlocal count
-            count += 1
-            if count != at:
-                return write(*args, **kwargs)
-            if is_done:
-                write(*args, **kwargs)
-            raise _Death
-
-        operator.trouble.write = dying  # type: ignore[method-assign]  # the first leader's end
-        for replicas in (3, 1):
-            operator.api.change("NodeSet", "gpu", spec={"replicas": replicas})
-            try:
-                await operator.lead(for_s=SETTLED_S)
-            except* _Death:
-                pass
-            await operator.lead(for_s=SETTLED_S)
-            operator.slurm.jobs[1] = job(1, "gpu-0")
-        assert ["gpu-0"] == names_of(operator.api.pods)
-        assert "RUNNING" == operator.slurm.jobs[1].state
-        assert "" == operator.slurm.nodes.by_name["gpu-0"].reason
-        assert 1 == operator.api.status("gpu")["replicas"]
-        assert count >= 18, "there are writes at which it did not die"
 
     run(main)
