@@ -13,15 +13,24 @@ class SiteSettings(Protocol):
     """The settings that it is made from: `sylabs` in docs/settings.md."""
 
     @property
-    def constraints(self) -> Mapping[str, str]: ...  # noqa: D102  # as in the settings
+    def constraints(self) -> Mapping[str, str]:
+        """As in `SylabsSite`."""
+
     @property
-    def ssh_rules(self) -> Mapping[str, str]: ...  # noqa: D102
+    def ssh_rules(self) -> Mapping[str, str]:
+        """As in `SylabsSite`."""
+
     @property
-    def output_claim(self) -> str: ...  # noqa: D102
+    def output_claim(self) -> str:
+        """A claim; "" for none."""
+
     @property
-    def output_path(self) -> str: ...  # noqa: D102
+    def output_path(self) -> str:
+        """The folder that it holds."""
+
     @property
-    def volumes(self) -> Mapping[str, str]: ...  # noqa: D102
+    def volumes(self) -> Mapping[str, str]:
+        """As in `SylabsSite`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
