@@ -1,7 +1,8 @@
-"""Copy a job's results: `python -m jobs.companions.collector ORDER`, where ORDER is JSON, `[[SOURCE, FOLDER], …]`.
+"""Copy a job's results: `python -m jobs.companions.collector PART ORDER`, where ORDER is JSON, `[[SOURCE, FOLDER], …]`.
 
-The program of a collector. It runs as the job's user, so the kernel decides what it may read and write. Each file comes under a
-temporary name first and is renamed when it is whole; a second try overwrites what the first one left. No symbolic link is followed,
+The program of a collector. It runs as the job's user, so the kernel decides what it may read and write. Each file comes under the
+name PART first, which is the SlurmJob's own, and is renamed when it is whole; the next try overwrites what this one left under it.
+No symbolic link is followed,
 neither in what is read nor in what is written: links inside a folder are copied as links. Devices, sockets and pipes are left out.
 
 Exit codes: 0 if all is there, 1 if another try would not help, 75 if it may. What was wrong stands in the termination message.
@@ -15,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 
 MOST_ENTRIES = 1_000_000
@@ -47,9 +49,10 @@ class Hopeless(Exception):
 
 
 class Copying:
-    """One order: counts what it copies, and bounds it."""
+    """One order: counts what it copies, and bounds how many files; how much, the volume does."""
 
-    def __init__(self, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, part: str, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._part = part
         self._sleep = sleep
         self.files = 0
         self.bytes = 0
@@ -90,6 +93,8 @@ class Copying:
         self._entries += 1
         if self._entries > MOST_ENTRIES:
             raise Hopeless(f"{path}: there are more than {MOST_ENTRIES} files")
+        if name == self._part:
+            raise Hopeless(f"{path}: files get this name while they are copied")
         found = os.stat(name, dir_fd=above, follow_symlinks=False)
         if stat.S_ISDIR(found.st_mode):
             self._copy_folder(above, into, name, path, found, depth=depth)
@@ -112,13 +117,14 @@ class Copying:
             os.mkdir(name, 0o700, dir_fd=into)
         with _entered(name, above) as inside, _entered(name, into) as target:
             with os.scandir(inside) as entries:
-                names = [entry.name for entry in entries]
+                left = MOST_ENTRIES - self._entries + 1
+                names = [entry.name for entry in islice(entries, left)]
             for each in sorted(names):
                 self._copy(inside, target, each, f"{path}/{each}", depth=depth + 1)
             os.fchmod(target, stat.S_IMODE(found.st_mode) & 0o777 | 0o700)
 
     def _copy_file(self, above: int, into: int, name: str, found: os.stat_result) -> None:
-        part = _temporary(name)
+        part = self._part
         _removed(part, into)
         source = os.open(name, _FILE, dir_fd=above)
         try:
@@ -143,16 +149,10 @@ class Copying:
         self.files += 1
 
     def _copy_link(self, above: int, into: int, name: str) -> None:
-        part = _temporary(name)
-        _removed(part, into)
-        os.symlink(os.readlink(name, dir_fd=above), part, dir_fd=into)
-        os.rename(part, name, src_dir_fd=into, dst_dir_fd=into)
+        _removed(self._part, into)
+        os.symlink(os.readlink(name, dir_fd=above), self._part, dir_fd=into)
+        os.rename(self._part, name, src_dir_fd=into, dst_dir_fd=into)
         self.files += 1
-
-
-def _temporary(name: str) -> str:
-    """Return a name beside it, no longer than any file system allows."""
-    return f".{os.fsdecode(os.fsencode(name)[:240])}.part"
 
 
 def _removed(name: str, folder: int) -> None:
@@ -175,6 +175,8 @@ def _opened(path: str, *, make: bool = False) -> Iterator[int]:
     here = os.open("/", _WAY)
     try:
         for part in (each for each in path.split("/") if each not in ("", ".")):
+            if part == "..":
+                raise Hopeless(f"{path}: it has a part `..`, which may lead anywhere")
             if make:
                 with suppress(FileExistsError, PermissionError):  # the open says what is wrong
                     os.mkdir(part, 0o755, dir_fd=here)
@@ -210,7 +212,7 @@ def run(order: list[list[str]], copying: Copying) -> tuple[int, str]:
 
 def main() -> int:
     """Carry out the order that the command line gives."""
-    code, said = run(json.loads(sys.argv[1]), Copying())
+    code, said = run(json.loads(sys.argv[2]), Copying(sys.argv[1]))
     text = said.encode(errors="backslashreplace")[:4000]
     sys.stderr.buffer.write(text + b"\n")
     with suppress(OSError):  # it is in the log, too

@@ -103,7 +103,7 @@ def collector(
         "collect",
         image,
         # The kubelet expands $(…) in commands, and $$ is its $.
-        [*_COLLECTOR, json.dumps(order).replace("$", "$$")],
+        [*_COLLECTOR, f".slurm-bridge-{job.metadata.uid}", json.dumps(order).replace("$", "$$")],
         memory="256Mi",
         mounts=[
             {"name": volumes[output.claim_name], "mountPath": VOLUME, "readOnly": True},

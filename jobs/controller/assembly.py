@@ -6,6 +6,7 @@ from datetime import timedelta
 from functools import partial
 
 from bridge.domain.ids import WorkloadKey
+from bridge.domain.model.pods import Pod
 from bridge.kube import objects
 from bridge.kube.cache import Cache
 from bridge.kube.watch import Reflector
@@ -27,6 +28,7 @@ from jobs.controller.caches import JobCaches
 from jobs.controller.companions.collectors import ResultCollectors
 from jobs.controller.companions.logs import LogCompanions
 from jobs.controller.companions.pods import CompanionWatch
+from jobs.controller.dependencies import Others
 from jobs.controller.inventory import NodeInventory
 from jobs.controller.loop import SlurmJobLoop
 from jobs.controller.preparing import Preparer
@@ -51,8 +53,10 @@ _SLURM_USER_LASTS_S = 30.0
 class SlurmJobs:
     """SlurmJobs in one process, whether it leads or not."""
 
-    def __init__(self, program: Program, policy: PolicyFile) -> None:
+    def __init__(self, program: Program, policy: PolicyFile, pods: Cache[Pod]) -> None:
         self._program = program
+        self._pods = pods
+        self._pods_by_name = pods.index(lambda pod: [pod.full_name])
         self._policy = policy
         has_inventory = program.settings.sylabs.enabled
         self._inventory = NodeInventory(program) if has_inventory else None
@@ -138,6 +142,7 @@ class SlurmJobs:
             kube=program.kube,
             slurm=program.slurm,
             objects=self._objects,
+            pods=self._pods,
             queue=queue,
             batch_jobs=batch_jobs,
             archives=Archives(program.slurm, clock=program.clock, wake=queue.add),
@@ -182,12 +187,18 @@ class SlurmJobs:
             labels=labels.get,
             slurm_user=partial(slurm_user.get, ""),
             now=lambda: program.clock.now().astimezone(time_zone),
-            resolve=lambda job: dependencies.resolve(job, self._named),
+            resolve=partial(
+                dependencies.resolve, others=Others(job=self._named, pod=self._pod_named)
+            ),
             has_collectors=self._companions is not None,
         )
 
     def _named(self, namespace: str, name: str) -> SlurmJobObject | None:
         return next(iter(self._by_name.get(f"{namespace}/{name}")), None)
+
+    def _pod_named(self, namespace: str, name: str) -> Pod | None:
+        found = self._pods_by_name.get(f"{namespace}/{name}")
+        return max(found, key=lambda pod: pod.created_at, default=None)
 
 
 def _not_served(_job: SlurmJobObject) -> Collection:
@@ -198,5 +209,5 @@ def _not_served(_job: SlurmJobObject) -> Collection:
 def _resources(sylabs: SylabsSection) -> Iterator[JobResource]:
     yield slurmjob.OURS
     if sylabs.enabled:
-        site = SylabsSite(constraints=sylabs.constraints, ssh_rules=sylabs.ssh_rules)
+        site = SylabsSite.of(sylabs)
         yield from (SylabsResource(kind, site) for kind in KINDS)

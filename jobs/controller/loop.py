@@ -11,10 +11,12 @@ from structlog.contextvars import bind_contextvars
 from bridge.domain import names
 from bridge.domain.ids import WorkloadKey
 from bridge.domain.model.jobs import JobPhase
+from bridge.domain.model.pods import Pod
 from bridge.domain.observation.dwell import Dwell
 from bridge.domain.observation.view import Past
 from bridge.domain.oddities import Oddities
 from bridge.kube import errors as kube_errors
+from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
 from bridge.leading import worker
 from bridge.leading.worker import Aside
@@ -49,6 +51,7 @@ class SlurmJobLoop:
         kube: KubeClient,
         slurm: SlurmClient,
         objects: JobCaches,
+        pods: Cache[Pod],
         queue: WorkQueue[WorkloadKey],
         batch_jobs: BatchJobs,
         archives: Archives,
@@ -64,6 +67,7 @@ class SlurmJobLoop:
         self._kube = kube
         self._slurm = slurm
         self._objects = objects
+        self._pods = pods
         self._queue = queue
         self._batch_jobs = batch_jobs
         self._archives = archives
@@ -84,6 +88,7 @@ class SlurmJobLoop:
     async def run(self, stop: asyncio.Event, *, workers: int) -> None:
         """Reconcile SlurmJobs until told to stop."""
         self._objects.subscribe(self._changed)
+        self._pods.subscribe(self._pod_changed)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._archives.run(stop))
             await worker.run(
@@ -212,7 +217,14 @@ class SlurmJobLoop:
         elif old is not None and old.metadata.generation != new.metadata.generation:
             self._submitter.retry(key)
         self._queue.add(key)
-        for other in self._dependents.get(job.full_name):
+        self._wake_dependents(f"SlurmJob {job.full_name}")
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        if new is not None and (old is None or (old.job_id, old.phase) != (new.job_id, new.phase)):
+            self._wake_dependents(f"pod {new.full_name}")
+
+    def _wake_dependents(self, called: str) -> None:
+        for other in self._dependents.get(called):
             dependent = WorkloadKey(other.metadata.uid)
             if other.status.job_id is None:
                 self._submitter.retry(dependent)
@@ -228,8 +240,11 @@ def _phase(job: SlurmJobObject | None) -> str | None:
 
 
 def _depends_on(job: SlurmJobObject) -> list[str]:
+    namespace = job.metadata.namespace
     return [
-        f"{job.metadata.namespace}/{each.slurm_job}"
-        for each in job.spec.depends_on
+        f"SlurmJob {namespace}/{each.slurm_job}"
         if each.slurm_job
+        else f"pod {namespace}/{each.pod}"
+        for each in job.spec.depends_on
+        if each.slurm_job or each.pod
     ]

@@ -82,6 +82,12 @@ class JobDependency(ObjectStruct, frozen=True):
     slurm_job: Annotated[
         ObjectName | None, Meta(description="Name of a SlurmJob in the same namespace.")
     ] = None
+    pod: Annotated[
+        ObjectName | None,
+        Meta(
+            description="Name of a pod in the same namespace that Slurm places; of a gang, any of its pods stands for all."
+        ),
+    ] = None
     job_id: Annotated[
         Annotated[int, Meta(ge=1, le=2**32 - 1)] | None, Meta(description="Id of a Slurm job.")
     ] = None
@@ -94,7 +100,8 @@ class JobDependency(ObjectStruct, frozen=True):
 
 
 ONE_OTHER_JOB: Final = rule(
-    "has(self.slurmJob) != has(self.jobId)", "expected either slurmJob or jobId"
+    "[has(self.slurmJob), has(self.pod), has(self.jobId)].filter(is_there, is_there).size() == 1",
+    "expected one of slurmJob, pod and jobId",
 )
 
 JobOptions = dict[str, str | int | bool]

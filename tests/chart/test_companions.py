@@ -188,6 +188,10 @@ def _by_name(body: Manifest) -> None:
     body["spec"]["nodeName"] = "node-0"
 
 
+def _for_something_else(body: Manifest) -> None:
+    body["metadata"]["labels"][names.COMPANION_LABEL] = "collect"
+
+
 def _another_name(body: Manifest) -> None:
     body["metadata"]["name"] = "train-collect-4"
 
@@ -201,7 +205,16 @@ def _first(body: Manifest) -> None:
     "change",
     [
         *(_root, _root_container, _host_path, _host_network, _token, _nobodys, _unlimited),
-        *(_on_slurms_nodes, _by_name, _first, _another_name, _groups, _group_of_files, _host_port),
+        *(
+            _on_slurms_nodes,
+            _by_name,
+            _first,
+            _another_name,
+            _for_something_else,
+            _groups,
+            _group_of_files,
+            _host_port,
+        ),
     ],
 )
 @pytest.mark.attack(

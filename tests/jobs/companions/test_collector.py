@@ -12,6 +12,7 @@ from jobs.companions import collector
 from jobs.companions.collector import TRY_AGAIN, Copying
 
 ALICE = 64101
+PART = ".slurm-bridge-5b1c"
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def collected(*order: tuple[Path, Path], at_sleep: object = None) -> tuple[int, 
         if callable(at_sleep):
             at_sleep()
 
-    return collector.run([[str(source), str(to)] for source, to in order], Copying(sleep))
+    return collector.run([[str(source), str(to)] for source, to in order], Copying(PART, sleep))
 
 
 def test_a_file_and_a_folder_arrive_with_their_content_mode_and_time(
@@ -62,7 +63,7 @@ def test_a_second_try_overwrites_what_the_first_one_left(scratch: Path, claim: P
     (scratch / "out" / "link").symlink_to("a")
     (claim / "out").mkdir()
     (claim / "out" / "a").write_text("old, and longer")
-    (claim / "out" / ".a.part").write_text("half of")
+    (claim / "out" / PART).write_text("half of")
     (claim / "out" / "link").symlink_to("elsewhere")
 
     assert 0 == collected((scratch / "out", claim))[0]
@@ -71,6 +72,31 @@ def test_a_second_try_overwrites_what_the_first_one_left(scratch: Path, claim: P
     assert {"a": "new", "link": "new"} == {
         each.name: each.read_text() for each in (claim / "out").iterdir()
     }
+
+
+def test_a_file_that_is_called_like_a_part_of_another_is_kept(scratch: Path, claim: Path) -> None:
+    (scratch / "out").mkdir()
+    for name in ("x", ".x.part", ".slurm-bridge-other"):
+        (scratch / "out" / name).write_text(name)
+    (claim / "out").mkdir()
+    (claim / "out" / ".y.part").write_text("somebody's")
+
+    assert 0 == collected((scratch / "out", claim))[0]
+
+    arrived = {each.name: each.read_text() for each in (claim / "out").iterdir()}
+    mine = {name: name for name in ("x", ".x.part", ".slurm-bridge-other")}
+    assert {**mine, ".y.part": "somebody's"} == arrived
+    (scratch / "out" / PART).touch()
+    code, said = collected((scratch / "out", claim))
+    assert (1, True) == (code, "files get this name while they are copied" in said)
+
+
+def test_the_target_leads_nowhere_else(scratch: Path, claim: Path) -> None:
+    (scratch / "a").touch()
+
+    code, said = collected((scratch / "a", claim / ".." / "scratch"))
+
+    assert (1, True) == (code, "it has a part `..`" in said)
 
 
 def test_names_that_are_no_text_and_very_long_ones_arrive(scratch: Path, claim: Path) -> None:
@@ -119,7 +145,7 @@ def test_no_link_is_followed_to_what_is_written(scratch: Path, claim: Path, tmp_
     (claim / "link").symlink_to(other)
     (claim / "out").symlink_to(other)
     (claim / "a").symlink_to(other / "a")
-    (claim / ".a.part").symlink_to(other / "a")
+    (claim / PART).symlink_to(other / "a")
 
     assert 1 == collected((scratch / "a", claim / "link"))[0]
     assert 1 == collected((scratch / "out", claim))[0]
