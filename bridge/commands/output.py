@@ -9,13 +9,15 @@ import json
 import sys
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 import yaml
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
 
 _PIPE_WIDTH = 200
 """Width in columns if the output is not a terminal: nothing has to be folded."""
@@ -52,11 +54,13 @@ class TableColumn:
     wide: bool = False
 
 
-def console() -> Console:
+def console() -> "Console":
     """Return a console.
 
     Colours on a terminal only (and never with NO_COLOR), unfolded lines into a pipe.
     """
+    from rich.console import Console  # noqa: PLC0415  # scripts read JSON and need none
+
     return Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH, highlight=False)
 
 
@@ -77,8 +81,10 @@ def table(
             console().print(drawn(rows, columns, wide=form is Format.WIDE))
 
 
-def drawn(rows: Sequence[Any], columns: Sequence[TableColumn], *, wide: bool) -> Table:
+def drawn(rows: Sequence[Any], columns: Sequence[TableColumn], *, wide: bool) -> "Table":
     """Draw the table."""
+    from rich.table import Table  # noqa: PLC0415  # as above
+
     shown = [column for column in columns if wide or not column.wide]
     grid = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
     for column in shown:
@@ -131,7 +137,9 @@ def _plain(value: object) -> object:
             return str(value)
 
 
-def _cell(value: object) -> Text:
+def _cell(value: object) -> "Text":
+    from rich.text import Text  # noqa: PLC0415  # as above
+
     match value:
         case None | "":
             text = "-"

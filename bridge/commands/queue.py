@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
-from rich.live import Live
 
 from bridge.commands import access, installation, output
 from bridge.commands.access import Access
@@ -61,6 +60,8 @@ def command(
         )
         output.table(look(), COLUMNS, form, nothing=nothing)
         return
+    from rich.live import Live  # noqa: PLC0415  # only this needs it
+
     with Live(console=output.console(), auto_refresh=False) as live:
         while True:
             live.update(output.drawn(look(), COLUMNS, wide=form is Format.WIDE), refresh=True)

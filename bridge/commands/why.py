@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from bridge.commands import access, installation, output
 from bridge.commands.access import Access
@@ -102,6 +101,8 @@ async def _ask(opened: Access, namespace: str, name: str, release: str) -> Diagn
 
 
 def _print(pod: str, found: Diagnosis) -> None:
+    from rich.text import Text  # noqa: PLC0415  # JSON needs none
+
     screen = output.console()
     screen.print(Text.assemble((pod, "bold"), f" {found.state}"))
     lines = [("why", found.why), ("what to do", found.next_step), *found.details]

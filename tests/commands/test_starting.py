@@ -12,9 +12,11 @@ EXPENSIVE = (
     "jobs",
     "kubernetes_asyncio",
     "pydantic",
+    "rich",
     "sandbox",
     "slurmclient.models",
     "slurmclient.resources",
+    "structlog",
     "uvicorn",
 )
 _SHOW = "import sys; from bridge.commands import plugin; {}; print(*sys.modules)"
