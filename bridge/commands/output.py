@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-import typer
 import yaml
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ def table(
             document([plain(row) for row in rows], form)
         case Format.TABLE | Format.WIDE:
             if not rows:
-                typer.echo(nothing, err=True)
+                say(nothing)
                 return
             console().print(drawn(rows, columns, wide=form is Format.WIDE))
 
@@ -97,9 +96,16 @@ def drawn(rows: Sequence[Any], columns: Sequence[TableColumn], *, wide: bool) ->
 def document(content: object, form: Format) -> None:
     """Print data for a script."""
     if form is Format.YAML:
-        typer.echo(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), nl=False)
+        text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
     else:
-        typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
+        text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    sys.stdout.write(text)
+    sys.stdout.flush()  # a closed pipe shows here, not when Python ends
+
+
+def say(line: str) -> None:
+    """Print a line for the person, not for scripts: to standard error."""
+    sys.stderr.write(f"{line}\n")
 
 
 def plain(row: Any) -> dict[str, object]:

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 
-import typer
-
 from bridge.commands import access, installation, output
 from bridge.commands.access import Access
-from bridge.commands.options import FormatOption, Namespace, ReleaseNamespace, Way
+from bridge.commands.line.declaring import Option
+from bridge.commands.line.options import FormatOption, Namespace, ReleaseNamespace, Way
 from bridge.commands.output import Format, TableColumn
 from bridge.domain import names
 from bridge.domain.diagnosis import queue
@@ -42,9 +41,9 @@ def command(
     way: Way,
     namespace: Namespace = "",
     everywhere: Annotated[
-        bool, typer.Option("--all-namespaces", "-A", help="Show all namespaces.")
+        bool, Option(("--all-namespaces", "-A"), help="Show all namespaces.")
     ] = False,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Until Ctrl-C.")] = False,
+    watch: Annotated[bool, Option(("--watch", "-w"), help="Until Ctrl-C.")] = False,
     release_namespace: ReleaseNamespace = names.RELEASE_NAMESPACE,
     form: FormatOption = Format.TABLE,
 ) -> None:

@@ -5,20 +5,8 @@ import sys
 
 import pytest
 
-EXPENSIVE = (
-    "cryptography",
-    "fastapi",
-    "httpx",
-    "jobs",
-    "kubernetes_asyncio",
-    "pydantic",
-    "rich",
-    "sandbox",
-    "slurmclient.models",
-    "slurmclient.resources",
-    "structlog",
-    "uvicorn",
-)
+from tests.commands.conftest import EXPENSIVE
+
 _SHOW = "import sys; from bridge.commands import plugin; {}; print(*sys.modules)"
 
 

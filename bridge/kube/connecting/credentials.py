@@ -105,8 +105,8 @@ class Credentials:
         except (Unloadable, ConfigurationError) as error:
             import structlog  # noqa: PLC0415  # it brings rich and pygments, 0.1 s of every command
 
-            log = structlog.get_logger()
-            log.warning("credentials.reload_failed", server=self.server, error=str(error))
+            _log = structlog.get_logger()
+            _log.warning("credentials.reload_failed", server=self.server, error=str(error))
         return self._connection.authorization
 
     def _renew_tls(self) -> None:
