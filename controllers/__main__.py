@@ -63,7 +63,7 @@ async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> No
             from jobs.controller.assembly import SlurmJobs  # noqa: PLC0415  # 60 ms that few need
 
             policy = PolicyFile(sources, configured, program.metrics)
-            slurm_jobs = SlurmJobs(program, policy)
+            slurm_jobs = SlurmJobs(program, policy, mirror.pods)
         await lifetime.run_parts(
             program.health_part(),
             program.token_part(),

@@ -43,7 +43,8 @@ class SlurmJobsSection(Section):
     companion_image: str = Field(
         "",
         max_length=1024,
-        description="The image of the pods that print the output of SlurmJobs (spec.output); empty: there are none."
+        description="The image of the pods that print the output of SlurmJobs (spec.output) and copy their results (spec.results);"
+        " empty: there are none."
         " The chart sets its own.",
     )
     companion_account: str = Field(

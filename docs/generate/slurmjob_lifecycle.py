@@ -45,6 +45,7 @@ _ROWS = {
     JobRow.NEW: "has not got our finalizer yet",
     JobRow.READY: "has our finalizer, and its status names no job",
     JobRow.SUBMITTED: "its status names a job",
+    JobRow.COLLECTING: "its job has ended, and `status.results` says that its results are being copied",
     JobRow.SUSPENDED: "`spec.suspend` is true",
     JobRow.DONE: "its status says Succeeded or Failed: that never changes again",
     JobRow.DELETING: "was deleted, and waits for our finalizer",

@@ -16,6 +16,7 @@ from bridge.domain.admission.review import Verdict
 from bridge.domain.faults import MOST_FAULTS, Fault, bounded
 from bridge.domain.request.rules import SLURM_JOB, Policy, Requester
 from jobs.admission.paths import in_object
+from jobs.companions import collecting, volume
 from jobs.identity import asking
 from jobs.objects.slurmjob import SlurmJobObject
 from jobs.request import build
@@ -62,6 +63,7 @@ def validate(job: SlurmJobObject, requester: Requester, policy: Policy, now: dat
                 *misattributed,
                 *_preset(job.metadata),
                 *_of_dependencies(job),
+                *_of_results(job),
                 *in_object(built.faults),
                 *in_object(_not_permitted(job, built.options, requester, policy)),
             )
@@ -96,6 +98,28 @@ def _of_dependencies(job: SlurmJobObject) -> Iterator[Fault]:
     for index, each in enumerate(job.spec.depends_on):
         if each.slurm_job is not None and each.slurm_job == job.metadata.name:
             yield Fault(f"spec.dependsOn[{index}].slurmJob", "a SlurmJob cannot wait for itself")
+
+
+def _of_results(job: SlurmJobObject) -> Iterator[Fault]:
+    spec, most = job.spec, collecting.LONGEST_NAME
+    if not spec.results:
+        return
+    if spec.output is None:
+        yield Fault("spec.results", "results need output: its claim is what they are read from")
+    if len(job.metadata.name) > most:
+        text = f"expected at most {most} characters where there are results, whose pods are named after it"
+        yield Fault("metadata.name", text)
+    for index, each in enumerate(spec.results):
+        at = f"spec.results[{index}]"
+        for path, text in ((f"{at}.from", each.source), (f"{at}.to.path", each.to.path)):
+            if ".." in text.split("/"):
+                yield Fault(path, "it has a part `..`, which may lead anywhere")
+        if spec.output is not None and each.source.startswith("/"):
+            below = spec.output.cluster_path
+            if volume.within(each.source, below) is None:
+                yield Fault(
+                    f"{at}.from", f"{each.source} does not lie below {below} (output.clusterPath)"
+                )
 
 
 def _not_permitted(

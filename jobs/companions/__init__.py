@@ -1,5 +1,6 @@
-"""Companions: pods that make a SlurmJob's output readable with `kubectl logs`.
+"""Companions: pods that print a SlurmJob's output for `kubectl logs`, and pods that copy its results to claims.
 
-`due` decides which is due, `pod` writes it, `volume` finds the job's files on the volume. `follower` is the program in it: one file
-of the standard library, which reads as the job's user. `jobs.controller.companions` carries out what is decided.
+`due` decides which printer is due, `collecting` which collector; `pod` writes both, `volume` finds the job's files on the volume.
+`follower` and `collector` are the programs in them: a file each, of the standard library, which run as the job's user.
+`jobs.controller.companions` carries out what is decided.
 """

@@ -100,15 +100,12 @@ def row_of(job: SlurmJobObject, now: datetime) -> LogRow:
     """Derive how the SlurmJob stands."""
     if not files(job) or job.metadata.deletion_timestamp is not None or not job.is_ours:
         return LogRow.SILENT
-    match job.status.phase:
-        case "Running":
-            return LogRow.RUNNING
-        case "Succeeded" | "Failed":
-            ended_at = job.status.end_time
-            is_late = ended_at is None or now - ended_at > LATE
-            return LogRow.PAST if is_late else LogRow.ENDED
-        case _:
-            return LogRow.WAITING
+    status = job.status
+    is_collecting = status.phase == "Running" and status.results is not None
+    if status.phase in ("Succeeded", "Failed") or is_collecting:
+        is_late = status.end_time is None or now - status.end_time > LATE
+        return LogRow.PAST if is_late else LogRow.ENDED
+    return LogRow.RUNNING if status.phase == "Running" else LogRow.WAITING
 
 
 def column_of(job: SlurmJobObject, companion: LogCompanion | None) -> LogColumn:
@@ -146,4 +143,5 @@ def exit_code(job: SlurmJobObject) -> int:
     status = job.status
     if status.signal:
         return min(128 + status.signal, 255)
-    return status.exit_code or (0 if status.phase == "Succeeded" else 1)
+    phase = status.results.ended.phase if status.results else status.phase
+    return status.exit_code or (0 if phase == "Succeeded" else 1)

@@ -117,7 +117,8 @@ class JobActuator:
     def _count(self, before: SlurmJobStatus, after: SlurmJobStatus) -> None:
         if before.phase == after.phase or after.phase not in ("Succeeded", "Failed"):
             return
-        ended_at = after.end_time
+        # Results are copied first, which says nothing about how soon an end is told.
+        ended_at = after.end_time if after.results is None else None
         since = None if ended_at is None else self._batch_jobs.now() - ended_at
         self._metrics.ended(after.reason, None if since is None else since.total_seconds())
 

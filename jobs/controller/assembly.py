@@ -1,11 +1,12 @@
 """Put the controller of SlurmJobs together for one process, and for one term of leadership."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from functools import partial
 
 from bridge.domain.ids import WorkloadKey
+from bridge.domain.model.pods import Pod
 from bridge.kube import objects
 from bridge.kube.cache import Cache
 from bridge.kube.watch import Reflector
@@ -24,14 +25,17 @@ from jobs.controller.actuator import JobActuator
 from jobs.controller.archive import Archives
 from jobs.controller.batch_jobs import BatchJobs
 from jobs.controller.caches import JobCaches
-from jobs.controller.companions import CompanionWatch, LogCompanions
+from jobs.controller.companions.collectors import ResultCollectors
+from jobs.controller.companions.logs import LogCompanions
+from jobs.controller.companions.pods import CompanionWatch
+from jobs.controller.dependencies import Others
 from jobs.controller.inventory import NodeInventory
 from jobs.controller.loop import SlurmJobLoop
 from jobs.controller.preparing import Preparer
 from jobs.controller.remembering import Remembered
 from jobs.controller.submitting import BatchSubmitter
 from jobs.controller.telling import JobEvents
-from jobs.lifecycle.situation import JobPolicy
+from jobs.lifecycle.situation import Collected, Collection, JobPolicy
 from jobs.objects import slurmjob
 from jobs.objects.slurmjob import JobResource, SlurmJobObject
 from jobs.sylabs.job import KINDS, SylabsResource
@@ -49,8 +53,10 @@ _SLURM_USER_LASTS_S = 30.0
 class SlurmJobs:
     """SlurmJobs in one process, whether it leads or not."""
 
-    def __init__(self, program: Program, policy: PolicyFile) -> None:
+    def __init__(self, program: Program, policy: PolicyFile, pods: Cache[Pod]) -> None:
         self._program = program
+        self._pods = pods
+        self._pods_by_name = pods.index(lambda pod: [pod.full_name])
         self._policy = policy
         has_inventory = program.settings.sylabs.enabled
         self._inventory = NodeInventory(program) if has_inventory else None
@@ -118,10 +124,25 @@ class SlurmJobs:
             metrics=program.metrics.slurm_jobs,
         )
         events = JobEvents(program.kube, by=program.reporter, clock=program.clock)
+        parts: list[LogCompanions | ResultCollectors] = []
+        collection: Callable[[SlurmJobObject], Collection] = _not_served
+        if self._companions is not None:
+            printers = LogCompanions(
+                program, self._companions, objects=self._objects, batch_jobs=batch_jobs
+            )
+            collectors = ResultCollectors(
+                program,
+                self._companions,
+                objects=self._objects,
+                batch_jobs=batch_jobs,
+                told=queue,
+            )
+            parts, collection = [printers, collectors], collectors.collection
         loop = SlurmJobLoop(
             kube=program.kube,
             slurm=program.slurm,
             objects=self._objects,
+            pods=self._pods,
             queue=queue,
             batch_jobs=batch_jobs,
             archives=Archives(program.slurm, clock=program.clock, wake=queue.add),
@@ -137,17 +158,15 @@ class SlurmJobs:
                 metrics=program.metrics.slurm_jobs,
             ),
             events=events,
+            collection=collection,
             policy=JobPolicy(poll_interval=timedelta(seconds=poll_s)),
             metrics=program.metrics,
             set_aside=program.set_aside,
         )
         async with asyncio.TaskGroup() as group:
             group.create_task(loop.run(stop, workers=_WORKERS))
-            if self._companions is not None:
-                companions = LogCompanions(
-                    program, self._companions, objects=self._objects, batch_jobs=batch_jobs
-                )
-                group.create_task(companions.run(stop))
+            for part in parts:
+                group.create_task(part.run(stop))
 
     def _preparer(self) -> Preparer:
         program = self._program
@@ -168,11 +187,23 @@ class SlurmJobs:
             labels=labels.get,
             slurm_user=partial(slurm_user.get, ""),
             now=lambda: program.clock.now().astimezone(time_zone),
-            resolve=lambda job: dependencies.resolve(job, self._named),
+            resolve=partial(
+                dependencies.resolve, others=Others(job=self._named, pod=self._pod_named)
+            ),
+            has_collectors=self._companions is not None,
         )
 
     def _named(self, namespace: str, name: str) -> SlurmJobObject | None:
         return next(iter(self._by_name.get(f"{namespace}/{name}")), None)
+
+    def _pod_named(self, namespace: str, name: str) -> Pod | None:
+        found = self._pods_by_name.get(f"{namespace}/{name}")
+        return max(found, key=lambda pod: pod.created_at, default=None)
+
+
+def _not_served(_job: SlurmJobObject) -> Collection:
+    text = "slurm-bridge has no image for it any more (slurm_jobs.companion_image)"
+    return Collection(state=Collected.GIVEN_UP, text=text)
 
 
 def _resources(sylabs: SylabsSection) -> Iterator[JobResource]:

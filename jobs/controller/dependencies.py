@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
+from bridge.domain.model.pods import Pod
 from jobs.objects.slurmjob import SlurmJobObject
 from jobs.objects.spec import DependencyCondition, JobDependency
 
@@ -12,6 +13,10 @@ _WORDS: Final[Mapping[DependencyCondition, str]] = {
     "failed": "afternotok",
     "ended": "afterany",
     "started": "after",
+}
+_ENDED: Final[Mapping[str, Literal["succeeded", "failed"]]] = {
+    "Succeeded": "succeeded",
+    "Failed": "failed",
 }
 _KILL: Final = "KILL_INVALID_DEPENDENCY"
 """A job that can never start is cancelled, and not left to wait."""
@@ -42,40 +47,79 @@ class Resolved:
         return {**fields, "dependency": every, "flags": [*listed, _KILL]}
 
 
-Named = Callable[[str, str], SlurmJobObject | None]
-"""Returns the SlurmJob of that namespace and name."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Others:
+    """What jobs may depend on, by namespace and name."""
+
+    job: Callable[[str, str], SlurmJobObject | None]
+    pod: Callable[[str, str], Pod | None]
+    """Of those that Slurm places."""
 
 
-def resolve(job: SlurmJobObject, named: Named) -> Resolved | Unmet:
+def resolve(job: SlurmJobObject, others: Others) -> Resolved | Unmet:
     """Return what Slurm is told, or the first dependency that is in the way."""
     words: list[str] = []
     for each in job.spec.depends_on:
-        found = _one(job, each, named)
+        found = _one(each, _other(job.metadata.namespace, each, others))
         if isinstance(found, Unmet):
             return found
         words.extend(found)
     return Resolved(tuple(words))
 
 
-def _one(job: SlurmJobObject, each: JobDependency, named: Named) -> Iterator[str] | Unmet:
-    word = _WORDS[each.condition]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Other:
+    """Another job, as far as one may depend on it."""
+
+    called: str
+    job_id: int | None = None
+    ended: Literal["succeeded", "failed", ""] = ""
+    is_missing: bool = False
+    is_collecting: bool = False
+    """Its job may have ended for Slurm; it has not for those who wait for its results."""
+
+
+def _other(namespace: str, each: JobDependency, others: Others) -> _Other:
     if each.job_id is not None:
-        return iter([f"{word}:{each.job_id}"])
+        return _Other(called=f"Slurm job {each.job_id}", job_id=each.job_id)
+    if each.pod is not None:
+        return _of_pod(each.pod, others.pod(namespace, each.pod))
     name = each.slurm_job or ""
-    other = named(job.metadata.namespace, name)
-    if other is None:
-        return Unmet(text=f"waits for SlurmJob {name}, which does not exist")
-    if other.status.phase in ("Succeeded", "Failed"):
-        is_met = each.condition in ("ended", "started") or (
-            (each.condition == "succeeded") == (other.status.phase == "Succeeded")
-        )
-        if is_met:
+    return _of_job(name, others.job(namespace, name))
+
+
+def _of_job(name: str, job: SlurmJobObject | None) -> _Other:
+    called = f"SlurmJob {name}"
+    if job is None:
+        return _Other(called=called, is_missing=True)
+    status = job.status
+    return _Other(
+        called=called,
+        job_id=status.job_id,
+        ended=_ENDED.get(status.phase or "", ""),
+        is_collecting=bool(job.spec.results),
+    )
+
+
+def _of_pod(name: str, pod: Pod | None) -> _Other:
+    called = f"pod {name}"
+    if pod is None:
+        return _Other(called=f"{called}, of those that Slurm places", is_missing=True)
+    return _Other(called=called, job_id=pod.job_id, ended=_ENDED.get(pod.phase.value, ""))
+
+
+def _one(each: JobDependency, other: _Other) -> Iterator[str] | Unmet:
+    if other.is_missing:
+        return Unmet(text=f"waits for {other.called}, which does not exist")
+    if other.ended:
+        if each.condition in ("ended", "started", other.ended):
             return iter(())
-        how = other.status.phase.lower()
         return Unmet(
-            text=f"can never start: SlurmJob {name} was required to have {each.condition}, and has {how}",
+            text=f"can never start: {other.called} was required to have {each.condition}, and has {other.ended}",
             is_final=True,
         )
-    if other.status.job_id is None:
-        return Unmet(text=f"waits for SlurmJob {name}, which has no job yet")
-    return iter([f"{word}:{other.status.job_id}"])
+    if other.job_id is None:
+        return Unmet(text=f"waits for {other.called}, which has no job yet")
+    if other.is_collecting and each.condition != "started":
+        return Unmet(text=f"waits for {other.called}, and for its results")
+    return iter([f"{_WORDS[each.condition]}:{other.job_id}"])

@@ -1,6 +1,7 @@
 """The reconcile loop over SlurmJobs: gather, decide, act."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -10,10 +11,12 @@ from structlog.contextvars import bind_contextvars
 from bridge.domain import names
 from bridge.domain.ids import WorkloadKey
 from bridge.domain.model.jobs import JobPhase
+from bridge.domain.model.pods import Pod
 from bridge.domain.observation.dwell import Dwell
 from bridge.domain.observation.view import Past
 from bridge.domain.oddities import Oddities
 from bridge.kube import errors as kube_errors
+from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
 from bridge.leading import worker
 from bridge.leading.worker import Aside
@@ -29,7 +32,8 @@ from jobs.controller.caches import JobCaches
 from jobs.controller.submitting import BatchSubmitter
 from jobs.controller.telling import JobEvents
 from jobs.lifecycle import table
-from jobs.lifecycle.situation import JobFacts, JobPolicy
+from jobs.lifecycle.situation import Collection, JobFacts, JobPolicy
+from jobs.lifecycle.table import JobRow
 from jobs.objects.slurmjob import JobResource, SlurmJobObject
 
 _log = structlog.get_logger(__name__)
@@ -47,25 +51,30 @@ class SlurmJobLoop:
         kube: KubeClient,
         slurm: SlurmClient,
         objects: JobCaches,
+        pods: Cache[Pod],
         queue: WorkQueue[WorkloadKey],
         batch_jobs: BatchJobs,
         archives: Archives,
         submitter: BatchSubmitter,
         actuator: JobActuator,
         events: JobEvents,
+        collection: Callable[[SlurmJobObject], Collection],
         policy: JobPolicy,
         metrics: Metrics,
         set_aside: Oddities,
     ) -> None:
+        """collection: returns how the copying of a SlurmJob's results stands."""
         self._kube = kube
         self._slurm = slurm
         self._objects = objects
+        self._pods = pods
         self._queue = queue
         self._batch_jobs = batch_jobs
         self._archives = archives
         self._submitter = submitter
         self._actuator = actuator
         self._events = events
+        self._collection = collection
         self._policy = policy
         self._metrics = metrics
         self._set_aside = set_aside
@@ -79,6 +88,7 @@ class SlurmJobLoop:
     async def run(self, stop: asyncio.Event, *, workers: int) -> None:
         """Reconcile SlurmJobs until told to stop."""
         self._objects.subscribe(self._changed)
+        self._pods.subscribe(self._pod_changed)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._archives.run(stop))
             await worker.run(
@@ -127,6 +137,8 @@ class SlurmJobLoop:
             facts = replace(facts, archive=self._archives.finding(job, mark))
         else:
             self._archives.forget(key)
+        if table.row_of(job) is JobRow.COLLECTING:
+            facts = replace(facts, collection=self._collection(job))
         place = table.position(facts, self._policy)
         since = self._dwell.since(key, (place.row, place.column), now)
         return replace(facts, since=since)
@@ -205,7 +217,14 @@ class SlurmJobLoop:
         elif old is not None and old.metadata.generation != new.metadata.generation:
             self._submitter.retry(key)
         self._queue.add(key)
-        for other in self._dependents.get(job.full_name):
+        self._wake_dependents(f"SlurmJob {job.full_name}")
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        if new is not None and (old is None or (old.job_id, old.phase) != (new.job_id, new.phase)):
+            self._wake_dependents(f"pod {new.full_name}")
+
+    def _wake_dependents(self, called: str) -> None:
+        for other in self._dependents.get(called):
             dependent = WorkloadKey(other.metadata.uid)
             if other.status.job_id is None:
                 self._submitter.retry(dependent)
@@ -221,8 +240,11 @@ def _phase(job: SlurmJobObject | None) -> str | None:
 
 
 def _depends_on(job: SlurmJobObject) -> list[str]:
+    namespace = job.metadata.namespace
     return [
-        f"{job.metadata.namespace}/{each.slurm_job}"
-        for each in job.spec.depends_on
+        f"SlurmJob {namespace}/{each.slurm_job}"
         if each.slurm_job
+        else f"pod {namespace}/{each.pod}"
+        for each in job.spec.depends_on
+        if each.slurm_job or each.pod
     ]

@@ -49,6 +49,7 @@ class Preparer:
         slurm_user: Callable[[], Awaitable[frozenset[str]]],
         now: Callable[[], datetime],
         resolve: Callable[[SlurmJobObject], Resolved | Unmet],
+        has_collectors: bool,
     ) -> None:
         """Remember where to read.
 
@@ -59,6 +60,7 @@ class Preparer:
             slurm_user: reads the name and the uid of SlurmUser, whom no rule may result in.
             now: with the zone that times in scripts are meant in.
             resolve: what the SlurmJob's dependencies are to Slurm.
+            has_collectors: results can be copied here.
         """
         self._kube = kube
         self._policy = policy
@@ -66,6 +68,7 @@ class Preparer:
         self._slurm_user = slurm_user
         self._now = now
         self._resolve = resolve
+        self._has_collectors = has_collectors
 
     async def prepare(self, job: SlurmJobObject) -> Mapping[str, object] | NotPossible:
         """Return the fields of the job, without its mark.
@@ -81,6 +84,13 @@ class Preparer:
             return NotPossible(
                 reason="NamespaceNotEnabled",
                 text=f"refused: namespace {namespace} does not have the label {names.ENABLED_LABEL}: true",
+            )
+        if job.spec.results and not self._has_collectors:
+            return NotPossible(
+                reason="ResultsNotServed",
+                text="spec.results: the administrator of slurm-bridge has set no image that copies them"
+                " (slurm_jobs.companion_image): leave them out, or ask for it",
+                is_final=True,
             )
         resolved = self._resolve(job)
         if isinstance(resolved, Unmet):

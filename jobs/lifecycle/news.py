@@ -65,6 +65,10 @@ def of(before: SlurmJobStatus, after: SlurmJobStatus) -> JobNews | None:
     is_new = (after.reason, after.phase) != (before.reason, before.phase)
     if after.job_id == before.job_id and after.restarts > before.restarts:
         return _warning("Wait", "Requeued", after)
+    if after.results is not None and after.results.message:
+        was = before.results.message if before.results else ""
+        is_other = after.results.message != was
+        return _warning("Collect", after.reason, after) if is_other else None
     if after.job_id is None:
         return _without_job(before, after)
     if is_new and _needs_somebody(after):

@@ -15,6 +15,7 @@ from bridge.domain.faults import shortened
 from bridge.domain.lifecycle.reasons import condition_reason
 from bridge.domain.model.batch import ArrayTally, BatchJob
 from jobs.lifecycle.situation import JobFacts, JobPolicy
+from jobs.objects.results import JobResults
 from jobs.objects.status import (
     LONGEST_NODES,
     ArrayTasks,
@@ -30,7 +31,7 @@ _MOST_FAILED = 500
 """Failed tasks that are named."""
 _CUT = "…"
 
-CONDITIONS = ("Submitted", "Running", "Suspended", "Complete", "Failed")
+CONDITIONS = ("Submitted", "Running", "Suspended", "ResultsCollected", "Complete", "Failed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,7 @@ class NewStatus:
     attempt: int
     conditions: Mapping[str, str] = field(default_factory=dict)
     """The conditions that hold, and the reason of each."""
+    results: JobResults | None = None
 
 
 def status(facts: JobFacts, policy: JobPolicy, said: NewStatus) -> SlurmJobStatus:
@@ -58,6 +60,7 @@ def status(facts: JobFacts, policy: JobPolicy, said: NewStatus) -> SlurmJobStatu
         reason=shortened(said.reason, 256),
         message=message,
         attempt=said.attempt,
+        results=said.results,
         observed_generation=facts.job.metadata.generation,
         conditions=tuple(_conditions(facts, said, message)),
     )
@@ -71,6 +74,8 @@ def _of_job(before: SlurmJobStatus, job: BatchJob, policy: JobPolicy) -> SlurmJo
         sluid=shortened(job.sluid or "", 64) or (before.sluid if before.job_id == job.id else ""),
         state=shortened(job.state, 256) or before.state or "PENDING",
         user=shortened(job.user, 256) or before.user,
+        uid=before.uid if job.uid is None else job.uid,
+        gid=before.gid if job.gid is None else job.gid,
         account=shortened(job.account, 256) or before.account,
         partition=shortened(job.partition, 1024) or before.partition,
         qos=shortened(job.qos, 256) or before.qos,
@@ -84,8 +89,12 @@ def _of_job(before: SlurmJobStatus, job: BatchJob, policy: JobPolicy) -> SlurmJo
         end_time=job.ended_at,
         restarts=job.restarts,
         array=None if job.array is None else array_tasks(job.array, before.array),
-        outputs=JobOutputs(stdout=shortened(job.stdout), stderr=shortened(job.stderr))
-        if job.stdout or job.stderr
+        outputs=JobOutputs(
+            stdout=shortened(job.stdout),
+            stderr=shortened(job.stderr),
+            directory=shortened(job.directory),
+        )
+        if job.stdout or job.stderr or job.directory
         else before.outputs,
     )
 

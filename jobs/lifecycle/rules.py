@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+import msgspec
+
 from bridge.domain import backoff, names
 from bridge.domain.lifecycle import reasons
 from bridge.domain.lifecycle.actions import Wait
@@ -20,10 +22,19 @@ from jobs.lifecycle.actions import (
     TakeOn,
 )
 from jobs.lifecycle.cases import BatchCase, ObjectCase
+from jobs.lifecycle.outcome import JobOutcome
 from jobs.lifecycle.report import NewStatus
+from jobs.lifecycle.situation import Collected
+from jobs.objects.results import JobEnding, JobResults
 from jobs.objects.status import JobPhase
 
 _SUBMITTED: Mapping[str, str] = {"Submitted": "Submitted"}
+
+RESULTS_NOT_COLLECTED = "ResultsNotCollected"
+"""The reason of a SlurmJob that failed although its job completed."""
+
+_LOOK_AGAIN = timedelta(seconds=30)
+"""While results are copied; news of that comes by itself."""
 
 JOB_LOST = "JobLost"
 """The reason of a SlurmJob that failed because nobody knows what became of its job."""
@@ -116,9 +127,42 @@ def finish(case: BatchCase) -> JobDecision:
     tally, told = case.job.array, case.object.status.array
     tasks = None if tally is None else report.array_tasks(tally, told)
     how = outcome.of(case.job, deadline_at=case.deadline_at, tasks=tasks)
+    if case.object.spec.results and case.job.started_at is not None:
+        return _collect(case, how)
     kind = "Complete" if how.phase == "Succeeded" else "Failed"
     conditions = {**_SUBMITTED, kind: how.reason}
     return _tell_job(case, how.phase, how.reason, how.message, conditions)
+
+
+def collect(case: ObjectCase) -> JobDecision:
+    """Tell how its results are being copied; once they are, or cannot be, how it ended."""
+    found, told = case.facts.collection, case.object.status.results
+    if told is None:  # the row says otherwise
+        return wait("its results are being copied")
+    if found.state is Collected.NOT_YET:
+        text = found.text or told.message
+        results = msgspec.structs.replace(told, message=text)
+        return _told(case, _collecting(case, results), retry=_LOOK_AGAIN)
+    ended, conditions = told.ended, dict(_SUBMITTED)
+    phase, reason, text = ended.phase, ended.reason, ended.message
+    if found.state is Collected.DONE:
+        results = JobResults(phase="Collected", ended=ended, message=found.text)
+        conditions["ResultsCollected"] = "Collected"
+    else:
+        results = JobResults(phase="Failed", ended=ended, message=found.text)
+        text = f"{text}; its results were not copied: {found.text}"
+        if phase == "Succeeded":
+            phase, reason = "Failed", RESULTS_NOT_COLLECTED
+    conditions["Complete" if phase == "Succeeded" else "Failed"] = reason
+    said = NewStatus(
+        phase=phase,
+        reason=reason,
+        message=text,
+        attempt=case.attempt,
+        conditions=conditions,
+        results=results,
+    )
+    return _told(case, said, retry=None)
 
 
 def tell_lost(case: ObjectCase) -> JobDecision:
@@ -196,6 +240,28 @@ def cancel_several(jobs: tuple[BatchJob, ...], why: str) -> JobDecision:
     return JobDecision(actions=tuple(map(cancel_of, jobs)), reason=why)
 
 
+def _collect(case: BatchCase, how: JobOutcome) -> JobDecision:
+    ended = JobEnding(phase=how.phase, reason=how.reason, message=how.message)
+    results = JobResults(phase="Collecting", ended=ended)
+    return _told(case, replace(_collecting(case, results), job=case.job), retry=None)
+
+
+def _collecting(case: ObjectCase, results: JobResults) -> NewStatus:
+    ended = results.ended.message
+    return NewStatus(
+        phase="Running",
+        reason="Collecting",
+        message=f"{ended}; its results are being copied{_after(results.message)}",
+        attempt=case.attempt,
+        conditions=_SUBMITTED,
+        results=results,
+    )
+
+
+def _after(text: str) -> str:
+    return f": {text}" if text else ""
+
+
 def _do(reason: str, *actions: JobAction) -> JobDecision:
     return JobDecision(actions=actions, reason=reason)
 
@@ -259,7 +325,7 @@ def _finished_at(case: ObjectCase) -> datetime | None:
         for each in status.conditions
         if each.type in ("Complete", "Failed") and each.status == "True"
     ]
-    return status.end_time or max(ends, default=None)
+    return max([*ends, *filter(None, [status.end_time])], default=None)
 
 
 def _ordinal(number: int) -> str:

@@ -46,6 +46,23 @@ class NotSubmitted:
     """Nothing that anybody may change makes it work: the SlurmJob has failed."""
 
 
+class Collected(enum.Enum):
+    """How the copying of a job's results stands."""
+
+    NOT_YET = "not yet"
+    DONE = "done"
+    GIVEN_UP = "given up"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collection:
+    """What is known of the copying of the results of the job's last run."""
+
+    state: Collected
+    text: str = ""
+    """What it waits for, or why it was given up."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFacts:
     """Everything that one decision depends on."""
@@ -62,6 +79,8 @@ class JobFacts:
     archive: Archive | None = None
     """Looked up only where slurmctld surely has no job, and there may have been one."""
     refusal: NotSubmitted | None = None
+    collection: Collection = Collection(state=Collected.NOT_YET)
+    """Looked at only while the results are being collected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

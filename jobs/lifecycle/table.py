@@ -34,6 +34,7 @@ class JobRow(enum.Enum):
     NEW = "new"
     READY = "to submit"
     SUBMITTED = "submitted"
+    COLLECTING = "collecting its results"
     SUSPENDED = "suspended"
     DONE = "ended"
     DELETING = "deleting"
@@ -158,6 +159,14 @@ TABLE: Mapping[JobRow, JobCells] = MappingProxyType(
             ended=rules.finish,
             lost=rules.tell_lost,
             unrecorded=rules.tell_lost,
+        ),
+        JobRow.COLLECTING: _cells(
+            none=rules.collect,
+            live=_TELLING,
+            settling=rules.settle,
+            ended=rules.collect,
+            lost=rules.collect,
+            unrecorded=rules.collect,
         ),
         JobRow.SUSPENDED: _cells(
             none=rules.tell_suspended,
@@ -288,6 +297,8 @@ def row_of(job: SlurmJobObject) -> JobRow:
         return JobRow.DELETING
     if job.status.phase in ("Succeeded", "Failed"):
         return JobRow.DONE
+    if job.status.results is not None and job.status.results.phase == "Collecting":
+        return JobRow.COLLECTING
     if job.spec.suspend:
         return JobRow.SUSPENDED
     if names.SLURM_JOB_FINALIZER not in (job.metadata.finalizers or ()):

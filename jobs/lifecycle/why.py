@@ -36,6 +36,8 @@ _FAILED: Mapping[str, str] = {
     "Preempted": f"{_ANEW}; with #SBATCH --requeue Slurm would do so by itself",
     "Cancelled": f"ask who cancelled it: sacct -j JOB -o JobID,State%40; {_ANEW}",
     "OutputFailed": f"give --output, --error and --chdir places where its user may write, then {_ANEW}",
+    "TasksUnknown": f"see whether their results are there; {_ANEW}",
+    "ResultsNotCollected": f"copy them yourself, as they are still where the job wrote them, or mend what is wrong and {_ANEW}",
     "JobLost": f"see whether its results are there; {_ANEW}",
 }
 
@@ -83,6 +85,8 @@ def _said(situation: JobSituation, found: QueuedJob | None) -> Diagnosis:
             why="its Slurm job is being cancelled" if status.job_id else "it was deleted",
             next_step=_DOCTOR,
         )
+    if status.results is not None and status.results.phase == "Collecting":
+        return Diagnosis(stage=Stage.ENDS, state="has ended", why=status.message)
     if job.spec.suspend:
         return Diagnosis(
             stage=Stage.WAITS,

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from bridge.crd.fields import RULES, ObjectName, ObjectStruct, rule, text, unchanged
+from jobs.objects.results import MOST_RESULTS, JobResult
 
 LONGEST_SCRIPT: Final = 1024 * 1024
 """Characters. etcd takes objects of 1.5 MiB, status and managed fields included."""
@@ -81,6 +82,12 @@ class JobDependency(ObjectStruct, frozen=True):
     slurm_job: Annotated[
         ObjectName | None, Meta(description="Name of a SlurmJob in the same namespace.")
     ] = None
+    pod: Annotated[
+        ObjectName | None,
+        Meta(
+            description="Name of a pod in the same namespace that Slurm places; of a gang, any of its pods stands for all."
+        ),
+    ] = None
     job_id: Annotated[
         Annotated[int, Meta(ge=1, le=2**32 - 1)] | None, Meta(description="Id of a Slurm job.")
     ] = None
@@ -93,7 +100,8 @@ class JobDependency(ObjectStruct, frozen=True):
 
 
 ONE_OTHER_JOB: Final = rule(
-    "has(self.slurmJob) != has(self.jobId)", "expected either slurmJob or jobId"
+    "[has(self.slurmJob), has(self.pod), has(self.jobId)].filter(is_there, is_there).size() == 1",
+    "expected one of slurmJob, pod and jobId",
 )
 
 JobOptions = dict[str, str | int | bool]
@@ -169,6 +177,14 @@ class SlurmJobSpec(ObjectStruct, frozen=True):
             description="Where the output can be read from Kubernetes; pod NAME-job then prints it."
         ),
     ] = None
+    results: Annotated[
+        tuple[JobResult, ...],
+        Meta(
+            max_length=MOST_RESULTS,
+            description="What is copied to claims once the job has ended; only then has the SlurmJob succeeded.",
+            extra_json_schema={"x-kubernetes-list-type": "atomic"},
+        ),
+    ] = ()
     suspend: Annotated[
         bool,
         Meta(
@@ -212,12 +228,18 @@ FIXED: Final = (
     "env",
     "dependsOn",
     "output",
+    "results",
     "managedBy",
 )
 """What stays as it was created."""
 
 SPEC_RULES: Final = (
     rule("has(self.script) != has(self.scriptFrom)", "expected either script or scriptFrom"),
+    rule(
+        "!has(self.results) || size(self.results) == 0 || has(self.output)",
+        "results need output: its claim is what they are read from",
+        path=".results",
+    ),
     *(rule(unchanged(field), SUBMITTED_ONCE, path=f".{field}") for field in FIXED),
 )
 """Of the spec as a whole."""

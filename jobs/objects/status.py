@@ -6,6 +6,7 @@ from msgspec import Meta
 
 from bridge.crd.conditions import LONGEST_MESSAGE, MOST_CONDITIONS, Number, ObjectCondition
 from bridge.crd.fields import Moment, ObjectStruct, text
+from jobs.objects.results import JobResults
 
 LONGEST_NODES: Final = 1024
 
@@ -37,6 +38,7 @@ class JobOutputs(ObjectStruct, frozen=True):
 
     stdout: Annotated[str, text(4096, "File of the standard output, on the cluster.")] = ""
     stderr: Annotated[str, text(4096, "File of the standard error, on the cluster.")] = ""
+    directory: Annotated[str, text(4096, "The job's working directory, on the cluster.")] = ""
 
 
 class SlurmJobStatus(ObjectStruct, frozen=True):
@@ -61,6 +63,8 @@ class SlurmJobStatus(ObjectStruct, frozen=True):
         str, text(LONGEST_MESSAGE, "What is happening, and what you can do about it.")
     ] = ""
     user: Annotated[str, text(256, "The Slurm user whose job it is.")] = ""
+    uid: Annotated[Number | None, Meta(description="That user's number, as Slurm has it.")] = None
+    gid: Annotated[Number | None, Meta(description="The number of the job's group.")] = None
     account: Annotated[str, text(256, "The account that is charged.")] = ""
     partition: Annotated[str, text(1024, "The partition.")] = ""
     qos: Annotated[str, text(256, "The quality of service.")] = ""
@@ -92,6 +96,9 @@ class SlurmJobStatus(ObjectStruct, frozen=True):
         ArrayTasks | None, Meta(description="How the tasks stand; only of an array.")
     ] = None
     outputs: Annotated[JobOutputs | None, Meta(description="Where the job writes.")] = None
+    results: Annotated[
+        JobResults | None, Meta(description="What became of the results, once the job has ended.")
+    ] = None
     observed_generation: Annotated[
         Number, Meta(description="The metadata.generation that this is about.")
     ] = 0
@@ -99,7 +106,7 @@ class SlurmJobStatus(ObjectStruct, frozen=True):
         tuple[ObjectCondition, ...],
         Meta(
             max_length=MOST_CONDITIONS,
-            description="Submitted, Running, Suspended, Complete, Failed.",
+            description="Submitted, Running, Suspended, ResultsCollected, Complete, Failed.",
             extra_json_schema={
                 "x-kubernetes-list-type": "map",
                 "x-kubernetes-list-map-keys": ["type"],

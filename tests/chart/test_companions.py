@@ -11,11 +11,10 @@ import pytest
 
 from bridge.domain import names
 from jobs.companions import pod as companion
-from jobs.companions.due import Account
 from sandbox.client import Sandbox
 from tests.chart.policed import RELEASE, Cluster, pods, policed, refusal
 from tests.chart.rendering import Manifest
-from tests.jobs.companions.outputs import job
+from tests.jobs.companions.outputs import ALICE, collecting_job, job
 
 RULES = [{"name": "people", "match": {"kinds": ["SlurmJob"]}, "user": "{user}"}]
 SERVED = {"config": {"slurm_jobs": {"enabled": True}, "policy": {"rules": RULES}}}
@@ -30,7 +29,16 @@ def cluster(control_plane: Sandbox, helm: Path) -> Iterator[Cluster]:
 
 def made(namespace: str) -> Manifest:
     """What the product makes."""
-    made = companion.manifest(job(), Account(uid=64101, gid=64101), "images.example.test/bridge:1")
+    made = companion.manifest(job(), ALICE, "images.example.test/bridge:1")
+    made["metadata"]["namespace"] = namespace
+    return made
+
+
+def collector(namespace: str, number: int) -> Manifest:
+    """What the product makes to copy results."""
+    found = collecting_job("model.bin")
+    image = "images.example.test/bridge:1"
+    made = companion.collector(found, ALICE, image, number=number, seconds=60)
     made["metadata"]["namespace"] = namespace
     return made
 
@@ -38,7 +46,9 @@ def made(namespace: str) -> Manifest:
 def test_a_companion_is_created_past_slurm(cluster: Cluster) -> None:
     for namespace in (cluster.bridged, cluster.other):
         path = pods(namespace)
-        assert "" == refusal(cluster.program(ACCOUNT), "POST", path, made(namespace))
+        every = (made(namespace), *(collector(namespace, number) for number in (1, 2, 3)))
+        for body in every:
+            assert "" == refusal(cluster.program(ACCOUNT), "POST", path, body)
 
 
 def test_the_controllers_may_act_as_the_account_and_as_nobody_else(cluster: Cluster) -> None:
@@ -178,6 +188,14 @@ def _by_name(body: Manifest) -> None:
     body["spec"]["nodeName"] = "node-0"
 
 
+def _for_something_else(body: Manifest) -> None:
+    body["metadata"]["labels"][names.COMPANION_LABEL] = "collect"
+
+
+def _another_name(body: Manifest) -> None:
+    body["metadata"]["name"] = "train-collect-4"
+
+
 def _first(body: Manifest) -> None:
     body["spec"]["initContainers"] = [copy.deepcopy(body["spec"]["containers"][0])]
     body["spec"]["initContainers"][0]["name"] = "first"
@@ -187,7 +205,16 @@ def _first(body: Manifest) -> None:
     "change",
     [
         *(_root, _root_container, _host_path, _host_network, _token, _nobodys, _unlimited),
-        *(_on_slurms_nodes, _by_name, _first, _groups, _group_of_files, _host_port),
+        *(
+            _on_slurms_nodes,
+            _by_name,
+            _first,
+            _another_name,
+            _for_something_else,
+            _groups,
+            _group_of_files,
+            _host_port,
+        ),
     ],
 )
 @pytest.mark.attack(

@@ -2,27 +2,23 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from bridge.commands import plugin
 from bridge.domain import names
-from sandbox.api import ApiError
 from sandbox.chart import BATCH_USER
 from sandbox.client import Sandbox
 from sandbox.options import Options
 from tests import faults
 from tests.fault_bench import FaultBench, fault_bench
 from tests.integration import node_inventory, old_manifests
+from tests.integration.batch_namespace import PATIENCE_S, Namespace, conditions
 from tests.jobs import argo
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 
 PAGE = Path(__file__).parents[2] / "docs/slurmjob.md"
-PATIENCE_S = 60.0
 LIVE = {"PENDING", "RUNNING", "COMPLETING", "CONFIGURING"}
 USER = BATCH_USER.name
 
@@ -32,77 +28,9 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Namespace:
-    """A bridged namespace for SlurmJobs."""
-
-    sandbox: Sandbox
-    name: str
-
-    @property
-    def path(self) -> str:
-        return f"/apis/slurm-bridge.dev/v1alpha1/namespaces/{self.name}/slurmjobs"
-
-    def create(self, name: str, script: str, **spec: Any) -> None:
-        body = {
-            "apiVersion": "slurm-bridge.dev/v1alpha1",
-            "kind": "SlurmJob",
-            "metadata": {"name": name},
-            "spec": {
-                "script": f"#!/bin/sh\n#SBATCH --mem=16 --time=5 --output=/dev/null\n{script}\n",
-                **spec,
-            },
-        }
-        self.sandbox.admin.create(self.path, body)
-
-    def get(self, name: str) -> dict[str, Any] | None:
-        try:
-            return self.sandbox.admin.get(f"{self.path}/{name}")
-        except ApiError as error:
-            if error.status == 404:
-                return None
-            raise
-
-    def status(self, name: str) -> dict[str, Any]:
-        found: dict[str, Any] = (self.get(name) or {}).get("status", {})
-        return found
-
-    def await_phase(self, name: str, *phases: str) -> dict[str, Any]:
-        wait_until(
-            lambda: self.status(name).get("phase") in phases,
-            PATIENCE_S,
-            sandbox=self.sandbox,
-        )
-        return self.status(name)
-
-    def events(self, name: str) -> set[str]:
-        """The reasons of the Events about it."""
-        path = f"/api/v1/namespaces/{self.name}/events"
-        selected = f"involvedObject.name={name},involvedObject.kind=SlurmJob"
-        return {
-            each["reason"] for each in self.sandbox.admin.get(path, fieldSelector=selected)["items"]
-        }
-
-    def why(self, name: str) -> str:
-        """What `kubectl slurm why` says, on one line."""
-        arguments = ["why", f"{self.name}/{name}"]
-        done = CliRunner().invoke(
-            plugin.app(), arguments, env={**self.sandbox.env, "COLUMNS": "400"}
-        )
-        return " ".join(done.stdout.split())
-
-    def accounted(self, name: str) -> list[list[str]]:
-        """Id, state and exit code of every job of that name that slurmdbd has."""
-        printed = self.sandbox.run(
-            *("sacct", "--noheader", "--parsable2", "--allocations", "--allusers"),
-            *("--starttime=now-1hours", f"--name={name}", "--format=jobid,state,exitcode"),
-        )
-        return [line.split("|") for line in printed.splitlines()]
-
-
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    options = Options(compute=2, nodes=0, accounting=True, settings=old_manifests.SETTINGS)
+    options = Options(compute=2, nodes=1, accounting=True, settings=old_manifests.SETTINGS)
     with running_sandbox(options) as running:
         yield running
 
@@ -118,10 +46,6 @@ def namespace(bench: FaultBench) -> Iterator[Namespace]:
     with fresh_namespace(bench.sandbox, labels={names.ENABLED_LABEL: "true"}) as name:
         yield Namespace(bench.sandbox, name)
         bench.calm()
-
-
-def conditions(status: dict[str, Any]) -> dict[str, tuple[str, str]]:
-    return {each["type"]: (each["status"], each["reason"]) for each in status["conditions"]}
 
 
 def test_a_script_runs_and_its_end_is_told_as_slurm_has_it(namespace: Namespace) -> None:
@@ -184,6 +108,89 @@ def test_a_companion_reads_as_the_jobs_user_and_is_told_of_the_end(namespace: Na
     assert "default-scheduler" == made["spec"]["schedulerName"]
     assert "schedulingGates" not in made["spec"]
     assert "finalizers" not in made["metadata"]
+
+
+def test_it_succeeds_when_its_results_are_copied_and_a_try_that_failed_is_repeated(
+    namespace: Namespace,
+) -> None:
+    """The kubelet is played here; tests/realnodes/test_job_logs.py has a real one copy."""
+    shared = namespace.sandbox.instance.shared
+    namespace.create(
+        "kept",
+        "true",
+        options={"chdir": f"{shared}/{USER}"},
+        output={"claimName": "scratch", "clusterPath": str(shared)},
+        results=[{"from": "model.bin", "to": {"claimName": "models"}}],
+    )
+    pods = f"/api/v1/namespaces/{namespace.name}/pods"
+
+    def await_end_of(name: str, code: int, said: str) -> None:
+        terminated = {"exitCode": code, "message": said, "finishedAt": "2026-01-01T00:00:00Z"}
+        container = {"name": "collect", "state": {"terminated": terminated}}
+        played = {"phase": "Failed" if code else "Succeeded", "containerStatuses": [container]}
+
+        def is_there() -> bool:
+            found = namespace.sandbox.admin.get(pods)["items"]
+            return name in {each["metadata"]["name"] for each in found}
+
+        wait_until(is_there, PATIENCE_S, sandbox=namespace.sandbox)
+        namespace.sandbox.admin.patch(f"{pods}/{name}/status", {"status": played})
+
+    await_end_of("kept-collect-1", 75, "no space left")
+    wait_until(
+        lambda: "no space left" in namespace.status("kept")["message"],
+        PATIENCE_S,
+        sandbox=namespace.sandbox,
+    )
+    assert ("Running", "Collecting") == (
+        namespace.status("kept")["phase"],
+        namespace.status("kept")["reason"],
+    )
+    await_end_of("kept-collect-2", 0, "1 files")
+    done = namespace.await_phase("kept", "Succeeded", "Failed")
+
+    assert ("Succeeded", 0, "Collected") == (
+        done["phase"],
+        done["exitCode"],
+        done["results"]["phase"],
+    )
+    assert "True" == conditions(done)["ResultsCollected"][0]
+    made = namespace.sandbox.admin.get(f"{pods}/kept-collect-2")
+    assert BATCH_USER.uid == made["spec"]["securityContext"]["runAsUser"]
+    assert f"/volume/{USER}/model.bin" in made["spec"]["containers"][0]["command"][-1]
+
+
+def test_it_waits_for_a_pod_that_slurm_places(namespace: Namespace) -> None:
+    """One queue: the pod's placeholder is the job that Slurm waits for."""
+    namespace.create("after", "true", dependsOn=[{"pod": "train"}])
+    assert "waits for pod train" in namespace.await_phase("after", "Pending")["message"]
+    pods = f"/api/v1/namespaces/{namespace.name}/pods"
+    container = {
+        "name": "c",
+        "image": "none",
+        "resources": {"limits": {"cpu": "1", "memory": "16Mi"}},
+    }
+    body = {"metadata": {"name": "train"}, "spec": {"containers": [container]}}
+    namespace.sandbox.admin.create(pods, body)
+
+    wait_until(lambda: "jobId" in namespace.status("after"), PATIENCE_S, sandbox=namespace.sandbox)
+    waiting = namespace.status("after")
+    assert ("Pending", "PENDING") == (waiting["phase"], waiting["state"])
+    pod = namespace.sandbox.admin.get(f"{pods}/train")
+    placeholder = pod["metadata"]["labels"][names.JOB_ID_LABEL]
+    printed = namespace.sandbox.run("scontrol", "show", "job", str(waiting["jobId"]))
+    assert f"afterok:{placeholder}(unfulfilled)" in printed
+    ended = {"phase": "Succeeded", "containerStatuses": [_ended_well("c")]}
+    namespace.sandbox.admin.patch(f"{pods}/train/status", {"status": ended})
+
+    assert "Succeeded" == namespace.await_phase("after", "Succeeded", "Failed")["phase"]
+
+
+def _ended_well(name: str) -> dict[str, Any]:
+    at = "2026-01-01T00:00:00Z"
+    terminated = {"exitCode": 0, "startedAt": at, "finishedAt": at, "reason": "Completed"}
+    given = {"image": "none", "imageID": "none", "ready": False, "restartCount": 0}
+    return {"name": name, **given, "state": {"terminated": terminated}}
 
 
 def test_deleting_cancels_and_suspending_begins_again(namespace: Namespace) -> None:

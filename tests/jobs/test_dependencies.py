@@ -3,12 +3,16 @@
 import msgspec
 import pytest
 
+from bridge.domain import names
+from bridge.domain.model.pods import Phase, Pod
 from jobs.controller import dependencies
-from jobs.controller.dependencies import Resolved, Unmet
+from jobs.controller.dependencies import Others, Resolved, Unmet
+from jobs.objects.results import JobResult, ResultTarget
 from jobs.objects.slurmjob import SlurmJobObject
-from jobs.objects.spec import DependencyCondition, JobDependency
+from jobs.objects.spec import DependencyCondition, JobDependency, SlurmJobSpec
 from jobs.objects.status import JobPhase, SlurmJobStatus
 from tests.jobs.lifecycle.situations import slurm_job
+from tests.make import members
 
 
 def resolve(
@@ -17,7 +21,17 @@ def resolve(
     each = JobDependency(
         slurm_job=None if more else "prepare", condition=condition, job_id=more.get("job_id")
     )
-    return dependencies.resolve(slurm_job(depends_on=(each,)), lambda _namespace, _name: other)
+    others = Others(job=lambda _namespace, _name: other, pod=lambda _namespace, _name: None)
+    return dependencies.resolve(slurm_job(depends_on=(each,)), others)
+
+
+def resolve_pod(condition: DependencyCondition, pod: Pod | None) -> Resolved | Unmet:
+    each = JobDependency(pod="train-0", condition=condition)
+    others = Others(
+        job=lambda _namespace, _name: None,
+        pod=lambda namespace, name: pod if (namespace, name) == ("physics", "train-0") else None,
+    )
+    return dependencies.resolve(slurm_job(depends_on=(each,)), others)
 
 
 def other(phase: JobPhase, job_id: int | None = 41) -> SlurmJobObject:
@@ -70,6 +84,34 @@ def test_one_without_a_job_is_waited_for() -> None:
         found = resolve("succeeded", missing)
         assert isinstance(found, Unmet)
         assert not found.is_final
+
+
+def test_one_whose_results_are_still_copied_has_not_ended() -> None:
+    to = ResultTarget(claim_name="kept")
+    spec = SlurmJobSpec(script="#!/bin/sh\n", results=(JobResult(source="a", to=to),))
+    found = msgspec.structs.replace(other("Running"), spec=spec)
+
+    assert Resolved(("after:41",)) == resolve("started", found)
+    waits = resolve("succeeded", found)
+    assert isinstance(waits, Unmet)
+    assert not waits.is_final
+    done = msgspec.structs.replace(other("Succeeded"), spec=spec)
+    assert Resolved() == resolve("succeeded", done)
+
+
+def test_slurm_is_told_of_a_pods_job() -> None:
+    placed = members.pod("train-0", labels={names.JOB_ID_LABEL: "41"})
+
+    assert Resolved(("afterok:41",)) == resolve_pod("succeeded", placed)
+    for missing in (None, members.pod("train-0")):
+        found = resolve_pod("succeeded", missing)
+        assert isinstance(found, Unmet)
+        assert not found.is_final
+    ended = members.pod("train-0", labels={names.JOB_ID_LABEL: "41"}, phase=Phase.FAILED)
+    assert Resolved() == resolve_pod("failed", ended)
+    never = resolve_pod("succeeded", ended)
+    assert isinstance(never, Unmet)
+    assert never.is_final
 
 
 def test_the_scripts_own_dependencies_and_flags_stay() -> None:

@@ -70,6 +70,13 @@ def job(name: str = "train", **spec: Any) -> Manifest:
     }
 
 
+OUTPUT = {"claimName": "scratch", "clusterPath": "/scratch"}
+
+
+def result(source: str, path: str = "") -> dict[str, Any]:
+    return {"from": source, "to": {"claimName": "kept", "path": path}}
+
+
 def test_an_object_is_served_as_the_types_read_it(
     control_plane: Sandbox, namespace: str, jobs: Paths
 ) -> None:
@@ -77,10 +84,12 @@ def test_an_object_is_served_as_the_types_read_it(
         args=["small"],
         options={"partition": "gpu", "gpusPerNode": 4, "hold": True, "array": "0-9%3"},
         env=[{"name": "SEED", "value": "7"}],
-        dependsOn=[{"slurmJob": "prepare"}, {"jobId": 4711, "condition": "ended"}],
+        dependsOn=[{"slurmJob": "prepare"}, {"pod": "a"}, {"jobId": 4711, "condition": "ended"}],
         activeDeadlineSeconds=3600,
         ttlSecondsAfterFinished=60,
         managedBy=slurmjob.CONTROLLER,
+        output=OUTPUT,
+        results=[{"from": "out/%j", "to": {"claimName": "kept", "path": "runs"}}],
     )
     stored = control_plane.admin.create(jobs(namespace), full)
     read = slurmjob.read(json.dumps(stored).encode())
@@ -90,6 +99,7 @@ def test_an_object_is_served_as_the_types_read_it(
     assert stored["spec"]["suspend"] is False
     assert "7" == read.spec.env[0].value
     assert (3600, 60) == (read.spec.active_deadline_seconds, read.spec.ttl_seconds_after_finished)
+    assert ("out/%j", "runs") == (read.spec.results[0].source, read.spec.results[0].to.path)
     assert read.is_ours
     assert read.metadata.creation_timestamp is not None
     assert 1 == read.metadata.generation
@@ -112,8 +122,9 @@ def test_an_object_is_served_as_the_types_read_it(
         ({"options": {"uid": 0}}, 'unknown field "spec.options.uid"'),
         ({"env": [{"name": "A"}, {"name": "A"}]}, "Duplicate value"),
         ({"env": [{"name": "A=B"}]}, "spec.env[0].name"),
-        ({"dependsOn": [{}]}, "expected either slurmJob or jobId"),
-        ({"dependsOn": [{"jobId": 1, "slurmJob": "a"}]}, "expected either slurmJob or jobId"),
+        ({"dependsOn": [{}]}, "expected one of slurmJob, pod and jobId"),
+        ({"dependsOn": [{"jobId": 1, "slurmJob": "a"}]}, "expected one of slurmJob, pod"),
+        ({"dependsOn": [{"pod": "b", "slurmJob": "a"}]}, "expected one of slurmJob, pod"),
         ({"dependsOn": [{"jobId": 0}]}, "spec.dependsOn[0].jobId"),
         ({"dependsOn": [{"jobId": 1, "condition": "lost"}]}, "Unsupported value"),
         ({"activeDeadlineSeconds": 0}, "spec.activeDeadlineSeconds"),
@@ -121,6 +132,13 @@ def test_an_object_is_served_as_the_types_read_it(
         ({"managedBy": "somebody"}, "spec.managedBy"),
         ({"args": ["a"] * 300}, "spec.args: Too many"),
         ({"comand": "x"}, 'unknown field "spec.comand"'),
+        ({"results": [result("a")]}, "results need output"),
+        ({"output": OUTPUT, "results": [result("../a")]}, "it has a part `..`"),
+        ({"output": OUTPUT, "results": [result("a", "b/..")]}, "it has a part `..`"),
+        ({"output": OUTPUT, "results": [result("a", "/b")]}, "spec.results[0].to.path"),
+        ({"output": OUTPUT, "results": [result("")]}, "spec.results[0].from"),
+        ({"output": OUTPUT, "results": [{"from": "a"}]}, "spec.results[0].to: Required"),
+        ({"output": OUTPUT, "results": [result("a")] * 17}, "spec.results: Too many"),
     ],
 )
 def test_what_the_api_server_refuses_by_itself(
@@ -145,6 +163,7 @@ def test_what_the_api_server_refuses_by_itself(
         {"env": [{"name": "SEED", "value": "8"}]},
         {"dependsOn": [{"jobId": 1}]},
         {"managedBy": "example.org/other"},
+        {"output": OUTPUT, "results": [result("a")]},
     ],
     ids="+".join,
 )

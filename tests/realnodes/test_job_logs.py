@@ -3,7 +3,9 @@
 import json
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,35 +53,45 @@ def _files() -> Iterator[Entry]:
     assert isinstance(python, Asset)
     assert python.root is not None
     yield from base.entries(python.root, "python3.13", {})
-    for path in ("__init__.py", "companions/__init__.py", "companions/follower.py"):
+    programs = ("companions/follower.py", "companions/collector.py")
+    for path in ("__init__.py", "companions/__init__.py", *programs):
         to = f"usr/lib/python3/dist-packages/jobs/{path}"
         yield Entry(path=to, data=(JOBS / path).read_bytes(), mode=0o644)
 
 
 @pytest.fixture
 def namespace(both: Sandbox) -> Iterator[str]:
-    with fresh_namespace(both, labels={names.ENABLED_LABEL: "true"}) as name:
-        volume = {
-            "accessModes": ["ReadWriteMany"],
-            "storageClassName": "",
-            "capacity": {"storage": SIZE},
-            "hostPath": {"path": "/shared", "type": "Directory"},
-            "claimRef": {"namespace": name, "name": "scratch"},
-        }
-        claim = {
-            "accessModes": ["ReadWriteMany"],
-            "storageClassName": "",
-            "volumeName": name,
-            "resources": {"requests": {"storage": SIZE}},
-        }
-        both.admin.create("/api/v1/persistentvolumes", {"metadata": {"name": name}, "spec": volume})
-        claims = f"/api/v1/namespaces/{name}/persistentvolumeclaims"
-        both.admin.create(claims, {"metadata": {"name": "scratch"}, "spec": claim})
+    labels = {names.ENABLED_LABEL: "true"}
+    with fresh_namespace(both, labels=labels) as name, claimed(both, name, "scratch", "/shared"):
         yield name
-        both.admin.delete(f"/api/v1/persistentvolumes/{name}")
 
 
-def submit(sandbox: Sandbox, namespace: str, name: str, script: str) -> None:
+@contextmanager
+def claimed(sandbox: Sandbox, namespace: str, name: str, folder: str) -> Iterator[None]:
+    """A claim whose volume is a folder of the real node."""
+    called = f"{namespace}-{name}"
+    volume = {
+        "accessModes": ["ReadWriteMany"],
+        "storageClassName": "",
+        "capacity": {"storage": SIZE},
+        "hostPath": {"path": folder, "type": "Directory"},
+        "claimRef": {"namespace": namespace, "name": name},
+    }
+    claim = {
+        "accessModes": ["ReadWriteMany"],
+        "storageClassName": "",
+        "volumeName": called,
+        "resources": {"requests": {"storage": SIZE}},
+    }
+    volumes = "/api/v1/persistentvolumes"
+    sandbox.admin.create(volumes, {"metadata": {"name": called}, "spec": volume})
+    claims = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims"
+    sandbox.admin.create(claims, {"metadata": {"name": name}, "spec": claim})
+    yield
+    sandbox.admin.delete(f"{volumes}/{called}")
+
+
+def submit(sandbox: Sandbox, namespace: str, name: str, script: str, **spec: Any) -> None:
     body = {
         "apiVersion": "slurm-bridge.dev/v1alpha1",
         "kind": "SlurmJob",
@@ -90,6 +102,7 @@ def submit(sandbox: Sandbox, namespace: str, name: str, script: str) -> None:
                 "claimName": "scratch",
                 "clusterPath": str(sandbox.instance.shared),
             },
+            **spec,
         },
     }
     sandbox.admin.create(f"/apis/slurm-bridge.dev/v1alpha1/namespaces/{namespace}/slurmjobs", body)
@@ -144,6 +157,40 @@ def test_the_companion_reads_as_the_jobs_user(both: Sandbox, namespace: str) -> 
     logs = both.kubectl("-n", namespace, "logs", "thief-job")
     assert "bob's own" not in logs
     assert "Permission denied" in logs
+
+
+def test_results_are_on_their_claim_before_the_slurm_job_has_succeeded(
+    both: Sandbox, namespace: str
+) -> None:
+    shared, folder = both.instance.shared, f"kept-{namespace}"
+    (shared / folder).mkdir(mode=0o700)
+    os.chown(shared / folder, BATCH_USER.uid, BATCH_USER.gid)
+    out = f"out-{namespace}"
+
+    with claimed(both, namespace, "kept", f"/shared/{folder}"):
+        submit(
+            both,
+            namespace,
+            "train",
+            f"mkdir {out}; echo 42 > {out}/answer; ln -s answer {out}/latest; chmod 640 {out}/answer",
+            options={"chdir": f"{shared}/{BATCH_USER.name}"},
+            results=[{"from": out, "to": {"claimName": "kept", "path": "runs/%j"}}],
+        )
+        job = ("-n", namespace, "slurmjob/train")
+        both.kubectl("wait", *job, "--for=condition=Complete", "--timeout=120s")
+        status = json.loads(both.kubectl("get", *job, "--output=json"))["status"]
+
+        arrived = shared / folder / "runs" / str(status["jobId"]) / out
+        assert ("Succeeded", "Collected") == (status["phase"], status["results"]["phase"])
+        assert ("42\n", BATCH_USER.uid, 0o640) == (
+            (arrived / "answer").read_text(),
+            (arrived / "answer").stat().st_uid,
+            (arrived / "answer").stat().st_mode & 0o777,
+        )
+        assert Path("answer") == (arrived / "latest").readlink()
+        logs = both.kubectl("-n", namespace, "logs", "train-collect-1")
+        assert "2 files, 3 bytes\n" == logs
+        both.kubectl("-n", namespace, "delete", "slurmjob", "train")
 
 
 def _phase(sandbox: Sandbox, namespace: str, name: str = "train") -> str:

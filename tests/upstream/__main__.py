@@ -77,7 +77,8 @@ def main(
                 known.write(file)
     outcome = results.compare(results.short(known.plain), results.short(known.bridged), EXCUSED)
     text = results.page(outcome, programs[AssetName.E2E].version)
-    (folder / "page.md").write_text(text)
+    if reports is not None:
+        (reports / "page.md").write_text(text)
     if not focus:
         page.write_text(text)
     typer.echo(

@@ -231,3 +231,23 @@ def test_another_controllers_object_is_its_own_business() -> None:
         managedBy="kueue.x-k8s.io/multikueue", annotations={names.REQUESTER_ANNOTATION: "bob"}
     )
     assert told(forged)
+
+
+def test_everything_that_is_wrong_with_its_results_is_told_at_once() -> None:
+    def result(source: str, path: str = "") -> dict[str, Any]:
+        return {"from": source, "to": {"claimName": "kept", "path": path}}
+
+    output = {"claimName": "scratch", "clusterPath": "/scratch"}
+    wrong = [result("../a"), result("/home/alice/a"), result("a", "b/../c"), result("fine")]
+    metadata = {"name": "t" * 250, "namespace": "lab"}
+    fields = {"script": SCRIPT, "output": output, "results": wrong}
+    found = slurmjob.read(json.dumps({"metadata": metadata, "spec": fields}).encode())
+
+    told = [str(each.path) for each in review.validate(found, ALICE, policy(), NOW).faults]
+
+    expected = ["metadata.name", "spec.results[0].from", "spec.results[1].from"]
+    assert [*expected, "spec.results[2].to.path"] == [
+        each for each in told if each == "metadata.name" or "results" in each
+    ]
+    without = review.validate(job(results=[result("a")]), ALICE, policy(), NOW)
+    assert "spec.results: results need output" in told_of(without)

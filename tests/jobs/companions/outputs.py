@@ -1,8 +1,11 @@
 """SlurmJobs whose output can be read, for the tests of companions."""
 
+from typing import Any
+
 import msgspec
 
 from jobs.companions.due import Account
+from jobs.objects.results import JobEnding, JobResult, JobResults, ResultTarget
 from jobs.objects.slurmjob import SlurmJobObject
 from jobs.objects.spec import JobOutput
 from jobs.objects.status import JobOutputs, JobPhase, SlurmJobStatus
@@ -21,3 +24,18 @@ def job(phase: JobPhase = "Running", *, asks: bool = True, **status: object) -> 
     )
     told = msgspec.structs.replace(told, **status)
     return slurm_job(status=told, output=OUTPUT if asks else None)
+
+
+def collecting_job(*sources: str, **status: Any) -> SlurmJobObject:
+    """One whose job has ended, and whose results are to be copied to `models`."""
+    found = job(
+        "Running",
+        end_time=NOW,
+        user="alice",
+        outputs=JobOutputs(stdout="/scratch/alice/7.out", directory="/scratch/alice"),
+        results=JobResults(phase="Collecting", ended=JobEnding(phase="Succeeded")),
+        **status,
+    )
+    to = ResultTarget(claim_name="models", path="run")
+    results = tuple(JobResult(source=each, to=to) for each in sources)
+    return msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, results=results))

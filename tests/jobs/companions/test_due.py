@@ -9,10 +9,14 @@ from hypothesis import strategies as st
 from bridge.domain import names
 from jobs.companions import due, pod, volume
 from jobs.companions.due import Account, LogCompanion, LogFacts, LogStep
+from jobs.objects.results import JobEnding, JobResults
 from jobs.objects.slurmjob import SlurmJobObject
 from jobs.objects.status import ArrayTasks, JobOutputs, JobPhase
 from tests.jobs.companions.outputs import ALICE, job
 from tests.jobs.lifecycle.situations import NOW, UID
+
+RESULTS = JobResults(phase="Collecting", ended=JobEnding(phase="Succeeded"))
+COLLECTING = job("Running", end_time=NOW, results=RESULTS)
 
 
 def follower(job_id: str = "7", **changes: object) -> LogCompanion:
@@ -37,6 +41,8 @@ def step(found: SlurmJobObject, companion: LogCompanion | None, *, later_s: floa
         pytest.param(job("Pending"), follower(), LogStep.REST, id="requeued"),
         pytest.param(job("Running"), follower(is_over=True), LogStep.REST, id="it was evicted"),
         pytest.param(job("Running", asks=False), None, LogStep.REST, id="nobody asks"),
+        pytest.param(COLLECTING, follower(), LogStep.TELL, id="its results are copied"),
+        pytest.param(COLLECTING, None, LogStep.MAKE, id="it was short and has results"),
     ],
 )
 def test_a_companion_is_there_when_there_is_something_to_follow(
@@ -93,6 +99,8 @@ def test_what_is_done_leads_to_rest(
         ({"phase": "Failed", "exit_code": 0, "signal": 9}, 137),
         ({"phase": "Failed", "exit_code": 0}, 1),
         ({"phase": "Failed"}, 1),
+        ({"phase": "Running", "exit_code": 0, "results": RESULTS}, 0),
+        ({"phase": "Failed", "exit_code": 0, "results": RESULTS}, 0),
     ],
 )
 def test_it_ends_as_the_job_did(status: dict[str, object], code: int) -> None:

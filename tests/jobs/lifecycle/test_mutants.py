@@ -12,12 +12,12 @@ HISTORIES = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobMutant:
-    """A line of `jobs/lifecycle`, changed."""
+    """A line of `jobs`, changed."""
 
     name: str
     before: str
     after: str
-    file: str = "table.py"
+    file: str = "lifecycle/table.py"
 
 
 MUTANTS = [
@@ -73,13 +73,36 @@ MUTANTS = [
     ),
     JobMutant(
         name="takes every end for a good one",
-        file="outcome.py",
+        file="lifecycle/outcome.py",
         before='phase="Succeeded" if end is JobEnd.COMPLETED else "Failed",',
         after='phase="Succeeded",',
     ),
     JobMutant(
+        name="calls it done before its results are there",
+        file="lifecycle/rules.py",
+        before="if case.object.spec.results and case.job.started_at is not None:",
+        after="if False:",
+    ),
+    JobMutant(
+        name="loses a job whose results are being copied",
+        before="none=rules.collect,",
+        after="none=rules.tell_lost,",
+    ),
+    JobMutant(
+        name="takes results that were given up for copied",
+        file="lifecycle/rules.py",
+        before="if found.state is Collected.DONE:",
+        after="if found.state is not Collected.NOT_YET:",
+    ),
+    JobMutant(
+        name="takes the results of an earlier run for this one's",
+        file="companions/collecting.py",
+        before='return f"{job.status.job_id}-{job.status.restarts}"',
+        after='return f"{job.status.job_id}"',
+    ),
+    JobMutant(
         name="keeps the job of the attempt before in the status",
-        file="report.py",
+        file="lifecycle/report.py",
         before="base = before if said.attempt == before.attempt else SlurmJobStatus()",
         after="base = before",
     ),
@@ -88,7 +111,7 @@ MUTANTS = [
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_the_histories_find_a_machine_that(mutant: JobMutant, tmp_path: Path) -> None:
-    change = Changed(file=f"jobs/lifecycle/{mutant.file}", before=mutant.before, after=mutant.after)
+    change = Changed(file=f"jobs/{mutant.file}", before=mutant.before, after=mutant.after)
     histories = f"for seed in range({HISTORIES}): play(seed)"
     program = f"from tests.jobs.lifecycle.world import play\n{histories}"
 

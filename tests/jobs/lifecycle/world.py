@@ -16,13 +16,18 @@ from bridge.domain.lifecycle.actions import Wait
 from bridge.domain.model.batch import BatchJob
 from bridge.domain.model.jobs import JobEnd, JobPhase
 from bridge.domain.observation.view import Expectations, Past
+from jobs.companions import collecting
 from jobs.lifecycle import table
 from jobs.lifecycle.actions import CancelBatch, GiveBack, JobAction, Report, SubmitBatch, TakeOn
-from jobs.lifecycle.situation import Archive, Archived, JobFacts
+from jobs.lifecycle.situation import Archive, Archived, Collected, Collection, JobFacts
+from jobs.objects.results import JobResult, ResultTarget
 from jobs.objects.slurmjob import SlurmJobObject
+from jobs.objects.spec import JobOutput
 from tests.jobs.lifecycle.situations import NOW, POLICY, UID, batch_job, mark, slurm_job
 
 QUIET_S = 10.0
+OUTPUT = JobOutput(claim_name="scratch", cluster_path="/scratch")
+RESULTS = (JobResult(source="a", to=ResultTarget(claim_name="kept")),)
 LIVE = (JobPhase.WAITING, JobPhase.RUNNING)
 ENDS = (JobEnd.COMPLETED, JobEnd.FAILED, JobEnd.CANCELLED)
 
@@ -57,9 +62,14 @@ class World:
     def __init__(self, rng: Random) -> None:
         self.rng = rng
         self.clock_s = 1000.0
-        self.job: SlurmJobObject | None = slurm_job(is_ours=False, suspend=rng.random() < 0.2)
+        results = RESULTS if rng.random() < 0.4 else ()
+        self.job: SlurmJobObject | None = slurm_job(
+            is_ours=False, suspend=rng.random() < 0.2, output=OUTPUT, results=results
+        )
         self.slurm: dict[JobId, BatchJob] = {}
         self.accounts: dict[JobId, BatchJob] = {}
+        self.ends: dict[str, BatchJob] = {}
+        """How each run ended."""
         self.late: list[tuple[float, int]] = []
         """Submits that Slurm is still to accept: by when, and of which attempt."""
         self.accepted: Counter[int] = Counter()
@@ -68,6 +78,8 @@ class World:
         self.leader = Leader(cached=self.job)
         self.cancelled: set[JobId] = set()
         """Jobs that the leader cancelled."""
+        self.copied: dict[str, Collected] = {}
+        """What became of the results of each run."""
         self.ended = ""
         self.history: list[str] = []
 
@@ -85,13 +97,15 @@ class World:
             self.progress,
             self.progress,
             self.purge,
+            self.copy,
+            self.requeue,
             self.suspend,
             self.delete,
             self.fail_to_read,
             self.die,
             self.wait_long,
         )
-        weights = (8, 8, 6, 6, 6, 6, 3, 3, 2, 1, 0.5, 1, 1, 1)
+        weights = (8, 8, 6, 6, 6, 6, 3, 3, 2, 2, 1, 1, 0.5, 1, 1, 1)
         (chosen,) = self.rng.choices(steps, weights)
         self.history.append(chosen.__name__)
         self.clock_s += self.rng.random()
@@ -118,21 +132,40 @@ class World:
             return
         job = self.rng.choice(live)
         if job.phase is JobPhase.WAITING and self.rng.random() < 0.7:
-            self.slurm[job.id] = replace(job, phase=JobPhase.RUNNING)
+            self.slurm[job.id] = replace(job, phase=JobPhase.RUNNING, started_at=NOW)
         elif job.phase is JobPhase.RUNNING and self.rng.random() < 0.2:
             self.slurm[job.id] = replace(job, phase=JobPhase.WAITING, restarts=job.restarts + 1)
         else:
             self.end(job, self.rng.choice(ENDS))
 
     def end(self, job: BatchJob, how: JobEnd) -> None:
-        self.slurm[job.id] = self.accounts[job.id] = replace(
-            job, phase=JobPhase.ENDED, end=how, ended_at=NOW
-        )
+        over = replace(job, phase=JobPhase.ENDED, end=how, ended_at=NOW)
+        self.slurm[job.id] = self.accounts[job.id] = over
+        self.ends[f"{over.id}-{over.restarts}"] = over
 
     def purge(self) -> None:
         """Slurm forgets what has ended."""
         for id_ in [id_ for id_, job in self.slurm.items() if job.phase is JobPhase.ENDED]:
             del self.slurm[id_]
+
+    def copy(self) -> None:
+        """The pods that copy results come to an end."""
+        if self.job is not None and collecting.is_due(self.job):
+            ends = (Collected.DONE, Collected.DONE, Collected.GIVEN_UP)
+            self.copied.setdefault(self.run(self.job), self.rng.choice(ends))
+
+    @staticmethod
+    def run(job: SlurmJobObject) -> str:
+        return f"{job.status.job_id}-{job.status.restarts}"
+
+    def requeue(self) -> None:
+        """An administrator requeues a job that has ended, while its results are copied."""
+        if self.job is not None and collecting.is_due(self.job):
+            job = self.slurm.get(JobId(self.job.status.job_id or 0))
+            if job is not None and job.phase is JobPhase.ENDED:
+                self.slurm[job.id] = replace(
+                    job, phase=JobPhase.WAITING, end=None, ended_at=None, restarts=job.restarts + 1
+                )
 
     def suspend(self) -> None:
         if self.job is not None:
@@ -185,6 +218,8 @@ class World:
             facts = replace(facts, archive=leader.archive)
         else:
             leader.archive = None
+        state = self.copied.get(collecting.run_of(job), Collected.NOT_YET)
+        facts = replace(facts, collection=Collection(state=state))
         for action in table.decide(facts, POLICY).actions:
             self.act(job, action)
 
@@ -297,9 +332,13 @@ class World:
         elif phase in ("Succeeded", "Failed"):
             self.ended = phase
             assert self.job.status.reason != "JobLost", "it was given up although its end is known"
-            told = self.accounts[JobId(self.job.status.job_id or 0)]
+            run = self.run(self.job)
+            told = self.ends[run]
             assert told.id not in self.cancelled, "our own cancel was told as its end"
-            assert (phase == "Succeeded") == (told.end is JobEnd.COMPLETED)
+            is_copied = True
+            if self.job.spec.results and told.started_at is not None:
+                is_copied = self.copied.get(run) is Collected.DONE
+            assert (phase == "Succeeded") == (told.end is JobEnd.COMPLETED and is_copied)
 
     def live(self) -> list[BatchJob]:
         return [job for job in self.slurm.values() if job.phase in LIVE]
@@ -319,6 +358,7 @@ class World:
         for number in range(200):
             self.clock_s += 2
             self.arrive()
+            self.copy()
             self.hear()
             self.read()
             with contextlib.suppress(Lost):

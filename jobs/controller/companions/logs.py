@@ -5,34 +5,27 @@ a service account of their own (`slurm_jobs.companion_account`), by which webhoo
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final
 
-import msgspec
 import structlog
 from structlog.contextvars import bind_contextvars
 
-from bridge.crd.fields import ObjectStruct
-from bridge.crd.metadata import ObjectMetadata
 from bridge.domain import names
 from bridge.domain.ids import WorkloadKey
 from bridge.domain.model.batch import BatchJob
 from bridge.kube import errors, paths
-from bridge.kube.cache import Cache
 from bridge.kube.client import JSON_PATCH
-from bridge.kube.decode import Json, ResourceKind, malformed
-from bridge.kube.watch import Reflector
 from bridge.leading import worker
 from bridge.leading.worker import Aside
 from bridge.leading.workqueue import WorkQueue
-from bridge.process import liveness
-from bridge.process.lifetime import Service
 from bridge.reconcile.program import Program
 from jobs.companions import due, pod
-from jobs.companions.due import Account, LogCompanion, LogFacts, LogStep
+from jobs.companions.due import Account, LogFacts, LogStep
 from jobs.controller.batch_jobs import BatchJobs
 from jobs.controller.caches import JobCaches
+from jobs.controller.companions.pods import CompanionPod, CompanionWatch, path_of
 from jobs.objects.slurmjob import SlurmJobObject
 
 _log = structlog.get_logger(__name__)
@@ -41,91 +34,6 @@ _WORKERS: Final = 4
 _AGAIN: Final = timedelta(seconds=30)
 """After something that only others can change: a quota, a missing right, another pod of that name."""
 _SOON: Final = timedelta(seconds=2)
-_OVER: Final = ("Succeeded", "Failed")
-
-
-class _Status(ObjectStruct, frozen=True):
-    phase: str = ""
-
-
-class CompanionPod(ObjectStruct, frozen=True):
-    """What is read of a companion."""
-
-    metadata: ObjectMetadata
-    status: _Status = _Status()
-
-    @property
-    def key(self) -> WorkloadKey:
-        """The uid of its SlurmJob."""
-        return WorkloadKey(self.metadata.controller_uid)
-
-    @property
-    def facts(self) -> LogCompanion:
-        """What decisions depend on."""
-        said = self.metadata.annotations
-        return LogCompanion(
-            job_id=said.get(names.FOLLOWS_ANNOTATION, ""),
-            ended=said.get(names.ENDED_ANNOTATION, ""),
-            is_over=self.status.phase in _OVER or self.metadata.deletion_timestamp is not None,
-        )
-
-
-_decoder = msgspec.json.Decoder(CompanionPod)
-
-
-def read(body: Json) -> CompanionPod:
-    """Decode a companion.
-
-    Raises:
-        Malformed: it is none.
-    """
-    try:
-        return _decoder.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise malformed("Pod", error) from error
-
-
-PODS: Final = ResourceKind(
-    path="/api/v1/pods",
-    read=read,
-    key=lambda found: found.metadata.uid,
-    version=lambda found: found.metadata.resource_version,
-    name=lambda found: found.metadata.full_name,
-)
-"""Companions, by uid."""
-
-
-class CompanionWatch:
-    """The companions of all SlurmJobs, in every replica."""
-
-    def __init__(self, program: Program) -> None:
-        self._program = program
-        self.pods: Cache[CompanionPod] = Cache(PODS, program.set_aside)
-        self._by_job = self.pods.index(lambda found: [found.key])
-
-    def of(self, key: WorkloadKey) -> CompanionPod | None:
-        """Return the companion of a SlurmJob; one that is being deleted only if there is no other."""
-        found = self._by_job.get(key)
-        return min(found, key=lambda each: each.facts.is_over, default=None)
-
-    def part(self) -> Service:
-        """Return the service that keeps them up to date."""
-        program = self._program
-        reflector = Reflector(
-            program.kube,
-            self.pods,
-            label_selector=names.COMPANION_LABEL,
-            set_aside=program.set_aside,
-            jitter=program.rng.random,
-            on_turn=liveness.turned,
-        )
-        program.health.register("companions", reflector.check)
-
-        async def run(stop: asyncio.Event) -> None:
-            with liveness.loop("watch of companions"):
-                await reflector.run(stop)
-
-        return Service(name="companions", run=run)
 
 
 class LogCompanions:
@@ -149,8 +57,8 @@ class LogCompanions:
 
     async def run(self, stop: asyncio.Event) -> None:
         """See to companions until told to stop."""
-        self._objects.subscribe(self._waking(lambda job: WorkloadKey(job.metadata.uid)))
-        self._watch.pods.subscribe(self._waking(lambda found: found.key))
+        self._objects.subscribe(self._job_changed)
+        self._watch.pods.subscribe(self._pod_changed)
         await worker.run(
             self._queue,
             self.reconcile,
@@ -214,7 +122,7 @@ class LogCompanions:
         ]
         try:
             await self._program.kube.request(
-                "PATCH", _path(found), body=operations, content_type=JSON_PATCH
+                "PATCH", path_of(found), body=operations, content_type=JSON_PATCH
             )
         except (errors.NotFound, errors.Conflict):
             return
@@ -222,16 +130,20 @@ class LogCompanions:
     async def _remove(self, found: CompanionPod) -> None:
         try:
             await self._program.kube.request(
-                "DELETE", _path(found), body={"preconditions": {"uid": found.metadata.uid}}
+                "DELETE", path_of(found), body={"preconditions": {"uid": found.metadata.uid}}
             )
         except (errors.NotFound, errors.Conflict):
             return
 
-    def _waking(self, key_of: Callable[..., WorkloadKey]) -> Callable[..., None]:
-        def changed(old: object, new: object) -> None:
-            self._queue.add(key_of(new or old))
+    def _job_changed(self, old: SlurmJobObject | None, new: SlurmJobObject | None) -> None:
+        found = new or old
+        if found is not None and found.spec.output is not None:  # nearly none has one
+            self._queue.add(WorkloadKey(found.metadata.uid))
 
-        return changed
+    def _pod_changed(self, old: CompanionPod | None, new: CompanionPod | None) -> None:
+        found = new or old
+        if found is not None and found.is_for == pod.LOG:
+            self._queue.add(found.key)
 
 
 def account_of(job: SlurmJobObject, jobs: Iterable[BatchJob]) -> Account | None:
@@ -240,7 +152,3 @@ def account_of(job: SlurmJobObject, jobs: Iterable[BatchJob]) -> Account | None:
         if each.id == job.status.job_id and each.uid is not None and each.gid is not None:
             return Account(uid=each.uid, gid=each.gid)
     return None
-
-
-def _path(found: CompanionPod) -> str:
-    return paths.pod(found.metadata.namespace, found.metadata.name)
