@@ -64,7 +64,7 @@ class SlurmJobReviewer:
 
 def translated(configured: SylabsSection) -> Iterator[JobResource]:
     """Yield the resources of old manifests."""
-    site = SylabsSite(constraints=configured.constraints, ssh_rules=configured.ssh_rules)
+    site = SylabsSite.of(configured)
     yield from (SylabsResource(kind, site) for kind in KINDS)
 
 

@@ -1,5 +1,6 @@
 """Settings of old manifests, written for Sylabs' operators (docs/sylabs.md)."""
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Annotated
 
@@ -8,6 +9,8 @@ from pydantic import BeforeValidator, Field
 from bridge.settings import values
 from bridge.settings.values import Section
 
+_PLACE = re.compile(r"([A-Za-z0-9.:-]+:)?/.*")
+_CLAIM = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?(/(?!.*(^|/)\.\.(/|$)).*)?")
 _Map = Annotated[dict[str, str], BeforeValidator(values.parse_json)]
 
 
@@ -26,6 +29,23 @@ class SylabsSection(Section):
     ssh_rules: _Map = Field(
         default_factory=dict,
         description="Users of spec.ssh, and the policy rule that decides whose jobs those are; others are refused.",
+    )
+    output_claim: str = Field(
+        "",
+        pattern=r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?$",
+        description="Claim of every namespace with old manifests that holds the folder output_path of the cluster: their"
+        " output is printed from it, and their results are copied from it. Empty: neither.",
+    )
+    output_path: str = Field(
+        "",
+        max_length=1024,
+        pattern="^(/[^/].*)?$",
+        description="The folder of the cluster's nodes that output_claim holds, such as /scratch.",
+    )
+    volumes: _Map = Field(
+        default_factory=dict,
+        description="Volumes to which old manifests copy results, `/path` of a hostPath or `server:/path` of an nfs, and the"
+        " claim, or `claim/folder`, that is meant; what lies below goes below it. Results for others are not copied.",
     )
     inventory_namespace: str = Field(
         "default",
@@ -48,6 +68,15 @@ def problems(configured: SylabsSection, *, served: bool, rules: Iterable[str]) -
     """
     if configured.enabled and not served:
         yield "sylabs.enabled needs slurm_jobs.enabled: old manifests become SlurmJobs"
+    if bool(configured.output_claim) != bool(configured.output_path):
+        yield "sylabs.output_claim and sylabs.output_path need each other: the claim, and where the cluster has what it holds"
+    if configured.volumes and not configured.output_claim:
+        yield "sylabs.volumes needs sylabs.output_claim: results are read from it"
+    for place, claim in configured.volumes.items():
+        if not _PLACE.fullmatch(place):
+            yield f"sylabs.volumes[{place}]: expected /path or server:/path"
+        if not _CLAIM.fullmatch(claim):
+            yield f"sylabs.volumes[{place}]: expected a claim or claim/folder, found {claim}"
     known = frozenset(rules)
     for user, rule in configured.ssh_rules.items():
         if rule not in known:

@@ -16,6 +16,7 @@ from jobs.companions.due import Account
 from jobs.lifecycle.situation import Collected, Collection
 from jobs.objects.results import JobResult
 from jobs.objects.slurmjob import SlurmJobObject
+from jobs.objects.status import JobOutputs
 
 MOST_TRIES: Final = 3
 WITHIN: Final = timedelta(days=1)
@@ -149,9 +150,9 @@ def source(job: SlurmJobObject, result: JobResult) -> str | None:
     """Return where on the output's volume a result lies; None if it lies elsewhere."""
     if job.spec.output is None:
         return None
-    directory = job.status.outputs.directory if job.status.outputs else ""
-    path = _filled(job, result.source)
-    whole = path if path.startswith("/") else f"{directory}/{path}"
+    written = job.status.outputs or JobOutputs()
+    path = _filled(job, result.source) or written.stdout
+    whole = path if path.startswith("/") else f"{written.directory}/{path}"
     return volume.within(whole, job.spec.output.cluster_path)
 
 
@@ -171,7 +172,7 @@ def unreachable(job: SlurmJobObject) -> list[str]:
     below = output.cluster_path if output else "spec.output"
     directory = job.status.outputs.directory if job.status.outputs else ""
     return [
-        f"spec.results[{index}].from: {each.source} does not lie below {below}"
+        f"spec.results[{index}].from: {each.source or 'its standard output'} does not lie below {below}"
         f" (the job's working directory is {directory or 'not known'})"
         for index, each in enumerate(job.spec.results)
         if source(job, each) is None

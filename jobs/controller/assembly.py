@@ -209,5 +209,5 @@ def _not_served(_job: SlurmJobObject) -> Collection:
 def _resources(sylabs: SylabsSection) -> Iterator[JobResource]:
     yield slurmjob.OURS
     if sylabs.enabled:
-        site = SylabsSite(constraints=sylabs.constraints, ssh_rules=sylabs.ssh_rules)
+        site = SylabsSite.of(sylabs)
         yield from (SylabsResource(kind, site) for kind in KINDS)

@@ -36,17 +36,16 @@ class ResultTarget(ObjectStruct, frozen=True):
 class JobResult(ObjectStruct, frozen=True, rename={"source": "from"}):
     """A file or a folder that is copied."""
 
+    to: Annotated[ResultTarget, Meta(description="Where it goes, under its own name.")]
     source: Annotated[
         str,
         Meta(
-            min_length=1,
             max_length=LONGEST_PATH,
-            description="File or folder on the cluster, from the job's working directory. It has to lie below"
-            " output.clusterPath. %j is the job's id, %x its name, %u its user.",
+            description="File or folder on the cluster, from the job's working directory; by default the file of its"
+            " standard output. It has to lie below output.clusterPath. %j is the job's id, %x its name, %u its user.",
             extra_json_schema={RULES: [_NOT_UPWARDS]},
         ),
-    ]
-    to: Annotated[ResultTarget, Meta(description="Where it goes, under its own name.")]
+    ] = ""
 
 
 class JobEnding(ObjectStruct, frozen=True):

@@ -13,7 +13,7 @@ from jobs.objects.slurmjob import JobResource, Json, SlurmJobObject
 from jobs.objects.status import SlurmJobStatus
 from jobs.sylabs import translation
 from jobs.sylabs.site import SylabsSite
-from jobs.sylabs.spec import ContainerSpec, SlurmSpec, SylabsInputs, SylabsResults, WlmSpec
+from jobs.sylabs.spec import ContainerSpec, SlurmSpec, SylabsInputs, WlmSpec
 from jobs.sylabs.translation import OldSpec
 
 VERSION: Final = "v1alpha1"
@@ -51,7 +51,6 @@ class TranslatedJob(SlurmJobObject, frozen=True, kw_only=True):
     places: dict[str, str] = msgspec.field(default_factory=dict)
     """Path in our spec → the path in the object."""
     inputs: SylabsInputs | None = None
-    results: SylabsResults | None = None
 
     @override
     def told(self, status: SlurmJobStatus) -> dict[str, object]:
@@ -93,5 +92,4 @@ class SylabsResource:
             warnings=found.warnings,
             places=dict(found.places),
             inputs=found.inputs,
-            results=found.results,
         )

@@ -10,6 +10,7 @@ from typing import Final, assert_never
 
 from bridge.crd.metadata import ObjectMetadata
 from bridge.domain.faults import Fault, shortened
+from jobs.objects.results import JobResult
 from jobs.objects.spec import SlurmJobSpec
 from jobs.script import options as o
 from jobs.script import read
@@ -47,7 +48,6 @@ class Translation:
     only_rule: str = ""
     """The policy rule that must hold; "" for any."""
     inputs: SylabsInputs | None = None
-    results: SylabsResults | None = None
     faults: tuple[Fault, ...] = ()
     warnings: tuple[Fault, ...] = ()
 
@@ -60,18 +60,22 @@ class _Draft:
     places: dict[str, str] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
     warnings: list[Fault] = field(default_factory=list)
+    results: tuple[JobResult, ...] = ()
 
     def choose(self, option: str, value: str | int, where: str) -> None:
         self.options[option] = value
         self.places[f"spec.options.{option}"] = where
 
-    def finished(self, script: str, where: str, spec: OldSpec, only_rule: str) -> Translation:
+    def finished(
+        self, script: str, where: str, spec: OldSpec, site: SylabsSite, only_rule: str
+    ) -> Translation:
         return Translation(
-            spec=SlurmJobSpec(script=script, options=self.options),
+            spec=SlurmJobSpec(
+                script=script, options=self.options, output=site.output, results=self.results
+            ),
             places={"spec.script": where, **self.places},
             only_rule=only_rule,
             inputs=spec.prepare if isinstance(spec, WlmSpec) else None,
-            results=spec.results,
             faults=tuple(self.faults),
             warnings=tuple(self.warnings),
         )
@@ -134,27 +138,36 @@ def _scripted(
 ) -> Translation:
     own = read.script(spec.batch).options.get(o.CONSTRAINT) or ""
     _select(spec.node_selector, own, site, draft)
-    _results(spec.results, draft)
-    return draft.finished(spec.batch, "spec.batch", spec, only_rule)
+    _results(spec.results, site, draft)
+    return draft.finished(spec.batch, "spec.batch", spec, site, only_rule)
 
 
 def _container(spec: ContainerSpec, site: SylabsSite, draft: _Draft) -> Translation:
     for where, option, value in container.asked(spec.resources):
         draft.choose(option, value, f"spec.resources.{where}")
     _select(spec.node_selector, "", site, draft)
-    _results(spec.results, draft)
+    _results(spec.results, site, draft)
     script = container.script(spec.image, spec.options)
-    return draft.finished(script, "spec.image", spec, "")
+    return draft.finished(script, "spec.image", spec, site, "")
 
 
-def _results(results: SylabsResults | None, draft: _Draft) -> None:
-    if results is not None:
-        draft.faults += _of_volume("spec.results", results.mount)
+def _results(results: SylabsResults | None, site: SylabsSite, draft: _Draft) -> None:
+    if results is None:
+        return
+    draft.faults += _of_volume("spec.results", results.mount)
+    target = site.target(results.mount)
+    if target is None or site.output is None:
+        setting = "sylabs.output_claim" if site.output is None else "sylabs.volumes"
         draft.warnings.append(
             Fault(
-                "spec.results", "slurm-bridge does not copy results yet: they stay on the cluster"
+                "spec.results",
+                f"they are not copied, and stay on the cluster, until an administrator has said where ({setting})",
             )
         )
+        return
+    draft.results = (JobResult(source=results.source, to=target),)
+    draft.places["spec.results[0].from"] = "spec.results.from"
+    draft.places["spec.results[0].to.path"] = "spec.results.mount"
 
 
 def _of_volume(where: str, mount: Mount) -> Iterator[Fault]:

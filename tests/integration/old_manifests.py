@@ -1,9 +1,12 @@
 """Published manifests of Sylabs' operators on real slurmds, where pretended programs stand for what they call."""
 
+import json
 import os
+import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,13 +14,25 @@ import pytest
 from typer.testing import CliRunner
 
 from bridge.commands import plugin
+from jobs.companions import collector
+from jobs.companions.collector import Copying
 from jobs.sylabs.job import KINDS
 from sandbox.api import ApiError
+from sandbox.chart import BATCH_USER
 from sandbox.client import Sandbox
 from tests.jobs.sylabs.published import PUBLISHED, Published
 from tests.servers import wait_until
 
-SETTINGS = ("sylabs.enabled=true", 'sylabs.ssh_rules={"vagrant": "administrators"}')
+CLUSTER = Path(tempfile.gettempdir())
+"""What the claim is said to hold: the sandbox lies in it."""
+VOLUMES = {"/home/vagrant/job-results": "kept/cows", "192.168.1.41:/var/nfsshare": "kept"}
+SETTINGS = (
+    "sylabs.enabled=true",
+    'sylabs.ssh_rules={"vagrant": "administrators"}',
+    "sylabs.output_claim=scratch",
+    f"sylabs.output_path={CLUSTER}",
+    f"sylabs.volumes={json.dumps(VOLUMES)}",
+)
 """The rule is the sandbox's own."""
 
 _SINGULARITY = """\
@@ -47,6 +62,10 @@ def run_published(sandbox: Sandbox, namespace: str, patience_s: float) -> None:
         program = sandbox.instance.slurm / "slurmd" / "bin" / name
         program.write_text(f"#!/bin/sh\n{text}")
         program.chmod(0o755)
+    home = sandbox.instance.shared / BATCH_USER.name
+    fourth = home / "slurm-4.out"  # which one names, whatever the job's id will be
+    fourth.touch()
+    os.chown(fourth, BATCH_USER.uid, BATCH_USER.gid)
     rounds: defaultdict[int, list[Published]] = defaultdict(list)
     seen: defaultdict[str, int] = defaultdict(int)
     for published in PUBLISHED.values():
@@ -75,8 +94,14 @@ def _run(
         return {path: sandbox.admin.get(path).get("status", {}) for path in paths}
 
     over = {"Succeeded", "Failed"}
+    kept = sandbox.instance.shared / f"kept-{namespace}"
+
+    def are_over() -> bool:
+        _copy(sandbox, namespace, kept)
+        return all(status.get("status") in over for status in statuses().values())
+
     wait_until(
-        lambda: all(status.get("status") in over for status in statuses().values()),
+        are_over,
         patience_s,
         sandbox=sandbox,
     )
@@ -85,9 +110,35 @@ def _run(
         assert ("Succeeded", "Succeeded", 0) == found, (path, status, _output(status))
         assert "Complete" in {each["type"] for each in status["conditions"]}
         assert "Succeeded" in _asked(sandbox, "why", namespace, path)
-        assert "has no field for the claim" in _asked(sandbox, "logs", namespace, path)
+        assert _exists(sandbox, f"{_pods(namespace)}/{path.rpartition('/')[2]}-job")
         sandbox.admin.delete(path)
     wait_until(lambda: not any(_exists(sandbox, path) for path in paths), patience_s)
+    # Names are used again, and so are the companions'.
+    wait_until(lambda: not sandbox.admin.get(_pods(namespace))["items"], patience_s)
+    for published in together:
+        results = published.manifest["spec"].get("results")
+        if results and not published.fault:
+            source = results.get("from", "slurm-*.out")
+            folder = kept / ("results" if "nfs" in results["mount"] else "cows")
+            assert list(folder.glob(source)), (published.text, list(kept.rglob("*")))
+
+
+def _copy(sandbox: Sandbox, namespace: str, kept: Path) -> None:
+    """Play the kubelet to pods that copy results: the program is the real one, and so are the files."""
+    for pod in sandbox.admin.get(_pods(namespace))["items"]:
+        name, phase = pod["metadata"]["name"], pod["status"]["phase"]
+        if "-collect-" in name and phase == "Pending":
+            part, order = pod["spec"]["containers"][0]["command"][-2:]
+            here = order.replace("/volume/", f"{CLUSTER}/").replace("/results/0", str(kept))
+            code, said = collector.run(json.loads(here), Copying(part))
+            terminated = {"exitCode": code, "message": said, "finishedAt": "2026-01-01T00:00:00Z"}
+            container = {"name": "collect", "state": {"terminated": terminated}}
+            played = {"phase": "Failed" if code else "Succeeded", "containerStatuses": [container]}
+            sandbox.admin.patch(f"{_pods(namespace)}/{name}/status", {"status": played})
+
+
+def _pods(namespace: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/pods"
 
 
 @contextmanager

@@ -136,7 +136,7 @@ def test_an_object_is_served_as_the_types_read_it(
         ({"output": OUTPUT, "results": [result("../a")]}, "it has a part `..`"),
         ({"output": OUTPUT, "results": [result("a", "b/..")]}, "it has a part `..`"),
         ({"output": OUTPUT, "results": [result("a", "/b")]}, "spec.results[0].to.path"),
-        ({"output": OUTPUT, "results": [result("")]}, "spec.results[0].from"),
+        ({"output": OUTPUT, "results": [result("a" * 1025)]}, "spec.results[0].from: Too long"),
         ({"output": OUTPUT, "results": [{"from": "a"}]}, "spec.results[0].to: Required"),
         ({"output": OUTPUT, "results": [result("a")] * 17}, "spec.results: Too many"),
     ],

@@ -207,6 +207,9 @@ class JobField:
         return [line.split("|") for line in printed.splitlines()]
 
 
+_BY_SLURM = {"CANCELLED", "TIMEOUT", "PREEMPTED", "DEADLINE"}
+
+
 def breaches_of(
     life: JobLife, status: Mapping[str, Any], own: Sequence[tuple[str, str]], others: Sequence[str]
 ) -> list[str]:
@@ -234,7 +237,9 @@ def breaches_of(
     if is_good != (status.get("phase") == "Succeeded"):
         found.append(f"sacct says {ends}, its status {status.get('phase')}")
     worst = (max(code for code, _ in codes), max(signal for _, signal in codes))
-    if worst != (status.get("exitCode"), status.get("signal", 0) or 0):
+    # The signal that slurmctld sends itself is in the accounts only if it was restarted meanwhile.
+    told = (status.get("exitCode"), status.get("signal") or (worst[1] if ends <= _BY_SLURM else 0))
+    if worst != told:
         found.append(
             f"sacct says {worst}, its status {status.get('exitCode')}, {status.get('signal')}"
         )

@@ -21,6 +21,8 @@ LEFT_OUT: Mapping[str, str] = {
     r"\[Slow\]|\[Flaky\]": "they take minutes each, or fail now and then by Kubernetes' own account",
     r"\[Feature:|\[FeatureGate:|\[Alpha\]|\[Beta\]": "they want a cluster with features switched on, or an add-on",
     r"DaemonSet|Daemon set|ControllerRevision|PodOSRejection": "their pods are placed by hand, past any scheduler",
+    r"Container Lifecycle Hook|pod failure policy|are not locally restarted|evicted statefulset": "their pods ask for a"
+    " node by its name, any of the cluster's; Slurm has not all of them here",
     r"RuntimeClass|Sysctl|AppArmor|SELinux|seccomp": "they want a node prepared for them",
     r"private registry|pull (from|image)|image pull|unrecognized image|image-pull": "they want a registry",
     r"Lease|NodeLease|node lease|PodTemplates|PodTemplate": "they create no pod",
@@ -41,6 +43,10 @@ EXCUSED: tuple[Excuse, ...] = (
     Excuse(
         pattern="release (no longer|non-?)\\s?matching",
         reason="the test writes a pod's labels anew, without its job's id: an admission policy lets nobody remove that",
+    ),
+    Excuse(
+        pattern="start an ephemeral container in an existing pod",
+        reason="the test wants the pod's metadata.generation to be 1: lifting the scheduling gate makes it 2",
     ),
     Excuse(
         pattern="Pod InPlace Resize",

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.domain.faults import MOST_FAULTS
+from jobs.objects.spec import JobOutput
 from jobs.objects.status import SlurmJobStatus
 from jobs.script import options as o
 from jobs.script import read
@@ -21,10 +22,18 @@ from jobs.sylabs.site import SylabsSite
 from jobs.sylabs.spec import ContainerOptions
 from tests.jobs.sylabs.published import PUBLISHED
 
+OUTPUT = JobOutput(claim_name="scratch", cluster_path="/scratch")
 SITE = SylabsSite(
     constraints={"wlm.sylabs.io/cuda=10": "cuda10", "rack=3": "r3", "anything=": ""},
     ssh_rules={"vagrant": "people"},
+    output=OUTPUT,
+    volumes={
+        "/home/vagrant": "kept/cows",
+        "/home/docker/": "docker",
+        "192.168.1.41:/var/nfsshare": "nfs",
+    },
 )
+_CLAIM = {"persistentVolumeClaim": {"claimName": "mine"}}
 SCRIPT = "#!/bin/sh\nsrun hostname\n"
 OLD, WLM, IMAGE = KINDS
 
@@ -55,10 +64,44 @@ def test_every_published_manifest_is_read_and_its_script_stays_as_it_is(name: st
     if script is not None:
         assert script == found.spec.script
     results = manifest["spec"].get("results")
-    assert (results is not None) == (found.results is not None)
-    if found.results is not None and results is not None:
-        assert results.get("from", "") == found.results.source
-        assert results["mount"]["name"] == found.results.mount.name
+    expected = [] if results is None else [results.get("from", "")]
+    assert expected == [each.source for each in found.spec.results]
+
+
+@pytest.mark.parametrize(
+    ("mount", "target"),
+    [
+        ({"hostPath": {"path": "/home/vagrant/job-results"}}, ("kept", "cows/job-results")),
+        ({"hostPath": {"path": "/home/vagrant/"}}, ("kept", "cows")),
+        ({"hostPath": {"path": "/home/vagrant2"}}, None),
+        ({"hostPath": {"path": "/home/docker/outputs"}}, ("docker", "outputs")),
+        ({"nfs": {"server": "192.168.1.41", "path": "/var/nfsshare/results"}}, ("nfs", "results")),
+        ({"nfs": {"server": "192.168.1.42", "path": "/var/nfsshare/results"}}, None),
+        ({"persistentVolumeClaim": {"claimName": "mine"}}, ("mine", "")),
+    ],
+)
+def test_results_go_to_the_claim_that_a_volume_stands_for(
+    mount: dict[str, Any], target: tuple[str, str] | None
+) -> None:
+    found = job(WLM, batch=SCRIPT, results={"from": "bar", "mount": mount})
+
+    told = [each.text for each in found.warnings]
+    if target is None:
+        assert () == found.spec.results
+        assert ["spec.results: they are not copied"] == [text.split(",")[0] for text in told]
+    else:
+        (result,) = found.spec.results
+        assert ("bar", target) == (result.source, (result.to.claim_name, result.to.path))
+        assert OUTPUT == found.spec.output
+        assert [] == told
+
+
+def test_without_a_claim_to_read_from_nothing_is_copied() -> None:
+    body = {"metadata": {"name": "cow"}, "spec": {"batch": SCRIPT, "results": {"mount": _CLAIM}}}
+    found = SylabsResource(WLM, SylabsSite()).read(json.dumps(body).encode())
+
+    assert (None, ()) == (found.spec.output, found.spec.results)
+    assert "sylabs.output_claim" in found.warnings[0].text
 
 
 @pytest.mark.parametrize(
