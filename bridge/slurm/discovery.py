@@ -25,14 +25,13 @@ from bridge.domain.model.batch import BatchJob, BatchMark
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.observation.clocks import ClockReading
-from bridge.slurm import decode, jobs, records, snapshot, unread, wire
+from bridge.slurm import decode, jobs, snapshot, unread, wire
 from bridge.slurm.batch_jobs.arrays import ArrayMemory
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.decode import Stranger
 from bridge.slurm.errors import Malformed, NotFound, SlurmError
 from bridge.slurm.jobs import JobListing
 from bridge.slurm.kick import EndedJob, ended_job
-from bridge.slurm.records import JobRecord
 from bridge.slurm.snapshot import Snapshot
 from bridge.slurm.unread import LooksAhead, OnSettled, OnUnreadable, UnreadJob
 from slurmclient.watching.in_turn import in_turn
@@ -44,6 +43,7 @@ BURST = 500
 """Unknown jobs fetched per reading; about a second's work. Someone may submit thousands at once, and
 news of our own jobs must not wait for them."""
 
+_COMPLETED = frozenset({"COMPLETED"})
 _PENDING = frozenset({"PENDING"})
 
 
@@ -233,7 +233,7 @@ class Discovery:
         vanished = self._vanished(seen, began)
         for id_, states in seen.items():
             known = self._ours.get(id_)
-            if isinstance(known, SlurmJob) and unread.has_just_completed(known, states):
+            if isinstance(known, SlurmJob) and _has_just_completed(known, states):
                 over = replace(known, phase=JobPhase.ENDED, states=states, end=JobEnd.COMPLETED)
                 self._ours[id_] = over
                 self._last_ended = ended_job(known, over) or self._last_ended
@@ -277,22 +277,16 @@ class Discovery:
 
     async def _look_at(self, ids: Iterable[JobId], seen: Mapping[JobId, frozenset[str]]) -> bool:
         """Fetch jobs concurrently; return False if one was gone or has to be fetched again."""
-        wanted = dict.fromkeys(ids)
-        listed = await records.listed(self._client, wanted.keys(), of=len(seen))
         found = await in_turn(
-            wanted,
-            lambda id_: self._look(id_, seen.get(id_), listed.get(id_, ())),
-            at_a_time=self._concurrency,
+            ids, lambda id_: self._look(id_, seen.get(id_)), at_a_time=self._concurrency
         )
         return all(found.values())
 
-    async def _look(
-        self, id_: JobId, states: frozenset[str] | None, listed: Sequence[JobRecord]
-    ) -> bool:
+    async def _look(self, id_: JobId, states: frozenset[str] | None) -> bool:
         if id_ in self._strangers:
             return True  # the array of a task that has just been found to be somebody else's
         try:
-            found = await self._fetched(id_, listed)
+            found = await self._fetched(id_)
         except NotFound:
             found = None
         except Malformed as error:
@@ -313,14 +307,12 @@ class Discovery:
             self._last = None
         return found is not None
 
-    async def _fetched(
-        self, id_: JobId, listed: Sequence[JobRecord]
-    ) -> SlurmJob | BatchJob | Stranger:
+    async def _fetched(self, id_: JobId) -> SlurmJob | BatchJob | Stranger:
         ref: JobId | Sluid = id_
         known = self._ours.get(id_)
         if isinstance(known, BatchJob) and known.array_id is not None:
             ref = known.sluid or id_  # by its id Slurm returns all tasks of an array
-        return await (jobs.marked_job if self._batch else jobs.job)(self._client, ref, read=listed)
+        return await (jobs.marked_job if self._batch else jobs.job)(self._client, ref)
 
     def _classify(
         self,
@@ -398,3 +390,11 @@ class Discovery:
             is_behind=self._portion.is_behind_on_arrays,
         )
         return self._last
+
+
+def _has_just_completed(known: SlurmJob, states: frozenset[str]) -> bool:
+    """Check whether a running job is now COMPLETED and nothing else.
+
+    Then its exit code is 0, and there is no cause of ours, which only a cancel records.
+    """
+    return known.phase is JobPhase.RUNNING and known.sluid is not None and states == _COMPLETED

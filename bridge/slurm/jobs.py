@@ -65,35 +65,26 @@ async def submit(client: SlurmClient, spec: PlaceholderSpec) -> JobId:
     return await submission.send(client, encode.submission(spec))
 
 
-async def job(
-    client: SlurmClient, ref: JobId | Sluid, *, read: Sequence[JobRecord] = ()
-) -> SlurmJob | Stranger:
+async def job(client: SlurmClient, ref: JobId | Sluid) -> SlurmJob | Stranger:
     """Return one job.
-
-    Args:
-        client: slurmrestd.
-        ref: the job.
-        read: its records, if they have just been read.
 
     Raises:
         NotFound: it does not exist (any more).
         SlurmError: it could not be read.
     """
-    read = read or await records.read(client, ref)
+    read = await records.read(client, ref)
     if decoding.is_marked(own := records.of(ref, read)):
         return decoding.stranger(own)
     return await _placeholder(client, ref, read)
 
 
-async def marked_job(
-    client: SlurmClient, ref: JobId | Sluid, *, read: Sequence[JobRecord] = ()
-) -> SlurmJob | BatchJob | Stranger:
+async def marked_job(client: SlurmClient, ref: JobId | Sluid) -> SlurmJob | BatchJob | Stranger:
     """Return one job, with whichever of our marks it has.
 
     Only what reads for both kinds uses this: to everything else the other kind is a stranger.
-    It takes and raises what `job` does.
+    It raises what `job` does.
     """
-    read = read or await records.read(client, ref)
+    read = await records.read(client, ref)
     own = records.of(ref, read)
     if decoding.is_marked(own):
         return decoding.job(ref, [each.raw for each in read])

@@ -4,9 +4,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bridge.domain.ids import JobId, WorkloadKey
-from bridge.domain.model.jobs import JobPhase, SlurmJob
-
-_COMPLETED = frozenset({"COMPLETED"})
 
 OnUnreadable = Callable[[JobId, str], None]
 """Called each time a fetched job cannot be decoded, with the reason."""
@@ -90,11 +87,3 @@ def portion(
         is_behind=is_behind,
         is_behind_on_arrays=is_behind or new_of_arrays > room,
     )
-
-
-def has_just_completed(known: SlurmJob, states: frozenset[str]) -> bool:
-    """Check whether a running job is now COMPLETED and nothing else: it need not be read.
-
-    Then its exit code is 0, and there is no cause of ours, which only a cancel records.
-    """
-    return known.phase is JobPhase.RUNNING and known.sluid is not None and states == _COMPLETED

@@ -154,8 +154,6 @@ class Slurm:
         if path == "/jobs/state/":
             listed = [{"job_id": str(job.id), "state": [job.state]} for job in self.jobs.values()]
             return {"jobs": listed}
-        if path == "/jobs/":
-            return {"jobs": [job.wired() for job in self.jobs.values()]}
         return {"jobs": [self._find(operation, path).wired()]}
 
     @property

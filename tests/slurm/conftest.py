@@ -1,6 +1,5 @@
 """A client of the shared Slurm, and a Slurm that tests may break."""
 
-import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
@@ -8,7 +7,7 @@ import pytest
 
 from bridge.domain.ids import JobId
 from bridge.domain.model.placeholder import PlaceholderSpec
-from bridge.slurm import jobs, records
+from bridge.slurm import jobs
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.complete import Controller, ControllerHosts
 from bridge.slurm.discovery import Discovery
@@ -19,12 +18,6 @@ from tests.servers import running_sandbox
 from tests.slurm.placeholders import CLUSTER, said_when_it_started
 
 Submit = Callable[[PlaceholderSpec], Awaitable[JobId]]
-
-
-@pytest.fixture(autouse=True)
-def read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many jobs other tests have left in the shared Slurm; `test_listed.py` is about the rest."""
-    monkeypatch.setattr(records, "FEWEST_LISTED", sys.maxsize)
 
 
 @pytest.fixture(scope="session")
