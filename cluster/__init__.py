@@ -2,5 +2,5 @@
 
 `objects` has the six kinds that describe a cluster, and the definitions that an API server gets. `configuration`
 makes Slurm's configuration from them, checks it, and says what a change of it takes. `workers` decides what happens to
-a NodeSet's workers. All of it is pure; there is no controller yet that carries anything out.
+a NodeSet's workers. These are pure. `nodesets` carries out what is decided for workers.
 """

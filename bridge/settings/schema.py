@@ -22,6 +22,7 @@ from bridge.settings import reference as settings_reference
 from bridge.settings import sylabs as settings_sylabs
 from bridge.settings import values as settings_values
 from bridge.settings.caps import CapsSection
+from bridge.settings.operator import OperatorSection
 from bridge.settings.policy import RuleSection
 from bridge.settings.slurm import Slurm
 from bridge.settings.slurm_jobs import SlurmJobsSection
@@ -364,6 +365,7 @@ class Settings(Section):
     controllers: Controllers = Controllers()
     slurm_jobs: SlurmJobsSection = SlurmJobsSection()
     sylabs: SylabsSection = SylabsSection()
+    operator: OperatorSection = OperatorSection()
     certificates: CertificatesSection = CertificatesSection()
     leader_election: LeaderElection = LeaderElection()
     health: HealthSection = HealthSection()

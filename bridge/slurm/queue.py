@@ -1,6 +1,8 @@
-"""List all of Slurm's jobs for the command line; at about 2 kB a job, services never call this."""
+"""List all of Slurm's jobs: for the command line, and for what must know which nodes have jobs. It costs about 2 kB a job."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 
 import msgspec
 from msgspec import Struct
@@ -10,6 +12,7 @@ from bridge.domain.diagnosis.queue import QueuedJob
 from bridge.domain.ids import JobId, SlurmNode
 from bridge.domain.model import identities
 from bridge.domain.model.identities import Identity
+from bridge.domain.model.jobs import JobPhase
 from bridge.slurm import decode, wire
 from bridge.slurm.client import SlurmClient
 from bridge.slurm.errors import Malformed
@@ -43,6 +46,65 @@ class _Jobs(Answer, frozen=True):
     """GET /jobs/; each of `jobs` is a `_Job`, decoded one by one."""
 
     jobs: list[msgspec.Raw] | None = None
+
+
+class _Occupant(Struct, frozen=True):
+    """Where a job of GET /jobs/ is."""
+
+    job_id: int = 0
+    job_state: list[str] = []
+    nodes: str = ""
+    end_time: wire.Number = wire.NONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occupancy:
+    """The nodes that have jobs."""
+
+    by_node: Mapping[SlurmNode, datetime | None]
+    """When the last of a node's jobs reaches its time limit; None if that is not known."""
+    unreadable: str
+    """Why it is not known of one of the jobs where it is; "" if it is known of all."""
+
+
+async def occupied(client: SlurmClient) -> Occupancy:
+    """Return the nodes of all jobs that have not surely ended and left.
+
+    Raises:
+        SlurmError: they could not be read.
+    """
+    answer = await client.call("job.list", "slurm_get_jobs", answer=_Jobs)
+    if answer.jobs is None:
+        raise Malformed("job.list", "the response has no list of jobs")
+    by_node: dict[SlurmNode, datetime | None] = {}
+    unreadable = ""
+    for raw in answer.jobs:
+        read = reading.lenient(bytes(raw), _Occupant)
+        if isinstance(read, Unreadable) or read.odd:
+            unreadable = "a job in Slurm's list cannot be read"
+            continue
+        job = read.value
+        if not job.nodes and {"RUNNING", "SUSPENDED"} & set(job.job_state):
+            unreadable = f"job {job.job_id} runs, and Slurm does not say where"
+        if _has_left(frozenset(job.job_state)):
+            continue
+        try:
+            names = hostlist.expand(job.nodes)
+        except ValueError as error:
+            unreadable = f"job {job.job_id}: {error}"
+            continue
+        ends_at = decode.moment(job.end_time)
+        for name in map(SlurmNode, names):
+            known = by_node.get(name, ends_at)
+            by_node[name] = None if known is None or ends_at is None else max(known, ends_at)
+    return Occupancy(by_node=by_node, unreadable=unreadable)
+
+
+def _has_left(states: frozenset[str]) -> bool:
+    try:
+        return decode.phase_of(states) is JobPhase.ENDED and "COMPLETING" not in states
+    except ValueError:
+        return False  # a state that we do not know
 
 
 async def listing(

@@ -16,7 +16,7 @@ class ProtectWorker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteWorker:
-    """Take the protection away and delete this very pod, in the version that was decided on."""
+    """Delete this very pod, in the version that was decided on; it is protected from evictions until then."""
 
     uid: str
     resource_version: str

@@ -1,0 +1,101 @@
+"""Put the controller of NodeSets together for one process, and for one term of leadership."""
+
+import asyncio
+from typing import Any, Final, TypeVar
+
+from bridge.domain.model.nodes import KubeNodeFacts
+from bridge.kube.cache import Cache
+from bridge.kube.decode import NODES
+from bridge.kube.watch import Reflector
+from bridge.leading.workqueue import WorkQueue
+from bridge.process import clock, liveness
+from bridge.process.lifetime import Service
+from bridge.reconcile.program import Program
+from cluster.nodesets import names
+from cluster.nodesets.actuator import WorkerActuator
+from cluster.nodesets.loop import NodeSetLoop, WorkerTemplates
+from cluster.nodesets.nodeset import NODE_SETS, WatchedNodeSet
+from cluster.nodesets.recent_writes import RecentWrites
+from cluster.nodesets.slurm_view import WorkerView
+from cluster.nodesets.worker_pods import WORKER_PODS, WorkerPodObject
+
+T = TypeVar("T")
+
+_WORKERS: Final = 4
+_TRY_AGAIN_S: Final = 60.0
+
+
+class NodeSets:
+    """NodeSets in one process, whether it leads or not."""
+
+    def __init__(self, program: Program, templates: WorkerTemplates) -> None:
+        self._program = program
+        self._templates = templates
+        self._node_sets: Cache[WatchedNodeSet] = Cache(NODE_SETS, program.set_aside)
+        self._pods: Cache[WorkerPodObject] = Cache(WORKER_PODS, program.set_aside)
+        self._kube_nodes: Cache[KubeNodeFacts] = Cache(NODES, program.set_aside)
+        self._watched: tuple[Cache[Any], ...] = (self._node_sets, self._pods, self._kube_nodes)
+
+    def parts(self) -> tuple[Service, ...]:
+        """Return the services of every replica; its readiness depends on the watches."""
+        return (
+            self._watch("nodesets", self._node_sets),
+            self._watch("workers", self._pods, names.WORKER_SELECTOR),
+            self._watch("nodes", self._kube_nodes),
+            Service(name="set aside", run=self._try_again),
+        )
+
+    async def control(self, stop: asyncio.Event) -> None:
+        """See to NodeSets while this process leads."""
+        program = self._program
+        for cache in self._watched:
+            await cache.synced.wait()
+        queue: WorkQueue[str] = WorkQueue(rng=program.rng)
+        view = WorkerView(program.slurm, clock=program.clock, wake=queue.add)
+        loop = NodeSetLoop(
+            kube=program.kube,
+            node_sets=self._node_sets,
+            pods=self._pods,
+            kube_nodes=self._kube_nodes,
+            view=view,
+            actuator=WorkerActuator(
+                kube=program.kube,
+                slurm=program.slurm,
+                pods=self._pods,
+                view=view,
+                recent=RecentWrites(program.clock.monotonic),
+            ),
+            templates=self._templates,
+            controller=program.settings.operator.controller,
+            queue=queue,
+            clock=program.clock,
+            metrics=program.metrics,
+            set_aside=program.set_aside,
+        )
+        async with asyncio.TaskGroup() as group:
+            group.create_task(view.run(stop))
+            group.create_task(loop.run(stop, workers=_WORKERS))
+
+    def _watch(self, name: str, cache: Cache[T], label_selector: str = "") -> Service:
+        reflector = Reflector(
+            self._program.kube,
+            cache,
+            label_selector=label_selector,
+            set_aside=self._program.set_aside,
+            jitter=self._program.rng.random,
+            on_turn=liveness.turned,
+        )
+        self._program.health.register(name, reflector.check)
+
+        async def run(stop: asyncio.Event) -> None:
+            with liveness.loop(f"watch of {name}"):
+                await reflector.run(stop)
+
+        return Service(name=name, run=run)
+
+    async def _try_again(self, stop: asyncio.Event) -> None:
+        """Retry periodically the notifications that subscribers raised an exception on."""
+        while not stop.is_set():
+            await clock.pause(_TRY_AGAIN_S, stop)
+            for cache in self._watched:
+                cache.try_again()

@@ -1,0 +1,27 @@
+"""Labels and annotations of workers; those of SchedMD's slurm-operator have its names."""
+
+from typing import Final
+
+PROTECTED_LABEL: Final = "nodeset.slinky.slurm.net/pod-protect"
+"""On a worker's pod, with the value "true": evictions are refused."""
+DIGEST_LABEL: Final = "controller-revision-hash"
+"""On a worker's pod: which template it was made from."""
+DELETION_COST_ANNOTATION: Final = "nodeset.slinky.slurm.net/pod-deletion-cost"
+POD_CORDON_ANNOTATION: Final = "nodeset.slinky.slurm.net/pod-cordon"
+"""On a worker's pod, with the value "true": it is to take no jobs."""
+CORDON_REASON_ANNOTATION: Final = "nodeset.slinky.slurm.net/node-cordon-reason"
+"""On a Kubernetes node: why it is cordoned."""
+WORKERS_FINALIZER: Final = "slurm-bridge.dev/workers"
+"""On a NodeSet: it stays until its workers are drained and gone."""
+WORKER_SELECTOR: Final = "app.kubernetes.io/name=slurmd"
+"""Selects the pods of all workers."""
+
+
+def labels(node_set: str) -> dict[str, str]:
+    """Return the labels by which the pods of a NodeSet are selected."""
+    return {"app.kubernetes.io/instance": node_set, "app.kubernetes.io/name": "slurmd"}
+
+
+def selector(node_set: str) -> str:
+    """Return what selects the pods of one NodeSet in its namespace, as its scale sub-resource shows it."""
+    return ",".join(f"{key}={value}" for key, value in labels(node_set).items())

@@ -1,0 +1,187 @@
+"""Which workers a NodeSet is to have, and what is known of each: pure."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from bridge.domain import numbers
+from cluster.nodesets import names
+from cluster.nodesets.worker_pods import WorkerPodObject
+from cluster.objects.nodeset import NodeSetObject
+from cluster.objects.parts import API_VERSION
+from cluster.workers import choosing
+from cluster.workers.choosing import SCALED_IN, LeavingWorker
+from cluster.workers.situation import SeenWorker, WorkerFacts, WorkerPod
+
+DELETED: Final = "its NodeSet is deleted"
+_LONGEST_REASON: Final = 200
+_UNFIT: Final = re.compile(r"[^ -~]|[\"'\\]")
+"""What a reason in Slurm may not hold, or not as it was written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedWorker:
+    """A worker that is there, or is to be."""
+
+    ordinal: int
+    pod: WorkerPodObject | None
+    facts: WorkerFacts
+
+    @property
+    def node(self) -> str:
+        """Its name in Slurm."""
+        return self.facts.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSetSituation:
+    """Everything that the plan for one NodeSet depends on."""
+
+    node_set: NodeSetObject
+    pods: tuple[WorkerPodObject, ...]
+    """All that it owns."""
+    seen: Callable[[str], SeenWorker]
+    free_at: Callable[[str], datetime | None] = lambda _: None
+    cordons: Mapping[str, str]
+    """Kubernetes nodes that are cordoned, and why."""
+
+    @property
+    def wanted(self) -> int:
+        """How many workers there are to be."""
+        return 0 if self.is_leaving else self.node_set.spec.replicas
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether the NodeSet is being deleted."""
+        return self.node_set.metadata.deletion_timestamp is not None
+
+
+def workers(situation: NodeSetSituation) -> tuple[PlannedWorker, ...]:
+    """Return the workers that are there or missing, by number."""
+    there = [
+        (number, pod)
+        for pod in situation.pods
+        if (number := ordinal(situation.node_set, pod)) is not None
+    ]
+    there.sort(key=lambda each: (each[0], each[1].metadata.name))
+    gone = choosing.to_go((_candidate(situation, *each) for each in there), situation.wanted)
+    planned = [_kept_or_going(situation, number, pod, gone) for number, pod in there]
+    coming = choosing.to_come((number for number, _ in there), situation.wanted)
+    planned += [
+        _missing(situation, number) for number in coming[: max(situation.wanted - len(there), 0)]
+    ]
+    return tuple(sorted(planned, key=lambda each: each.ordinal))
+
+
+def needs_jobs(situation: NodeSetSituation) -> bool:
+    """Check whether it matters who has jobs: there are too many workers."""
+    there = len(situation.pods) - sum(1 for _ in strays(situation))
+    return there > situation.wanted
+
+
+def ordinal(node_set: NodeSetObject, pod: WorkerPodObject) -> int | None:
+    """Return a worker's number; None if its name is not one of ours."""
+    prefix, _, number = pod.metadata.name.rpartition("-")
+    if prefix != node_set.metadata.name or not number.isascii():
+        return None
+    return numbers.whole(number, most=10**10)
+
+
+def numbered(node_set: NodeSetObject, number: int) -> str:
+    """Return a number as it stands in names."""
+    return str(number).zfill(node_set.spec.ordinal_padding)
+
+
+def stamped(
+    node_set: NodeSetObject, number: int, body: Mapping[str, Any], *, digest: str
+) -> dict[str, Any]:
+    """Return a worker's pod with what makes it this NodeSet's worker, whatever its template says."""
+    meta = node_set.metadata
+    given = body.get("metadata") or {}
+    labels = {**(given.get("labels") or {}), **names.labels(meta.name), names.DIGEST_LABEL: digest}
+    if node_set.spec.workload_disruption_protection:
+        labels[names.PROTECTED_LABEL] = "true"
+    owner = {
+        "apiVersion": API_VERSION,
+        "kind": "NodeSet",
+        "name": meta.name,
+        "uid": meta.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    metadata = {
+        **given,
+        "name": f"{meta.name}-{numbered(node_set, number)}",
+        "namespace": meta.namespace,
+        "labels": labels,
+        "ownerReferences": [owner],
+    }
+    return {"apiVersion": "v1", "kind": "Pod", **body, "metadata": metadata}
+
+
+def strays(situation: NodeSetSituation) -> Iterable[str]:
+    """Return the names of pods that it owns and that are not numbered; they are left alone."""
+    return (pod.metadata.name for pod in situation.pods if ordinal(situation.node_set, pod) is None)
+
+
+def _candidate(situation: NodeSetSituation, number: int, pod: WorkerPodObject) -> LeavingWorker:
+    return LeavingWorker(
+        name=pod.metadata.name,
+        ordinal=number,
+        pod=_facts(situation, pod),
+        seen=situation.seen(pod.slurm_node),
+        deletion_cost=_cost(pod),
+        free_at=situation.free_at(pod.slurm_node),
+        is_cordoned=bool(_cordoned(situation, pod)),
+    )
+
+
+def _kept_or_going(
+    situation: NodeSetSituation, number: int, pod: WorkerPodObject, gone: frozenset[str]
+) -> PlannedWorker:
+    goes = ""
+    if pod.metadata.name in gone:
+        goes = DELETED if situation.is_leaving else SCALED_IN
+    return PlannedWorker(
+        ordinal=number,
+        pod=pod,
+        facts=WorkerFacts(
+            name=pod.slurm_node,
+            pod=_facts(situation, pod),
+            seen=situation.seen(pod.slurm_node),
+            goes=goes,
+            cordoned=_cordoned(situation, pod),
+        ),
+    )
+
+
+def _facts(situation: NodeSetSituation, pod: WorkerPodObject) -> WorkerPod:
+    wants_none = not situation.node_set.spec.workload_disruption_protection
+    return replace(pod.facts, is_protected=True) if wants_none else pod.facts
+
+
+def _missing(situation: NodeSetSituation, number: int) -> PlannedWorker:
+    node_set = situation.node_set
+    node = f"{node_set.node_prefix}{numbered(node_set, number)}"
+    facts = WorkerFacts(name=node, pod=None, seen=situation.seen(node))
+    return PlannedWorker(ordinal=number, pod=None, facts=facts)
+
+
+def _cordoned(situation: NodeSetSituation, pod: WorkerPodObject) -> str:
+    if pod.metadata.annotations.get(names.POD_CORDON_ANNOTATION) == "true":
+        return "its pod is cordoned"
+    return _clean(situation.cordons.get(pod.kube_node, ""))
+
+
+def _clean(text: str) -> str:
+    """Make a reason one that Slurm returns as it was written, or it would be written anew each time."""
+    return " ".join(_UNFIT.sub(" ", text).split())[:_LONGEST_REASON].strip()
+
+
+def _cost(pod: WorkerPodObject) -> int:
+    text = pod.metadata.annotations.get(names.DELETION_COST_ANNOTATION, "")
+    sign = -1 if text.startswith("-") else 1
+    found = numbers.whole(text.removeprefix("-"), most=2**31 - 1) if text else None
+    return sign * (found or 0)

@@ -1,0 +1,33 @@
+"""The process around the controller of NodeSets: clients, health, metrics, leader election."""
+
+import asyncio
+
+from bridge.leading.lease import Accession
+from bridge.process import lifetime
+from bridge.reconcile.program import opened
+from bridge.settings.schema import Settings
+from cluster.nodesets.assembly import NodeSets
+from cluster.nodesets.loop import WorkerTemplates
+
+
+async def run(configured: Settings, templates: WorkerTemplates, stop: asyncio.Event) -> None:
+    """See to NodeSets while this process leads, until told to stop.
+
+    Args:
+        configured: all settings.
+        templates: makes workers' pods.
+        stop: ends it in order.
+    """
+    async with opened("operator", configured) as program:
+        node_sets = NodeSets(program, templates)
+
+        async def lead(until: asyncio.Event, _accession: Accession) -> None:
+            await node_sets.control(until)
+
+        await lifetime.run_parts(
+            program.health_part(),
+            program.token_part(),
+            *node_sets.parts(),
+            program.leader_part(lead),
+            stop=stop,
+        )

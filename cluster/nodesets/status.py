@@ -1,0 +1,215 @@
+"""What a NodeSet is told in its status: pure, and the same for the same facts."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, Literal
+
+import msgspec
+
+from bridge.crd.conditions import ObjectCondition
+from bridge.domain import faults
+from cluster.nodesets import names
+from cluster.nodesets.planning import PlannedWorker
+from cluster.nodesets.worker_pods import WorkerPodObject
+from cluster.objects.nodeset import NodeSetStatus
+from cluster.workers.actions import WorkerDecision
+from cluster.workers.situation import PodStage
+
+Truth = Literal["True", "False", "Unknown"]
+
+_MOST_NAMED: Final = 3
+"""So many workers are named in a message."""
+_LONGEST_MESSAGE: Final = 1024
+_PATIENCE: Final = timedelta(seconds=30)
+"""How long a worker may be ready without being in Slurm's list."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a NodeSet gets no workers."""
+
+    reason: str
+    """CamelCase."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusFacts:
+    """Everything that a status depends on."""
+
+    before: NodeSetStatus
+    generation: int
+    desired: int
+    workers: Sequence[tuple[PlannedWorker, WorkerDecision]]
+    states: Callable[[str], frozenset[str] | None]
+    """A node's states in Slurm; None if it has no such node."""
+    trouble: str | None
+    """Why Slurm is not known; "" if it is, None if nobody has tried yet: then the old word holds."""
+    refusal: Refusal | None
+    failures: tuple[str, ...]
+    """What could not be done just now."""
+    digest: str
+    selector: str
+    min_ready: timedelta
+    now: datetime
+
+
+def told(facts: StatusFacts) -> NodeSetStatus:
+    """Return the status; equal to the one before if nothing has changed."""
+    pods = [each.pod for each, _ in facts.workers if each.pod is not None]
+    there = [pod for pod in pods if pod.facts.stage not in (PodStage.OVER, PodStage.TERMINATING)]
+    ready = [pod for pod in there if pod.facts.stage is PodStage.READY]
+    available = [pod for pod in ready if _wait(pod, facts) <= timedelta(0)]
+    before, now = facts.before, facts.now.replace(microsecond=0)
+    counts = _in_slurm(facts)
+    return NodeSetStatus(
+        conditions=tuple(
+            _kept_time(before.conditions, each, now)
+            for each in (_accepted(facts), _ready(facts, len(there), len(ready)), _known(facts))
+        ),
+        replicas=len(there),
+        updated_replicas=sum(
+            pod.metadata.labels.get(names.DIGEST_LABEL) == facts.digest for pod in there
+        ),
+        ready_replicas=len(ready),
+        available_replicas=len(available),
+        unavailable_replicas=max(facts.desired - len(available), 0),
+        desired=facts.desired,
+        slurm_idle=before.slurm_idle if counts is None else counts["idle"],
+        slurm_allocated=before.slurm_allocated if counts is None else counts["allocated"],
+        slurm_down=before.slurm_down if counts is None else counts["down"],
+        slurm_drain=before.slurm_drain if counts is None else counts["drain"],
+        observed_generation=facts.generation,
+        node_set_hash=facts.digest,
+        collision_count=before.collision_count,
+        ordinal_to_node=before.ordinal_to_node,
+        selector=facts.selector,
+    )
+
+
+def refused(
+    before: NodeSetStatus, refusal: Refusal, *, generation: int, now: datetime
+) -> NodeSetStatus:
+    """Return the status of a NodeSet that is left alone; its numbers stay."""
+    accepted = _condition("Accepted", "False", refusal.reason, refusal.text, generation)
+    kept = tuple(each for each in before.conditions if each.type != "Accepted")
+    told_now = _kept_time(before.conditions, accepted, now.replace(microsecond=0))
+    return msgspec.structs.replace(
+        before, conditions=(told_now, *kept), observed_generation=generation
+    )
+
+
+def due(facts: StatusFacts) -> timedelta | None:
+    """Return when the status changes although nothing happens: a worker becomes available then."""
+    waits = [
+        _wait(each.pod, facts)
+        for each, _ in facts.workers
+        if each.pod is not None and each.pod.facts.stage is PodStage.READY
+    ]
+    return min((wait for wait in waits if wait > timedelta(0)), default=None)
+
+
+def _wait(pod: WorkerPodObject, facts: StatusFacts) -> timedelta:
+    since = pod.ready_since
+    return timedelta(0) if since is None else since + facts.min_ready - facts.now
+
+
+def _in_slurm(facts: StatusFacts) -> Counter[str] | None:
+    if facts.trouble != "":
+        return None
+    counts: Counter[str] = Counter()
+    for each, _ in facts.workers:
+        states = facts.states(each.node)
+        if states is None or each.pod is None:
+            continue
+        counts["drain"] += "DRAIN" in states
+        counts["down"] += "DOWN" in states
+        if states & {"ALLOCATED", "MIXED"}:
+            counts["allocated"] += 1
+        elif "IDLE" in states:
+            counts["idle"] += 1
+    return counts
+
+
+def _accepted(facts: StatusFacts) -> ObjectCondition:
+    if facts.refusal:
+        return _condition(
+            "Accepted", "False", facts.refusal.reason, facts.refusal.text, facts.generation
+        )
+    return _condition("Accepted", "True", "Accepted", "", facts.generation)
+
+
+def _ready(facts: StatusFacts, there: int, ready: int) -> ObjectCondition:
+    message = f"{ready} of {facts.desired} workers are ready"
+    if facts.failures:
+        return _about(facts, "Ready", "False", "Failing", (message, *facts.failures))
+    if (going := [d for each, d in facts.workers if each.facts.goes and each.pod]) and there:
+        what = f"{message}, {len(going)} more are to go" if there > facts.desired else message
+        return _about(facts, "Ready", "False", "ScalingIn", (what, *(d.reason for d in going)))
+    if ready == facts.desired == there:
+        return _about(facts, "Ready", "True", "AllReady", (message,))
+    return _about(facts, "Ready", "False", "NotReady", (message,))
+
+
+def _known(facts: StatusFacts) -> ObjectCondition:
+    if facts.trouble is None:
+        old = next((each for each in facts.before.conditions if each.type == "SlurmKnown"), None)
+        said = ("Slurm has not been read yet",)
+        return old or _about(facts, "SlurmKnown", "Unknown", "NotRead", said)
+    if facts.trouble:
+        return _about(facts, "SlurmKnown", "Unknown", "NotRead", (facts.trouble,))
+    missing = [
+        f"{each.node} is ready, and Slurm does not have it"
+        for each, _ in facts.workers
+        if each.pod is not None and facts.states(each.node) is None and _is_late(each.pod, facts)
+    ]
+    if missing:
+        return _about(facts, "SlurmKnown", "False", "NotRegistered", missing)
+    return _about(facts, "SlurmKnown", "True", "Read", ())
+
+
+def _is_late(pod: WorkerPodObject, facts: StatusFacts) -> bool:
+    since = pod.ready_since
+    is_ready = pod.facts.stage is PodStage.READY
+    return is_ready and since is not None and since + _PATIENCE < facts.now
+
+
+def _about(
+    facts: StatusFacts, kind: str, truth: Truth, reason: str, said: Iterable[str]
+) -> ObjectCondition:
+    lines = list(said)
+    more = len(lines) - _MOST_NAMED - 1
+    if more > 0:
+        lines = [*lines[: _MOST_NAMED + 1], f"and {more} more"]
+    return _condition(kind, truth, reason, "; ".join(lines), facts.generation)
+
+
+def _condition(
+    kind: str, truth: Truth, reason: str, message: str, generation: int
+) -> ObjectCondition:
+    return ObjectCondition(
+        type=kind,
+        status=truth,
+        reason=reason,
+        message=faults.shortened(message, _LONGEST_MESSAGE),
+        observed_generation=generation,
+        last_transition_time=datetime.min,  # noqa: DTZ901  # replaced in `_kept_time`
+    )
+
+
+def _kept_time(
+    before: Sequence[ObjectCondition], after: ObjectCondition, now: datetime
+) -> ObjectCondition:
+    """Return the condition with the time since which it has held."""
+    old = next((each for each in before if each.type == after.type), None)
+    since = old.last_transition_time if old and old.status == after.status else now
+    return ObjectCondition(
+        type=after.type,
+        status=after.status,
+        reason=after.reason,
+        message=after.message,
+        observed_generation=after.observed_generation,
+        last_transition_time=since,
+    )

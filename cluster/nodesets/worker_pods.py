@@ -1,0 +1,204 @@
+"""Workers' pods in the API server: what is read of them, and how they are written, each write guarded."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from bridge.crd.fields import Moment, ObjectStruct
+from bridge.crd.metadata import ObjectMetadata
+from bridge.domain.ids import PodUid
+from bridge.kube import errors, paths, writes
+from bridge.kube.client import JSON_PATCH, KubeClient
+from bridge.kube.decode import Json, ResourceKind, malformed
+from cluster.nodesets import names
+from cluster.workers.situation import PodStage, WorkerPod
+
+_OVER: Final = ("Succeeded", "Failed")
+_CANNOT_START: Final = frozenset(
+    {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}
+)
+"""Why a container waits that has no image to start from."""
+
+
+class _Waiting(ObjectStruct, frozen=True):
+    reason: str = ""
+
+
+class _ContainerState(ObjectStruct, frozen=True):
+    waiting: _Waiting | None = None
+
+
+class _ContainerStatus(ObjectStruct, frozen=True):
+    state: _ContainerState = _ContainerState()
+    restart_count: int = 0
+
+
+class _Condition(ObjectStruct, frozen=True):
+    type: str
+    status: str
+    last_transition_time: Moment | None = None
+
+
+class _PodStatus(ObjectStruct, frozen=True):
+    phase: str = ""
+    conditions: tuple[_Condition, ...] | None = None
+    container_statuses: tuple[_ContainerStatus, ...] | None = None
+    init_container_statuses: tuple[_ContainerStatus, ...] | None = None
+
+
+class _PodSpec(ObjectStruct, frozen=True):
+    hostname: str = ""
+    host_network: bool = False
+    node_name: str = ""
+
+
+class WorkerPodObject(ObjectStruct, frozen=True):
+    """What is read of a worker's pod."""
+
+    metadata: ObjectMetadata
+    spec: _PodSpec = _PodSpec()
+    status: _PodStatus = _PodStatus()
+
+    @property
+    def slurm_node(self) -> str:
+        """The name by which its slurmd registers; "" while that is not known."""
+        if self.spec.host_network:
+            return self.spec.node_name
+        return self.spec.hostname or self.metadata.name
+
+    @property
+    def kube_node(self) -> str:
+        """The Kubernetes node that it is bound to, or ""."""
+        return self.spec.node_name
+
+    @property
+    def ready_since(self) -> Moment | None:
+        """Since when it is ready; None if it is not, or if nobody says since when."""
+        return next(
+            (
+                c.last_transition_time
+                for c in self.status.conditions or ()
+                if c.type == "Ready" and c.status == "True"
+            ),
+            None,
+        )
+
+    @property
+    def facts(self) -> WorkerPod:
+        """What decisions depend on."""
+        return WorkerPod(
+            uid=self.metadata.uid,
+            resource_version=self.metadata.resource_version,
+            stage=self._stage,
+            is_protected=self.metadata.labels.get(names.PROTECTED_LABEL) == "true",
+        )
+
+    @property
+    def _stage(self) -> PodStage:
+        if self.metadata.deletion_timestamp is not None:
+            return PodStage.TERMINATING
+        if self.status.phase in _OVER:
+            return PodStage.OVER
+        if any(c.type == "Ready" and c.status == "True" for c in self.status.conditions or ()):
+            return PodStage.READY
+        return PodStage.UNSTARTED if self._has_surely_never_started else PodStage.STARTING
+
+    @property
+    def _has_surely_never_started(self) -> bool:
+        """A kubelet may have started it and not be able to say so: it counts only what it said of images."""
+        if not self.spec.node_name:
+            return True
+        found = (
+            *(self.status.init_container_statuses or ()),
+            *(self.status.container_statuses or ()),
+        )
+        return bool(found) and all(
+            each.state.waiting is not None
+            and each.state.waiting.reason in _CANNOT_START
+            and each.restart_count == 0
+            for each in found
+        )
+
+
+_decoder = msgspec.json.Decoder(WorkerPodObject)
+
+
+def read(body: Json) -> WorkerPodObject:
+    """Decode a worker's pod.
+
+    Raises:
+        Malformed: it is none.
+    """
+    try:
+        return _decoder.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise malformed("Pod", error) from error
+
+
+WORKER_PODS: Final = ResourceKind(
+    path="/api/v1/pods",
+    read=read,
+    key=lambda found: found.metadata.uid,
+    version=lambda found: found.metadata.resource_version,
+    called="other_pod",
+    api_kind="Pod",
+    name=lambda found: found.metadata.full_name,
+)
+"""Workers' pods, by uid."""
+
+
+async def create(
+    client: KubeClient, namespace: str, body: Mapping[str, Any], *, owner_uid: str
+) -> None:
+    """Create a pod; succeed if it is there already: then a reply was lost, or our view is old.
+
+    Raises:
+        Rejected: somebody else has a pod of that name.
+        KubeError: it was not created, or nobody knows.
+    """
+    path = paths.of("api", "v1", "namespaces", namespace, "pods")
+    try:
+        await client.request("POST", path, body=body)
+    except errors.Conflict as conflict:
+        name = str(body["metadata"]["name"])
+        found = read(await client.request("GET", paths.pod(namespace, name)))
+        if found.metadata.controller_uid == owner_uid:
+            return
+        raise errors.Rejected(
+            "POST",
+            path,
+            status=conflict.status,
+            reason=conflict.reason,
+            message=f"pod {namespace}/{name} is there and not of this NodeSet: delete it, or "
+            "give the NodeSet another name",
+        ) from conflict
+
+
+async def protect(client: KubeClient, pod: WorkerPodObject) -> WorkerPodObject:
+    """Put the label on it by which evictions are refused.
+
+    Raises:
+        Conflict: another pod has its name.
+        NotFound: it is gone.
+    """
+    label = names.PROTECTED_LABEL.replace("/", "~1")
+    add: dict[str, object] = {"op": "add", "path": f"/metadata/labels/{label}", "value": "true"}
+    operations = [{"op": "test", "path": "/metadata/uid", "value": pod.metadata.uid}, add]
+    path = paths.pod(pod.metadata.namespace, pod.metadata.name)
+    return read(await client.request("PATCH", path, body=operations, content_type=JSON_PATCH))
+
+
+async def delete(client: KubeClient, pod: WorkerPodObject, *, uid: str, version: str) -> None:
+    """Delete this very pod, in this very version; succeed if it is gone.
+
+    Raises:
+        Conflict: it has changed since.
+    """
+    await writes.delete_pod(
+        client,
+        namespace=pod.metadata.namespace,
+        name=pod.metadata.name,
+        uid=PodUid(uid),
+        version=version,
+    )

@@ -1,0 +1,222 @@
+"""An API server with NodeSets and a kubelet, a Slurm with the workers' nodes, and a leader that may die: in virtual time."""
+
+import asyncio
+import copy
+import random
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import msgspec
+from typing_extensions import override
+
+from bridge.domain.faults import Fault, Refused
+from bridge.domain.model.nodes import KubeNodeFacts
+from bridge.kube.cache import Cache
+from bridge.kube.decode import NODES
+from bridge.leading.workqueue import WorkQueue
+from bridge.process.metrics import Metrics
+from bridge.reconcile.set_aside import SetAside
+from bridge.slurm.errors import LostReply, Unavailable
+from cluster.nodesets.actuator import WorkerActuator
+from cluster.nodesets.loop import NodeSetLoop
+from cluster.nodesets.nodeset import NODE_SETS, WatchedNodeSet
+from cluster.nodesets.recent_writes import RecentWrites
+from cluster.nodesets.slurm_view import WorkerView
+from cluster.nodesets.worker_pods import WORKER_PODS, WorkerPodObject
+from cluster.objects.nodeset import NodeSetObject
+from tests.cluster.examples import manifest
+from tests.make.apiserver import ApiServer, Manifest
+from tests.make.slurm import Job, Slurm
+from tests.make.slurm_nodes import Node
+from tests.make.trouble import Trouble
+from tests.virtual_time import VirtualClock
+
+READY = {"type": "Ready", "status": "True", "lastTransitionTime": "2025-12-31T00:00:00Z"}
+
+
+SETTLED_S = 40.0
+"""Longer than anything takes that does not wait for a job."""
+
+
+def job(number: int, nodes: str) -> Job:
+    """A job that runs."""
+    return Job(id=number, comment="", state="RUNNING", nodes=nodes)
+
+
+def node_set(name: str = "gpu", *, replicas: int, **changes: Any) -> Manifest:
+    """A NodeSet as the API server has it: its workers are NAME-0, NAME-1 and so on in Slurm too."""
+    fields = {"volumeClaimTemplates": ..., "replicas": replicas, "template": None, **changes}
+    made = manifest("NodeSet", name, **fields)
+    made["metadata"] |= {
+        "uid": f"uid-{name}",
+        "generation": 1,
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+    }
+    return made
+
+
+def worker_pod(of: NodeSetObject, number: int) -> dict[str, Any] | Refused:
+    """The least that makes a worker; one that cannot be made has a wrong image."""
+    if "image" not in (of.spec.slurmd or {}):
+        return Refused((Fault("spec.slurmd.image", "expected an image"),))
+    return {"spec": {"hostname": f"{of.node_prefix}{number}"}}
+
+
+class Cluster(ApiServer):
+    """Creates pods, too, and stores what it is told of NodeSets."""
+
+    @override
+    def _write(self, method: str, path: str, body: Any, content_type: str) -> bytes:
+        if method == "POST" and path.endswith("/pods"):
+            where = f"{path}/{body['metadata']['name']}"
+            if where in self.objects:
+                raise self._conflict(method, where, 409, "AlreadyExists")
+            made = copy.deepcopy(body)
+            made["metadata"]["uid"] = f"pod-{self._version}"
+            return msgspec.json.encode(self._store(where, made))
+        return super()._write(method, path, body, content_type)
+
+    def put(self, manifest: Manifest) -> None:
+        """Take in a NodeSet as a user wrote it, or a pod, or a node."""
+        if manifest["kind"] != "NodeSet":
+            self.create(manifest)
+            return
+        meta = manifest["metadata"]
+        path = f"{NODE_SETS.path.removesuffix('/nodesets')}/namespaces/{meta['namespace']}/nodesets"
+        self._store(f"{path}/{meta['name']}", copy.deepcopy(manifest))
+
+    def change(self, kind: str, name: str, **parts: Any) -> None:
+        """Change parts of an object, such as `spec`, as somebody else would."""
+        path = next(
+            path
+            for path, each in self.objects.items()
+            if (each["kind"], each["metadata"]["name"]) == (kind, name)
+        )
+        found = copy.deepcopy(self.objects[path])
+        for part, changes in parts.items():
+            found[part] = {**found.get(part, {}), **changes}
+        if "spec" in parts:
+            generation = found["metadata"].get("generation", 0) + 1
+            found["metadata"]["generation"] = generation
+        self._store(path, found)
+
+    def kubelet(self, slurm: "Workers", *, start: bool = True) -> None:
+        """Bind, start and register what is there, and end what is to end."""
+        for name, pod in self.pods.items():
+            if "deletionTimestamp" in pod["metadata"]:
+                slurm.nodes.by_name.pop(pod["spec"]["hostname"], None)
+                self.remove("Pod", name)
+            elif start and "status" not in pod:
+                slurm.register(pod["spec"]["hostname"])
+                self.change(
+                    "Pod",
+                    name,
+                    spec={"nodeName": f"machine-{name}"},
+                    status={"phase": "Running", "conditions": [READY]},
+                )
+
+    def status(self, name: str) -> Manifest:
+        """What a NodeSet was told."""
+        return dict(self.of("NodeSet")[name].get("status", {}))
+
+    def condition(self, name: str, kind: str) -> Manifest:
+        """One of a NodeSet's conditions."""
+        return next(each for each in self.status(name)["conditions"] if each["type"] == kind)
+
+
+class Workers(Slurm):
+    """Lists jobs with their nodes; may be away."""
+
+    is_away = False
+    late_s = 0.0
+    """So long after its reply was lost the next change of a node takes effect; 0: there is a reply."""
+
+    @override
+    def _change_node(self, operation: str, method: str, name: str, body: Any) -> None:
+        late_s, self.late_s = self.late_s, 0.0
+        change = partial(super()._change_node, operation, method, name, body)
+        if not late_s:
+            change()
+            return
+        asyncio.get_running_loop().call_later(late_s, change)
+        raise LostReply(operation, "no answer")
+
+    def register(self, name: str) -> None:
+        if name not in self.nodes.by_name:
+            self.nodes.by_name[name] = Node(name=name, states={"IDLE", "DYNAMIC_NORM"})
+
+    @override
+    def _read(self, operation: str, path: str) -> dict[str, Any]:
+        if self.is_away:
+            raise Unavailable(operation, "connection refused")
+        if path == "/jobs/":
+            return {"jobs": [job.wired() for job in self.jobs.values()]}
+        return super()._read(operation, path)
+
+
+class Operator:
+    """One leader after another over the same peers."""
+
+    def __init__(self, clock: VirtualClock, trouble: Trouble | None = None) -> None:
+        self.clock = clock
+        self.trouble = trouble or Trouble()
+        self.slurm = Workers(self.trouble, ())
+        self.api = Cluster(clock, self.trouble)
+        self.metrics = Metrics("operator")
+
+    def caches(self) -> tuple[Cache[WatchedNodeSet], Cache[WorkerPodObject], Cache[KubeNodeFacts]]:
+        """Caches as a new process fills them."""
+        made: tuple[Any, ...] = (Cache(NODE_SETS), Cache(WORKER_PODS), Cache(NODES))
+        self.api._caches = made
+        for kind, cache in zip(("NodeSet", "Pod", "Node"), made, strict=True):
+            for found in self.api.of(kind).values():
+                cache.put_listed(cache.kind.read(msgspec.json.encode(found)))
+        return made
+
+    async def lead(
+        self, *, for_s: float, kubelet: bool = True, then: Mapping[float, Callable[[], None]] = {}
+    ) -> None:
+        """One term of leadership; pods start and end meanwhile.
+
+        then: what happens so many seconds after its beginning.
+        """
+        node_sets, pods, kube_nodes = self.caches()
+        queue: WorkQueue[str] = WorkQueue(rng=random.Random(1))  # noqa: S311  # jitter
+        view = WorkerView(self.slurm, clock=self.clock, wake=queue.add)  # type: ignore[arg-type]  # all it calls
+        loop = NodeSetLoop(
+            kube=self.api,  # type: ignore[arg-type]  # all it calls
+            node_sets=node_sets,
+            pods=pods,
+            kube_nodes=kube_nodes,
+            view=view,
+            actuator=WorkerActuator(
+                kube=self.api,  # type: ignore[arg-type]  # all it calls
+                slurm=self.slurm,  # type: ignore[arg-type]  # all it calls
+                pods=pods,
+                view=view,
+                recent=RecentWrites(self.clock.monotonic),
+            ),
+            templates=worker_pod,
+            controller="slurm/site",
+            queue=queue,
+            clock=self.clock,
+            metrics=self.metrics,
+            set_aside=SetAside(self.metrics, self.clock),
+        )
+        stop = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            for at_s, do in then.items():
+                asyncio.get_running_loop().call_later(at_s, do)
+            group.create_task(view.run(stop))
+            group.create_task(loop.run(stop, workers=2))
+            end_s = self.clock.monotonic() + for_s
+            while self.clock.monotonic() < end_s:
+                await self.clock.sleep(0.5)
+                self.api.kubelet(self.slurm, start=kubelet)
+            stop.set()
+
+
+def names_of(pods: Mapping[str, Manifest]) -> list[str]:
+    """The pods that are not being deleted."""
+    return sorted(n for n, pod in pods.items() if "deletionTimestamp" not in pod["metadata"])

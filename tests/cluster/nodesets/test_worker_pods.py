@@ -1,0 +1,61 @@
+"""How far a worker's pod is, and by which name Slurm knows it."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from cluster.nodesets import worker_pods
+from cluster.workers.situation import PodStage
+
+BOUND = {"nodeName": "machine"}
+READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+
+
+def waiting(*reasons: str, restarts: int = 0) -> dict[str, Any]:
+    said = [{"state": {"waiting": {"reason": each}}, "restartCount": restarts} for each in reasons]
+    return {"phase": "Pending", "containerStatuses": said}
+
+
+def pod(metadata: Any = None, **parts: Any) -> worker_pods.WorkerPodObject:
+    meta = {"name": "gpu-0", "namespace": "slurm", "uid": "u", **(metadata or {})}
+    return worker_pods.read(msgspec.json.encode({"metadata": meta, **parts}))
+
+
+@pytest.mark.parametrize(
+    ("expected", "parts"),
+    [
+        (PodStage.UNSTARTED, {}),
+        (PodStage.UNSTARTED, {"status": {"phase": "Pending"}}),
+        (PodStage.UNSTARTED, {"spec": BOUND, "status": waiting("ImagePullBackOff")}),
+        # Its kubelet may have started it and be cut off before it could say so.
+        (PodStage.STARTING, {"spec": BOUND}),
+        (PodStage.STARTING, {"spec": BOUND, "status": waiting("ContainerCreating")}),
+        (PodStage.STARTING, {"spec": BOUND, "status": waiting("ErrImagePull", "CrashLoopBackOff")}),
+        (PodStage.STARTING, {"spec": BOUND, "status": waiting("ErrImagePull", restarts=1)}),
+        (PodStage.STARTING, {"spec": BOUND, "status": {"phase": "Running"}}),
+        (PodStage.READY, {"spec": BOUND, "status": READY}),
+        (PodStage.OVER, {"spec": BOUND, "status": {"phase": "Failed"}}),
+        (PodStage.OVER, {"status": {"phase": "Succeeded"}}),
+        (
+            PodStage.TERMINATING,
+            {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": READY},
+        ),
+    ],
+)
+def test_a_pod_counts_as_never_started_only_if_that_is_sure(
+    expected: PodStage, parts: dict[str, Any]
+) -> None:
+    assert expected is pod(**parts).facts.stage
+
+
+@pytest.mark.parametrize(
+    ("expected", "spec"),
+    [
+        ("gpu-0", {}),
+        ("a100-0", {"hostname": "a100-0"}),
+        ("machine", {"hostname": "a100-0", "hostNetwork": True, **BOUND}),
+    ],
+)
+def test_slurm_knows_it_by_its_host_name(expected: str, spec: dict[str, Any]) -> None:
+    assert expected == pod(spec=spec).slurm_node

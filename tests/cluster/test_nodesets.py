@@ -1,0 +1,177 @@
+"""A NodeSet on a real API server and a real Slurm: created, scaled, drained and deleted, and no job is lost.
+
+KWOK plays the pods; the workers' nodes in Slurm are external ones, which need no slurmd.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from bridge.domain.ids import SlurmNode
+from bridge.domain.model.jobs import JobPhase
+from bridge.domain.model.nodes import SlurmNodeSpec
+from bridge.settings.schema import Settings
+from bridge.slurm import jobs, nodes
+from bridge.slurm.client import SlurmClient
+from cluster.nodesets import program
+from cluster.objects.definitions import definitions
+from cluster.objects.nodeset import NodeSetObject
+from sandbox.api import Api, ApiError
+from sandbox.client import Sandbox
+from tests.cluster.examples import BY_NAME, manifest, path
+from tests.servers import until, wait_until
+from tests.slurm.placeholders import in_phase, spec
+
+DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/nodesets.slinky.slurm.net"
+NODE_SET = BY_NAME["NodeSet"]
+DEADLINE_S = 90.0
+
+
+@pytest.fixture
+def nodesets(control_plane: Sandbox, namespace: str) -> Iterator[str]:
+    """The path of NodeSets in a namespace of their own; another file may have had the definition."""
+    admin = control_plane.admin
+    where, name = DEFINITION.rsplit("/", 1)
+    wait_until(lambda: not exists(admin, DEFINITION), DEADLINE_S, sandbox=control_plane)
+    admin.create(where, next(d for d in definitions() if d["metadata"]["name"] == name))
+    served = path(NODE_SET, namespace)
+    wait_until(lambda: is_served(admin, served), DEADLINE_S, sandbox=control_plane)
+    yield served
+    with contextlib.suppress(ApiError):  # it is there only if the test failed
+        admin.patch(f"{served}/gpu", {"metadata": {"finalizers": None}})
+    admin.delete(DEFINITION)
+    wait_until(lambda: not exists(admin, DEFINITION), DEADLINE_S, sandbox=control_plane)
+
+
+def exists(admin: Api, where: str) -> bool:
+    try:
+        return bool(admin.get(where))
+    except ApiError as error:
+        if error.status != 404:
+            raise
+        return False
+
+
+def is_served(admin: Api, where: str) -> bool:
+    """Whether it can be listed; the API server says 404 and then 429 until then."""
+    try:
+        return bool(admin.get(where))
+    except ApiError:
+        return False
+
+
+@asynccontextmanager
+async def operator(kube: Sandbox, slurm: Sandbox, controller: str) -> AsyncIterator[None]:
+    """The process, as the only candidate for the lease."""
+    namespace = controller.partition("/")[0]
+    settings = Settings.model_validate(
+        {
+            "kubernetes": {"kubeconfig": str(kube.kubeconfig), "namespace": namespace},
+            "slurm": {"url": slurm.slurmrestd_url, "token_file": str(slurm.token_file)},
+            "operator": {"controller": controller},
+            "health": {"listen": "127.0.0.1:0"},
+        }
+    )
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(program.run(settings, worker_pod, stop))
+        try:
+            yield
+        finally:
+            stop.set()
+
+
+def worker_pod(of: NodeSetObject, number: int) -> Mapping[str, Any]:
+    container = {"name": "slurmd", "image": "example.test/slurmd"}
+    return {"spec": {"hostname": f"{of.node_prefix}{number}", "containers": [container]}}
+
+
+@asynccontextmanager
+async def registered(client: SlurmClient, names: list[str]) -> AsyncIterator[None]:
+    """The nodes as slurmd would register them."""
+    for each in names:
+        node = SlurmNode(each)
+        made = SlurmNodeSpec(
+            name=node, address="127.0.0.1", cpus=2, memory_mib=2000, features=("slurm-bridge", each)
+        )
+        await nodes.create(client, made)
+    try:
+        yield
+    finally:
+        for each in names:
+            await nodes.delete(client, SlurmNode(each))
+
+
+def workers(kube: Sandbox, namespace: str) -> list[str]:
+    """The names of the pods that are not being deleted."""
+    found = kube.admin.get(f"/api/v1/namespaces/{namespace}/pods")["items"]
+    return sorted(
+        each["metadata"]["name"] for each in found if "deletionTimestamp" not in each["metadata"]
+    )
+
+
+async def test_idle_workers_go_at_once_and_a_busy_one_when_its_job_has_ended(
+    control_plane: Sandbox, slurm: Sandbox, namespace: str, nodesets: str
+) -> None:
+    kube, prefix = control_plane, f"{namespace}-"
+    template = {"spec": {"hostname": prefix}}
+    made = manifest("NodeSet", "gpu", volumeClaimTemplates=..., template=template, replicas=3)
+    made["metadata"]["namespace"] = namespace
+    nodes_of_slurm = [f"{prefix}{number}" for number in range(5)]
+
+    def status() -> dict[str, Any]:
+        return dict(kube.admin.get(f"{nodesets}/gpu").get("status") or {})
+
+    def scale(replicas: int) -> None:
+        kube.kubectl("scale", "nodeset/gpu", f"--replicas={replicas}", "--namespace", namespace)
+
+    async def until_ready(count: int) -> None:
+        await until(
+            lambda: [count] * 2 == [status().get(key) for key in ("replicas", "readyReplicas")],
+            DEADLINE_S,
+            sandbox=kube,
+        )
+
+    async with (
+        SlurmClient.open(slurm.slurmrestd_url, token_file=slurm.token_file) as client,
+        registered(client, nodes_of_slurm),
+        operator(kube, slurm, f"{namespace}/site"),
+    ):
+        kube.admin.create(nodesets, made)
+        await until_ready(3)
+        scale(5)
+        await until_ready(5)
+        scales = kube.admin.get(f"{nodesets}/gpu/scale")
+        assert 5 == scales["status"]["replicas"]
+
+        # All but 0 and 1 would go: 4 is busy, so it stays and 0, 1 or 3 goes for it.
+        busy = [
+            await jobs.submit(client, spec(constraints=nodes_of_slurm[number]))
+            for number in (1, 3, 4)
+        ]
+        for job in busy:
+            await in_phase(client, job, JobPhase.RUNNING)
+        scale(2)
+        await until(lambda: len(workers(kube, namespace)) == 3, DEADLINE_S, sandbox=kube)
+        assert ["gpu-1", "gpu-3", "gpu-4"] == workers(kube, namespace)
+        await until(lambda: "when its jobs have ended" in str(status()["conditions"]), DEADLINE_S)
+        drained = await nodes.node(client, SlurmNode(nodes_of_slurm[4]))
+        assert "DRAIN" in drained.states
+        assert "slurm-operator: scaled in" == drained.reason
+        for job in busy:
+            await in_phase(client, job, JobPhase.RUNNING)
+        assert ["gpu-1", "gpu-3", "gpu-4"] == workers(kube, namespace)
+
+        await jobs.cancel(client, busy[2])
+        await until_ready(2)
+        assert ["gpu-1", "gpu-3"] == workers(kube, namespace)
+
+        for job in busy:
+            await jobs.cancel(client, job)
+        kube.admin.delete(f"{nodesets}/gpu")
+        await until(lambda: not exists(kube.admin, f"{nodesets}/gpu"), DEADLINE_S, sandbox=kube)
+        assert [] == workers(kube, namespace)
