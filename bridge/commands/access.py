@@ -9,15 +9,15 @@ Without Slurm every command still shows what Kubernetes knows; `--slurm-url` and
 import asyncio
 import contextlib
 import os
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-import typer
-
 from bridge import __version__
-from bridge.commands.options import Way
+from bridge.commands import output
+from bridge.commands.line.options import Way
 from bridge.domain.diagnosis.queue import QueuedJob
 from bridge.domain.errors import PeerError
 from bridge.domain.model.nodes import SlurmNodeFacts
@@ -91,19 +91,19 @@ def run(way: Way, ask: Callable[[Access], Awaitable[T]]) -> T:
     try:
         return asyncio.run(asked())
     except (PeerError, ConfigurationError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from None
+        output.say(f"error: {error}")
+        sys.exit(1)
 
 
 def _say(why: str) -> None:
-    typer.echo(f"warning: left out: {why}", err=True)
+    output.say(f"warning: left out: {why}")
 
 
 async def _or_none(answer: Awaitable[T]) -> T | None:
     try:
         return await answer
     except SlurmError as error:
-        typer.echo(f"warning: Slurm's side is missing: {error}", err=True)
+        output.say(f"warning: Slurm's side is missing: {error}")
         return None
 
 

@@ -1,17 +1,17 @@
 """`doctor`: find the faults of an installation and name the fix. Exit code 2 if there is a fault."""
 
 import os
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-import typer
 from rich.text import Text
 
 from bridge.commands import access, examine_slurm, output, resolving
 from bridge.commands.access import Access
 from bridge.commands.examine_kube import KubeExaminer
-from bridge.commands.options import FormatOption, ReleaseNamespace, Way
+from bridge.commands.line.options import FormatOption, ReleaseNamespace, Way
 from bridge.commands.output import Format
 from bridge.domain import names
 from bridge.domain.diagnosis.doctor import between, findings, kube, slurm
@@ -42,7 +42,7 @@ def command(
     else:
         _print(found)
     is_faulty = any(finding.verdict is Severity.FAULT for finding in found)
-    raise typer.Exit(FAULTY if is_faulty else 0)
+    sys.exit(FAULTY if is_faulty else 0)
 
 
 async def _examine(opened: Access, way: Way, release: str) -> Sequence[Finding]:

@@ -22,7 +22,7 @@ from rich.text import Text
 from bridge.commands import access, output
 from bridge.commands.access import Access
 from bridge.commands.installation import Installation, excluded_namespaces
-from bridge.commands.options import FormatOption, Namespace, ReleaseNamespace, Way
+from bridge.commands.line.options import FormatOption, Namespace, ReleaseNamespace, Way
 from bridge.commands.output import Format
 from bridge.domain import caps, names
 from bridge.domain.diagnosis import namespaces

@@ -1,10 +1,10 @@
 """`nodes`: the nodes of both systems side by side. Exit code 2 if they do not match."""
 
-import typer
+import sys
 
 from bridge.commands import access, installation, output
 from bridge.commands.access import Access
-from bridge.commands.options import FormatOption, ReleaseNamespace, Way
+from bridge.commands.line.options import FormatOption, ReleaseNamespace, Way
 from bridge.commands.output import Format, TableColumn
 from bridge.domain import names
 from bridge.domain.diagnosis import overview
@@ -45,7 +45,7 @@ def command(
     """Show the nodes of both systems, and where they do not match."""
     found = access.run(way, lambda opened: _ask(opened, release_namespace))
     output.table(found, COLUMNS, form, nothing="no node is handed to Slurm")
-    raise typer.Exit(MISMATCH if any(row.mismatch for row in found) else 0)
+    sys.exit(MISMATCH if any(row.mismatch for row in found) else 0)
 
 
 async def _ask(opened: Access, release: str) -> list[NodeRow]:

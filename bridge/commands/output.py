@@ -9,13 +9,14 @@ import json
 import sys
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import typer
 import yaml
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
 
 _PIPE_WIDTH = 200
 """Width in columns if the output is not a terminal: nothing has to be folded."""
@@ -52,11 +53,13 @@ class TableColumn:
     wide: bool = False
 
 
-def console() -> Console:
+def console() -> "Console":
     """Return a console.
 
     Colours on a terminal only (and never with NO_COLOR), unfolded lines into a pipe.
     """
+    from rich.console import Console  # noqa: PLC0415  # scripts read JSON and need none
+
     return Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH, highlight=False)
 
 
@@ -72,13 +75,15 @@ def table(
             document([plain(row) for row in rows], form)
         case Format.TABLE | Format.WIDE:
             if not rows:
-                typer.echo(nothing, err=True)
+                say(nothing)
                 return
             console().print(drawn(rows, columns, wide=form is Format.WIDE))
 
 
-def drawn(rows: Sequence[Any], columns: Sequence[TableColumn], *, wide: bool) -> Table:
+def drawn(rows: Sequence[Any], columns: Sequence[TableColumn], *, wide: bool) -> "Table":
     """Draw the table."""
+    from rich.table import Table  # noqa: PLC0415  # as above
+
     shown = [column for column in columns if wide or not column.wide]
     grid = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
     for column in shown:
@@ -91,9 +96,16 @@ def drawn(rows: Sequence[Any], columns: Sequence[TableColumn], *, wide: bool) ->
 def document(content: object, form: Format) -> None:
     """Print data for a script."""
     if form is Format.YAML:
-        typer.echo(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), nl=False)
+        text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
     else:
-        typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
+        text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    sys.stdout.write(text)
+    sys.stdout.flush()  # a closed pipe shows here, not when Python ends
+
+
+def say(line: str) -> None:
+    """Print a line for the person, not for scripts: to standard error."""
+    sys.stderr.write(f"{line}\n")
 
 
 def plain(row: Any) -> dict[str, object]:
@@ -131,7 +143,9 @@ def _plain(value: object) -> object:
             return str(value)
 
 
-def _cell(value: object) -> Text:
+def _cell(value: object) -> "Text":
+    from rich.text import Text  # noqa: PLC0415  # as above
+
     match value:
         case None | "":
             text = "-"

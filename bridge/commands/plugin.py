@@ -1,12 +1,19 @@
 """`kubectl slurm …`: kubectl treats a program `kubectl-slurm` on PATH as a plugin."""
 
+import functools
+import inspect
+import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from bridge.commands.line import plain_words
+from bridge.commands.line.declaring import BadOperand, Operand, Option, declared
+from bridge.commands.line.options import reaches_both
 
-from bridge.commands.options import reaches_both
+if TYPE_CHECKING:
+    import typer
 
 _MODULES = {
     "why": "bridge.commands.why",
@@ -22,9 +29,14 @@ _MODULES = {
 most of what one costs is importing what it needs.
 """
 
+_INTERRUPTED = 130
+"""Exit code after Ctrl-C, as Typer has it."""
 
-def app(commands: Iterable[str] = _MODULES) -> typer.Typer:
+
+def app(commands: Iterable[str] = _MODULES) -> "typer.Typer":
     """Return an application with these commands."""
+    import typer  # noqa: PLC0415  # see `main`
+
     made = typer.Typer(
         no_args_is_help=True,
         add_completion=False,
@@ -34,14 +46,71 @@ def app(commands: Iterable[str] = _MODULES) -> typer.Typer:
     # Without a callback, Typer takes an only command for the program itself.
     made.callback()(_no_options)
     for name in commands:
-        made.command(name)(reaches_both(import_module(_MODULES[name]).command))
+        made.command(name)(_for_typer(_command(name)))
     return made
 
 
 def main() -> None:
-    """Run the plugin."""
-    asked = [name for name in sys.argv[1:2] if name in _MODULES]
-    app(asked or _MODULES)(prog_name="kubectl slurm")
+    """Run the plugin; Typer, whose import is a large part of a command, only where it is needed."""
+    name, *words = sys.argv[1:] or [""]
+    if name in _MODULES and _ran(_command(name), words, os.environ):
+        return
+    app([name] if name in _MODULES else _MODULES)(prog_name="kubectl slurm")
+
+
+def _command(name: str) -> Callable[..., None]:
+    return reaches_both(import_module(_MODULES[name]).command)
+
+
+def _ran(command: Callable[..., None], words: list[str], environment: Mapping[str, str]) -> bool:
+    """Run a command if its words are plain; False if Typer has to run it."""
+    given = plain_words.read(inspect.signature(command), words, environment)
+    if given is None:
+        return False
+    try:
+        command(**given)
+    except BadOperand:
+        return False  # Typer says it, with how the command is used
+    except KeyboardInterrupt:
+        sys.exit(_INTERRUPTED)
+    except BrokenPipeError:  # `| head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    return True
+
+
+def _for_typer(command: Callable[..., None]) -> Callable[..., None]:
+    """Declare a command's options and arguments as Typer has them."""
+    import typer  # noqa: PLC0415  # see `main`
+
+    @functools.wraps(command)
+    def explained(**given: object) -> None:
+        try:
+            command(**given)
+        except BadOperand as error:
+            raise typer.BadParameter(str(error)) from None
+
+    def annotation(of: Any) -> Any:
+        kind, declaration = declared(of)
+        match declaration:
+            case Option(names, explanation, metavar, envvar, shown):
+                info = typer.Option(
+                    *names, help=explanation, metavar=metavar, envvar=envvar, show_default=shown
+                )
+                return Annotated[kind, info]
+            case Operand(explanation, metavar):
+                return Annotated[kind, typer.Argument(help=explanation, metavar=metavar)]
+            case None:
+                return of
+
+    signature = inspect.signature(command)
+    vars(explained)["__signature__"] = signature.replace(
+        parameters=[
+            each.replace(annotation=annotation(each.annotation))
+            for each in signature.parameters.values()
+        ]
+    )
+    return explained
 
 
 def _no_options() -> None:

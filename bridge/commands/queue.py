@@ -5,12 +5,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 
-import typer
-from rich.live import Live
-
 from bridge.commands import access, installation, output
 from bridge.commands.access import Access
-from bridge.commands.options import FormatOption, Namespace, ReleaseNamespace, Way
+from bridge.commands.line.declaring import Option
+from bridge.commands.line.options import FormatOption, Namespace, ReleaseNamespace, Way
 from bridge.commands.output import Format, TableColumn
 from bridge.domain import names
 from bridge.domain.diagnosis import queue
@@ -43,9 +41,9 @@ def command(
     way: Way,
     namespace: Namespace = "",
     everywhere: Annotated[
-        bool, typer.Option("--all-namespaces", "-A", help="Show all namespaces.")
+        bool, Option(("--all-namespaces", "-A"), help="Show all namespaces.")
     ] = False,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Until Ctrl-C.")] = False,
+    watch: Annotated[bool, Option(("--watch", "-w"), help="Until Ctrl-C.")] = False,
     release_namespace: ReleaseNamespace = names.RELEASE_NAMESPACE,
     form: FormatOption = Format.TABLE,
 ) -> None:
@@ -61,6 +59,8 @@ def command(
         )
         output.table(look(), COLUMNS, form, nothing=nothing)
         return
+    from rich.live import Live  # noqa: PLC0415  # only this needs it
+
     with Live(console=output.console(), auto_refresh=False) as live:
         while True:
             live.update(output.drawn(look(), COLUMNS, wide=form is Format.WIDE), refresh=True)

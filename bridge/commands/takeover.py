@@ -14,7 +14,7 @@ import typer
 
 from bridge.commands import access, output
 from bridge.commands.access import Access
-from bridge.commands.options import FormatOption, Way
+from bridge.commands.line.options import FormatOption, Way
 from bridge.commands.output import Format, TableColumn
 from bridge.domain import names
 from bridge.domain.diagnosis import takeover

@@ -3,16 +3,15 @@
 Exit code 3 while it waits, for scripts.
 """
 
+import sys
 from datetime import UTC, datetime
 from typing import Annotated
-
-import typer
-from rich.text import Text
 
 from bridge.commands import access, installation, output
 from bridge.commands.access import Access
 from bridge.commands.batch.finding import job_named
-from bridge.commands.options import FormatOption, Namespace, ReleaseNamespace, Way
+from bridge.commands.line.declaring import Operand
+from bridge.commands.line.options import FormatOption, Namespace, ReleaseNamespace, Way
 from bridge.commands.output import Format
 from bridge.domain import names
 from bridge.domain.diagnosis import why
@@ -30,7 +29,7 @@ _POD_KINDS = ("po", "pod", "pods")
 def command(
     pod: Annotated[
         str,
-        typer.Argument(
+        Operand(
             help="Pod or SlurmJob: NAME, NAMESPACE/NAME, or sj/NAME where a pod has the name, too.",
             metavar="NAME",
         ),
@@ -61,7 +60,7 @@ def command(
         output.document({what: f"{where}/{name}", **output.plain(found)}, form)
     else:
         _print(f"{where}/{name}", found)
-    raise typer.Exit(WAITS if found.stage is Stage.WAITS else 0)
+    sys.exit(WAITS if found.stage is Stage.WAITS else 0)
 
 
 async def _perhaps_of_job(opened: Access, namespace: str, name: str) -> Diagnosis | None:
@@ -104,6 +103,8 @@ async def _ask(opened: Access, namespace: str, name: str, release: str) -> Diagn
 
 
 def _print(pod: str, found: Diagnosis) -> None:
+    from rich.text import Text  # noqa: PLC0415  # JSON needs none
+
     screen = output.console()
     screen.print(Text.assemble((pod, "bold"), f" {found.state}"))
     lines = [("why", found.why), ("what to do", found.next_step), *found.details]

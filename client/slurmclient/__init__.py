@@ -5,7 +5,6 @@ Everything that programs need is here, in `slurmclient.models` (the objects of S
 """
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -32,11 +31,6 @@ if TYPE_CHECKING:
     from slurmclient.watching.events import Added, Deleted, Event, Modified, Restarted
     from slurmclient.wire.reading import Listing, Model, Odd
     from slurmclient.wire.values import Number, Time
-
-try:
-    __version__ = version("slurm-client")
-except PackageNotFoundError:  # run from the tree
-    __version__ = "0+tree"
 
 __all__ = [
     "Added",
@@ -129,12 +123,24 @@ _HOME = {
 
 def __getattr__(name: str) -> object:
     """Import what is asked for, and only that: a program that uses little of this starts quickly."""
-    if name not in _HOME:
+    if name == "__version__":
+        found: object = _version()
+    elif name in _HOME:
+        found = getattr(import_module(_HOME[name]), name)
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object = getattr(import_module(_HOME[name]), name)
     globals()[name] = found
     return found
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_HOME]
+    return [*globals(), *_HOME, "__version__"]
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415  # 20 ms
+
+    try:
+        return version("slurm-client")
+    except PackageNotFoundError:  # run from the tree
+        return "0+tree"

@@ -12,6 +12,22 @@ from sandbox.client import Sandbox
 
 Run = Callable[..., Result]
 
+EXPENSIVE = (
+    "cryptography",
+    "fastapi",
+    "httpx",
+    "jobs",
+    "kubernetes_asyncio",
+    "pydantic",
+    "rich",
+    "sandbox",
+    "slurmclient.models",
+    "slurmclient.resources",
+    "structlog",
+    "uvicorn",
+)
+"""Modules that a short command does without: what one costs is nearly all importing."""
+
 
 @pytest.fixture
 def run(full_sandbox: Sandbox) -> Run:

@@ -1,6 +1,9 @@
 """`why`, `queue` and `nodes` on real clusters."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -9,9 +12,17 @@ import yaml
 
 from bridge.domain import names
 from sandbox.client import Sandbox
-from tests.commands.conftest import Run
+from tests.commands.conftest import EXPENSIVE, Run
 from tests.integration.worlds import Worlds, is_gated
 from tests.servers import wait_until
+
+_SHOW_MODULES = """
+import atexit, sys
+atexit.register(lambda: print(*sys.modules, file=sys.stderr))
+sys.argv[0] = "kubectl-slurm"
+from bridge.entry import kubectl_slurm
+kubectl_slurm()
+"""
 
 HELD = {"slurmjob.slinky.slurm.net/hold": "true"}
 
@@ -56,6 +67,20 @@ def test_why_of_a_pod_that_runs_and_of_one_that_is_not_there(worlds: Worlds, run
     missing = run("why", f"{worlds.namespace}/nobody")
     assert 1 == missing.exit_code
     assert 'pods "nobody" not found' in missing.stderr
+
+
+def test_why_and_queue_import_only_what_they_use(worlds: Worlds) -> None:
+    worlds.await_live(worlds.submit("held", annotations=HELD))
+
+    why = at_the_shell(worlds, "why", f"{worlds.namespace}/held", "-o", "json")
+    queue = at_the_shell(worlds, "queue", "-n", worlds.namespace, "-o", "json")
+
+    assert "waits" == json.loads(why.stdout)["stage"]
+    assert "PENDING" == json.loads(queue.stdout)[0]["state"]
+    for done in (why, queue):
+        loaded = done.stderr.split()
+        assert "bridge.commands.access" in loaded
+        assert [] == [name for name in (*EXPENSIVE, "typer") if name in loaded]
 
 
 def test_queue_shows_both_worlds(worlds: Worlds, ask: Callable[..., Any], run: Run) -> None:
@@ -126,3 +151,14 @@ def test_the_doctor_knows_how_a_qos_is_preempted(full_sandbox: Sandbox, run: Run
     )
     assert "QOS patient has GraceTime=60" in found["GraceTime"]["found"]
     assert "QOS patient has PreemptMode=SUSPEND" in found["PreemptMode"]["found"]
+
+
+def at_the_shell(worlds: Worlds, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `kubectl slurm …` as its own process; its modules are the end of standard error."""
+    return subprocess.run(
+        [sys.executable, "-c", _SHOW_MODULES, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **worlds.sandbox.env},
+    )

@@ -5,18 +5,8 @@ import sys
 
 import pytest
 
-EXPENSIVE = (
-    "cryptography",
-    "fastapi",
-    "httpx",
-    "jobs",
-    "kubernetes_asyncio",
-    "pydantic",
-    "sandbox",
-    "slurmclient.models",
-    "slurmclient.resources",
-    "uvicorn",
-)
+from tests.commands.conftest import EXPENSIVE
+
 _SHOW = "import sys; from bridge.commands import plugin; {}; print(*sys.modules)"
 
 

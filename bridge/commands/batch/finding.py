@@ -3,8 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING
 
-import typer
-
+from bridge.commands.line.declaring import BadOperand
 from bridge.kube.client import KubeClient
 from bridge.kube.errors import Forbidden, NotFound
 
@@ -16,7 +15,7 @@ async def job_named(kube: KubeClient, namespace: str, name: str) -> "SlurmJobObj
     """Return our SlurmJob of that name; where there is none, the one of Sylabs' kinds.
 
     Raises:
-        BadParameter: none of ours has the name, and several of theirs have.
+        BadOperand: none of ours has the name, and several of theirs have.
         KubeError: there is none, or it cannot be read.
     """
     from jobs.controller import resource  # noqa: PLC0415  # 60 ms that other commands do not need
@@ -31,7 +30,7 @@ async def job_named(kube: KubeClient, namespace: str, name: str) -> "SlurmJobObj
             raise error from None
     if len(jobs) > 1:
         kinds = " and a ".join(f"{job.resource.kind} of {job.resource.api_version}" for job in jobs)
-        raise typer.BadParameter(f"{namespace}/{name} is the name of a {kinds}: use kubectl get")
+        raise BadOperand(f"{namespace}/{name} is the name of a {kinds}: use kubectl get")
     return jobs[0]
 
 

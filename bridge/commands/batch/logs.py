@@ -8,7 +8,7 @@ import typer
 
 from bridge.commands.access import Access, run
 from bridge.commands.batch.finding import job_named
-from bridge.commands.options import Namespace, Way
+from bridge.commands.line.options import Namespace, Way
 from bridge.domain import names
 from bridge.kube import objects
 from bridge.kube.errors import NotFound

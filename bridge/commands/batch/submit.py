@@ -15,7 +15,7 @@ import typer
 import yaml
 
 from bridge.commands.access import Access, run
-from bridge.commands.options import Namespace, Way
+from bridge.commands.line.options import Namespace, Way
 from bridge.domain.faults import Fault
 from bridge.kube import paths
 from bridge.kube.errors import Forbidden, NotFound, Rejected

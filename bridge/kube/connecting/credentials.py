@@ -16,8 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-import structlog
-
 from bridge.kube.connecting import kubeconfig as files
 from bridge.kube.connecting.kubeconfig import Connection, NotPlain, Pem, Unloadable
 from bridge.kube.errors import ConfigurationError
@@ -27,8 +25,6 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 <https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/>."""
 
 _RELOAD_AFTER_S = 60.0
-
-_log = structlog.get_logger()
 
 
 class Credentials:
@@ -107,6 +103,9 @@ class Credentials:
             self._connection = await self._reload()
             self._renew_tls()
         except (Unloadable, ConfigurationError) as error:
+            import structlog  # noqa: PLC0415  # it brings rich and pygments, 0.1 s of every command
+
+            _log = structlog.get_logger()
             _log.warning("credentials.reload_failed", server=self.server, error=str(error))
         return self._connection.authorization
 

@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from bridge.commands.line.declaring import Option
 from bridge.commands.output import Format
 from bridge.kube.connecting import kubeconfig
 
-FormatOption = Annotated[Format, typer.Option("--output", "-o", help="Output format.")]
+FormatOption = Annotated[Format, Option(("--output", "-o"), help="Output format.")]
 Namespace = Annotated[
-    str, typer.Option("--namespace", "-n", show_default="the kubeconfig's", metavar="NAME")
+    str, Option(("--namespace", "-n"), show_default="the kubeconfig's", metavar="NAME")
 ]
 ReleaseNamespace = Annotated[
-    str, typer.Option(help="Namespace slurm-bridge is installed in.", metavar="NAME")
+    str, Option(help="Namespace slurm-bridge is installed in.", metavar="NAME")
 ]
 
 
@@ -27,7 +26,7 @@ class Way:
 
     kubeconfig: Annotated[
         str,
-        typer.Option(
+        Option(
             envvar="KUBECONFIG",
             help="Kubeconfig to use.",
             show_default="~/.kube/config",
@@ -36,8 +35,8 @@ class Way:
     ] = ""
     slurm_url: Annotated[
         str,
-        typer.Option(
-            "--slurm-url",
+        Option(
+            ("--slurm-url",),
             envvar="SLURMRESTD_URL",
             help="Of slurmrestd; several with commas.",
             metavar="URL",
@@ -45,7 +44,7 @@ class Way:
     ] = ""
     slurm_token_file: Annotated[
         str,
-        typer.Option(help="File with a Slurm token; otherwise SLURM_JWT is used.", metavar="FILE"),
+        Option(help="File with a Slurm token; otherwise SLURM_JWT is used.", metavar="FILE"),
     ] = ""
 
     @property
@@ -60,7 +59,7 @@ class Way:
 
 
 def reaches_both(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace a command's parameter `way` by the options of `Way`, for Typer to read."""
+    """Replace a command's parameter `way` by the options of `Way`."""
     parameters = inspect.signature(command).parameters
     reach = inspect.signature(Way).parameters
 
