@@ -208,6 +208,7 @@ class JobField:
 
 
 _BY_SLURM = {"CANCELLED", "TIMEOUT", "PREEMPTED", "DEADLINE"}
+"""Then the accounts say 0:0, unless slurmctld was restarted meanwhile: what the script made of the signal may reach them."""
 
 
 def breaches_of(
@@ -237,9 +238,8 @@ def breaches_of(
     if is_good != (status.get("phase") == "Succeeded"):
         found.append(f"sacct says {ends}, its status {status.get('phase')}")
     worst = (max(code for code, _ in codes), max(signal for _, signal in codes))
-    # The signal that slurmctld sends itself is in the accounts only if it was restarted meanwhile.
-    told = (status.get("exitCode"), status.get("signal") or (worst[1] if ends <= _BY_SLURM else 0))
-    if worst != told:
+    told = (status.get("exitCode"), status.get("signal", 0) or 0)
+    if worst != told and (told != (0, 0) or not ends <= _BY_SLURM):
         found.append(
             f"sacct says {worst}, its status {status.get('exitCode')}, {status.get('signal')}"
         )

@@ -32,6 +32,9 @@ def test_one_job_with_the_end_that_sacct_has_is_right() -> None:
         JobFate.IS_SUSPENDED, {**DONE, "attempt": 2}, [("COMPLETED", "0:0")], "CANCELLED by 0"
     )
     assert not found(JobFate.IS_DELETED, {}, [], "CANCELLED by 0")
+    cancelled = {**BAD, "exitCode": 0, "reason": "Cancelled"}
+    for code in ("0:0", "0:15", "143:0"):
+        assert not found(JobFate.IS_CANCELLED, cancelled, [("CANCELLED by 0", code)])
     tasks = [("COMPLETED", "0:0"), ("FAILED", "1:0")]
     assert not found(JobFate.IS_ARRAY, {**BAD, "exitCode": 1}, tasks)
 
