@@ -1,0 +1,114 @@
+"""Read, apply and delete the objects that we make; each write is guarded by the uid of what was read."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+
+from bridge.kube import decode, errors, paths
+from bridge.kube.applying import standing
+from bridge.kube.applying.standing import FoundMetadata
+from bridge.kube.client import METADATA_ONLY, KubeClient
+
+APPLY: Final = "application/apply-patch+yaml"
+"""The body is JSON, which is YAML as well."""
+
+PLURALS: Final[Mapping[tuple[str, str], str]] = {
+    ("v1", "ConfigMap"): "configmaps",
+    ("v1", "Secret"): "secrets",
+    ("v1", "Service"): "services",
+    ("apps/v1", "Deployment"): "deployments",
+    ("apps/v1", "StatefulSet"): "statefulsets",
+    ("policy/v1", "PodDisruptionBudget"): "poddisruptionbudgets",
+}
+"""The kinds that we apply, by apiVersion and kind."""
+
+
+class _Found(msgspec.Struct, frozen=True):
+    metadata: FoundMetadata
+
+
+_found = msgspec.json.Decoder(_Found)
+
+
+async def find(client: KubeClient, body: Mapping[str, Any]) -> FoundMetadata | None:
+    """Return the metadata of the object that has the body's name now; None if there is none."""
+    try:
+        answer = await client.request("GET", path(body), accept=METADATA_ONLY)
+    except errors.NotFound:
+        return None
+    return decode.decoded(_found, str(body["kind"]), answer).metadata
+
+
+async def apply(
+    client: KubeClient, body: Mapping[str, Any], *, manager: str, uid: str = ""
+) -> FoundMetadata:
+    """Apply a body with its digest.
+
+    Applying what is in force already changes nothing, so a lost reply does no harm.
+
+    Args:
+        client: the API server.
+        body: apiVersion, kind, metadata and all that we want.
+        manager: our field manager.
+        uid: of the object that was found; its fields become ours. "" if there was none: then
+            nothing of an object that somebody else has created meanwhile is overwritten.
+
+    Raises:
+        Conflict: another object has the name now: read again.
+        Rejected: the API server does not accept the body, or failed in a way that it does not
+            explain (500).
+        KubeError: it was not applied, or nobody knows.
+    """
+    whole = standing.stamped(body)
+    if uid:
+        whole["metadata"] = {**whole["metadata"], "uid": uid}
+    params = {
+        "fieldManager": manager,
+        "fieldValidation": "Strict",
+        "force": "true" if uid else "false",
+    }
+    try:
+        answer = await client.request(
+            "PATCH",
+            path(body),
+            body=whole,
+            content_type=APPLY,
+            params=params,
+            accept=METADATA_ONLY,
+        )
+    except errors.Unavailable as error:
+        if error.status != HTTPStatus.INTERNAL_SERVER_ERROR:
+            raise
+        # This is how the API server refuses a field that its schema does not have (seen on 1.36).
+        raise errors.Rejected(
+            error.method,
+            error.path,
+            status=error.status,
+            reason=error.reason,
+            message=error.message,
+        ) from error
+    return decode.decoded(_found, str(body["kind"]), answer).metadata
+
+
+async def delete(client: KubeClient, body: Mapping[str, Any], *, uid: str) -> None:
+    """Delete this very object, and what it owns after it; succeed if it is gone."""
+    options = {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
+    try:
+        await client.request("DELETE", path(body), body=options)
+    except (errors.NotFound, errors.Conflict):
+        return  # it is gone, or another one has its name
+
+
+def path(body: Mapping[str, Any]) -> str:
+    """Return where an object stands.
+
+    Raises:
+        KeyError: we apply no objects of that kind.
+        NotFound: it cannot have that name.
+    """
+    metadata = body["metadata"]
+    plural = PLURALS[body["apiVersion"], body["kind"]]
+    collection = paths.collection(body["apiVersion"], plural, metadata["namespace"])
+    return collection + paths.of(metadata["name"])
