@@ -1,0 +1,108 @@
+"""Read and create the Secrets with keys; none is ever changed or deleted."""
+
+import base64
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from bridge.domain.faults import Fault
+from bridge.kube import decode, errors, paths
+from bridge.kube.client import KubeClient
+from cluster.keys import naming
+from cluster.keys.naming import NamedKey, SecretToMake, SeenSecret
+
+RandomBytes = Callable[[int], bytes]
+"""Returns so many bytes that nobody can guess."""
+
+MANAGED_BY: Final = "slurm-operator"
+
+
+class _Secret(msgspec.Struct, frozen=True):
+    data: dict[str, str] = {}
+
+
+_decoder = msgspec.json.Decoder(_Secret)
+
+
+async def ensure(
+    kube: KubeClient,
+    namespace: str,
+    keys: Iterable[NamedKey],
+    *,
+    has_run: bool,
+    random_bytes: RandomBytes,
+) -> tuple[Fault, ...]:
+    """Make the Secrets that are to be made, and return what is wrong with the others.
+
+    Args:
+        kube: the API server.
+        namespace: of the object that names them.
+        keys: all that one object names.
+        has_run: see `naming.decide`.
+        random_bytes: the source of keys.
+
+    Raises:
+        KubeError: a Secret was not read or not made, or nobody knows: look again.
+    """
+    keys = tuple(keys)
+    seen = {
+        name: secret
+        for name in sorted({each.secret for each in keys})
+        if (secret := await _read(kube, namespace, name)) is not None
+    }
+    to_make, faults = naming.decide(keys, seen, has_run=has_run)
+    made: dict[str, SeenSecret] = {}
+    for each in to_make:
+        made[each.name] = await _make(kube, namespace, each, random_bytes)
+    if not made:
+        return faults
+    return naming.decide(keys, {**seen, **made}, has_run=True)[1]
+
+
+async def _read(kube: KubeClient, namespace: str, name: str) -> SeenSecret | None:
+    try:
+        answer = await kube.request("GET", _collection(namespace) + paths.of(name))
+    except errors.NotFound:
+        return None
+    found = decode.decoded(_decoder, f"Secret {namespace}/{name}", answer)
+    return SeenSecret(lengths={key: _length(value) for key, value in found.data.items()})
+
+
+async def _make(
+    kube: KubeClient, namespace: str, secret: SecretToMake, random_bytes: RandomBytes
+) -> SeenSecret:
+    """Create a Secret; if somebody else has done so meanwhile, theirs counts."""
+    data = {
+        key: base64.b64encode(random_bytes(length)).decode()
+        for key, length in secret.lengths.items()
+    }
+    body: Mapping[str, object] = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": secret.name,
+            "namespace": namespace,
+            "labels": {"app.kubernetes.io/managed-by": MANAGED_BY},
+        },
+        "type": "Opaque",
+        "immutable": True,
+        "data": data,
+    }
+    try:
+        await kube.request("POST", _collection(namespace), body=body)
+    except errors.Conflict:
+        found = await _read(kube, namespace, secret.name)
+        if found is None:
+            raise
+        return found
+    return SeenSecret(lengths=secret.lengths)
+
+
+def _collection(namespace: str) -> str:
+    return paths.collection("v1", "secrets", namespace)
+
+
+def _length(encoded: str) -> int:
+    """Return how many bytes there are in base64 with padding."""
+    return len(encoded) * 3 // 4 - encoded.count("=")
