@@ -295,6 +295,7 @@ def registration_settings(program: Program) -> NodeSettings:
             cluster=program.cluster,
             node_features=controllers.node_features,
             gpu_resources=request_defaults.counted_as(program.settings),
+            milli_per_cpu=program.settings.slurm.milli_cpu_per_cpu,
             gpu_type_labels=controllers.gpu_type_labels,
         ),
         policy=node_state.NodeRules(

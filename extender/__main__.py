@@ -113,6 +113,7 @@ async def place(
         accession=accession,
         leads_since=program.clock.now(),
         gpu_resources=request_defaults.counted_as(program.settings),
+        milli_per_cpu=program.settings.slurm.milli_cpu_per_cpu,
         clock=program.clock,
         on_freed=kicker.freed if kicker else nothing,
     )
@@ -172,6 +173,7 @@ def bridged_of(term: Leadership) -> Bridged:
         bound=mirror.bound,
         placeholders=term.placeholders,
         gpu_resources=program.settings.controllers.gpu_resources,
+        milli_per_cpu=program.settings.slurm.milli_cpu_per_cpu,
         clock=program.clock,
     )
 

@@ -42,6 +42,7 @@ class Bridged:
         bound: Cache[BoundPod],
         placeholders: Placeholders,
         gpu_resources: Mapping[str, str],
+        milli_per_cpu: int,
         clock: Clock,
     ) -> None:
         """Start with nothing known of Slurm.
@@ -54,6 +55,7 @@ class Bridged:
             bound: every other pod of the cluster that has a node.
             placeholders: the leader's view of them.
             gpu_resources: Kubernetes resource name → GRES name.
+            milli_per_cpu: thousandths of a CPU of Kubernetes that one of Slurm's is.
             clock: the time.
         """
         self._slurm = slurm
@@ -66,6 +68,7 @@ class Bridged:
         self._by_name = KubeNodes(kube_nodes)
         kube_nodes.subscribe(self._edited)
         self._gpu_resources = gpu_resources
+        self._milli_per_cpu = milli_per_cpu
         self._listing = asyncio.Lock()
         self._pool: Pool | None = None
         self._pool_until = 0.0
@@ -126,6 +129,7 @@ class Bridged:
             staying=[other for other in here if other.uid not in going],
             strangers=bound,
             beside=beside,
+            milli_per_cpu=self._milli_per_cpu,
         )
         return fit.FitResult(Fit.TERMINATING, held) if held else found
 

@@ -49,10 +49,11 @@ class Placement:
         accession: Accession,
         leads_since: datetime,
         gpu_resources: Mapping[str, str],
+        milli_per_cpu: int,
         clock: Clock,
         on_freed: Callable[[], None],
     ) -> None:
-        """gpu_resources: Kubernetes resource name → GRES name; on_freed: called when a pod has ended."""
+        """gpu_resources: Kubernetes resource name → GRES name; milli_per_cpu: thousandths of a CPU of Kubernetes that one of Slurm's is; on_freed: called when a pod has ended."""
         self._bridged = bridged
         self._submitter = submitter
         self._owners = owners
@@ -60,6 +61,7 @@ class Placement:
         self._accession = accession
         self._leads_since = leads_since.astimezone(UTC)
         self._gpu_resources = gpu_resources
+        self._milli_per_cpu = milli_per_cpu
         self._unbindable = Unbindable()
         self._clock = clock
         self._on_freed = on_freed
@@ -125,12 +127,14 @@ class Placement:
             kube_node=kube_node,
             fit=answer.fit if answer else None,
             fit_text=answer.text if answer else "",
-            shortfall=fit.shortfall(pod, running[0], seat.slot if seat else 0, self._gpu_resources)
-            if running
-            else "",
+            shortfall=self._shortfall(pod, running[0], seat) if running else "",
             refusal=self._submitter.refusal(key),
             unbound=self._unbindable.lately(pod.owner.uid, now) if pod.owner else (),
         )
+
+    def _shortfall(self, pod: Pod, job: SlurmJob, seat: Seat | None) -> str:
+        slot = seat.slot if seat else 0
+        return fit.shortfall(pod, job, slot, self._gpu_resources, self._milli_per_cpu)
 
     def forget(self, key: WorkloadKey) -> None:
         """Forget a workload that has been placed or is gone."""

@@ -78,6 +78,7 @@ def _defaults(configured: Settings) -> Defaults:
     """Return what can be checked from the pod alone; defaults are applied at placement."""
     return Defaults(
         cluster=ClusterId(configured.cluster_id),
+        milli_per_cpu=configured.slurm.milli_cpu_per_cpu,
         gpu_resources=configured.controllers.gpu_resources,
         takes_claims=bool(configured.controllers.device_profiles),
         required_limits=configured.placement.required_limits,

@@ -67,6 +67,7 @@ async def _examine(opened: Access, way: Way, release: str) -> Sequence[Finding]:
         slurm_nodes=slurm_nodes,
         cluster=kubernetes.cluster,
         gpu_resources=kubernetes.settings.controllers.gpu_resources,
+        milli_per_cpu=kubernetes.settings.slurm.milli_cpu_per_cpu,
         cpu_managers=kubernetes.cpu_managers,
     )
     return [

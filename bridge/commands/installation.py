@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import yaml
 
-from bridge.domain import names
+from bridge.domain import names, quantities
 from bridge.domain.diagnosis import namespaces
 from bridge.domain.ids import ClusterId
 from bridge.domain.model.devices import gres
@@ -63,14 +63,37 @@ async def scheduler_name(client: KubeClient, namespace: str) -> str | None:
         return None
 
 
-async def gpu_resources(client: KubeClient, namespace: str) -> Mapping[str, str]:
-    """Return which extended resources are which GRES, as set; the usual if that cannot be read."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counting:
+    """How Slurm counts what Kubernetes counts."""
+
+    gpu_resources: Mapping[str, str]
+    """Extended resource → GRES."""
+    milli_per_cpu: int
+    """Thousandths of a CPU of Kubernetes that one of Slurm's is."""
+
+
+async def counting(client: KubeClient, namespace: str) -> Counting:
+    """Return how Slurm counts, as set; as usual where that cannot be read."""
     text = await config_map(client, namespace, component="config", key="config.yaml")
     try:
-        found = (yaml.safe_load(text or "") or {})["controllers"]["gpu_resources"]
-        return {str(name): str(kind) for name, kind in found.items()}
-    except (yaml.YAMLError, AttributeError, KeyError, TypeError):
-        return gres.USUAL
+        found = yaml.safe_load(text or "")
+    except yaml.YAMLError:
+        found = None
+    devices = _setting(found, "controllers", "gpu_resources")
+    milli = _setting(found, "slurm", "milli_cpu_per_cpu")
+    return Counting(
+        gpu_resources={str(name): str(kind) for name, kind in devices.items()}
+        if isinstance(devices, dict)
+        else gres.USUAL,
+        milli_per_cpu=milli if isinstance(milli, int) and milli > 0 else quantities.MILLI,
+    )
+
+
+def _setting(found: object, section: str, name: str) -> object:
+    """Return a setting as it stands in the file; None if it is not there."""
+    within = found.get(section) if isinstance(found, dict) else None
+    return within.get(name) if isinstance(within, dict) else None
 
 
 async def excluded_namespaces(client: KubeClient, release: str) -> frozenset[str]:

@@ -51,8 +51,16 @@ def command(
 async def _ask(opened: Access, release: str) -> list[NodeRow]:
     kube_nodes = await lists.listing(opened.kube, decode.NODES)
     slurm_nodes, others = await opened.slurm_nodes(), await _others(opened)
-    gpu_resources = await installation.gpu_resources(opened.kube, release)
-    return list(overview.rows(kube_nodes, slurm_nodes, others, gpu_resources=gpu_resources))
+    counting = await installation.counting(opened.kube, release)
+    return list(
+        overview.rows(
+            kube_nodes,
+            slurm_nodes,
+            others,
+            gpu_resources=counting.gpu_resources,
+            milli_per_cpu=counting.milli_per_cpu,
+        )
+    )
 
 
 async def _others(opened: Access) -> list[BoundPod]:

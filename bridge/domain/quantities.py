@@ -14,6 +14,9 @@ from types import MappingProxyType
 MIB = 1024 * 1024
 """Slurm's unit of memory, in bytes; Slurm calls it MB and means MiB."""
 
+MILLI = 1000
+"""Thousandths of a CPU, Kubernetes' unit, in one CPU."""
+
 EXPECTED = "a Kubernetes quantity such as 2, 500m, 1.5Gi or 1e3"
 """What is accepted, as every error message and table of ours puts it."""
 
@@ -79,9 +82,18 @@ def milli(amount: Decimal) -> int:
     return whole(amount * 1000)
 
 
-def whole_cores(milli_cpu: int) -> int:
-    """Round thousandths of a CPU up to whole CPUs, as Slurm counts them."""
-    return -(-milli_cpu // 1000)
+def cpus(milli_cpu: int, milli_per_cpu: int) -> int:
+    """Round thousandths of a CPU of Kubernetes up to whole CPUs of Slurm.
+
+    milli_per_cpu: thousandths of a CPU that one of Slurm's is (setting `slurm.milli_cpu_per_cpu`).
+    """
+    return -(-milli_cpu // milli_per_cpu)
+
+
+def told_cpus(count: int, milli_per_cpu: int) -> str:
+    """Write CPUs of Slurm as Kubernetes does: `2`, or `1500m`."""
+    whole_cpus, rest = divmod(count * milli_per_cpu, MILLI)
+    return f"{count * milli_per_cpu}m" if rest else str(whole_cpus)
 
 
 def mebibytes(memory_bytes: int) -> int:

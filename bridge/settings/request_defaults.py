@@ -14,6 +14,7 @@ def of(settings: Settings, cluster: ClusterId) -> Defaults:
         cluster=cluster,
         mcs_label=settings.slurm.mcs_label,
         default_cpus=settings.placement.default_cpus,
+        milli_per_cpu=settings.slurm.milli_cpu_per_cpu,
         default_memory_mib=settings.placement.default_memory_mib,
         default_time_limit_min=settings.placement.default_time_limit_min,
         gpu_resources=counted_as(settings),

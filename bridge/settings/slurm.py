@@ -4,6 +4,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
+from bridge.domain import quantities
 from bridge.settings import values as settings_values
 from bridge.settings.values import Count, Hosts, HttpUrls, Port, Seconds, Section
 
@@ -69,6 +70,12 @@ class Slurm(Section):
         "",
         description="Account of all jobs, without policy.rules; empty: the user's default.",
     )
+    milli_cpu_per_cpu: Annotated[int, Field(ge=50, le=quantities.MILLI)] = Field(
+        quantities.MILLI,
+        description="Thousandths of a Kubernetes CPU that one of Slurm's CPUs is; 1000 must be a multiple of it. "
+        "With 100, a node of 16 CPUs has 160 in Slurm, and a pod of 100m takes one of them: "
+        "docs/small-pods.md says what else that changes.",
+    )
     mcs_label: str = Field("", description="MCS label of the jobs; empty: none.")
     over_time_limit_min: Annotated[int, Field(ge=0)] = Field(
         0, description="Slurm's OverTimeLimit, which pods also get on top of their time limit."
@@ -81,6 +88,14 @@ class Slurm(Section):
             raise ValueError(
                 "url must be https outside the cluster, or insecure: true must accept that everyone "
                 f"on the way can read the token, found url={', '.join(exposed)}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _cpus_divide_into_whole_ones(self) -> Self:
+        if quantities.MILLI % self.milli_cpu_per_cpu:
+            raise ValueError(
+                f"{quantities.MILLI} must be a multiple of milli_cpu_per_cpu, found {self.milli_cpu_per_cpu}"
             )
         return self
 

@@ -353,12 +353,15 @@ def test_an_old_manifest_is_told_every_fault_with_its_own_fields(cluster: Cluste
 
 def test_what_the_page_shows_is_accepted(cluster: Cluster) -> None:
     shown = [yaml.safe_load(b.text) for b in pages.blocks("slurmjob.md") if b.language == "yaml"]
-    example, output, policy, role, _workflow = shown
+    example, output, results, policy, role, _workflow = shown
     followed = {**example, "metadata": {"name": "followed"}}
     followed["spec"] = {**example["spec"], "output": output["spec"]["output"]}
+    copied = {**example, "metadata": {"name": "copied"}}
+    copied["spec"] = {**results["spec"], "script": example["spec"]["script"]}
 
     assert not refusal(cluster.user(), "POST", jobs(cluster.bridged), example)
     assert not refusal(cluster.user(), "POST", jobs(cluster.bridged), followed)
+    assert not refusal(cluster.user(), "POST", jobs(cluster.bridged), copied)
     (rule,) = policy_file.compiled(Settings.model_validate(policy)).rules
     assert {"Pod", "SlurmJob"} == rule.kinds
     path = f"/apis/{role['apiVersion']}/namespaces/{cluster.bridged}/roles"

@@ -103,7 +103,7 @@ def test_parse_agrees_with_exact_arithmetic(number: int, suffix: str) -> None:
 )
 def test_cpus_are_rounded_up(text: str, milli_cpu: int, cores: int) -> None:
     assert milli_cpu == quantities.milli(quantities.parse(text))
-    assert cores == quantities.whole_cores(milli_cpu)
+    assert cores == quantities.cpus(milli_cpu, 1000)
 
 
 @pytest.mark.parametrize(
@@ -114,9 +114,16 @@ def test_memory_is_rounded_up(text: str, mib: int) -> None:
     assert mib == quantities.mebibytes(quantities.whole(quantities.parse(text)))
 
 
-@given(st.integers(0, 2**60))
-def test_what_slurm_gives_covers_what_kubernetes_counts(amount: int) -> None:
+@given(st.integers(0, 2**60), st.sampled_from([1000, 500, 100, 50]))
+def test_what_slurm_gives_covers_what_kubernetes_counts(amount: int, unit: int) -> None:
     assert quantities.mebibytes(amount) * quantities.MIB >= amount
     assert (quantities.mebibytes(amount) - 1) * quantities.MIB < amount
-    assert quantities.whole_cores(amount) * 1000 >= amount
-    assert (quantities.whole_cores(amount) - 1) * 1000 < amount
+    assert quantities.cpus(amount, unit) * unit >= amount
+    assert (quantities.cpus(amount, unit) - 1) * unit < amount
+
+
+@pytest.mark.parametrize(
+    ("count", "unit", "text"), [(2, 1000, "2"), (20, 100, "2"), (15, 100, "1500m"), (1, 50, "50m")]
+)
+def test_slurms_cpus_are_told_as_kubernetes_writes_them(count: int, unit: int, text: str) -> None:
+    assert text == quantities.told_cpus(count, unit)

@@ -33,6 +33,7 @@ def bridged(*, cpus: int, pods: int = 110, labels: Mapping[str, str] | None = No
         bound=Cache(BOUND_PODS),
         placeholders=None,  # type: ignore[arg-type]  # of pods that are there
         gpu_resources={"nvidia.com/gpu": "gpu"},
+        milli_per_cpu=1000,
         clock=VirtualClock(),
     )
 

@@ -129,7 +129,6 @@ def test_the_demand_counts_containers_sidecars_overhead_and_extended_resources()
     manifest = stored(pod("a", nodeName="n", **spec))
 
     expected = Demand(
-        cpus=1,
         memory_mib=2048,
         milli_cpu=1000,
         memory_bytes=2 * GIB,

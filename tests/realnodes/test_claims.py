@@ -109,9 +109,7 @@ class Claimants:
 
     def end(self) -> None:
         """Delete all pods and wait until nobody has a device."""
-        path = f"/api/v1/namespaces/{self.pods.namespace}/pods"
-        for each in self.sandbox.admin.get(path)["items"]:
-            self.sandbox.admin.delete(f"{path}/{each['metadata']['name']}")
+        self.sandbox.admin.delete(f"/api/v1/namespaces/{self.pods.namespace}/pods")
         wait_until(lambda: not self.claims(), ENDS_S, sandbox=self.sandbox)
 
 

@@ -224,7 +224,7 @@ async def test_every_annotation_is_understood_by_slurm(
     """Held, so that it is only looked at."""
     asked = Overrides(
         comment="sweep 7, ünïcode",
-        cpus_per_task=2,
+        milli_cpu_per_task=2000,
         dependency="singleton",
         exclusive=True,
         gres="gres/gpu:a100:1",

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from bridge.domain import names
+from bridge.domain import names, quantities
 from bridge.domain.ids import KubeNode, SlurmNode
 from bridge.domain.model import demand, nodes, others
 from bridge.domain.model.devices import exactness
@@ -27,7 +27,7 @@ class NodeRow:
     slurm: str
     """`IDLE+EXTERNAL` …; "" if Slurm has none or was not asked."""
     cpus: int
-    """Allocatable in Kubernetes, whole CPUs."""
+    """Allocatable in Kubernetes, as Slurm counts: whole CPUs, or the parts that one of its CPUs is."""
     slurm_cpus: int
     used_cpus: int
     """By Slurm's jobs."""
@@ -54,6 +54,7 @@ def rows(
     bound: Iterable[BoundPod] = (),
     *,
     gpu_resources: Mapping[str, str] = MappingProxyType({}),
+    milli_per_cpu: int = quantities.MILLI,
 ) -> Sequence[NodeRow]:
     """Pair the nodes by their Slurm name; list only those that Slurm has or should have.
 
@@ -62,6 +63,7 @@ def rows(
         slurm_nodes: all nodes of Slurm; None if it was not asked.
         bound: all pods with a node that are not Slurm's.
         gpu_resources: Kubernetes resource name → GRES name.
+        milli_per_cpu: thousandths of a CPU of Kubernetes that one of Slurm's is.
     """
     there: defaultdict[KubeNode | None, list[BoundPod]] = defaultdict(list)
     for pod in bound:
@@ -72,7 +74,7 @@ def rows(
         name = nodes.slurm_name(node)
         twin = by_name.pop(name, None)
         if twin is not None or nodes.is_wanted(node):
-            row = _row(node, name, twin, is_slurm_known=slurm_nodes is not None)
+            row = _row(node, name, twin, milli_per_cpu, is_slurm_known=slurm_nodes is not None)
             gres = twin.gres if twin else None
             devices = exactness.devices(node, gres, gpu_resources)
             strangers = demand.total(p.demand for p in there[node.name] if not p.is_terminal)
@@ -86,7 +88,9 @@ def rows(
                 exactness="; ".join(filter(None, (unguarded, devices.reason, cores.reason))),
             )
             found.append(row)
-    found.extend(_row(None, twin.name, twin, is_slurm_known=True) for twin in by_name.values())
+    found.extend(
+        _row(None, twin.name, twin, milli_per_cpu, is_slurm_known=True) for twin in by_name.values()
+    )
     return sorted(found, key=lambda row: (row.kube_node or "~", row.slurm_node or ""))
 
 
@@ -94,6 +98,7 @@ def _row(
     node: KubeNodeFacts | None,
     name: SlurmNode,
     twin: SlurmNodeFacts | None,
+    milli_per_cpu: int,
     *,
     is_slurm_known: bool,
 ) -> NodeRow:
@@ -102,7 +107,7 @@ def _row(
         slurm_node=twin.name if twin else name,
         kubernetes=_kubernetes(node) if node else "",
         slurm="+".join(sorted(twin.states, key=_base_first)) if twin else "",
-        cpus=node.allocatable.milli_cpu // 1000 if node else 0,
+        cpus=node.allocatable.milli_cpu // milli_per_cpu if node else 0,
         slurm_cpus=twin.cpus if twin else 0,
         used_cpus=twin.alloc_cpus if twin else 0,
         memory_mib=node.allocatable.memory_bytes >> 20 if node else 0,
@@ -113,7 +118,7 @@ def _row(
         devices="",
         cores="",
         exactness="",
-        mismatch="; ".join(_mismatches(node, twin)) if is_slurm_known else "",
+        mismatch="; ".join(_mismatches(node, twin, milli_per_cpu)) if is_slurm_known else "",
     )
 
 
@@ -122,7 +127,9 @@ def _kubernetes(node: KubeNodeFacts) -> str:
     return f"{ready},cordoned" if node.is_unschedulable else ready
 
 
-def _mismatches(node: KubeNodeFacts | None, twin: SlurmNodeFacts | None) -> list[str]:
+def _mismatches(
+    node: KubeNodeFacts | None, twin: SlurmNodeFacts | None, milli_per_cpu: int
+) -> list[str]:
     if node is None:
         ours = twin is not None and any(
             feature.startswith(names.CLUSTER_FEATURE) for feature in twin.features
@@ -137,7 +144,7 @@ def _mismatches(node: KubeNodeFacts | None, twin: SlurmNodeFacts | None) -> list
         (node.is_unschedulable and is_open, "cordoned, but Slurm offers it"),
         (is_external and not nodes.is_wanted(node), "no longer labelled, but still in Slurm"),
         (
-            is_external and twin.cpus * 1000 > node.allocatable.milli_cpu,
+            is_external and twin.cpus * milli_per_cpu > node.allocatable.milli_cpu,
             "Slurm offers more CPUs than Kubernetes has",
         ),
         (

@@ -32,10 +32,8 @@ class Resources(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """Whole CPUs and MiB, as Slurm counts; the exact Kubernetes amounts are for the fit check."""
+    """Whole MiB and CPUs, as Slurm counts; the exact Kubernetes amounts are for the fit check."""
 
-    cpus: int = 1
-    """At least 1: Slurm gives no job less."""
     memory_mib: int = 1
     """At least 1: Slurm reads 0 as the whole node."""
     milli_cpu: int = 0
@@ -50,6 +48,13 @@ class Demand:
     """The number of pods that have this demand together."""
     unlimited: tuple[str, ...] = field(default=(), compare=False)
     """The resources in `LIMITABLE` of which some container may use more than it requests."""
+
+    def cpus(self, milli_per_cpu: int) -> int:
+        """Return the CPUs of Slurm that it takes; at least 1, because Slurm gives no job less.
+
+        milli_per_cpu: thousandths of a Kubernetes CPU that one of them is.
+        """
+        return max(1, quantities.cpus(self.milli_cpu, milli_per_cpu))
 
 
 def of(
@@ -133,7 +138,6 @@ def _demand(
     pods: int,
 ) -> Demand:
     return Demand(
-        cpus=max(1, quantities.whole_cores(milli_cpu)),
         memory_mib=max(1, quantities.mebibytes(memory_bytes)),
         milli_cpu=milli_cpu,
         memory_bytes=memory_bytes,

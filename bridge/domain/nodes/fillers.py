@@ -102,7 +102,7 @@ def wanted(
     if slurm_node.is_external and "DRAIN" in slurm_node.states:
         return NOTHING
     allocatable = kube_node.allocatable
-    cpus = max(0, allocatable.milli_cpu - others.milli_cpu) // 1000
+    cpus = max(0, allocatable.milli_cpu - others.milli_cpu) // publishing.milli_per_cpu
     memory_mib = max(0, allocatable.memory_bytes - others.memory_bytes) // quantities.MIB
     return Portion(
         cpus=max(0, slurm_node.offered_cpus - cpus),

@@ -37,6 +37,8 @@ class Publishing:
     """Label keys to publish as features; `*` and `?` match."""
     gpu_resources: Mapping[str, str] = field(default_factory=dict)
     """Extended resource → GRES (`nvidia.com/gpu` → `gpu`, or with its type `gpu:a100`)."""
+    milli_per_cpu: int = quantities.MILLI
+    """Thousandths of a CPU of Kubernetes that one of Slurm's is."""
     gpu_type_labels: tuple[str, ...] = ()
     """Labels that name the GPU type, for GRES `gpu` without one; the first that a node has is used."""
 
@@ -50,6 +52,7 @@ def faults(kube_node: KubeNodeFacts, publishing: Publishing) -> tuple[Fault, ...
         *_words(kube_node, names.TOPOLOGY_ANNOTATION),
         *_number(kube_node, names.WEIGHT_ANNOTATION, least=0, most=_LARGEST_WEIGHT),
         *_number(kube_node, names.THREADS_ANNOTATION, least=1, most=1024),
+        *_fine_cpus(kube_node, publishing),
     )
 
 
@@ -64,7 +67,7 @@ def spec(kube_node: KubeNodeFacts, daemons: Demand, publishing: Publishing) -> S
     }
     gres, gres_conf = _gres(devices(kube_node, left, publishing))
     threads = numbers.whole(kube_node.annotations.get(names.THREADS_ANNOTATION, "1")) or 1
-    cpus = max(0, allocatable.milli_cpu - daemons.milli_cpu) // 1000
+    cpus = max(0, allocatable.milli_cpu - daemons.milli_cpu) // publishing.milli_per_cpu
     return SlurmNodeSpec(
         name=nodes.slurm_name(kube_node),
         address=kube_node.internal_ip,
@@ -134,6 +137,24 @@ def partition_features(features: Iterable[str]) -> frozenset[str]:
 def topology_parts(text: str) -> frozenset[str]:
     """Return the parts of `topo-switch:s1,topo-block:b1`; their order does not matter."""
     return frozenset(filter(None, map(str.strip, text.split(","))))
+
+
+def _fine_cpus(kube_node: KubeNodeFacts, publishing: Publishing) -> Iterator[Fault]:
+    """Refuse what counts real CPUs where Slurm's are parts of one."""
+    if publishing.milli_per_cpu == quantities.MILLI:
+        return
+    setting = f"setting slurm.milli_cpu_per_cpu is {publishing.milli_per_cpu}"
+    if nodes.is_hybrid(kube_node):
+        yield Fault(
+            f"metadata.labels[{names.HYBRID_NODE_LABEL}]",
+            f"a slurmd offers whole CPUs, and {setting}: take the label off, or let another "
+            "slurm-bridge serve the hybrid nodes",
+        )
+    if kube_node.annotations.get(names.THREADS_ANNOTATION, "1") != "1":
+        yield Fault(
+            f"metadata.annotations[{names.THREADS_ANNOTATION}]",
+            f"expected none, or 1: threads are parts of real cores, and {setting}",
+        )
 
 
 def _features(kube_node: KubeNodeFacts, publishing: Publishing) -> Iterator[str]:

@@ -36,6 +36,7 @@ def overlap(
     staying: Iterable[Pod],
     strangers: Iterable[BoundPod],
     beside: Neighbours = NOBODY,
+    milli_per_cpu: int = quantities.MILLI,
 ) -> str:
     """Return what leaving pods still hold of a running job's share, in words; "" if nothing.
 
@@ -48,8 +49,11 @@ def overlap(
         staying: our other pods there.
         strangers: all other pods there; Slurm does not have what they take.
         beside: members of the same gang that get the node at the same time.
+        milli_per_cpu: thousandths of a CPU of Kubernetes that one of Slurm's is.
     """
-    going = [_share(pod) for pod in leaving if not job.is_named(pod.job_id, pod.sluid)]
+    going = [
+        _share(pod, milli_per_cpu) for pod in leaving if not job.is_named(pod.job_id, pod.sluid)
+    ]
     if not going:
         return ""
     own = _granted(job.identity, job.grant) if job.grant else None
@@ -57,29 +61,27 @@ def overlap(
         return ""
     if own.is_all or any(share.is_all for share in going):
         return "the whole node is still in use"
-    others = [_share(pod) for pod in staying]
+    others = [_share(pod, milli_per_cpu) for pod in staying]
     taken = demand.total(pod.demand for pod in strangers if not pod.is_terminal)
-    cpus = (kube_node.allocatable.milli_cpu - taken.milli_cpu) // 1000
+    cpus = (kube_node.allocatable.milli_cpu - taken.milli_cpu) // milli_per_cpu
     memory_mib = (kube_node.allocatable.memory_bytes - taken.memory_bytes) // quantities.MIB
     shares = [own, *going, *others]
-    if sum(share.cpus for share in shares) + _cpus(beside) > cpus:
+    if sum(share.cpus for share in shares) + _cpus(beside, milli_per_cpu) > cpus:
         return "CPUs are still in use"
     if sum(share.memory_mib for share in shares) > memory_mib:
         return "memory is still in use"
     return ""
 
 
-def _cpus(beside: Neighbours) -> int:
-    return beside.demand.cpus if beside.demand.pods else 0
+def _cpus(beside: Neighbours, milli_per_cpu: int) -> int:
+    return beside.demand.cpus(milli_per_cpu) if beside.demand.pods else 0
 
 
-def _share(pod: Pod) -> _Share:
+def _share(pod: Pod, milli_per_cpu: int) -> _Share:
     """Read what Slurm granted a placed pod; without a record, what it requests."""
     found = grant.decode(pod.annotations.get(names.GRANT_ANNOTATION, ""))
-    if found is None:
-        return _Share(cpus=pod.demand.cpus, memory_mib=pod.demand.memory_mib)
-    share = _granted(*found)
-    return share or _Share(cpus=pod.demand.cpus, memory_mib=pod.demand.memory_mib)
+    share = _granted(*found) if found else None
+    return share or _Share(cpus=pod.demand.cpus(milli_per_cpu), memory_mib=pod.demand.memory_mib)
 
 
 def _granted(identity: Identity, given: Grant) -> _Share | None:

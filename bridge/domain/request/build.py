@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypedDict
 
-from bridge.domain import numbers
+from bridge.domain import numbers, quantities
 from bridge.domain.caps import DEFAULT, Caps
 from bridge.domain.faults import Fault, Refused
 from bridge.domain.ids import ClusterId, SlurmNode, alone_key
@@ -33,7 +33,11 @@ Slurm starts none of them before all can start, so a gang with more would never 
 
 _HOSTNAME = "kubernetes.io/hostname"
 
-_SIZES = {"cpus_per_task": "cpu-per-task", "memory_mib_per_node": "mem-per-node", "gres": "gres"}
+_SIZES = {
+    "milli_cpu_per_task": "cpu-per-task",
+    "memory_mib_per_node": "mem-per-node",
+    "gres": "gres",
+}
 _NODES = {"min_nodes": "min-nodes", "max_nodes": "max-nodes"}
 
 
@@ -47,6 +51,9 @@ class Defaults:
     cluster: ClusterId
     mcs_label: str = ""
     default_cpus: int = 1
+    """Of Kubernetes."""
+    milli_per_cpu: int = quantities.MILLI
+    """Thousandths of a CPU of Kubernetes that one of Slurm's is."""
     default_memory_mib: int = 256
     default_time_limit_min: int | None = None
     gpu_resources: Mapping[str, str] = field(default_factory=dict)
@@ -169,7 +176,7 @@ class _Size(TypedDict):
 
 
 def _size(pod: Pod, asked: Overrides, defaults: Defaults, *, is_gang: bool) -> _Size:
-    cpus = asked.cpus_per_task or _cpus(pod.demand, defaults)
+    cpus = _cpus(pod.demand, asked, defaults)
     memory_mib = asked.memory_mib_per_node or _memory_mib(pod.demand, defaults)
     gres = asked.gres or _gres_text(demand.gres(pod.demand.extended, defaults.gpu_resources))
     return {
@@ -229,10 +236,13 @@ def _unlimited(wanted: Demand, defaults: Defaults) -> Iterator[Fault]:
 
 def _too_little(wanted: Demand, asked: Overrides, defaults: Defaults) -> Iterator[Fault]:
     """Refuse requests below the pod's own: Slurm would give away again what the pod uses."""
-    if asked.cpus_per_task is not None and asked.cpus_per_task < wanted.cpus:
+    unit = defaults.milli_per_cpu
+    least, found = wanted.cpus(unit), quantities.cpus(asked.milli_cpu_per_task or 0, unit)
+    if asked.milli_cpu_per_task is not None and found < least:
         yield Fault(
             overrides.path("cpu-per-task"),
-            f"expected at least the {wanted.cpus} CPUs that the pod requests, found {asked.cpus_per_task}",
+            f"expected at least the {quantities.told_cpus(least, unit)} CPUs that the pod requests, "
+            f"found {quantities.told_cpus(found, unit)}",
         )
     if asked.memory_mib_per_node is not None and asked.memory_mib_per_node < wanted.memory_mib:
         yield Fault(
@@ -269,8 +279,11 @@ def _contradictions(asked: Overrides, tasks: int | None) -> Iterator[Fault]:
         )
 
 
-def _cpus(wanted: Demand, defaults: Defaults) -> int:
-    return wanted.cpus if wanted.milli_cpu else defaults.default_cpus
+def _cpus(wanted: Demand, asked: Overrides, defaults: Defaults) -> int:
+    """Return the CPUs of a task, as Slurm counts them."""
+    milli_cpu = asked.milli_cpu_per_task or wanted.milli_cpu
+    milli_cpu = milli_cpu or defaults.default_cpus * quantities.MILLI
+    return quantities.cpus(milli_cpu, defaults.milli_per_cpu)
 
 
 def _memory_mib(wanted: Demand, defaults: Defaults) -> int:

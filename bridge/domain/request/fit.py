@@ -86,7 +86,13 @@ def check(pod: Pod, kube_node: KubeNodeFacts | None, others: Iterable[Tenant]) -
     return FitResult(Fit.MISFIT, later) if later else FitResult(Fit.TERMINATING, now)
 
 
-def shortfall(pod: Pod, job: SlurmJob, slot: int, gpu_resources: Mapping[str, str]) -> str:
+def shortfall(
+    pod: Pod,
+    job: SlurmJob,
+    slot: int,
+    gpu_resources: Mapping[str, str],
+    milli_per_cpu: int = quantities.MILLI,
+) -> str:
     """Return what Slurm granted less than the pod takes, in words; "" if nothing.
 
     A waiting job can be changed by its user, and by administrators. The comparison is with the pod,
@@ -97,11 +103,12 @@ def shortfall(pod: Pod, job: SlurmJob, slot: int, gpu_resources: Mapping[str, st
         job: its placeholder.
         slot: its place in the allocation; 0 for a pod without a gang.
         gpu_resources: Kubernetes resource name → GRES name.
+        milli_per_cpu: thousandths of a CPU of Kubernetes that one of Slurm's is.
     """
     given = _given(job, slot)
     if given is None:
         return ""
-    missing = ", ".join(_missing(pod, given, gpu_resources))
+    missing = ", ".join(_missing(pod, given, gpu_resources, milli_per_cpu))
     return f"it has {missing} that the pod requests" if missing else ""
 
 
@@ -194,10 +201,13 @@ def _given(job: SlurmJob, slot: int) -> TaskGrant | None:
     return None
 
 
-def _missing(pod: Pod, given: TaskGrant, gpu_resources: Mapping[str, str]) -> Iterator[str]:
+def _missing(
+    pod: Pod, given: TaskGrant, gpu_resources: Mapping[str, str], milli_per_cpu: int
+) -> Iterator[str]:
     wanted = pod.demand
-    if given.cpus < wanted.cpus:
-        yield f"{given.cpus} of the {wanted.cpus} CPUs"
+    if given.cpus < (least := wanted.cpus(milli_per_cpu)):
+        has, needs = (quantities.told_cpus(n, milli_per_cpu) for n in (given.cpus, least))
+        yield f"{has} of the {needs} CPUs"
     if given.memory_mib is not None and given.memory_mib < wanted.memory_mib:
         yield f"{given.memory_mib} of the {wanted.memory_mib} MiB"
     kinds: Counter[str] = Counter()

@@ -60,10 +60,10 @@ def integer(value: str) -> int:
     return -number(value[1:], least=0) if value.startswith("-") else number(value, least=0)
 
 
-def cpus(value: str) -> int:
-    """Read a quantity, rounded up to whole CPUs."""
-    count = quantities.whole(quantities.parse(value))
-    _require(0 < count <= MAX_NUMBER)
+def milli_cpu(value: str) -> int:
+    """Read a quantity, rounded up to thousandths of a CPU."""
+    count = quantities.milli(quantities.parse(value))
+    _require(0 < count <= MAX_NUMBER * quantities.MILLI)
     return count
 
 

@@ -26,7 +26,7 @@ class Overrides:
     begin_at: datetime | None = None
     comment: str | None = None
     constraints: str | None = None
-    cpus_per_task: int | None = None
+    milli_cpu_per_task: int | None = None
     deadline_at: datetime | None = None
     dependency: str | None = None
     exclusive: bool | None = None
@@ -79,7 +79,7 @@ FIELDS = (
           "the job's comment"),
     Field("constraints", "constraints", notation.expression, "a feature expression as sbatch's --constraint", "a100&nvlink",
           "node features that are needed besides the pod's node selector"),
-    Field("cpu-per-task", "cpus_per_task", notation.cpus, "a Kubernetes quantity above 0, rounded up to whole CPUs", "4",
+    Field("cpu-per-task", "milli_cpu_per_task", notation.milli_cpu, "a Kubernetes quantity above 0, rounded up to whole CPUs", "4",
           "CPUs; at least what the containers request"),
     Field("deadline", "deadline_at", notation.moment, _WHEN, "2026-12-31T23:00:00+01:00",
           "Slurm removes the job if it cannot end before this moment"),

@@ -270,7 +270,7 @@ def test_a_replacement_takes_an_entry_and_the_failure_with_it() -> None:
 
 
 def sized(name: str, milli_cpu: int) -> Pod:
-    return replace(waiting(name, 4), demand=Demand(milli_cpu=milli_cpu, cpus=milli_cpu // 1000))
+    return replace(waiting(name, 4), demand=Demand(milli_cpu=milli_cpu))
 
 
 def heterogeneous(*pods: Pod) -> SlurmJob:

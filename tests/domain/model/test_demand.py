@@ -88,14 +88,14 @@ def test_the_peak_of_a_pods_life_counts(
     found = demand.of(containers, init_containers)
 
     assert (cpus * 1000, gib * GIB) == (found.milli_cpu, found.memory_bytes)
-    assert (cpus, gib * 1024) == (found.cpus, found.memory_mib)
+    assert (cpus, gib * 1024) == (found.cpus(1000), found.memory_mib)
 
 
 def test_overhead_comes_on_top_of_everything() -> None:
     found = demand.of([needs("2", "1Gi")], [needs("4", "2Gi")], {"cpu": "250m", "memory": "1Gi"})
 
     assert (4250, 3 * GIB) == (found.milli_cpu, found.memory_bytes)
-    assert 5 == found.cpus
+    assert 5 == found.cpus(1000)
 
 
 def test_what_is_only_limited_is_requested_at_its_limit() -> None:
@@ -147,7 +147,8 @@ def test_overhead_is_added_to_pod_level_requests() -> None:
 
 
 def test_a_pod_that_asks_for_nothing_still_asks_slurm_for_something() -> None:
-    assert Demand(cpus=1, memory_mib=1, milli_cpu=0, memory_bytes=0) == demand.of([needs()])
+    assert Demand(memory_mib=1, milli_cpu=0, memory_bytes=0) == demand.of([needs()])
+    assert 1 == demand.of([needs()]).cpus(1000) == demand.of([needs()]).cpus(100)
 
 
 @pytest.mark.parametrize(
@@ -159,13 +160,13 @@ def test_slurm_is_asked_for_whole_cpus_and_mebibytes(
 ) -> None:
     found = demand.of([needs(cpu, memory)])
 
-    assert (cpus, memory_mib) == (found.cpus, found.memory_mib)
+    assert (cpus, memory_mib) == (found.cpus(1000), found.memory_mib)
 
 
 def test_fractions_are_summed_before_they_are_rounded() -> None:
     found = demand.of([needs("0.1m"), needs("0.1m"), needs("500m"), needs("499.8m")])
 
-    assert (1000, 1) == (found.milli_cpu, found.cpus)
+    assert (1000, 1) == (found.milli_cpu, found.cpus(1000))
 
 
 def test_other_resources_keep_their_names_and_zeros_are_none() -> None:
@@ -218,7 +219,6 @@ def test_total_adds_up_what_pods_need_together() -> None:
     two = demand.of([needs("600m", **{"nvidia.com/gpu": "2", "example.com/fpga": "1"})])
 
     expected = Demand(
-        cpus=2,
         memory_mib=1,
         milli_cpu=1100,
         memory_bytes=2**20,
@@ -270,5 +270,5 @@ def test_demand_is_the_most_that_runs_at_any_moment(
 def test_slurms_share_covers_kubernetes_own(amounts: dict[str, int]) -> None:
     found = demand.from_amounts({name: Decimal(amount) for name, amount in amounts.items()})
 
-    assert found.cpus * 1000 >= found.milli_cpu
+    assert found.cpus(1000) * 1000 >= found.milli_cpu
     assert found.memory_mib * 2**20 >= found.memory_bytes

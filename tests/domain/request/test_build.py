@@ -97,7 +97,7 @@ def test_annotations_outweigh_everything() -> None:
         "begin_at": begin,
         "comment": "sweep 7",
         "constraints": "a100",
-        "cpus_per_task": 4,
+        "milli_cpu_per_task": 4000,
         "deadline_at": datetime(2026, 12, 25, tzinfo=UTC),
         "dependency": "afterok:1",
         "exclusive": True,
@@ -122,10 +122,11 @@ def test_annotations_outweigh_everything() -> None:
     }
     spec = built(make.pod(deadline_s=999), permit=replace(PERMIT, **granted), **asked)
 
-    renamed = {"job_name", "gres", "constraints", "min_nodes", "max_nodes"}
+    renamed = {"job_name", "gres", "constraints", "min_nodes", "max_nodes", "milli_cpu_per_task"}
     expected = {name: value for name, value in asked.items() if name not in renamed} | {
         "name": "job",
         "gres_per_node": "gres/gpu:a100:4",
+        "cpus_per_task": 4,
         "constraints": f"{MARK}&a100",
     }
     expected |= granted
@@ -136,7 +137,11 @@ def test_annotations_outweigh_everything() -> None:
 def test_every_annotation_is_used_or_refused() -> None:
     """What a new field would be forgotten in."""
     unused = {"min_nodes", "max_nodes", "user_id", "group_id"}
-    renamed = {"job_name": "name", "gres": "gres_per_node"}
+    renamed = {
+        "job_name": "name",
+        "gres": "gres_per_node",
+        "milli_cpu_per_task": "cpus_per_task",
+    }
     used = {renamed.get(field.attribute, field.attribute) for field in overrides.FIELDS}
 
     assert used - unused <= set(PlaceholderSpec.__dataclass_fields__)
@@ -223,7 +228,7 @@ def test_no_job_gets_more_time_than_the_policy_allows(
     ("asked", "fault"),
     [
         pytest.param(
-            {"cpus_per_task": 3},
+            {"milli_cpu_per_task": 3000},
             "[cpu-per-task]: expected at least the 4 CPUs that the pod requests, found 3",
             id="CPUs",
         ),

@@ -53,7 +53,7 @@ def parsed(**values: str) -> tuple[Overrides, list[str]]:
         ),
         ("comment", " sweep 7, ünïcode ", "sweep 7, ünïcode"),
         ("constraints", "a100&(rack1|rack2)", "a100&(rack1|rack2)"),
-        ("cpu_per_task", "1500m", 2),
+        ("cpu_per_task", "1500m", 1500),
         ("dependency", "afterok:1:2+30,singleton", "afterok:1:2+30,singleton"),
         ("dependency", "afterany:1?afternotok:2", "afterany:1?afternotok:2"),
         ("exclusive", "TRUE", True),

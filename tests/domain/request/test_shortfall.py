@@ -11,7 +11,7 @@ from bridge.domain.request import fit
 from tests.make import lives
 
 GPUS = {"nvidia.com/gpu": "gpu:a100"}
-WANTED = Demand(cpus=8, milli_cpu=7500, memory_mib=1024, extended={"nvidia.com/gpu": 2})
+WANTED = Demand(milli_cpu=7500, memory_mib=1024, extended={"nvidia.com/gpu": 2})
 POD = replace(lives.gated(), demand=WANTED)
 ENOUGH = TaskGrant(cpus=8, memory_mib=1024, gres={"gpu": 2})
 
@@ -55,3 +55,13 @@ def test_each_slot_is_compared_with_its_own_component() -> None:
     assert [True, True, False, False] == [
         bool(fit.shortfall(POD, het, slot, GPUS)) for slot in range(4)
     ]
+
+
+def test_finer_cpus_are_compared_as_slurm_counts_them() -> None:
+    granted = replace(ENOUGH, cpus=75)
+    short = replace(ENOUGH, cpus=74)
+
+    assert not fit.shortfall(POD, job(granted), 0, GPUS, 100)
+    assert "it has 7400m of the 7500m CPUs that the pod requests" == fit.shortfall(
+        POD, job(short), 0, GPUS, 100
+    )

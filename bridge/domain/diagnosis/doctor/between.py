@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bridge.domain import names
+from bridge.domain import names, quantities
 from bridge.domain.diagnosis import overview
 from bridge.domain.diagnosis.doctor.findings import Check, Said, fault, not_checked, ok, warning
 from bridge.domain.ids import ClusterId, KubeNode
@@ -27,6 +27,8 @@ class BothFacts:
     """Our id in Slurm; None if it may not be read."""
     gpu_resources: Mapping[str, str] = field(default_factory=dict)
     """Extended resource → GRES."""
+    milli_per_cpu: int = quantities.MILLI
+    """Thousandths of a CPU of Kubernetes that one of Slurm's is."""
     cpu_managers: Mapping[KubeNode, str] = field(default_factory=dict)
     """The CPU manager policy of each kubelet that could be asked: `none`, `static`."""
 
@@ -78,7 +80,9 @@ def _fit_together(facts: BothFacts) -> Said:
         return not_checked("Slurm's nodes are not known")
     wrong = [
         f"{row.kube_node or row.slurm_node}: {row.mismatch}"
-        for row in overview.rows(facts.kube_nodes, facts.slurm_nodes)
+        for row in overview.rows(
+            facts.kube_nodes, facts.slurm_nodes, milli_per_cpu=facts.milli_per_cpu
+        )
         if row.mismatch
     ]
     if wrong:
