@@ -19,10 +19,12 @@ OURS: dict[str, Any] = {
             "ports": [{"containerPort": 6818, "protocol": "TCP", "name": "slurmd"}],
             "resources": {"limits": {"cpu": "1"}},
             "args": ["-Z"],
+            "livenessProbe": {"httpGet": {"path": "/"}, "periodSeconds": 5},
         }
     ],
     "volumes": [{"name": "key", "secret": {"secretName": "k"}}],
     "tolerations": [{"key": "a"}],
+    "ports": [{"port": 80}, {"port": 22}],
 }
 
 
@@ -32,8 +34,44 @@ OURS: dict[str, Any] = {
         ({"enableServiceLinks": True}, ("enableServiceLinks",), True),
         ({"terminationGracePeriodSeconds": 0}, ("terminationGracePeriodSeconds",), 0),
         ({"hostname": None}, (), {key: OURS[key] for key in OURS if key != "hostname"}),
-        ({"tolerations": [{"key": "b"}]}, ("tolerations",), [{"key": "b"}]),
-        ({"containers": [{"name": "slurmd", "args": []}]}, ("containers", 0, "args"), []),
+        ({"tolerations": [{"key": "b"}]}, ("tolerations",), [{"key": "a"}, {"key": "b"}]),
+        ({"tolerations": [{"key": "a"}]}, ("tolerations",), [{"key": "a"}]),
+        ({"containers": [{"name": "slurmd", "args": []}]}, ("containers", 0, "args"), ["-Z"]),
+        (
+            {"containers": [{"name": "slurmd", "args": ["-v"]}]},
+            ("containers", 0, "args"),
+            ["-Z", "-v"],
+        ),
+        (
+            {"containers": [{"name": "slurmd", "command": ["sleep"], "args": ["9"]}]},
+            ("containers", 0, "args"),
+            ["9"],
+        ),
+        (
+            {"containers": [{"name": "slurmd", "env": [{"name": "A", "valueFrom": {"x": 1}}]}]},
+            ("containers", 0, "env", 0),
+            {"name": "A", "valueFrom": {"x": 1}},
+        ),
+        (
+            {"containers": [{"name": "slurmd", "livenessProbe": {"exec": {"command": ["a"]}}}]},
+            ("containers", 0, "livenessProbe"),
+            {"exec": {"command": ["a"]}, "periodSeconds": 5},
+        ),
+        (
+            {"containers": [{"name": "slurmd", "livenessProbe": {"periodSeconds": 7}}]},
+            ("containers", 0, "livenessProbe"),
+            {"httpGet": {"path": "/"}, "periodSeconds": 7},
+        ),
+        (
+            {"volumes": [{"name": "key", "emptyDir": {}}]},
+            ("volumes", 0),
+            {"name": "key", "emptyDir": {}},
+        ),
+        (
+            {"ports": [{"port": 22, "nodePort": 3}]},
+            ("ports",),
+            [{"port": 80}, {"port": 22, "nodePort": 3}],
+        ),
         ({"containers": [{"name": "slurmd", "image": "b"}]}, ("containers", 0, "image"), "b"),
         ({"containers": [{"name": "other"}]}, ("containers", 1), {"name": "other"}),
         (

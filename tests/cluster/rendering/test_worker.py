@@ -3,32 +3,23 @@
 import shlex
 from typing import Any
 
-import msgspec
-
-from bridge.crd.metadata import ObjectMetadata
 from bridge.domain.faults import Refused
-from cluster.objects.nodeset import NodeSetObject, NodeSetSpec
-from cluster.rendering.worker import WorkerSite, worker_pod
+from cluster.rendering.nodeset import worker_templates
+from cluster.rendering.worker import worker_pod
+from tests.cluster.rendering.given import SITE, given, named
 
-SITE = WorkerSite(
-    controller_host="slurm-controller.lab",
-    key_secret="slurm-auth-slurm",  # noqa: S106  # its name
-    workers_service="slurm-workers-slurm",
-    search_domain="slurm-workers-slurm.lab.svc.cluster.local",
-    image="example.test/slurmd:26.05",
+CONTROLLER = given("Controller")
+_PLAIN = dict.fromkeys(
+    ("extraConf", "ssh", "slurmd", "logfile", "template", "volumeClaimTemplates"), ...
 )
 
 
-def node_set(**spec: Any) -> NodeSetObject:
-    body = {"controllerRef": {"name": "slurm"}, **spec}
-    return NodeSetObject(
-        metadata=ObjectMetadata(name="gpu", namespace="lab", uid="u"),
-        spec=msgspec.convert(body, NodeSetSpec),
-    )
+def node_set(**spec: Any) -> Any:
+    return given("NodeSet", "gpu", **{**_PLAIN, **spec})
 
 
-def made(number: str = "3", **spec: Any) -> dict[str, Any]:
-    found = worker_pod(node_set(**spec), number, SITE)
+def made(number: int = 3, **spec: Any) -> dict[str, Any]:
+    found = worker_pod(node_set(**spec), number, CONTROLLER, SITE)
     assert not isinstance(found, Refused), found
     body: dict[str, Any] = found["spec"]
     return body
@@ -40,16 +31,17 @@ def slurmd(**spec: Any) -> dict[str, Any]:
 
 
 def test_slurmd_registers_itself_under_the_pods_host_name() -> None:
-    spec = made("007")
+    spec = made(7, ordinalPadding=3)
 
-    assert ("gpu-007", "slurm-workers-slurm") == (spec["hostname"], spec["subdomain"])
-    assert "node007" == made("007", template={"spec": {"hostname": "node"}})["hostname"]
+    assert ("gpu-007", "slurm-workers-site") == (spec["hostname"], spec["subdomain"])
+    assert "node7" == made(7, template={"spec": {"hostname": "node"}})["hostname"]
+    assert ["slurm-workers-site.slurm.svc.cluster.local"] == spec["dnsConfig"]["searches"]
     assert [
         "-Z",
         "--conf-server",
-        "slurm-controller.lab:6817",
+        "site-controller-0.site-controller-internal.slurm:6817",
         "--conf",
-        "Features=gpu",
+        "'Features=gpu'",
     ] == slurmd()["args"]
 
 
@@ -88,11 +80,57 @@ def test_its_part_of_the_pod_is_laid_over_ours() -> None:
 
 
 def test_what_would_make_it_another_node_is_refused_at_once() -> None:
-    found = worker_pod(
-        node_set(template={"spec": {"restartPolicy": "Never", "subdomain": "x"}}), "0", SITE
-    )
+    wrong = {"restartPolicy": "Never", "subdomain": "x", "hostNetwork": True, "hostname": "x" * 62}
+    found = worker_pod(node_set(template={"spec": wrong}), 10, CONTROLLER, SITE)
 
     assert isinstance(found, Refused)
-    assert ["spec.template.spec.restartPolicy", "spec.template.spec.subdomain"] == [
+    assert [f"spec.template.spec.{key}" for key in ("hostname", *tuple(wrong)[:3])] == [
         each.path for each in found.faults
     ]
+
+
+def test_without_its_controller_there_is_no_worker() -> None:
+    keyless = given(
+        "Controller", external=True, slurmKeyRef=..., externalConfig={"host": "a", "port": 1}
+    )
+    for controller in (None, keyless):
+        found = worker_pod(node_set(), 0, controller, SITE)
+
+        assert isinstance(found, Refused)
+        assert ["spec.controllerRef.name"] == [each.path for each in found.faults]
+
+
+def test_workers_of_a_slurmctld_elsewhere_ask_it_by_its_address() -> None:
+    external = given(
+        "Controller", external=True, externalConfig={"host": "head.example", "port": 7000}
+    )
+    found = worker_templates(lambda *asked: external if asked == ("slurm", "site") else None, SITE)(
+        node_set(), 0
+    )
+
+    assert not isinstance(found, Refused)
+    assert "head.example:7000" in found["spec"]["containers"][0]["args"]
+
+
+def test_labels_by_which_it_is_found_are_ours() -> None:
+    template = {"metadata": {"labels": {"slinky.slurm.net/cluster": "other", "a": "b"}}}
+    found = worker_pod(node_set(template=template), 0, CONTROLLER, SITE)
+
+    assert not isinstance(found, Refused)
+    labels = found["metadata"]["labels"]
+    assert ("site", "b", "slurmd") == (
+        labels["slinky.slurm.net/cluster"],
+        labels["a"],
+        labels["app.kubernetes.io/name"],
+    )
+
+
+def test_users_log_in_where_their_jobs_run_if_the_node_set_says_so() -> None:
+    sssd = {"name": "site-sssd", "key": "sssd.conf"}
+    spec = made(ssh={"enabled": True, "sssdConfRef": sssd})
+    mounted = [each["mountPath"] for each in spec["containers"][0]["volumeMounts"]]
+
+    assert {"/etc/ssh/sshd_config", "/etc/sssd/sssd.conf"} <= set(mounted)
+    assert 22 == named(spec["containers"][0]["ports"], "ssh")["containerPort"]
+    source = named(spec["volumes"], "sssd-conf")["projected"]["sources"][0]["secret"]
+    assert "site-sssd" == source["name"]
