@@ -1,7 +1,10 @@
 """What a change from one set of files to another takes, item by item."""
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+
+import msgspec
 
 from cluster.configuration import lines
 from cluster.configuration.parameters import (
@@ -42,6 +45,18 @@ def compare(before: ConfigurationSet, after: ConfigurationSet) -> tuple[Configur
 def takes(changes: tuple[ConfigurationChange, ...]) -> ChangeTakes:
     """Return what all of them together take."""
     return max((each.takes for each in changes), default=ChangeTakes.NOTHING)
+
+
+def restart_digest(files: Mapping[str, str]) -> str:
+    """Return a digest of all that slurmctld reads only at its start; what a reconfigure puts in force does not change it."""
+    found = [
+        (file, item, value)
+        for file, known in sorted(FILES.items())
+        if file in files
+        for item, value in sorted(_items(files[file], known).items())
+        if _of(file, known.get(item.partition("=")[0]), item).takes >= ChangeTakes.RESTART_SLURMCTLD
+    ]
+    return hashlib.sha256(msgspec.json.encode(found)).hexdigest()
 
 
 def _in_file(file: str, before: str, after: str) -> Iterator[ConfigurationChange]:

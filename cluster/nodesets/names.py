@@ -2,8 +2,8 @@
 
 from typing import Final
 
-PROTECTED_LABEL: Final = "nodeset.slinky.slurm.net/pod-protect"
-"""On a worker's pod, with the value "true": evictions are refused."""
+from cluster.objects.labels import WORKER_APP, selecting
+
 DIGEST_LABEL: Final = "controller-revision-hash"
 """On a worker's pod: which template it was made from."""
 DELETION_COST_ANNOTATION: Final = "nodeset.slinky.slurm.net/pod-deletion-cost"
@@ -17,11 +17,6 @@ WORKER_SELECTOR: Final = "app.kubernetes.io/name=slurmd"
 """Selects the pods of all workers."""
 
 
-def labels(node_set: str) -> dict[str, str]:
-    """Return the labels by which the pods of a NodeSet are selected."""
-    return {"app.kubernetes.io/instance": node_set, "app.kubernetes.io/name": "slurmd"}
-
-
 def selector(node_set: str) -> str:
     """Return what selects the pods of one NodeSet in its namespace, as its scale sub-resource shows it."""
-    return ",".join(f"{key}={value}" for key, value in labels(node_set).items())
+    return ",".join(f"{key}={value}" for key, value in selecting(WORKER_APP, node_set).items())

@@ -9,6 +9,7 @@ from typing import Any, Final
 from bridge.domain import numbers
 from cluster.nodesets import names
 from cluster.nodesets.worker_pods import WorkerPodObject
+from cluster.objects.labels import PROTECTED_LABEL, WORKER_APP, selecting
 from cluster.objects.nodeset import NodeSetObject
 from cluster.objects.parts import API_VERSION
 from cluster.workers import choosing
@@ -89,20 +90,19 @@ def ordinal(node_set: NodeSetObject, pod: WorkerPodObject) -> int | None:
     return numbers.whole(number, most=10**10)
 
 
-def numbered(node_set: NodeSetObject, number: int) -> str:
-    """Return a number as it stands in names."""
-    return str(number).zfill(node_set.spec.ordinal_padding)
-
-
 def stamped(
     node_set: NodeSetObject, number: int, body: Mapping[str, Any], *, digest: str
 ) -> dict[str, Any]:
     """Return a worker's pod with what makes it this NodeSet's worker, whatever its template says."""
     meta = node_set.metadata
     given = body.get("metadata") or {}
-    labels = {**(given.get("labels") or {}), **names.labels(meta.name), names.DIGEST_LABEL: digest}
+    labels = {
+        **(given.get("labels") or {}),
+        **selecting(WORKER_APP, meta.name),
+        names.DIGEST_LABEL: digest,
+    }
     if node_set.spec.workload_disruption_protection:
-        labels[names.PROTECTED_LABEL] = "true"
+        labels[PROTECTED_LABEL] = "true"
     owner = {
         "apiVersion": API_VERSION,
         "kind": "NodeSet",
@@ -113,7 +113,7 @@ def stamped(
     }
     metadata = {
         **given,
-        "name": f"{meta.name}-{numbered(node_set, number)}",
+        "name": f"{meta.name}-{node_set.numbered(number)}",
         "namespace": meta.namespace,
         "labels": labels,
         "ownerReferences": [owner],
@@ -164,7 +164,7 @@ def _facts(situation: NodeSetSituation, pod: WorkerPodObject) -> WorkerPod:
 
 def _missing(situation: NodeSetSituation, number: int) -> PlannedWorker:
     node_set = situation.node_set
-    node = f"{node_set.node_prefix}{numbered(node_set, number)}"
+    node = f"{node_set.node_prefix}{node_set.numbered(number)}"
     facts = WorkerFacts(name=node, pod=None, seen=situation.seen(node))
     return PlannedWorker(ordinal=number, pod=None, facts=facts)
 

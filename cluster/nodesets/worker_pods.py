@@ -11,7 +11,7 @@ from bridge.domain.ids import PodUid
 from bridge.kube import errors, paths, writes
 from bridge.kube.client import JSON_PATCH, KubeClient
 from bridge.kube.decode import Json, ResourceKind, malformed
-from cluster.nodesets import names
+from cluster.objects.labels import PROTECTED_LABEL
 from cluster.workers.situation import PodStage, WorkerPod
 
 _OVER: Final = ("Succeeded", "Failed")
@@ -91,7 +91,7 @@ class WorkerPodObject(ObjectStruct, frozen=True):
             uid=self.metadata.uid,
             resource_version=self.metadata.resource_version,
             stage=self._stage,
-            is_protected=self.metadata.labels.get(names.PROTECTED_LABEL) == "true",
+            is_protected=self.metadata.labels.get(PROTECTED_LABEL) == "true",
         )
 
     @property
@@ -182,7 +182,7 @@ async def protect(client: KubeClient, pod: WorkerPodObject) -> WorkerPodObject:
         Conflict: another pod has its name.
         NotFound: it is gone.
     """
-    label = names.PROTECTED_LABEL.replace("/", "~1")
+    label = PROTECTED_LABEL.replace("/", "~1")
     add: dict[str, object] = {"op": "add", "path": f"/metadata/labels/{label}", "value": "true"}
     operations = [{"op": "test", "path": "/metadata/uid", "value": pod.metadata.uid}, add]
     path = paths.pod(pod.metadata.namespace, pod.metadata.name)

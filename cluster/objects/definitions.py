@@ -4,6 +4,7 @@ from typing import Any
 
 from bridge.crd.fields import RULES
 from bridge.crd.schema import Schema, structural
+from cluster.objects import names
 from cluster.objects.kinds import KINDS, ClusterKind
 from cluster.objects.parts import GROUP, VERSION
 
@@ -57,8 +58,10 @@ def definition(kind: ClusterKind) -> dict[str, Any]:
 def _schema(kind: ClusterKind) -> Schema:
     spec = structural(kind.spec, with_defaults=True)
     spec[RULES] = [dict(each) for each in kind.rules]
+    rules = [dict(each) for each in names.name_rules(kind.kind)]
     return {
         "type": "object",
+        **({RULES: rules} if rules else {}),
         "description": (kind.object_type.__doc__ or "").strip(),
         "required": ["spec"],
         "properties": {

@@ -254,6 +254,10 @@ class NodeSetObject(ObjectStruct, frozen=True):
         """What the names of its Slurm nodes begin with, if they have numbers."""
         return self._hostname or f"{self.metadata.name}-"
 
+    def numbered(self, number: int) -> str:
+        """Return a worker's number as it stands in names."""
+        return str(number).zfill(self.spec.ordinal_padding)
+
     @property
     def _hostname(self) -> str:
         spec = self.spec.template.spec if self.spec.template else None

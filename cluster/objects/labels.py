@@ -1,0 +1,40 @@
+"""Labels and names that tell the parts of a cluster from each other: those of SchedMD's slurm-operator."""
+
+from typing import Final
+
+APP_LABEL: Final = "app.kubernetes.io/name"
+INSTANCE_LABEL: Final = "app.kubernetes.io/instance"
+CLUSTER_LABEL: Final = "slinky.slurm.net/cluster"
+"""On a worker: which Controller it belongs to."""
+PROTECTED_LABEL: Final = "nodeset.slinky.slurm.net/pod-protect"
+"""On a worker's pod, with the value "true": evictions are refused."""
+
+WORKER_APP: Final = "slurmd"
+
+_COMPONENTS: Final = {
+    "slurmctld": "controller",
+    "slurmdbd": "accounting",
+    "slurmrestd": "restapi",
+    "login": "login",
+    WORKER_APP: "worker",
+}
+
+
+def selecting(app: str, instance: str) -> dict[str, str]:
+    """Return the labels by which the pods of one object are selected; they never change.
+
+    Args:
+        app: what runs there, such as slurmctld.
+        instance: the name of the object.
+    """
+    return {INSTANCE_LABEL: instance, APP_LABEL: app}
+
+
+def standard(app: str, instance: str) -> dict[str, str]:
+    """Return all labels of what belongs to one object."""
+    return {
+        **selecting(app, instance),
+        "app.kubernetes.io/component": _COMPONENTS[app],
+        "app.kubernetes.io/part-of": "slurm",
+        "app.kubernetes.io/managed-by": "slurm-bridge",
+    }

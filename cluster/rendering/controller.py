@@ -1,0 +1,236 @@
+"""What a Controller has in the API server: Slurm's files, slurmctld, and the Services by which it and its workers are found."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from bridge.domain.faults import Fault, Refused, bounded
+from cluster.configuration import changes
+from cluster.configuration.rendering import ConfigurationSet
+from cluster.configuration.slurm_conf import ETC, SLURMCTLD_PORT, SLURMD_PORT, STATE
+from cluster.objects import names
+from cluster.objects.controller import ControllerObject, StatePersistence
+from cluster.objects.labels import APP_LABEL, CLUSTER_LABEL
+from cluster.objects.parts import KeyOfObject
+from cluster.rendering import pods, services
+from cluster.rendering.body import CONFIGURATION_ANNOTATION, Body, BodyOwner, digest, made
+from cluster.rendering.site import (
+    SLURM_USER_ID,
+    ControlSite,
+    configuration_name,
+    workers_service,
+)
+
+_APP: Final = "slurmctld"
+_STATE_VOLUME: Final = "statesave"
+_SOCKET_MOUNT: Final = {"name": "slurm-authsocket", "mountPath": "/run/slurmctld"}
+_RUN_MOUNT: Final = {"name": "run", "mountPath": "/run"}
+_RECONFIGURES: Final = f"""\
+seen=/run/configuration-in-force
+now() {{ sha256sum {ETC}/*; }}
+[ -e "$seen" ] || now > "$seen"
+while sleep 5; do
+  found=$(now)
+  [ "$found" = "$(cat "$seen")" ] && continue
+  if scontrol reconfigure; then echo "$found" > "$seen"; else sleep 55; fi
+done
+"""
+"""Only the pod sees when its kubelet has brought the new files. What was seen outlives this container, not the pod."""
+
+
+def controller_bodies(
+    controller: ControllerObject,
+    files: ConfigurationSet,
+    site: ControlSite,
+    *,
+    secrets: str = "",
+) -> tuple[Body, ...] | Refused:
+    """Return all that belongs to a Controller, or all that is wrong with it.
+
+    Args:
+        controller: with what its users want.
+        files: Slurm's configuration, checked.
+        site: what holds for all clusters.
+        secrets: a digest of its keys; another one restarts slurmctld.
+    """
+    if found := bounded(_faults(controller)):
+        return Refused(found)
+    owner = BodyOwner(kind="Controller", metadata=controller.metadata, app=_APP)
+    name = controller.metadata.name
+    shared = (
+        made(
+            owner,
+            "ConfigMap",
+            configuration_name(name),
+            annotations={CONFIGURATION_ANNOTATION: files.digest},
+            parts={"data": dict(sorted(files.files.items()))},
+        ),
+        services.headless(
+            owner,
+            workers_service(name),
+            {APP_LABEL: "slurmd", CLUSTER_LABEL: name},
+            app="slurmd",
+            port=SLURMD_PORT,
+        ),
+    )
+    if controller.spec.external:
+        return shared
+    pod = f"{name}-controller"
+    return (
+        *shared,
+        services.for_clients(
+            owner, pod, SLURMCTLD_PORT, controller.spec.service, also=SLURMCTLD_PORT
+        ),
+        services.headless(owner, f"{pod}-internal", owner.selecting, app=_APP, port=SLURMCTLD_PORT),
+        _stateful_set(
+            controller, owner, site, digest([changes.restart_digest(files.files), secrets])
+        ),
+    )
+
+
+def controller_not_served(controller: ControllerObject) -> tuple[Fault, ...]:
+    """Return what is asked for and left out: the rest of the Controller is served."""
+    metrics = controller.spec.metrics
+    monitor = metrics.service_monitor if metrics else None
+    if monitor is None or not monitor.enabled:
+        return ()
+    text = "a ServiceMonitor is not made yet: write one that selects the Service of slurmctld"
+    return (Fault("spec.metrics.serviceMonitor.enabled", text),)
+
+
+def _faults(controller: ControllerObject) -> Iterator[Fault]:
+    yield from names.faults("Controller", controller.metadata.name)
+    if controller.spec.external:
+        return
+    yield from services.faults(controller.spec.service)
+    if controller.spec.slurm_key_ref is None:
+        yield Fault("spec.slurmKeyRef", "expected the Secret with the key that its daemons share")
+    if _jwt_key(controller) is None:
+        yield Fault("spec.jwtKeyRef", "expected the Secret with the key that signs tokens")
+
+
+def _jwt_key(controller: ControllerObject) -> KeyOfObject | None:
+    return controller.spec.jwt_key_ref or controller.spec.jwt_hs256_key_ref
+
+
+def _stateful_set(
+    controller: ControllerObject, owner: BodyOwner, site: ControlSite, restarted_for: str
+) -> Body:
+    pod = f"{controller.metadata.name}-controller"
+    state = controller.spec.persistence or StatePersistence()
+    spec: dict[str, Any] = {
+        "replicas": controller.replicas,
+        "revisionHistoryLimit": 0,
+        "podManagementPolicy": "Parallel",
+        "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
+        "selector": {"matchLabels": owner.selecting},
+        "serviceName": f"{pod}-internal",
+        "template": pods.template(
+            owner,
+            _specification(controller, owner, site, state),
+            controller.spec.template,
+            restarted_for=restarted_for,
+        ),
+    }
+    if state.enabled and not state.existing_claim:
+        spec["volumeClaimTemplates"] = [_claim(state)]
+    return made(owner, "StatefulSet", pod, api_version="apps/v1", parts={"spec": spec})
+
+
+def _specification(
+    controller: ControllerObject, owner: BodyOwner, site: ControlSite, state: StatePersistence
+) -> dict[str, Any]:
+    spec = controller.spec
+    image = str((spec.slurmctld or {}).get("image") or site.images.slurmctld)
+    volumes = [
+        _files(controller),
+        dict(pods.LOG),
+        {"name": _RUN_MOUNT["name"], **pods.MEMORY},
+        {"name": _SOCKET_MOUNT["name"], "emptyDir": {}},
+    ]
+    if not state.enabled:
+        volumes.append({"name": _STATE_VOLUME, "emptyDir": {}})
+    elif state.existing_claim:
+        claim = {"claimName": state.existing_claim}
+        volumes.append({"name": _STATE_VOLUME, "persistentVolumeClaim": claim})
+    return {
+        **pods.NO_TOKEN,
+        "securityContext": {**pods.AS_SLURM, "fsGroup": SLURM_USER_ID},
+        "initContainers": [
+            _reconfigure(controller, image),
+            pods.log_reader(image, "slurmctld.log", spec.logfile),
+        ],
+        "containers": [_slurmctld(controller, image)],
+        "volumes": volumes,
+        **({"affinity": _apart(owner)} if controller.replicas > 1 else {}),
+    }
+
+
+def _files(controller: ControllerObject) -> dict[str, Any]:
+    spec = controller.spec
+    sources: list[dict[str, Any]] = [
+        {"configMap": {"name": configuration_name(controller.metadata.name)}}
+    ]
+    for key, file in ((spec.slurm_key_ref, "slurm.key"), (_jwt_key(controller), "jwt.key")):
+        if key is not None:
+            sources.append(pods.secret_file(key, file))
+    if spec.jwks_key_ref is not None:
+        sources.append(pods.config_file(spec.jwks_key_ref, "jwks.json"))
+    return pods.projected(pods.ETC_VOLUME, 0o610, sources)
+
+
+def _slurmctld(controller: ControllerObject, image: str) -> dict[str, Any]:
+    # A standby is never ready by /readyz, and a StatefulSet goes on only when its pods are ready.
+    ready = "/readyz" if controller.replicas == 1 else "/livez"
+    state = {"name": _STATE_VOLUME, "mountPath": f"{STATE}/{controller.cluster_name}"}
+    ours = {
+        "image": image,
+        "ports": [{"name": _APP, "containerPort": SLURMCTLD_PORT, "protocol": "TCP"}],
+        "startupProbe": pods.http_probe("/livez", _APP, failures=6),
+        "livenessProbe": pods.http_probe("/livez", _APP, failures=6),
+        "readinessProbe": pods.http_probe(ready, _APP),
+        "securityContext": dict(pods.AS_SLURM),
+        "volumeMounts": [
+            dict(pods.ETC_MOUNT),
+            dict(_RUN_MOUNT),
+            state,
+            dict(_SOCKET_MOUNT),
+            dict(pods.LOG_MOUNT),
+        ],
+    }
+    return pods.container(_APP, ours, controller.spec.slurmctld)
+
+
+def _reconfigure(controller: ControllerObject, image: str) -> dict[str, Any]:
+    ours = {
+        "image": image,
+        "command": ["sh", "-c", _RECONFIGURES],
+        "restartPolicy": "Always",
+        "volumeMounts": [dict(pods.ETC_MOUNT), dict(_RUN_MOUNT), dict(_SOCKET_MOUNT)],
+    }
+    return pods.container("reconfigure", ours, controller.spec.reconfigure)
+
+
+def _claim(state: StatePersistence) -> dict[str, Any]:
+    spec = {
+        "accessModes": list(state.access_modes) or ["ReadWriteOnce"],
+        "resources": state.resources or {"requests": {"storage": "4Gi"}},
+        "selector": state.selector,
+        "dataSource": state.data_source,
+        "dataSourceRef": state.data_source_ref,
+        "storageClassName": state.storage_class_name,
+        "volumeAttributesClassName": state.volume_attributes_class_name,
+        "volumeMode": state.volume_mode,
+        "volumeName": state.volume_name,
+    }
+    return {
+        "metadata": {"name": _STATE_VOLUME},
+        "spec": {key: value for key, value in spec.items() if value is not None},
+    }
+
+
+def _apart(owner: BodyOwner) -> dict[str, Any]:
+    term = {
+        "labelSelector": {"matchLabels": owner.selecting},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}

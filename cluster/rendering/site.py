@@ -1,0 +1,77 @@
+"""What rendering needs to know besides the objects, and how the parts of a cluster find each other."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from bridge.domain.faults import Fault
+from cluster.configuration.slurm_conf import SLURMCTLD_PORT
+from cluster.objects.controller import ControllerObject
+
+SLURM_USER_ID: Final = 401
+"""User and group `slurm` of the images."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmImages:
+    """The images of containers whose objects name none."""
+
+    slurmctld: str
+    slurmd: str
+    slurmdbd: str
+    slurmrestd: str
+    login: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlSite:
+    """What holds for all clusters that one operator runs."""
+
+    images: SlurmImages
+    domain: str = "cluster.local"
+    """The Kubernetes cluster's DNS domain."""
+
+
+def configuration_name(controller: str) -> str:
+    """Return the name of the ConfigMap with Slurm's files."""
+    return f"{controller}-config"
+
+
+def workers_service(controller: str) -> str:
+    """Return the name of the headless Service under which a Controller's workers have names."""
+    return f"slurm-workers-{controller}"
+
+
+def workers_domain(controller: ControllerObject, site: ControlSite) -> str:
+    """Return the domain in which workers are found by their short names."""
+    meta = controller.metadata
+    return f"{workers_service(meta.name)}.{meta.namespace}.svc.{site.domain}"
+
+
+def configuration_servers(controller: ControllerObject) -> str:
+    """Return from where daemons without files get theirs: each slurmctld, with its port."""
+    if (address := controller.spec.external_config) and controller.spec.external:
+        return f"{address.host}:{address.port}"
+    name, namespace = controller.metadata.name, controller.metadata.namespace
+    pod = f"{name}-controller"
+    return ",".join(
+        f"{pod}-{index}.{pod}-internal.{namespace}:{SLURMCTLD_PORT}"
+        for index in range(controller.replicas)
+    )
+
+
+def controller_faults(name: str, controller: ControllerObject | None) -> Iterator[Fault]:
+    """Find what keeps an object from belonging to its Controller.
+
+    Args:
+        name: which Controller it wants.
+        controller: that one; None if there is none.
+    """
+    if controller is None:
+        yield Fault("spec.controllerRef.name", f"there is no Controller {name} in this namespace")
+    elif controller.spec.slurm_key_ref is None:
+        yield Fault(
+            "spec.controllerRef.name",
+            f"Controller {name} has no spec.slurmKeyRef: expected the Secret with the key of its"
+            " daemons, without which nobody can talk to them",
+        )

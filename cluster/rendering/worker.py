@@ -1,0 +1,198 @@
+"""A worker's pod: slurmd, which registers itself with the Controller and names its NodeSet as a feature.
+
+What the pod needs of its node: <https://slurm.schedmd.com/slurmd.html>, `-Z` and `--conf`. The contract with the image is that of
+SchedMD's containers: arguments go to the entry point, `POD_CPUS` and `POD_MEMORY` become what slurmd leaves to Slurm.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from bridge.domain.faults import Fault, Refused, bounded
+from cluster.configuration.slurm_conf import SLURMD_PORT
+from cluster.objects.controller import ControllerObject
+from cluster.objects.labels import APP_LABEL, CLUSTER_LABEL, WORKER_APP
+from cluster.objects.nodeset import NodeSetObject
+from cluster.objects.parts import KeyOfObject
+from cluster.rendering import leaving, pods, ssh
+from cluster.rendering.body import BodyOwner
+from cluster.rendering.overlay import laid_over
+from cluster.rendering.site import (
+    ControlSite,
+    configuration_servers,
+    controller_faults,
+    workers_domain,
+    workers_service,
+)
+
+LONGEST_HOSTNAME: Final = 63
+_CAPABILITIES: Final = ("BPF", "NET_ADMIN", "SYS_ADMIN", "SYS_NICE")
+_OURS: Final = ("hostname", "subdomain", "restartPolicy")
+"""What makes it this worker: another value would be another node of Slurm's."""
+_TOLERATION: Final = {
+    "key": "nodeset.slinky.slurm.net/worker",
+    "operator": "Exists",
+    "effect": "NoExecute",
+}
+
+
+def worker_pod(
+    node_set: NodeSetObject, number: int, controller: ControllerObject | None, site: ControlSite
+) -> dict[str, Any] | Refused:
+    """Return the pod of a worker without its name and owner, or all that is wrong with its template.
+
+    Args:
+        node_set: its NodeSet.
+        number: which of its workers.
+        controller: the one that the NodeSet names; None if there is none.
+        site: what holds for all clusters.
+    """
+    found = bounded(_faults(node_set, number, controller))
+    if found or controller is None or (key := controller.spec.slurm_key_ref) is None:
+        return Refused(found)
+    template = node_set.spec.template
+    given = (template.spec or {}) if template else {}
+    ours = _specification(node_set, number, controller, key, site)
+    owner = BodyOwner(kind="NodeSet", metadata=node_set.metadata, app=WORKER_APP)
+    return {
+        "metadata": pods.template(
+            owner, {}, template, labels={CLUSTER_LABEL: controller.metadata.name}
+        )["metadata"],
+        "spec": laid_over(ours, {key: each for key, each in given.items() if key not in _OURS}),
+    }
+
+
+def ssh_config_map(node_set: str) -> str:
+    """Return the name of the ConfigMap with the workers' sshd_config."""
+    return f"{node_set}-workers-ssh-config"
+
+
+def _faults(
+    node_set: NodeSetObject, number: int, controller: ControllerObject | None
+) -> Iterator[Fault]:
+    """Find what would make it no worker."""
+    yield from controller_faults(node_set.spec.controller_ref.name, controller)
+    template = node_set.spec.template
+    given = (template.spec or {}) if template else {}
+    host = _host(node_set, number)
+    if len(host) > LONGEST_HOSTNAME or "." in host:
+        yield Fault(
+            "spec.template.spec.hostname",
+            f"worker {number} would have the host name {host}: expected a prefix without dots, with"
+            f" which it has at most {LONGEST_HOSTNAME} characters",
+        )
+    if given.get("restartPolicy") not in (None, "Always"):
+        yield Fault(
+            "spec.template.spec.restartPolicy",
+            f"expected Always, found {given['restartPolicy']}: a slurmd that ends is started again",
+        )
+    if given.get("subdomain"):
+        yield Fault(
+            "spec.template.spec.subdomain",
+            "leave it out: workers find each other under the Service of their Controller",
+        )
+    if given.get("hostNetwork"):
+        yield Fault(
+            "spec.template.spec.hostNetwork",
+            "leave it out: its Slurm node would have the name of its Kubernetes node, which is not"
+            " served yet",
+        )
+
+
+def _host(node_set: NodeSetObject, number: int) -> str:
+    return f"{node_set.node_prefix}{node_set.numbered(number)}"
+
+
+def _specification(
+    node_set: NodeSetObject,
+    number: int,
+    controller: ControllerObject,
+    key: KeyOfObject,
+    site: ControlSite,
+) -> dict[str, Any]:
+    spec = node_set.spec
+    image = str((spec.slurmd or {}).get("image") or site.images.slurmd)
+    volumes = [
+        pods.projected(pods.ETC_VOLUME, 0o600, [pods.secret_file(key, "slurm.key")]),
+        dict(pods.LOG),
+    ]
+    if spec.ssh and spec.ssh.enabled and (sssd := spec.ssh.sssd_conf_ref) is not None:
+        volumes.append(ssh.config_volume(ssh_config_map(node_set.metadata.name), (ssh.SSHD_FILE,)))
+        volumes.append(ssh.sssd_volume(sssd))
+    return {
+        **pods.NO_TOKEN,
+        "hostname": _host(node_set, number),
+        "subdomain": workers_service(controller.metadata.name),
+        "restartPolicy": "Always",
+        "terminationGracePeriodSeconds": leaving.GRACE_S,
+        "dnsConfig": {"searches": [workers_domain(controller, site)]},
+        "initContainers": [pods.log_reader(image, "slurmd.log", spec.logfile)],
+        "containers": [_slurmd(node_set, controller, image)],
+        "volumes": volumes,
+        "tolerations": [dict(_TOLERATION)],
+        **({} if spec.oversubscribe_node else {"affinity": _one_per_node()}),
+    }
+
+
+def _slurmd(node_set: NodeSetObject, controller: ControllerObject, image: str) -> dict[str, Any]:
+    ports = [{"name": WORKER_APP, "containerPort": SLURMD_PORT, "protocol": "TCP"}]
+    mounts = [dict(pods.ETC_MOUNT), dict(pods.LOG_MOUNT)]
+    if node_set.spec.ssh and node_set.spec.ssh.enabled:
+        ports.append({"name": "ssh", "containerPort": ssh.SSH_PORT, "protocol": "TCP"})
+        mounts += [dict(each) for each in ssh.mounts(of_login=False)]
+    ours = {
+        "image": image,
+        "args": [
+            "-Z",
+            "--conf-server",
+            configuration_servers(controller),
+            "--conf",
+            _quoted(_conf(node_set)),
+        ],
+        "env": [
+            {"name": "POD_CPUS", "valueFrom": _limit("limits.cpu", "1")},
+            {"name": "POD_MEMORY", "valueFrom": _limit("limits.memory", "1Mi")},
+        ],
+        "ports": ports,
+        "startupProbe": pods.http_probe("/livez", WORKER_APP, failures=6),
+        "livenessProbe": pods.http_probe("/livez", WORKER_APP, failures=6),
+        "readinessProbe": pods.http_probe("/readyz", WORKER_APP),
+        "lifecycle": {
+            "preStop": {"exec": {"command": ["sh", "-c", leaving.script(_grace_s(node_set))]}}
+        },
+        "securityContext": {"privileged": True, "capabilities": {"add": [*_CAPABILITIES]}},
+        "volumeMounts": mounts,
+    }
+    return pods.container(WORKER_APP, ours, node_set.spec.slurmd)
+
+
+def _grace_s(node_set: NodeSetObject) -> int:
+    template = node_set.spec.template
+    given = (template.spec or {}).get("terminationGracePeriodSeconds") if template else None
+    return given if isinstance(given, int) and given >= 0 else leaving.GRACE_S
+
+
+def _conf(node_set: NodeSetObject) -> str:
+    """Return what slurmd says of its node; the feature puts it into the NodeSet's partitions."""
+    said = node_set.spec.extra_conf.split()
+    own = [each for each in said if not each.lower().startswith(("feature=", "features="))]
+    features = [each.partition("=")[2] for each in said if each not in own]
+    return " ".join([f"Features={','.join([node_set.slurm_name, *features])}", *own])
+
+
+def _quoted(conf: str) -> str:
+    """Return it as one word of a shell: entry points put the arguments together anew."""
+    escaped = conf.replace("'", "'\"'\"'")
+    return f"'{escaped}'"
+
+
+def _limit(resource: str, divisor: str) -> dict[str, Any]:
+    return {
+        "resourceFieldRef": {"containerName": WORKER_APP, "resource": resource, "divisor": divisor}
+    }
+
+
+def _one_per_node() -> dict[str, Any]:
+    """Return what keeps two workers apart: both would offer the same CPUs to Slurm."""
+    selector = {"matchLabels": {APP_LABEL: WORKER_APP}}
+    term = {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}

@@ -1,0 +1,136 @@
+"""A worker's pod: what slurmd is told, what a user may change, and what is refused."""
+
+import shlex
+from typing import Any
+
+from bridge.domain.faults import Refused
+from cluster.rendering.nodeset import worker_templates
+from cluster.rendering.worker import worker_pod
+from tests.cluster.rendering.given import SITE, given, named
+
+CONTROLLER = given("Controller")
+_PLAIN = dict.fromkeys(
+    ("extraConf", "ssh", "slurmd", "logfile", "template", "volumeClaimTemplates"), ...
+)
+
+
+def node_set(**spec: Any) -> Any:
+    return given("NodeSet", "gpu", **{**_PLAIN, **spec})
+
+
+def made(number: int = 3, **spec: Any) -> dict[str, Any]:
+    found = worker_pod(node_set(**spec), number, CONTROLLER, SITE)
+    assert not isinstance(found, Refused), found
+    body: dict[str, Any] = found["spec"]
+    return body
+
+
+def slurmd(**spec: Any) -> dict[str, Any]:
+    found: dict[str, Any] = made(**spec)["containers"][0]
+    return found
+
+
+def test_slurmd_registers_itself_under_the_pods_host_name() -> None:
+    spec = made(7, ordinalPadding=3)
+
+    assert ("gpu-007", "slurm-workers-site") == (spec["hostname"], spec["subdomain"])
+    assert "node7" == made(7, template={"spec": {"hostname": "node"}})["hostname"]
+    assert ["slurm-workers-site.slurm.svc.cluster.local"] == spec["dnsConfig"]["searches"]
+    assert [
+        "-Z",
+        "--conf-server",
+        "site-controller-0.site-controller-internal.slurm:6817",
+        "--conf",
+        "'Features=gpu'",
+    ] == slurmd()["args"]
+
+
+def test_what_it_says_of_its_node_is_one_argument() -> None:
+    args = slurmd(extraConf="Gres=gpu:4 Feature=fast,big Weight=10")["args"]
+
+    said = shlex.split(args[-1])
+    assert ["Features=gpu,fast,big Gres=gpu:4 Weight=10"] == said
+
+
+def test_two_workers_share_no_node_unless_somebody_wants_it() -> None:
+    assert "podAntiAffinity" in made()["affinity"]
+    assert "affinity" not in made(oversubscribeNode=True)
+
+
+def test_its_part_of_the_pod_is_laid_over_ours() -> None:
+    container = slurmd(
+        slurmd={
+            "name": "other",
+            "image": "mine",
+            "resources": {"limits": {"cpu": "4", "memory": "8Gi"}},
+            "securityContext": {"privileged": False},
+        }
+    )
+    spec = made(
+        template={"metadata": {"labels": {"a": "b"}}, "spec": {"nodeSelector": {"gpu": "yes"}}}
+    )
+
+    assert ("slurmd", "mine", False) == (
+        container["name"],
+        container["image"],
+        container["securityContext"]["privileged"],
+    )
+    assert {"gpu": "yes"} == spec["nodeSelector"]
+    assert not spec["automountServiceAccountToken"]
+
+
+def test_what_would_make_it_another_node_is_refused_at_once() -> None:
+    wrong = {"restartPolicy": "Never", "subdomain": "x", "hostNetwork": True, "hostname": "x" * 62}
+    found = worker_pod(node_set(template={"spec": wrong}), 10, CONTROLLER, SITE)
+
+    assert isinstance(found, Refused)
+    assert [f"spec.template.spec.{key}" for key in ("hostname", *tuple(wrong)[:3])] == [
+        each.path for each in found.faults
+    ]
+
+
+def test_without_its_controller_there_is_no_worker() -> None:
+    keyless = given(
+        "Controller", external=True, slurmKeyRef=..., externalConfig={"host": "a", "port": 1}
+    )
+    for controller in (None, keyless):
+        found = worker_pod(node_set(), 0, controller, SITE)
+
+        assert isinstance(found, Refused)
+        assert ["spec.controllerRef.name"] == [each.path for each in found.faults]
+
+
+def test_workers_of_a_slurmctld_elsewhere_ask_it_by_its_address() -> None:
+    external = given(
+        "Controller", external=True, externalConfig={"host": "head.example", "port": 7000}
+    )
+    found = worker_templates(lambda *asked: external if asked == ("slurm", "site") else None, SITE)(
+        node_set(), 0
+    )
+
+    assert not isinstance(found, Refused)
+    assert "head.example:7000" in found["spec"]["containers"][0]["args"]
+
+
+def test_labels_by_which_it_is_found_are_ours() -> None:
+    template = {"metadata": {"labels": {"slinky.slurm.net/cluster": "other", "a": "b"}}}
+    found = worker_pod(node_set(template=template), 0, CONTROLLER, SITE)
+
+    assert not isinstance(found, Refused)
+    labels = found["metadata"]["labels"]
+    assert ("site", "b", "slurmd") == (
+        labels["slinky.slurm.net/cluster"],
+        labels["a"],
+        labels["app.kubernetes.io/name"],
+    )
+
+
+def test_users_log_in_where_their_jobs_run_if_the_node_set_says_so() -> None:
+    sssd = {"name": "site-sssd", "key": "sssd.conf"}
+    spec = made(ssh={"enabled": True, "sssdConfRef": sssd})
+    mounted = [each["mountPath"] for each in spec["containers"][0]["volumeMounts"]]
+
+    assert {"/etc/ssh/sshd_config", "/etc/sssd/sssd.conf"} <= set(mounted)
+    assert 22 == named(spec["containers"][0]["ports"], "ssh")["containerPort"]
+    source = named(spec["volumes"], "sssd-conf")["projected"]["sources"][0]["secret"]
+    assert "site-sssd" == source["name"]
