@@ -15,7 +15,7 @@ from cluster.keys.naming import NamedKey, SecretToMake, SeenSecret
 RandomBytes = Callable[[int], bytes]
 """Returns so many bytes that nobody can guess."""
 
-MANAGED_BY: Final = "slurm-operator"
+MANAGED_BY: Final = "slurm-bridge"
 
 
 class _Secret(msgspec.Struct, frozen=True):

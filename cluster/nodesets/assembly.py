@@ -36,6 +36,11 @@ class NodeSets:
         self._kube_nodes: Cache[KubeNodeFacts] = Cache(NODES, program.set_aside)
         self._watched: tuple[Cache[Any], ...] = (self._node_sets, self._pods, self._kube_nodes)
 
+    @property
+    def watched(self) -> Cache[WatchedNodeSet]:
+        """All NodeSets, by uid; `parts` keeps them up to date."""
+        return self._node_sets
+
     def parts(self) -> tuple[Service, ...]:
         """Return the services of every replica; its readiness depends on the watches."""
         return (

@@ -1,0 +1,82 @@
+"""`python -m cluster --config FILE`: slurm-operator; wiring only."""
+
+import asyncio
+import secrets
+import sys
+from functools import partial
+
+from bridge.leading.lease import Accession
+from bridge.process import lifetime, logging
+from bridge.process.lifetime import Service
+from bridge.reconcile.program import opened
+from bridge.settings import configuration
+from bridge.settings.operator import OperatorSection
+from bridge.settings.schema import Settings
+from cluster.controlplane.assembly import ControlPlane
+from cluster.controlplane.deciding import BodyMakers
+from cluster.controlplane.rivals import Rivals
+from cluster.nodesets.assembly import NodeSets
+from cluster.objects.controller import ControllerObject
+from cluster.rendering.nodeset import worker_templates
+from cluster.rendering.site import ControlSite, SlurmImages
+
+
+def main() -> int:
+    """Run until a signal; return the exit code."""
+    configured = configuration.load("cluster", sys.argv[1:])
+    logging.configure(configured.log, "operator")
+    return lifetime.run(partial(run, configured))
+
+
+async def run(configured: Settings, stop: asyncio.Event) -> None:
+    """See to clusters while this process leads and no other operator does, until told to stop."""
+    site = site_of(configured.operator)
+    async with opened("operator", configured) as program:
+
+        def controller(namespace: str, name: str) -> ControllerObject | None:
+            return control_plane.controller(namespace, name)
+
+        rivals = Rivals(program.kube, program.clock)
+        program.health.register("other operators", rivals.check)
+        node_sets = NodeSets(program, worker_templates(controller, site))
+        control_plane = ControlPlane(
+            program, node_sets.watched, BodyMakers(site), random_bytes=secrets.token_bytes
+        )
+
+        async def lead(until: asyncio.Event, _accession: Accession) -> None:
+            if not await _comes_first(rivals.alone, until):
+                return
+            async with asyncio.TaskGroup() as group:
+                group.create_task(control_plane.control(until))
+                group.create_task(node_sets.control(until))
+
+        await lifetime.run_parts(
+            program.health_part(),
+            program.token_part(),
+            Service(name="other operators", run=rivals.run),
+            *node_sets.parts(),
+            *control_plane.parts(),
+            program.leader_part(lead),
+            stop=stop,
+        )
+
+
+def site_of(operator: OperatorSection) -> ControlSite:
+    """Return what holds for all clusters."""
+    daemons = ("slurmctld", "slurmd", "slurmdbd", "slurmrestd", "login")
+    images = {each: operator.image.replace("{daemon}", each) for each in daemons}
+    return ControlSite(images=SlurmImages(**images), domain=operator.domain)
+
+
+async def _comes_first(event: asyncio.Event, stop: asyncio.Event) -> bool:
+    """Wait for one of two events; return whether it was the first."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(event.wait()), group.create_task(stop.wait())]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for each in tasks:
+            each.cancel()
+    return event.is_set() and not stop.is_set()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

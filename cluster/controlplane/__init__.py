@@ -1,0 +1,6 @@
+"""The controller of Controllers, Accountings and RestApis: the daemons that all of a cluster shares.
+
+`part` is what is watched, and how it is told its conditions. `gathering` reads what an object names, `deciding` (pure) says
+what there is to be and whether a new configuration may come into force, `workload` reads how its pods stand, `conditions`
+(pure) says what an object is told, `loop` puts them in order, and `assembly` makes them for one process.
+"""

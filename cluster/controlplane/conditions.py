@@ -1,0 +1,93 @@
+"""What an object of the control plane is told: pure, and the same for the same facts."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Literal
+
+from bridge.crd.conditions import ObjectCondition
+from bridge.domain import faults
+from cluster.controlplane.workload import WorkloadState
+
+_LONGEST_MESSAGE: Final = 2048
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartFacts:
+    """Everything that the conditions depend on."""
+
+    accepted: str = ""
+    """What is wrong with the object, or with what it names; "" if nothing is."""
+    accepted_reason: str = "BadInput"
+    """CamelCase; of `accepted`."""
+    configured: str | None = None
+    """What is wrong with the configuration; "" if nothing is, None if the object has none."""
+    digest: str = ""
+    """Of the configuration in force."""
+    failures: tuple[str, ...] = ()
+    """What could not be done just now."""
+    workloads: tuple[WorkloadState, ...] | None = None
+    """None if it is not known how they stand."""
+
+
+def told(
+    before: Sequence[ObjectCondition], facts: PartFacts, *, generation: int, now: datetime
+) -> tuple[ObjectCondition, ...]:
+    """Return the conditions, each with the time since which it has held; those of others stay."""
+    found = [_accepted(facts), *_configured(facts), _ready(facts)]
+    ours = [
+        _since(before, each, generation=generation, now=now.replace(microsecond=0))
+        for each in found
+    ]
+    names = {"Accepted", "Configured", "Ready"}
+    return (*ours, *(each for each in before if each.type not in names))
+
+
+_Told = tuple[str, Literal["True", "False", "Unknown"], str, str]
+
+
+def _accepted(facts: PartFacts) -> _Told:
+    if facts.accepted:
+        return "Accepted", "False", facts.accepted_reason, facts.accepted
+    return "Accepted", "True", "Accepted", ""
+
+
+def _configured(facts: PartFacts) -> Iterable[_Told]:
+    if facts.configured is None:
+        return
+    if facts.configured:
+        kept = f"; what is in force stays (digest {facts.digest[:12]})" if facts.digest else ""
+        yield "Configured", "False", "Refused", f"{facts.configured}{kept}"
+    else:
+        yield "Configured", "True", "InForce", f"digest {facts.digest[:12]}"
+
+
+def _ready(facts: PartFacts) -> _Told:
+    if facts.failures:
+        return "Ready", "False", "Failing", "; ".join(facts.failures)
+    if facts.workloads is None:
+        return "Ready", "Unknown", "NotRead", "it is not known how its pods stand"
+    late = [each for each in facts.workloads if not each.is_ready]
+    if not late:
+        return "Ready", "True", "AllReady", ""
+    said = (
+        "; ".join((f"{each.name}: {each.ready} of {each.wanted} pods are ready", *each.waits))
+        for each in late
+    )
+    return "Ready", "False", "NotReady", "; ".join(said)
+
+
+def _since(
+    before: Sequence[ObjectCondition], found: _Told, *, generation: int, now: datetime
+) -> ObjectCondition:
+    """Return a condition with the time since which it has held."""
+    kind, truth, reason, message = found
+    old = next((each for each in before if each.type == kind), None)
+    return ObjectCondition(
+        type=kind,
+        status=truth,
+        reason=reason,
+        message=faults.shortened(message, _LONGEST_MESSAGE),
+        observed_generation=generation,
+        last_transition_time=old.last_transition_time if old and old.status == truth else now,
+    )

@@ -1,0 +1,73 @@
+"""What there is to be for an object, and whether a new configuration may come into force: pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bridge.domain.faults import Fault, Refused, bounded
+from cluster.configuration import changes, rendering
+from cluster.configuration.inputs import ConfigurationInputs
+from cluster.configuration.parameters import ChangeTakes
+from cluster.configuration.rendering import ConfigurationSet
+from cluster.objects.accounting import AccountingObject
+from cluster.objects.controller import ControllerObject
+from cluster.objects.restapi import RestApiObject
+from cluster.rendering.accounting import accounting_bodies
+from cluster.rendering.body import Body
+from cluster.rendering.controller import controller_bodies, controller_not_served
+from cluster.rendering.restapi import restapi_bodies
+from cluster.rendering.site import ControlSite
+
+Bodies = Sequence[Mapping[str, Any]]
+"""What Kubernetes is to have, each as server-side apply takes it."""
+Made = Bodies | Refused
+
+
+@dataclass(frozen=True, slots=True)
+class BodyMakers:
+    """How objects turn into what Kubernetes is to have."""
+
+    site: ControlSite
+
+    def controller(self, part: ControllerObject, files: ConfigurationSet) -> Made:
+        """Return all that belongs to a Controller with these files."""
+        if faults := controller_not_served(part):
+            return Refused(faults)
+        return _plain(controller_bodies(part, files, self.site))
+
+    def accounting(self, part: AccountingObject, password: str) -> Made:
+        """Return all that belongs to an Accounting whose database has this password."""
+        return _plain(accounting_bodies(part, password, self.site))
+
+    def rest_api(
+        self, part: RestApiObject, controller: ControllerObject, files: ConfigurationSet
+    ) -> Made:
+        """Return all that belongs to a RestApi of a Controller with these files."""
+        return _plain(restapi_bodies(part, controller, files, self.site))
+
+
+def _plain(found: tuple[Body, ...] | Refused) -> Made:
+    return found if isinstance(found, Refused) else tuple(each.body for each in found)
+
+
+def configuration(
+    inputs: ConfigurationInputs, in_force: Mapping[str, str] | None
+) -> ConfigurationSet | Refused:
+    """Return the configuration that may come into force, or why what is in force stays.
+
+    Args:
+        inputs: All that it is made from.
+        in_force: The files that the daemons have; None if there are none yet.
+    """
+    found = rendering.render(inputs)
+    if isinstance(found, Refused) or in_force is None:
+        return found
+    before = ConfigurationSet(files=in_force, made=frozenset(in_force))
+    refused = bounded(
+        Fault(
+            f"{each.file} {each.item}", f"this cannot change while the cluster lives: {each.reason}"
+        )
+        for each in changes.compare(before, found)
+        if each.takes is ChangeTakes.REFUSED
+    )
+    return Refused(refused) if refused else found

@@ -1,0 +1,192 @@
+"""Read what an object of the control plane names, and have its bodies made."""
+
+import base64
+import binascii
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from bridge.crd.fields import ObjectStruct
+from bridge.domain.faults import Fault, Refused
+from bridge.kube import decode, errors, paths
+from bridge.kube.cache import Cache
+from bridge.kube.client import KubeClient
+from cluster.configuration.inputs import REFERENCES, ConfigurationInputs
+from cluster.configuration.rendering import ConfigurationSet
+from cluster.controlplane import deciding
+from cluster.controlplane.deciding import BodyMakers, Made
+from cluster.controlplane.part import PartObject, WatchedPart
+from cluster.keys import naming
+from cluster.keys.naming import NamedKey
+from cluster.nodesets.nodeset import WatchedNodeSet
+from cluster.objects.accounting import AccountingObject
+from cluster.objects.controller import ControllerObject
+from cluster.objects.nodeset import NodeSetObject
+from cluster.objects.restapi import RestApiObject
+from cluster.rendering.site import configuration_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """What there is to be for an object, as far as that can be said."""
+
+    made: Made
+    keys: tuple[NamedKey, ...] = ()
+    configured: str | None = None
+    """What is wrong with its configuration; "" if nothing is, None if it has none."""
+    digest: str = ""
+    """Of the configuration that it is to have."""
+
+
+class _Data(ObjectStruct, frozen=True):
+    data: dict[str, str] | None = None
+
+
+_data = msgspec.json.Decoder(_Data)
+
+
+class PartGathering:
+    """Reads the caches, and from the API server what none of them has."""
+
+    def __init__(
+        self,
+        kube: KubeClient,
+        parts: Mapping[str, Cache[WatchedPart]],
+        node_sets: Cache[WatchedNodeSet],
+        make: BodyMakers,
+    ) -> None:
+        self._kube = kube
+        self._parts = parts
+        self._bodies = make
+        self._by_name = {
+            kind: cache.index(lambda each: [each.metadata.full_name])
+            for kind, cache in parts.items()
+        }
+        self._sets_in = node_sets.index(lambda each: [each.metadata.namespace])
+
+    async def of(self, part: PartObject) -> Gathered:
+        """Return what there is to be for an object.
+
+        Raises:
+            KubeError: what it names was not read: look again.
+        """
+        match part:
+            case ControllerObject():
+                return await self._of_controller(part)
+            case AccountingObject():
+                return await self._of_accounting(part)
+            case RestApiObject():
+                return await self._of_rest_api(part)
+
+    async def _of_controller(self, part: ControllerObject) -> Gathered:
+        namespace = part.metadata.namespace
+        keys = naming.named(part.spec)
+        wanted = part.spec.accounting_ref
+        accounting = self._one("Accounting", namespace, wanted.name) if wanted else None
+        maps = {name: await self._config_map(namespace, name) for name in _references(part)}
+        in_force = await self._in_force(part)
+        files: ConfigurationSet | Refused
+        if found := (*self._unreadable(namespace), *_different(part, accounting)):
+            files = Refused(found)
+        else:
+            inputs = ConfigurationInputs(
+                controller=part,
+                accounting=accounting if isinstance(accounting, AccountingObject) else None,
+                node_sets=tuple(self._node_sets(part)),
+                config_maps={name: data for name, data in maps.items() if data is not None},
+            )
+            files = deciding.configuration(inputs, in_force)
+        if not isinstance(files, Refused):
+            made = self._bodies.controller(part, files)
+            return Gathered(made=made, keys=keys, configured="", digest=files.digest)
+        if in_force is None:
+            return Gathered(made=(), keys=keys, configured=files.text)
+        kept = ConfigurationSet(files=in_force, made=frozenset(in_force))
+        made = self._bodies.controller(part, kept)
+        return Gathered(made=made, keys=keys, configured=files.text, digest=kept.digest)
+
+    async def _of_accounting(self, part: AccountingObject) -> Gathered:
+        keys = naming.named(part.spec)
+        storage = part.spec.storage_config
+        if part.spec.external or storage is None:
+            return Gathered(made=self._bodies.accounting(part, ""), keys=keys)
+        reference = storage.password_key_ref
+        at = "spec.storageConfig.passwordKeyRef"
+        secret = await self._secret(part.metadata.namespace, reference.name)
+        if secret is None:
+            text = (
+                f"there is no Secret {reference.name}: create it with the password of the database"
+            )
+            return Gathered(made=Refused((Fault(f"{at}.name", text),)))
+        try:
+            password = base64.b64decode(secret[reference.key], validate=True).decode()
+        except KeyError:
+            text = f"Secret {reference.name} has no {reference.key}"
+            return Gathered(made=Refused((Fault(f"{at}.key", text),)))
+        except (binascii.Error, UnicodeDecodeError):
+            text = f"expected text in {reference.key} of Secret {reference.name}"
+            return Gathered(made=Refused((Fault(f"{at}.key", text),)))
+        return Gathered(made=self._bodies.accounting(part, password), keys=keys)
+
+    async def _of_rest_api(self, part: RestApiObject) -> Gathered:
+        """A RestApi has the configuration that is in force, not one that may come."""
+        namespace, name = part.metadata.namespace, part.spec.controller_ref.name
+        controller = self._one("Controller", namespace, name)
+        if not isinstance(controller, ControllerObject):
+            text = f"there is no Controller {name} in this namespace"
+            return Gathered(made=Refused((Fault("spec.controllerRef.name", text),)))
+        in_force = await self._in_force(controller)
+        if in_force is None:
+            text = f"Controller {name} has no configuration yet: see its conditions"
+            return Gathered(made=Refused((Fault("spec.controllerRef.name", text),)))
+        files = ConfigurationSet(files=in_force, made=frozenset(in_force))
+        return Gathered(made=self._bodies.rest_api(part, controller, files))
+
+    # -- what is read -----------------------------------------------------------------------------
+
+    def _one(self, kind: str, namespace: str, name: str) -> PartObject | None:
+        found = self._by_name[kind].get(f"{namespace}/{name}")
+        return found[0].part if found else None
+
+    def _node_sets(self, part: ControllerObject) -> Iterator[NodeSetObject]:
+        for each in self._sets_in.get(part.metadata.namespace):
+            found = each.node_set
+            if found is not None and found.spec.controller_ref.name == part.metadata.name:
+                yield found
+
+    def _unreadable(self, namespace: str) -> Iterator[Fault]:
+        """Find NodeSets whose nodes we would leave out although their jobs may run."""
+        for each in self._sets_in.get(namespace):
+            if each.node_set is None:
+                yield Fault(f"NodeSet {each.metadata.name}", each.fault)
+
+    async def _in_force(self, part: ControllerObject) -> Mapping[str, str] | None:
+        name = configuration_name(part.metadata.name)
+        found = await self._config_map(part.metadata.namespace, name)
+        return found if found is not None and "slurm.conf" in found else None
+
+    async def _config_map(self, namespace: str, name: str) -> Mapping[str, str] | None:
+        return await self._read(namespace, "configmaps", name)
+
+    async def _secret(self, namespace: str, name: str) -> Mapping[str, str] | None:
+        return await self._read(namespace, "secrets", name)
+
+    async def _read(self, namespace: str, plural: str, name: str) -> Mapping[str, str] | None:
+        """Return an object's data; None if there is no such object."""
+        where = paths.collection("v1", plural, namespace)
+        try:
+            answer = await self._kube.request("GET", where + paths.of(name))
+        except errors.NotFound:
+            return None
+        return decode.decoded(_data, f"{plural} {namespace}/{name}", answer).data or {}
+
+
+def _references(part: ControllerObject) -> Iterable[str]:
+    lists = (getattr(part.spec, each) or () for each in REFERENCES)
+    return sorted({each.name for names in lists for each in names})
+
+
+def _different(part: ControllerObject, accounting: PartObject | None) -> Iterator[Fault]:
+    if isinstance(accounting, AccountingObject):
+        yield from naming.different(part.spec, accounting.spec)

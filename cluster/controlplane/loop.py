@@ -1,0 +1,268 @@
+"""The reconcile loop over the control plane's objects: gather, decide, act, tell."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, Final
+
+import structlog
+from structlog.contextvars import bind_contextvars
+
+from bridge.domain import faults
+from bridge.domain.errors import PeerError
+from bridge.domain.faults import Fault, Refused
+from bridge.domain.oddities import Oddities
+from bridge.kube import errors as kube_errors
+from bridge.kube.applying import standing, writes
+from bridge.kube.applying.standing import Standing
+from bridge.kube.cache import Cache
+from bridge.kube.client import KubeClient
+from bridge.leading import worker
+from bridge.leading.worker import Aside
+from bridge.leading.workqueue import WorkQueue
+from bridge.process.clock import Clock
+from bridge.process.metrics import Metrics
+from cluster.controlplane import conditions, part, workload
+from cluster.controlplane.conditions import PartFacts
+from cluster.controlplane.deciding import Bodies, BodyMakers
+from cluster.controlplane.gathering import Gathered, PartGathering
+from cluster.controlplane.part import PartObject, WatchedPart
+from cluster.controlplane.workload import WORKLOADS, WorkloadState
+from cluster.keys import naming, secrets
+from cluster.keys.secrets import RandomBytes
+from cluster.nodesets.nodeset import WatchedNodeSet
+from cluster.objects.accounting import AccountingObject
+from cluster.objects.controller import ControllerObject
+
+_log = structlog.get_logger(__name__)
+
+MANAGER: Final = "slurm-bridge-operator"
+"""Our field manager."""
+TAKE_OVER_ANNOTATION: Final = "slurm-bridge.dev/take-over"
+"""On an object, with the value "true": what another program has made for it becomes ours."""
+_SETTLED: Final = timedelta(seconds=60)
+"""How often what an object names is read again while all is well."""
+_WAITING: Final = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judged:
+    body: Mapping[str, Any]
+    uid: str
+    """Of the object that has its name; "" if there is none."""
+    standing: Standing
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Acted:
+    facts: PartFacts
+    failure: PeerError | None = None
+
+
+class ControlLoop:
+    """Reconciles the control plane's objects during one term of leadership."""
+
+    def __init__(
+        self,
+        *,
+        kube: KubeClient,
+        parts: Mapping[str, Cache[WatchedPart]],
+        node_sets: Cache[WatchedNodeSet],
+        make: BodyMakers,
+        queue: WorkQueue[str],
+        clock: Clock,
+        metrics: Metrics,
+        set_aside: Oddities,
+        random_bytes: RandomBytes,
+    ) -> None:
+        """Prepare the loop.
+
+        Args:
+            kube: the API server.
+            parts: all objects, by kind and uid.
+            node_sets: all of them, by uid.
+            make: makes bodies.
+            queue: of objects' uids.
+            clock: of the process.
+            metrics: counts.
+            set_aside: told of crashes.
+            random_bytes: the source of keys.
+        """
+        self._kube = kube
+        self._parts = parts
+        self._node_sets = node_sets
+        self._gathering = PartGathering(kube, parts, node_sets, make)
+        self._queue = queue
+        self._clock = clock
+        self._metrics = metrics
+        self._set_aside = set_aside
+        self._random_bytes = random_bytes
+
+    async def run(self, stop: asyncio.Event, *, workers: int) -> None:
+        """Reconcile objects until told to stop."""
+        for cache in self._parts.values():
+            cache.subscribe(self._changed)
+        self._node_sets.subscribe(self._changed)
+        await worker.run(
+            self._queue,
+            self.reconcile,
+            name="control plane",
+            count=workers,
+            stop=stop,
+            metrics=self._metrics,
+            aside=Aside(self._set_aside, "workload"),
+        )
+
+    async def reconcile(self, key: str) -> timedelta | None:
+        """Look at one object and do what is needed.
+
+        Return the delay until the next look if no event comes first.
+
+        Raises:
+            PeerError: try again after a back-off.
+        """
+        found = self._found(key)
+        if found is None or found.metadata.deletion_timestamp is not None:
+            return None  # Kubernetes deletes what it owns
+        bind_contextvars(object=f"{found.kind} {found.metadata.full_name}")
+        if found.part is None:
+            await self._tell(found, PartFacts(accepted=found.fault))
+            return None
+        try:
+            acted = await self._see_to(found, found.part)
+            await self._tell(found, acted.facts)
+        except kube_errors.NotFound:
+            _log.debug("part.gone_already")
+            return None
+        if acted.failure is not None:
+            raise acted.failure
+        workloads = acted.facts.workloads
+        is_settled = workloads is not None and all(each.is_ready for each in workloads)
+        return _SETTLED if is_settled and not acted.facts.accepted else _WAITING
+
+    async def _see_to(self, found: WatchedPart, of: PartObject) -> _Acted:
+        gathered = await self._gathering.of(of)
+        facts = PartFacts(configured=gathered.configured, digest=gathered.digest)
+        if isinstance(gathered.made, Refused):
+            return _Acted(replace(facts, accepted=gathered.made.text))
+        judged = [await self._judge(found, body) for body in gathered.made]
+        if foreign := [each.reason for each in judged if each.standing is Standing.NOT_OURS]:
+            hint = f"annotate the {found.kind} with {TAKE_OVER_ANNOTATION}=true to take over what nobody else controls"
+            text = faults.shortened("; ".join((*foreign, hint)))
+            return _Acted(replace(facts, accepted=text, accepted_reason="NotOurs"))
+        if gathered.configured and not judged:
+            return _Acted(facts)
+        if wrong := await self._ensure_keys(found, gathered, judged):
+            facts = replace(facts, accepted=Refused(wrong).text)
+            return _Acted(replace(facts, workloads=await self._workloads(gathered.made)))
+        failure = await self._apply(judged)
+        failures = () if failure is None or failure.transient else (str(failure),)
+        workloads = await self._workloads(gathered.made)
+        return _Acted(replace(facts, failures=failures, workloads=workloads), failure)
+
+    async def _judge(self, found: WatchedPart, body: Mapping[str, Any]) -> _Judged:
+        there = await writes.find(self._kube, body)
+        verdict = standing.judge(
+            there,
+            body,
+            owner_uid=found.metadata.uid,
+            manager=MANAGER,
+            takes_over=found.metadata.annotations.get(TAKE_OVER_ANNOTATION) == "true",
+        )
+        return _Judged(
+            body=body,
+            uid=there.uid if there is not None else "",
+            standing=verdict.standing,
+            reason=verdict.reason,
+        )
+
+    async def _ensure_keys(
+        self, found: WatchedPart, gathered: Gathered, judged: Sequence[_Judged]
+    ) -> tuple[Fault, ...]:
+        """Make the keys that are missing, unless daemons may have them."""
+        has_run = any(
+            each.body["kind"] in WORKLOADS and each.standing is not Standing.ABSENT
+            for each in judged
+        )
+        names = {each.secret for each in gathered.keys}
+        return await secrets.ensure(
+            self._kube,
+            found.metadata.namespace,
+            gathered.keys,
+            has_run=has_run or self._are_used(found, names),
+            random_bytes=self._random_bytes,
+        )
+
+    def _are_used(self, found: WatchedPart, names: AbstractSet[str]) -> bool:
+        """Check whether another object's daemons may have one of these keys."""
+        return any(
+            each.metadata.uid != found.metadata.uid
+            and each.metadata.namespace == found.metadata.namespace
+            and isinstance(each.part, ControllerObject | AccountingObject)
+            and any(key.secret in names for key in naming.named(each.part.spec))
+            and any(c.type == "Accepted" and c.status == "True" for c in each.conditions)
+            for cache in self._parts.values()
+            for each in cache.values()
+        )
+
+    async def _apply(self, judged: Sequence[_Judged]) -> PeerError | None:
+        """Apply what is not in force, in order; return what failed first."""
+        for each in judged:
+            if each.standing is Standing.IN_FORCE:
+                continue
+            metadata = each.body["metadata"]
+            what = f"{each.body['kind']} {metadata['namespace']}/{metadata['name']}"
+            if each.standing is Standing.LEAVING:
+                return kube_errors.Conflict("PATCH", writes.path(each.body), message=each.reason)
+            try:
+                await writes.apply(self._kube, each.body, manager=MANAGER, uid=each.uid)
+            except PeerError as error:
+                return error
+            _log.info("part.applied", applied=what, reason=each.reason)
+        return None
+
+    async def _workloads(self, bodies: Bodies) -> tuple[WorkloadState, ...]:
+        found = [
+            await workload.read(self._kube, each) for each in bodies if each["kind"] in WORKLOADS
+        ]
+        return tuple(each for each in found if each is not None)
+
+    async def _tell(self, found: WatchedPart, facts: PartFacts) -> None:
+        after = conditions.told(
+            found.conditions,
+            facts,
+            generation=found.metadata.generation,
+            now=self._clock.now(),
+        )
+        if after == found.conditions:
+            return
+        written = await part.write_conditions(self._kube, found, after)
+        self._parts[found.kind].observe(written, base=found.metadata.resource_version)
+
+    # -- events -----------------------------------------------------------------------------------
+
+    def _found(self, key: str) -> WatchedPart | None:
+        return next(
+            (found for cache in self._parts.values() if (found := cache.get(key)) is not None), None
+        )
+
+    def _changed(
+        self, old: WatchedPart | WatchedNodeSet | None, new: WatchedPart | WatchedNodeSet | None
+    ) -> None:
+        """Look at all objects of a namespace in which one has changed: they depend on each other."""
+        if old is not None and new is not None and _asked(old) == _asked(new):
+            return
+        namespaces = {each.metadata.namespace for each in (old, new) if each is not None}
+        for cache in self._parts.values():
+            for each in cache.values():
+                if each.metadata.namespace in namespaces:
+                    self._queue.add(each.metadata.uid)
+
+
+def _asked(found: WatchedPart | WatchedNodeSet) -> tuple[object, ...]:
+    """Return what changes when somebody wants something else; not what we say."""
+    meta = found.metadata
+    return meta.uid, meta.generation, meta.annotations, meta.deletion_timestamp

@@ -1,0 +1,148 @@
+"""How the pods of a StatefulSet or Deployment stand, and what they wait for, in words."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from bridge.crd.fields import ObjectStruct
+from bridge.crd.metadata import ObjectMetadata
+from bridge.domain import faults
+from bridge.kube import decode, errors, paths
+from bridge.kube.applying import writes
+from bridge.kube.client import KubeClient
+
+WORKLOADS: Final = frozenset({"StatefulSet", "Deployment"})
+_MOST_PODS: Final = 20
+_MOST_SAID: Final = 3
+_LONGEST_SAID: Final = 300
+_EXPECTED: Final = frozenset({"ContainerCreating", "PodInitializing"})
+
+
+class _Spec(ObjectStruct, frozen=True):
+    replicas: int = 1
+
+
+class _Status(ObjectStruct, frozen=True):
+    ready_replicas: int = 0
+    updated_replicas: int = 0
+    observed_generation: int = 0
+
+
+class _Workload(ObjectStruct, frozen=True):
+    metadata: ObjectMetadata
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+
+class _Reason(ObjectStruct, frozen=True):
+    reason: str = ""
+    message: str = ""
+
+
+class _State(ObjectStruct, frozen=True):
+    waiting: _Reason | None = None
+    terminated: _Reason | None = None
+
+
+class _Container(ObjectStruct, frozen=True):
+    name: str
+    state: _State = _State()
+    last_state: _State = _State()
+
+
+class _Condition(ObjectStruct, frozen=True):
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+
+
+class _PodStatus(ObjectStruct, frozen=True):
+    conditions: tuple[_Condition, ...] | None = None
+    init_container_statuses: tuple[_Container, ...] | None = None
+    container_statuses: tuple[_Container, ...] | None = None
+
+
+class _Pod(ObjectStruct, frozen=True):
+    metadata: ObjectMetadata
+    status: _PodStatus = _PodStatus()
+
+
+class _Pods(ObjectStruct, frozen=True):
+    items: tuple[_Pod, ...] = ()
+
+
+class WorkloadState(msgspec.Struct, frozen=True):
+    """How many of its pods are ready, and what the others wait for."""
+
+    name: str
+    wanted: int
+    ready: int
+    is_updated: bool
+    """Whether all are as they are wanted now."""
+    waits: tuple[str, ...] = ()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is nothing to wait for."""
+        return self.is_updated and self.ready == self.wanted
+
+
+_workload = msgspec.json.Decoder(_Workload)
+_pods = msgspec.json.Decoder(_Pods)
+
+
+async def read(kube: KubeClient, body: Mapping[str, Any]) -> WorkloadState | None:
+    """Return how a workload stands now; None if there is none.
+
+    Args:
+        kube: the API server.
+        body: what we want of it.
+    """
+    where = writes.path(body)
+    try:
+        found = decode.decoded(_workload, str(body["kind"]), await kube.request("GET", where))
+    except errors.NotFound:
+        return None
+    status = found.status
+    state = WorkloadState(
+        name=f"{body['kind']} {found.metadata.name}",
+        wanted=found.spec.replicas,
+        ready=status.ready_replicas,
+        is_updated=status.observed_generation >= found.metadata.generation
+        and status.updated_replicas >= found.spec.replicas,
+    )
+    if state.is_ready:
+        return state
+    labels = body["spec"]["selector"]["matchLabels"]
+    waits = await _waits(kube, found.metadata.namespace, labels)
+    return msgspec.structs.replace(state, waits=waits)
+
+
+async def _waits(kube: KubeClient, namespace: str, labels: Mapping[str, str]) -> tuple[str, ...]:
+    selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+    params = {"labelSelector": selector, "limit": str(_MOST_PODS)}
+    answer = await kube.request("GET", paths.collection("v1", "pods", namespace), params=params)
+    found = decode.decoded(_pods, "pods", answer).items
+    said = [f"pod {pod.metadata.name}: {why}" for pod in found for why in why_not_ready(pod)]
+    return tuple(faults.shortened(each, _LONGEST_SAID) for each in said[:_MOST_SAID])
+
+
+def why_not_ready(pod: _Pod) -> Iterator[str]:
+    """Yield what a pod waits for: a node, a volume, an image, or a daemon that ends."""
+    conditions = {each.type: each for each in pod.status.conditions or ()}
+    scheduled = conditions.get("PodScheduled")
+    if scheduled is not None and scheduled.status == "False":
+        yield f"{scheduled.reason}: {scheduled.message}"
+        return
+    for each in (
+        *(pod.status.init_container_statuses or ()),
+        *(pod.status.container_statuses or ()),
+    ):
+        waiting = each.state.waiting
+        if waiting is None or not waiting.reason or waiting.reason in _EXPECTED:
+            continue
+        ended = each.last_state.terminated
+        more = f", it ended with {ended.reason} {ended.message}".rstrip() if ended else ""
+        yield f"container {each.name}: {waiting.reason}: {waiting.message or 'no details'}{more}"

@@ -1,0 +1,335 @@
+"""A Controller and an Accounting on a real API server: what is made of them, what is told, and what is left alone."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from bridge.kube.cache import Cache
+from bridge.kube.client import KubeClient
+from bridge.kube.wire import rfc3339
+from bridge.leading.workqueue import WorkQueue
+from bridge.process.clock import SystemClock
+from bridge.process.metrics import Metrics
+from bridge.reconcile.set_aside import SetAside
+from cluster.controlplane.deciding import BodyMakers
+from cluster.controlplane.loop import TAKE_OVER_ANNOTATION, ControlLoop
+from cluster.controlplane.part import PARTS, WatchedPart
+from cluster.controlplane.rivals import LEASE, Rivals
+from cluster.nodesets.nodeset import NODE_SETS, WatchedNodeSet
+from cluster.objects.definitions import definitions
+from cluster.rendering.site import ControlSite, SlurmImages
+from sandbox.api import Api, ApiError
+from sandbox.client import Sandbox
+from tests.cluster.examples import BY_NAME, manifest, path
+from tests.servers import wait_until
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+KINDS = ("Controller", "Accounting", "RestApi")
+DEADLINE_S = 90.0
+NO_IMAGES = SlurmImages(slurmctld="", slurmd="", slurmdbd="", slurmrestd="", login="")
+WRITES = ("POST", "PATCH", "PUT", "DELETE")
+
+
+@pytest.fixture(scope="module")
+def served(control_plane: Sandbox) -> Iterator[Sandbox]:
+    """The API server with three kinds; another file may have had them."""
+    admin = control_plane.admin
+    ours = [each for each in definitions() if each["spec"]["names"]["kind"] in KINDS]
+    names = [each["metadata"]["name"] for each in ours]
+
+    def are_gone() -> bool:
+        return not any(answers(admin, f"{DEFINITIONS}/{name}") for name in names)
+
+    wait_until(are_gone, DEADLINE_S, sandbox=control_plane)
+    for each in ours:
+        admin.create(DEFINITIONS, each)
+    paths = [path(BY_NAME[kind], "default") for kind in KINDS]
+    wait_until(lambda: all(answers(admin, p) for p in paths), DEADLINE_S, sandbox=control_plane)
+    yield control_plane
+    for name in names:
+        admin.delete(f"{DEFINITIONS}/{name}")
+    wait_until(are_gone, DEADLINE_S, sandbox=control_plane)
+
+
+def answers(admin: Api, where: str) -> bool:
+    try:
+        return bool(admin.get(where))
+    except ApiError:
+        return False
+
+
+class World:
+    """The loop, and caches that are as new as its next look."""
+
+    def __init__(self, client: KubeClient, admin: Api, namespace: str, calls: list[str]) -> None:
+        self._client = client
+        self.admin = admin
+        self.namespace = namespace
+        self.calls = calls
+        clock, metrics = SystemClock(), Metrics("test")
+        set_aside = SetAside(metrics, clock)
+        self._parts: dict[str, Cache[WatchedPart]] = {
+            kind: Cache(watched, set_aside) for kind, watched in PARTS.items()
+        }
+        self._loop = ControlLoop(
+            kube=client,
+            parts=self._parts,
+            node_sets=Cache[WatchedNodeSet](NODE_SETS, set_aside),
+            make=BodyMakers(ControlSite(images=NO_IMAGES)),
+            queue=WorkQueue(rng=random.Random(0)),  # noqa: S311  # nothing secret
+            clock=clock,
+            metrics=metrics,
+            set_aside=set_aside,
+            random_bytes=bytes,
+        )
+
+    def create(self, kind: str, **spec: Any) -> None:
+        made = manifest(kind, **spec)
+        made["metadata"]["namespace"] = self.namespace
+        self.admin.create(path(BY_NAME[kind], self.namespace), made)
+
+    def change(self, kind: str, body: Mapping[str, Any]) -> None:
+        self.admin.patch(path(BY_NAME[kind], self.namespace, "site"), body)
+
+    async def look(self, kind: str) -> list[str]:
+        """Look at the object, and return the writes that this took."""
+        for each, cache in self._parts.items():
+            for item in self.admin.get(path(BY_NAME[each], self.namespace))["items"]:
+                cache.put_listed(PARTS[each].read(msgspec.json.encode(item)))
+        uid = self.admin.get(path(BY_NAME[kind], self.namespace, "site"))["metadata"]["uid"]
+        self.calls.clear()
+        await self._loop.reconcile(uid)
+        return [call for call in self.calls if call.startswith(WRITES)]
+
+    def told(self, kind: str, condition: str) -> tuple[str, str, str]:
+        status = self.admin.get(path(BY_NAME[kind], self.namespace, "site"))["status"]
+        found = next(each for each in status["conditions"] if each["type"] == condition)
+        return found["status"], found["reason"], found.get("message", "")
+
+    def get(self, where: str, api: str = "/api/v1") -> Any:
+        return self.admin.get(f"{api}/namespaces/{self.namespace}/{where}")
+
+
+@asynccontextmanager
+async def world(served: Sandbox, namespace: str) -> AsyncIterator[World]:
+    calls: list[str] = []
+    async with KubeClient.open(
+        str(served.kubeconfig),
+        request_timeout_s=10,
+        user_agent="slurm-bridge-operator/1",
+        on_call=lambda operation, *_: calls.append(operation),
+    ) as client:
+        yield World(client, served.admin, namespace, calls)
+
+
+PLAIN: dict[str, Any] = {"accountingRef": ..., "prologScriptRefs": ...}
+APPS = "/apis/apps/v1"
+
+
+async def test_a_controller_is_made_told_and_changed_and_its_state_and_keys_outlive_it(
+    served: Sandbox, namespace: str
+) -> None:
+    async with world(served, namespace) as cluster:
+        cluster.create("Controller", **PLAIN)
+
+        first = await cluster.look("Controller")
+
+        assert [each for each in first if "status" not in each] == [
+            "POST secrets",
+            "POST secrets",
+            "PATCH configmaps",
+            "PATCH services",
+            "PATCH services",
+            "PATCH services",
+            "PATCH statefulsets",
+        ]
+        assert cluster.told("Controller", "Accepted")[:2] == ("True", "Accepted")
+        assert cluster.told("Controller", "Configured")[:2] == ("True", "InForce")
+        async with asyncio.timeout(DEADLINE_S):
+            while (
+                "pod site-controller-0: Unschedulable" not in cluster.told("Controller", "Ready")[2]
+            ):
+                await cluster.look("Controller")
+            while await cluster.look("Controller"):
+                pass
+        status, reason, message = cluster.told("Controller", "Ready")
+        assert (status, reason) == ("False", "NotReady")
+        assert "StatefulSet site-controller: 0 of 1 pods are ready" in message
+
+        note = {"kubectl.kubernetes.io/restartedAt": "2026-01-01T00:00:00Z"}
+        where = f"{APPS}/namespaces/{namespace}/statefulsets/site-controller"
+        served.admin.patch(where, {"spec": {"template": {"metadata": {"annotations": note}}}})
+        in_force = cluster.get("configmaps/site-config")["data"]
+        cluster.change("Controller", {"spec": {"extraConf": "SchedulerTpye=sched/backfill"}})
+        wrong = await cluster.look("Controller")
+        assert [each for each in wrong if "status" not in each] == []
+        status, _, message = cluster.told("Controller", "Configured")
+        assert status == "False"
+        assert "did you mean SchedulerType?" in message
+        assert cluster.get("configmaps/site-config")["data"] == in_force
+
+        cluster.change("Controller", {"spec": {"extraConf": "SchedulerType=sched/backfill"}})
+        right = await cluster.look("Controller")
+        assert [each for each in right if "status" not in each] == ["PATCH configmaps"]
+        assert (
+            "SchedulerType=sched/backfill"
+            in cluster.get("configmaps/site-config")["data"]["slurm.conf"]
+        )
+        after = served.admin.get(where)["spec"]["template"]["metadata"]["annotations"]
+        assert note.items() <= after.items()
+
+        claim = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/statesave-site-controller-0"
+        wait_until(lambda: answers(served.admin, claim), DEADLINE_S, sandbox=served)
+        for kept in (claim, f"/api/v1/namespaces/{namespace}/secrets/site-auth-slurm"):
+            assert "ownerReferences" not in served.admin.get(kept)["metadata"]
+
+
+async def test_an_accounting_waits_for_its_password_and_a_lost_key_is_not_replaced(
+    served: Sandbox, namespace: str
+) -> None:
+    async with world(served, namespace) as cluster:
+        cluster.create("Accounting")
+        await cluster.look("Accounting")
+        status, reason, message = cluster.told("Accounting", "Accepted")
+        assert (status, reason) == ("False", "BadInput")
+        assert "there is no Secret mariadb-password" in message
+
+        served.admin.create(
+            f"/api/v1/namespaces/{namespace}/secrets",
+            {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": {"name": "mariadb-password"},
+                "stringData": {"password": "hunter2"},
+            },
+        )
+        await cluster.look("Accounting")
+        assert cluster.told("Accounting", "Accepted")[0] == "True"
+        assert cluster.get("statefulsets/site-accounting", APPS)["spec"]["replicas"] == 1
+
+        served.admin.delete(f"/api/v1/namespaces/{namespace}/secrets/site-auth-slurm")
+        writes = await cluster.look("Accounting")
+        assert not any("secrets" in each for each in writes)
+        assert "daemons run with its key: restore it" in cluster.told("Accounting", "Accepted")[2]
+
+
+async def test_what_somebody_else_has_made_is_left_alone_until_it_is_handed_over(
+    served: Sandbox, namespace: str
+) -> None:
+    async with world(served, namespace) as cluster:
+        where = f"/api/v1/namespaces/{namespace}/configmaps"
+        foreign = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "site-config", "namespace": namespace},
+        }
+        served.admin.create(where, {**foreign, "data": {"note": "mine"}})
+        before = cluster.get("configmaps/site-config")
+        cluster.create("Controller", **PLAIN)
+
+        writes = await cluster.look("Controller")
+
+        assert [each for each in writes if "status" not in each] == []
+        status, reason, message = cluster.told("Controller", "Accepted")
+        assert (status, reason) == ("False", "NotOurs")
+        assert "we did not make it" in message
+        assert cluster.get("configmaps/site-config") == before
+
+        cluster.change("Controller", {"metadata": {"annotations": {TAKE_OVER_ANNOTATION: "true"}}})
+        await cluster.look("Controller")
+        assert cluster.told("Controller", "Accepted") == ("True", "Accepted", "")
+        assert "SlurmctldHost" in cluster.get("configmaps/site-config")["data"]["slurm.conf"]
+
+
+class Rival:
+    """SchedMD's operator, as the cluster sees it."""
+
+    def __init__(self, admin: Api, namespace: str) -> None:
+        self._admin = admin
+        self._lease = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+        self._webhooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+        self._name = f"rival-{namespace}"
+
+    def register(self) -> None:
+        """Register a webhook that is asked about nothing in this API server."""
+        rule = {
+            "apiGroups": ["slinky.slurm.net"],
+            "apiVersions": ["v1"],
+            "operations": ["CREATE"],
+            "resources": ["nothing"],
+        }
+        webhook = {
+            "name": "rival.example.org",
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+            "failurePolicy": "Ignore",
+            "clientConfig": {"url": "https://127.0.0.1:1/"},
+            "rules": [rule],
+        }
+        self._admin.create(
+            self._webhooks,
+            {
+                "apiVersion": "admissionregistration.k8s.io/v1",
+                "kind": "ValidatingWebhookConfiguration",
+                "metadata": {"name": self._name},
+                "webhooks": [webhook],
+            },
+        )
+
+    def leave(self) -> None:
+        with contextlib.suppress(ApiError):
+            self._admin.delete(f"{self._webhooks}/{self._name}")
+
+    def hold(self, until: datetime) -> None:
+        renewed = until - timedelta(seconds=15)
+        self._admin.create(
+            self._lease,
+            {
+                "apiVersion": "coordination.k8s.io/v1",
+                "kind": "Lease",
+                "metadata": {"name": LEASE},
+                "spec": {
+                    "holderIdentity": "theirs",
+                    "leaseDurationSeconds": 15,
+                    "renewTime": rfc3339(renewed),
+                },
+            },
+        )
+
+
+@pytest.fixture
+def rival(served: Sandbox, namespace: str) -> Iterator[Rival]:
+    found = Rival(served.admin, namespace)
+    yield found
+    found.leave()
+
+
+async def test_another_operator_is_known_by_its_webhook_and_by_a_lease_that_it_renews(
+    served: Sandbox, namespace: str, rival: Rival
+) -> None:
+    now = SystemClock().now()
+    async with KubeClient.open(
+        str(served.kubeconfig), request_timeout_s=10, user_agent="slurm-bridge-operator/1"
+    ) as client:
+        rivals = Rivals(client, SystemClock())
+        assert await rivals.look(now) is None
+
+        rival.register()
+        assert f"rival-{namespace} is registered for slinky.slurm.net" in (
+            await rivals.look(now) or ""
+        )
+        rival.leave()
+        assert await rivals.look(now) is None
+
+        rival.hold(until=now + timedelta(hours=1))
+        assert f"theirs holds the lease {namespace}/slurm-operator" in (
+            await rivals.look(now) or ""
+        )
+        assert await rivals.look(now + timedelta(hours=2)) is None
