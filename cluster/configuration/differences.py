@@ -12,6 +12,7 @@ class Difference:
     """One of them."""
 
     file: str
+    """Or whose part it is."""
     where: str
     """The parameter, or the kind of line."""
     theirs: str

@@ -1,9 +1,11 @@
 """Write the generated part of `docs/operator.md`, read from standard input: `python -m docs.generate.operator`."""
 
 import sys
+from collections.abc import Iterable
 
-from cluster.configuration.differences import DIFFERENCES
+from cluster.configuration.differences import DIFFERENCES, Difference
 from cluster.configuration.parameters import REFUSED_LIVE, SLURM_CONF, ChangeTakes
+from cluster.rendering.differences import BODY_DIFFERENCES
 from docs.generate import markdown
 
 BEGIN = "<!-- begin generated: python -m docs.generate.operator -->\n"
@@ -35,14 +37,18 @@ def _generated() -> str:
         if each.takes in _TAKES
     ]
     takes += [[f"`{name}`", f"refused: {why}"] for name, why in sorted(REFUSED_LIVE.items())]
-    differences = (
-        [f"`{each.file}`", each.where, each.theirs, each.ours, each.reason] for each in DIFFERENCES
-    )
     return (
         markdown.table(["parameter of slurm.conf", "a change takes"], takes)
         + "\nThe files differ from those of SchedMD's operator only here:\n\n"
-        + markdown.table(["file", "where", "theirs", "ours", "because"], differences)
+        + _differences("file", DIFFERENCES)
+        + "\nWhat is made of the objects differs only here:\n\n"
+        + _differences("of", BODY_DIFFERENCES)
     )
+
+
+def _differences(head: str, found: Iterable[Difference]) -> str:
+    rows = ([f"`{each.file}`", each.where, each.theirs, each.ours, each.reason] for each in found)
+    return markdown.table([head, "where", "theirs", "ours", "because"], rows)
 
 
 if __name__ == "__main__":

@@ -7,11 +7,16 @@ from typing import Any
 import msgspec
 import pytest
 
+from bridge.domain.faults import Refused
+from cluster.nodesets import planning
 from cluster.objects.definitions import definitions
 from cluster.objects.kinds import KINDS
+from cluster.objects.names import LONGEST
+from cluster.rendering.worker import worker_pod
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from tests.cluster.examples import BY_NAME, SPECS, Manifest, manifest, path
+from tests.cluster.rendering.given import MADE_FOR, SITE, given, rendered
 from tests.servers import wait_until
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -207,6 +212,68 @@ def test_what_a_running_cluster_stands_on_does_not_change(
         served.admin.patch(path(BY_NAME[kind], namespace, "site"), {"spec": change})
 
     assert said in refused.value.message
+
+
+@pytest.mark.parametrize(("kind", "longest"), LONGEST.items())
+def test_a_name_that_nothing_can_be_called_after_is_refused(
+    served: Sandbox, namespace: str, kind: str, longest: int
+) -> None:
+    where = path(BY_NAME[kind], namespace)
+    for name in ("a" * (longest + 1), "a.b", "1a"):
+        body = manifest(kind, name)
+        body["metadata"]["namespace"] = namespace
+        with pytest.raises(ApiError, match=f"expected a name of at most {longest}"):
+            served.admin.request("POST", where, body, params=STRICT)
+    body = manifest(kind, "a" * longest)
+    body["metadata"]["namespace"] = namespace
+    served.admin.request("POST", where, body, params=STRICT)
+
+
+@pytest.mark.parametrize("kind", MADE_FOR)
+@pytest.mark.parametrize("longest", [False, True], ids=["site", "longest"])
+def test_an_api_server_accepts_all_that_is_made_for_an_object(
+    control_plane: Sandbox, namespace: str, kind: str, longest: bool
+) -> None:
+    name = "a" * LONGEST.get(kind, 58) if longest else "site"
+    for each in rendered(given(kind, name, namespace=namespace)):
+        accepted(control_plane, each.body)
+
+
+def test_an_api_server_accepts_the_pod_of_a_worker(control_plane: Sandbox, namespace: str) -> None:
+    node_set, controller = (given(kind, namespace=namespace) for kind in ("NodeSet", "Controller"))
+    pod = worker_pod(node_set, 7, controller, SITE)
+    assert not isinstance(pod, Refused)
+    accepted(control_plane, planning.stamped(node_set, 7, pod, digest="1"))
+
+
+def accepted(sandbox: Sandbox, body: Mapping[str, Any]) -> None:
+    """Apply it as a server-side dry run; nothing may be lost on the way."""
+    group = "api" if "/" not in body["apiVersion"] else "apis"
+    meta = body["metadata"]
+    plural = f"{body['kind'].lower()}s"
+    where = f"/{group}/{body['apiVersion']}/namespaces/{meta['namespace']}/{plural}/{meta['name']}"
+    answer = sandbox.admin.request(
+        "PATCH",
+        where,
+        body,
+        content_type="application/apply-patch+yaml",
+        params={**STRICT, "fieldManager": "slurm-operator", "force": "true"},
+    )
+
+    assert [] == list(forgotten(dict(body), answer, body["kind"]))
+
+
+def forgotten(sent: Any, answered: Any, at: str) -> Iterator[str]:
+    """Like `lost`, but the API server may add defaults to what is in lists, and leave out what is empty."""
+    if isinstance(sent, list) and isinstance(answered, list) and len(sent) <= len(answered):
+        for index, (one, other) in enumerate(zip(sent, answered, strict=False)):
+            yield from forgotten(one, other, f"{at}[{index}]")
+    elif isinstance(sent, dict) and isinstance(answered, dict):
+        for key, value in sent.items():
+            if value not in ("", [], {}):
+                yield from forgotten(value, answered.get(key), f"{at}.{key}")
+    elif sent != answered:
+        yield f"{at}: {sent!r} became {answered!r}"
 
 
 def test_a_key_keeps_its_identity_under_its_newer_name(served: Sandbox, namespace: str) -> None:

@@ -63,6 +63,24 @@ _BY_NAME = {"containers", "env", "volumes"}
 _ADDED = {"args", "tolerations", "searches"}
 
 
+def turned(value: Any) -> Any:
+    """The same with the keys of each object in the other order."""
+    if isinstance(value, dict):
+        return {key: turned(each) for key, each in reversed(value.items())}
+    return [turned(each) for each in value] if isinstance(value, list) else value
+
+
+@settings(max_examples=30, deadline=None)
+@for_all(kind=st.sampled_from(MADE_FOR), patch=PATCHES)
+def test_the_order_of_keys_makes_no_difference(kind: str, patch: dict[str, Any]) -> None:
+    one, other = (
+        [each.digest for each in rendered(given(kind, template={"spec": spec}))]
+        for spec in (patch, turned(patch))
+    )
+
+    assert one == other
+
+
 def missing(asked: Any, found: Any, at: str = "spec") -> Iterator[str]:
     """What was asked for and is not there."""
     if isinstance(asked, Mapping) and isinstance(found, Mapping):

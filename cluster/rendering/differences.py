@@ -1,0 +1,130 @@
+"""Where what we make differs from what SchedMD's slurm-operator 1.3.0-rc1 makes for the same objects, and why.
+
+A test compares names, labels, ports and mounts: what only one of them has must stand here.
+"""
+
+from typing import Final
+
+from cluster.configuration.differences import Difference
+
+BODY_DIFFERENCES: Final = (
+    Difference(
+        file="all kinds",
+        where="a user's false, 0 and empty texts",
+        theirs="dropped",
+        ours="laid over ours",
+        reason="a container could not be unprivileged, nor run as root",
+    ),
+    Difference(
+        file="all kinds",
+        where="a user's `tolerations`, `dnsConfig.searches`",
+        theirs="instead of theirs",
+        ours="besides ours",
+        reason="daemons would not find each other",
+    ),
+    Difference(
+        file="all kinds",
+        where="labels and annotations of the object itself",
+        theirs="copied to all that is made for it",
+        ours="left where they are; those of `template` and `service` are taken",
+        reason="`kubectl apply` of any field would restart daemons",
+    ),
+    Difference(
+        file="all kinds",
+        where="labels `part-of` and `managed-by`",
+        theirs="absent",
+        ours="`slurm` and `slurm-bridge`",
+        reason="they say who made an object",
+    ),
+    Difference(
+        file="slurmctld",
+        where="the Service for clients",
+        theirs="selects the label `controller.slinky.slurm.net/active`",
+        ours="selects all slurmctld pods; readiness tells which answers",
+        reason="after a restart without the operator no pod would have the label",
+    ),
+    Difference(
+        file="slurmctld",
+        where="`service.port`",
+        theirs="the only port",
+        ours="besides 6817",
+        reason="slurm.conf names 6817",
+    ),
+    Difference(
+        file="slurmctld",
+        where="ConfigMaps that the Controller names",
+        theirs="mounted",
+        ours="their files are in `NAME-config`, checked",
+        reason="a typing error in one of them must not reach slurmctld",
+    ),
+    Difference(
+        file="slurmctld",
+        where="a change of slurm.conf",
+        theirs="restarts slurmctld, unless `inplaceReconfigure` is true",
+        ours="the container `reconfigure` is always there; only what no reconfigure can change restarts slurmctld",
+        reason="clients need not wait for a restart",
+    ),
+    Difference(
+        file="slurmctld",
+        where="`podManagementPolicy`",
+        theirs="`OrderedReady`",
+        ours="`Parallel`",
+        reason="a standby must not wait for the first one",
+    ),
+    Difference(
+        file="slurmctld",
+        where="a ServiceMonitor",
+        theirs="made on request",
+        ours="not yet",
+        reason="the object is served without it",
+    ),
+    Difference(
+        file="slurmrestd",
+        where="a change that all daemons must be restarted for",
+        theirs="never reaches it",
+        ours="restarts it",
+        reason="slurmrestd reads slurm.conf only at its start",
+    ),
+    Difference(
+        file="slurmd",
+        where="preStop",
+        theirs="sets the node DOWN",
+        ours="drains it and waits for its jobs, within `terminationGracePeriodSeconds`: a day, unless the template says otherwise",
+        reason="DOWN ends all jobs of the node at once",
+    ),
+    Difference(
+        file="slurmd",
+        where="the PodDisruptionBudget",
+        theirs="`slurm-workers-pdb-CONTROLLER` with `maxUnavailable: 0`",
+        ours="`NODESET-workers` for each NodeSet, with a `minAvailable` above all numbers",
+        reason="while a NodeSet is scaled in, theirs lets busy workers be evicted",
+    ),
+    Difference(
+        file="slurmd",
+        where="the ConfigMap with sshd_config",
+        theirs="`NAME-ssh-config`",
+        ours="`NAME-workers-ssh-config`",
+        reason="a LoginSet of the same name has that one",
+    ),
+    Difference(
+        file="slurmd",
+        where="`--conf`",
+        theirs="with `Topology` from an annotation of the pod",
+        ours="without",
+        reason="an empty `Topology=` makes the node invalid; topology is not served yet",
+    ),
+    Difference(
+        file="slurmd",
+        where="`POD_CPUS`, `POD_MEMORY`",
+        theirs="numbers; 0 without limits",
+        ours="the container's limits; without limits what its Kubernetes node has",
+        reason="0 CPUs are not what it has",
+    ),
+    Difference(
+        file="login",
+        where="`sshd_config` and `extraSshdConfig`",
+        theirs="one after the other",
+        ours="ours without what the user says, then the user's",
+        reason="sshd takes the first of two values",
+    ),
+)
