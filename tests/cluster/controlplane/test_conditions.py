@@ -1,0 +1,116 @@
+"""What objects of the control plane are told, and which configuration may come into force."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from bridge.crd.conditions import ObjectCondition
+from bridge.domain.faults import Refused
+from cluster.configuration.rendering import ConfigurationSet, render
+from cluster.controlplane import conditions, deciding
+from cluster.controlplane.conditions import PartFacts
+from cluster.controlplane.workload import WorkloadState
+from tests.cluster.configuration.given import inputs
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+READY = WorkloadState(name="StatefulSet a", wanted=1, ready=1, is_updated=True)
+LATE = WorkloadState(
+    name="StatefulSet a", wanted=1, ready=0, is_updated=True, waits=("pod a-0: no image",)
+)
+
+
+def told(
+    facts: PartFacts, before: tuple[ObjectCondition, ...] = (), now: datetime = NOW
+) -> dict[str, ObjectCondition]:
+    found = conditions.told(before, facts, generation=3, now=now)
+    return {each.type: each for each in found}
+
+
+@pytest.mark.parametrize(
+    ("facts", "type_", "expected"),
+    [
+        (PartFacts(), "Accepted", ("True", "Accepted", "")),
+        (PartFacts(accepted="bad"), "Accepted", ("False", "BadInput", "bad")),
+        (
+            PartFacts(accepted="x", accepted_reason="NotOurs"),
+            "Accepted",
+            ("False", "NotOurs", "x"),
+        ),
+        (
+            PartFacts(configured="", digest="abcdef0123456789"),
+            "Configured",
+            ("True", "InForce", "digest abcdef012345"),
+        ),
+        (PartFacts(configured="line 3"), "Configured", ("False", "Refused", "line 3")),
+        (
+            PartFacts(configured="line 3", digest="abcdef0123456789"),
+            "Configured",
+            ("False", "Refused", "line 3; what is in force stays (digest abcdef012345)"),
+        ),
+        (PartFacts(), "Ready", ("Unknown", "NotRead", "it is not known how its pods stand")),
+        (PartFacts(workloads=()), "Ready", ("True", "AllReady", "")),
+        (PartFacts(workloads=(READY,)), "Ready", ("True", "AllReady", "")),
+        (
+            PartFacts(workloads=(READY, LATE)),
+            "Ready",
+            ("False", "NotReady", "StatefulSet a: 0 of 1 pods are ready; pod a-0: no image"),
+        ),
+        (
+            PartFacts(workloads=(READY,), failures=("422",)),
+            "Ready",
+            ("False", "Failing", "422"),
+        ),
+    ],
+)
+def test_each_condition_says_what_is_wrong(
+    facts: PartFacts, type_: str, expected: tuple[str, str, str]
+) -> None:
+    found = told(facts)[type_]
+
+    assert (found.status, found.reason, found.message) == expected
+    assert found.observed_generation == 3
+
+
+def test_what_has_no_configuration_is_told_nothing_of_it() -> None:
+    assert told(PartFacts()).keys() == {"Accepted", "Ready"}
+
+
+def test_a_condition_keeps_the_time_of_its_status_and_those_of_others_stay() -> None:
+    other = ObjectCondition(type="Other", status="True", reason="Theirs", last_transition_time=NOW)
+    first = conditions.told((other,), PartFacts(workloads=(LATE,)), generation=1, now=NOW)
+    later = NOW + timedelta(hours=1)
+
+    again = conditions.told(first, PartFacts(workloads=(LATE,)), generation=1, now=later)
+    assert again == first
+    assert other in again
+
+    ready = told(PartFacts(workloads=(READY,)), first, later)
+    assert ready["Ready"].last_transition_time == later
+    assert ready["Accepted"].last_transition_time == NOW
+
+
+def in_force(**spec: object) -> ConfigurationSet:
+    found = render(inputs(**spec))
+    assert isinstance(found, ConfigurationSet), found.text
+    return found
+
+
+def test_a_change_that_would_cost_jobs_does_not_come_into_force() -> None:
+    before = in_force(extraConf="SelectType=select/cons_tres")
+    after = inputs(extraConf="SelectType=select/linear")
+
+    found = deciding.configuration(after, before.files)
+
+    assert isinstance(found, Refused)
+    assert "slurm.conf SelectType: this cannot change while the cluster lives" in found.text
+    assert isinstance(deciding.configuration(after, None), ConfigurationSet)
+
+
+def test_a_change_that_slurm_takes_while_it_runs_comes_into_force() -> None:
+    before = in_force()
+    after = inputs(extraConf="SchedulerParameters=bf_interval=9")
+
+    found = deciding.configuration(after, before.files)
+
+    assert isinstance(found, ConfigurationSet)
+    assert "bf_interval=9" in found.files["slurm.conf"]
