@@ -28,7 +28,7 @@ from cluster.rendering.site import configuration_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gathered:
+class GatheredPart:
     """What there is to be for an object, as far as that can be said."""
 
     made: Made
@@ -65,7 +65,7 @@ class PartGathering:
         }
         self._sets_in = node_sets.index(lambda each: [each.metadata.namespace])
 
-    async def of(self, part: PartObject) -> Gathered:
+    async def of(self, part: PartObject) -> GatheredPart:
         """Return what there is to be for an object.
 
         Raises:
@@ -79,7 +79,7 @@ class PartGathering:
             case RestApiObject():
                 return await self._of_rest_api(part)
 
-    async def _of_controller(self, part: ControllerObject) -> Gathered:
+    async def _of_controller(self, part: ControllerObject) -> GatheredPart:
         namespace = part.metadata.namespace
         keys = naming.named(part.spec)
         wanted = part.spec.accounting_ref
@@ -99,18 +99,18 @@ class PartGathering:
             files = deciding.configuration(inputs, in_force)
         if not isinstance(files, Refused):
             made = self._bodies.controller(part, files)
-            return Gathered(made=made, keys=keys, configured="", digest=files.digest)
+            return GatheredPart(made=made, keys=keys, configured="", digest=files.digest)
         if in_force is None:
-            return Gathered(made=(), keys=keys, configured=files.text)
+            return GatheredPart(made=(), keys=keys, configured=files.text)
         kept = ConfigurationSet(files=in_force, made=frozenset(in_force))
         made = self._bodies.controller(part, kept)
-        return Gathered(made=made, keys=keys, configured=files.text, digest=kept.digest)
+        return GatheredPart(made=made, keys=keys, configured=files.text, digest=kept.digest)
 
-    async def _of_accounting(self, part: AccountingObject) -> Gathered:
+    async def _of_accounting(self, part: AccountingObject) -> GatheredPart:
         keys = naming.named(part.spec)
         storage = part.spec.storage_config
         if part.spec.external or storage is None:
-            return Gathered(made=self._bodies.accounting(part, ""), keys=keys)
+            return GatheredPart(made=self._bodies.accounting(part, ""), keys=keys)
         reference = storage.password_key_ref
         at = "spec.storageConfig.passwordKeyRef"
         secret = await self._secret(part.metadata.namespace, reference.name)
@@ -118,30 +118,30 @@ class PartGathering:
             text = (
                 f"there is no Secret {reference.name}: create it with the password of the database"
             )
-            return Gathered(made=Refused((Fault(f"{at}.name", text),)))
+            return GatheredPart(made=Refused((Fault(f"{at}.name", text),)))
         try:
             password = base64.b64decode(secret[reference.key], validate=True).decode()
         except KeyError:
             text = f"Secret {reference.name} has no {reference.key}"
-            return Gathered(made=Refused((Fault(f"{at}.key", text),)))
+            return GatheredPart(made=Refused((Fault(f"{at}.key", text),)))
         except (binascii.Error, UnicodeDecodeError):
             text = f"expected text in {reference.key} of Secret {reference.name}"
-            return Gathered(made=Refused((Fault(f"{at}.key", text),)))
-        return Gathered(made=self._bodies.accounting(part, password), keys=keys)
+            return GatheredPart(made=Refused((Fault(f"{at}.key", text),)))
+        return GatheredPart(made=self._bodies.accounting(part, password), keys=keys)
 
-    async def _of_rest_api(self, part: RestApiObject) -> Gathered:
+    async def _of_rest_api(self, part: RestApiObject) -> GatheredPart:
         """A RestApi has the configuration that is in force, not one that may come."""
         namespace, name = part.metadata.namespace, part.spec.controller_ref.name
         controller = self._one("Controller", namespace, name)
         if not isinstance(controller, ControllerObject):
             text = f"there is no Controller {name} in this namespace"
-            return Gathered(made=Refused((Fault("spec.controllerRef.name", text),)))
+            return GatheredPart(made=Refused((Fault("spec.controllerRef.name", text),)))
         in_force = await self._in_force(controller)
         if in_force is None:
             text = f"Controller {name} has no configuration yet: see its conditions"
-            return Gathered(made=Refused((Fault("spec.controllerRef.name", text),)))
+            return GatheredPart(made=Refused((Fault("spec.controllerRef.name", text),)))
         files = ConfigurationSet(files=in_force, made=frozenset(in_force))
-        return Gathered(made=self._bodies.rest_api(part, controller, files))
+        return GatheredPart(made=self._bodies.rest_api(part, controller, files))
 
     # -- what is read -----------------------------------------------------------------------------
 

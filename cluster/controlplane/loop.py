@@ -27,7 +27,7 @@ from bridge.process.metrics import Metrics
 from cluster.controlplane import conditions, part, workload
 from cluster.controlplane.conditions import PartFacts
 from cluster.controlplane.deciding import Bodies, BodyMakers
-from cluster.controlplane.gathering import Gathered, PartGathering
+from cluster.controlplane.gathering import GatheredPart, PartGathering
 from cluster.controlplane.part import PartObject, WatchedPart
 from cluster.controlplane.workload import WORKLOADS, WorkloadState
 from cluster.keys import naming, secrets
@@ -180,7 +180,7 @@ class ControlLoop:
         )
 
     async def _ensure_keys(
-        self, found: WatchedPart, gathered: Gathered, judged: Sequence[_Judged]
+        self, found: WatchedPart, gathered: GatheredPart, judged: Sequence[_Judged]
     ) -> tuple[Fault, ...]:
         """Make the keys that are missing, unless daemons may have them."""
         has_run = any(

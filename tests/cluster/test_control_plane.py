@@ -6,6 +6,7 @@ import random
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,6 +19,8 @@ from bridge.leading.workqueue import WorkQueue
 from bridge.process.clock import SystemClock
 from bridge.process.metrics import Metrics
 from bridge.reconcile.set_aside import SetAside
+from bridge.settings.schema import Settings
+from cluster import __main__ as program
 from cluster.controlplane.deciding import BodyMakers
 from cluster.controlplane.loop import TAKE_OVER_ANNOTATION, ControlLoop
 from cluster.controlplane.part import PARTS, WatchedPart
@@ -28,10 +31,10 @@ from cluster.rendering.site import ControlSite, SlurmImages
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
 from tests.cluster.examples import BY_NAME, manifest, path
-from tests.servers import wait_until
+from tests.servers import until, wait_until
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-KINDS = ("Controller", "Accounting", "RestApi")
+KINDS = ("Controller", "Accounting", "RestApi", "NodeSet")
 DEADLINE_S = 90.0
 NO_IMAGES = SlurmImages(slurmctld="", slurmd="", slurmdbd="", slurmrestd="", login="")
 WRITES = ("POST", "PATCH", "PUT", "DELETE")
@@ -39,7 +42,7 @@ WRITES = ("POST", "PATCH", "PUT", "DELETE")
 
 @pytest.fixture(scope="module")
 def served(control_plane: Sandbox) -> Iterator[Sandbox]:
-    """The API server with three kinds; another file may have had them."""
+    """The API server with these kinds; another file may have had them."""
     admin = control_plane.admin
     ours = [each for each in definitions() if each["spec"]["names"]["kind"] in KINDS]
     names = [each["metadata"]["name"] for each in ours]
@@ -333,3 +336,39 @@ async def test_another_operator_is_known_by_its_webhook_and_by_a_lease_that_it_r
             await rivals.look(now) or ""
         )
         assert await rivals.look(now + timedelta(hours=2)) is None
+
+
+async def test_the_program_does_nothing_until_it_is_alone(
+    served: Sandbox, namespace: str, rival: Rival, tmp_path: Path
+) -> None:
+    admin = served.admin
+    token = tmp_path / "token"
+    token.write_text("none")
+    settings = Settings.model_validate(
+        {
+            "kubernetes": {"kubeconfig": str(served.kubeconfig), "namespace": namespace},
+            "slurm": {"url": "http://127.0.0.1:1", "token_file": str(token)},
+            "health": {"listen": "127.0.0.1:0"},
+        }
+    )
+    made = manifest("Controller", **PLAIN)
+    made["metadata"]["namespace"] = namespace
+    stop = asyncio.Event()
+    rival.register()
+    admin.create(path(BY_NAME["Controller"], namespace), made)
+    lease = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/slurm-bridge-operator"
+    marker = f"/api/v1/namespaces/{namespace}/configmaps"
+    async with asyncio.TaskGroup() as group:
+        group.create_task(program.run(settings, stop))
+        try:
+            await until(lambda: answers(admin, lease), DEADLINE_S, sandbox=served)
+            mark = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mark"}}
+            left = int(admin.create(marker, mark)["metadata"]["resourceVersion"])
+            rival.leave()
+            where = f"{APPS}/namespaces/{namespace}/statefulsets/site-controller"
+            await until(lambda: answers(admin, where), DEADLINE_S, sandbox=served)
+        finally:
+            stop.set()
+
+    secret = admin.get(f"/api/v1/namespaces/{namespace}/secrets/site-auth-slurm")
+    assert int(secret["metadata"]["resourceVersion"]) > left
