@@ -4,6 +4,7 @@
 * `deploy/chart/files/slurmjob.yaml`: the definition of SlurmJob, from its types.
 * `deploy/chart/files/sylabs.yaml`: those of Sylabs' kinds, from theirs.
 * `deploy/operator/crds`: the definitions of slurm-operator's kinds, from their types.
+* `deploy/operator/rights.yaml`: slurm-operator's service account and roles.
 * `deploy/manifests/slurm-bridge.yaml`: the chart's objects for those who have no helm.
 """
 
@@ -19,6 +20,7 @@ import yaml
 from bridge.domain import names
 from bridge.domain.workloads import kinds
 from cluster.objects import definitions as cluster_definitions
+from deploy.operator_rights import rights
 from jobs.objects.definition import definition
 from jobs.sylabs.definition import definitions
 from sandbox import assets
@@ -30,6 +32,7 @@ CHART_VALUES = DEPLOY / "chart/values.yaml"
 SLURM_JOB = DEPLOY / "chart/files/slurmjob.yaml"
 SYLABS = DEPLOY / "chart/files/sylabs.yaml"
 CLUSTER_KINDS = DEPLOY / "operator/crds"
+OPERATOR_RIGHTS = DEPLOY / "operator/rights.yaml"
 
 _KINDS = re.compile(r"(?<=^  workloadKinds:\n)(?: {4}.*\n)+", re.MULTILINE)
 """The lines of that list."""
@@ -88,6 +91,13 @@ def cluster_kinds() -> dict[Path, str]:
     }
 
 
+def operator_rights() -> str:
+    """Return slurm-operator's service account and roles."""
+    head = "# Generated from deploy/operator_rights.py: make manifests\n"
+    made = json.loads(json.dumps(rights()))  # nothing twice: no anchors
+    return head + yaml.safe_dump_all(made, sort_keys=False, allow_unicode=True, width=120)
+
+
 def rendered(helm: str) -> str:
     """The file's text."""
     chart = str(DEPLOY / "chart")
@@ -107,6 +117,7 @@ if __name__ == "__main__":
     SYLABS.write_text(sylabs())
     for file, text in cluster_kinds().items():
         file.write_text(text)
+    OPERATOR_RIGHTS.write_text(operator_rights())
     with assets.shown(sys.stderr) as report:
         found = assets.resolve(assets.AssetName.HELM, report=report)
     FILE.write_text(rendered(str(found.bin / "helm")))

@@ -22,7 +22,7 @@ _TYPES: Final[dict[str, type[PartObject]]] = {
     "Accounting": AccountingObject,
     "RestApi": RestApiObject,
 }
-_PLURALS: Final = {"Controller": "controllers", "Accounting": "accountings", "RestApi": "restapis"}
+PLURALS: Final = {"Controller": "controllers", "Accounting": "accountings", "RestApi": "restapis"}
 _BROKEN: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
@@ -68,7 +68,7 @@ def _of_what_is_left(kind: str, body: Json, fault: str) -> WatchedPart:
 
 def _watched(kind: str) -> ResourceKind[WatchedPart]:
     return ResourceKind(
-        path=paths.collection(API_VERSION, _PLURALS[kind]),
+        path=paths.collection(API_VERSION, PLURALS[kind]),
         read=lambda body: _read(kind, body),
         key=lambda found: found.metadata.uid,
         version=lambda found: found.metadata.resource_version,
@@ -90,7 +90,7 @@ async def write_conditions(
         NotFound: it is gone.
     """
     meta = found.metadata
-    collection = paths.collection(API_VERSION, _PLURALS[found.kind], meta.namespace)
+    collection = paths.collection(API_VERSION, PLURALS[found.kind], meta.namespace)
     operations: list[dict[str, object]] = [
         {"op": "test", "path": "/metadata/uid", "value": meta.uid},
         {"op": "test", "path": "/metadata/resourceVersion", "value": meta.resource_version},

@@ -1,11 +1,10 @@
 """A Controller and an Accounting on a real API server: what is made of them, what is told, and what is left alone."""
 
 import asyncio
-import contextlib
 import random
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ import pytest
 
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
-from bridge.kube.wire import rfc3339
 from bridge.leading.workqueue import WorkQueue
 from bridge.process.clock import SystemClock
 from bridge.process.metrics import Metrics
@@ -24,13 +22,16 @@ from cluster import __main__ as program
 from cluster.controlplane.deciding import BodyMakers
 from cluster.controlplane.loop import TAKE_OVER_ANNOTATION, ControlLoop
 from cluster.controlplane.part import PARTS, WatchedPart
-from cluster.controlplane.rivals import LEASE, Rivals
+from cluster.controlplane.rivals import Rivals
 from cluster.nodesets.nodeset import NODE_SETS, WatchedNodeSet
 from cluster.objects.definitions import definitions
 from cluster.rendering.site import ControlSite, SlurmImages
+from deploy.operator_rights import NAME, rights
+from sandbox import kubeconfig
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
 from tests.cluster.examples import BY_NAME, manifest, path
+from tests.cluster.rival import Rival
 from tests.servers import until, wait_until
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -251,62 +252,6 @@ async def test_what_somebody_else_has_made_is_left_alone_until_it_is_handed_over
         assert "SlurmctldHost" in cluster.get("configmaps/site-config")["data"]["slurm.conf"]
 
 
-class Rival:
-    """SchedMD's operator, as the cluster sees it."""
-
-    def __init__(self, admin: Api, namespace: str) -> None:
-        self._admin = admin
-        self._lease = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
-        self._webhooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
-        self._name = f"rival-{namespace}"
-
-    def register(self) -> None:
-        """Register a webhook that is asked about nothing in this API server."""
-        rule = {
-            "apiGroups": ["slinky.slurm.net"],
-            "apiVersions": ["v1"],
-            "operations": ["CREATE"],
-            "resources": ["nothing"],
-        }
-        webhook = {
-            "name": "rival.example.org",
-            "admissionReviewVersions": ["v1"],
-            "sideEffects": "None",
-            "failurePolicy": "Ignore",
-            "clientConfig": {"url": "https://127.0.0.1:1/"},
-            "rules": [rule],
-        }
-        self._admin.create(
-            self._webhooks,
-            {
-                "apiVersion": "admissionregistration.k8s.io/v1",
-                "kind": "ValidatingWebhookConfiguration",
-                "metadata": {"name": self._name},
-                "webhooks": [webhook],
-            },
-        )
-
-    def leave(self) -> None:
-        with contextlib.suppress(ApiError):
-            self._admin.delete(f"{self._webhooks}/{self._name}")
-
-    def hold(self, until: datetime) -> None:
-        renewed = until - timedelta(seconds=15)
-        self._admin.create(
-            self._lease,
-            {
-                "apiVersion": "coordination.k8s.io/v1",
-                "kind": "Lease",
-                "metadata": {"name": LEASE},
-                "spec": {
-                    "holderIdentity": "theirs",
-                    "leaseDurationSeconds": 15,
-                    "renewTime": rfc3339(renewed),
-                },
-            },
-        )
-
-
 @pytest.fixture
 def rival(served: Sandbox, namespace: str) -> Iterator[Rival]:
     found = Rival(served.admin, namespace)
@@ -338,15 +283,52 @@ async def test_another_operator_is_known_by_its_webhook_and_by_a_lease_that_it_r
         assert await rivals.look(now + timedelta(hours=2)) is None
 
 
+@pytest.fixture
+def as_operator(served: Sandbox, namespace: str, tmp_path: Path) -> Iterator[Path]:
+    """A kubeconfig of the program's service account, which has the rights of the manifest."""
+    admin, group = served.admin, "/apis/rbac.authorization.k8s.io/v1"
+    account, role, binding, *ours = rights(namespace)
+    accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+    everywhere = [(f"{group}/clusterroles", role), (f"{group}/clusterrolebindings", binding)]
+    for where, each in (
+        (accounts, account),
+        *everywhere,
+        *((f"{group}/namespaces/{namespace}/{each['kind'].lower()}s", each) for each in ours),
+    ):
+        admin.create(where, each)
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}
+    token = admin.create(f"{accounts}/{NAME}/token", request)["status"]["token"]
+    instance = served.instance
+    file = tmp_path / "operator-token"
+    file.write_text(token)
+    yield kubeconfig.with_token_file(
+        tmp_path / "operator.kubeconfig",
+        server=instance.url("apiserver", "https"),
+        ca=(instance.kube / "ca.crt").read_bytes(),
+        token_file=file,
+    )
+    for where, each in everywhere:
+        admin.delete(f"{where}/{each['metadata']['name']}")
+
+
+def is_renewed(admin: Api, lease: str) -> bool:
+    """Whether somebody has led for some seconds: long enough to have acted."""
+    if not answers(admin, lease):
+        return False
+    spec = admin.get(lease)["spec"]
+    return bool(spec["renewTime"] > spec["acquireTime"])
+
+
 async def test_the_program_does_nothing_until_it_is_alone(
-    served: Sandbox, namespace: str, rival: Rival, tmp_path: Path
+    served: Sandbox, namespace: str, rival: Rival, as_operator: Path, tmp_path: Path
 ) -> None:
+    """With no right but those in its manifest."""
     admin = served.admin
     token = tmp_path / "token"
     token.write_text("none")
     settings = Settings.model_validate(
         {
-            "kubernetes": {"kubeconfig": str(served.kubeconfig), "namespace": namespace},
+            "kubernetes": {"kubeconfig": str(as_operator), "namespace": namespace},
             "slurm": {"url": "http://127.0.0.1:1", "token_file": str(token)},
             "health": {"listen": "127.0.0.1:0"},
         }
@@ -354,18 +336,25 @@ async def test_the_program_does_nothing_until_it_is_alone(
     made = manifest("Controller", **PLAIN)
     made["metadata"]["namespace"] = namespace
     stop = asyncio.Event()
+    rest = manifest("RestApi")
+    rest["metadata"]["namespace"] = namespace
     rival.register()
-    admin.create(path(BY_NAME["Controller"], namespace), made)
+    for each in (made, rest):
+        admin.create(path(BY_NAME[each["kind"]], namespace), each)
     lease = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/slurm-bridge-operator"
     marker = f"/api/v1/namespaces/{namespace}/configmaps"
     async with asyncio.TaskGroup() as group:
         group.create_task(program.run(settings, stop))
         try:
-            await until(lambda: answers(admin, lease), DEADLINE_S, sandbox=served)
+            await until(lambda: is_renewed(admin, lease), DEADLINE_S, sandbox=served)
             mark = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mark"}}
             left = int(admin.create(marker, mark)["metadata"]["resourceVersion"])
             rival.leave()
-            where = f"{APPS}/namespaces/{namespace}/statefulsets/site-controller"
+            where = path(BY_NAME["Controller"], namespace, "site")
+            await until(
+                lambda: "Unschedulable" in str(admin.get(where)), DEADLINE_S, sandbox=served
+            )
+            where = f"{APPS}/namespaces/{namespace}/deployments/site-restapi"
             await until(lambda: answers(admin, where), DEADLINE_S, sandbox=served)
         finally:
             stop.set()

@@ -1,6 +1,7 @@
 """What objects of the control plane are told, and which configuration may come into force."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -89,7 +90,7 @@ def test_a_condition_keeps_the_time_of_its_status_and_those_of_others_stay() -> 
     assert ready["Accepted"].last_transition_time == NOW
 
 
-def in_force(**spec: object) -> ConfigurationSet:
+def in_force(**spec: Any) -> ConfigurationSet:
     found = render(inputs(**spec))
     assert isinstance(found, ConfigurationSet), found.text
     return found

@@ -19,6 +19,10 @@ def test_the_files_are_what_the_types_say() -> None:
     assert not stale, f"make manifests: {stale}"
 
 
+def test_the_rights_in_the_file_are_those_of_the_program() -> None:
+    assert manifests.operator_rights() == manifests.OPERATOR_RIGHTS.read_text(), "make manifests"
+
+
 def test_every_bound_of_the_definitions_is_exact() -> None:
     found = list(bounds(definitions()))
 

@@ -1,0 +1,95 @@
+"""The rights of slurm-operator: what its program asks of the API server, and nothing more.
+
+Secrets have no names here: those with keys are named by the objects, and RBAC cannot limit whom one creates by name.
+"""
+
+from typing import Any, Final
+
+from bridge.domain import names
+from bridge.kube.applying.writes import PLURALS
+from cluster.controlplane.part import PLURALS as PARTS
+from cluster.objects.parts import GROUP
+
+NAME: Final = "slurm-bridge-operator"
+_API: Final = "rbac.authorization.k8s.io/v1"
+_APPLIED: Final = ("ConfigMap", "Deployment", "Secret", "Service", "StatefulSet")
+"""Of the kinds that can be applied, those that the program applies."""
+
+
+def rights(namespace: str = names.RELEASE_NAMESPACE) -> tuple[dict[str, Any], ...]:
+    """Return a service account for the program, and its roles.
+
+    Args:
+        namespace: where the program runs, and has its lease.
+    """
+    return (
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": NAME, "namespace": namespace},
+        },
+        {
+            "apiVersion": _API,
+            "kind": "ClusterRole",
+            "metadata": {"name": NAME},
+            "rules": [*_objects(), *_applied(), *_others()],
+        },
+        _binding("ClusterRole", {"name": NAME}, namespace),
+        {
+            "apiVersion": _API,
+            "kind": "Role",
+            "metadata": {"name": NAME, "namespace": namespace},
+            "rules": [
+                _rule("coordination.k8s.io", ["leases"], ["create"]),
+                {
+                    **_rule("coordination.k8s.io", ["leases"], ["get", "update"]),
+                    "resourceNames": [NAME],
+                },
+            ],
+        },
+        _binding("Role", {"name": NAME, "namespace": namespace}, namespace),
+    )
+
+
+def _objects() -> list[dict[str, Any]]:
+    parts = sorted(PARTS.values())
+    return [
+        _rule(GROUP, [*parts, "nodesets"], ["list", "watch"]),
+        _rule(GROUP, [*(f"{each}/status" for each in parts), "nodesets/status"], ["patch"]),
+        _rule(GROUP, ["nodesets"], ["patch"]),  # its finalizer
+    ]
+
+
+def _applied() -> list[dict[str, Any]]:
+    by_group: dict[str, list[str]] = {}
+    for (api_version, kind), plural in PLURALS.items():
+        if kind in _APPLIED:
+            by_group.setdefault(api_version.rpartition("/")[0], []).append(plural)
+    return [
+        _rule(group, sorted(plurals), ["get", "create", "patch"])
+        for group, plurals in sorted(by_group.items())
+    ]
+
+
+def _others() -> list[dict[str, Any]]:
+    return [
+        _rule("", ["pods"], ["get", "list", "watch", "create", "patch", "delete"]),
+        _rule("", ["nodes"], ["list", "watch"]),
+        {**_rule("", ["namespaces"], ["get"]), "resourceNames": ["kube-system"]},
+        _rule("coordination.k8s.io", ["leases"], ["list"]),  # whether there is another operator
+        _rule("admissionregistration.k8s.io", ["validatingwebhookconfigurations"], ["list"]),
+    ]
+
+
+def _rule(group: str, resources: list[str], verbs: list[str]) -> dict[str, Any]:
+    return {"apiGroups": [group], "resources": resources, "verbs": verbs}
+
+
+def _binding(kind: str, metadata: dict[str, Any], namespace: str) -> dict[str, Any]:
+    return {
+        "apiVersion": _API,
+        "kind": f"{kind}Binding",
+        "metadata": metadata,
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": NAME},
+        "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": namespace}],
+    }
