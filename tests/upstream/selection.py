@@ -58,6 +58,7 @@ EXCUSED: tuple[Excuse, ...] = (
 SETS_LEFT_OUT: Mapping[str, str] = {
     "metrics endpoint": "it wants the controller's own Service, and an image with curl",
     "gang scheduling": "it wants Volcano, another scheduler",
+    "multiple retention policies": "it wants a StorageClass that makes volumes",
 }
 """The same for JobSet's and LeaderWorkerSet's tests."""
 SETS_EXCUSED: tuple[Excuse, ...] = ()

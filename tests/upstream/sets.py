@@ -31,7 +31,9 @@ OPTIONS = Options(
     real_memory_mib=8192,
     dns=True,
     workloads=("jobset", "lws"),
+    settings=("slurm.milli_cpu_per_cpu=100", "placement.default_cpus=0.1"),
 )
+"""The tests' pods request nothing, and there are more of them than processors."""
 SUITES = ("e2e-jobset", "e2e-lws")
 BRIDGED_USER = "bridged-tests"
 """Who runs the bridged tests: the namespaces that they create get our label."""
@@ -104,7 +106,8 @@ def _subject(versions: str) -> Subject:
         left_out=SETS_LEFT_OUT,
         images=(
             "The images that the tests name are made here, from busybox and this machine's bash. As no registry is asked for them,\n"
-            "an admission policy sets `imagePullPolicy: IfNotPresent`, in both namespaces. The controllers run outside the cluster;\n"
+            "an admission policy sets `imagePullPolicy: IfNotPresent`, in both namespaces. The pods request nothing, and are more than the\n"
+            "processors, so one CPU of Slurm is 100m ([small pods](small-pods.md)), and a pod gets one. The controllers run outside the cluster;\n"
             "a Deployment of JobSet's name, which its tests look for, stands in for its own."
         ),
     )
@@ -254,7 +257,8 @@ def _images(node: Asset, folder: Path) -> Iterator[Path]:
     box = node.root / "usr" / "bin" / "busybox"
     listed = subprocess.run([box, "--list"], check=True, capture_output=True, text=True)
     base = list(images.busybox_entries(box, listed.stdout.split()))
-    serve = ("/bin/httpd", "-f", "-p", "8080", "-h", "/srv")
+    # The first process of a container has no default reaction to SIGTERM; nginx has its own.
+    serve = ("sh", "-c", "httpd -f -p 8080 -h /srv & trap 'exit 0' TERM; wait")
     page = [Entry(path="srv", is_folder=True), Entry(path="srv/index.html", data=b"ok\n")]
     made = (
         (Image(name="docker.io/library/bash:latest", command=("bash",)), [*base, *_bash()]),
