@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := bridge webhook extender controllers jobs cluster sandbox benchmarks client exporter deploy docs tests
 
-.PHONY: venv demo test test-fast coverage test-long test-real test-e2e test-releases check soak soak-jobs bench fmt docs site manifests lock image release clean
+.PHONY: venv demo test test-fast coverage test-long test-real test-e2e test-e2e-sets test-releases check soak soak-jobs bench fmt docs site manifests lock image release clean
 
 venv: .venv/ready
 
@@ -51,6 +51,10 @@ test-real: venv
 # A part of them: make test-e2e E2E_ARGS="--focus Deployment". In pieces: make test-e2e E2E_ARGS="--minutes 20 --ledger build/e2e.json", again and again
 test-e2e: venv
 	$(BIN)/python -m tests.upstream --page docs/kubernetes-tests.md $(E2E_ARGS)
+
+# JobSet's and LeaderWorkerSet's own tests, the same way (docs/sets-tests.md, which it writes); needs root.
+test-e2e-sets: venv
+	$(BIN)/python -m tests.upstream.sets --page docs/sets-tests.md $(E2E_SETS_ARGS)
 
 # The same tests on every release that README names, from the oldest to the newest (docs/releases.md, which it writes); half an hour.
 # One of them: make test-releases RELEASES_ARGS="--only v0.0.43"

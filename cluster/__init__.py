@@ -2,5 +2,6 @@
 
 `objects` has the six kinds that describe a cluster, and the definitions that an API server gets. `configuration`
 makes Slurm's configuration from them, checks it, and says what a change of it takes. `workers` decides what happens to
-a NodeSet's workers. These are pure. `nodesets` carries out what is decided for workers.
+a NodeSet's workers, and `rendering` what is to stand in the API server for each object. These are pure. `nodesets` carries
+out what is decided for workers.
 """

@@ -1,7 +1,9 @@
 """Translate the settings into the defaults of a request."""
 
+import math
 from collections.abc import Mapping
 
+from bridge.domain import quantities
 from bridge.domain.ids import ClusterId
 from bridge.domain.model.claims import profiles
 from bridge.domain.request.build import Defaults
@@ -13,7 +15,7 @@ def of(settings: Settings, cluster: ClusterId) -> Defaults:
     return Defaults(
         cluster=cluster,
         mcs_label=settings.slurm.mcs_label,
-        default_cpus=settings.placement.default_cpus,
+        default_milli_cpu=math.ceil(settings.placement.default_cpus * quantities.MILLI),
         milli_per_cpu=settings.slurm.milli_cpu_per_cpu,
         default_memory_mib=settings.placement.default_memory_mib,
         default_time_limit_min=settings.placement.default_time_limit_min,

@@ -29,6 +29,7 @@ from bridge.settings.slurm_jobs import SlurmJobsSection
 from bridge.settings.sylabs import SylabsSection
 from bridge.settings.values import (
     Address,
+    Amount,
     Count,
     OptionalField,
     Seconds,
@@ -95,7 +96,7 @@ class PolicySection(Section):
 class PlacementSection(Section):
     """How the extender's leader places pods."""
 
-    default_cpus: Count = Field(1, description="CPUs of a pod that requests none.")
+    default_cpus: Amount = Field(1, description="CPUs of a pod that requests none, rounded up.")
     default_memory_mib: Count = Field(256, description="Memory of a pod that requests none.")
     default_time_limit_min: Annotated[Count | None, BeforeValidator(settings_values.null)] = Field(
         None, description="Time limit of a pod that sets none; null: the partition's."
@@ -141,9 +142,8 @@ class PlacementSection(Section):
     )
     when_full: Literal["own-job", "wait"] = Field(
         "own-job",
-        description="What happens to a pod for which its running gang has no slot: it gets its own "
-        f"Slurm job, or waits for a slot; annotation {names.WHEN_FULL_ANNOTATION} takes "
-        "precedence.",
+        description="What happens to a pod for which its running gang has no slot: it gets its own Slurm job, "
+        f"or waits for a slot; annotation {names.WHEN_FULL_ANNOTATION} takes precedence.",
     )
     priority_classes: Annotated[
         dict[str, dict[str, str]], BeforeValidator(settings_values.parse_json)
@@ -153,7 +153,7 @@ class PlacementSection(Section):
         'docs/annotations.md, such as {"urgent": {"qos": "high"}}; annotations take precedence, '
         "and the policy applies to both.",
     )
-    tells_per_second: Annotated[float, Field(gt=0)] = Field(
+    tells_per_second: Amount = Field(
         20, description="Rate limit of status updates of waiting pods, for all of them together."
     )
     avoid_node_s: Seconds = Field(

@@ -110,6 +110,7 @@ Profiles = Annotated[
 ]
 Port = Annotated[int, Field(ge=1, le=_MAX_PORT)]
 Count = Annotated[int, Field(ge=1)]
+Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 OptionalField = Literal["account", "qos", "reservation", "priority", "nice"]
 """Request fields that users may set only if the administrator allows them."""

@@ -198,6 +198,19 @@ async def cancel(client: SlurmClient, ref: JobId | Sluid) -> Ending:
     return Ending.ENDED
 
 
+async def cancel_named(
+    client: SlurmClient, job_id: JobId, sluid: Sluid | None, workload: WorkloadKey
+) -> Ending:
+    """Cancel a placeholder by its SLUID; before Slurm 25.11, by its id if that is still this workload's.
+
+    Raises:
+        SlurmError: it may not have been cancelled; repeating is harmless.
+    """
+    held = await verified(client, job_id, workload) if sluid is None else None
+    ref = held.id if held else sluid
+    return Ending.NO_SUCH_JOB if ref is None else await cancel(client, ref)
+
+
 async def cancel_for(
     client: SlurmClient, placeholder_: SlurmJob, mark: Callable[[Identity], Identity]
 ) -> None:

@@ -171,11 +171,9 @@ class Fillers:
                     assert_never(unreachable)
 
     async def _cancel(self, key: WorkloadKey, action: Cancel) -> None:
-        """Cancel by sluid, which names no other job; without one, wait until the job was read."""
         try:
-            if action.sluid is not None:
-                await jobs.cancel(self._slurm, action.sluid)
-                _log.info("filler.cancelled", job_id=action.job_id)
+            await jobs.cancel_named(self._slurm, action.job_id, action.sluid, key)
+            _log.info("filler.cancelled", job_id=action.job_id)
         finally:
             self._known_from[key] = self._clock.monotonic()
 

@@ -14,7 +14,7 @@ from datetime import timedelta
 import structlog
 
 from bridge.domain import names
-from bridge.domain.ids import ClusterId, PodUid
+from bridge.domain.ids import ClusterId, PodUid, WorkloadKey
 from bridge.domain.lifecycle import breaker, orphans
 from bridge.domain.lifecycle.actions import Cancel
 from bridge.domain.model.jobs import JobPhase, SlurmJob
@@ -128,11 +128,12 @@ class Orphans:
         await self._hold(snapshot.jobs.values())
         if self._held:
             return
+        keys = {job.id: job.identity.key for job in suspected}
         for orphan in self._last.orphans:
-            await self._cancel(orphan)
+            await self._cancel(orphan, keys[orphan.job_id])
         for orphan in self._last.strange:
             self._strange.append(self._clock.monotonic())
-            await self._cancel(orphan)
+            await self._cancel(orphan, keys[orphan.job_id])
 
     async def _hold(self, found: Iterable[SlurmJob]) -> None:
         """Find out whether an operator's word is needed, and whether it was given.
@@ -217,9 +218,7 @@ class Orphans:
                 gone.update(uid for uid in job.identity.pods if uid != pod.uid)
         return gone
 
-    async def _cancel(self, orphan: Cancel) -> None:
-        """Cancel by sluid, which names no other job; without one, wait until the job has been read."""
-        if orphan.sluid is not None:
-            await jobs.cancel(self._slurm, orphan.sluid)
-            self._metrics.placeholders.orphan_cancelled()
-            _log.warning("orphan.cancelled", job_id=orphan.job_id)
+    async def _cancel(self, orphan: Cancel, key: WorkloadKey) -> None:
+        await jobs.cancel_named(self._slurm, orphan.job_id, orphan.sluid, key)
+        self._metrics.placeholders.orphan_cancelled()
+        _log.warning("orphan.cancelled", job_id=orphan.job_id)

@@ -11,6 +11,7 @@ from sandbox.assets import (
     cache,
     coredns,
     e2e,
+    e2e_sets,
     helm,
     image,
     kits,
@@ -43,6 +44,7 @@ _COMPILED: Mapping[AssetName, Callable[[Settings], cache.Recipe]] = {
     AssetName.KUBECONFORM: kubeconform.recipe,
     AssetName.COREDNS: coredns.recipe,
     AssetName.E2E: e2e.recipe,
+    AssetName.E2E_SETS: e2e_sets.recipe,
     AssetName.OLDEST: oldest.recipe,
 }
 """What Go makes of locked modules."""

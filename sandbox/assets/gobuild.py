@@ -42,6 +42,22 @@ class Workshop:
         built = ["-trimpath", "-ldflags", flags, "-o", f"{self.site.tree}/bin/"]
         self._go(module, ["build", *built, *packages])
 
+    def build_tests(self, module: Path, package: str, flags: str, program: str) -> None:
+        """Compile the tests of a package of the folder's module into a program in the site's bin/.
+
+        Raises:
+            FetchError: with the first error message.
+        """
+        built = [
+            "-trimpath",
+            "-vet=off",
+            "-ldflags",
+            flags,
+            "-o",
+            f"{self.site.tree}/bin/{program}",
+        ]
+        self._go(module, ["test", "-c", *built, package])
+
     def download(self, module: Path, wanted: Sequence[str]) -> None:
         """Download modules locked by the folder's module as a whole, for files that are not Go.
 

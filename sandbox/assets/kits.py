@@ -27,12 +27,12 @@ class AssetName(enum.StrEnum):
     PYTHON = "python"
     COREDNS = "coredns"
     E2E = "e2e"
+    E2E_SETS = "e2e-sets"
     OLDEST = "oldest"
 
 
-USUAL = tuple(
-    name for name in AssetName if name not in (AssetName.COREDNS, AssetName.E2E, AssetName.OLDEST)
-)
+_SELDOM = (AssetName.COREDNS, AssetName.E2E, AssetName.E2E_SETS, AssetName.OLDEST)
+USUAL = tuple(name for name in AssetName if name not in _SELDOM)
 """Where no names are given: without what takes minutes to build and few use."""
 
 
@@ -150,6 +150,13 @@ KITS: Mapping[AssetName, Kit] = {
             variable="SANDBOX_E2E",
             version_command=("e2e", "-version"),
             minimum=(1, 34),
+        ),
+        Kit(
+            name=AssetName.E2E_SETS,
+            programs=("e2e-sets", "e2e-jobset", "e2e-lws"),
+            variable="SANDBOX_E2E_SETS",
+            version_command=("e2e-sets",),
+            minimum=(0, 7),
         ),
         Kit(
             name=AssetName.OLDEST,

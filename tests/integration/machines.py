@@ -1,5 +1,6 @@
 """A node more, in both worlds: what an administrator does to it on either side, and what each side shows."""
 
+import os
 import re
 import time
 import uuid
@@ -16,7 +17,7 @@ from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
 from tests.integration.worlds import Worlds
-from tests.servers import wait_until
+from tests.servers import DATA_PARSER, wait_until
 
 PATIENCE_S = 60.0
 CPUS = 8
@@ -119,8 +120,9 @@ class Machine:
 
     def update(self, **change: object) -> None:
         """As an administrator of Slurm, by REST: scontrol insists on a reason."""
+        parser = os.environ.get(DATA_PARSER) or "v0.0.44"
         answer = httpx.post(
-            f"{self.slurm.slurmrestd_url}/slurm/v0.0.44/node/{self.name}",
+            f"{self.slurm.slurmrestd_url}/slurm/{parser}/node/{self.name}",
             json=change,
             headers={"X-SLURM-USER-TOKEN": self.slurm.token_file.read_text()},
             trust_env=False,

@@ -45,10 +45,12 @@ class Job:
     started_s: int = 0
     gres: str = ""
     """What it has on its node, with indexes: `gpu:1(IDX:0)`."""
+    has_sluid: bool = True
+    """Not before Slurm 25.11."""
     sluid: str = field(init=False)
 
     def __post_init__(self) -> None:
-        self.sluid = f"s{self.id:013}"
+        self.sluid = f"s{self.id:013}" if self.has_sluid else ""
 
     def wired(self) -> dict[str, Any]:
         unlimited = {"set": False, "infinite": True, "number": 0}

@@ -29,6 +29,7 @@ SAYS = {
     AssetName.PYTHON: "Python 3.13.15",
     AssetName.COREDNS: "CoreDNS-1.14.7",
     AssetName.E2E: "v1.36.4",
+    AssetName.E2E_SETS: "jobset v0.11.1, lws v0.8.0",
     AssetName.OLDEST: "Kubernetes v1.30.14",
     AssetName.NODE: "containerd github.com/containerd/containerd 2.0.9 abcdef0",
 }

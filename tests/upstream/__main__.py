@@ -17,17 +17,15 @@ from sandbox import assets
 from sandbox.assets import Asset, AssetName
 from sandbox.client import Sandbox
 from sandbox.options import Options
-from tests.servers import running_sandbox, wait_until
-from tests.upstream import images, results
+from tests.servers import running_sandbox
+from tests.upstream import ground, images, results
 from tests.upstream.ledger import Ledger
+from tests.upstream.results import Subject
 from tests.upstream.selection import EXCUSED, LEFT_OUT, PATIENT, QUICK
 
 OPTIONS = Options(nodes=0, plain_nodes=0, real_nodes=7, real_memory_mib=8192, dns=True)
-PLAIN = ("real-0", "real-1")
-"""Kubernetes' own; Slurm has the others."""
 BRIDGED = f"{names.ENABLED_LABEL}=true"
 _PROGRAMS = (AssetName.E2E, AssetName.KUBE, AssetName.NODE)
-_FREED_S = 60.0
 _WORTH_S = 120.0
 """With less time left nothing is begun."""
 _GRACE_S = 600.0
@@ -76,7 +74,7 @@ def main(
                 known = known.and_now(found[""], found[BRIDGED])
                 known.write(file)
     outcome = results.compare(results.short(known.plain), results.short(known.bridged), EXCUSED)
-    text = results.page(outcome, programs[AssetName.E2E].version)
+    text = results.page(outcome, _subject(programs[AssetName.E2E].version))
     if reports is not None:
         (reports / "page.md").write_text(text)
     if not focus:
@@ -91,10 +89,22 @@ def main(
         raise typer.Exit(1)
 
 
+def _subject(version: str) -> Subject:
+    return Subject(
+        title="Kubernetes' own tests",
+        introduction=(
+            f"Written by `make test-e2e`: tests of Kubernetes {version} itself (`test/e2e`, `[sig-apps]` and `[sig-node]`), once in plain",
+            "namespaces and once with every namespace they create labelled for slurm-bridge, on real kubelets ([development](development.md)).",
+            "The pods are placed by kube-scheduler there and by Slurm here; the tests know nothing of it.",
+        ),
+        left_out=LEFT_OUT,
+        images="The images that the tests name are made here, from the programs of Kubernetes' module and busybox.",
+    )
+
+
 def _prepare(sandbox: Sandbox, programs: Mapping[AssetName, Asset], folder: Path) -> None:
     """Give the nodes the images, and Kubernetes some of the nodes."""
-    for node in PLAIN:
-        sandbox.kubectl("label", "node", node, f"{names.EXTERNAL_NODE_LABEL}-")
+    ground.keep_for_kubernetes(sandbox)
     e2e, kube, node_root = (programs[name] for name in _PROGRAMS)
     command = (e2e.bin / "e2e", "-images")
     listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
@@ -102,12 +112,6 @@ def _prepare(sandbox: Sandbox, programs: Mapping[AssetName, Asset], folder: Path
     made.mkdir(exist_ok=True)
     for archive in images.build(sorted(listed), e2e, kube, node_root, made):
         sandbox.load_image(archive)
-    wait_until(lambda: not _taints(sandbox), _FREED_S, sandbox=sandbox)
-
-
-def _taints(sandbox: Sandbox) -> list[str]:
-    nodes = (sandbox.admin.get(f"/api/v1/nodes/{name}") for name in PLAIN)
-    return [taint["key"] for node in nodes for taint in node["spec"].get("taints", [])]
 
 
 def _commit() -> str:
@@ -170,7 +174,7 @@ def _command(
         f"--kubeconfig={sandbox.kubeconfig}",
         f"--kubectl-path={sandbox.instance.bin / 'kubectl'}",
         "--provider=skeleton",
-        f"--num-nodes={len(PLAIN)}",
+        f"--num-nodes={len(ground.PLAIN)}",
         f"--non-blocking-taints=node-role.kubernetes.io/control-plane,{names.MANAGED_NODE_TAINT}",
         "--disable-log-dump",
         "--ginkgo.no-color",

@@ -6,12 +6,25 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.upstream.selection import LEFT_OUT, Excuse
+from tests.upstream.selection import Excuse
 
 PASSED, FAILED = "passed", "failed"
 _NOT_ENDED = ("skipped", "pending", "interrupted", "aborted", "timedout")
 _PREFIX = "[It] "
 _TAGS = re.compile(r" ?\[(?:Conformance|NodeConformance|MinimumKubeletVersion[^]]*|LinuxOnly)\]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """Whose tests they are, as a page says it."""
+
+    title: str
+    introduction: tuple[str, ...]
+    """Lines of Markdown."""
+    left_out: Mapping[str, str]
+    """A pattern of names -> why those are run in neither namespace."""
+    images: str
+    """Where the images come from: a sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,17 +90,15 @@ def compare(
     )
 
 
-def page(found: Comparison, version: str) -> str:
+def page(found: Comparison, subject: Subject) -> str:
     """Return the page in Markdown."""
-    return "\n".join(_lines(found, version)) + "\n"
+    return "\n".join(_lines(found, subject)) + "\n"
 
 
-def _lines(found: Comparison, version: str) -> Iterator[str]:
-    yield "# Kubernetes' own tests"
+def _lines(found: Comparison, subject: Subject) -> Iterator[str]:
+    yield f"# {subject.title}"
     yield ""
-    yield f"Written by `make test-e2e`: tests of Kubernetes {version} itself (`test/e2e`, `[sig-apps]` and `[sig-node]`), once in plain"
-    yield "namespaces and once with every namespace they create labelled for slurm-bridge, on real kubelets ([development](development.md))."
-    yield "The pods are placed by kube-scheduler there and by Slurm here; the tests know nothing of it."
+    yield from subject.introduction
     if found.unfinished:
         yield "There was less time than all of them take; what was not reached says nothing either way."
     yield ""
@@ -112,10 +123,11 @@ def _lines(found: Comparison, version: str) -> Iterator[str]:
     if found.unfinished:
         yield from _list("Not compared, as time ran out", found.unfinished)
     patterns = (
-        (f"`{pattern.replace('|', chr(92) + '|')}`", why) for pattern, why in LEFT_OUT.items()
+        (f"`{pattern.replace('|', chr(92) + '|')}`", why)
+        for pattern, why in subject.left_out.items()
     )
     yield from _table("Not run", "why", patterns)
-    yield "The images that the tests name are made here, from the programs of Kubernetes' module and busybox."
+    yield subject.images
 
 
 def _list(title: str, names: Iterable[str]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.upstream import results
 from tests.upstream.ledger import Ledger
-from tests.upstream.results import FAILED, PASSED
+from tests.upstream.results import FAILED, PASSED, Subject
 from tests.upstream.selection import EXCUSED, LEFT_OUT, Excuse
 
 REPORT = """<testsuites><testsuite>
@@ -65,6 +65,9 @@ def test_only_what_passes_plain_can_be_worse() -> None:
     )
 
 
+SUBJECT = Subject(title="Tests", introduction=("of others",), left_out=LEFT_OUT, images="made here")
+
+
 def test_the_page_names_every_test_and_every_reason() -> None:
     found = results.Comparison(
         both=("[sig-apps] one",),
@@ -74,9 +77,11 @@ def test_the_page_names_every_test_and_every_reason() -> None:
         unfinished=("five",),
     )
 
-    page = results.page(found, "1.36.4")
+    page = results.page(found, SUBJECT)
 
     for text in (
+        "# Tests",
+        "made here",
         "time ran out | 1 |",
         r"\[sig-apps\] one",
         "| two | of Slurm |",

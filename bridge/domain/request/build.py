@@ -50,8 +50,8 @@ class Defaults:
 
     cluster: ClusterId
     mcs_label: str = ""
-    default_cpus: int = 1
-    """Of Kubernetes."""
+    default_milli_cpu: int = quantities.MILLI
+    """Thousandths of a CPU of Kubernetes."""
     milli_per_cpu: int = quantities.MILLI
     """Thousandths of a CPU of Kubernetes that one of Slurm's is."""
     default_memory_mib: int = 256
@@ -282,7 +282,7 @@ def _contradictions(asked: Overrides, tasks: int | None) -> Iterator[Fault]:
 def _cpus(wanted: Demand, asked: Overrides, defaults: Defaults) -> int:
     """Return the CPUs of a task, as Slurm counts them."""
     milli_cpu = asked.milli_cpu_per_task or wanted.milli_cpu
-    milli_cpu = milli_cpu or defaults.default_cpus * quantities.MILLI
+    milli_cpu = milli_cpu or defaults.default_milli_cpu
     return quantities.cpus(milli_cpu, defaults.milli_per_cpu)
 
 

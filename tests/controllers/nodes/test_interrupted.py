@@ -94,7 +94,7 @@ def foreign_pod(cpus: int) -> Manifest:
     return pod("foreign", spec)
 
 
-def filler(cpus: int) -> Job:
+def filler(cpus: int, *, has_sluid: bool = True) -> Job:
     """What has held that share of the machine."""
     identity = Identity(
         cluster=CLUSTER,
@@ -112,6 +112,7 @@ def filler(cpus: int) -> Job:
         required=["k1"],
         cpus_per_task=cpus,
         memory_mib=1024,
+        has_sluid=has_sluid,
     )
 
 
@@ -236,6 +237,10 @@ SITUATIONS = [
     Situation(
         "no pods of others are on a machine with a slurmd any more",
         lambda: outset([shared()], [marked()], jobs=[filler(3)]),
+    ),
+    Situation(
+        "the same in a Slurm without SLUIDs",
+        lambda: outset([shared()], [marked()], jobs=[filler(3, has_sluid=False)]),
     ),
     Situation(
         "a machine with a slurmd is not shared any more, and a filler is left",

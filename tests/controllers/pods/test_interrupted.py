@@ -77,6 +77,7 @@ RESTORED = [
 COLLECTED = [
     Situation("a job that waits has no pod", lambda: outset([], [job()])),
     Situation("a job that runs has no pod", lambda: outset([], [running()])),
+    Situation("a job without a SLUID has no pod", lambda: outset([], [running(has_sluid=False)])),
     Situation(
         "jobs have no pods, others do",
         lambda: outset(

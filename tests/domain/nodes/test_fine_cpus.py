@@ -14,6 +14,8 @@ from bridge.domain.nodes import fillers, spec, vacating
 from bridge.domain.request import build, candidates
 from bridge.domain.request.overrides import Overrides
 from bridge.domain.request.permit import Permit
+from bridge.settings import request_defaults
+from bridge.settings.schema import Settings
 from tests.domain.nodes.test_vacating import granted, job, placed
 from tests.make import placing
 from tests.make.registration import NO_DAEMONS, PUBLISHING
@@ -23,9 +25,11 @@ FINE = replace(PUBLISHING, milli_per_cpu=100)
 NODE = placing.kube_node(cpus=8, gib=32)
 
 
-def cpus(cpu: str, milli_per_cpu: int, asked: str = "") -> int:
+def cpus(
+    cpu: str, milli_per_cpu: int = 1000, asked: str = "", *, defaults: build.Defaults | None = None
+) -> int:
     """Return the CPUs of a pod's placeholder."""
-    defaults = build.Defaults(cluster=placing.CLUSTER, milli_per_cpu=milli_per_cpu)
+    defaults = defaults or build.Defaults(cluster=placing.CLUSTER, milli_per_cpu=milli_per_cpu)
     pool = candidates.pool([NODE], [placing.slurm_node()], placing.CLUSTER)
     overrides = Overrides(
         milli_cpu_per_task=quantities.milli(quantities.parse(asked)) if asked else None
@@ -53,6 +57,17 @@ def test_a_placeholder_has_as_many_parts_as_the_pod_takes(
     cpu: str, asked: str, expected: int
 ) -> None:
     assert expected == cpus(cpu, 100, asked)
+
+
+def test_a_pod_that_requests_nothing_takes_as_little_as_the_administrator_says() -> None:
+    defaults = request_defaults.of(
+        Settings.model_validate(
+            {"slurm": {"milli_cpu_per_cpu": 100}, "placement": {"default_cpus": 0.15}}
+        ),
+        placing.CLUSTER,
+    )
+
+    assert 2 == cpus("0", defaults=defaults)
 
 
 def test_fewer_than_the_pod_takes_are_refused() -> None:

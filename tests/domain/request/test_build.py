@@ -29,7 +29,7 @@ PERMIT = Permit(
 )
 DEFAULTS = Defaults(
     cluster=make.CLUSTER,
-    default_cpus=2,
+    default_milli_cpu=2000,
     default_memory_mib=512,
     default_time_limit_min=60,
     gpu_resources={"nvidia.com/gpu": "gpu", "example.com/a100": "gpu:a100"},

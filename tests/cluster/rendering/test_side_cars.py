@@ -1,0 +1,90 @@
+"""The scripts of side-cars, as a shell runs them in folders of a test."""
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.rendering.given import given, named, pod, rendered
+from tests.servers import wait_until
+
+DEADLINE_S = 60
+SCONTROL = """\
+#!/bin/sh
+echo "$@" >> "$CALLS/asked.log"
+[ "$(wc -l < "$CALLS/asked.log")" -gt 1 ]
+"""
+"""slurmctld refuses the first time."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Has /etc/slurm, /run, /var/log/slurm, and a command scontrol."""
+    for each in ("etc/slurm", "run", "var/log/slurm"):
+        (tmp_path / each).mkdir(parents=True)
+    (tmp_path / "etc/slurm/slurm.conf").write_text("one\n")
+    (tmp_path / "scontrol").write_text(SCONTROL)
+    (tmp_path / "scontrol").chmod(0o755)
+    return tmp_path
+
+
+@contextlib.contextmanager
+def running(name: str, folder: Path) -> Iterator[None]:
+    """Run a side-car of slurmctld, without its long pauses."""
+    container = named(pod(rendered(given("Controller")))["spec"]["initContainers"], name)
+    shell, option, script = container["command"]
+    for path in ("/etc/slurm", "/run/"):
+        script = script.replace(path, f"{folder}{path}")
+    for pause in ("sleep 55", "sleep 5"):
+        script = script.replace(pause, "sleep 0.05")
+    environment = {each["name"]: f"{folder}{each['value']}" for each in container.get("env", ())}
+    with (folder / "printed").open("w") as printed:
+        process = subprocess.Popen(
+            [shell, option, script],
+            env={"PATH": f"{folder}:{os.environ['PATH']}", "CALLS": str(folder), **environment},
+            stdout=printed,
+            start_new_session=True,
+        )
+        try:
+            yield
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def test_new_files_are_put_in_force_until_slurmctld_takes_them(folder: Path) -> None:
+    seen, asked = folder / "run/configuration-in-force", folder / "asked.log"
+    conf = folder / "etc/slurm/slurm.conf"
+    with running("reconfigure", folder):
+        wait_until(lambda: bool(lines(seen)), DEADLINE_S)
+        before = lines(seen)
+        conf.write_text("two\n")
+        wait_until(lambda: lines(seen) not in (before, []), DEADLINE_S)
+    assert ["reconfigure", "reconfigure"] == lines(asked)
+
+    conf.write_text("three\n")  # while the side-car is away
+    with running("reconfigure", folder):
+        wait_until(lambda: len(lines(asked)) == 3, DEADLINE_S)
+
+
+def test_the_log_is_printed_whoever_writes_it(folder: Path) -> None:
+    log = folder / "var/log/slurm/slurmctld.log"
+    with running("logfile", folder):
+        wait_until(log.is_fifo, DEADLINE_S)
+        first = os.open(log, os.O_RDWR)  # without a reader it would block
+        os.write(first, b"one\n")
+        wait_until(lambda: ["one"] == lines(folder / "printed"), DEADLINE_S)
+        os.close(first)
+        printed = ["one"]
+        for line in ("two", "three", "four"):  # daemons after it
+            subprocess.run(["sh", "-c", 'echo "$1" 1<>"$0"', log, line], check=True)  # noqa: S607
+            printed.append(line)
+            wait_until(lambda: printed == lines(folder / "printed"), DEADLINE_S)
