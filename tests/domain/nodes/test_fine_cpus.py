@@ -10,13 +10,12 @@ from bridge.domain import names, quantities
 from bridge.domain.diagnosis import overview
 from bridge.domain.model import demand
 from bridge.domain.model.placeholder import PlaceholderSpec
-from bridge.domain.nodes import fillers, spec, vacating
+from bridge.domain.nodes import fillers, spec
 from bridge.domain.request import build, candidates
 from bridge.domain.request.overrides import Overrides
 from bridge.domain.request.permit import Permit
 from bridge.settings import request_defaults
 from bridge.settings.schema import Settings
-from tests.domain.nodes.test_vacating import granted, job, placed
 from tests.make import placing
 from tests.make.registration import NO_DAEMONS, PUBLISHING
 
@@ -100,15 +99,6 @@ def test_fillers_hold_as_many_parts_as_others_take() -> None:
 
     assert 3 == fillers.wanted(NODE, others, slurm_node, FINE).cpus
     assert not fillers.wanted(NODE, NO_DAEMONS, slurm_node, FINE).cpus
-
-
-@pytest.mark.parametrize(("parts", "expected"), [(79, ""), (80, "CPUs are still in use")])
-def test_what_leaving_pods_hold_is_counted_in_parts(parts: int, expected: str) -> None:
-    leaving = [placed(None)]
-
-    assert expected == vacating.overlap(
-        job(granted(parts)), NODE, leaving=leaving, staying=(), strangers=(), milli_per_cpu=100
-    )
 
 
 def test_whoever_counts_real_cpus_is_refused() -> None:

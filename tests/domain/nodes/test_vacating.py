@@ -129,3 +129,13 @@ def test_those_that_stay_count_beside_those_that_leave() -> None:
 def test_members_that_come_along_count() -> None:
     assert "" == held(job(granted(4)), placed(granted(3)), beside=1)
     assert "CPUs" in held(job(granted(4)), placed(granted(3)), beside=2)
+
+
+@pytest.mark.parametrize(("parts", "expected"), [(79, ""), (80, "CPUs are still in use")])
+def test_what_leaving_pods_hold_is_counted_in_parts_of_a_cpu(parts: int, expected: str) -> None:
+    """Setting `slurm.milli_cpu_per_cpu` at 100: the leaving pod takes one of eighty."""
+    leaving = [placed(None)]
+
+    assert expected == vacating.overlap(
+        job(granted(parts)), NODE, leaving=leaving, staying=(), strangers=(), milli_per_cpu=100
+    )
