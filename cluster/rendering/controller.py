@@ -25,13 +25,14 @@ _STATE_VOLUME: Final = "statesave"
 _SOCKET_MOUNT: Final = {"name": "slurm-authsocket", "mountPath": "/run/slurmctld"}
 _RUN_MOUNT: Final = {"name": "run", "mountPath": "/run"}
 _RECONFIGURES: Final = f"""\
+trap 'exit 0' TERM
 seen=/run/configuration-in-force
 now() {{ sha256sum {ETC}/*; }}
 [ -e "$seen" ] || now > "$seen"
-while sleep 5; do
+while sleep 5 & wait $!; do
   found=$(now)
   [ "$found" = "$(cat "$seen")" ] && continue
-  if scontrol reconfigure; then echo "$found" > "$seen"; else sleep 55; fi
+  if scontrol reconfigure; then echo "$found" > "$seen"; else sleep 55 & wait $!; fi
 done
 """
 """Only the pod sees when its kubelet has brought the new files. What was seen outlives this container, not the pod."""

@@ -12,10 +12,9 @@ from cluster.rendering.site import SLURM_USER_ID
 
 ETC_VOLUME: Final = "slurm-etc"
 LOG_VOLUME: Final = "slurm-logfile"
-_READS_LOG: Final = (
-    'rm -f "$SOCKET" && mkfifo -m 600 "$SOCKET" && exec 3<>"$SOCKET" && exec cat <&3'
-)
-"""Opened for both directions: then its reader sees no end when the daemon is restarted."""
+_READS_LOG: Final = 'rm -f "$SOCKET" && mkfifo -m 600 "$SOCKET" && exec 3<>"$SOCKET" && trap "exit 0" TERM && { cat <&3 & wait; }'
+"""Opened for both directions: then its reader sees no end when the daemon is restarted. The first process of a container
+ignores SIGTERM unless it says otherwise, and a worker's grace is a day."""
 NO_TOKEN: Final[Mapping[str, Any]] = {
     "automountServiceAccountToken": False,
     "enableServiceLinks": False,
