@@ -1,6 +1,6 @@
 """Images of Slurm's daemons for tests of slurm-operator: the sandbox's own Slurm, with busybox, and the operator's contract.
 
-Arguments go to the entry point, and the user slurm has the uid 401. `containers/` is for everybody else.
+Arguments go to the entry point, and the user slurm has the uid 401. There are none for users yet.
 """
 
 import shutil

@@ -1,24 +1,10 @@
 """Pods that go for no fault of their own: both systems, and the pods' controllers, hear that."""
 
-from typing import Any
-
 import pytest
 
 from sandbox.client import Sandbox
 from tests.realnodes.containers import Containers, running
-
-UNLESS_DISRUPTED: dict[str, Any] = {
-    "backoffLimit": 0,
-    "podFailurePolicy": {
-        "rules": [
-            {
-                "action": "Ignore",
-                "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
-            }
-        ]
-    },
-}
-"""Any failure of a pod ends the Job, but for one that the pod was not to blame for."""
+from tests.realnodes.disrupted import UNLESS_DISRUPTED
 
 
 def test_pods_of_a_node_that_crashed_are_not_held_against_their_jobs(

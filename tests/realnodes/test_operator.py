@@ -22,11 +22,14 @@ from sandbox.options import Options
 from tests.realnodes import slurm_images
 from tests.servers import running_sandbox, wait_until
 
+pytestmark = pytest.mark.real_all
+
 OPTIONS = Options(nodes=0, plain_nodes=0, real_nodes=2, real_memory_mib=4096, dns=True)
 DEFINITIONS = Path(__file__).parents[2] / "deploy" / "operator" / "crds"
 NAMESPACE = "slurm"
 STARTS_S = 120.0
 LEAVES_S = 120.0
+JOB_S = 20
 THIS_MACHINE = """\
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
@@ -94,6 +97,15 @@ class InPods:
                 return each["status"], each.get("message", "")
         return "", ""
 
+    def drained(self) -> list[str]:
+        """Return the workers that Slurm gives no more jobs."""
+        lines = self.run("sinfo", "-h", "-N", "-o", "%N %T").splitlines()
+        return [name for name, state in map(str.split, lines) if state.startswith("drain")]
+
+    def state(self, job: str) -> str:
+        """Return a job's state."""
+        return self.run("squeue", "-h", "--states=all", "-j", job, "-o", "%T").strip()
+
     def workers(self) -> list[str]:
         """Return the names of the workers' pods."""
         path = f"/api/v1/namespaces/{NAMESPACE}/pods"
@@ -147,17 +159,18 @@ def test_three_objects_are_a_slurm_whose_workers_leave_only_when_idle(in_pods: I
         sandbox=sandbox,
     )
 
-    lasting, brief = (
-        submit(in_pods, name, s) for name, s in (("workers-0", 600), ("workers-1", 20))
-    )
+    jobs = {name: submit(in_pods, name) for name in in_pods.workers()}
     wait_until(lambda: in_pods.run("squeue", "-h", "-o", "%t").split() == ["R", "R"], STARTS_S)
     sandbox.kubectl("-n", NAMESPACE, "scale", "nodeset/workers", "--replicas=1")
-    wait_until(lambda: "DRAIN" in in_pods.run("scontrol", "show", "node", "workers-1"), LEAVES_S)
-    assert ["workers-0", "workers-1"] == in_pods.workers()
+    (going,) = wait_until(in_pods.drained, LEAVES_S, sandbox=sandbox)
+    assert {*jobs} == {*in_pods.workers()}
 
-    wait_until(lambda: in_pods.workers() == ["workers-0"], LEAVES_S, sandbox=sandbox)
-    assert "JobState=COMPLETED" in in_pods.run("scontrol", "show", "job", brief)
-    assert "JobState=RUNNING" in in_pods.run("scontrol", "show", "job", lasting)
+    wait_until(lambda: in_pods.workers() == sorted({*jobs} - {going}), LEAVES_S, sandbox=sandbox)
+    wait_until(
+        lambda: {"COMPLETED"} == {in_pods.state(job) for job in jobs.values()},
+        LEAVES_S,
+        sandbox=sandbox,
+    )
     wait_until(
         lambda: in_pods.condition("nodesets", "workers", "Ready")[0] == "True",
         LEAVES_S,
@@ -165,9 +178,9 @@ def test_three_objects_are_a_slurm_whose_workers_leave_only_when_idle(in_pods: I
     )
 
 
-def submit(in_pods: InPods, worker: str, sleeps_s: int) -> str:
+def submit(in_pods: InPods, worker: str) -> str:
     """Submit a batch job to a worker; return its id."""
-    command = ("--parsable", "--output=/dev/null", "-w", worker, "--wrap", f"sleep {sleeps_s}")
+    command = ("--parsable", "--output=/dev/null", "-w", worker, "--wrap", f"sleep {JOB_S}")
     return in_pods.run("sbatch", *command).strip()
 
 
