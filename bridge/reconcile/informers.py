@@ -6,7 +6,8 @@ No pod is in both pod caches, so each event is sent and decoded once.
 """
 
 import asyncio
-from typing import Any, TypeVar
+from collections.abc import Collection
+from typing import Any
 
 from bridge.domain.model.claims.values import ResourceClaim, ResourceSlice
 from bridge.domain.model.nodes import KubeNodeFacts
@@ -20,8 +21,6 @@ from bridge.kube.watch import Reflector
 from bridge.process import clock, liveness
 from bridge.process.lifetime import Service
 from bridge.reconcile.program import Program
-
-T = TypeVar("T")
 
 _TRY_AGAIN_S = 60.0
 
@@ -52,19 +51,22 @@ class Mirror:
         name = program.settings.scheduler_name
         devices: list[Service] = []
         if program.settings.controllers.device_profiles:
-            devices.append(self._part(program, "resource slices", self.slices))
+            devices.append(watching(program, "resource slices", self.slices))
             self._watched.append(self.slices)
             if gives_devices:
-                devices.append(self._part(program, "resource claims", self.claims))
+                devices.append(watching(program, "resource claims", self.claims))
                 self._watched.append(self.claims)
         return (
-            self._part(program, "pods", self.pods, f"spec.schedulerName={name}"),
-            self._part(program, "nodes", self.kube_nodes),
-            self._part(
-                program, "other pods", self.bound, f"spec.nodeName!=,spec.schedulerName!={name}"
+            watching(program, "pods", self.pods, field_selector=f"spec.schedulerName={name}"),
+            watching(program, "nodes", self.kube_nodes),
+            watching(
+                program,
+                "other pods",
+                self.bound,
+                field_selector=f"spec.nodeName!=,spec.schedulerName!={name}",
             ),
             *devices,
-            Service(name="set aside", run=self._try_again),
+            trying_again("set aside", self._watched),
         )
 
     async def synced(self) -> None:
@@ -72,28 +74,51 @@ class Mirror:
         for cache in self._watched:
             await cache.synced.wait()
 
-    async def _try_again(self, stop: asyncio.Event) -> None:
-        """Retry periodically the notifications that subscribers raised an exception on."""
+
+def watching(
+    program: Program,
+    name: str,
+    cache: Cache[Any],
+    *,
+    field_selector: str = "",
+    label_selector: str = "",
+    is_needed: bool = True,
+) -> Service:
+    """Return the service that keeps a cache up to date; its state is shown in the program's readiness.
+
+    Args:
+        program: the process.
+        name: of the watch, in readiness, log and liveness.
+        cache: to fill.
+        field_selector: which objects.
+        label_selector: which objects.
+        is_needed: the program is not ready without it.
+    """
+    reflector = Reflector(
+        program.kube,
+        cache,
+        field_selector=field_selector,
+        label_selector=label_selector,
+        set_aside=program.set_aside,
+        jitter=program.rng.random,
+        on_turn=liveness.turned,
+    )
+    program.health.register(name, reflector.check, is_needed=is_needed)
+
+    async def run(stop: asyncio.Event) -> None:
+        with liveness.loop(f"watch of {name}"):
+            await reflector.run(stop)
+
+    return Service(name=name, run=run)
+
+
+def trying_again(name: str, caches: Collection[Cache[Any]]) -> Service:
+    """Return the service that repeats, every minute, the notifications that subscribers raised an exception on."""
+
+    async def run(stop: asyncio.Event) -> None:
         while not stop.is_set():
             await clock.pause(_TRY_AGAIN_S, stop)
-            for cache in self._watched:
+            for cache in caches:
                 cache.try_again()
 
-    def _part(
-        self, program: Program, name: str, cache: Cache[T], field_selector: str = ""
-    ) -> Service:
-        reflector = Reflector(
-            program.kube,
-            cache,
-            field_selector=field_selector,
-            set_aside=self._set_aside,
-            jitter=program.rng.random,
-            on_turn=liveness.turned,
-        )
-        program.health.register(name, reflector.check)
-
-        async def run(stop: asyncio.Event) -> None:
-            with liveness.loop(f"watch of {name}"):
-                await reflector.run(stop)
-
-        return Service(name=name, run=run)
+    return Service(name=name, run=run)

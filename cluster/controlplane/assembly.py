@@ -4,10 +4,9 @@ import asyncio
 from typing import Final
 
 from bridge.kube.cache import Cache
-from bridge.kube.watch import Reflector
 from bridge.leading.workqueue import WorkQueue
-from bridge.process import clock, liveness
 from bridge.process.lifetime import Service
+from bridge.reconcile.informers import trying_again, watching
 from bridge.reconcile.program import Program
 from cluster.controlplane.deciding import BodyMakers
 from cluster.controlplane.loop import ControlLoop
@@ -17,7 +16,6 @@ from cluster.nodesets.nodeset import WatchedNodeSet
 from cluster.objects.controller import ControllerObject
 
 _WORKERS: Final = 2
-_TRY_AGAIN_S: Final = 60.0
 
 
 class ControlPlane:
@@ -58,8 +56,11 @@ class ControlPlane:
     def parts(self) -> tuple[Service, ...]:
         """Return the services of every replica; its readiness depends on the watches."""
         return (
-            *(self._watch(kind, cache) for kind, cache in self._parts.items()),
-            Service(name="control plane set aside", run=self._try_again),
+            *(
+                watching(self._program, f"{kind} objects", cache)
+                for kind, cache in self._parts.items()
+            ),
+            trying_again("control plane set aside", self._parts.values()),
         )
 
     async def control(self, stop: asyncio.Event) -> None:
@@ -80,26 +81,3 @@ class ControlPlane:
             random_bytes=self._random_bytes,
         )
         await loop.run(stop, workers=_WORKERS)
-
-    def _watch(self, kind: str, cache: Cache[WatchedPart]) -> Service:
-        reflector = Reflector(
-            self._program.kube,
-            cache,
-            set_aside=self._program.set_aside,
-            jitter=self._program.rng.random,
-            on_turn=liveness.turned,
-        )
-        self._program.health.register(f"{kind} objects", reflector.check)
-
-        async def run(stop: asyncio.Event) -> None:
-            with liveness.loop(f"watch of {kind} objects"):
-                await reflector.run(stop)
-
-        return Service(name=f"{kind} objects", run=run)
-
-    async def _try_again(self, stop: asyncio.Event) -> None:
-        """Retry periodically the notifications that subscribers raised an exception on."""
-        while not stop.is_set():
-            await clock.pause(_TRY_AGAIN_S, stop)
-            for cache in self._parts.values():
-                cache.try_again()

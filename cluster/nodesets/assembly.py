@@ -1,15 +1,14 @@
 """Put the controller of NodeSets together for one process, and for one term of leadership."""
 
 import asyncio
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.kube.cache import Cache
 from bridge.kube.decode import NODES
-from bridge.kube.watch import Reflector
 from bridge.leading.workqueue import WorkQueue
-from bridge.process import clock, liveness
 from bridge.process.lifetime import Service
+from bridge.reconcile.informers import trying_again, watching
 from bridge.reconcile.program import Program
 from cluster.nodesets import names
 from cluster.nodesets.actuator import WorkerActuator
@@ -19,10 +18,7 @@ from cluster.nodesets.recent_writes import RecentWrites
 from cluster.nodesets.slurm_view import WorkerView
 from cluster.nodesets.worker_pods import WORKER_PODS, WorkerPodObject
 
-T = TypeVar("T")
-
 _WORKERS: Final = 4
-_TRY_AGAIN_S: Final = 60.0
 
 
 class NodeSets:
@@ -43,11 +39,12 @@ class NodeSets:
 
     def parts(self) -> tuple[Service, ...]:
         """Return the services of every replica; its readiness depends on the watches."""
+        program = self._program
         return (
-            self._watch("nodesets", self._node_sets),
-            self._watch("workers", self._pods, names.WORKER_SELECTOR),
-            self._watch("nodes", self._kube_nodes),
-            Service(name="set aside", run=self._try_again),
+            watching(program, "nodesets", self._node_sets),
+            watching(program, "workers", self._pods, label_selector=names.WORKER_SELECTOR),
+            watching(program, "nodes", self._kube_nodes),
+            trying_again("set aside", self._watched),
         )
 
     async def control(self, stop: asyncio.Event) -> None:
@@ -80,27 +77,3 @@ class NodeSets:
         async with asyncio.TaskGroup() as group:
             group.create_task(view.run(stop))
             group.create_task(loop.run(stop, workers=_WORKERS))
-
-    def _watch(self, name: str, cache: Cache[T], label_selector: str = "") -> Service:
-        reflector = Reflector(
-            self._program.kube,
-            cache,
-            label_selector=label_selector,
-            set_aside=self._program.set_aside,
-            jitter=self._program.rng.random,
-            on_turn=liveness.turned,
-        )
-        self._program.health.register(name, reflector.check)
-
-        async def run(stop: asyncio.Event) -> None:
-            with liveness.loop(f"watch of {name}"):
-                await reflector.run(stop)
-
-        return Service(name=name, run=run)
-
-    async def _try_again(self, stop: asyncio.Event) -> None:
-        """Retry periodically the notifications that subscribers raised an exception on."""
-        while not stop.is_set():
-            await clock.pause(_TRY_AGAIN_S, stop)
-            for cache in self._watched:
-                cache.try_again()

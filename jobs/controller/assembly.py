@@ -9,12 +9,11 @@ from bridge.domain.ids import WorkloadKey
 from bridge.domain.model.pods import Pod
 from bridge.kube import objects
 from bridge.kube.cache import Cache
-from bridge.kube.watch import Reflector
 from bridge.leading.workqueue import WorkQueue
-from bridge.process import liveness
 from bridge.process.clock import pause
 from bridge.process.lifetime import Service
 from bridge.process.policy_file import PolicyFile
+from bridge.reconcile.informers import watching
 from bridge.reconcile.leadership import Leadership
 from bridge.reconcile.program import Program
 from bridge.settings.slurm_jobs import zone
@@ -73,24 +72,11 @@ class SlurmJobs:
         return (Service(name="policy", run=self._policy.run), *watches, *companions, *inventory)
 
     def _watch(self, of: JobResource, cache: Cache[SlurmJobObject]) -> Service:
-        reflector = Reflector(
-            self._program.kube,
-            cache,
-            set_aside=self._program.set_aside,
-            jitter=self._program.rng.random,
-            on_turn=liveness.turned,
-        )
-        group, _, _ = of.api_version.partition("/")
-        called = "slurm_jobs" if of is slurmjob.OURS else f"{of.plural}.{group}"
         # A foreign definition may be missing for good: our own jobs do not wait for it.
-        is_needed = of is slurmjob.OURS
-        self._program.health.register(called, reflector.check, is_needed=is_needed)
-
-        async def run(stop: asyncio.Event) -> None:
-            with liveness.loop(f"watch of {called}"):
-                await reflector.run(stop)
-
-        return Service(name=called, run=run)
+        group, _, _ = of.api_version.partition("/")
+        is_ours = of is slurmjob.OURS
+        called = "slurm_jobs" if is_ours else f"{of.plural}.{group}"
+        return watching(self._program, called, cache, is_needed=is_ours)
 
     async def control(self, term: Leadership, stop: asyncio.Event) -> None:
         """See to SlurmJobs while this process leads."""

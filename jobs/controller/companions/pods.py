@@ -1,6 +1,5 @@
 """The pods that serve SlurmJobs, as the API server has them: what each says, and the watch of all."""
 
-import asyncio
 from datetime import datetime
 from typing import Final
 
@@ -14,9 +13,8 @@ from bridge.domain.ids import WorkloadKey
 from bridge.kube import paths
 from bridge.kube.cache import Cache
 from bridge.kube.decode import Json, ResourceKind, malformed
-from bridge.kube.watch import Reflector
-from bridge.process import liveness
 from bridge.process.lifetime import Service
+from bridge.reconcile.informers import watching
 from bridge.reconcile.program import Program
 from jobs.companions import pod
 from jobs.companions.collecting import Collector
@@ -179,22 +177,9 @@ class CompanionWatch:
 
     def part(self) -> Service:
         """Return the service that keeps them up to date."""
-        program = self._program
-        reflector = Reflector(
-            program.kube,
-            self.pods,
-            label_selector=names.COMPANION_LABEL,
-            set_aside=program.set_aside,
-            jitter=program.rng.random,
-            on_turn=liveness.turned,
+        return watching(
+            self._program, "companions", self.pods, label_selector=names.COMPANION_LABEL
         )
-        program.health.register("companions", reflector.check)
-
-        async def run(stop: asyncio.Event) -> None:
-            with liveness.loop("watch of companions"):
-                await reflector.run(stop)
-
-        return Service(name="companions", run=run)
 
 
 def path_of(found: CompanionPod) -> str:
