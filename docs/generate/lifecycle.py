@@ -70,7 +70,8 @@ something has lasted is measured by a clock that never jumps.
 
 While a deleted pod's containers are stopping, its job is extended in the same way. A pod whose kubelet is dead keeps its
 allocation until its node is deleted or declared out of service, however long that takes: until then, nobody can know
-whether its containers still run.
+whether its containers still run. Only where *all* of our pods on a node that is not ready are being deleted is its node set
+DOWN in Slurm before: their jobs end as NODE_FAIL, and nothing starts there until the node is ready again.
 
 A circuit breaker keeps more than `controllers.eviction_share` of the running pods from being evicted at once on Slurm's
 word alone: see [failures.md](failures.md#too-many-pods-would-be-evicted-at-once).

@@ -79,12 +79,7 @@ def main(
         (reports / "page.md").write_text(text)
     if not focus:
         page.write_text(text)
-    typer.echo(
-        f"{len(outcome.both)} pass in both, {len(outcome.excused)} are excused,"
-        f" {len(outcome.neither)} fail plain already"
-    )
-    for name in outcome.worse:
-        typer.echo(f"WORSE: {name}")
+    typer.echo(results.summary(outcome))
     if outcome.worse:
         raise typer.Exit(1)
 

@@ -90,6 +90,15 @@ def compare(
     )
 
 
+def summary(found: Comparison) -> str:
+    """Return what to tell whoever has started the tests."""
+    counts = (
+        f"{len(found.both)} pass in both, {len(found.excused)} are excused,"
+        f" {len(found.neither)} fail plain already"
+    )
+    return "\n".join((counts, *(f"WORSE: {name}" for name in found.worse)))
+
+
 def page(found: Comparison, subject: Subject) -> str:
     """Return the page in Markdown."""
     return "\n".join(_lines(found, subject)) + "\n"

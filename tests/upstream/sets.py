@@ -21,7 +21,7 @@ from sandbox.realnodes import images
 from sandbox.realnodes.images import Entry, Image
 from tests.servers import running_sandbox, wait_until
 from tests.upstream import ground, results
-from tests.upstream.results import Comparison, Subject
+from tests.upstream.results import Subject
 from tests.upstream.selection import SETS_EXCUSED, SETS_LEFT_OUT
 
 OPTIONS = Options(
@@ -81,16 +81,7 @@ def main(
         (reports / "page.md").write_text(text)
     if not focus:
         page.write_text(text)
-    _tell(outcome)
-
-
-def _tell(outcome: Comparison) -> None:
-    typer.echo(
-        f"{len(outcome.both)} pass in both, {len(outcome.excused)} are excused,"
-        f" {len(outcome.neither)} fail plain already"
-    )
-    for name in outcome.worse:
-        typer.echo(f"WORSE: {name}")
+    typer.echo(results.summary(outcome))
     if outcome.worse:
         raise typer.Exit(1)
 
