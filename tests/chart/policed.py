@@ -74,6 +74,13 @@ def pod(
     }
 
 
+def unlabelled(name: str = "unlabelled") -> Manifest:
+    """As an older release handed it over, or as another webhook leaves it that takes labels off."""
+    body = pod(name)
+    del body["metadata"]["labels"]
+    return body
+
+
 _REFUSED = pod("probe", ours=False, metadata={"labels": {names.JOB_ID_LABEL: "7"}})
 """Refused by policy `bypass`, whoever mutates pods."""
 

@@ -13,10 +13,10 @@ from tests.chart.policed import (
     STRATEGIC,
     Cluster,
     binding,
-    make_namespaces,
     pod,
     pods,
     refusal,
+    unlabelled,
 )
 from tests.chart.rendering import Manifest
 
@@ -80,6 +80,7 @@ def assigned(cluster: Cluster) -> str:
         ),
         pytest.param(pod(spec={"schedulingGates": []}), names.GATE, id="without-gate"),
         pytest.param(pod(metadata={"finalizers": []}), names.FINALIZER, id="without-finalizer"),
+        pytest.param(unlabelled(), names.BRIDGED_LABEL, id="without-label"),
     ],
 )
 @pytest.mark.parametrize("who", ["alice", "admin"])
@@ -361,26 +362,3 @@ def test_break_glass_group_may_do_all(cluster: Cluster, waiting: str, assigned: 
     assert not refusal(
         root, "POST", pods(cluster.bridged, assigned, "binding"), binding(assigned, "node-1")
     )
-
-
-def test_unlabelled_namespace_unprotects_nobody(cluster: Cluster) -> None:
-    namespace = f"{cluster.bridged}-once"
-    make_namespaces(cluster.sandbox, {namespace: {names.ENABLED_LABEL: "true"}})
-    name = cluster.create(pod(), namespace=namespace, by=cluster.admin)
-    path = pods(namespace, name)
-    cluster.admin.patch(
-        f"/api/v1/namespaces/{namespace}", {"metadata": {"labels": {names.ENABLED_LABEL: None}}}
-    )
-
-    for change, because in (
-        ({"spec": {"schedulingGates": None}}, names.GATE),
-        ({"metadata": {"finalizers": None}}, names.FINALIZER),
-        ({"metadata": {"labels": {names.JOB_ID_LABEL: "7"}}}, names.JOB_ID_LABEL),
-    ):
-        assert because in refusal(cluster.admin, "PATCH", path, change)
-
-    release = [{"op": "remove", "path": "/metadata/finalizers/0"}]
-    controllers = cluster.program("controllers")
-    assert refusal(controllers, "PATCH", path, release) == ""
-    controllers.request("PATCH", path, release, content_type=JSON_PATCH)
-    cluster.admin.delete(f"/api/v1/namespaces/{namespace}")

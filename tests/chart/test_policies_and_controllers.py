@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 def template(app: str, body: Manifest) -> dict[str, Any]:
     """A pod template with the pod's finalizers and spec."""
-    metadata = {**body["metadata"], "labels": {"app": app}}
+    metadata = {**body["metadata"], "labels": {**body["metadata"]["labels"], "app": app}}
     del metadata["name"]
     return {"metadata": metadata, "spec": body["spec"]}
 

@@ -8,7 +8,16 @@ import pytest
 
 from bridge.domain import caps, names
 from sandbox.client import Sandbox
-from tests.chart.policed import BREAK_GLASS, Cluster, pod, pods, policed, policies, refusal
+from tests.chart.policed import (
+    BREAK_GLASS,
+    Cluster,
+    pod,
+    pods,
+    policed,
+    policies,
+    refusal,
+    unlabelled,
+)
 
 VERY_MANY = {f"k{n}": "" for n in range(40_000)}
 """As many short labels as fit into an object."""
@@ -84,9 +93,8 @@ def test_writes_of_pods_that_are_not_ours_do_not_meet_the_policy_that_guards_our
 ) -> None:
     strange = cluster.create(pod("strange", ours=False), namespace=cluster.other)
     guarded = cluster.create(pod("guarded"))
-    unlabelled = pod("of-an-older-release")
-    del unlabelled["metadata"]["labels"]
-    old = cluster.create(unlabelled)
+    root = cluster.user("root", "system:masters", BREAK_GLASS)
+    old = cluster.create(unlabelled("of-an-older-release"), by=root)
     before = looked_at(cluster, "keys")
 
     for n in range(CREATED):

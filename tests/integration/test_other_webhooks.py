@@ -119,6 +119,7 @@ PORTS = [{"containerPort": 1000 + number, "hostPort": 1000 + number} for number 
         pytest.param(patch("/spec/schedulerName", "default-scheduler"), "spec.schedulerName", id="scheduler"),
         pytest.param(patch("/spec/schedulingGates", op="remove"), "another webhook has taken them off", id="no gate"),
         pytest.param(patch("/metadata/finalizers", op="remove"), "another webhook has taken them off", id="no finalizer"),
+        pytest.param(patch("/metadata/labels", op="remove"), names.BRIDGED_LABEL, id="no label"),
         pytest.param(patch("/spec/containers/0/ports", PORTS), "ports", id="host ports"),
         pytest.param(patch(annotation("qos"), "high"), f"{REQUEST_PREFIX}qos", id="qos"),
         pytest.param(patch(f"/metadata/annotations/{names.REQUESTER_ANNOTATION.replace('/', '~1')}", "root"), names.REQUESTER_ANNOTATION, id="requester"),
