@@ -85,6 +85,7 @@ def self_test_parts(program: Program) -> tuple[Service, ...]:
         namespace=controllers.self_test_namespace,
         interval_s=controllers.self_test_interval_s,
         metrics=program.metrics,
+        scheduler_name=program.settings.scheduler_name,
     )
     program.health.register("webhook", test.fault)
     return (Service(name="self-test", run=test.run),)

@@ -11,13 +11,14 @@ import yaml
 
 from bridge.commands.installation import OURS, Installation, config_map, excluded_namespaces
 from bridge.domain import names
+from bridge.domain.admission import selftest
 from bridge.domain.diagnosis.doctor.kube import PROGRAMS, KubeFacts
 from bridge.domain.diagnosis.doctor.rights import CLAIM_RIGHTS, RIGHTS, Right
 from bridge.domain.ids import ClusterId, KubeNode
 from bridge.domain.model.claims import profiles
 from bridge.domain.model.nodes import KubeNodeFacts, is_hybrid
 from bridge.domain.observation import clocks
-from bridge.kube import decode, lists, paths
+from bridge.kube import decode, lists, paths, writes
 from bridge.kube.claims.resource_claims import CLASSES
 from bridge.kube.claims.slices import SLICES
 from bridge.kube.client import KubeClient
@@ -89,7 +90,7 @@ class KubeExaminer:
             self._readable(self._kept_off()),
         )
         admission, scheduler, nodes = await gather(
-            self._admission(selected or ()),
+            self._admission(selected or (), settings.scheduler_name),
             self._scheduler(),
             lists.listing(self._client, decode.NODES),
         )
@@ -191,7 +192,7 @@ class KubeExaminer:
         found = await self._get("/api/v1/namespaces", labelSelector=label)
         return [item["metadata"]["name"] for item in found["items"]]
 
-    async def _admission(self, selected: Sequence[str]) -> str | None:
+    async def _admission(self, selected: Sequence[str], scheduler_name: str) -> str | None:
         """Create a pod as a dry run: it passes the webhook and the policies, and is never stored."""
         if not selected or not await self._may_create_pods(selected[0]):
             return None
@@ -201,14 +202,11 @@ class KubeExaminer:
             "metadata": {"generateName": "slurm-bridge-doctor-"},
             "spec": {"containers": [{"name": "main", "image": "none"}]},
         }
-        path = paths.collection("v1", "pods", selected[0])
         try:
-            body = await self._client.request("POST", path, body=pod, params=_DRY_RUN)
+            created = await writes.pretend_to_create_pod(self._client, selected[0], pod)
         except KubeError as error:
             return str(error)
-        gates = msgspec.json.decode(body)["spec"].get("schedulingGates", [])
-        is_ours = {"name": names.GATE} in gates
-        return "" if is_ours else f"it came out without the gate {names.GATE}"
+        return selftest.not_handed_over(created, scheduler_name)
 
     async def _may_create_pods(self, namespace: str) -> bool:
         attributes = {"verb": "create", "resource": "pods", "namespace": namespace}

@@ -7,24 +7,51 @@ written; pass it to `Cache.observe` with the version the decision was based on a
 from collections.abc import Mapping
 from typing import assert_never
 
+import msgspec
+
+from bridge.domain.admission.selftest import Marks
 from bridge.domain.ids import KubeNode, PodUid
 from bridge.domain.model.nodes import KubeNodeFacts
 from bridge.domain.model.pods import Pod
-from bridge.kube import decode, errors, objects, patches, paths
+from bridge.kube import decode, errors, objects, patches, paths, wire
 from bridge.kube.client import JSON_PATCH, STRATEGIC_MERGE_PATCH, KubeClient
 from bridge.kube.patches import JsonPatch, MergePatch, Patch
 
 
+class _Metadata(wire.Struct):
+    """Of an object that is not stored: it has no resourceVersion."""
+
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+    finalizers: list[str] = msgspec.field(default_factory=list)
+
+
+class _Unborn(wire.Struct):
+    metadata: _Metadata
+    spec: wire.PodSpec
+
+
+_unborn = msgspec.json.Decoder(_Unborn)
+
+
 async def pretend_to_create_pod(
     client: KubeClient, namespace: str, body: Mapping[str, object]
-) -> None:
-    """Create a pod as a dry run: admission runs, nothing is stored.
+) -> Marks:
+    """Create a pod as a dry run: admission runs, nothing is stored. Return what came out.
 
     Raises:
         KubeError: the pod would not be created.
     """
     path = paths.of("api", "v1", "namespaces", namespace, "pods")
-    await client.request("POST", path, body=body, params={"dryRun": "All"})
+    answer = await client.request("POST", path, body=body, params={"dryRun": "All"})
+    found = decode.decoded(_unborn, "Pod", answer)
+    return Marks(
+        scheduler_name=found.spec.scheduler_name,
+        gates=tuple(gate.name for gate in found.spec.scheduling_gates),
+        finalizers=tuple(found.metadata.finalizers),
+        labels=found.metadata.labels,
+        annotations=found.metadata.annotations,
+    )
 
 
 async def patch_pod(client: KubeClient, pod: Pod, patch: Patch) -> Pod:

@@ -5,10 +5,13 @@ only dry runs.
 """
 
 import asyncio
+from collections.abc import Mapping
 
 import structlog
 
+from bridge.domain import names
 from bridge.domain.admission import selftest
+from bridge.domain.admission.selftest import Answer
 from bridge.kube import writes
 from bridge.kube.client import KubeClient
 from bridge.kube.errors import KubeError
@@ -25,13 +28,20 @@ class SelfTest:
     """The self-test of one process."""
 
     def __init__(
-        self, kube: KubeClient, *, namespace: str, interval_s: float, metrics: Metrics
+        self,
+        kube: KubeClient,
+        *,
+        namespace: str,
+        interval_s: float,
+        metrics: Metrics,
+        scheduler_name: str = names.SCHEDULER_NAME,
     ) -> None:
-        """interval_s: between tests while the webhook works."""
+        """interval_s: between tests while the webhook works; scheduler_name: ours."""
         self._kube = kube
         self._namespace = namespace
         self._interval_s = interval_s
         self._metrics = metrics
+        self._scheduler_name = scheduler_name
         self._fault = "not tested yet"
 
     def fault(self) -> str | None:
@@ -41,7 +51,7 @@ class SelfTest:
     async def run(self, stop: asyncio.Event) -> None:
         """Test until told to stop."""
         while not stop.is_set():
-            before, self._fault = self._fault, await self._ask()
+            before, self._fault = self._fault, await self._test()
             self._metrics.webhook.works(not self._fault)
             if self._fault and self._fault != before:
                 _log.warning("webhook.broken", error=self._fault)
@@ -49,9 +59,14 @@ class SelfTest:
                 _log.info("webhook.works")
             await pause(min(_AGAIN_S, self._interval_s) if self._fault else self._interval_s, stop)
 
-    async def _ask(self) -> str:
+    async def _test(self) -> str:
+        faulty = await self._ask(selftest.FAULTY_POD)
+        sound = await self._ask(selftest.SOUND_POD)
+        return selftest.judge(faulty, sound, self._scheduler_name)
+
+    async def _ask(self, pod: Mapping[str, object]) -> Answer:
         try:
-            await writes.pretend_to_create_pod(self._kube, self._namespace, selftest.POD)
+            created = await writes.pretend_to_create_pod(self._kube, self._namespace, pod)
         except KubeError as error:
-            return selftest.judge(error.fields, str(error))
-        return selftest.judge(None, "")
+            return Answer(faults=error.fields, said=str(error))
+        return Answer(pod=created)

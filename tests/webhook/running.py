@@ -95,14 +95,14 @@ def webhook_process(
 
 
 @contextmanager
-def running_webhook(folder: Path) -> Iterator[Webhook]:
+def running_webhook(folder: Path, **settings: object) -> Iterator[Webhook]:
     """Start it with a client that trusts it; its certificate is replaced as soon as it answers."""
     authority = Authority()
     cert_file, key_file = authority.issue("webhook").write(folder, "webhook")
     trusting = ssl.create_default_context(cadata=authority.certificate.decode())
-    settings = {"placement": {"allowed_fields": ["nice"]}}
+    given = settings or {"placement": {"allowed_fields": ["nice"]}}
     with (
-        webhook_process(folder, cert_file=cert_file, key_file=key_file, **settings) as addresses,
+        webhook_process(folder, cert_file=cert_file, key_file=key_file, **given) as addresses,
         httpx.Client(
             verify=trusting, trust_env=False
         ) as http,  # closed first: it would be waited for

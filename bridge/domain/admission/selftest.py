@@ -1,28 +1,38 @@
-"""Test our own webhook through the API server, with a pod that only our webhook refuses.
+"""Test our own webhook through the API server, with two pods that are never created.
 
-The pod asks Slurm for a field that does not exist. So a refusal that names this field shows that
-the API server reaches the webhook, trusts its certificate, had it mutate the pod (a policy would
-have refused the pod otherwise) and had it validate the pod. Whatever happens, no pod can be
-created.
+One asks Slurm for a field that does not exist. A refusal that names this field shows that the API
+server reaches the webhook, trusts its certificate and has it judge pods. With two calls it shows
+that pods are handed over, too, as a policy would have refused the pod otherwise; with one call
+(`admission.calls: one`) the pod is refused before it would have been handed over. The other pod has
+no fault, and must come out handed over to Slurm. Both are dry runs, and a policy allows nothing
+else in the namespace of the test.
 """
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
+from bridge.domain import names
 from bridge.domain.names import REQUEST_PREFIX
 from bridge.domain.request import overrides
+from bridge.domain.request.rules import Policy, Rule
 
 _FIELD = "self-test"
 
 FAULT = overrides.path(_FIELD)
 """The path of the fault that the webhook finds."""
 
-POD: Mapping[str, object] = {
+POLICY = Policy(rules=(Rule(name="the self-test", source="the self-test", user="nobody"),))
+"""What holds in the namespace of the test: the administrator's rules may be for others than us.
+
+No rule of the administrator's can have this name, so nothing would be submitted for such a pod.
+"""
+
+SOUND_POD: Mapping[str, Any] = {
     "apiVersion": "v1",
     "kind": "Pod",
-    "metadata": {
-        "name": "slurm-bridge-self-test",
-        "annotations": {f"{REQUEST_PREFIX}{_FIELD}": "never created"},
-    },
+    "metadata": {"name": "slurm-bridge-self-test"},
     "spec": {
         "automountServiceAccountToken": False,
         "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
@@ -44,20 +54,68 @@ POD: Mapping[str, object] = {
 }
 """As modest as other policies may require (Pod Security "restricted", quotas)."""
 
+FAULTY_POD: Mapping[str, Any] = {
+    **copy.deepcopy(SOUND_POD),
+    "metadata": {
+        "name": "slurm-bridge-self-test",
+        "annotations": {f"{REQUEST_PREFIX}{_FIELD}": "never created"},
+    },
+}
+"""The same, and our webhook refuses it."""
 
-def judge(refused_fields: frozenset[str] | None, said: str) -> str:
-    """Return what is wrong; "" if the webhook works.
 
-    Args:
-        refused_fields: the paths of the faults found in the pod; None if it would have been
-            created.
-        said: the refusal, or what went wrong on the way.
-    """
-    if refused_fields is None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """What of a pod shows whether it was handed over, as it would have been created."""
+
+    scheduler_name: str = ""
+    gates: tuple[str, ...] = ()
+    finalizers: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the API server made of one of the pods."""
+
+    pod: Marks | None = None
+    """None if it was refused."""
+    faults: frozenset[str] = frozenset()
+    """The paths of the faults found in it."""
+    said: str = ""
+    """The refusal, or what went wrong on the way."""
+
+
+def judge(faulty: Answer, sound: Answer, scheduler_name: str = names.SCHEDULER_NAME) -> str:
+    """Return what is wrong; "" if the webhook works."""
+    if faulty.pod is not None:
         return (
             "the API server does not call the webhook: a pod that the webhook refuses would have "
             "been created"
         )
-    if FAULT not in refused_fields:
-        return f"pods of selected namespaces cannot be created: {said}"
-    return ""
+    if FAULT not in faulty.faults:
+        return f"pods of selected namespaces cannot be created: {faulty.said}"
+    if sound.pod is None:
+        return f"pods of selected namespaces cannot be created: {sound.said}"
+    lacking = not_handed_over(sound.pod, scheduler_name)
+    return lacking and f"a test pod was not handed over to Slurm: {lacking}"
+
+
+def not_handed_over(pod: Marks, scheduler_name: str = names.SCHEDULER_NAME) -> str:
+    """Return what a new pod lacks that hands it over to Slurm; "" if nothing."""
+    lacking = ", ".join(_lacking(pod, scheduler_name))
+    return lacking and f"it came out without {lacking}"
+
+
+def _lacking(pod: Marks, scheduler_name: str) -> Iterator[str]:
+    if pod.scheduler_name != scheduler_name:
+        yield f"spec.schedulerName {scheduler_name}"
+    if names.GATE not in pod.gates:
+        yield f"the gate {names.GATE}"
+    if names.FINALIZER not in pod.finalizers:
+        yield f"the finalizer {names.FINALIZER}"
+    if names.BRIDGED_LABEL not in pod.labels:
+        yield f"the label {names.BRIDGED_LABEL}"
+    if names.REQUESTER_ANNOTATION not in pod.annotations:
+        yield f"the annotation {names.REQUESTER_ANNOTATION}"
