@@ -81,7 +81,7 @@ class _Metadata(_Struct):
     annotations: dict[str, str] = {}
     owner_references: list[_Owner] = []
     finalizers: list[str] | None = None
-    managed_fields: list[_ManagedFields] | None = None
+    managed_fields: msgspec.Raw = msgspec.Raw()
 
 
 class _Resources(_Struct):
@@ -179,6 +179,7 @@ class _Pod(_Struct):
     spec: _Spec
 
 
+_managed_fields = msgspec.json.Decoder(list[_ManagedFields] | None)
 _review = msgspec.json.Decoder(_Review)
 _pod = msgspec.json.Decoder(_Pod)
 
@@ -294,6 +295,7 @@ def _invalid(faults: Sequence[Fault], kind: str) -> dict[str, object]:
 def _draft(pod: _Pod, review: Review) -> Draft:
     meta, spec = pod.metadata, pod.spec
     affinity = spec.affinity
+    fields = _managed_fields.decode(meta.managed_fields or b"null")
     required = affinity.node_affinity.required_during_scheduling_ignored_during_execution
     affinities: dict[str, _NodeTerms | _PodTerms] = {
         "nodeAffinity": affinity.node_affinity,
@@ -340,7 +342,7 @@ def _draft(pod: _Pod, review: Review) -> Draft:
         ),
         gates=_names(spec.scheduling_gates),
         finalizers=None if meta.finalizers is None else tuple(meta.finalizers),
-        field_operations=tuple(each.operation for each in meta.managed_fields or ()),
+        field_operations=tuple(each.operation for each in fields or ()),
         tolerations=None
         if spec.tolerations is None
         else tuple(
@@ -369,8 +371,8 @@ def _sizes(pod: _Pod, review: Review) -> Sizes:
             for container in (*spec.init_containers, *spec.containers)
             for port in container.ports or ()
         ),
-        tolerations=len(spec.tolerations or ()),
-        object_bytes=len(review.document),
+        tolerations=[(each.key, each.operator) for each in spec.tolerations or ()],
+        object_bytes=len(review.document) - len(bytes(meta.managed_fields)),
     )
 
 

@@ -2,18 +2,34 @@
 
 The webhook checks it at CREATE and refuses a pod that exceeds a cap. The extender checks it again
 before each submit, because the webhook may have been away, and a gang's size may only be known from
-its controller. What cannot be refused is bounded where it is read or acted upon: a DELETE's grace
+its controller. What we write ourselves counts in neither place: a pod is judged by what its author
+made it, before and after it is handed over. What cannot be refused is bounded where it is read or acted upon: a DELETE's grace
 period counts as at most `grace_s`, and nothing beyond `Cap.largest` is kept of a pod.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Final
 
+from bridge.domain import names
 from bridge.domain.faults import Fault
 
 SECTION = "caps"
 """The section of the settings."""
+
+_OURS: Final = frozenset(
+    {
+        names.BRIDGED_LABEL,
+        names.JOB_ID_LABEL,
+        names.REQUESTER_ANNOTATION,
+        names.RULES_ANNOTATION,
+        names.OWNER_ANNOTATION,
+        *names.WRITTEN_AT_THE_PIN,
+    }
+)
+"""Labels and annotations that nobody else can write: we overwrite them, or a policy refuses them."""
+
+_OUR_TOLERATION: Final = (names.MANAGED_NODE_TAINT, "Exists")
 
 MOST_REQUEST_FIELDS = 40
 """Of `slurmjob.slinky.slurm.net/`: more than exist, so no setting raises it."""
@@ -123,7 +139,7 @@ class Caps:
     object_bytes: int = _cap(
         524_288,
         path="metadata",
-        unit="bytes of JSON in all",
+        unit="bytes of JSON in all, without managedFields",
         protects="etcd's limit per object, which the pin and the status must not reach",
         largest=1_048_576,
     )
@@ -160,7 +176,7 @@ def measure(
     annotations: Mapping[str, str],
     terms: Sequence[Iterable[Sequence[str]]],
     host_ports: int,
-    tolerations: int,
+    tolerations: Sequence[tuple[str, str]],
     gang_size: int = 0,
     object_bytes: int = 0,
 ) -> Sizes:
@@ -172,24 +188,28 @@ def measure(
         annotations: all of them.
         terms: of each term of the required node affinity, the values of each expression.
         host_ports: how many it takes.
-        tolerations: how many it has.
+        tolerations: the key and operator of each.
         gang_size: what its own annotations declare; 0 if they declare none.
-        object_bytes: the length of its JSON; 0 if it is not known.
+        object_bytes: the length of its JSON, ours included; 0 if it is not known.
     """
+    our_labels = {key: labels[key] for key in labels.keys() & _OURS}
+    our_annotations = {key: annotations[key] for key in annotations.keys() & _OURS}
     values = [len(expression) for term in terms for expression in term]
     return Sizes(
         grace_s=grace_s,
         gang_size=gang_size,
-        annotations=len(annotations),
-        annotation_bytes=_bytes(annotations),
-        labels=len(labels),
-        label_bytes=_bytes(labels),
+        annotations=len(annotations) - len(our_annotations),
+        annotation_bytes=_bytes(annotations) - _bytes(our_annotations),
+        labels=len(labels) - len(our_labels),
+        label_bytes=_bytes(labels) - _bytes(our_labels),
         affinity_terms=len(terms),
         affinity_expressions=len(values),
         affinity_values=sum(values),
         host_ports=host_ports,
-        tolerations=tolerations,
-        object_bytes=object_bytes,
+        tolerations=len(tolerations) - (_OUR_TOLERATION in tolerations),
+        object_bytes=max(
+            0, object_bytes - _members_bytes(our_labels) - _members_bytes(our_annotations)
+        ),
     )
 
 
@@ -224,6 +244,11 @@ def reference() -> str:
 def _bytes(texts: Mapping[str, str]) -> int:
     """Return the bytes of UTF-8 in all keys and values."""
     return sum(len(key) + _length(value) for key, value in texts.items())
+
+
+def _members_bytes(texts: Mapping[str, str]) -> int:
+    """Return the bytes that they take in an object's JSON: four quotes, a colon and a comma each."""
+    return _bytes(texts) + 6 * len(texts)
 
 
 def _length(text: str) -> int:

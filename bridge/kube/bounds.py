@@ -28,13 +28,13 @@ _OURS = ("slurm-bridge.dev/", "scheduler.slinky.slurm.net/", "slinky.slurm.net/"
 
 
 def sizes(meta: wire.Metadata, terms: Sequence[wire.NodeSelectorTerm], spec: wire.PodSpec) -> Sizes:
-    """Measure a pod without what we wrote on it while it waits.
+    """Measure a pod.
 
     Its grace period is left out too: that is clamped wherever it counts.
     """
     return caps.measure(
         grace_s=0,
-        labels={key: text for key, text in meta.labels.items() if key != names.JOB_ID_LABEL},
+        labels=meta.labels,
         annotations=meta.annotations,
         terms=[[r.values for r in (*t.match_expressions, *t.match_fields)] for t in terms],
         host_ports=sum(
@@ -42,7 +42,7 @@ def sizes(meta: wire.Metadata, terms: Sequence[wire.NodeSelectorTerm], spec: wir
             for container in (*spec.init_containers, *spec.containers)
             for port in container.ports
         ),
-        tolerations=len(spec.tolerations),
+        tolerations=[(each.key, each.operator) for each in spec.tolerations],
     )
 
 

@@ -21,7 +21,8 @@ The Pod "train-0" is invalid:
 * spec.tolerations: expected at most 50 tolerations, found 80 (setting caps.tolerations)
 ```
 
-Administrators change them with the settings below, in the chart as `config.caps.…`; each up to its largest value.
+What slurm-bridge itself writes on a pod (labels, annotations, its toleration) does not count, and neither does `metadata.managedFields`.
+Administrators change the caps with the settings below, in the chart as `config.caps.…`; each up to its largest value.
 
 """
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,13 @@ from hypothesis import strategies as st
 
 from bridge.domain import names
 from bridge.domain.admission import review as admission
-from bridge.domain.model.json_patch import Operation
 from bridge.domain.request.rules import Policy
 from sandbox.api import Api
 from sandbox.client import Sandbox
 from tests.chart.conftest import Render
 from tests.chart.policed import BREAK_GLASS, EFFECTIVE_S, Cluster, pod, pods, policed, refusal
 from tests.chart.rendering import HelmError, Manifest
+from tests.make.patches import patched
 from tests.servers import wait_until
 from tests.webhook.recordings import edited, recorded
 from webhook import wire
@@ -51,24 +50,6 @@ def created(cluster: Cluster, body: Manifest, by: Api) -> Manifest:
 def untouched(cluster: Cluster, body: Manifest) -> Manifest:
     """The same with the API server's defaults only."""
     return created(cluster, body, cluster.user("root", "system:masters", BREAK_GLASS))
-
-
-def patched(document: Manifest, patch: tuple[Operation, ...]) -> Manifest:
-    """RFC 6902, as far as the webhook uses it."""
-    result = deepcopy(document)
-    for operation in patch:
-        assert "add" == operation["op"]
-        *above, last = (
-            step.replace("~1", "/") for step in str(operation["path"]).removeprefix("/").split("/")
-        )
-        target: Any = result
-        for step in above:
-            target = target[step]
-        if last == "-":
-            target.append(operation["value"])
-        else:
-            target[last] = operation["value"]
-    return result
 
 
 def by_webhook(defaulted: Manifest, user: str) -> Manifest:

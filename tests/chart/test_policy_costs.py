@@ -32,6 +32,7 @@ CREATED = 20
 def test_without_the_webhook_a_policy_caps_labels(
     helm: Path, config: dict[str, Any], most: int
 ) -> None:
+    """Ours does not count, and every pod has it."""
     values = {"webhook": {"failurePolicy": "Ignore"}, "config": config}
     found = [
         m
@@ -39,7 +40,7 @@ def test_without_the_webhook_a_policy_caps_labels(
         if m["metadata"]["name"] == "slurm-bridge-impossible"
     ]
 
-    assert f"object.metadata.?labels.orValue({{}}).size() <= {most}" in str(found[0]["spec"])
+    assert f"object.metadata.?labels.orValue({{}}).size() <= {most + 1}" in str(found[0]["spec"])
 
 
 def test_nearly_all_writes_stop_at_the_first_condition_of_keys(helm: Path) -> None:

@@ -31,7 +31,7 @@ def test_bytes_are_those_of_utf8_in_keys_and_values() -> None:
         annotations={"a": "é", "b": "\ud800"},
         terms=(),
         host_ports=0,
-        tolerations=0,
+        tolerations=(),
     )
 
     assert (3, 2, 5) == (found.label_bytes, found.annotations, found.annotation_bytes)

@@ -1,13 +1,19 @@
 """Caps at CREATE, as the webhook reads a review."""
 
+import json
+from typing import Any
+
 import pytest
 
+from bridge.domain import names
 from bridge.domain.admission import review as admission
 from bridge.domain.caps import DEFAULT, TABLE, Caps
 from bridge.domain.ids import ClusterId
 from bridge.domain.request.build import Defaults
-from bridge.domain.request.rules import Policy
+from bridge.domain.request.rules import Policy, Rule
+from bridge.kube import decode
 from tests.make import oversized
+from tests.make.patches import patched
 from tests.webhook.recordings import with_pod
 from webhook import wire
 
@@ -41,3 +47,56 @@ def test_an_administrator_may_allow_more() -> None:
 
     assert 1 == len(faults_of(pod))
     assert [] == faults_of(pod, Caps(tolerations=80))
+
+
+EVERYBODY = Policy(rules=(Rule(name="everybody", source="a rule", user="u"),))
+
+
+@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_pod_is_judged_alike_before_and_after_it_is_handed_over(name: str, more: int) -> None:
+    """In one call before, in two after, and by the extender again: what we write ourselves does not count."""
+    most = getattr(DEFAULT, name)
+    amount = most - 10_000 if name == "object_bytes" and not more else most + more
+    before = with_pod(**oversized.having(name, amount))
+    defaults = Defaults(cluster=ClusterId("c"))
+    handed_over = admission.mutate(wire.draft(wire.read(before)), EVERYBODY, tracks_fields=False)
+    after = json.loads(before)
+    after["request"]["object"] = patched(after["request"]["object"], handed_over.patch)
+
+    in_one = admission.admit(wire.draft(wire.read(before)), defaults, EVERYBODY)
+    in_two = admission.validate(
+        wire.draft(wire.read(json.dumps(after).encode())), defaults, EVERYBODY
+    )
+    stored = decode.pod(json.dumps(stored_as(after["request"]["object"])).encode())
+
+    assert [fault.path for fault in in_one.faults] == [fault.path for fault in in_two.faults]
+    assert (more == 0) == in_one.is_allowed
+    if name not in ("grace_s", "gang_size", "object_bytes"):  # known at CREATE only, or elsewhere
+        measured = getattr(stored.sizes, name)
+        assert measured == amount
+
+
+def test_a_toleration_of_ours_counts_once_at_most() -> None:
+    ours = {"key": names.MANAGED_NODE_TAINT, "operator": "Exists"}
+    many = {
+        "spec": {"tolerations": [{**ours, "value": f"{n}"} for n in range(DEFAULT.tolerations + 2)]}
+    }
+
+    assert 1 == len(faults_of(many))
+
+
+def test_what_the_api_server_notes_about_fields_does_not_count() -> None:
+    fields = [{"manager": "x" * DEFAULT.object_bytes, "operation": "Update"}]
+
+    assert [] == faults_of({"metadata": {"managedFields": fields}})
+
+
+def stored_as(pod: dict[str, Any]) -> dict[str, Any]:
+    identity = {
+        "name": "p",
+        "uid": "u",
+        "resourceVersion": "1",
+        "creationTimestamp": "2026-11-23T18:00:00Z",
+    }
+    return {**pod, "metadata": {**pod["metadata"], **identity}}
