@@ -28,7 +28,14 @@ from bridge.settings.schema import Settings
 Json = Mapping[str, Any]
 T = TypeVar("T")
 
+_ADMISSION = "admissionregistration.k8s.io/v1"
+
 _DRY_RUN = {"dryRun": "All"}
+
+_CHART = "slurm-bridge"
+
+_LONGEST_PREFIX = 40
+"""Characters of the release's name in the names of its objects."""
 
 _MOST_KUBELETS = 50
 """Each that is dead costs a time-out, all of them at once."""
@@ -57,6 +64,15 @@ class KubeExamined:
     cluster: ClusterId | None
     cpu_managers: Mapping[KubeNode, str]
     """The CPU manager policy of each hybrid node's kubelet that may be asked and answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """The policies in force."""
+
+    bindings: frozenset[str]
+    """Suffixes of the names of the bindings."""
+    selecting_terms: int
 
 
 class KubeExaminer:
@@ -106,7 +122,10 @@ class KubeExaminer:
                 scheduler=scheduler,
                 webhooks=webhooks,
                 admission=admission,
-                policies=policies,
+                bindings=None if policies is None else policies.bindings,
+                selecting_terms=1 if policies is None else policies.selecting_terms,
+                has_taint=bool(settings.controllers.taint_effect),
+                serves_slurm_jobs=settings.slurm_jobs.enabled,
                 lease_ages=leases,
                 denied=denied,
                 selected_namespaces=None if selected is None else len(selected),
@@ -140,31 +159,34 @@ class KubeExaminer:
         A policy may mutate instead of one (`admission.mutate: policy`), and one may validate, too
         (`admission.calls: one`).
         """
-        group = "admissionregistration.k8s.io/v1"
         there = {
-            kind: await self._ours(group, f"{kind}webhookconfigurations")
+            kind: await self._ours(_ADMISSION, f"{kind}webhookconfigurations")
             for kind in ("mutating", "validating")
         }
         found = {kind: bool(those) for kind, those in there.items()}
         found["validating"] |= any(map(_does_both, there["mutating"]))
         if not found["mutating"]:
-            policies = self._ours(group, "mutatingadmissionpolicies")
+            policies = self._ours(_ADMISSION, "mutatingadmissionpolicies")
             found["mutating"] = bool(await self._readable(policies))
         return frozenset(kind for kind, is_there in found.items() if is_there)
 
-    async def _policies(self) -> frozenset[str]:
-        group = "admissionregistration.k8s.io/v1"
-        there = await self._ours(group, "validatingadmissionpolicies")
-        bindings = await self._ours(group, "validatingadmissionpolicybindings")
-        bound = {binding["spec"]["policyName"] for binding in bindings}
+    async def _policies(self) -> "_Bound":
+        there = await self._ours(_ADMISSION, "validatingadmissionpolicies")
+        bindings = await self._ours(_ADMISSION, "validatingadmissionpolicybindings")
         called = {policy["metadata"]["name"] for policy in there}
-        return frozenset(name.rpartition("-")[2] for name in called & bound)
+        bound = {
+            _suffix(binding): binding
+            for binding in bindings
+            if binding["spec"]["policyName"] in called
+        }
+        selector = bound.get("bypass", {}).get("spec", {}).get("matchResources", {})
+        terms = selector.get("namespaceSelector", {})
+        count = len(terms.get("matchLabels") or ()) + len(terms.get("matchExpressions") or ())
+        return _Bound(frozenset(bound), selecting_terms=max(count - 1, 0) if terms else 1)
 
     async def _kept_off(self) -> Sequence[str]:
         """Return the DaemonSets whose new pods policy `direct` refuses, as `namespace/name`."""
-        bindings = await self._ours(
-            "admissionregistration.k8s.io/v1", "validatingadmissionpolicybindings"
-        )
+        bindings = await self._ours(_ADMISSION, "validatingadmissionpolicybindings")
         deny = [
             one["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
             for one in bindings
@@ -293,6 +315,15 @@ async def cpu_manager(client: KubeClient, name: KubeNode) -> str:
         return msgspec.json.decode(body, type=_Configz).kubeletconfig.cpu_manager_policy
     except (KubeError, msgspec.MsgspecError):
         return ""
+
+
+def _suffix(ours: Json) -> str:
+    """Return the name of an object of the chart without the release's, which is the prefix of all (`slurm-bridge.name`)."""
+    metadata = ours["metadata"]
+    release = metadata["labels"].get("app.kubernetes.io/instance", "")
+    prefix = release if _CHART in release else f"{release}-{_CHART}"
+    name: str = metadata["name"]
+    return name.removeprefix(f"{prefix[:_LONGEST_PREFIX].removesuffix('-')}-")
 
 
 def _tolerates(toleration: Json) -> bool:

@@ -24,6 +24,11 @@ Findings = Mapping[str, dict[str, str]]
 Doctor = Callable[..., Findings]
 
 
+def policy_binding(name: str) -> str:
+    """The path of the chart's binding with this suffix."""
+    return f"{ADMISSION}/validatingadmissionpolicybindings/slurm-bridge-{name}"
+
+
 def examined(env: Mapping[str, str], *arguments: str) -> Findings:
     """What the doctor says, by check; its exit code says whether there is a fault."""
     done = CliRunner().invoke(plugin.app(), ("doctor", "-o", "json", *arguments), env=env)

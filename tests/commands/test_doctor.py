@@ -181,10 +181,9 @@ def test_scheduler_profile(
             "no mutating",
         ),
         (f"{sowing.ADMISSION}/validatingadmissionpolicies/slurm-bridge-keys", "policies", "keys"),
-        (
-            f"{sowing.ADMISSION}/validatingadmissionpolicybindings/slurm-bridge-binding",
-            "policies",
-            "binding",
+        *(
+            (sowing.policy_binding(name), "policies", f"not bound: {name}")
+            for name in ("binding", "keys-unlabelled", "elsewhere", "daemonsets")
         ),
         (f"{sowing.RBAC}/clusterrolebindings/slurm-bridge-controllers", "rights", "delete pods"),
         (f"{sowing.RBAC}/clusterroles/slurm-bridge-extender", "rights", "create pods/binding"),

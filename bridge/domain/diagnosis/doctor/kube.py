@@ -16,16 +16,19 @@ _OLDEST_WITH_CLAIMS = (1, 34)
 
 _SKEW_S = 5.0
 
-POLICIES = (
+ALWAYS_BOUND = (
     "binding",
     "bypass",
     "direct",
-    "elsewhere",
+    "elsewhere-excluded",
     "keys",
+    "keys-unlabelled",
     "namespaces",
+    "nodes",
     "resize",
+    "self-test",
 )
-"""Suffixes of the names of the chart's policies; `taint` and `daemonsets` exist only if there is a taint."""
+"""Suffixes of the names of the chart's policy bindings; each is of the policy that it is named after."""
 
 PROGRAMS = ("extender", "controllers")
 """The programs that elect a leader."""
@@ -56,8 +59,13 @@ class KubeFacts:
     admission: str | None = None
     """What happened to a dry-run CREATE of a pod in a selected namespace; "" if it became ours;
     None if not tried."""
-    policies: frozenset[str] | None = None
-    """Suffixes of the names of the policies that exist and are bound."""
+    bindings: frozenset[str] | None = None
+    """Suffixes of the names of the policy bindings that exist, and whose policies do."""
+    selecting_terms: int = 1
+    """The number of terms by which namespaces are selected; each has a binding of policy `elsewhere`."""
+    has_taint: bool = True
+    """Whether Slurm's nodes have a taint."""
+    serves_slurm_jobs: bool = False
     lease_ages: Mapping[str, float | None] | None = None
     """Per program, the seconds since its leader renewed, beyond the lease's duration; None if
     there is no leader."""
@@ -179,10 +187,19 @@ def _admission(facts: KubeFacts) -> Said:
     return ok("a test pod was created with our gate")
 
 
+def expected_bindings(facts: KubeFacts) -> Sequence[str]:
+    """Return the suffixes of the names of the policy bindings that the chart makes."""
+    elsewhere = [f"elsewhere-{n}".removesuffix("-0") for n in range(facts.selecting_terms)]
+    tainted = ["taint", "daemonsets"] if facts.has_taint else []
+    claims = ["claims", "claims-by-resource"] if facts.has_taint and facts.has_profiles else []
+    jobs = ["companions", "companions-kept", "slurmjobs"] if facts.serves_slurm_jobs else []
+    return sorted([*ALWAYS_BOUND, *elsewhere, *tainted, *claims, *jobs])
+
+
 def _policies(facts: KubeFacts) -> Said:
-    if facts.policies is None:
+    if facts.bindings is None:
         return not_checked("admission policies may not be read")
-    absent = [name for name in POLICIES if name not in facts.policies]
+    absent = [name for name in expected_bindings(facts) if name not in facts.bindings]
     if absent:
         return fault(f"policies are missing or not bound: {', '.join(absent)}", _UPGRADE)
     return ok("the admission policies exist and are bound")
