@@ -29,7 +29,7 @@ _MODULES = {
 most of what one costs is importing what it needs.
 """
 
-_INTERRUPTED = 130
+INTERRUPTED = 130
 """Exit code after Ctrl-C, as Typer has it."""
 
 
@@ -41,6 +41,8 @@ def app(commands: Iterable[str] = _MODULES) -> "typer.Typer":
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
+        # Frames and colours for a person only: some environments make Typer write them into files.
+        rich_markup_mode="rich" if sys.stdout.isatty() and sys.stderr.isatty() else None,
         help="Show what Slurm does with your pods.",
     )
     # Without a callback, Typer takes an only command for the program itself.
@@ -53,9 +55,12 @@ def app(commands: Iterable[str] = _MODULES) -> "typer.Typer":
 def main() -> None:
     """Run the plugin; Typer, whose import is a large part of a command, only where it is needed."""
     name, *words = sys.argv[1:] or [""]
-    if name in _MODULES and _ran(_command(name), words, os.environ):
-        return
-    app([name] if name in _MODULES else _MODULES)(prog_name="kubectl slurm")
+    try:
+        if name in _MODULES and _ran(_command(name), words, os.environ):
+            return
+        app([name] if name in _MODULES else _MODULES)(prog_name="kubectl slurm")
+    except KeyboardInterrupt:  # importing takes long enough for one
+        sys.exit(INTERRUPTED)
 
 
 def _command(name: str) -> Callable[..., None]:
@@ -71,8 +76,6 @@ def _ran(command: Callable[..., None], words: list[str], environment: Mapping[st
         command(**given)
     except BadOperand:
         return False  # Typer says it, with how the command is used
-    except KeyboardInterrupt:
-        sys.exit(_INTERRUPTED)
     except BrokenPipeError:  # `| head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
