@@ -1,7 +1,7 @@
 """Gather the Kubernetes facts for `doctor`. Objects are only created as a dry run."""
 
 from asyncio import gather
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
@@ -67,6 +67,15 @@ class KubeExamined:
 
 
 @dataclass(frozen=True, slots=True)
+class _Hooks:
+    """Our webhook configurations."""
+
+    found: frozenset[str]
+    """`mutating`, `validating`."""
+    has_last_word: bool
+
+
+@dataclass(frozen=True, slots=True)
 class _Bound:
     """The policies in force."""
 
@@ -120,7 +129,8 @@ class KubeExaminer:
                 has_profiles=has_profiles,
                 unserved=await self._readable(self._unserved(settings)) if has_profiles else None,
                 scheduler=scheduler,
-                webhooks=webhooks,
+                webhooks=None if webhooks is None else webhooks.found,
+                webhook_has_last_word=webhooks is None or webhooks.has_last_word,
                 admission=admission,
                 bindings=None if policies is None else policies.bindings,
                 selecting_terms=1 if policies is None else policies.selecting_terms,
@@ -153,8 +163,8 @@ class KubeExaminer:
         slices = await lists.readable(self._client, SLICES)
         return list(profiles.unserved(known, classes, {each.driver for each in slices}))
 
-    async def _webhooks(self) -> frozenset[str]:
-        """Return the webhooks found.
+    async def _webhooks(self) -> "_Hooks":
+        """Look for our webhooks.
 
         A policy may mutate instead of one (`admission.mutate: policy`), and one may validate, too
         (`admission.calls: one`).
@@ -168,7 +178,11 @@ class KubeExaminer:
         if not found["mutating"]:
             policies = self._ours(_ADMISSION, "mutatingadmissionpolicies")
             found["mutating"] = bool(await self._readable(policies))
-        return frozenset(kind for kind, is_there in found.items() if is_there)
+        return _Hooks(
+            frozenset(kind for kind, is_there in found.items() if is_there),
+            has_last_word=not any(map(_is_asked_again, _hooks(there["mutating"])))
+            and not any(map(_may_be_away, _hooks(there["validating"]))),
+        )
 
     async def _policies(self) -> "_Bound":
         there = await self._ours(_ADMISSION, "validatingadmissionpolicies")
@@ -337,7 +351,20 @@ def _does_both(configuration: Json) -> bool:
 
     The hook for pods is asked again after others then; SlurmJobs have a validating one in any case.
     """
-    hooks = configuration.get("webhooks", ())
-    return any(hook.get("reinvocationPolicy") == "IfNeeded" for hook in hooks) and not any(
+    hooks = list(_hooks([configuration]))
+    return any(map(_is_asked_again, hooks)) and not any(
         "slurmjobs" in hook.get("name", "") for hook in hooks
     )
+
+
+def _hooks(configurations: Sequence[Json]) -> Iterator[Json]:
+    for configuration in configurations:
+        yield from configuration.get("webhooks", ())
+
+
+def _is_asked_again(hook: Json) -> bool:
+    return bool(hook.get("reinvocationPolicy") == "IfNeeded")
+
+
+def _may_be_away(hook: Json) -> bool:
+    return bool(hook.get("failurePolicy") == "Ignore")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from bridge.domain import names
 from bridge.domain.admission import review as admission
 from bridge.domain.request.rules import Policy
+from bridge.domain.workloads.kinds import jobset, leader_worker_set
 from sandbox.api import Api
 from sandbox.client import Sandbox
 from tests.chart.conftest import Render
@@ -267,6 +268,40 @@ def test_what_slurm_cannot_honour_is_refused_without_the_webhook(
 
     assert because in said
     assert "cannot be honoured" in said
+
+
+def exclusive(*keys: str, annotation: str = jobset.EXCLUSIVE) -> Manifest:
+    """A leader as JobSet's or LeaderWorkerSet's controller makes it, or nearly."""
+    body = annotated(**{annotation: "rack"})
+    some = [{"key": key, "operator": "Exists"} for key in keys]
+    term = {"topologyKey": "rack", "labelSelector": {"matchExpressions": some}}
+    terms = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    body["spec"]["affinity"] = {"podAntiAffinity": terms}
+    return body
+
+
+@pytest.mark.parametrize(
+    ("body", "is_taken"),
+    [
+        (exclusive("jobset.sigs.k8s.io/job-key", "jobset.sigs.k8s.io/priority"), True),
+        (
+            exclusive(
+                "leaderworkerset.sigs.k8s.io/group-key", annotation=leader_worker_set.EXCLUSIVE
+            ),
+            True,
+        ),
+        (exclusive("jobset.sigs.k8s.io/job-key", "app"), False),
+        (exclusive(), False),
+        (exclusive("leaderworkerset.sigs.k8s.io/group-key"), False),
+    ],
+)
+def test_a_groups_own_topology_is_taken_without_the_webhook_too(
+    cluster: Cluster, body: Manifest, *, is_taken: bool
+) -> None:
+    said = refusal(cluster.user(), "POST", pods(cluster.bridged), body)
+
+    assert is_taken == (said == "")
+    assert is_taken or "podAntiAffinity.required" in said
 
 
 def test_a_policy_takes_the_webhooks_place(render: Render) -> None:

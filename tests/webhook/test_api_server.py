@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from bridge.domain import names
+from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from tests.servers import wait_until
 from tests.webhook.running import Webhook
@@ -144,15 +145,17 @@ def stored(cluster: Cluster) -> Iterator[str]:
         cluster.sandbox.admin.request("DELETE", path, {"gracePeriodSeconds": 0})
 
 
-def applied(cluster: Cluster, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Apply server-side, without force."""
+def applied(
+    cluster: Cluster, path: str, body: Mapping[str, Any], *, force: str = "false"
+) -> dict[str, Any]:
+    """Apply server-side."""
     named = {**body, "metadata": {**body["metadata"], "name": path.rpartition("/")[2]}}
     return cluster.sandbox.admin.request(
         "PATCH",
         path,
         {"apiVersion": "v1", "kind": "Pod", **named},
         content_type="application/apply-patch+yaml",
-        params={"fieldManager": "a-tool"},
+        params={"fieldManager": "a-tool", "force": force},
     )
 
 
@@ -180,3 +183,28 @@ def test_who_applies_a_pod_may_change_it_again(cluster: Cluster, stored: str) ->
 
     assert "2" == again["metadata"]["labels"]["example.test/a"]
     assert "a-tool" in [each["manager"] for each in again["metadata"]["managedFields"]]
+
+
+def test_the_first_apply_later_meets_one_manager_of_all_that_was_there(
+    cluster: Cluster, stored: str
+) -> None:
+    """Its own values it gets by force only, what it had in common stays when left out, and accounts are kept again."""
+    admin = cluster.sandbox.admin
+    body = pod()
+    body["metadata"]["labels"] = {"example.test/a": "1", "example.test/b": "1"}
+    admin.create(f"/api/v1/namespaces/{cluster.namespace}/pods", body)
+    other = {"metadata": {"labels": {"example.test/a": "2", "example.test/b": "1"}}}
+
+    with pytest.raises(ApiError, match='conflict with "before-first-apply"') as refused:
+        applied(cluster, stored, other)
+    assert 409 == refused.value.status
+    forced = applied(cluster, stored, other, force="true")
+    left = applied(cluster, stored, {"metadata": {}})
+    noted = admin.patch(stored, {"metadata": {"annotations": {"example.test/by": "update"}}})
+
+    assert "2" == forced["metadata"]["labels"]["example.test/a"]
+    assert "example.test/a" not in left["metadata"]["labels"]  # its own alone, since it was forced
+    assert "1" == left["metadata"]["labels"]["example.test/b"]  # in common with what was there
+    assert {names.GATE} == {gate["name"] for gate in left["spec"]["schedulingGates"]}
+    assert "before-first-apply" in {each["manager"] for each in noted["metadata"]["managedFields"]}
+    assert "Update" in {each["operation"] for each in noted["metadata"]["managedFields"]}

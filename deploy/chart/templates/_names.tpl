@@ -44,6 +44,17 @@ those by which the field's workload controllers mark a group. JSON.
   | toJson }}
 {{- end }}
 
+{{/*
+Annotations by which a controller asks for a topology of its group's own, and the labels by which its terms say so. The webhook
+takes these terms: bridge/domain/workloads/kinds. JSON.
+*/}}
+{{- define "slurm-bridge.exclusiveTerms" -}}
+{{- dict
+  "alpha.jobset.sigs.k8s.io/exclusive-topology" (list "jobset.sigs.k8s.io/job-key" "jobset.sigs.k8s.io/priority")
+  "leaderworkerset.sigs.k8s.io/exclusive-topology" (list "leaderworkerset.sigs.k8s.io/group-key")
+  | toJson }}
+{{- end }}
+
 {{/* The release's name is the prefix of every object; cluster-wide ones too, so two releases need two names. */}}
 {{- define "slurm-bridge.name" -}}
 {{- if contains .Chart.Name .Release.Name }}{{ .Release.Name | trunc 40 | trimSuffix "-" }}

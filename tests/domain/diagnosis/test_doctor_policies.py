@@ -29,6 +29,7 @@ def policies(facts: KubeFacts) -> Finding:
             "claims-by-resource",
         ),
         (replace(INSTALLED, selecting_terms=3), "elsewhere-1, elsewhere-2"),
+        (replace(INSTALLED, webhook_has_last_word=False), "impossible"),
         (replace(INSTALLED, serves_slurm_jobs=True), "companions, companions-kept, slurmjobs"),
     ],
 )

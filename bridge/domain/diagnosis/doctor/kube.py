@@ -66,6 +66,8 @@ class KubeFacts:
     has_taint: bool = True
     """Whether Slurm's nodes have a taint."""
     serves_slurm_jobs: bool = False
+    webhook_has_last_word: bool = True
+    """Whether the validating webhook sees every new pod as it is stored; else policy `impossible` does."""
     lease_ages: Mapping[str, float | None] | None = None
     """Per program, the seconds since its leader renewed, beyond the lease's duration; None if
     there is no leader."""
@@ -193,7 +195,8 @@ def expected_bindings(facts: KubeFacts) -> Sequence[str]:
     tainted = ["taint", "daemonsets"] if facts.has_taint else []
     claims = ["claims", "claims-by-resource"] if facts.has_taint and facts.has_profiles else []
     jobs = ["companions", "companions-kept", "slurmjobs"] if facts.serves_slurm_jobs else []
-    return sorted([*ALWAYS_BOUND, *elsewhere, *tainted, *claims, *jobs])
+    last = [] if facts.webhook_has_last_word else ["impossible"]
+    return sorted([*ALWAYS_BOUND, *elsewhere, *tainted, *claims, *jobs, *last])
 
 
 def _policies(facts: KubeFacts) -> Said:
