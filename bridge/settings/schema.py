@@ -188,10 +188,8 @@ class Webhook(TlsServer):
 
     track_fields: bool = Field(
         default=False,
-        description="Keep metadata.managedFields, which say who wrote which field, on pods handed to Slurm. Pods "
-        "created by server-side apply always keep theirs. Without them, the API server does half the work at each write of a pod. "
-        "Whoever applies such a pod server-side later meets one manager, before-first-apply, that has all fields the pod had by then: other values need force, "
-        "and fields that were there already stay when a later apply leaves them out. From then on accounts are kept for that pod.",
+        description="Keep metadata.managedFields, which say who wrote which field, on pods handed to Slurm; pods created by server-side apply always keep theirs. Without them, the API server does "
+        "half the work at each write of a pod. A later server-side apply meets one manager, before-first-apply, of all fields there: other values need force, what was there stays when it is left out, and accounts are kept from then on.",
     )
 
 
