@@ -25,7 +25,7 @@ from tests.servers import running_sandbox, wait_until
 pytestmark = pytest.mark.real_all
 
 OPTIONS = Options(nodes=0, plain_nodes=0, real_nodes=2, real_memory_mib=4096, dns=True)
-DEFINITIONS = Path(__file__).parents[2] / "deploy" / "operator" / "crds"
+DEFINITIONS = Path(__file__).parents[2] / "deploy/operator/chart/files/crds"
 NAMESPACE = "slurm"
 STARTS_S = 120.0
 LEAVES_S = 120.0
