@@ -4,6 +4,7 @@ Who breaks a node puts it back. Without root, or on a machine that cannot run th
 skipped and say why.
 """
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import pytest
 from bridge.domain import names
 from sandbox import machine
 from sandbox.client import Sandbox
+from sandbox.image import bake, slurm
+from sandbox.image.slurm import SlurmImage
 from sandbox.options import Options
 from tests.realnodes.containers import Containers
 from tests.servers import fresh_namespace, running_sandbox
@@ -34,6 +37,15 @@ def able() -> None:
     faults = [finding.what for finding in found if finding.stops]
     if faults:
         pytest.skip("; ".join(faults))
+
+
+@pytest.fixture(scope="session")
+def slurm_images(able: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[SlurmImage, ...]:
+    """The images of Slurm; `SLURM_IMAGES` names a folder that `make slurm-images` filled, else they are built."""
+    given = os.environ.get("SLURM_IMAGES", "")
+    if not given:
+        return slurm.build(tmp_path_factory.mktemp("slurm"))
+    return tuple(slurm.described(target, Path(given)) for target in bake.read(slurm.BAKE))
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,84 @@
+"""A Debian with apt where no registry is: the base that the images of Slurm are built on.
+
+Its packages are verified by the archive's signature, as all of Debian's are here. They are unpacked first, which is enough to run
+dpkg; then dpkg installs them, with their scripts, as debootstrap(8) does it.
+"""
+
+import concurrent.futures
+import os
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+
+from sandbox.assets import apt, debian, packages
+from sandbox.assets.progress import Teller
+from sandbox.assets.settings import DebianSettings
+from sandbox.image.building import Builder, Target
+from sandbox.realnodes import images
+from sandbox.realnodes.images import Image
+
+RECIPE = Path(__file__).parent
+NAME = "localhost/slurm-debian:{suite}"
+ROOTS = (
+    *("base-files", "base-passwd", "bash", "bsdutils", "coreutils", "dash", "debianutils"),
+    *("diffutils", "dpkg", "findutils", "grep", "gzip", "hostname", "init-system-helpers"),
+    *("libc-bin", "login.defs", "mawk", "mount", "ncurses-base", "ncurses-bin", "passwd"),
+    *("perl-base", "sed", "sysvinit-utils", "tar", "util-linux"),
+    *("apt", "ca-certificates", "debian-archive-keyring", "tzdata"),
+)
+"""What is essential in Debian, and what apt needs besides."""
+_FOLLOW = re.compile(r"(?!awk$)")
+"""mawk is among the roots; of several that provide one, another might be chosen."""
+_ALL = re.compile(r"")
+_KEYS = "/usr/share/keyrings/debian-archive-keyring.pgp"
+
+
+def build(builder: Builder, settings: DebianSettings, *, now: datetime, tell: Teller) -> str:
+    """Build the base in the builder's storage, and return its name.
+
+    Raises:
+        FetchError: no mirror has the packages.
+        SandboxError: they cannot be installed.
+    """
+    work = builder.folder / "debian"
+    files, root = work / "packages", work / "root"
+    for folder in (files, root):
+        folder.mkdir(parents=True)
+    opened = packages.open_suite(settings, scratch=work, tell=tell, now=now)
+    chosen = debian.closure(opened.packages, ROOTS, _FOLLOW)
+    with concurrent.futures.ThreadPoolExecutor(packages.DOWNLOADS) as pool:
+        for package, deb in zip(chosen, pool.map(opened.fetch, chosen), strict=True):
+            (files / f"{package.name}.deb").write_bytes(deb)
+            debian.unpack(deb, root, _ALL)
+    unpacked = work / "unpacked.tar"
+    layer = images.layer_of_folder(root)
+    images.archive(unpacked, Image(name="localhost/slurm-debian:unpacked"), layer)
+    name = NAME.format(suite=settings.suite)
+    target = Target(name=name, stage="", archive=work / "debian.tar")
+    builder.of(RECIPE).build(
+        target, f"docker-archive:{unpacked}", {}, {files: "/packages"}, is_squashed=True
+    )
+    return f"oci-archive:{target.archive}"
+
+
+def secrets(settings: DebianSettings, folder: Path) -> Mapping[str, Path]:
+    """Write how apt reaches its mirrors from here to `folder`; return the files by the Dockerfile's names for them."""
+    host = apt.configuration()
+    found = packages.mirrors(settings, host)
+    stanzas = (
+        f"Types: deb\nURIs: {mirror.address}\nSuites: {settings.suite}\nComponents: main\n"
+        f"Signed-By: {_KEYS}\n"
+        for mirror in found
+    )
+    lines = [f'Acquire::{scheme}::Proxy "{proxy}";' for scheme, proxy in host.proxies.items()]
+    if not all(mirror.check_expiry for mirror in found):
+        lines.append('Acquire::Check-Valid-Until "false";')
+    contents = {
+        "debian.sources": "\n".join(stanzas),
+        "apt.conf": "".join(f"{line}\n" for line in lines),
+    }
+    for name, text in contents.items():
+        with os.fdopen(os.open(folder / name, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+            file.write(text)
+    return {name: folder / name for name in contents}
