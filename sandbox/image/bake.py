@@ -31,11 +31,14 @@ class BakeTarget:
     tags: tuple[str, ...]
 
 
-def read(file: Path, variables: Mapping[str, str] | None = None) -> tuple[BakeTarget, ...]:
-    """Return the images of the group `default`, in its order.
+def read(
+    file: Path, group: str = "default", variables: Mapping[str, str] | None = None
+) -> tuple[BakeTarget, ...]:
+    """Return the images of a group, in its order.
 
     Args:
         file: the bake file.
+        group: which one.
         variables: values instead of the file's defaults.
 
     Raises:
@@ -45,16 +48,16 @@ def read(file: Path, variables: Mapping[str, str] | None = None) -> tuple[BakeTa
         document = json.loads(file.read_text())
     except (OSError, ValueError) as error:
         raise SandboxError(f"{file}: {error}") from error
-    if faults := list(_faults(document)):
+    if faults := list(_faults(document, group)):
         raise SandboxError("\n".join(f"{file}: {fault}" for fault in faults))
     defaults = {name: each["default"] for name, each in document["variable"].items()}
     values = {**defaults, **(variables or {})}
     return tuple(
-        _target(name, document["target"], values) for name in _members("default", document["group"])
+        _target(name, document["target"], values) for name in _members(group, document["group"])
     )
 
 
-def _faults(document: Mapping[str, Any]) -> Iterator[str]:
+def _faults(document: Mapping[str, Any], wanted: str) -> Iterator[str]:
     parts = ("variable", "group", "target")
     if any(not isinstance(document.get(part), dict) for part in parts):
         yield f"expected the objects {', '.join(parts)}"
@@ -66,8 +69,8 @@ def _faults(document: Mapping[str, Any]) -> Iterator[str]:
     for name, group in groups.items():
         for member in sorted({*group["targets"]} - {*targets, *groups}):
             yield f"group.{name}: there is no target or group {member}"
-    if "default" not in groups:
-        yield "expected a group 'default'"
+    if wanted not in groups:
+        yield f"expected a group {wanted!r}, found {', '.join(sorted(groups))}"
 
 
 def _target_faults(

@@ -1,11 +1,12 @@
 """`make slurm-images`: the images of Slurm that `containers` describes, without Docker or a registry."""
 
 import os
+import re
 import shutil
 import sys
 import tempfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,7 @@ from bridge.process.clock import SystemClock
 from sandbox import assets
 from sandbox.assets import AssetName, settings
 from sandbox.assets.progress import Teller
+from sandbox.assets.settings import DebianSettings
 from sandbox.errors import SandboxError
 from sandbox.image import bake, debian, layout
 from sandbox.image.bake import BakeTarget
@@ -25,6 +27,7 @@ from sandbox.words import plainly
 FOLDER = TREE / "containers"
 BAKE = FOLDER / "docker-bake.json"
 _BASE_ARGUMENT = "BASE_IMAGE"
+_SUITE = re.compile(r"debian:(\w+)-slim")
 _MIB = 1 << 20
 
 
@@ -49,11 +52,12 @@ def main(
         ),
     ] = "",
     registry: Annotated[str, typer.Option(help="What the names begin with.")] = "slurm-bridge",
+    group: Annotated[str, typer.Option(help="Of the bake file.")] = "default",
     only: Annotated[list[str] | None, typer.Option(help="A daemon; may be repeated.")] = None,
 ) -> None:
     """Build the images of Slurm, as archives for 'ctr images import'."""
     with plainly():
-        made = build(out, public_base=base_image, registry=registry, only=only or ())
+        made = build(out, public_base=base_image, registry=registry, group=group, only=only or ())
     for image in made:
         with plainly():
             held = layout.read(image.archive)
@@ -66,21 +70,23 @@ def build(
     *,
     public_base: str = "",
     registry: str = "slurm-bridge",
+    group: str = "default",
     only: Iterable[str] = (),
 ) -> tuple[SlurmImage, ...]:
-    """Build the images of the bake file's group `default` into `out`.
+    """Build the images of a group of the bake file into `out`.
 
     Args:
         out: the folder for the archives, named after the bake file's targets.
-        public_base: an image to build on instead of one made of Debian's packages.
+        public_base: an image to build on. Without one, bases named `debian:SUITE-slim` are made of that suite's packages.
         registry: what the names begin with.
+        group: which one.
         only: stages of the Dockerfile; all if there is none.
 
     Raises:
         SandboxError: not root, the bake file is wrong, there is no such daemon, or a step failed.
         AssetError: the builder or the base cannot be had.
     """
-    targets = chosen(bake.read(BAKE, {"REGISTRY": registry}), frozenset(only))
+    targets = chosen(bake.read(BAKE, group, {"REGISTRY": registry}), frozenset(only))
     if os.getuid() != 0:
         raise SandboxError(
             "make slurm-images needs root, for namespaces and overlays: run it with sudo, or build"
@@ -92,11 +98,14 @@ def build(
         folder = Path(tempfile.mkdtemp(prefix="image.tmp.", dir=found.cache))
         try:
             builder = Builder(asset=buildah, folder=folder, say=say_step)
-            base = public_base or debian.build(
-                builder, found.debian, now=SystemClock().now(), tell=Teller("debian", report)
+            bases = {
+                name: _base(name, public_base, builder, found.debian, Teller("debian", report))
+                for name in {target.arguments[_BASE_ARGUMENT] for target in targets}
+            }
+            return tuple(
+                _built(target, bases[target.arguments[_BASE_ARGUMENT]], builder, out)
+                for target in targets
             )
-            secrets = debian.secrets(found.debian, folder)
-            return tuple(_built(target, base, secrets, builder, out) for target in targets)
         finally:
             shutil.rmtree(folder)
 
@@ -125,14 +134,31 @@ def described(target: BakeTarget, out: Path) -> SlurmImage:
     )
 
 
-def _built(
-    target: BakeTarget, base: str, secrets: Mapping[str, Path], builder: Builder, out: Path
-) -> SlurmImage:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Base:
+    """What to build on, and how its apt reaches its mirrors."""
+
+    image: str
+    secrets: Mapping[str, Path]
+
+
+def _base(name: str, public: str, builder: Builder, found: DebianSettings, tell: Teller) -> _Base:
+    suite = _SUITE.fullmatch(name)
+    if suite is None:
+        raise SandboxError(f"{_BASE_ARGUMENT} is {name}: expected debian:SUITE-slim")
+    of = replace(found, suite=suite[1])
+    folder = builder.folder / of.suite
+    folder.mkdir()
+    image = public or debian.build(builder, of, folder, now=SystemClock().now(), tell=tell)
+    return _Base(image=image, secrets=debian.secrets(of, folder))
+
+
+def _built(target: BakeTarget, base: _Base, builder: Builder, out: Path) -> SlurmImage:
     image = described(target, out)
     builder.of(FOLDER / target.context).build(
         Target(name=image.name, stage=image.daemon, archive=image.archive),
-        base,
-        secrets,
+        base.image,
+        base.secrets,
         arguments={key: value for key, value in target.arguments.items() if key != _BASE_ARGUMENT},
     )
     return image

@@ -42,10 +42,14 @@ def able() -> None:
 @pytest.fixture(scope="session")
 def slurm_images(able: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[SlurmImage, ...]:
     """The images of Slurm; `SLURM_IMAGES` names a folder that `make slurm-images` filled, else they are built."""
-    given = os.environ.get("SLURM_IMAGES", "")
-    if not given:
-        return slurm.build(tmp_path_factory.mktemp("slurm"))
-    return tuple(slurm.described(target, Path(given)) for target in bake.read(slurm.BAKE))
+    return _images(tmp_path_factory, "default")
+
+
+@pytest.fixture(scope="session")
+def login_with_sssd(able: None, tmp_path_factory: pytest.TempPathFactory) -> SlurmImage:
+    """The image of login on a Debian that has sssd."""
+    (image,) = _images(tmp_path_factory, "26-05-sid", "login")
+    return image
 
 
 @pytest.fixture(scope="session")
@@ -59,3 +63,13 @@ def containers(real: Sandbox) -> Iterator[Containers]:
     """A bridged namespace for pods with real containers."""
     with fresh_namespace(real, labels={names.ENABLED_LABEL: "true"}) as namespace:
         yield Containers(real, namespace)
+
+
+def _images(
+    tmp_path_factory: pytest.TempPathFactory, group: str, *only: str
+) -> tuple[SlurmImage, ...]:
+    given = os.environ.get("SLURM_IMAGES", "")
+    if not given:
+        return slurm.build(tmp_path_factory.mktemp("slurm"), group=group, only=only)
+    targets = slurm.chosen(bake.read(slurm.BAKE, group), only)
+    return tuple(slurm.described(target, Path(given)) for target in targets)

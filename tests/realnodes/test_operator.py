@@ -4,88 +4,39 @@ import json
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 import yaml
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    PublicFormat,
-)
 
 from bridge.domain import names
-from bridge.domain.faults import Refused
-from cluster.objects.controller import ControllerObject
-from cluster.objects.loginset import LoginSetObject
-from cluster.rendering.loginset import host_keys_body, login_set_bodies
-from cluster.rendering.site import ControlSite, SlurmImages
-from cluster.rendering.ssh import HOST_KEYS
 from sandbox.client import Sandbox
 from sandbox.errors import SandboxError
 from sandbox.image.slurm import SlurmImage
 from sandbox.options import Options
+from tests.realnodes import slurm_objects
+from tests.realnodes.installed import surroundings
 from tests.servers import running_sandbox, wait_until
 
 pytestmark = pytest.mark.real_all
 
-OPTIONS = Options(nodes=0, plain_nodes=0, real_nodes=2, real_memory_mib=4096, dns=True)
+OPTIONS = Options(
+    accounting=True,  # for its database
+    nodes=0,
+    plain_nodes=0,
+    real_nodes=2,
+    real_memory_mib=4096,
+    dns=True,
+)
 DEFINITIONS = Path(__file__).parents[2] / "deploy" / "operator" / "crds"
 NAMESPACE = "slurm"
 STARTS_S = 120.0
 LEAVES_S = 120.0
 JOB_S = 20
-THIS_MACHINE = """\
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-JobAcctGatherType=jobacct_gather/linux
-"""
-"""Its cgroups are of version 1, and containers have none mounted."""
-OBJECTS: tuple[dict[str, Any], ...] = (
-    {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "files"},
-        "data": {"cgroup.conf": "CgroupPlugin=disabled\n"},
-    },
-    {
-        "apiVersion": "slinky.slurm.net/v1beta1",
-        "kind": "Controller",
-        "metadata": {"name": "site"},
-        "spec": {
-            "slurmKeyRef": {"name": "site-auth-slurm", "key": "slurm.key"},
-            "jwtKeyRef": {"name": "site-auth-jwt", "key": "jwt.key"},
-            "persistence": {"enabled": False},
-            "configFileRefs": [{"name": "files"}],
-            "extraConf": THIS_MACHINE,
-        },
-    },
-    {
-        "apiVersion": "slinky.slurm.net/v1beta1",
-        "kind": "RestApi",
-        "metadata": {"name": "site"},
-        "spec": {"replicas": 1, "controllerRef": {"name": "site"}},
-    },
-    {
-        "apiVersion": "slinky.slurm.net/v1beta1",
-        "kind": "NodeSet",
-        "metadata": {"name": "workers"},
-        "spec": {
-            "replicas": 2,
-            "controllerRef": {"name": "site"},
-            "partition": {"enabled": True, "config": "Default=YES"},
-        },
-    },
-)
-
-
 ROOTS = {"slurmd", "login"}
 CONFINED = {
     "runAsNonRoot": True,  # without a uid: the kubelet takes the image's, and refuses root
@@ -97,13 +48,6 @@ OTHERS = {"login": (0, "OpenSSH_"), "slurmdbd": (1, "fatal: StorageType must be 
 """How a container ends, and what it prints, when its program is asked for its version and does not print Slurm's.
 slurmdbd reads its file first.
 """
-_PRIVATE = Ed25519PrivateKey.generate()
-HOST_KEY_TEXT = _PRIVATE.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
-HOST_KEY = {
-    "": _PRIVATE.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()),
-    ".pub": HOST_KEY_TEXT.encode(),
-}
-"""sshd looks into a file for the kind of a key, not at its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +83,28 @@ class InPods:
         """Return a job's state."""
         return self.run("squeue", "-h", "--states=all", "-j", job, "-o", "%T").strip()
 
+    def accounted(self) -> set[tuple[str, ...]]:
+        """Return ids and states of all jobs that slurmdbd knows."""
+        lines = self.run("sacct", "-X", "-n", "-P", "-a", "-o", "JobID,State").splitlines()
+        return {tuple(line.split("|")) for line in lines}
+
+    def log_in(self, name: str, image: str) -> Callable[..., str]:
+        """Make a login pod and wait until it is ready; return what runs kubectl's `exec` or `logs` for it."""
+        path = f"/apis/slinky.slurm.net/v1beta1/namespaces/{NAMESPACE}/controllers/site"
+        controller = self.sandbox.admin.get(path)
+        users = slurm_objects.USERS_OF_FILES
+        for body in slurm_objects.login_bodies(name, controller, image, users):
+            self.sandbox.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(body))
+        pod = ("-n", NAMESPACE)
+        ready = ("rollout", "status", f"deployment/{name}", f"--timeout={STARTS_S:.0f}s")
+        self.sandbox.kubectl(*pod, *ready)
+
+        def run(verb: str, *command: str) -> str:
+            what = (f"deployment/{name}", "-c", "login", *(("--", *command) if command else ()))
+            return self.sandbox.kubectl(*pod, verb, *what)
+
+        return run
+
     def workers(self) -> list[str]:
         """Return the names of the workers' pods."""
         path = f"/api/v1/namespaces/{NAMESPACE}/pods"
@@ -158,11 +124,16 @@ def in_pods(
         for image in slurm_images:
             sandbox.load_image(image.archive)
         sandbox.kubectl("apply", "--server-side", "-f", str(DEFINITIONS))
-        for definition in ("controllers", "nodesets", "restapis"):
+        for definition in ("accountings", "controllers", "nodesets", "restapis"):
             named = f"crd/{definition}.slinky.slurm.net"
             sandbox.kubectl("wait", "--for=condition=Established", named, "--timeout=30s")
         sandbox.kubectl("create", "namespace", NAMESPACE)
-        listed = {"apiVersion": "v1", "kind": "List", "items": [*OBJECTS]}
+        gateway = ending.enter_context(surroundings.reachable(sandbox, "mariadb"))
+        objects = [
+            *slurm_objects.OBJECTS,
+            *slurm_objects.accounting(gateway, sandbox.instance.ports["mariadb"]),
+        ]
+        listed = {"apiVersion": "v1", "kind": "List", "items": objects}
         wait_until(lambda: applied(sandbox, listed), STARTS_S, sandbox=sandbox)
         port = free_port()
         some = slurm_images[0]
@@ -212,25 +183,36 @@ def test_three_objects_are_a_slurm_whose_workers_leave_only_when_idle(in_pods: I
         LEAVES_S,
         sandbox=sandbox,
     )
+    wait_until(
+        lambda: {(job, "COMPLETED") for job in jobs.values()} <= in_pods.accounted(), LEAVES_S
+    )
 
 
 def test_a_login_pod_reaches_the_workers(in_pods: InPods) -> None:
     """Its controller is not there yet: its objects are applied as they are rendered."""
-    sandbox = in_pods.sandbox
-    for body in login_bodies(in_pods):
-        sandbox.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(body))
-    inside = ("-n", NAMESPACE, "exec", "deployment/login", "-c", "login", "--")
-    ready = ("-n", NAMESPACE, "rollout", "status", "deployment/login", f"--timeout={STARTS_S:.0f}s")
-    sandbox.kubectl(*ready)
+    login = in_pods.log_in("login", in_pods.login_image)
 
-    assert sandbox.kubectl(*inside, "srun", "hostname").strip() in in_pods.workers()
+    assert login("exec", "srun", "hostname").strip() in in_pods.workers()
     ask = "exec 3<> /dev/tcp/login/22; head -c 8 <&3"
     assert "SSH-2.0-" == in_pods.run("bash", "-c", ask)
-    assert "there is a sssd.conf, but no sssd" in sandbox.kubectl(
-        "-n", NAMESPACE, "logs", "deployment/login", "-c", "login"
-    )
-    key = sandbox.kubectl(*inside, "cat", "/etc/ssh/ssh_host_ed25519_key.pub")
-    assert key.strip() == HOST_KEY_TEXT
+    assert "there is a sssd.conf, but no sssd" in login("logs")
+    key = login("exec", "cat", "/etc/ssh/ssh_host_ed25519_key.pub")
+    assert key.strip() == slurm_objects.HOST_KEY_TEXT
+
+
+def test_a_login_pod_has_users_from_sssd(in_pods: InPods, login_with_sssd: SlurmImage) -> None:
+    in_pods.sandbox.load_image(login_with_sssd.archive)
+    login = in_pods.log_in("users", login_with_sssd.name)
+
+    def known() -> str:
+        try:
+            return login("exec", "getent", "--service=sss", "passwd", "games")
+        except SandboxError:  # sssd has just started
+            return ""
+
+    assert wait_until(known, STARTS_S, sandbox=in_pods.sandbox).startswith("games:*:5:")
+    assert "no sssd" not in login("logs")
+    assert login("exec", "srun", "hostname").strip() in in_pods.workers()
 
 
 def test_each_image_starts_as_the_user_it_names(
@@ -261,41 +243,6 @@ def test_each_image_starts_as_the_user_it_names(
         code, text = OTHERS.get(daemon, (0, "slurm-wlm 26.05."))
         assert code == each["state"]["terminated"]["exitCode"], (daemon, said)
         assert text in said
-
-
-def login_bodies(in_pods: InPods) -> list[dict[str, Any]]:
-    """Return all that belongs to a LoginSet, with its host keys and users."""
-    found = in_pods.sandbox.admin.get(
-        f"/apis/slinky.slurm.net/v1beta1/namespaces/{NAMESPACE}/controllers/site"
-    )
-    controller = msgspec.convert(found, ControllerObject, strict=False)
-    login_set = msgspec.convert(
-        {
-            "metadata": {"name": "login", "namespace": NAMESPACE, "uid": found["metadata"]["uid"]},
-            "spec": {
-                "controllerRef": {"name": "site"},
-                "sssdConfRef": {"name": "users", "key": "sssd.conf"},
-            },
-        },
-        LoginSetObject,
-        strict=False,
-    )
-    images = {name: f"registry.test/{name}" for name in SlurmImages.__annotations__}
-    site = ControlSite(images=SlurmImages(**{**images, "login": in_pods.login_image}))
-    keys = {f"{file}{end}": text for file in HOST_KEYS for end, text in HOST_KEY.items()}
-    bodies = login_set_bodies(login_set, controller, site)
-    assert not isinstance(bodies, Refused)
-    users = {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": "users", "namespace": NAMESPACE},
-        "stringData": {"sssd.conf": "[sssd]\n"},
-    }
-    owned = [dict(each.body) for each in (*bodies, host_keys_body(login_set, keys))]
-    for body in owned:
-        # Of a LoginSet that is not there, garbage collection would delete it all.
-        del body["metadata"]["ownerReferences"]
-    return [users, *owned]
 
 
 def submit(in_pods: InPods, worker: str) -> str:

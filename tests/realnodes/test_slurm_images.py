@@ -43,6 +43,13 @@ GONE = (
 """How paths of files begin that only the steps had: mirrors, indexes, secrets."""
 
 
+@pytest.fixture(scope="module")
+def built(
+    slurm_images: tuple[SlurmImage, ...], login_with_sssd: SlurmImage
+) -> tuple[SlurmImage, ...]:
+    return (*slurm_images, login_with_sssd)
+
+
 def test_users_and_entry_points_are_as_the_page_says(slurm_images: tuple[SlurmImage, ...]) -> None:
     found = {image.daemon: layout.read(image.archive).configuration for image in slurm_images}
 
@@ -53,9 +60,9 @@ def test_users_and_entry_points_are_as_the_page_says(slurm_images: tuple[SlurmIm
 
 
 def test_they_hold_what_they_need_and_nothing_of_their_making(
-    slurm_images: tuple[SlurmImage, ...],
+    built: tuple[SlurmImage, ...],
 ) -> None:
-    for image in slurm_images:
+    for image in built:
         held = layout.read(image.archive, _is_examined)
         files = {*held.files}
 
@@ -69,14 +76,15 @@ def test_they_hold_what_they_need_and_nothing_of_their_making(
         assert not [file for file in files if _is_left_behind(file)]
 
 
-def test_they_hold_the_version_that_the_matrix_names(slurm_images: tuple[SlurmImage, ...]) -> None:
+def test_they_hold_the_version_that_the_matrix_names(built: tuple[SlurmImage, ...]) -> None:
     matrix = json.loads((slurm.FOLDER / "matrix.json").read_text())
-    (entry,) = matrix
-    for image in slurm_images:
+    releases = {entry["name"]: entry["slurm"] for entry in matrix}
+    for image in built:
         found = bom.components(layout.read(image.archive, bom.is_telling).kept)
         versions = {part.name: part.version for part in found if part.kind == "deb"}
         package = {"login": "sackd"}.get(image.daemon, image.daemon)
-        assert versions[package].startswith(f"{entry['slurm']}."), versions[package]
+        release = releases[image.name.rpartition(":")[2]]
+        assert versions[package].startswith(f"{release}."), versions[package]
 
 
 def _is_examined(path: str) -> bool:
@@ -86,5 +94,5 @@ def _is_examined(path: str) -> bool:
 def _is_left_behind(path: str) -> bool:
     name = Path(path).name
     return re.fullmatch(
-        r"ssh_host_.*_key(\.pub)?|pip\d?|python3?(\.\d+)?|slurm\.key|jwt\.key", name
+        r"ssh_host_.*_key(\.pub)?|pip\d?|slurm\.key|jwt\.key", name
     ) is not None or path.startswith(GONE)

@@ -30,7 +30,7 @@ def written(folder: Path, document: object) -> Path:
 
 
 def test_targets_inherit_and_variables_have_values(tmp_path: Path) -> None:
-    a, b, c = bake.read(written(tmp_path, DOCUMENT), {"REGISTRY": "theirs"})
+    a, b, c = bake.read(written(tmp_path, DOCUMENT), variables={"REGISTRY": "theirs"})
 
     assert a == BakeTarget(
         name="a",
@@ -48,6 +48,13 @@ def test_targets_inherit_and_variables_have_values(tmp_path: Path) -> None:
     )
 
 
+def test_a_group_is_read_for_itself(tmp_path: Path) -> None:
+    file = written(tmp_path, DOCUMENT)
+
+    assert ["a", "b"] == [target.name for target in bake.read(file, "both")]
+    assert ["a", "b", "c"] == [target.name for target in bake.read(file)]
+
+
 def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     wrong = {
         "variable": {},
@@ -63,7 +70,7 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
         "target.a: there is no target lost to inherit",
         "target.a: there is no variable WHAT",
         "group.other: there is no target or group gone",
-        "expected a group 'default'",
+        "expected a group 'default', found other",
     ]
 
 

@@ -34,14 +34,22 @@ _ALL = re.compile(r"")
 _KEYS = "/usr/share/keyrings/debian-archive-keyring.pgp"
 
 
-def build(builder: Builder, settings: DebianSettings, *, now: datetime, tell: Teller) -> str:
-    """Build the base in the builder's storage, and return its name.
+def build(
+    builder: Builder, settings: DebianSettings, work: Path, *, now: datetime, tell: Teller
+) -> str:
+    """Build the base, and return its name for a Dockerfile.
+
+    Args:
+        builder: of images.
+        settings: where the packages come from, and the suite.
+        work: an empty folder, which must stay until the images are built.
+        now: for the archive's expiry.
+        tell: what is going on.
 
     Raises:
         FetchError: no mirror has the packages.
         SandboxError: they cannot be installed.
     """
-    work = builder.folder / "debian"
     files, root = work / "packages", work / "root"
     for folder in (files, root):
         folder.mkdir(parents=True)
