@@ -5,13 +5,13 @@ dpkg; then dpkg installs them, with their scripts, as debootstrap(8) does it.
 """
 
 import concurrent.futures
-import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from sandbox.assets import apt, debian, packages
+from sandbox.assets.apt import Mirror
 from sandbox.assets.progress import Teller
 from sandbox.assets.settings import DebianSettings
 from sandbox.image.building import Builder, Target
@@ -73,20 +73,33 @@ def build(
 def secrets(settings: DebianSettings, folder: Path) -> Mapping[str, Path]:
     """Write how apt reaches its mirrors from here to `folder`; return the files by the Dockerfile's names for them."""
     host = apt.configuration()
-    found = packages.mirrors(settings, host)
+    files = apt_files(settings.suite, packages.mirrors(settings, host), host.proxies)
+    for name, text in files.items():
+        (folder / name).touch(mode=0o600)
+        (folder / name).write_text(text)
+    return {name: folder / name for name in files}
+
+
+def apt_files(
+    suite: str, mirrors: Sequence[Mirror], proxies: Mapping[str, str]
+) -> Mapping[str, str]:
+    """Return debian.sources and apt.conf.
+
+    Args:
+        suite: of the mirrors.
+        mirrors: in the order in which apt is to try them.
+        proxies: scheme -> URL; "" means a direct connection.
+    """
     stanzas = (
-        f"Types: deb\nURIs: {mirror.address}\nSuites: {settings.suite}\nComponents: main\n"
-        f"Signed-By: {_KEYS}\n"
-        for mirror in found
+        f"Types: deb\nURIs: {mirror.address}\nSuites: {suite}\nComponents: main\nSigned-By: {_KEYS}\n"
+        for mirror in mirrors
     )
-    lines = [f'Acquire::{scheme}::Proxy "{proxy}";' for scheme, proxy in host.proxies.items()]
-    if not all(mirror.check_expiry for mirror in found):
+    lines = [
+        f'Acquire::{scheme}::Proxy "{proxy or "DIRECT"}";' for scheme, proxy in proxies.items()
+    ]
+    if not all(mirror.check_expiry for mirror in mirrors):
         lines.append('Acquire::Check-Valid-Until "false";')
-    contents = {
+    return {
         "debian.sources": "\n".join(stanzas),
         "apt.conf": "".join(f"{line}\n" for line in lines),
     }
-    for name, text in contents.items():
-        with os.fdopen(os.open(folder / name, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-            file.write(text)
-    return {name: folder / name for name in contents}
