@@ -17,7 +17,7 @@ from cluster.controlplane.deciding import BodyMakers
 from cluster.controlplane.rivals import Rivals
 from cluster.nodesets.assembly import NodeSets
 from cluster.objects.controller import ControllerObject
-from cluster.rendering.nodeset import worker_templates
+from cluster.rendering.node_sets.nodeset import worker_templates
 from cluster.rendering.site import ControlSite, SlurmImages
 
 

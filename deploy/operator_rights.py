@@ -12,8 +12,6 @@ from cluster.objects.parts import GROUP
 
 NAME: Final = "slurm-bridge-operator"
 _API: Final = "rbac.authorization.k8s.io/v1"
-_APPLIED: Final = ("ConfigMap", "Deployment", "Secret", "Service", "StatefulSet")
-"""Of the kinds that can be applied, those that the program applies."""
 
 
 def rights(namespace: str = names.RELEASE_NAMESPACE) -> tuple[dict[str, Any], ...]:
@@ -62,11 +60,10 @@ def _objects() -> list[dict[str, Any]]:
 
 def _applied() -> list[dict[str, Any]]:
     by_group: dict[str, list[str]] = {}
-    for (api_version, kind), plural in PLURALS.items():
-        if kind in _APPLIED:
-            by_group.setdefault(api_version.rpartition("/")[0], []).append(plural)
+    for (api_version, _), plural in PLURALS.items():
+        by_group.setdefault(api_version.rpartition("/")[0], []).append(plural)
     return [
-        _rule(group, sorted(plurals), ["get", "create", "patch"])
+        _rule(group, sorted(plurals), ["get", "create", "patch", "delete"])
         for group, plurals in sorted(by_group.items())
     ]
 

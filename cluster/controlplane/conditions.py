@@ -20,6 +20,8 @@ class PartFacts:
     """What is wrong with the object, or with what it names; "" if nothing is."""
     accepted_reason: str = "BadInput"
     """CamelCase; of `accepted`."""
+    notes: tuple[str, ...] = ()
+    """What is wanted and left out, while all the rest is served."""
     configured: str | None = None
     """What is wrong with the configuration; "" if nothing is, None if the object has none."""
     digest: str = ""
@@ -49,6 +51,8 @@ _Told = tuple[str, Literal["True", "False", "Unknown"], str, str]
 def _accepted(facts: PartFacts) -> _Told:
     if facts.accepted:
         return "Accepted", "False", facts.accepted_reason, facts.accepted
+    if facts.notes:
+        return "Accepted", "True", "PartlyServed", "; ".join((*facts.notes, "all else is served"))
     return "Accepted", "True", "Accepted", ""
 
 

@@ -1,11 +1,11 @@
 """The reconcile loop over the control plane's objects: gather, decide, act, tell."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 import structlog
 from structlog.contextvars import bind_contextvars
@@ -15,7 +15,8 @@ from bridge.domain.errors import PeerError
 from bridge.domain.faults import Fault, Refused
 from bridge.domain.oddities import Oddities
 from bridge.kube import errors as kube_errors
-from bridge.kube.applying import standing, writes
+from bridge.kube.applying import belongings
+from bridge.kube.applying.belongings import JudgedBody, Possessor
 from bridge.kube.applying.standing import Standing
 from bridge.kube.cache import Cache
 from bridge.kube.client import KubeClient
@@ -35,25 +36,14 @@ from cluster.keys.secrets import RandomBytes
 from cluster.nodesets.nodeset import WatchedNodeSet
 from cluster.objects.accounting import AccountingObject
 from cluster.objects.controller import ControllerObject
+from cluster.objects.labels import MANAGER, TAKE_OVER_ANNOTATION
+from cluster.rendering.leftovers import leftovers
 
 _log = structlog.get_logger(__name__)
 
-MANAGER: Final = "slurm-bridge-operator"
-"""Our field manager."""
-TAKE_OVER_ANNOTATION: Final = "slurm-bridge.dev/take-over"
-"""On an object, with the value "true": what another program has made for it becomes ours."""
 _SETTLED: Final = timedelta(seconds=60)
 """How often what an object names is read again while all is well."""
 _WAITING: Final = timedelta(seconds=5)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Judged:
-    body: Mapping[str, Any]
-    uid: str
-    """Of the object that has its name; "" if there is none."""
-    standing: Standing
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,39 +138,30 @@ class ControlLoop:
         facts = PartFacts(configured=gathered.configured, digest=gathered.digest)
         if isinstance(gathered.made, Refused):
             return _Acted(replace(facts, accepted=gathered.made.text))
-        judged = [await self._judge(found, body) for body in gathered.made]
-        if foreign := [each.reason for each in judged if each.standing is Standing.NOT_OURS]:
+        if gathered.configured and not gathered.made:
+            return _Acted(facts)
+        possessor = _possessor(found)
+        judged = await belongings.judge(self._kube, gathered.made, possessor)
+        if foreign := _of_standing(judged, Standing.NOT_OURS):
             hint = f"annotate the {found.kind} with {TAKE_OVER_ANNOTATION}=true to take over what nobody else controls"
             text = faults.shortened("; ".join((*foreign, hint)))
             return _Acted(replace(facts, accepted=text, accepted_reason="NotOurs"))
-        if gathered.configured and not judged:
-            return _Acted(facts)
+        facts = replace(facts, notes=_of_standing(judged, Standing.NOT_SERVED))
         if wrong := await self._ensure_keys(found, gathered, judged):
             facts = replace(facts, accepted=Refused(wrong).text)
             return _Acted(replace(facts, workloads=await self._workloads(gathered.made)))
-        failure = await self._apply(judged)
+        failure = await belongings.apply(self._kube, judged, possessor)
+        if (
+            failure is None and not gathered.configured
+        ):  # what a refused one would change is unknown
+            unwanted = leftovers(found.kind, found.metadata, gathered.made)
+            failure = await belongings.withdraw(self._kube, unwanted, possessor)
         failures = () if failure is None or failure.transient else (str(failure),)
         workloads = await self._workloads(gathered.made)
         return _Acted(replace(facts, failures=failures, workloads=workloads), failure)
 
-    async def _judge(self, found: WatchedPart, body: Mapping[str, Any]) -> _Judged:
-        there = await writes.find(self._kube, body)
-        verdict = standing.judge(
-            there,
-            body,
-            owner_uid=found.metadata.uid,
-            manager=MANAGER,
-            takes_over=found.metadata.annotations.get(TAKE_OVER_ANNOTATION) == "true",
-        )
-        return _Judged(
-            body=body,
-            uid=there.uid if there is not None else "",
-            standing=verdict.standing,
-            reason=verdict.reason,
-        )
-
     async def _ensure_keys(
-        self, found: WatchedPart, gathered: GatheredPart, judged: Sequence[_Judged]
+        self, found: WatchedPart, gathered: GatheredPart, judged: Sequence[JudgedBody]
     ) -> tuple[Fault, ...]:
         """Make the keys that are missing, unless daemons may have them."""
         has_run = any(
@@ -207,22 +188,6 @@ class ControlLoop:
             for cache in self._parts.values()
             for each in cache.values()
         )
-
-    async def _apply(self, judged: Sequence[_Judged]) -> PeerError | None:
-        """Apply what is not in force, in order; return what failed first."""
-        for each in judged:
-            if each.standing is Standing.IN_FORCE:
-                continue
-            metadata = each.body["metadata"]
-            what = f"{each.body['kind']} {metadata['namespace']}/{metadata['name']}"
-            if each.standing is Standing.LEAVING:
-                return kube_errors.Conflict("PATCH", writes.path(each.body), message=each.reason)
-            try:
-                await writes.apply(self._kube, each.body, manager=MANAGER, uid=each.uid)
-            except PeerError as error:
-                return error
-            _log.info("part.applied", applied=what, reason=each.reason)
-        return None
 
     async def _workloads(self, bodies: Bodies) -> tuple[WorkloadState, ...]:
         found = [
@@ -260,6 +225,18 @@ class ControlLoop:
             for each in cache.values():
                 if each.metadata.namespace in namespaces:
                     self._queue.add(each.metadata.uid)
+
+
+def _possessor(found: WatchedPart) -> Possessor:
+    return Possessor(
+        uid=found.metadata.uid,
+        manager=MANAGER,
+        takes_over=found.metadata.annotations.get(TAKE_OVER_ANNOTATION) == "true",
+    )
+
+
+def _of_standing(judged: Iterable[JudgedBody], standing: Standing) -> tuple[str, ...]:
+    return tuple(each.reason for each in judged if each.standing is standing)
 
 
 def _asked(found: WatchedPart | WatchedNodeSet) -> tuple[object, ...]:
