@@ -11,7 +11,9 @@ from bridge.reconcile.program import Program
 from cluster.controlplane.deciding import BodyMakers
 from cluster.controlplane.loop import ControlLoop
 from cluster.controlplane.part import PARTS, WatchedPart
+from cluster.keys.host_keys import HostKeys
 from cluster.keys.secrets import RandomBytes
+from cluster.keys.token_policy import TokenPolicy
 from cluster.nodesets.nodeset import WatchedNodeSet
 from cluster.objects.controller import ControllerObject
 
@@ -28,6 +30,8 @@ class ControlPlane:
         make: BodyMakers,
         *,
         random_bytes: RandomBytes,
+        make_host_keys: HostKeys,
+        tokens: TokenPolicy,
     ) -> None:
         """Prepare the caches.
 
@@ -36,11 +40,15 @@ class ControlPlane:
             node_sets: a cache that somebody else keeps up to date.
             make: makes bodies.
             random_bytes: the source of keys.
+            make_host_keys: makes those of login pods.
+            tokens: who may have one for which Slurm user.
         """
         self._program = program
         self._node_sets = node_sets
         self._make = make
         self._random_bytes = random_bytes
+        self._make_host_keys = make_host_keys
+        self._tokens = tokens
         self._parts: dict[str, Cache[WatchedPart]] = {
             kind: Cache(watched, program.set_aside) for kind, watched in PARTS.items()
         }
@@ -79,5 +87,7 @@ class ControlPlane:
             metrics=program.metrics,
             set_aside=program.set_aside,
             random_bytes=self._random_bytes,
+            make_host_keys=self._make_host_keys,
+            tokens=self._tokens,
         )
         await loop.run(stop, workers=_WORKERS)

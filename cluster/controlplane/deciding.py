@@ -11,10 +11,12 @@ from cluster.configuration.parameters import ChangeTakes
 from cluster.configuration.rendering import ConfigurationSet
 from cluster.objects.accounting import AccountingObject
 from cluster.objects.controller import ControllerObject
+from cluster.objects.loginset import LoginSetObject
 from cluster.objects.restapi import RestApiObject
 from cluster.rendering.accounting import accounting_bodies
 from cluster.rendering.body import Body
 from cluster.rendering.controller import controller_bodies
+from cluster.rendering.loginset import login_set_bodies
 from cluster.rendering.restapi import restapi_bodies
 from cluster.rendering.site import ControlSite
 
@@ -42,6 +44,12 @@ class BodyMakers:
     ) -> Made:
         """Return all that belongs to a RestApi of a Controller with these files."""
         return _plain(restapi_bodies(part, controller, files, self.site))
+
+    def login_set(
+        self, part: LoginSetObject, controller: ControllerObject, *, secrets: str
+    ) -> Made:
+        """Return all that belongs to a LoginSet but its host keys; `secrets` is a digest of sssd.conf."""
+        return _plain(login_set_bodies(part, controller, self.site, secrets=secrets))
 
 
 def _plain(found: tuple[Body, ...] | Refused) -> Made:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
@@ -31,25 +31,36 @@ from cluster.controlplane.deciding import Bodies, BodyMakers
 from cluster.controlplane.gathering import GatheredPart, PartGathering
 from cluster.controlplane.part import PartObject, WatchedPart
 from cluster.controlplane.workload import WORKLOADS, WorkloadState
-from cluster.keys import naming, secrets
+from cluster.keys import host_keys, naming, secrets
+from cluster.keys.host_keys import HostKeys
 from cluster.keys.secrets import RandomBytes
+from cluster.keys.token_policy import TokenPolicy
 from cluster.nodesets.nodeset import WatchedNodeSet
 from cluster.objects.accounting import AccountingObject
 from cluster.objects.controller import ControllerObject
-from cluster.objects.labels import MANAGER, TAKE_OVER_ANNOTATION
+from cluster.objects.labels import MANAGER, TAKE_OVER_ANNOTATION, selecting
+from cluster.objects.loginset import LoginSetObject
 from cluster.rendering.leftovers import leftovers
+from cluster.rendering.loginset import LOGIN_APP, host_keys_body, host_keys_secret
+from cluster.rendering.ssh import HOST_KEY_FILES
 
 _log = structlog.get_logger(__name__)
 
+_NEVER_TAKES_OVER: Final = frozenset({"Token"})
+"""Its user names a Secret, and might name one that only others may write."""
 _SETTLED: Final = timedelta(seconds=60)
 """How often what an object names is read again while all is well."""
 _WAITING: Final = timedelta(seconds=5)
+_SOONEST: Final = timedelta(seconds=1)
+"""Between two looks that nothing but the time asks for."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Acted:
     facts: PartFacts
     failure: PeerError | None = None
+    due: timedelta | None = None
+    """When there is something to do although nothing happens."""
 
 
 class ControlLoop:
@@ -67,6 +78,8 @@ class ControlLoop:
         metrics: Metrics,
         set_aside: Oddities,
         random_bytes: RandomBytes,
+        make_host_keys: HostKeys,
+        tokens: TokenPolicy,
     ) -> None:
         """Prepare the loop.
 
@@ -80,16 +93,19 @@ class ControlLoop:
             metrics: counts.
             set_aside: told of crashes.
             random_bytes: the source of keys.
+            make_host_keys: makes those of login pods.
+            tokens: who may have one for which Slurm user.
         """
         self._kube = kube
         self._parts = parts
         self._node_sets = node_sets
-        self._gathering = PartGathering(kube, parts, node_sets, make)
+        self._gathering = PartGathering(kube, parts, node_sets, make, tokens=tokens, clock=clock)
         self._queue = queue
         self._clock = clock
         self._metrics = metrics
         self._set_aside = set_aside
         self._random_bytes = random_bytes
+        self._make_host_keys = make_host_keys
 
     async def run(self, stop: asyncio.Event, *, workers: int) -> None:
         """Reconcile objects until told to stop."""
@@ -131,11 +147,14 @@ class ControlLoop:
             raise acted.failure
         workloads = acted.facts.workloads
         is_settled = workloads is not None and all(each.is_ready for each in workloads)
-        return _SETTLED if is_settled and not acted.facts.accepted else _WAITING
+        looks = [_SETTLED if is_settled and not acted.facts.accepted else _WAITING]
+        if acted.due is not None:
+            looks.append(max(acted.due, _SOONEST))
+        return min(looks)
 
     async def _see_to(self, found: WatchedPart, of: PartObject) -> _Acted:
         gathered = await self._gathering.of(of)
-        facts = PartFacts(configured=gathered.configured, digest=gathered.digest)
+        facts = _known(gathered, self._clock.now())
         if isinstance(gathered.made, Refused):
             return _Acted(replace(facts, accepted=gathered.made.text))
         if gathered.configured and not gathered.made:
@@ -144,6 +163,8 @@ class ControlLoop:
         judged = await belongings.judge(self._kube, gathered.made, possessor)
         if foreign := _of_standing(judged, Standing.NOT_OURS):
             hint = f"annotate the {found.kind} with {TAKE_OVER_ANNOTATION}=true to take over what nobody else controls"
+            if found.kind in _NEVER_TAKES_OVER:
+                hint = "choose another name"
             text = faults.shortened("; ".join((*foreign, hint)))
             return _Acted(replace(facts, accepted=text, accepted_reason="NotOurs"))
         facts = replace(facts, notes=_of_standing(judged, Standing.NOT_SERVED))
@@ -158,7 +179,8 @@ class ControlLoop:
             failure = await belongings.withdraw(self._kube, unwanted, possessor)
         failures = () if failure is None or failure.transient else (str(failure),)
         workloads = await self._workloads(gathered.made)
-        return _Acted(replace(facts, failures=failures, workloads=workloads), failure)
+        facts = replace(facts, failures=failures, workloads=workloads)
+        return _Acted(facts, failure, gathered.token.due if gathered.token else None)
 
     async def _ensure_keys(
         self, found: WatchedPart, gathered: GatheredPart, judged: Sequence[JudgedBody]
@@ -168,6 +190,8 @@ class ControlLoop:
             each.body["kind"] in WORKLOADS and each.standing is not Standing.ABSENT
             for each in judged
         )
+        if (login_set := gathered.host_keys) is not None:
+            return await self._ensure_host_keys(login_set, has_run=has_run)
         names = {each.secret for each in gathered.keys}
         return await secrets.ensure(
             self._kube,
@@ -175,6 +199,19 @@ class ControlLoop:
             gathered.keys,
             has_run=has_run or self._are_used(found, names),
             random_bytes=self._random_bytes,
+        )
+
+    async def _ensure_host_keys(
+        self, login_set: LoginSetObject, *, has_run: bool
+    ) -> tuple[Fault, ...]:
+        meta = login_set.metadata
+        return await host_keys.ensure(
+            self._kube,
+            (meta.namespace, host_keys_secret(meta.name)),
+            HOST_KEY_FILES,
+            has_run=has_run,
+            make=self._make_host_keys,
+            body=lambda keys: host_keys_body(login_set, keys).body,
         )
 
     def _are_used(self, found: WatchedPart, names: AbstractSet[str]) -> bool:
@@ -196,15 +233,15 @@ class ControlLoop:
         return tuple(each for each in found if each is not None)
 
     async def _tell(self, found: WatchedPart, facts: PartFacts) -> None:
-        after = conditions.told(
-            found.conditions,
+        after = conditions.status(
+            found.status,
             facts,
             generation=found.metadata.generation,
             now=self._clock.now(),
         )
-        if after == found.conditions:
+        if after == found.status:
             return
-        written = await part.write_conditions(self._kube, found, after)
+        written = await part.write_status(self._kube, found, after)
         self._parts[found.kind].observe(written, base=found.metadata.resource_version)
 
     # -- events -----------------------------------------------------------------------------------
@@ -231,8 +268,27 @@ def _possessor(found: WatchedPart) -> Possessor:
     return Possessor(
         uid=found.metadata.uid,
         manager=MANAGER,
-        takes_over=found.metadata.annotations.get(TAKE_OVER_ANNOTATION) == "true",
+        takes_over=found.kind not in _NEVER_TAKES_OVER
+        and found.metadata.annotations.get(TAKE_OVER_ANNOTATION) == "true",
     )
+
+
+def _known(gathered: GatheredPart, now: datetime) -> PartFacts:
+    """Return what is to be told before anything is done."""
+    facts = PartFacts(configured=gathered.configured, digest=gathered.digest)
+    if (login_set := gathered.host_keys) is not None:
+        labels = selecting(LOGIN_APP, login_set.metadata.name).items()
+        facts = replace(facts, selector=",".join(f"{key}={each}" for key, each in labels))
+    if (token := gathered.token) is not None:
+        until = f"{token.expires_at:%Y-%m-%dT%H:%M:%SZ}"
+        ended = f"it has ended at {until}: create another Token, or set spec.refresh"
+        facts = replace(
+            facts,
+            issued_at=token.issued_at,
+            said=f"good until {until}",
+            expired=ended if token.expires_at <= now else "",
+        )
+    return facts
 
 
 def _of_standing(judged: Iterable[JudgedBody], standing: Standing) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ class _Spec(ObjectStruct, frozen=True):
 
 
 class _Status(ObjectStruct, frozen=True):
+    replicas: int = 0
     ready_replicas: int = 0
     updated_replicas: int = 0
     observed_generation: int = 0
@@ -79,6 +80,8 @@ class WorkloadState(msgspec.Struct, frozen=True):
     name: str
     wanted: int
     ready: int
+    there: int
+    """Pods, ready or not."""
     is_updated: bool
     """Whether all are as they are wanted now."""
     waits: tuple[str, ...] = ()
@@ -110,6 +113,7 @@ async def read(kube: KubeClient, body: Mapping[str, Any]) -> WorkloadState | Non
         name=f"{body['kind']} {found.metadata.name}",
         wanted=found.spec.replicas,
         ready=status.ready_replicas,
+        there=status.replicas,
         is_updated=status.observed_generation >= found.metadata.generation
         and status.updated_replicas >= found.spec.replicas,
     )

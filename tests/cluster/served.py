@@ -16,6 +16,8 @@ from bridge.reconcile.set_aside import SetAside
 from cluster.controlplane.deciding import BodyMakers
 from cluster.controlplane.loop import ControlLoop
 from cluster.controlplane.part import PARTS, WatchedPart
+from cluster.keys import host_keys
+from cluster.keys.token_policy import TokenPolicy
 from cluster.nodesets.nodeset import NODE_SETS, WatchedNodeSet
 from cluster.rendering.site import ControlSite, SlurmImages
 from sandbox.api import Api, ApiError
@@ -23,7 +25,7 @@ from sandbox.client import Sandbox
 from tests.cluster.examples import BY_NAME, manifest, path
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-KINDS = ("Controller", "Accounting", "RestApi", "NodeSet")
+KINDS = ("Controller", "Accounting", "RestApi", "LoginSet", "Token", "NodeSet")
 DEADLINE_S = 90.0
 NO_IMAGES = SlurmImages(slurmctld="", slurmd="", slurmdbd="", slurmrestd="", login="")
 WRITES = ("POST", "PATCH", "PUT", "DELETE")
@@ -61,6 +63,8 @@ class World:
             metrics=metrics,
             set_aside=set_aside,
             random_bytes=bytes,
+            make_host_keys=host_keys.generated,
+            tokens=TokenPolicy(users={namespace: "alice"}, longest_s=86_400),
         )
 
     def create(self, kind: str, **spec: Any) -> None:

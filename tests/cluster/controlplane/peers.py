@@ -2,7 +2,6 @@
 
 import asyncio
 import copy
-import itertools
 import random
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -11,7 +10,6 @@ from typing import Any
 import msgspec
 from typing_extensions import override
 
-from bridge.kube import errors
 from bridge.kube.applying import writes
 from bridge.kube.cache import Cache
 from bridge.leading.workqueue import WorkQueue
@@ -20,17 +18,19 @@ from bridge.reconcile.set_aside import SetAside
 from cluster.controlplane.deciding import BodyMakers
 from cluster.controlplane.loop import ControlLoop
 from cluster.controlplane.part import PARTS
+from cluster.keys.token_policy import TokenPolicy
 from cluster.nodesets.nodeset import NODE_SETS
 from cluster.objects.parts import API_VERSION
+from cluster.rendering.ssh import HOST_KEY_FILES
 from tests.cluster.examples import BY_NAME, manifest, path
 from tests.cluster.rendering.given import SITE
-from tests.make.apiserver import ApiServer, Manifest
+from tests.make.apiserver import Manifest
+from tests.make.applied import ApplyingServer
 from tests.make.trouble import Trouble
 from tests.virtual_time import VirtualClock
 
 SETTLED_S = 200.0
 """Longer than anything takes: a minute between looks at what is settled, and back-offs."""
-_WRITTEN_BY_ALL = ("name", "namespace", "uid")
 
 
 def secret(name: str, **data: bytes) -> Manifest:
@@ -55,36 +55,8 @@ def controller(**changes: Any) -> Manifest:
     return part("Controller", accountingRef=..., prologScriptRefs=..., **changes)
 
 
-def fields(wanted: object) -> dict[str, Any]:
-    """The fields of an applied body as `managedFields` has them; lists are held as a whole."""
-    if not isinstance(wanted, Mapping):
-        return {}
-    return {f"f:{key}": fields(each) for key, each in wanted.items()}
-
-
-class AppliedTo(ApiServer):
-    """Takes bodies by server-side apply, and creates and deletes what the control plane's loop makes."""
-
-    serves_monitors = True
-    _named = itertools.count(1)
-
-    @override
-    async def request(self, method: str, path: str, **sent: Any) -> bytes:
-        if sent.get("content_type") != writes.APPLY:
-            return await super().request(method, path, **sent)
-        await asyncio.sleep(0)
-        body = msgspec.json.decode(msgspec.json.encode(sent["body"]))
-        return self._trouble.write(
-            f"{method} {path}",
-            lambda: self._apply(path, body, sent["params"]),
-            fail=lambda fault: errors.Unavailable(method, path, message=fault.value),
-        )
-
-    @override
-    def _read(self, method: str, path: str) -> Manifest:
-        if path == "/apis/monitoring.coreos.com/v1" and self.serves_monitors:
-            return {"resources": [{"kind": "ServiceMonitor"}]}
-        return super()._read(method, path)
+class AppliedTo(ApplyingServer):
+    """Creates and deletes what the control plane's loop makes, too."""
 
     @override
     def _write(self, method: str, path: str, body: Any, content_type: str) -> bytes:
@@ -93,7 +65,7 @@ class AppliedTo(ApiServer):
             if where in self.objects:
                 raise self._conflict(method, where, 409, "AlreadyExists")
             made = copy.deepcopy(body)
-            made["metadata"]["uid"] = f"uid-{next(self._named)}"
+            made["metadata"]["uid"] = self._new_uid()
             return msgspec.json.encode(self._store(where, made))
         if method == "DELETE":
             found = self._find(method, path)
@@ -101,36 +73,6 @@ class AppliedTo(ApiServer):
             self._tell(self.objects.pop(path), is_gone=True)
             return b"{}"
         return super()._write(method, path, body, content_type)
-
-    def _apply(self, path: str, body: Manifest, params: Mapping[str, str]) -> bytes:
-        if body["kind"] == "ServiceMonitor" and not self.serves_monitors:
-            raise errors.NotFound("PATCH", path, status=404)
-        manager, meta = params["fieldManager"], body["metadata"]
-        found = self.objects.get(path)
-        if meta.get("uid") and (found is None or found["metadata"]["uid"] != meta["uid"]):
-            raise self._conflict("PATCH", path, 409, "another uid")
-        own = {key: each for key, each in meta.items() if key not in _WRITTEN_BY_ALL}
-        parts = {key: each for key, each in body.items() if key not in ("apiVersion", "kind")}
-        managed = {
-            "manager": manager,
-            "operation": "Apply",
-            "fieldsV1": fields({**parts, "metadata": own}),
-        }
-        if found is None:
-            new = {**body, "metadata": {**meta, "uid": f"uid-{next(self._named)}", "generation": 1}}
-        else:
-            if params["force"] != "true" and not _is_held(found, manager):
-                raise self._conflict("PATCH", path, 409, "fields of others")
-            kept = {key: each for key, each in found["metadata"].items() if key not in own}
-            new = {**body, "metadata": {**kept, **own}}
-            if "status" in found:
-                new["status"] = found["status"]
-            if found.get("spec") != new.get("spec"):
-                new["metadata"]["generation"] += 1
-        new["metadata"]["managedFields"] = [managed]
-        if found is not None and _without_version(found) == _without_version(new):
-            return msgspec.json.encode(found)
-        return msgspec.json.encode(self._store(path, new))
 
     # -- what others do ---------------------------------------------------------------------------
 
@@ -186,15 +128,6 @@ class AppliedTo(ApiServer):
         return found["status"], found["reason"], found.get("message", "")
 
 
-def _is_held(found: Manifest, manager: str) -> bool:
-    return any(each["manager"] == manager for each in found["metadata"].get("managedFields", ()))
-
-
-def _without_version(found: Manifest) -> Manifest:
-    meta = {key: each for key, each in found["metadata"].items() if key != "resourceVersion"}
-    return {**found, "metadata": meta}
-
-
 class Leaders:
     """One leader after another over the same API server."""
 
@@ -203,7 +136,12 @@ class Leaders:
         self.trouble = trouble or Trouble()
         self.api = AppliedTo(clock, self.trouble)
         self.metrics = Metrics("operator")
+        self.token_users = {"slurm": "alice"}
         self._rng = random.Random(1)  # noqa: S311  # stands for true randomness
+
+    async def _host_keys(self) -> Mapping[str, bytes]:
+        await self.clock.sleep(1)
+        return {file: self._rng.randbytes(32) for file in HOST_KEY_FILES}
 
     async def lead(
         self, *, for_s: float = SETTLED_S, then: Mapping[float, Callable[[], None]] = {}
@@ -227,6 +165,8 @@ class Leaders:
             metrics=self.metrics,
             set_aside=SetAside(self.metrics, self.clock),
             random_bytes=self._rng.randbytes,
+            make_host_keys=self._host_keys,
+            tokens=TokenPolicy(users=self.token_users, longest_s=86_400),
         )
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:

@@ -14,9 +14,9 @@ from cluster.controlplane.workload import WorkloadState
 from tests.cluster.configuration.given import inputs
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-READY = WorkloadState(name="StatefulSet a", wanted=1, ready=1, is_updated=True)
+READY = WorkloadState(name="StatefulSet a", wanted=1, ready=1, there=1, is_updated=True)
 LATE = WorkloadState(
-    name="StatefulSet a", wanted=1, ready=0, is_updated=True, waits=("pod a-0: no image",)
+    name="StatefulSet a", wanted=1, ready=0, there=1, is_updated=True, waits=("pod a-0: no image",)
 )
 
 

@@ -123,7 +123,7 @@ def test_a_monitor_goes_when_it_is_wanted_no_more() -> None:
 def test_a_cluster_that_knows_no_monitors_gets_all_else_and_a_note() -> None:
     async def main(clock: VirtualClock) -> None:
         leaders = Leaders(clock)
-        leaders.api.serves_monitors = False
+        leaders.api.unserved = frozenset({"ServiceMonitor"})
         monitored = {"enabled": True, "serviceMonitor": {"enabled": True}}
         leaders.api.put(controller(metrics=monitored))
         await leaders.lead()
@@ -134,7 +134,7 @@ def test_a_cluster_that_knows_no_monitors_gets_all_else_and_a_note() -> None:
         assert "this cluster does not serve ServiceMonitor of monitoring.coreos.com/v1" in message
         assert "True" == leaders.api.condition("Controller", "Ready")[0]
 
-        leaders.api.serves_monitors = True
+        leaders.api.unserved = frozenset()
         await leaders.lead()
         assert ("ServiceMonitor", "site-controller") in leaders.api.made()
         assert ("True", "Accepted", "") == leaders.api.condition("Controller", "Accepted")
